@@ -1,11 +1,13 @@
 //! `alfirk reproduce`: figures and tables of the papers, measured anew.
 
 mod binomial_ack_table_1;
+mod page;
 mod report;
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use serde_json::json;
 
@@ -61,24 +63,27 @@ macro_rules! experiment {
 }
 
 /// The figures and tables that are experiments.
-const EXPERIMENTS: [(&str, &str); 17] = [
+const EXPERIMENTS: [(&str, &str); 20] = [
     experiment!("cepheus-figure-8"),
     experiment!("cepheus-figure-9"),
     experiment!("cepheus-figure-10"),
     experiment!("cepheus-table-1"),
+    experiment!("cepheus-figure-11a"),
     experiment!("cepheus-figure-11-pb"),
     experiment!("cepheus-figure-11-rs"),
     experiment!("cepheus-figure-12"),
-    experiment!("cepheus-figure-12-hosts"),
     experiment!("cepheus-figure-13"),
     experiment!("cepheus-figure-13-512"),
     experiment!("cepheus-figure-14"),
     experiment!("gleam-figure-9"),
+    experiment!("gleam-figure-13"),
     experiment!("gleam-figure-14"),
     experiment!("gleam-figure-15"),
     experiment!("gleam-figure-16"),
     experiment!("rdmc-steps"),
+    experiment!("rdmc-slow-link"),
     experiment!("cyclic-figures-8-to-17"),
+    experiment!("cyclic-unicast"),
 ];
 /// A topology that an experiment names, which is written beside its results, as it may be nowhere else.
 const TOPOLOGY: (&str, &str) = (
@@ -131,7 +136,10 @@ pub fn run(args: &Args) -> Outcome {
         )?);
     }
     for set in &sets {
+        let begun = Instant::now();
         set.measure_missing(false, args.jobs)?;
+        let seconds = begun.elapsed().as_secs_f64();
+        tracing::info!("{}: {seconds:.1} s", set.name());
     }
     let results = sets
         .iter()
@@ -144,7 +152,7 @@ pub fn run(args: &Args) -> Outcome {
     let table = wanted(BINOMIAL_ACK)
         .then(binomial_ack_table_1::measure_all)
         .transpose()?;
-    let page = report::html(
+    let page = page::html(
         &results,
         table.as_ref().map(|table| table.text()).as_deref(),
         args.quick,

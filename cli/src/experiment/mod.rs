@@ -5,12 +5,14 @@ mod drawing;
 mod flags;
 mod plot;
 mod points;
+mod quantity;
 mod rows;
 mod setting;
 pub mod spec;
 mod store;
 mod table;
 mod timeline;
+mod variations;
 
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::fmt::Write;
@@ -28,12 +30,14 @@ use crate::exit::{print, Failure, Outcome};
 use crate::program::{self, CompiledProgram, Target};
 use crate::run::progress::{self, Bars};
 use crate::run::{self, Driver};
-use claims::Finding;
+use claims::{Dependence, Finding};
 use drawing::Drawing;
 use flags::Flags;
 use points::Point;
 use spec::{Experiment, Extent};
 use store::{Record, Store, VERSION};
+pub use table::Sheet;
+use variations::Varied;
 
 /// Run `alfirk run` with all combinations of flags that a file names, and put the results side by side.
 ///
@@ -137,7 +141,11 @@ const SHOWN: usize = 10;
 /// An experiment with its points and its folder.
 pub struct Set {
     experiment: Experiment,
+    /// Those of the sweep, then those that claims vary.
     points: Vec<Point>,
+    /// How many are the sweep's.
+    swept: usize,
+    varied: Vec<Varied>,
     store: Store,
     programs: Programs,
 }
@@ -188,7 +196,10 @@ impl Set {
         programs: &mut Programs,
     ) -> Result<Set, Failure> {
         let experiment = parse(file, text, extent)?;
-        let points = points::enumerate(&experiment)?;
+        let mut points = points::enumerate(&experiment)?;
+        let swept = points.len();
+        let (varied, more) = variations::enumerate(&experiment, &points)?;
+        points.extend(more);
         for point in &points {
             programs.compile(program_source(point))?;
         }
@@ -200,8 +211,15 @@ impl Set {
             store: Store::new(&folder),
             experiment,
             points,
+            swept,
+            varied,
             programs: programs.clone(),
         })
+    }
+
+    /// Of the experiment.
+    pub fn name(&self) -> &str {
+        &self.experiment.name
     }
 
     fn compiled(&self, point: &Point) -> &Compiled {
@@ -348,6 +366,9 @@ impl Set {
             let verdict = finding.verdict();
             let (ours, paper) = (finding.ours(), finding.paper());
             let _ = writeln!(text, "  measured {ours}, published {paper}: {verdict}");
+            for told in finding.dependences() {
+                let _ = writeln!(text, "  {told}");
+            }
         }
         for path in self.save_plots(&results.plots())? {
             let _ = writeln!(text, "\n{}", path.display());
@@ -378,16 +399,19 @@ impl Set {
     /// # Errors
     /// A result is damaged or comes from another version.
     pub fn results(&self) -> Result<Results<'_>, Failure> {
-        let mut records = Vec::new();
-        for point in &self.points {
+        let (mut records, mut swept) = (Vec::new(), 0);
+        for (number, point) in self.points.iter().enumerate() {
             if let Some(record) = self.load(point)? {
                 records.push((point, record));
+                swept += usize::from(number < self.swept);
             }
         }
         Ok(Results {
             experiment: &self.experiment,
             axes: spec::axes(&self.experiment.sweep),
             records,
+            swept,
+            varied: &self.varied,
         })
     }
 }
@@ -396,42 +420,86 @@ impl Set {
 pub struct Results<'s> {
     pub experiment: &'s Experiment,
     axes: Vec<&'s str>,
+    /// Those of the sweep, then those that claims vary.
     records: Vec<(&'s Point, Record)>,
+    /// How many are the sweep's.
+    swept: usize,
+    varied: &'s [Varied],
 }
 
 impl Results<'_> {
-    fn all(&self) -> Vec<(&Point, &Record)> {
-        self.records
+    /// Of the sweep.
+    fn swept(&self) -> Vec<(&Point, &Record)> {
+        self.some(&self.records[..self.swept])
+    }
+
+    fn some<'r>(&self, records: &'r [(&Point, Record)]) -> Vec<(&'r Point, &'r Record)> {
+        records
             .iter()
             .map(|(point, record)| (*point, record))
             .collect()
     }
 
     pub fn csv(&self) -> Vec<u8> {
-        rows::csv(&self.axes, &self.all())
+        let varied = variations::flags(self.experiment, &self.experiment.sweep);
+        rows::csv(&self.axes, &varied, &self.some(&self.records))
     }
 
     /// All tables of the experiment, for a terminal.
     pub fn tables(&self) -> String {
         let tables = self.experiment.tables.iter();
         tables
-            .map(|table| table::text(table, &self.axes, &self.all()))
+            .map(|table| table::text(table, &self.axes, &self.swept()))
+            .collect()
+    }
+
+    /// The same tables, cell by cell.
+    pub fn sheets(&self) -> Vec<Sheet> {
+        let tables = self.experiment.tables.iter();
+        tables
+            .flat_map(|table| table::sheets(table, &self.axes, &self.swept()))
             .collect()
     }
 
     /// All plots.
     pub fn plots(&self) -> Vec<Drawing> {
-        let records = self.all();
+        let records = self.swept();
         let plots = self.experiment.plots.iter();
         let plots = plots.flat_map(|plot| plot::draw(plot, &self.axes, &records));
-        plots.chain(timeline::draw(&records)).collect()
+        let mut drawn: Vec<Drawing> = plots.chain(timeline::draw(&records)).collect();
+        for (number, finding) in self.findings().iter().enumerate() {
+            drawn.extend(plot::draw_dependences(number, finding));
+        }
+        drawn
     }
 
     pub fn findings(&self) -> Vec<Finding<'_>> {
         let claims = self.experiment.claims.iter();
         claims
-            .map(|claim| claims::look(claim, &self.axes, &self.all()))
+            .enumerate()
+            .map(|(number, claim)| {
+                let varied = self.varied.iter().filter(|varied| varied.of.0 == number);
+                let dependences = varied.map(|varied| self.dependence(varied)).collect();
+                claims::look(claim, &self.axes, &self.swept(), dependences)
+            })
             .collect()
+    }
+
+    fn dependence(&self, varied: &Varied) -> Dependence<'_> {
+        let claim = &self.experiment.claims[varied.of.0];
+        let variation = &claim.vary[varied.of.1];
+        let ratios = varied.values.iter().map(|names| {
+            let all = self.some(&self.records);
+            let here: Vec<_> = all
+                .into_iter()
+                .filter(|(point, _)| names.contains(&point.id))
+                .collect();
+            claims::depends(claim, variation, &self.axes, &here)
+        });
+        Dependence {
+            variation,
+            ratios: ratios.collect(),
+        }
     }
 
     /// Whether all receivers of all runs had what was sent.

@@ -1,12 +1,13 @@
 //! Plots of results.
 
-use alfirk_ctrl::topology::units;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
+use super::claims::{self, Dependence, Finding};
 use super::drawing::{Drawing, Painted, Picture, COLOURS, SIZE};
 use super::points::{file_word, Point};
+use super::quantity::number;
 use super::rows::{values, Stats};
 use super::spec::Plot;
 use super::store::Record;
@@ -75,17 +76,6 @@ impl ValueFormatter<f64> for &Scale<'_> {
     }
 }
 
-/// A number, or one with a unit of sizes, times or rates.
-fn number(text: &str) -> Option<f64> {
-    let plain = text.parse().ok();
-    let quantities = [&units::SIZE, &units::DELAY, &units::RATE];
-    plain.or_else(|| {
-        quantities
-            .iter()
-            .find_map(|unit| unit.parse(text).ok().map(|number| number as f64))
-    })
-}
-
 /// One for each value of the axes that the plot does not show.
 pub fn draw(plot: &Plot, axes: &[&str], records: &[(&Point, &Record)]) -> Vec<Drawing> {
     let slices = slices(axes, [&plot.x, &plot.lines], records);
@@ -103,13 +93,32 @@ pub fn draw(plot: &Plot, axes: &[&str], records: &[(&Point, &Record)]) -> Vec<Dr
     drawn.collect()
 }
 
+/// What the ratio of a claim depends on, one picture for each flag that is varied; `number` is the claim's among those of the experiment.
+pub fn draw_dependences(number: usize, finding: &Finding<'_>) -> Vec<Drawing> {
+    let dependences = finding.dependences.iter().enumerate();
+    let drawn = dependences.filter(|(_, dependence)| dependence.measured().count() > 1);
+    drawn
+        .map(|(at, dependence)| {
+            let flag = &dependence.variation.flag;
+            let name = format!("claim-{}-{}-{flag}", number + 1, at + 1);
+            Drawing::of(name, &Lines::of_dependence(finding, dependence))
+        })
+        .collect()
+}
+
 /// Lines over an axis.
 struct Lines<'s> {
-    plot: &'s Plot,
-    title: &'s str,
+    title: String,
+    /// What stands at the axes.
+    along: &'s str,
+    upwards: &'s str,
     scale: Scale<'s>,
     lines: Vec<(&'s str, Vec<(f64, Stats)>)>,
-    heights: std::ops::Range<f64>,
+    /// What was published, with its name.
+    published: Vec<(String, f64)>,
+    heights: Heights,
+    /// Writes a number of the upward axis.
+    show: Box<dyn Fn(f64) -> String + 's>,
 }
 
 impl<'s> Lines<'s> {
@@ -130,60 +139,162 @@ impl<'s> Lines<'s> {
                 (line, here.collect())
             })
             .collect();
-        let numbers = || {
-            lines
-                .iter()
-                .flat_map(|(_, line)| line.iter().map(|(_, stats)| stats))
-        };
-        let least = numbers()
-            .map(|stats| stats.least)
-            .fold(f64::INFINITY, f64::min);
-        let most = numbers().map(|stats| stats.most).fold(0.0, f64::max);
-        let (least, most) = if most > 0.0 {
-            (least, most)
-        } else {
-            (1.0, 10.0)
+        let title = match slice.title.is_empty() {
+            true => plot.name.clone(),
+            false => format!("{}, {}", plot.name, slice.title),
         };
         Lines {
-            plot,
-            title: &slice.title,
+            title,
+            along: &plot.x,
+            upwards: axis_name(&plot.y),
+            heights: Heights::around(&lines, &[]),
             scale,
             lines,
-            heights: least / 1.3..most * 1.3,
+            published: Vec::new(),
+            show: Box::new(|number| round(&show(&plot.y, number))),
+        }
+    }
+
+    fn of_dependence(finding: &'s Finding<'_>, dependence: &'s Dependence<'_>) -> Lines<'s> {
+        let measured: Vec<(&str, Stats)> = dependence.measured().collect();
+        let scale = Scale::new(measured.iter().map(|(name, _)| *name).collect());
+        let at = |name: &str| {
+            let mut stats = measured.iter().filter(|(other, _)| *other == name);
+            stats.next().map(|(_, stats)| *stats)
+        };
+        let places = scale.values.iter().zip(&scale.places);
+        let line = places.filter_map(|(name, place)| Some((*place, at(name)?)));
+        let lines = vec![("measured", line.collect())];
+        let ends = finding.claim.paper.ends().into_iter();
+        let published = ends.map(|end| (format!("paper: {}", claims::ratio(end)), end));
+        let published: Vec<(String, f64)> = published.collect();
+        Lines {
+            title: finding.claim.text.clone(),
+            along: &dependence.variation.about,
+            upwards: "ratio",
+            heights: Heights::around(&lines, &published),
+            scale,
+            lines,
+            published,
+            show: Box::new(claims::ratio),
         }
     }
 }
 
+/// The name of a column of results as it stands at an axis: without the unit that each number has there.
+fn axis_name(column: &str) -> &str {
+    match column {
+        "completion_ns" => "completion time",
+        "goodput_gbps" => "goodput in Gbit/s",
+        "registration_ns" => "registration",
+        other => other,
+    }
+}
+
+/// An upward axis by logarithms, with numbers at ones, twos and fives, or closer where it is short.
+#[derive(Clone)]
+struct Heights {
+    from: f64,
+    to: f64,
+    labels: Vec<f64>,
+}
+
+impl Heights {
+    fn around(lines: &[(&str, Vec<(f64, Stats)>)], published: &[(String, f64)]) -> Heights {
+        let measured = lines.iter().flat_map(|(_, line)| line);
+        let ends = measured.flat_map(|(_, stats)| [stats.least, stats.most]);
+        let ends: Vec<f64> = ends.chain(published.iter().map(|(_, end)| *end)).collect();
+        let least = ends.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = ends.iter().copied().fold(0.0, f64::max);
+        match most > 0.0 {
+            true => Heights::new(least / 1.15, most * 1.15),
+            false => Heights::new(1.0, 10.0),
+        }
+    }
+
+    fn new(from: f64, to: f64) -> Heights {
+        const FINE: [f64; 10] = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0];
+        const COARSE: [f64; 3] = [1.0, 2.0, 5.0];
+        let steps: &[f64] = match to / from {
+            ..2.0 => return Heights::evenly(from, to),
+            ..8.0 => &FINE,
+            ..2_000.0 => &COARSE,
+            _ => &COARSE[..1],
+        };
+        let mut labels = Vec::new();
+        for power in from.log10().floor() as i32..=to.log10().ceil() as i32 {
+            let all = steps.iter().map(|step| step * 10_f64.powi(power));
+            labels.extend(all.filter(|label| (from..=to).contains(label)));
+        }
+        Heights { from, to, labels }
+    }
+
+    /// With numbers at equal distances, where logarithms hardly differ from them.
+    fn evenly(from: f64, to: f64) -> Heights {
+        let least = (to - from) / 8.0;
+        let power = 10_f64.powf(least.log10().floor());
+        let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
+        let step = steps.into_iter().find(|step| *step >= least);
+        let step = step.unwrap_or(least);
+        let first = (from / step).ceil() as u64;
+        let labels = (first..).map(|n| n as f64 * step);
+        let labels = labels.take_while(|label| *label <= to).collect();
+        Heights { from, to, labels }
+    }
+}
+
+impl Ranged for Heights {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        let share = (value / self.from).ln() / (self.to / self.from).ln();
+        limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
+        self.labels.clone()
+    }
+
+    fn range(&self) -> std::ops::Range<f64> {
+        self.from..self.to
+    }
+}
+
+impl ValueFormatter<f64> for Heights {}
+
 impl Picture for Lines<'_> {
     fn paint<DB: DrawingBackend>(&self, root: &DrawingArea<DB, Shift>) -> Painted<DB> {
-        let Lines {
-            plot,
-            title,
-            scale,
-            lines,
-            heights,
-        } = self;
-        let (canvas, legend) = root.split_horizontally(SIZE.0 as i32 - 210);
-        let caption = match title.is_empty() {
-            true => plot.name.clone(),
-            false => format!("{}, {title}", plot.name),
-        };
+        let (scale, show) = (&self.scale, &self.show);
+        let (canvas, legend) = root.split_horizontally(SIZE.0 as i32 - LEGEND);
         let mut chart = ChartBuilder::on(&canvas)
             .margin(12)
-            .caption(caption, ("sans-serif", 18))
-            .x_label_area_size(44)
-            .y_label_area_size(84)
-            .build_cartesian_2d(scale, heights.clone().log_scale())?;
+            .caption(&self.title, ("sans-serif", title_size(&self.title)))
+            .x_label_area_size(52)
+            .y_label_area_size(92)
+            .build_cartesian_2d(scale, self.heights.clone())?;
         chart
             .configure_mesh()
             .light_line_style(WHITE)
-            .x_desc(&plot.x)
-            .y_desc(&plot.y)
+            .x_desc(self.along)
+            .y_desc(self.upwards)
             .x_labels(scale.places.len())
-            .y_label_formatter(&|number| round(&show(&plot.y, *number)))
-            .label_style(("sans-serif", 13))
+            .y_labels(self.heights.labels.len())
+            .y_label_formatter(&|number| show(*number))
+            .label_style(("sans-serif", 14))
+            .axis_desc_style(("sans-serif", 15))
             .draw()?;
-        for (index, (name, line)) in lines.iter().enumerate() {
+        let range = Scale::range(scale);
+        for (index, (name, height)) in self.published.iter().enumerate() {
+            let ends = [(range.start, *height), (range.end, *height)];
+            let dashed = DashedLineSeries::new(ends, 7, 5, BLACK.stroke_width(1));
+            chart.draw_series(dashed)?;
+            let y = 40 + 22 * (self.lines.len() + index) as i32;
+            legend.draw(&PathElement::new([(4, y), (12, y)], BLACK.stroke_width(1)))?;
+            legend.draw(&PathElement::new([(18, y), (26, y)], BLACK.stroke_width(1)))?;
+            legend.draw(&Text::new(name.clone(), (34, y - 7), ("sans-serif", 14)))?;
+        }
+        for (index, (name, line)) in self.lines.iter().enumerate() {
             let colour = COLOURS[index % COLOURS.len()];
             // The same colour comes again after some lines, with another mark.
             let turn = index / COLOURS.len();
@@ -209,6 +320,18 @@ impl Picture for Lines<'_> {
             ))?;
         }
         Ok(())
+    }
+}
+
+/// Pixels of a picture's width that names of lines have.
+const LEGEND: i32 = 210;
+
+/// A size of letters with which a title fits above its picture.
+fn title_size(title: &str) -> u32 {
+    match title.chars().count() {
+        0..75 => 18,
+        75..100 => 14,
+        _ => 11,
     }
 }
 
@@ -253,6 +376,24 @@ mod tests {
         assert!((step(0) - step(1)).abs() < 1e-9);
         let scale = Scale::new(vec!["0", "0.1", "0.2"]);
         assert_eq!(scale.places, [0.0, 1.0, 2.0], "0 has no logarithm");
+    }
+
+    #[test]
+    fn heights_have_some_numbers_whatever_they_span() {
+        for (from, to) in [
+            (0.9, 1.1),
+            (2.0, 6.0),
+            (1.0, 300.0),
+            (2e3, 3e9),
+            (0.01, 0.2),
+        ] {
+            let labels = Heights::new(from, to).labels;
+            assert!(
+                (3..=12).contains(&labels.len()),
+                "{from} to {to}: {labels:?}"
+            );
+            assert!(labels.is_sorted() && labels.iter().all(|label| (from..=to).contains(label)));
+        }
     }
 
     #[test]

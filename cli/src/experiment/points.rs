@@ -4,7 +4,7 @@ use alfirk_roce::collective::Digest;
 
 use super::flags;
 use super::setting::Setting;
-use super::spec::{Axis, Experiment, ALGORITHMS, MOST_POINTS};
+use super::spec::{Axis, Experiment, Place, ALGORITHMS, MOST_POINTS};
 use crate::exit::Failure;
 use crate::run::Config;
 
@@ -30,6 +30,18 @@ impl Point {
         }
     }
 
+    /// Whether the flag is given at all.
+    pub fn has(&self, flag: &str) -> bool {
+        self.settings.iter().any(|setting| setting.flag == flag)
+    }
+
+    /// Whether it has one of the values at each of the axes.
+    pub fn is_at(&self, place: &Place) -> bool {
+        let fits =
+            |(axis, values): &(String, Vec<String>)| values.iter().any(|v| v == self.value(axis));
+        place.iter().all(fits)
+    }
+
     /// What the run is configured to, checked again.
     ///
     /// # Errors
@@ -45,7 +57,7 @@ pub fn file_word(text: &str) -> impl Iterator<Item = char> + '_ {
     text.chars().map(move |c| if is_plain(c) { c } else { '-' })
 }
 
-/// All points, in the order of the sweep, each checked as far as `alfirk run` checks before it builds anything.
+/// All points of the sweep, in its order, each checked as far as `alfirk run` checks before it builds anything.
 ///
 /// # Errors
 /// A combination that cannot be run, named.
@@ -65,7 +77,7 @@ pub fn enumerate(experiment: &Experiment) -> Result<Vec<Point>, Failure> {
         bring_along(experiment, &mut whole);
         for algorithm in algorithms(&whole)? {
             let mut settings = settings.clone();
-            replace(&mut settings, ALGORITHMS, algorithm);
+            replace(&mut settings, given(ALGORITHMS, algorithm));
             if bring_along(experiment, &mut settings) {
                 check(&settings)?;
             }
@@ -102,7 +114,11 @@ fn algorithms(settings: &[Setting]) -> Result<Vec<String>, Failure> {
     Ok(config.algorithms.iter().map(ToString::to_string).collect())
 }
 
-fn check(settings: &[Setting]) -> Result<Config, Failure> {
+/// What the flags configure a run to.
+///
+/// # Errors
+/// A value cannot be used, named with all flags.
+pub fn check(settings: &[Setting]) -> Result<Config, Failure> {
     let name = |what: &dyn std::fmt::Display| {
         Failure::bad_input(format_args!("{}: {what}", flags::command_line(settings)))
     };
@@ -133,7 +149,7 @@ fn repeats(experiment: &Experiment, settings: &[Setting]) -> Vec<Point> {
     let one = |seed: Option<u64>| {
         let mut settings = settings.to_vec();
         if let Some(seed) = seed {
-            replace(&mut settings, SEED, seed.to_string());
+            replace(&mut settings, given(SEED, seed.to_string()));
         }
         let id = id(experiment, &settings);
         Point { id, settings }
@@ -147,23 +163,31 @@ fn repeats(experiment: &Experiment, settings: &[Setting]) -> Vec<Point> {
     }
 }
 
-fn replace(settings: &mut Vec<Setting>, flag: &str, value: String) {
-    let value = Some(value);
-    match settings.iter_mut().find(|setting| setting.flag == flag) {
-        Some(setting) => setting.value = value,
-        None => settings.push(Setting {
-            flag: flag.to_owned(),
-            value,
-        }),
+fn given(flag: &str, value: String) -> Setting {
+    Setting {
+        flag: flag.to_owned(),
+        value: Some(value),
     }
 }
 
-fn id(experiment: &Experiment, settings: &[Setting]) -> String {
+/// Gives a flag another value, or gives it at all.
+pub fn replace(settings: &mut Vec<Setting>, new: Setting) {
+    match settings.iter_mut().find(|old| old.flag == new.flag) {
+        Some(old) => *old = new,
+        None => settings.push(new),
+    }
+}
+
+/// The name of the run with these flags.
+pub fn id(experiment: &Experiment, settings: &[Setting]) -> String {
+    let variations = experiment.claims.iter().flat_map(|claim| &claim.vary);
+    let is_varied = |flag: &str| variations.clone().any(|variation| variation.flag == flag);
     let varied = |setting: &&Setting| {
         experiment
             .sweep
             .iter()
             .any(|axis| axis.flag == setting.flag)
+            || is_varied(&setting.flag)
             || [ALGORITHMS, SEED].contains(&setting.flag.as_str())
     };
     let mut name = String::new();

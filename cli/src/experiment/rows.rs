@@ -25,11 +25,11 @@ pub fn verified(record: &Record) -> bool {
 }
 
 /// All records as CSV (RFC 4180): who and how, the flags that vary, then everything that a report has, objects within it by
-/// names with dots. A cell is empty where a run has nothing of the kind.
-pub fn csv(axes: &[&str], records: &[(&Point, &Record)]) -> Vec<u8> {
+/// names with dots. A cell is empty where a run has nothing of the kind. `varied` are flags that only some runs are given.
+pub fn csv(axes: &[&str], varied: &[&str], records: &[(&Point, &Record)]) -> Vec<u8> {
     let rows: Vec<Map<String, Value>> = records
         .iter()
-        .map(|(point, record)| row(axes, point, record))
+        .map(|(point, record)| row(axes, varied, point, record))
         .collect();
     let mut columns: Vec<&String> = Vec::new();
     for name in rows.iter().flat_map(Map::keys) {
@@ -49,7 +49,7 @@ pub fn csv(axes: &[&str], records: &[(&Point, &Record)]) -> Vec<u8> {
     out.into_inner().expect(in_memory)
 }
 
-fn row(axes: &[&str], point: &Point, record: &Record) -> Map<String, Value> {
+fn row(axes: &[&str], varied: &[&str], point: &Point, record: &Record) -> Map<String, Value> {
     let mut row = Map::new();
     for (name, value) in [
         ("experiment", &record.experiment),
@@ -62,6 +62,9 @@ fn row(axes: &[&str], point: &Point, record: &Record) -> Map<String, Value> {
     }
     for axis in axes {
         row.insert(format!("flag.{axis}"), point.value(axis).into());
+    }
+    for flag in varied.iter().filter(|flag| point.has(flag)) {
+        row.insert(format!("flag.{flag}"), point.value(flag).into());
     }
     if let Some(result) = result(record) {
         flatten("", result, &mut row);

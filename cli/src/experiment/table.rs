@@ -50,12 +50,18 @@ pub fn stats(slice: &Slice<'_>, at: [(&str, &str); 2], column: &str) -> Option<S
     Stats::of(&numbers)
 }
 
+/// A table as it is shown.
+pub struct Sheet {
+    pub title: String,
+    /// The first one has names of columns.
+    pub lines: Vec<Vec<String>>,
+}
+
 /// The table of each slice: means, and from where to where if repeats differ.
-pub fn text(table: &Table, axes: &[&str], records: &[(&Point, &Record)]) -> String {
-    let mut out = String::new();
+pub fn sheets(table: &Table, axes: &[&str], records: &[(&Point, &Record)]) -> Vec<Sheet> {
+    let mut sheets = Vec::new();
     for slice in slices(axes, [&table.rows, &table.columns], records) {
         let comma = if slice.title.is_empty() { "" } else { ", " };
-        let _ = writeln!(out, "\n{}{comma}{}", table.value, slice.title);
         let points = || slice.records.iter().map(|(point, _)| *point);
         let columns = values(&table.columns, points());
         let mut lines = vec![vec![table.rows.clone()]];
@@ -68,7 +74,18 @@ pub fn text(table: &Table, axes: &[&str], records: &[(&Point, &Record)]) -> Stri
             }));
             lines.push(line);
         }
-        out += &aligned(&lines);
+        let title = format!("{}{comma}{}", table.value, slice.title);
+        sheets.push(Sheet { title, lines });
+    }
+    sheets
+}
+
+/// The same for a terminal.
+pub fn text(table: &Table, axes: &[&str], records: &[(&Point, &Record)]) -> String {
+    let mut out = String::new();
+    for sheet in sheets(table, axes, records) {
+        let _ = writeln!(out, "\n{}", sheet.title);
+        out += &aligned(&sheet.lines);
     }
     out
 }

@@ -2,8 +2,8 @@
 
 use alfirk_ctrl::topology::{units, Topology};
 
-use super::args::quantity;
 use super::losses::find_link;
+use super::quantity::quantity;
 use crate::exit::Failure;
 
 /// Rates of single links.

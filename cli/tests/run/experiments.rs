@@ -255,6 +255,53 @@ claims:
 }
 
 #[test]
+fn what_a_claim_depends_on_is_measured_beside_the_sweep() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "
+name: varied
+run: {topology: testbed, size: 64B}
+sweep: {algorithms: [alfirk, chain]}
+claims:
+  - text: Three to five times.
+    of: {algorithms: chain}
+    to: {algorithms: alfirk}
+    value: completion_ns
+    paper: [3, 5.2]
+    vary:
+      - {flag: host-model, about: Cost of relays, values: {none: relay-delay=0ns, 2us: relay-delay=2us, 4us: relay-delay=4us}}
+      - {flag: host-model, about: Pace of the multicast, side: to, values: [packet-interval=0ns, packet-interval=1us]}
+";
+    let spec = file(folder.path(), "varied.yaml", text);
+    let out = folder.path().join("out");
+    let said = run(&spec, out.to_str().unwrap(), &[]);
+    assert!(
+        said.contains("measured 3.00, published 3.00 to 5.20: explained"),
+        "{said}"
+    );
+    // Two relays of a chain of four cost so much more than a transfer of 2.424 us.
+    let cost = said.split("the paper's 5.20 at about ").nth(1).unwrap();
+    let cost: f64 = cost.split(' ').next().unwrap().parse().unwrap();
+    assert!((2.5..2.9).contains(&cost), "{said}");
+    // The sweep's two, two for each cost, and one of the multicast alone for each pace.
+    assert!(said.contains("10 of 10 points"), "{said}");
+    let csv = fs::read_to_string(out.join("results.csv")).unwrap();
+    assert!(
+        csv.lines().next().unwrap().contains("flag.host-model"),
+        "{csv}"
+    );
+    for plot in ["claim-1-1-host-model", "claim-1-2-host-model"] {
+        let plot = fs::read_to_string(out.join(format!("{plot}.svg"))).unwrap();
+        assert!(plot.contains("paper: 5.20"));
+    }
+    let quick = json(&["experiment", "list", &spec, "--quick", "--json"]);
+    assert_eq!(
+        quick.as_array().unwrap().len(),
+        8,
+        "the first and the last value"
+    );
+}
+
+#[test]
 fn the_papers_figures_come_with_all_claims_and_one_page() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
@@ -380,6 +427,24 @@ fn files_that_make_no_experiment() {
         &claim("to: {size: 1KiB}, paper: 1"),
         &["claims: of is missing"],
     );
+    let ratio = "of: {size: 1KiB}, to: {size: 1KiB}";
+    bad(
+        &claim(&format!("{ratio}, paper: 1, above: 2")),
+        &["`paper`", "`above`"],
+    );
+    let varied = |vary: &str| claim(&format!("{ratio}, paper: 1, vary: [{{{vary}}}]"));
+    bad(
+        &varied("flag: size, values: [1B, 2B]"),
+        &["`size` is what the ratio is formed of"],
+    );
+    bad(&varied("flag: mtus, values: [1, 2]"), &["`mtus`", "`mtu`"]);
+    bad(&varied("flag: mtu, values: [1024]"), &["fewer than two"]);
+    bad(&varied("flag: mtu, values: 1024"), &["a list"]);
+    bad(
+        &varied("flag: mtu, values: [512, 1024], side: left"),
+        &["`side` is both, of or to"],
+    );
+    bad(&varied("flag: mtu, values: [512, 1025]"), &["--mtu=1025"]);
     let quick = format!("{two}quick: {{tables: []}}\n");
     let spec = file(folder.path(), "bad.yaml", &quick);
     refused(

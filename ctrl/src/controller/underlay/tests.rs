@@ -6,8 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::topology::{
-    fat_tree, fat_tree_of_pods, leaf_spine, m_port_n_tree, testbed, Builder, Host, HostIndex,
-    LinkIndex,
+    fat_tree, leaf_spine, m_port_n_tree, testbed, Builder, FatTreeShape, Host, HostIndex, LinkIndex,
 };
 
 /// Where a packet comes to an end.
@@ -210,7 +209,12 @@ fn one_switch_needs_a_route_for_each_host() {
 
 #[test]
 fn a_fabric_of_16384_hosts_fits_small_tables() {
-    let topology = fat_tree_of_pods(64, 16).unwrap();
+    let topology = FatTreeShape {
+        pods: 16,
+        ..FatTreeShape::whole(64)
+    }
+    .build()
+    .unwrap();
     let underlay = Underlay::new(&topology, Paths::new(&topology), GroupRange::default());
     let most = topology.switch_indexes().map(|switch| {
         let ecmp = EcmpGroups::new(&underlay.paths, switch);

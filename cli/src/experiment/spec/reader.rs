@@ -1,0 +1,380 @@
+//! Reads the text of an experiment.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+
+use super::{axes, Axis, Experiment, Extent, Extra, Plot, SpecError, Table, MEASURED, MOST_POINTS};
+use crate::experiment::flags::{Flags, Kind};
+use crate::experiment::setting::Setting;
+
+const KEYS: [&str; 11] = [
+    "name", "about", "source", "run", "sweep", "repeats", "tables", "plots", "per", "claims",
+    "quick",
+];
+
+pub(super) struct Reader<'a> {
+    /// As it was named.
+    pub(super) file: String,
+    /// From where it names files.
+    pub(super) folder: PathBuf,
+    pub(super) flags: &'a Flags,
+    pub(super) extent: Extent,
+}
+
+impl Reader<'_> {
+    pub(super) fn wrong<T>(&self, what: impl Into<String>) -> Result<T, SpecError> {
+        Err(SpecError {
+            file: self.file.clone(),
+            what: what.into(),
+        })
+    }
+
+    pub(super) fn experiment(&self, text: &str) -> Result<Experiment, SpecError> {
+        let value: Value = match serde_saphyr::from_str(text) {
+            Ok(value) => value,
+            Err(error) => {
+                let message = error.to_string();
+                return self.wrong(message.lines().next().unwrap_or("it is no YAML"));
+            }
+        };
+        let map = self.map("the experiment", &value)?;
+        self.known("the experiment", map, &KEYS)?;
+        let replaced;
+        let map = match (self.extent, map.get("quick")) {
+            (Extent::Quick, Some(quick)) => {
+                replaced = self.replace(map, quick)?;
+                &replaced
+            }
+            _ => map,
+        };
+        let name = self.file_name("name", map.get("name"), "a folder of results")?;
+        let optional = |key: &str| match map.get(key) {
+            None => Ok(String::new()),
+            text => self.text(key, text),
+        };
+        let (about, source) = (optional("about")?, optional("source")?);
+        let sweep = self.sweep(map.get("sweep"))?;
+        let fixed = self.fixed(map.get("run"), &sweep)?;
+        let repeats = match map.get("repeats") {
+            None => 1,
+            Some(value) => match value.as_u64() {
+                Some(repeats) if repeats > 0 => repeats,
+                _ => return self.wrong(format!("repeats: {value} is no number from 1")),
+            },
+        };
+        let seeded =
+            fixed.iter().any(|s| s.flag == "seed") || sweep.iter().any(|a| a.flag == "seed");
+        if repeats > 1 && seeded {
+            return self
+                .wrong("repeats: they have the seeds 1, 2, ...; leave `seed` or `repeats` out");
+        }
+        let combinations = sweep.iter().map(|axis| axis.values.len());
+        let points = combinations
+            .chain([usize::try_from(repeats).unwrap_or(usize::MAX)])
+            .try_fold(1_usize, usize::checked_mul);
+        if points.is_none_or(|points| points > MOST_POINTS) {
+            return self.wrong(format!("sweep: it has more than {MOST_POINTS} points"));
+        }
+        let axes = axes(&sweep);
+        let tables = self.tables(map.get("tables"), &axes)?;
+        let plots = self.plots(map.get("plots"), &axes)?;
+        let per = self.per(map.get("per"), &axes)?;
+        let claims = self.claims(map.get("claims"), &axes)?;
+        Ok(Experiment {
+            name,
+            about,
+            source,
+            fixed,
+            sweep,
+            repeats,
+            tables,
+            plots,
+            per,
+            claims,
+        })
+    }
+
+    /// The whole with keys of `quick` instead of those of the same name.
+    fn replace(
+        &self,
+        map: &Map<String, Value>,
+        quick: &Value,
+    ) -> Result<Map<String, Value>, SpecError> {
+        let quick = self.map("quick", quick)?;
+        self.known("quick", quick, &["run", "sweep", "repeats"])?;
+        let mut map = map.clone();
+        for (part, keys) in quick {
+            match (map.get_mut(part), keys) {
+                (Some(Value::Object(old)), Value::Object(new)) => {
+                    old.extend(new.iter().map(|(key, value)| (key.clone(), value.clone())));
+                }
+                (_, value) => {
+                    map.insert(part.clone(), value.clone());
+                }
+            }
+        }
+        Ok(map)
+    }
+
+    fn per(&self, value: Option<&Value>, axes: &[&str]) -> Result<Vec<Extra>, SpecError> {
+        let Some(value) = value else {
+            return Ok(Vec::new());
+        };
+        let mut per = Vec::new();
+        for (axis, values) in self.map("per", value)? {
+            self.swept("per", axis, axes)?;
+            for (value, flags) in self.map("per", values)? {
+                let mut settings = Vec::new();
+                for (flag, value) in self.map("per", flags)? {
+                    self.flag("per", flag)?;
+                    if axes.contains(&flag.as_str()) {
+                        return self
+                            .wrong(format!("per: `{flag}` is swept, too; give it in one place"));
+                    }
+                    settings.push(self.setting("per", flag, value)?);
+                }
+                let (axis, value) = (axis.clone(), value.clone());
+                per.push(Extra {
+                    axis,
+                    value,
+                    settings,
+                });
+            }
+        }
+        Ok(per)
+    }
+
+    pub(super) fn swept(&self, place: &str, axis: &str, axes: &[&str]) -> Result<(), SpecError> {
+        match axes.contains(&axis) {
+            true => Ok(()),
+            false => {
+                let axes = axes.join(", ");
+                self.wrong(format!("{place}: `{axis}` is not swept; what is: {axes}"))
+            }
+        }
+    }
+
+    fn fixed(&self, value: Option<&Value>, sweep: &[Axis]) -> Result<Vec<Setting>, SpecError> {
+        let Some(value) = value else {
+            return Ok(Vec::new());
+        };
+        let mut fixed = Vec::new();
+        for (flag, value) in self.map("run", value)? {
+            self.flag("run", flag)?;
+            if sweep.iter().any(|axis| axis.flag == *flag) {
+                return self.wrong(format!("run: `{flag}` is swept, too; give it in one place"));
+            }
+            fixed.push(self.setting("run", flag, value)?);
+        }
+        Ok(fixed)
+    }
+
+    fn sweep(&self, value: Option<&Value>) -> Result<Vec<Axis>, SpecError> {
+        let Some(value) = value else {
+            return Ok(Vec::new());
+        };
+        let mut sweep = Vec::new();
+        for (flag, values) in self.map("sweep", value)? {
+            self.flag("sweep", flag)?;
+            let values = match values {
+                Value::Array(values) if !values.is_empty() => values.as_slice(),
+                Value::Array(_) => return self.wrong(format!("sweep: `{flag}` has no values")),
+                one => std::slice::from_ref(one),
+            };
+            let settings = values
+                .iter()
+                .map(|value| self.setting("sweep", flag, value));
+            let settings = settings.collect::<Result<Vec<_>, _>>()?;
+            if let Some(twice) =
+                (1..settings.len()).find(|&at| settings[..at].contains(&settings[at]))
+            {
+                let value = &values[twice];
+                return self.wrong(format!("sweep: `{flag}` has {value} twice"));
+            }
+            sweep.push(Axis {
+                flag: flag.clone(),
+                values: settings,
+            });
+        }
+        Ok(sweep)
+    }
+
+    /// A flag that a point may have.
+    pub(super) fn flag(&self, place: &str, flag: &str) -> Result<(), SpecError> {
+        match self.flags.kind(flag) {
+            Some(Kind::Refused(why)) => self.wrong(format!("{place}: `{flag}` {why}")),
+            Some(_) => Ok(()),
+            None => {
+                let near = near(flag, self.flags.names());
+                self.wrong(format!("{place}: `alfirk run` has no flag `{flag}`{near}"))
+            }
+        }
+    }
+
+    pub(super) fn setting(
+        &self,
+        place: &str,
+        flag: &str,
+        value: &Value,
+    ) -> Result<Setting, SpecError> {
+        let kind = self.flags.kind(flag).expect("it was looked up");
+        let value = match (kind, value) {
+            (Kind::Switch, Value::Bool(on)) => on.then(String::new),
+            (Kind::Switch, _) => {
+                return self.wrong(format!("{place}: `{flag}` is true or false, not {value}"));
+            }
+            (Kind::List, Value::Array(values)) => {
+                let values = values.iter().map(|value| self.scalar(place, flag, value));
+                Some(values.collect::<Result<Vec<_>, _>>()?.join(","))
+            }
+            (Kind::File, value) => {
+                let name = self.scalar(place, flag, value)?;
+                let generated = flag == "topology" && crate::topology::is_generated(&name);
+                Some(match generated {
+                    true => name,
+                    false => self.folder.join(name).display().to_string(),
+                })
+            }
+            (_, value) => Some(self.scalar(place, flag, value)?),
+        };
+        let flag = flag.to_owned();
+        Ok(Setting { flag, value })
+    }
+
+    pub(super) fn scalar(
+        &self,
+        place: &str,
+        flag: &str,
+        value: &Value,
+    ) -> Result<String, SpecError> {
+        match value {
+            Value::String(text) => Ok(text.clone()),
+            Value::Number(number) => Ok(number.to_string()),
+            _ => self.wrong(format!("{place}: `{flag}` needs a value, not {value}")),
+        }
+    }
+
+    fn tables(&self, value: Option<&Value>, axes: &[&str]) -> Result<Vec<Table>, SpecError> {
+        let mut tables = Vec::new();
+        for map in self.list("tables", value)? {
+            self.known("tables", map, &["rows", "columns", "value"])?;
+            tables.push(Table {
+                rows: self.axis("tables: rows", map.get("rows"), axes)?,
+                columns: self.axis("tables: columns", map.get("columns"), axes)?,
+                value: self.column("tables: value", map.get("value"))?,
+            });
+        }
+        Ok(tables)
+    }
+
+    fn plots(&self, value: Option<&Value>, axes: &[&str]) -> Result<Vec<Plot>, SpecError> {
+        let mut plots = Vec::new();
+        for map in self.list("plots", value)? {
+            self.known("plots", map, &["name", "x", "y", "lines"])?;
+            plots.push(Plot {
+                name: self.file_name("plots: name", map.get("name"), "a file")?,
+                x: self.axis("plots: x", map.get("x"), axes)?,
+                y: self.column("plots: y", map.get("y"))?,
+                lines: self.axis("plots: lines", map.get("lines"), axes)?,
+            });
+        }
+        Ok(plots)
+    }
+
+    /// A name of `what`, in whose place nothing can be reached elsewhere.
+    fn file_name(
+        &self,
+        place: &str,
+        value: Option<&Value>,
+        what: &str,
+    ) -> Result<String, SpecError> {
+        let name = self.text(place, value)?;
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        match name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
+            false => Ok(name),
+            true => self.wrong(format!(
+                "{place}: `{name}` names {what}, so it is made of letters, digits, `-`, `_` and `.`"
+            )),
+        }
+    }
+
+    fn axis(&self, place: &str, value: Option<&Value>, axes: &[&str]) -> Result<String, SpecError> {
+        let name = self.text(place, value)?;
+        self.swept(place, &name, axes)?;
+        Ok(name)
+    }
+
+    pub(super) fn column(&self, place: &str, value: Option<&Value>) -> Result<String, SpecError> {
+        let name = self.text(place, value)?;
+        match MEASURED.contains(&name.as_str()) {
+            true => Ok(name),
+            false => {
+                let near = near(&name, MEASURED);
+                self.wrong(format!("{place}: results have no number `{name}`{near}"))
+            }
+        }
+    }
+
+    pub(super) fn list<'v>(
+        &self,
+        place: &str,
+        value: Option<&'v Value>,
+    ) -> Result<Vec<&'v Map<String, Value>>, SpecError> {
+        match value {
+            None => Ok(Vec::new()),
+            Some(Value::Array(values)) => {
+                values.iter().map(|value| self.map(place, value)).collect()
+            }
+            Some(other) => self.wrong(format!("{place}: a list is expected, not {other}")),
+        }
+    }
+
+    pub(super) fn map<'v>(
+        &self,
+        place: &str,
+        value: &'v Value,
+    ) -> Result<&'v Map<String, Value>, SpecError> {
+        match value {
+            Value::Object(map) => Ok(map),
+            other => self.wrong(format!(
+                "{place}: keys with values are expected, not {other}"
+            )),
+        }
+    }
+
+    pub(super) fn text(&self, place: &str, value: Option<&Value>) -> Result<String, SpecError> {
+        match value {
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(other) => self.wrong(format!("{place}: a word is expected, not {other}")),
+            None => self.wrong(format!("{place} is missing")),
+        }
+    }
+
+    pub(super) fn known(
+        &self,
+        place: &str,
+        map: &Map<String, Value>,
+        keys: &[&str],
+    ) -> Result<(), SpecError> {
+        match map.keys().find(|key| !keys.contains(&key.as_str())) {
+            None => Ok(()),
+            Some(key) => {
+                let near = near(key, keys.iter().copied());
+                self.wrong(format!("{place} has no key `{key}`{near}"))
+            }
+        }
+    }
+}
+
+/// `; did you mean X?`, or all that there are where nothing is near.
+fn near<'n>(word: &str, names: impl IntoIterator<Item = &'n str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    let distance = |name: &&&str| strsim::damerau_levenshtein(word, name);
+    match names.iter().min_by_key(distance) {
+        Some(name) if distance(&name) <= 1 + word.chars().count() / 3 => {
+            format!("; did you mean `{name}`?")
+        }
+        _ => format!("; there is {}", names.join(", ")),
+    }
+}
