@@ -164,6 +164,10 @@ impl DatagramGroup {
                             return Err(FabricError::Broken(why));
                         }
                         EndpointEvent::Silent { .. } => {}
+                        EndpointEvent::Abandoned => {
+                            let why = format!("{host:?} does not hear of the manager any more");
+                            return Err(FabricError::Broken(why));
+                        }
                     }
                 }
             }

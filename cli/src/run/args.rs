@@ -222,8 +222,8 @@ pub struct Args {
     #[arg(long, value_name = "RATE", requires = "fallback_below")]
     normal_goodput: Option<String>,
 
-    /// Break a host, a switch, or a link (NODE-NODE) so long after the post; alfirk heals, and RDMC's groups close and go on
-    /// without hosts
+    /// Break a host, a switch, or a link (NODE-NODE) so long after the post; alfirk heals, binomial-ack takes dead hosts out, and RDMC's
+    /// groups close and go on without them
     #[arg(long, value_name = "NODE@TIME", value_delimiter = ',')]
     kill: Vec<String>,
 
@@ -1005,10 +1005,12 @@ impl Args {
         if self.kill.is_empty() {
             return Ok(Vec::new());
         }
-        let survives = |a: &&Algorithm| a.needs_group() || matches!(a, Algorithm::Rdmc(_));
+        let survives = |a: &&Algorithm| {
+            a.needs_group() || a.needs_datagrams() || matches!(a, Algorithm::Rdmc(_))
+        };
         if let Some(algorithm) = algorithms.iter().find(|a| !survives(a)) {
             return Err(Failure::bad_input(format_args!(
-                "--kill: {algorithm} does not survive a death; use alfirk, or RDMC's schedules"
+                "--kill: {algorithm} does not survive a death; use alfirk, binomial-ack, or RDMC's schedules"
             )));
         }
         let kills = self.kill.iter();

@@ -26,7 +26,10 @@ fn what_datagrams_cannot_do() {
         &["--messages", "3", "--size", "10MiB"],
         &["--messages 3", "give 10 or more"],
     );
-    by_datagrams(&["--kill", "h3@20us"], &["does not survive", "use alfirk"]);
+    by_datagrams(
+        &["--kill", "c1@20us"],
+        &["goes on without hosts", "use --algorithms alfirk"],
+    );
     by_datagrams(&["--fallback", "binomial-ack"], &["no order", "use chain"]);
 }
 

@@ -114,6 +114,33 @@ fn a_long_message_needs_no_repair_when_nothing_is_lost() {
     assert!((2 << 20..(2 << 20) + 100_000).contains(&sent), "{row}");
 }
 
+/// Of 16 members in rank order, 15 is a leaf of the root's tree, 12 has members below it, and 8 has half of all.
+#[test]
+fn a_group_goes_on_without_members_that_die() {
+    let arguments = [
+        "run",
+        "--algorithms",
+        "binomial-ack",
+        "--json",
+        "--size",
+        "1MiB",
+    ];
+    for (kill, lost) in [
+        ("h16@30us", vec!["h16"]),
+        ("h13@30us", vec!["h13"]),
+        ("h9@30us", vec!["h9"]),
+        ("h9@10us,h13@40us,h14@40us", vec!["h9", "h13", "h14"]),
+    ] {
+        for loss in ["0", "0.01"] {
+            let report = json(&[&arguments[..], &["--kill", kill, "--loss", loss]].concat());
+            let row = &report["results"][0];
+            assert_eq!(row["lost"], serde_json::json!(lost), "{kill}: {row}");
+            assert_eq!(row["receivers_verified"], 15 - lost.len(), "{kill}: {row}");
+            assert_eq!(row["failures"].as_array().unwrap().len(), lost.len());
+        }
+    }
+}
+
 /// The figures are the model's; what the table must show is their order.
 #[test]
 fn table_1_is_printed_by_one_command() {

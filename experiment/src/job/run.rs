@@ -1,5 +1,6 @@
 //! The life of one algorithm's run, from queue pairs to checked bytes.
 
+mod deaths;
 mod guarded;
 mod recovery;
 
@@ -476,6 +477,8 @@ impl Run<'_> {
                 if told.broken {
                     return Ok(());
                 }
+            } else if self.buries() {
+                self.bury(told)?;
             }
             // The others are looked at only when this one is missing no more.
             if !told.is_missing(rank, &has) {

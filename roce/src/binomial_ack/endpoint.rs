@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use super::membership::{Manager, Membership};
 use super::node::{Config, Effect, MulticastError, Node};
+use super::suspects::{Due, Suspects};
 use super::wire::{Manage, MessageId, HEADER_LEN};
 use crate::host::{HostEvent, HostTiming};
 use crate::rc::{
@@ -144,8 +145,10 @@ pub enum EndpointEvent {
     Delivered { id: MessageId, data: Arc<[u8]> },
     /// As [`Effect::Completed`].
     Completed { message: u32 },
-    /// As [`Effect::Silent`], or the connection to it has failed.
+    /// As [`Effect::Silent`], or the connection to it has failed. The manager looks after it.
     Silent { member: u32 },
+    /// The manager is dead: nobody is let in or out any more, and what the dead were to pass on does not come.
+    Abandoned,
 }
 
 /// One member on a host.
@@ -163,6 +166,8 @@ pub struct Endpoint {
     numbers: BTreeMap<(Ipv4Addr, QpNum), u32>,
     outgoing: BTreeMap<u32, Outgoing>,
     incoming: BTreeMap<QpNum, Incoming>,
+    /// Whom this member does not hear of; at the manager, whom anybody does not.
+    suspects: Suspects,
     events: VecDeque<EndpointEvent>,
 }
 
@@ -265,6 +270,7 @@ impl Endpoint {
             numbers: BTreeMap::new(),
             outgoing: BTreeMap::new(),
             incoming: BTreeMap::new(),
+            suspects: Suspects::new(config.connect_interval),
             events: VecDeque::new(),
         };
         match endpoint.listen(host) {
@@ -322,9 +328,17 @@ impl Endpoint {
         }
     }
 
-    /// At the manager: takes a member out that is dead.
+    /// At the manager: takes a member out that is dead. It is not told.
     pub fn expel(&mut self, host: &mut dyn Verbs, now: u64, number: u32) {
-        self.let_go(now, number);
+        let Role::Manager(office) = &mut self.role else {
+            return;
+        };
+        if number == MANAGER || office.manager.leave(number).is_err() {
+            return;
+        }
+        office.due = Some(now);
+        self.drop_outgoing(host, number);
+        self.drop_incoming(host, number, |_| true);
         self.act(host, now);
     }
 
@@ -429,7 +443,9 @@ impl Endpoint {
             Role::Stranger | Role::Member => None,
         };
         let of_node = self.node.as_ref().and_then(Node::poll_timeout);
-        of_node.into_iter().chain(of_role).chain(asked).min()
+        let of_suspects = self.suspects.poll_timeout();
+        let all = of_node.into_iter().chain(of_role).chain(of_suspects);
+        all.chain(asked).min()
     }
 
     /// Does what is due.
@@ -441,6 +457,9 @@ impl Endpoint {
         let due = self.outgoing.iter().filter(|(_, o)| is_due(o));
         for member in due.map(|(member, _)| *member).collect::<Vec<_>>() {
             self.ask(host, now, member);
+        }
+        while let Some(due) = self.suspects.take_due(now) {
+            self.inquire(host, now, due);
         }
         match &self.role {
             Role::Joining(at) | Role::Leaving(at) if *at <= now => self.ask_manager(host, now),
@@ -465,7 +484,7 @@ impl Endpoint {
             }
             HostEvent::Connected { qpn } => self.connected(*qpn),
             HostEvent::Completion(completion) => self.completed(host, now, completion),
-            HostEvent::QpFailed { qpn, .. } => self.failed(host, *qpn),
+            HostEvent::QpFailed { qpn, .. } => self.failed(host, now, *qpn),
             _ => false,
         };
         if is_ours {
@@ -518,8 +537,50 @@ impl Endpoint {
             (Role::Leaving(_) | Role::Member, None) => self.role = Role::Stranger,
             _ => {}
         }
+        if !is_older {
+            self.forget_the_gone(host, &list);
+        }
         if let Some(node) = &mut self.node {
             node.handle_membership(now, list);
+        }
+    }
+
+    /// Gives up what is for members that a list does not name. The manager keeps those that leave until they know.
+    fn forget_the_gone(&mut self, host: &mut dyn Verbs, list: &Membership) {
+        let is_there = |number: u32| list.place(number).is_some();
+        let numbers: Vec<u32> = self.addresses.keys().copied().collect();
+        for number in numbers.into_iter().filter(|number| !is_there(*number)) {
+            self.suspects.clear(number);
+            if !matches!(self.role, Role::Manager(_)) && number != MANAGER {
+                self.drop_outgoing(host, number);
+                self.drop_incoming(host, number, |_| true);
+            }
+        }
+    }
+
+    /// A member is not heard of.
+    fn suspect(&mut self, now: u64, member: u32) {
+        self.events.push_back(EndpointEvent::Silent { member });
+        let knows_list = self.is_member();
+        if knows_list && self.members().contains(&member) {
+            self.suspects.add(now, member);
+        }
+    }
+
+    /// Asks for a sign of life: the manager the suspect, others the manager.
+    fn inquire(&mut self, host: &mut dyn Verbs, now: u64, due: Due) {
+        let is_manager = matches!(self.role, Role::Manager(_));
+        match (due, is_manager) {
+            (Due::Ask(number), true) => self.send_datagram(host, now, number, Manage::Probe.emit()),
+            (Due::Ask(number), false) => {
+                let suspicion = Manage::Suspect { number };
+                self.send_datagram(host, now, MANAGER, suspicion.emit());
+            }
+            (Due::GiveUp(number), true) => self.expel(host, now, number),
+            (Due::GiveUp(_), false) => {
+                self.suspects.clear_all();
+                self.events.push_back(EndpointEvent::Abandoned);
+            }
         }
     }
 
@@ -642,6 +703,16 @@ impl Endpoint {
             }
             Manage::Disconnect { qpn } => self.drop_incoming(host, from, |i| i.remote_qpn == qpn),
             Manage::Leave => self.let_go(now, from),
+            Manage::Suspect { number } => {
+                let is_manager = matches!(self.role, Role::Manager(_));
+                self.send_datagram(host, now, from, Manage::Alive.emit());
+                if is_manager && number != MANAGER && self.members().contains(&number) {
+                    self.suspects.add(now, number);
+                }
+            }
+            Manage::Probe => self.send_datagram(host, now, from, Manage::Alive.emit()),
+            Manage::Alive if from == MANAGER => self.suspects.clear_all(),
+            Manage::Alive => self.suspects.clear(from),
             Manage::Join => {}
         }
     }
@@ -848,12 +919,12 @@ impl Endpoint {
         true
     }
 
-    fn failed(&mut self, host: &mut dyn Verbs, qpn: QpNum) -> bool {
+    fn failed(&mut self, host: &mut dyn Verbs, now: u64, qpn: QpNum) -> bool {
         let found = self.outgoing.iter().find(|(_, o)| o.qpn == qpn);
         if let Some((member, _)) = found {
             let member = *member;
             self.drop_outgoing(host, member);
-            self.events.push_back(EndpointEvent::Silent { member });
+            self.suspect(now, member);
             return true;
         }
         let Some(from) = self.incoming.get(&qpn).map(|incoming| incoming.from) else {
@@ -919,9 +990,7 @@ impl Endpoint {
                 Effect::Completed { message } => {
                     self.events.push_back(EndpointEvent::Completed { message });
                 }
-                Effect::Silent { member } => {
-                    self.events.push_back(EndpointEvent::Silent { member });
-                }
+                Effect::Silent { member } => self.suspect(now, member),
             }
         }
         for outgoing in self.outgoing.values_mut() {

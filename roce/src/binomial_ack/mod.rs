@@ -19,6 +19,7 @@
 mod endpoint;
 mod membership;
 mod node;
+mod suspects;
 mod tree;
 mod wire;
 

@@ -68,7 +68,8 @@ pub enum Effect {
     Delivered { id: MessageId, data: Arc<[u8]> },
     /// All members have this node's message: a broadcast may return.
     Completed { message: u32 },
-    /// A member does not acknowledge though it was sent the message several times; the manager may take it out.
+    /// A member does not acknowledge though it was sent the message several times, or does not repair what is missing; if it is dead, the
+    /// manager should take it out.
     Silent { member: u32 },
 }
 
@@ -113,6 +114,8 @@ struct Message {
     waits: BTreeMap<u32, Wait>,
     /// A child was asked for the message.
     request: Option<Wait>,
+    /// When the parent should have repaired what is missing, if nobody else can be asked for it.
+    overdue: Option<Wait>,
 }
 
 enum Content {
@@ -161,7 +164,8 @@ impl Node {
     pub fn poll_timeout(&self) -> Option<u64> {
         let of = |message: &Message| {
             let told = message.told.as_ref().map(|(_, wait)| wait);
-            let waits = message.waits.values().chain(&message.request).chain(told);
+            let asked = message.request.iter().chain(&message.overdue);
+            let waits = message.waits.values().chain(asked).chain(told);
             waits.map(|wait| wait.at).min()
         };
         self.messages.values().filter_map(of).min()
@@ -352,7 +356,7 @@ impl Node {
                     continue;
                 };
                 wait.again(now, base);
-                if wait.tries == self.config.attempts {
+                if wait.tries % self.config.attempts.max(1) == 0 {
                     self.effects.push_back(Effect::Silent { member: child });
                 }
                 self.send_content(id, child);
@@ -365,6 +369,7 @@ impl Node {
                     self.send(id, parent, Body::Ack);
                 }
             }
+            self.complain(now, id);
             let is_due = |wait: &Wait| wait.at <= now;
             let message = self.messages.get(&id);
             if message.is_some_and(|m| m.request.as_ref().is_some_and(is_due)) {
@@ -479,6 +484,10 @@ impl Node {
             if message.request.is_none() && !message.acked.is_empty() {
                 self.request(now, id);
             }
+            let at = now + self.patience(id);
+            if let Some(message) = self.messages.get_mut(&id) {
+                message.overdue.get_or_insert(Wait { at, tries: 0 });
+            }
             return;
         }
         let (parent, children) = self.neighbours(id);
@@ -490,7 +499,7 @@ impl Node {
         let Some(message) = self.messages.get_mut(&id) else {
             return;
         };
-        message.request = None;
+        (message.request, message.overdue) = (None, None);
         if let (Content::Whole(data), false) = (&message.content, message.is_delivered) {
             message.is_delivered = true;
             if id.root != self.number {
@@ -573,6 +582,19 @@ impl Node {
         4 * self.base_wait(id, id.root)
     }
 
+    /// Complains about the parent that has not repaired what is missing for long.
+    fn complain(&mut self, now: u64, id: MessageId) {
+        let patience = self.patience(id);
+        let overdue = self.messages.get_mut(&id).and_then(|m| m.overdue.as_mut());
+        let Some(wait) = overdue.filter(|wait| wait.at <= now) else {
+            return;
+        };
+        wait.again(now, patience);
+        let (parent, _) = self.neighbours(id);
+        let silent = parent.map(|member| Effect::Silent { member });
+        self.effects.extend(silent);
+    }
+
     /// Asks a child that has the message for it; another one each time.
     fn request(&mut self, now: u64, id: MessageId) {
         let Some(message) = self.messages.get(&id) else {
@@ -646,6 +668,7 @@ impl Message {
             told: None,
             waits: BTreeMap::new(),
             request: None,
+            overdue: None,
         }
     }
 

@@ -48,6 +48,8 @@ struct World {
     completed: BTreeSet<MessageId>,
     silent: BTreeSet<(u32, u32)>,
     dead: BTreeSet<u32>,
+    /// Whether the manager takes out who is dead and silent.
+    expels: bool,
     /// Who was in the list by which a message was sent.
     addressed: BTreeMap<MessageId, BTreeSet<u32>>,
 }
@@ -69,6 +71,7 @@ impl World {
             completed: BTreeSet::new(),
             silent: BTreeSet::new(),
             dead: BTreeSet::new(),
+            expels: false,
             addressed: BTreeMap::new(),
         };
         for _ in 0..members {
@@ -147,6 +150,8 @@ impl World {
                 Effect::Send { to, packet } => {
                     *self.packets.entry(packet[0]).or_default() += 1;
                     self.post(number, to, Arrival::Packet(number, packet));
+                    // A connection to a dead member fails.
+                    self.look_after(to);
                 }
                 Effect::Delivered { id, data } => {
                     let before = self.delivered.insert((number, id), data);
@@ -162,8 +167,17 @@ impl World {
                 }
                 Effect::Silent { member } => {
                     self.silent.insert((number, member));
+                    self.look_after(member);
                 }
             }
+        }
+    }
+
+    /// What the manager does when somebody does not hear of a member.
+    fn look_after(&mut self, member: u32) {
+        let is_there = self.manager.membership().place(member).is_some();
+        if self.expels && is_there && self.dead.contains(&member) {
+            self.leave(member);
         }
     }
 
@@ -486,9 +500,13 @@ fn who_could_only_ask_members_that_have_left_waits_for_others() {
     node.handle_packet(0, child, &ack).unwrap();
     assert!(matches!(node.poll(), Some(Effect::Send { to, .. }) if to == child));
     node.handle_membership(0, world.manager.leave(child).unwrap());
-    while let Some(at) = node.poll_timeout() {
+    // It complains about its parent less and less often, and asks nobody any more.
+    while let Some(at) = node.poll_timeout().filter(|at| *at < 1_000_000_000) {
         node.handle_timeout(at);
         assert!(node.poll_timeout().is_none_or(|next| next > at));
+    }
+    while let Some(effect) = node.poll() {
+        assert_eq!(effect, Effect::Silent { member: root });
     }
 }
 
@@ -532,6 +550,38 @@ proptest! {
                 }
             }
             prop_assert!(world.completed.contains(id) || list.place(id.root).is_none());
+        }
+    }
+
+    /// Leaves, inner members and the root die while a message is under way. Whoever lives has it, if the root lives; and nobody waits for
+    /// ever.
+    #[test]
+    fn deaths_of_any_members_end_well(
+        members in 2u32..24,
+        loss in 0u32..50_000,
+        seed: u64,
+        len in 0usize..3_000,
+        deaths in prop::collection::vec((any::<prop::sample::Index>(), 0u64..40), 1..5),
+    ) {
+        let mut world = World::new(members, loss, seed);
+        world.expels = true;
+        let root = seed as u32 % members;
+        let data = bytes(len, seed);
+        let id = world.multicast(root, &data);
+        for (who, events) in deaths {
+            for _ in 0..events {
+                world.step();
+            }
+            world.dead.insert(who.index(members as usize) as u32);
+        }
+        world.run();
+        world.assert_idle();
+        if world.dead.contains(&root) {
+            return Ok(());
+        }
+        prop_assert!(world.completed.contains(&id));
+        for number in (0..members).filter(|n| *n != root && !world.dead.contains(n)) {
+            prop_assert!(world.delivered[&(number, id)][..] == data[..], "{} of {}", number, members);
         }
     }
 }

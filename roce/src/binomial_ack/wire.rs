@@ -167,7 +167,7 @@ impl Membership {
     }
 }
 
-/// What nodes arrange by datagrams, connections and membership: kind (1, from 16), three zeros, and 24-bit numbers in four bytes
+/// What nodes arrange by datagrams, connections and membership: kind (1, from 16), three zeros, and numbers in four bytes
 /// each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Manage {
@@ -181,6 +181,12 @@ pub(super) enum Manage {
     Join,
     /// To the manager: the sender wants to be in no list any more.
     Leave,
+    /// To the manager: the sender does not hear of the member with this number.
+    Suspect { number: u32 },
+    /// From the manager: the receiver is to give a sign of life.
+    Probe,
+    /// The sender is alive.
+    Alive,
 }
 
 impl Manage {
@@ -195,7 +201,8 @@ impl Manage {
             16 => 2,
             17 => 3,
             18 => 1,
-            19 | 20 => 0,
+            21 => 1,
+            19 | 20 | 22 | 23 => 0,
             _ => return None,
         };
         if rest.len() != 4 * words {
@@ -215,7 +222,10 @@ impl Manage {
                 qpn: QpNum::new(number(0)?),
             },
             19 => Manage::Join,
-            _ => Manage::Leave,
+            20 => Manage::Leave,
+            21 => Manage::Suspect { number: number(0)? },
+            22 => Manage::Probe,
+            _ => Manage::Alive,
         })
     }
 
@@ -227,6 +237,9 @@ impl Manage {
             Manage::Disconnect { qpn } => (18, vec![qpn.get()]),
             Manage::Join => (19, Vec::new()),
             Manage::Leave => (20, Vec::new()),
+            Manage::Suspect { number } => (21, vec![number]),
+            Manage::Probe => (22, Vec::new()),
+            Manage::Alive => (23, Vec::new()),
         };
         let words = words.into_iter().flat_map(u32::to_be_bytes);
         [kind, 0, 0, 0].into_iter().chain(words).collect()

@@ -154,8 +154,10 @@ impl Transfer {
                     }
                     self.advance(host, now)?;
                 }
-                // The orchestrator knows who is dead, or runs into its limit of time.
+                // The manager, which is the root, takes it out if it is dead.
                 EndpointEvent::Silent { .. } => {}
+                EndpointEvent::Abandoned if self.holds_all() => {}
+                EndpointEvent::Abandoned => return Err(TransferError::RootDead),
             }
         }
         let edge = self.datagrams.as_mut();

@@ -63,6 +63,8 @@ pub enum TransferError {
     },
     #[error("queue pair {qpn}: {error}")]
     Message { qpn: QpNum, error: CompletionError },
+    #[error("the root does not answer, and this member lacks what the root had to send")]
+    RootDead,
     #[error("slice {slice} has {got} bytes instead of {expected}")]
     WrongSlice { slice: u32, got: u64, expected: u64 },
     #[error("a first block came that does not say how much there is, or where none was expected")]

@@ -579,6 +579,11 @@ impl Transfer {
         };
     }
 
+    /// Whether nothing is to come any more.
+    pub(super) fn holds_all(&self) -> bool {
+        self.missing == 0
+    }
+
     /// A slice is here.
     pub(super) fn take_slice(&mut self, slice: u32) {
         let is_new = !std::mem::replace(&mut self.held[slice as usize], true);

@@ -1,0 +1,108 @@
+//! Members that somebody does not hear of, until it is known whether they live.
+//!
+//! Whoever misses an acknowledgement, or has lost its connection to a member, tells the manager, again and again until the manager
+//! answers. The manager does not take anybody's word for it: it asks the suspect for a sign of life, waits twice as long each time, and
+//! takes it out of the list when none has come. A manager that does not answer itself is found dead by the same count.
+
+use std::collections::BTreeMap;
+
+/// How often a member is asked, or the manager told, before it is taken for dead.
+const TRIES: u32 = 6;
+
+#[derive(Debug)]
+pub(super) struct Suspects {
+    /// Nanoseconds until the first repetition.
+    interval: u64,
+    of: BTreeMap<u32, Suspect>,
+}
+
+#[derive(Debug)]
+struct Suspect {
+    at: u64,
+    tries: u32,
+}
+
+/// What is to be done about a suspect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    Ask(u32),
+    /// It was asked often enough.
+    GiveUp(u32),
+}
+
+impl Suspects {
+    pub(super) fn new(interval: u64) -> Suspects {
+        Suspects {
+            interval,
+            of: BTreeMap::new(),
+        }
+    }
+
+    /// Somebody does not hear of a member, who is to be asked at once.
+    pub(super) fn add(&mut self, now: u64, number: u32) {
+        let fresh = Suspect { at: now, tries: 0 };
+        self.of.entry(number).or_insert(fresh);
+    }
+
+    /// A member has given a sign of life, or is in the list no more.
+    pub(super) fn clear(&mut self, number: u32) {
+        self.of.remove(&number);
+    }
+
+    pub(super) fn clear_all(&mut self) {
+        self.of.clear();
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<u64> {
+        self.of.values().map(|suspect| suspect.at).min()
+    }
+
+    /// What is due next.
+    pub(super) fn take_due(&mut self, now: u64) -> Option<Due> {
+        let mut suspects = self.of.iter_mut();
+        let (&number, suspect) = suspects.find(|(_, suspect)| suspect.at <= now)?;
+        if suspect.tries == TRIES {
+            self.of.remove(&number);
+            return Some(Due::GiveUp(number));
+        }
+        suspect.at = now + (self.interval << suspect.tries);
+        suspect.tries += 1;
+        Some(Due::Ask(number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suspect_is_asked_less_and_less_often_and_given_up_at_last() {
+        let mut suspects = Suspects::new(10);
+        suspects.add(100, 3);
+        let mut asked = Vec::new();
+        while let Some(at) = suspects.poll_timeout() {
+            asked.push((at, suspects.take_due(at).unwrap()));
+            assert_eq!(suspects.take_due(at), None);
+            // Who is suspected again is suspected still.
+            suspects.add(at, 3);
+            if asked.last().unwrap().1 == Due::GiveUp(3) {
+                break;
+            }
+        }
+        let ask = Due::Ask(3);
+        let times = [100, 110, 130, 170, 250, 410].map(|at| (at, ask));
+        assert_eq!(asked[..6], times);
+        assert_eq!(asked[6..], [(730, Due::GiveUp(3))]);
+    }
+
+    #[test]
+    fn who_gives_a_sign_of_life_is_suspected_no_more() {
+        let mut suspects = Suspects::new(10);
+        suspects.add(0, 3);
+        suspects.add(0, 4);
+        suspects.clear(3);
+        assert_eq!(suspects.take_due(0), Some(Due::Ask(4)));
+        suspects.clear_all();
+        assert_eq!(suspects.poll_timeout(), None);
+    }
+}
