@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -87,10 +88,36 @@ def long_messages_go_whole(alfirk: Path, image: Path, folder: Path) -> list[str]
     return problems
 
 
+def hpl_solves_the_same(alfirk: Path, image: Path, folder: Path) -> list[str]:
+    """Run the HPC Challenge of Debian's ``hpcc``, whose last part is HPL, and compare residuals."""
+    program = shutil.which("hpcc")
+    if program is None:
+        message = "there is no hpcc here: run tools/setup --interop"
+        raise InteropError(message)
+    found: list[list[str]] = []
+    problems = []
+    with cluster(alfirk, image, folder, [Path(program)]) as guests:
+        output = guests.room.folder / "hpccoutf.txt"
+        (guests.room.folder / "hpccinf.txt").write_text(_hpl_input())
+        for variables in WITHOUT_AND_WITH:
+            output.unlink(missing_ok=True)
+            said = guests.run("hpcc", variables)
+            found.append(re.findall(r"^\|\|Ax-b.*$", output.read_text(), re.MULTILINE))
+            if variables is not None:
+                problems += _not_over_groups(said)
+    without, with_it = found
+    if len(without) != 1 or "PASSED" not in without[0]:
+        problems.append(f"without the library HPL said: {without}")
+    if without != with_it:
+        problems.append(f"HPL said {without} without the library, and {with_it} with it")
+    return problems
+
+
 #: The scenarios of MPI, by name.
 MPI: dict[str, Callable[[Path, Path, Path], list[str]]] = {
     "MPI programs unchanged": programs_give_the_same,
     "MPI, long messages and a broken one": long_messages_go_whole,
+    "MPI, HPL of hpcc": hpl_solves_the_same,
 }
 
 
@@ -143,3 +170,46 @@ def _rnr_naks(alfirk: Path, folder: Path) -> int:
     """Count the RNR NAKs of receivers by now."""
     outcome = Outcome(0, "", {}, Topology.load(TESTBED, alfirk), alfirk, folder / "pcaps", HOSTS)
     return sum(outcome.rnr_naks_from(host) for host in HOSTS[1:])
+
+
+def _hpl_input() -> str:
+    """Write what hpcc reads: a matrix of 64 times 64, as little as its other parts can do with."""
+    values = {
+        "output file": "HPL.out",
+        "device": 8,
+        "matrices": 1,
+        "order": 64,
+        "block sizes": 1,
+        "block size": 16,
+        "process mapping": 0,
+        "grids": 1,
+        "rows": 2,
+        "columns": 2,
+        "threshold": 16.0,
+        "panel factorizations": 1,
+        "factorization": 2,
+        "stopping criteria": 1,
+        "columns at which recursion stops": 4,
+        "panels in recursion": 1,
+        "panel count": 2,
+        "recursive factorizations": 1,
+        "recursive factorization": 1,
+        "broadcasts": 1,
+        "broadcast, increasing ring": 0,
+        "lookahead depths": 1,
+        "lookahead depth": 1,
+        "swap": 2,
+        "swapping threshold": 64,
+        "L1": 0,
+        "U": 0,
+        "equilibration": 1,
+        "alignment in doubles": 8,
+    }
+    lines = ["HPLinpack benchmark input file", "", *(f"{value} {name}" for name, value in values.items())]
+    nothing_more = [
+        "0 sizes of PTRANS beside",
+        "64 sizes",
+        "0 block sizes of PTRANS beside",
+        "16 block sizes",
+    ]
+    return "\n".join([*lines, "-" * 32, *nothing_more, ""])

@@ -249,6 +249,13 @@ SCENARIOS = [
         for name, flags in {"scatter": "--size 64KiB", "allgather": "--size 64KiB", "barrier": ""}.items()
     ),
     Scenario(
+        "a guest dies among senders of datagrams",
+        "--group 4 --size 4MiB --algorithms binomial-ack --kill h3@300ms --time-limit 90s",
+        guests="all",
+        checks=[lost("h3")],
+        limit=180,
+    ),
+    Scenario(
         "datagrams with acknowledgements",
         "--group 4 --size 256KiB --algorithms binomial-ack",
         guests="all",
