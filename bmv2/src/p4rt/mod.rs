@@ -130,6 +130,12 @@ impl Server {
         }
     }
 
+    /// The same switch as it begins: without program, entries, registers and clients.
+    pub fn begun_anew(&self) -> Server {
+        let switch = Switch::new(self.switch().options().clone());
+        Server::sharing(switch, self.programs.clone())
+    }
+
     /// The switch that handles packets.
     pub fn switch(&self) -> &Switch {
         &self.active.switch

@@ -1,6 +1,23 @@
 //! The data plane for Tofino, on our model of the chip, driven by the same controller.
 
+use std::path::Path;
+use std::sync::OnceLock;
+
+use alfirk_compiler::arch::Arch;
+use alfirk_compiler::driver::{compile, CompileOptions};
+use alfirk_compiler::preproc::MacroOption;
+use alfirk_ctrl::constants::CPU_PORT;
+use alfirk_ctrl::controller::ControllerConfig;
+use alfirk_ctrl::topology::leaf_spine;
+use alfirk_experiment::{Fabric, Job};
+use alfirk_roce::collective::Algorithm;
+use alfirk_roce::rc::PathMtu;
+use alfirk_sim::engine::FaultProbabilities;
+use alfirk_sim::network::{Model, Network};
+use alfirk_sim::VirtualFabric;
+
 use crate::common::{json, refused};
+use crate::network::{job, run};
 
 const TNA: [&str; 4] = ["run", "--target", "tna", "--json"];
 
@@ -141,5 +158,54 @@ fn a_group_goes_on_without_what_dies() {
         let row = &report["results"][0];
         let receivers = if lost { 14 } else { 15 };
         assert_eq!(row["receivers_verified"], receivers, "{victim}: {row}");
+    }
+}
+
+fn pipeline() -> ControllerConfig {
+    static PIPELINE: OnceLock<ControllerConfig> = OnceLock::new();
+    let compile = || {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/tna/main.p4");
+        let mut options = CompileOptions::new(source);
+        options.set_arch(Arch::Tna);
+        let cpu_port = MacroOption::Define(format!("CPU_PORT={CPU_PORT}"));
+        options.preprocessor.macros.push(cpu_port);
+        let compiled = compile(&options).expect("p4src is right");
+        let json = serde_json::to_vec(&compiled.json).unwrap();
+        ControllerConfig::new(compiled.p4info, json)
+    };
+    PIPELINE.get_or_init(compile).clone()
+}
+
+/// Registers of Tofino must be told where the source is, which only other switches know then.
+#[test]
+fn a_message_goes_on_when_a_switch_starts_anew() {
+    // Virtual nanoseconds, from the moment when all switches are ready: the group is registered by then, and the message has begun.
+    const RESTART_AFTER: u64 = 450_000;
+    let topology = leaf_spine(2, 1, 3).unwrap();
+    let lossy = FaultProbabilities {
+        loss: 0.005,
+        ..FaultProbabilities::default()
+    };
+    for faults in [FaultProbabilities::default(), lossy] {
+        for switch in topology.switch_indexes() {
+            let built = Network::build(&topology, pipeline(), Model::default(), faults, 3);
+            let mut fabric = VirtualFabric::bring_up(built.unwrap()).unwrap();
+            let begun = fabric.now();
+            fabric
+                .network()
+                .restart_switch(switch, RESTART_AFTER, 200_000);
+            let job = Job {
+                mtu: PathMtu::B4096,
+                ..job(6, 6 << 20, 3)
+            };
+            let name = &topology.switch(switch).name;
+            let row = run(&mut fabric, &topology, &job, Algorithm::Alfirk);
+            let row = row.unwrap_or_else(|error| panic!("{name}, {faults:?}: {error}"));
+            assert!(row.verified, "{name}, {faults:?}");
+            assert_eq!(row.implausible_packets, 0, "{name}, {faults:?}");
+            let registered = row.registration_ns.unwrap();
+            assert!(registered < RESTART_AFTER && fabric.now() - begun > RESTART_AFTER);
+            assert!(row.retransmissions > 0, "{name}, {faults:?}");
+        }
     }
 }

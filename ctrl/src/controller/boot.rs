@@ -7,6 +7,9 @@
 //!
 //! What another switch of the tree has told its source is such a PSN only for the members that this switch reports on.
 //! A sender has less than [`IN_FLIGHT`](super::position::IN_FLIGHT) packets under way, so that PSN less `IN_FLIGHT` is one for all.
+//!
+//! Where whoever makes registers ready must know behind which port the source is, the switch's neighbours in the tree are asked:
+//! the source is behind the one that does not take it to be on this side ([`Group::port_of_source_by`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -19,9 +22,9 @@ use super::registers;
 use super::session::{Found, Task};
 use super::underlay::UnderlayEntries;
 use super::{ApiReply, Controller, Owner};
-use crate::constants::REGISTER_AGG;
+use crate::constants::{REGISTER_AGG, REGISTER_SRC_PORT};
 use crate::tables::{Snapshot, Table};
-use crate::topology::SwitchIndex;
+use crate::topology::{Node, SwitchIndex};
 use alfirk_p4runtime::p4::v1::Update;
 
 /// Switches that are asked how far a group is.
@@ -52,15 +55,25 @@ pub(super) struct Boot {
     sound: BTreeSet<Ipv4Addr>,
     /// How far groups are, as other switches have told.
     told: Vec<(Ipv4Addr, Position)>,
+    /// For groups whose registers are lost, the port that each neighbour takes the source to be behind.
+    sources: BTreeMap<Ipv4Addr, BTreeMap<SwitchIndex, u32>>,
 }
 
-type Orders = Vec<Order<Ipv4Addr>>;
+/// What another switch is asked about a group.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Question {
+    /// What it has told the source last.
+    Told(Ipv4Addr),
+    /// The port that it takes the source to be behind.
+    Source(Ipv4Addr),
+}
+
+type Orders = Vec<Order<Question>>;
 
 /// Nothing is undone: a switch of which something is refused is given up until it connects again, and then it is read anew.
 impl Procedure for Boot {
     type Place = SwitchIndex;
-    /// The group whose position is asked for.
-    type Reading = Ipv4Addr;
+    type Reading = Question;
     type Failure = SwitchError;
 
     const NAME: &'static str = "boot";
@@ -77,7 +90,7 @@ impl Procedure for Boot {
         Step::new("routes", |boot, controller| {
             boot.missing(controller.underlay_entries(boot.switch).second)
         }),
-        // How far groups are whose registers are lost, from other switches.
+        // How far groups are whose registers are lost, and where their sources are, from other switches.
         Step::new("survey", Boot::survey).then(Controller::boot_surveyed),
         // Groups are looked up anew in each step: one that is removed meanwhile is left out.
         Step::new("group registers", Boot::group_registers),
@@ -104,10 +117,22 @@ impl Procedure for Boot {
         Owner::Boot(switch)
     }
 
-    fn learn(&mut self, _: SwitchIndex, group: Ipv4Addr, result: Result<u64, SwitchError>) {
-        // What is not known from there is known well enough from before.
-        if let Ok(value) = result {
-            self.told.push((group, Position::from_register(value)));
+    fn learn(
+        &mut self,
+        witness: SwitchIndex,
+        question: Question,
+        result: Result<u64, SwitchError>,
+    ) {
+        match (question, result) {
+            (Question::Told(group), Ok(value)) => {
+                self.told.push((group, Position::from_register(value)));
+            }
+            (Question::Source(group), Ok(port)) => {
+                let said = self.sources.entry(group).or_default();
+                said.insert(witness, port as u32);
+            }
+            // What is not known from there is known well enough from before.
+            (_, Err(_)) => {}
         }
     }
 
@@ -128,26 +153,44 @@ impl Boot {
         self.write(self.found.missing(wanted))
     }
 
-    /// Whom to ask how far groups are whose registers are lost.
+    /// Whom to ask how far groups are whose registers are lost, and where their sources are.
     fn survey(&self, controller: &Controller) -> Orders {
-        let groups = self.lost_groups(controller);
-        let reads = groups.flat_map(|(group, _)| {
-            let is_witness = |on: &&OnSwitch| {
-                on.switch != self.switch && controller.switches[on.switch.0].boot.is_ready()
-            };
-            let others = group.switches.iter().filter(is_witness);
-            others.take(WITNESSES).map(|on| {
-                let read = Task::Registers(registers::read(on.group_index, REGISTER_AGG, 0));
-                Order::read(on.switch, read, group.mcst_id)
-            })
-        });
-        reads.collect()
+        let is_there = |on: &&OnSwitch| controller.switches[on.switch.0].boot.is_ready();
+        let ask = |on: &OnSwitch, register, question| {
+            let read = Task::Registers(registers::read(on.group_index, register, 0));
+            Order::read(on.switch, read, question)
+        };
+        let mut orders = Vec::new();
+        for (group, on) in self.lost_groups(controller) {
+            let mcst_id = group.mcst_id;
+            let others = group.switches.iter().filter(|on| on.switch != self.switch);
+            let witnesses = others.filter(is_there).take(WITNESSES);
+            orders.extend(witnesses.map(|on| ask(on, REGISTER_AGG, Question::Told(mcst_id))));
+            if controller.program.group_registers.is_some() {
+                let neighbours = on.paths.iter().filter_map(|path| {
+                    let behind = controller.topology.behind(self.switch, path.port)?;
+                    match behind.peer.node {
+                        Node::Switch(next) => group.on(next),
+                        Node::Host(_) => None,
+                    }
+                });
+                let neighbours = neighbours.filter(is_there);
+                orders.extend(
+                    neighbours.map(|on| ask(on, REGISTER_SRC_PORT, Question::Source(mcst_id))),
+                );
+            }
+        }
+        orders
     }
 
     fn group_registers(&self, controller: &Controller) -> Orders {
+        let nothing = BTreeMap::new();
         let lost = self.lost_groups(controller);
-        let tasks = lost
-            .flat_map(|(group, on)| group.registers(&controller.topology, on, &BTreeMap::new()));
+        let tasks = lost.flat_map(|(group, on)| {
+            let said = self.sources.get(&group.mcst_id).unwrap_or(&nothing);
+            let source = group.port_of_source_by(&controller.topology, on, said);
+            group.registers_from(source, on, &BTreeMap::new())
+        });
         tasks.map(|task| Order::new(self.switch, task)).collect()
     }
 
@@ -190,6 +233,7 @@ impl Controller {
             sound: here.map(|(group, _)| group.mcst_id).collect(),
             found: snapshot,
             told: Vec::new(),
+            sources: BTreeMap::new(),
         };
         self.switches[switch.0].boot = SwitchPhase::Booting(Box::new(Run::new(boot)));
         self.unready.insert(switch);

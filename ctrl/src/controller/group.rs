@@ -143,8 +143,17 @@ impl Group {
         on: &OnSwitch,
         kept: &BTreeMap<u32, u32>,
     ) -> Vec<Task> {
+        self.registers_from(self.port_of_source(topology, on.switch), on, kept)
+    }
+
+    /// The same where it is known behind which port the source is; 0 if there was none yet.
+    pub(super) fn registers_from(
+        &self,
+        source: u32,
+        on: &OnSwitch,
+        kept: &BTreeMap<u32, u32>,
+    ) -> Vec<Task> {
         let paths = u8::try_from(on.paths.len()).expect("paths are checked against the pipeline");
-        let source = self.port_of_source(topology, on.switch);
         let group = registers::init_group(on.group_index, paths, self.position, source);
         let mut tasks = vec![Task::Registers(group)];
         let fresh = on.slots().filter(|(port, _)| !kept.contains_key(port));
@@ -195,6 +204,49 @@ impl Group {
             }));
         }
         0
+    }
+
+    /// The port of a switch behind which the source is, by the ports that its neighbours in the tree take it to be behind; 0 if
+    /// there was none yet.
+    ///
+    /// The source is behind the one neighbour that does not take it to be on this side. If all of them do, it is one of the
+    /// switch's own hosts: whoever was the source when it was asked last, else the first member that may be one, which is the
+    /// leader behind its own switch. If some neighbour could not be asked, what was known before has to do.
+    pub(super) fn port_of_source_by(
+        &self,
+        topology: &Topology,
+        on: &OnSwitch,
+        said: &BTreeMap<SwitchIndex, u32>,
+    ) -> u32 {
+        let mut is_sure = true;
+        let mut has_source = true;
+        for path in &on.paths {
+            let Some(peer) = topology.behind(on.switch, path.port).map(|n| n.peer) else {
+                continue;
+            };
+            if let Node::Switch(next) = peer.node {
+                match said.get(&next) {
+                    Some(0) => has_source = false,
+                    Some(port) if *port == peer.port => {}
+                    Some(_) => return path.port,
+                    None => is_sure = false,
+                }
+            }
+        }
+        if !has_source {
+            return 0;
+        }
+        let known = self.port_of_source(topology, on.switch);
+        let of_member = |member: &GroupMember| {
+            let mut paths = on.paths.iter();
+            let path = paths.find(|path| path.member().is_some_and(|m| m.host == member.host))?;
+            Some(path.port)
+        };
+        let mut own = self.members.iter().filter(|member| member.spec.may_send);
+        match is_sure && !on.bridges().any(|(path, _)| path.port == known) {
+            true => own.find_map(of_member).unwrap_or(known),
+            false => known,
+        }
     }
 
     /// The group's part on one switch.

@@ -359,6 +359,19 @@ impl Network {
             });
     }
 
+    /// Ends a switch in `delay` nanoseconds, and has it begin again, without program, entries and registers, after `downtime` more;
+    /// the controller connects to it then.
+    pub fn restart_switch(&mut self, index: SwitchIndex, delay: u64, downtime: u64) {
+        let controller = self.controller;
+        self.engine.with_node(self.switches[index.0], |_, ctx| {
+            let end = Message::End {
+                downtime,
+                controller,
+            };
+            ctx.send(ctx.node(), end, delay);
+        });
+    }
+
     /// Takes a link down or up.
     pub fn set_link_up(&mut self, link: LinkIndex, up: bool) {
         self.engine.set_link_up(self.links[link.0], up);

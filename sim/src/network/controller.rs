@@ -101,6 +101,9 @@ impl ControllerNode {
         }
         let position = self.switches.iter().position(|&node| node == from);
         let switch = SwitchIndex(position.expect("only switches write to the controller"));
+        if let Message::Listening = message {
+            return ctx.send(from, Message::Connect, self.control_latency);
+        }
         if let Message::Connected = message {
             self.connected[switch.0] = true;
         }

@@ -9,6 +9,7 @@ use alfirk_p4runtime::Status;
 use alfirk_roce::host::{HostEvent, Packet};
 
 use super::ports::Ticket;
+use crate::engine::NodeId;
 
 /// Control channels, and work that a node has put off to a later time.
 ///
@@ -31,6 +32,12 @@ pub enum Message {
     StreamRequest(Box<StreamMessageRequest>),
     /// Switch to controller, on the stream.
     StreamResponse(Box<StreamMessageResponse>),
+    /// To a switch: it ends, and begins again later, to be connected to by this controller.
+    End { downtime: u64, controller: NodeId },
+    /// A switch that has ended to itself: it begins again.
+    Begin { controller: NodeId },
+    /// Switch to controller: it can be connected to again.
+    Listening,
     /// To the controller: another one takes its place.
     Restart { keeps_state: bool },
     /// The controller to itself: all that came at this moment is there.

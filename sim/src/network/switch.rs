@@ -90,6 +90,15 @@ impl SwitchNode {
         self.disconnect("the switch has ended", ctx);
     }
 
+    /// Begins again, with nothing of what it held; the controller learns of it.
+    fn begin(&mut self, controller: NodeId, ctx: &mut Ctx<'_>) {
+        self.server = self.server.begun_anew();
+        self.plane = None;
+        self.shown.clear();
+        self.alive = true;
+        ctx.send(controller, Message::Listening, self.control_latency);
+    }
+
     pub(super) fn on_wake(&mut self, ctx: &mut Ctx<'_>) {
         if self.alive {
             self.server.handle_timeout(ctx.now());
@@ -135,6 +144,17 @@ impl SwitchNode {
     }
 
     pub(super) fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_>) {
+        match message {
+            Message::End {
+                downtime,
+                controller,
+            } => {
+                self.kill(ctx);
+                return ctx.send(ctx.node(), Message::Begin { controller }, downtime);
+            }
+            Message::Begin { controller } => return self.begin(controller, ctx),
+            _ => {}
+        }
         if !self.alive {
             return;
         }
