@@ -1,6 +1,7 @@
 //! The data plane: the built-in sources of `p4src`, or a file, compiled in this process.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
 use alfirk_compiler::arch::Arch;
@@ -24,6 +25,8 @@ pub enum Target {
     V1model,
     /// p4src/tna, on our model of Tofino
     Tna,
+    /// The same for Tofino 2, with 64 paths
+    T2na,
 }
 
 impl Target {
@@ -31,14 +34,32 @@ impl Target {
     fn main(self) -> &'static str {
         match self {
             Target::V1model => "p4src/v1model/main.p4",
-            Target::Tna => "p4src/tna/main.p4",
+            Target::Tna | Target::T2na => "p4src/tna/main.p4",
+        }
+    }
+
+    /// The architecture of its program.
+    fn arch(self) -> Arch {
+        match self {
+            Target::V1model => Arch::V1model,
+            Target::Tna => Arch::Tna,
+            Target::T2na => Arch::T2na,
+        }
+    }
+
+    /// The ports of a switch whose packets come into its ingress again, so that no link can be there.
+    pub fn recirculation_ports(self) -> Range<u32> {
+        match self {
+            Target::V1model => 0..0,
+            Target::Tna => 68..72,
+            Target::T2na => 6..8,
         }
     }
 
     fn options(self, file: Option<&Path>) -> CompileOptions {
         let mut options = CompileOptions::new(file.unwrap_or(Path::new(self.main())));
-        if self == Target::Tna {
-            options.set_arch(Arch::Tna);
+        if self != Target::V1model {
+            options.set_arch(self.arch());
             // The model's may be any port: that of the other target's switches.
             let cpu_port = format!("CPU_PORT={}", alfirk_ctrl::constants::CPU_PORT);
             options

@@ -41,9 +41,9 @@ def main() -> int:
     run.add_argument("--only", metavar="WORDS", help="those whose names hold these words")
     run.add_argument(
         "--target",
-        choices=("v1model", "tna"),
+        choices=("v1model", "tna", "t2na"),
         default="v1model",
-        help="what the switches are; tna leaves out scenarios of v1model alone (default: %(default)s)",
+        help="what the switches are; tna, t2na leave out scenarios of v1model alone (default: %(default)s)",
     )
     run.add_argument("--keep", type=Path, metavar="DIR", help="keep captures of failed ones there")
     run.set_defaults(run=_run)

@@ -58,8 +58,8 @@ enum bit<3> MsnWay {
 // A mirror leaves by the port that the packet came from, or by the CPU port.
 const MirrorType_t MIRROR_TO_ORIGIN = 1;
 
-// The session of the mirror that leaves by the CPU port has the port's number, like those of other ports.
-const MirrorId_t SESSION_TO_CPU = CPU_PORT;
+// The session of the mirror that leaves by the CPU port has the port's number, like those of other ports; Tofino 2 has 256 sessions.
+const MirrorId_t SESSION_TO_CPU = CPU_PORT % (1 << MIRROR_ID_WIDTH);
 
 // From ingress to egress: before each packet, and before each mirror.
 header carried_t {

@@ -218,7 +218,7 @@ def _connect() -> Client:
             Path(testutils.test_param_get("p4info")),
         )
         client.push(Path(testutils.test_param_get("program")))
-        client.insert_clone_sessions({port: port for port in (*SWITCH_PORTS, CPU_PORT)})
+        client.insert_clone_sessions({TARGET.session_of(port): port for port in (*SWITCH_PORTS, CPU_PORT)})
         if TARGET.is_tofino:
             answers = {FIRST_ANSWER_SESSION + port: port for port in SWITCH_PORTS}
             client.insert_clone_sessions(answers, length=ANSWER_BYTES)

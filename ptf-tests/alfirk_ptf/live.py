@@ -7,6 +7,7 @@ import socket
 import subprocess
 import time
 from contextlib import contextmanager
+from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,16 +30,17 @@ CPU_PORT = 510
 PATH_BITS_VARIABLE = "ALFIRK_PATH_BITS"
 
 
-def switch_ports(path_bits: int) -> tuple[int, ...]:
+def switch_ports(target: Target, path_bits: int) -> tuple[int, ...]:
     """Give the ports of the switch: as many as a group can have paths, and a stranger's."""
-    return tuple(range(1, 1 + max(5, 1 << path_bits)))
+    free = (port for port in count(1) if port not in target.recirculation_ports)
+    return tuple(islice(free, max(5, 1 << path_bits)))
 
 
 PATH_BITS = int(os.environ.get(PATH_BITS_VARIABLE, TARGET.path_bits))
 MAX_PATHS = 1 << PATH_BITS
 #: So many bits of a group's paths lead to members next to the switch, on average.
 LOCAL_BITS = min(4, PATH_BITS)
-SWITCH_PORTS = switch_ports(PATH_BITS)
+SWITCH_PORTS = switch_ports(TARGET, PATH_BITS)
 #: Largest IP packet on the veth pairs.
 MTU = 4200
 #: Seconds that the switch has to answer.
@@ -47,7 +49,7 @@ START_LIMIT = 30.0
 
 def main_program(target: Target) -> Path:
     """Name the data plane of a target."""
-    return ROOT / "p4src" / target.value / "main.p4"
+    return ROOT / "p4src" / target.folder / "main.p4"
 
 
 MAIN_PROGRAM = main_program(Target.V1MODEL)

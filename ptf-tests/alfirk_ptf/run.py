@@ -45,7 +45,7 @@ class Suite:
     #: Their folder in ptf-tests.
     name: str
     program: Path
-    ports: Callable[[int], tuple[int, ...]]
+    ports: Callable[[Target, int], tuple[int, ...]]
     #: Whether the program can be compiled for other numbers of paths.
     has_paths: bool
 
@@ -61,7 +61,7 @@ class Suite:
 
 SUITES = (
     Suite("cases", MAIN_PROGRAM, switch_ports, has_paths=True),
-    Suite("features", ROOT / "ptf-tests" / "programs" / "features.p4", lambda _: PORTS, has_paths=False),
+    Suite("features", ROOT / "ptf-tests" / "programs" / "features.p4", lambda *_: PORTS, has_paths=False),
 )
 
 
@@ -102,7 +102,7 @@ def main() -> int:
         type=Target,
         choices=list(Target),
         default=Target.V1MODEL,
-        metavar="{v1model,tna}",
+        metavar="{v1model,tna,t2na}",
         help="run cases/ on the data plane for this target (default: v1model)",
     )
     parser.add_argument("--keep", action="store_true", help="keep logs and captures of a good run too")
@@ -175,7 +175,7 @@ def run_suite(
     command = [options.switch] if options.switch else [str(options.alfirk), "switch"]
     target = [] if options.switch else ["--priority-queues", "8"]
     with (
-        veth_pairs(suite.ports(options.path_bits)) as pairs,
+        veth_pairs(suite.ports(options.target, options.path_bits)) as pairs,
         switch(command, work, pairs, target=target) as address,
     ):
         parameters = {

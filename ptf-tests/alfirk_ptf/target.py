@@ -17,16 +17,37 @@ class Target(Enum):
 
     V1MODEL = "v1model"
     TNA = "tna"
+    #: p4src/tna as well, for Tofino 2.
+    T2NA = "t2na"
 
     @property
     def is_tofino(self) -> bool:
-        """Whether it is the one for Tofino."""
-        return self is Target.TNA
+        """Whether it is one for Tofino."""
+        return self is not Target.V1MODEL
+
+    @property
+    def folder(self) -> str:
+        """Name the folder of its program in p4src."""
+        return "tna" if self.is_tofino else self.value
 
     @property
     def path_bits(self) -> int:
         """For how many paths it is compiled unless it is said otherwise, as p4src/shared/sizes.p4 has it."""
-        return 5 if self.is_tofino else contract.MAX_PATHS.bit_length() - 1
+        return 5 if self is Target.TNA else contract.MAX_PATHS.bit_length() - 1
+
+    @property
+    def recirculation_ports(self) -> range:
+        """Give the ports whose packets come into ingress again."""
+        return {Target.V1MODEL: range(0), Target.TNA: range(68, 72), Target.T2NA: range(6, 8)}[self]
+
+    @property
+    def first_answer_session(self) -> int:
+        """Give the number behind the mirror sessions of ports: there are 1,024 on Tofino, 256 on Tofino 2."""
+        return 128 if self is Target.T2NA else 512
+
+    def session_of(self, port: int) -> int:
+        """Give the mirror session that leads to a port: its number, in as many bits as sessions have."""
+        return port % 256 if self is Target.T2NA else port
 
     @property
     def punt_gress(self) -> str:
@@ -35,14 +56,14 @@ class Target(Enum):
 
     def flags(self, cpu_port: int) -> list[str]:
         """List what the compiler is given besides the program."""
-        return ["--arch", "tna", f"-DCPU_PORT={cpu_port}"] if self.is_tofino else []
+        return ["--arch", self.value, f"-DCPU_PORT={cpu_port}"] if self.is_tofino else []
 
 
 #: That of this run.
 TARGET = Target(os.environ.get(TARGET_VARIABLE, Target.V1MODEL.value))
 
 #: Mirror sessions for answers on Tofino: their numbers begin here, and they cut a packet behind the BTH.
-FIRST_ANSWER_SESSION = 512
+FIRST_ANSWER_SESSION = TARGET.first_answer_session
 ANSWER_BYTES = 23 + 62
 
 

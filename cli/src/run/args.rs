@@ -293,7 +293,7 @@ pub struct Args {
     #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = crate::view::ADDRESS)]
     web: Option<SocketAddr>,
 
-    /// What the switches are; tna finds minima by the tree, with neutral ICRCs
+    /// What the switches are; tna and t2na find minima by the tree, with neutral ICRCs
     #[arg(long, value_enum, default_value_t)]
     pub(crate) target: Target,
 
@@ -494,7 +494,7 @@ impl Args {
             ));
         }
         self.check_switches(&algorithms)?;
-        self.check_target()?;
+        self.check_target(&topology)?;
         if self.trace.is_some() && self.driver == Driver::Mininet {
             return Err(Failure::bad_input(
                 "--trace: only the virtual driver sees every frame; use --pcap with --driver mininet",
@@ -609,9 +609,26 @@ impl Args {
 
 impl Args {
     /// Refuses what the data plane for Tofino does not have.
-    fn check_target(&self) -> Result<(), Failure> {
+    fn check_target(&self, topology: &Topology) -> Result<(), Failure> {
         if self.target == Target::V1model {
             return Ok(());
+        }
+        let reserved = self.target.recirculation_ports();
+        let name = match self.target {
+            Target::T2na => "t2na",
+            _ => "tna",
+        };
+        for index in topology.switch_indexes() {
+            let mut neighbours = topology.neighbours(index).iter();
+            if let Some(there) = neighbours.find(|there| reserved.contains(&there.port)) {
+                return Err(Failure::bad_input(format_args!(
+                    "--target {name}: switch {} has a link at port {}, and packets that leave by ports {} to {} of this chip come into its ingress again; give the link another port",
+                    topology.switch(index).name,
+                    there.port,
+                    reserved.start,
+                    reserved.end - 1,
+                )));
+            }
         }
         let refused = [
             (self.min_psn != MinPsnArg::Tree, "--min-psn", "tree"),
@@ -625,7 +642,7 @@ impl Args {
         match refused.iter().find(|(is_other, ..)| *is_other) {
             None => Ok(()),
             Some((_, flag, only)) => Err(Failure::bad_input(format_args!(
-                "{flag}: the data plane for Tofino (--target tna) has {only} only"
+                "{flag}: the data plane for Tofino (--target {name}) has {only} only"
             ))),
         }
     }

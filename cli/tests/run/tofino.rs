@@ -56,6 +56,37 @@ fn each_byte_crosses_the_senders_link_once() {
 }
 
 #[test]
+fn tofino_2_has_the_same_data_plane() {
+    let k4 = topology("fat-tree-k4");
+    for loss in ["0", "0.005"] {
+        let args = [
+            "run",
+            "--target",
+            "t2na",
+            "--json",
+            "--topology",
+            &k4,
+            "--algorithms",
+            "alfirk",
+            "--size",
+            "256KiB",
+            "--loss",
+            loss,
+        ];
+        let row = &json(&args)["results"][0];
+        assert_eq!(row["verified"], true, "{row}");
+        assert_eq!(row["receivers"], 15, "{row}");
+    }
+}
+
+#[test]
+fn a_link_at_a_port_that_recirculates_is_refused() {
+    let args = ["run", "--target", "t2na", "--topology", "leaf-spine:2,2,5"];
+    let words = "--target t2na: switch l1 has a link at port 6, and packets that leave by ports 6 to 7 of this chip";
+    refused(2, &args, &[words]);
+}
+
+#[test]
 fn losses_on_all_links_are_repaired() {
     let k4 = topology("fat-tree-k4");
     for seed in ["1", "2", "3", "4"] {

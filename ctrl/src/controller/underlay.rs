@@ -72,7 +72,10 @@ impl Underlay {
                 .of_port(neighbour.port, rate_bps, hosts);
             first.extend(rates.map(|(key, rate)| program.punt_rates.set(&key, &rate)));
         }
-        first.push(CloneSession { port: CPU_PORT }.insert());
+        first.push(match &program.mirrors {
+            Some(mirrors) => mirrors.to_cpu(CPU_PORT),
+            None => CloneSession { port: CPU_PORT }.insert(),
+        });
         for (port, host) in topology.hosts_on(switch) {
             let ip = topology.host(host).ip;
             first.push(program.source_guard.insert(&Attached { port }, &ip));
@@ -144,10 +147,16 @@ impl Underlay {
                 .map(|ports| program.target.next_hops(ports.len()))
                 .sum();
             let routes = self.routes(topology, &ecmp, switch).len();
-            let needs = [
+            let mut needs = vec![
                 ("routes", routes, program.sizes.routes),
                 ("next_hops", next_hops, program.sizes.next_hops),
             ];
+            if let Some(mirrors) = &program.mirrors {
+                // Sessions have the numbers of ports.
+                let ports = topology.neighbours(switch).iter().map(|there| there.port);
+                let ports = ports.max().map_or(0, |last| last as usize + 1);
+                needs.push(("mirrors", ports, mirrors.ports()));
+            }
             for (table, needed, room) in needs {
                 if needed > room as usize {
                     return Err(ConfigError::TableTooSmall {
