@@ -175,7 +175,7 @@ pub struct Entry {
     pub action: ActionId,
     /// Its run-time arguments.
     pub args: Vec<BigInt>,
-    /// As BMv2 counts: the smallest wins.
+    /// Rank among the entries of the table: the smallest wins.
     pub priority: u32,
     /// As P4Runtime counts: the largest wins, and the smallest there is is 1.
     pub control_priority: i32,
@@ -259,7 +259,7 @@ impl Algorithm {
         })
     }
 
-    /// The name, in P4 and in BMv2.
+    /// The name of the member.
     pub fn name(self) -> &'static str {
         match self {
             Algorithm::Crc32 => "crc32",

@@ -53,7 +53,7 @@ pub enum StateRef {
 /// The parser. State 0 is `start`.
 #[derive(Clone, Debug, Default)]
 pub struct Parser {
-    /// The name by which the target finds it: `parser` in BMv2.
+    /// The name by which the target finds it.
     pub name: &'static str,
     /// All states.
     pub states: Vec<ParseState>,

@@ -209,3 +209,145 @@ fn sites(body: &[ir::Stmt]) -> Result<(), Violation> {
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{FieldRef, HeaderId, ParseState, Parser, Scalar, Source, StateId, Stmt};
+
+    fn stmt<K>(kind: impl Into<K>) -> ir::Stmt<K> {
+        ir::Stmt {
+            kind: kind.into(),
+            source: Source::default(),
+        }
+    }
+
+    fn with_pipeline(body: Vec<Stmt>) -> FlatProgram {
+        FlatProgram {
+            pipelines: vec![Pipeline {
+                name: "ingress",
+                body,
+                source: Source::default(),
+            }],
+            ..FlatProgram::default()
+        }
+    }
+
+    fn with_action(body: Vec<inlined::Stmt>) -> InlinedProgram {
+        let mut program = InlinedProgram::default();
+        program.objects.actions.push(ir::Action {
+            meta: ir::Meta::default(),
+            params: Vec::new(),
+        });
+        program.action_bodies.push(body);
+        program
+    }
+
+    fn apply(site: Option<Expr>) -> Stmt {
+        stmt(StmtKind::Apply(Box::new(ir::Apply {
+            table: TableId(0),
+            then: ir::Follow::default(),
+            site,
+        })))
+    }
+
+    #[test]
+    fn a_break_leaves_a_block_around_it() {
+        let leave = || stmt(StmtKind::Break(Label(1)));
+        let block = |label| {
+            stmt(StmtKind::Block {
+                label: Label(label),
+                body: vec![leave()],
+            })
+        };
+        assert_eq!(flat(&with_pipeline(vec![block(1)])), Ok(()));
+        assert!(flat(&with_pipeline(vec![block(2)])).is_err());
+        assert!(flat(&with_pipeline(vec![block(1), leave()])).is_err());
+    }
+
+    #[test]
+    fn a_table_of_several_places_and_no_other_is_told_from_where() {
+        let site = || Some(Expr::Bool(true));
+        assert_eq!(flat(&with_pipeline(vec![apply(None)])), Ok(()));
+        assert!(flat(&with_pipeline(vec![apply(site())])).is_err());
+        let twice = |second| flat(&with_pipeline(vec![apply(site()), apply(second)]));
+        assert_eq!(twice(site()), Ok(()));
+        assert!(twice(None).is_err());
+    }
+
+    #[test]
+    fn a_field_gets_values_of_its_width() {
+        let mut program = with_pipeline(Vec::new());
+        let storage = &mut program.objects.storage;
+        storage.header_types.push(ir::HeaderType {
+            name: "scalars_0".to_owned(),
+            fields: Vec::new(),
+        });
+        storage.headers.push(ir::Header {
+            name: "scalars".to_owned(),
+            ty: ir::HeaderTypeId(0),
+            metadata: true,
+        });
+        let field: FieldRef = storage.add_scalar("x".to_owned(), Scalar::Bit(8));
+        let mut store = |width| {
+            let effect = Effect::Assign {
+                target: field.into(),
+                value: Expr::bits(1, width),
+            };
+            program.pipelines[0].body = vec![stmt(effect)];
+            flat(&program)
+        };
+        assert_eq!(store(8), Ok(()));
+        assert!(store(9).is_err());
+    }
+
+    #[test]
+    fn states_are_named_once_and_reached() {
+        let state = |name: &str, next| ParseState {
+            name: name.to_owned(),
+            body: Vec::new(),
+            transition: Transition::Always(next),
+            source: Source::default(),
+        };
+        let check = |states| {
+            let parser = Parser {
+                name: "parser",
+                states,
+                source: Source::default(),
+            };
+            flat(&FlatProgram {
+                parsers: vec![parser],
+                ..FlatProgram::default()
+            })
+        };
+        let second = StateRef::State(StateId(1));
+        let end = StateRef::End;
+        assert_eq!(check(vec![state("a", second), state("b", end)]), Ok(()));
+        assert!(check(vec![state("a", second), state("a", end)]).is_err());
+        assert!(check(vec![state("a", end), state("b", end)]).is_err());
+        assert!(check(vec![state("a", second)]).is_err());
+    }
+
+    #[test]
+    fn statements_stand_only_where_they_may() {
+        let exit = || stmt(Inlined::Exit);
+        assert_eq!(inlined(&with_action(vec![exit()])), Ok(()));
+        let emit = stmt(Inlined::Emit(HeaderId(0)));
+        assert!(inlined(&with_action(vec![emit])).is_err());
+        let mut parser = with_action(Vec::new());
+        parser.blocks.push(inlined::Block {
+            name: "parser",
+            source: Source::default(),
+            code: BlockCode::Parser(vec![inlined::State {
+                name: "start".to_owned(),
+                code: Some(inlined::StateCode {
+                    body: vec![exit()],
+                    transition: Transition::Always(StateRef::End),
+                }),
+                source: Source::default(),
+                synthetic: false,
+            }]),
+        });
+        assert!(inlined(&parser).is_err());
+    }
+}
