@@ -223,10 +223,11 @@ impl<Q, F: Classified> Ports<Q, F> {
     }
 
     /// Whether a packet for a port would leave its queue as soon as it was there: then it can pass the egress of the switch and go on the
-    /// link without having been in it. Not so where packets are counted on their way.
+    /// link without having been in it. Not so where packets are counted on their way, nor behind one for another port that has its turn first.
     pub(super) fn is_free<M>(&self, number: u32, ctx: &Context<'_, M, F>) -> bool {
         let is_empty = |port: &Port<Q, F>| port.queues.is_empty() && port.ready.is_empty();
         self.buffer.is_none()
+            && self.runnable.is_empty()
             && ctx.can_transmit(number)
             && self.ports.get(number).is_some_and(is_empty)
     }
