@@ -22,6 +22,7 @@ pub enum Header {
     MrInfo,
     BinomialAck,
     Pause,
+    Vxlan,
 }
 
 impl fmt::Display for Header {
@@ -44,6 +45,7 @@ impl fmt::Display for Header {
             Header::MrInfo => "mr info",
             Header::BinomialAck => "binomial ack",
             Header::Pause => "pause",
+            Header::Vxlan => "vxlan",
         })
     }
 }

@@ -24,6 +24,7 @@ mod serial;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod udp;
+pub mod vxlan;
 
 pub use aeth::{NakCode, RnrTimer, Syndrome};
 pub use bth::Opcode;

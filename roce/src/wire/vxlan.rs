@@ -1,0 +1,118 @@
+//! VXLAN header (RFC 7348, section 5): an Ethernet frame in a UDP datagram, with the number of the segment that it belongs to.
+
+use super::error::{need, Header, WireError};
+use super::field::{get_u24, put_u24};
+use super::{ethernet, ipv4, udp};
+
+/// Length of the header in bytes.
+pub const HEADER_LEN: usize = 8;
+/// Destination port of VXLAN.
+pub const PORT: u16 = 4789;
+/// What a link whose IP packets have up to N bytes needs on the way: N and so many, which is an IPv4 packet with the frame in it.
+pub const OVERHEAD: usize = ipv4::HEADER_LEN + udp::HEADER_LEN + HEADER_LEN + ethernet::HEADER_LEN;
+/// The highest number of a segment: VNIs have 24 bits.
+pub const MAX_VNI: u32 = (1 << 24) - 1;
+
+const FLAGS: usize = 0;
+const VNI: usize = 4;
+/// The flag I: there is a valid VNI. The others are reserved, and not looked at.
+const FLAG_VNI: u8 = 0x08;
+
+/// A view over the payload of a datagram.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a>(&'a [u8]);
+
+impl<'a> View<'a> {
+    /// Checks that the header and an Ethernet header behind it are there, and that there is a VNI.
+    pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
+        need(Header::Vxlan, buffer, HEADER_LEN + ethernet::HEADER_LEN)?;
+        let flags = buffer[FLAGS];
+        if flags & FLAG_VNI == 0 {
+            let flags = u32::from(flags);
+            return Err(WireError::bad_field(Header::Vxlan, "flags", flags));
+        }
+        Ok(View(buffer))
+    }
+
+    /// The VXLAN network identifier.
+    pub fn vni(&self) -> u32 {
+        get_u24(self.0, VNI)
+    }
+
+    /// The Ethernet frame, without its check sequence.
+    pub fn frame(&self) -> &'a [u8] {
+        &self.0[HEADER_LEN..]
+    }
+}
+
+/// The header as a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repr {
+    /// At most [`MAX_VNI`].
+    pub vni: u32,
+}
+
+impl Repr {
+    pub fn parse(view: &View<'_>) -> Repr {
+        Repr { vni: view.vni() }
+    }
+
+    /// The header's bytes.
+    pub fn bytes(&self) -> [u8; HEADER_LEN] {
+        let mut header = [0; HEADER_LEN];
+        header[FLAGS] = FLAG_VNI;
+        put_u24(&mut header, VNI, self.vni);
+        header
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use proptest::prelude::*;
+
+    // Scapy: bytes(VXLAN(vni=42, flags="Instance") / Ether(dst="02:00:00:00:00:02", src="02:00:00:00:00:01", type=0x88b5))
+    const BYTES: &str = "08 000000 00002a 00 020000000002 020000000001 88b5";
+
+    #[test]
+    fn frame_of_a_segment() {
+        let bytes = unhex(BYTES);
+        let view = View::new_checked(&bytes).unwrap();
+        assert_eq!(view.vni(), 42);
+        assert_eq!(view.frame(), &bytes[8..]);
+        assert_eq!(Repr::parse(&view).bytes(), bytes[..HEADER_LEN]);
+    }
+
+    #[test]
+    fn truncated_datagram_is_refused() {
+        refuses_every_shorter(&unhex(BYTES), Header::Vxlan, |b| {
+            View::new_checked(b).map(|_| ())
+        });
+    }
+
+    #[test]
+    fn header_without_a_vni_is_refused_and_reserved_bits_are_not_looked_at() {
+        let mut bytes = unhex(BYTES);
+        bytes[0] = 0xf7;
+        let error = View::new_checked(&bytes).unwrap_err();
+        let said = "vxlan: field flags holds 0xf7, which is not supported";
+        assert_eq!(error.to_string(), said);
+        bytes[..8].copy_from_slice(&[0xff, 1, 2, 3, 0, 0, 42, 4]);
+        assert_eq!(View::new_checked(&bytes).unwrap().vni(), 42);
+    }
+
+    #[test]
+    fn a_link_of_4200_bytes_needs_4250_on_the_way() {
+        assert_eq!(4200 + OVERHEAD, 4250);
+    }
+
+    proptest! {
+        #[test]
+        fn emitted_header_parses_back(vni in 0..=MAX_VNI) {
+            let mut bytes = Repr { vni }.bytes().to_vec();
+            bytes.extend([0; ethernet::HEADER_LEN]);
+            prop_assert_eq!(Repr::parse(&View::new_checked(&bytes).unwrap()), Repr { vni });
+        }
+    }
+}
