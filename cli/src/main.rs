@@ -25,6 +25,7 @@ mod switch;
 mod topology;
 mod version;
 mod view;
+mod vxlan;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -84,6 +85,7 @@ enum Command {
     /// Print the version, and the versions of the formats and protocols spoken.
     Version(version::Args),
     View(view::Args),
+    Vxlan(vxlan::Args),
 }
 
 impl Command {
@@ -110,6 +112,7 @@ impl Command {
             Command::Topology(args) => topology::run(args),
             Command::Version(args) => version::run(args),
             Command::View(args) => view::run(&args),
+            Command::Vxlan(args) => vxlan::run(&args),
         }
     }
 }

@@ -1,0 +1,167 @@
+"""Network namespaces that stand for machines: each with an sshd, and a router between them."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import pwd
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).parents[2]
+#: Unpacked by tools/setup.
+SSHD = ROOT / ".venv" / "openssh-server" / "usr" / "sbin" / "sshd"
+#: What a link of 4,200 bytes needs in VXLAN.
+MTU = 4250
+
+_APART = ("unshare", "--net", "--mount", "--propagation", "private")
+
+
+class Machine:
+    """A namespace for network and mounts, with its own /run and an address of the site."""
+
+    def __init__(self, site: Site, number: int) -> None:
+        self.name = f"m{number}"
+        self.address = f"10.77.{number}.2"
+        self._site = site
+        self._process = subprocess.Popen([*_APART, "sleep", "infinity"], stdin=subprocess.DEVNULL)
+        self.pid = self._process.pid
+        # It is there when unshare has become what it starts.
+        _until(lambda: Path(f"/proc/{self.pid}/comm").read_text() == "sleep\n")
+        self._sshd: subprocess.Popen[bytes] | None = None
+        users = site.folder / "passwd"
+        # Its own /run, where networks are written down and sshd has a folder. /sys shows its interfaces.
+        self.sh(
+            f"mount -t tmpfs run /run && mkdir -p /run/sshd && mount --bind {users} /etc/passwd"
+            " && mount -t sysfs sysfs /sys && ip link set lo up"
+        )
+
+    def command(self, *words: str) -> list[str]:
+        """Build the command line that runs something on this machine."""
+        return ["nsenter", f"--target={self.pid}", "--net", "--mount", "--", *words]
+
+    def sh(self, script: str) -> str:
+        """Run a script on this machine."""
+        done = subprocess.run(
+            self.command("sh", "-eu", "-c", script), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def start_sshd(self) -> None:
+        """Let the site log in."""
+        config = self._site.folder / "sshd_config"
+        command = self.command(str(_sshd()), "-D", "-e", "-f", str(config))
+        with (self._site.folder / f"{self.name}.sshd").open("wb") as log:
+            self._sshd = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log)
+        _until(lambda: "listening on 0.0.0.0" in (self._site.folder / f"{self.name}.sshd").read_text())
+
+    def interfaces(self) -> set[str]:
+        """Name its interfaces."""
+        return set(self.sh("ls /sys/class/net").split())
+
+    def networks(self) -> list[str]:
+        """List what is written down of networks."""
+        return self.sh("ls /run/alfirk 2>/dev/null || true").split()
+
+    def end(self) -> None:
+        """Take it away."""
+        for process in (self._sshd, self._process):
+            if process:
+                process.kill()
+                process.wait()
+
+
+class Site:
+    """Some machines; the namespace of `router` stands between them, and is where commands are given."""
+
+    def __init__(self, folder: Path, machines: int, mtu: int = MTU) -> None:
+        self.folder = folder
+        _write_passwd(folder)
+        for key in ("host", "client"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key], check=True)
+        self._configure()
+        self.router = Machine(self, 0)
+        self.router.sh("echo 1 >/proc/sys/net/ipv4/ip_forward")
+        self.machines = [Machine(self, number) for number in range(1, machines + 1)]
+        for number, machine in enumerate(self.machines, start=1):
+            self.router.sh(
+                f"ip link add v{number} mtu {mtu} type veth peer name eth0 mtu {mtu} netns {machine.pid}\n"
+                f"ip addr add 10.77.{number}.1/24 dev v{number}; ip link set v{number} up"
+            )
+            machine.sh(
+                f"ip addr add {machine.address}/24 dev eth0; ip link set eth0 up; "
+                f"ip route add default via 10.77.{number}.1"
+            )
+            machine.start_sshd()
+
+    def __enter__(self) -> Site:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for machine in [*self.machines, self.router]:
+            machine.end()
+
+    def names(self) -> str:
+        """Name the machines as --machines has them."""
+        return ",".join(machine.name for machine in self.machines)
+
+    def shell(self) -> str:
+        """Give the remote shell that knows them."""
+        return f"ssh -T -F {self.folder / 'ssh_config'}"
+
+    def run(self, alfirk: Path, *flags: str, remote: str | None = None) -> list[str]:
+        """Build the command line of a run over the machines."""
+        there = remote or f"env PYTHONPATH={ROOT / 'mininet'} {alfirk}"
+        driver = ("--driver", "mininet", "--remote-shell", self.shell(), "--remote-alfirk", there)
+        return self.router.command(str(alfirk), "run", "--json", *driver, *flags)
+
+    def _configure(self) -> None:
+        (self.folder / "sshd_config").write_text(
+            f"HostKey {self.folder / 'host'}\nAuthorizedKeysFile {self.folder / 'client.pub'}\n"
+            "ListenAddress 0.0.0.0\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\n"
+        )
+        (self.folder / "ssh_config").write_text(
+            f"IdentityFile {self.folder / 'client'}\nUser {getpass.getuser()}\nStrictHostKeyChecking no\n"
+            "UserKnownHostsFile /dev/null\nLogLevel ERROR\nBatchMode yes\nConnectTimeout 5\n"
+            + "".join(f"Host m{number}\n  HostName 10.77.{number}.2\n" for number in range(1, 10))
+        )
+
+
+def _sshd() -> Path:
+    installed = shutil.which("sshd", path="/usr/sbin")
+    return Path(installed) if installed else SSHD
+
+
+def _write_passwd(folder: Path) -> None:
+    """Write the system's users, with the one that sshd wants, whether that is installed or not."""
+    text = Path("/etc/passwd").read_text()
+    try:
+        pwd.getpwnam("sshd")
+    except KeyError:
+        text += "sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n"
+    (folder / "passwd").write_text(text)
+
+
+def _until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(OSError):
+            if condition():
+                return
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.01)
+
+
+def eventually(condition: Callable[[], bool], what: str, seconds: float = 30) -> None:
+    """Wait until something is so, and say what, if it does not come to that."""
+    try:
+        _until(condition, seconds)
+    except AssertionError as error:
+        raise AssertionError(f"{what}: {error}") from None
