@@ -134,6 +134,12 @@ pub enum Problem {
         /// The MTU.
         mtu: u32,
     },
+    /// Machines are counted from 1.
+    #[error("{0} is to be on machine 0; machines are counted from 1")]
+    MachineZero(String),
+    /// A node in two places.
+    #[error("{0} is to be on two machines; name it once")]
+    TwoMachines(String),
     /// Switches cannot work so.
     #[error(transparent)]
     Switching(#[from] SwitchingProblem),
@@ -178,6 +184,7 @@ impl Builder {
                 links: Vec::new(),
                 by_name: BTreeMap::new(),
                 by_ip: BTreeMap::new(),
+                machines: BTreeMap::new(),
                 switch_neighbours: Vec::new(),
                 host_neighbours: Vec::new(),
             },
@@ -301,6 +308,21 @@ impl Builder {
             attributes,
         });
         Ok(link)
+    }
+
+    /// Says on which machine a node is to be, by the machine's number, from 1.
+    pub fn machine(&mut self, node: Node, number: u32) -> Result<(), Problem> {
+        let name = || self.topology.name_of(node).to_owned();
+        if number == 0 {
+            return Err(Problem::MachineZero(name()));
+        }
+        match self.topology.machines.get(&node) {
+            Some(_) => Err(Problem::TwoMachines(name())),
+            None => {
+                self.topology.machines.insert(node, number);
+                Ok(())
+            }
+        }
     }
 
     /// A node added before, by its name.

@@ -13,6 +13,7 @@ mod generate;
 mod model;
 pub mod n_tree;
 mod paths;
+mod placement;
 mod prefixes;
 mod print;
 mod switching;
@@ -32,6 +33,7 @@ pub use model::{
     Topology,
 };
 pub use paths::Paths;
+pub use placement::{Placement, PlacementError};
 pub use prefixes::{Place, Prefix, PrefixTree};
 pub use switching::{Alpha, BadAlpha, Pfc, Queueing, SharedBuffer, Switching, SwitchingProblem};
 pub use units::UnitError;

@@ -147,6 +147,8 @@ pub struct Topology {
     pub(super) links: Vec<Link>,
     pub(super) by_name: BTreeMap<String, Node>,
     pub(super) by_ip: BTreeMap<Ipv4Addr, HostIndex>,
+    /// Numbers of machines, from 1, of the nodes that have one.
+    pub(super) machines: BTreeMap<Node, u32>,
     /// Per switch, ordered by port.
     pub(super) switch_neighbours: Vec<Vec<Neighbour>>,
     /// Per host.
@@ -201,6 +203,11 @@ impl Topology {
         let ports = self.neighbours(switch).iter();
         let links = ports.map(|neighbour| &self.link(neighbour.link).attributes);
         self.switching.buffer_of(links)
+    }
+
+    /// The nodes that the file gives a machine, and its number, from 1.
+    pub fn stated_machines(&self) -> impl Iterator<Item = (Node, u32)> + '_ {
+        self.machines.iter().map(|(node, number)| (*node, *number))
     }
 
     /// All switches, in the order of the file.

@@ -1,5 +1,6 @@
 //! Topologies as YAML text, one line per node and link.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
 use super::units::{DELAY, RATE, SIZE};
@@ -33,6 +34,17 @@ impl Topology {
         )?;
         if !self.switching.is_default() {
             writeln!(out, "switch: {}", self.switching)?;
+        }
+        let mut machines: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+        for (node, number) in self.stated_machines() {
+            let names = machines.entry(number).or_default();
+            names.push(scalar(self.name_of(node)));
+        }
+        if !machines.is_empty() {
+            let lists = machines.iter();
+            let lists = lists.map(|(number, names)| format!("{number}: [{}]", names.join(", ")));
+            let lists: Vec<String> = lists.collect();
+            writeln!(out, "machines: {{{}}}", lists.join(", "))?;
         }
         writeln!(out, "switches:")?;
         for switch in &self.switches {

@@ -1,5 +1,6 @@
 //! Topologies from YAML text, with errors that name the line.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv4Addr;
 
@@ -63,6 +64,9 @@ pub enum What {
         /// The name in it.
         node: String,
     },
+    /// A machine is to have a node that is not there.
+    #[error("machines: there is no node `{0}`; list it under switches or hosts")]
+    PlacedNobody(String),
     /// A switch without port, or a host with one.
     #[error("link end `{end}`: {hint}")]
     EndForm {
@@ -108,6 +112,8 @@ struct File {
     name: Spanned<String>,
     defaults: Option<Spanned<Attributes>>,
     switch: Option<Spanned<RawSwitching>>,
+    #[serde(default)]
+    machines: BTreeMap<u32, Vec<Spanned<String>>>,
     switches: Vec<Spanned<RawSwitch>>,
     #[serde(default)]
     hosts: Vec<Spanned<RawHost>>,
@@ -271,6 +277,14 @@ fn read(text: &str) -> Result<Topology, At> {
         let a = parse_end(&builder, &a.value).at(a.referenced)?;
         let b = parse_end(&builder, &b.value).at(b.referenced)?;
         builder.link_with(a, b, own).at(link.referenced)?;
+    }
+    for (number, names) in &file.machines {
+        for name in names {
+            let node = builder.node_named(&name.value);
+            let node = node.ok_or_else(|| What::PlacedNobody(name.value.clone()));
+            let node = node.at(name.referenced)?;
+            builder.machine(node, *number).at(name.referenced)?;
+        }
     }
     builder.build().map_err(|problem| At {
         location: locate(&file, &problem),

@@ -1,0 +1,442 @@
+//! Which machine emulates which node, where a network is too large for one.
+//!
+//! Links between machines cost more than those within one, so a placement has few of them, and hosts are where their switch is.
+//! Nothing here is random: the same topology and machines give the same placement.
+
+use std::collections::BTreeMap;
+
+use super::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
+
+/// Swaps of two switches are tried up to so many switches; there are as many pairs as that squared.
+const SWAPPED: usize = 400;
+/// From so many switches growing is tried.
+const SEEDS: usize = 16;
+
+/// A machine for every node, by its position in the list of machines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    machines: usize,
+    switches: Vec<usize>,
+    hosts: Vec<usize>,
+}
+
+/// Why there is no placement.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlacementError {
+    /// A machine would have nothing to do.
+    #[error(
+        "{machines} machines for {switches} switches: each needs at least one; name fewer machines"
+    )]
+    TooManyMachines {
+        /// Machines that there are.
+        machines: usize,
+        /// Switches of the topology.
+        switches: usize,
+    },
+    /// A node is to be where there is no machine.
+    #[error("{node} is to be on machine {number}, and there are {machines}")]
+    NoSuchMachine {
+        /// The node.
+        node: String,
+        /// The machine's number, from 1.
+        number: u32,
+        /// Machines that there are.
+        machines: usize,
+    },
+}
+
+impl Placement {
+    /// Places every node on one of so many machines: those that are `fixed` there (by the machine's position), those that the topology
+    /// gives a number, and the others so that machines have about the same number of nodes and few links cross.
+    ///
+    /// # Errors
+    /// There are more machines than switches, or the topology has a number beyond them.
+    pub fn new(
+        topology: &Topology,
+        machines: usize,
+        fixed: &BTreeMap<Node, usize>,
+    ) -> Result<Placement, PlacementError> {
+        let switches = topology.switches().len();
+        if machines > switches {
+            return Err(PlacementError::TooManyMachines { machines, switches });
+        }
+        let mut places = BTreeMap::new();
+        for (node, number) in topology.stated_machines() {
+            let place = (number as usize).checked_sub(1);
+            let place = place.filter(|place| *place < machines);
+            let place = place.ok_or_else(|| PlacementError::NoSuchMachine {
+                node: topology.name_of(node).to_owned(),
+                number,
+                machines,
+            })?;
+            places.insert(node, place);
+        }
+        places.extend(fixed.iter().map(|(node, place)| (*node, *place)));
+        let search = Search::new(topology, machines, &places);
+        let switches = search.best();
+        let hosts = topology.host_indexes().map(|host| {
+            let with = switches[topology.attachment(host).0 .0];
+            places.get(&Node::Host(host)).copied().unwrap_or(with)
+        });
+        Ok(Placement {
+            machines,
+            hosts: hosts.collect(),
+            switches,
+        })
+    }
+
+    /// How many machines there are.
+    pub fn machines(&self) -> usize {
+        self.machines
+    }
+
+    /// The machine of a node.
+    pub fn of(&self, node: Node) -> usize {
+        match node {
+            Node::Switch(SwitchIndex(index)) => self.switches[index],
+            Node::Host(HostIndex(index)) => self.hosts[index],
+        }
+    }
+
+    /// The nodes of a machine: switches, then hosts, each in the order of the topology.
+    pub fn nodes_of(&self, machine: usize) -> impl Iterator<Item = Node> + '_ {
+        let on = move |places: &'_ [usize]| {
+            let numbered = places.iter().enumerate();
+            let here: Vec<usize> = numbered
+                .filter(|(_, place)| **place == machine)
+                .map(|(index, _)| index)
+                .collect();
+            here.into_iter()
+        };
+        let switches = on(&self.switches).map(|index| Node::Switch(SwitchIndex(index)));
+        let hosts = on(&self.hosts).map(|index| Node::Host(HostIndex(index)));
+        switches.chain(hosts)
+    }
+
+    /// The links between machines, in the order of the topology, each with the machines of its two ends.
+    pub fn crossing<'a>(
+        &'a self,
+        topology: &'a Topology,
+    ) -> impl Iterator<Item = (LinkIndex, [usize; 2])> + 'a {
+        let links = topology.links().iter().enumerate();
+        links.filter_map(|(index, link)| {
+            let machines = link.ends.map(|end| self.of(end.node));
+            (machines[0] != machines[1]).then_some((LinkIndex(index), machines))
+        })
+    }
+}
+
+/// What is known of the switches while places for them are looked for.
+struct Search {
+    machines: usize,
+    /// Nodes that are where a switch is: itself and its hosts.
+    weight: Vec<usize>,
+    /// Links to other switches.
+    links: Vec<Vec<usize>>,
+    /// Links to hosts that are fixed on a machine.
+    pulled: Vec<Vec<usize>>,
+    fixed: Vec<Option<usize>>,
+    /// Nodes on a machine that are fixed without their switch.
+    apart: Vec<usize>,
+    /// Nodes that a machine should have.
+    share: usize,
+    /// Nodes that a machine may have.
+    limit: usize,
+}
+
+type Places = Vec<usize>;
+const NOWHERE: usize = usize::MAX;
+
+impl Search {
+    fn new(topology: &Topology, machines: usize, fixed: &BTreeMap<Node, usize>) -> Search {
+        let (mut apart, mut weight, mut links, mut pulled) =
+            (vec![0; machines], Vec::new(), Vec::new(), Vec::new());
+        for switch in topology.switch_indexes() {
+            let (mut own, mut peers, mut pull) = (1, Vec::new(), Vec::new());
+            for neighbour in topology.neighbours(switch) {
+                match (neighbour.peer.node, fixed.get(&neighbour.peer.node)) {
+                    (Node::Switch(SwitchIndex(peer)), _) => peers.push(peer),
+                    (Node::Host(_), Some(machine)) => {
+                        pull.push(*machine);
+                        apart[*machine] += 1;
+                    }
+                    (Node::Host(_), None) => own += 1,
+                }
+            }
+            weight.push(own);
+            links.push(peers);
+            pulled.push(pull);
+        }
+        let all = weight.iter().sum::<usize>() + apart.iter().sum::<usize>();
+        let share = all.div_ceil(machines);
+        let largest = weight.iter().max().copied().unwrap_or(0);
+        let of = |switch: SwitchIndex| fixed.get(&Node::Switch(switch)).copied();
+        Search {
+            machines,
+            links,
+            pulled,
+            fixed: topology.switch_indexes().map(of).collect(),
+            apart,
+            share,
+            limit: share + largest / 2,
+            weight,
+        }
+    }
+
+    /// The best of what growing from several switches leads to.
+    fn best(&self) -> Places {
+        let count = self.weight.len();
+        let step = count.div_ceil(SEEDS).max(1);
+        let tried = (0..count).step_by(step).map(|seed| {
+            let mut places = self.grow(seed);
+            self.refine(&mut places);
+            places
+        });
+        let best = tried.min_by_key(|places| self.cost(places));
+        best.expect("a topology has a switch")
+    }
+
+    /// How bad it is: machines without a switch, nodes beyond what a machine may have, links that cross, the fullest machine.
+    fn cost(&self, places: &Places) -> (usize, usize, usize, usize) {
+        let loads = self.loads(places);
+        let empty = (0..self.machines).filter(|machine| !places.contains(machine));
+        let beyond = loads.iter().map(|load| load.saturating_sub(self.limit));
+        let crossing: usize = (0..places.len())
+            .map(|switch| {
+                let peers = &self.links[switch];
+                // Each link is seen from both of its ends, so that hosts count twice, too.
+                let out = peers
+                    .iter()
+                    .filter(|p| places[**p] != places[switch])
+                    .count();
+                let pulled = self.pulled[switch].iter();
+                out + 2 * pulled.filter(|m| **m != places[switch]).count()
+            })
+            .sum();
+        let fullest = loads.iter().max().copied().unwrap_or(0);
+        (empty.count(), beyond.sum(), crossing / 2, fullest)
+    }
+
+    fn loads(&self, places: &Places) -> Vec<usize> {
+        let mut loads = self.apart.clone();
+        for (switch, &place) in places.iter().enumerate().filter(|(_, p)| **p != NOWHERE) {
+            loads[place] += self.weight[switch];
+        }
+        loads
+    }
+
+    /// Links from a switch to a machine.
+    fn ties(&self, places: &Places, switch: usize, machine: usize) -> usize {
+        let peers = self.links[switch].iter();
+        let pulled = self.pulled[switch].iter();
+        peers.filter(|peer| places[**peer] == machine).count()
+            + pulled.filter(|m| **m == machine).count()
+    }
+
+    /// Fills one machine after the other with what has the most links to what is there.
+    fn grow(&self, seed: usize) -> Places {
+        let mut places: Places = self.fixed.iter().map(|f| f.unwrap_or(NOWHERE)).collect();
+        let before = self.loads(&places);
+        for (machine, mut load) in before.into_iter().enumerate() {
+            let is_last = machine + 1 == self.machines;
+            loop {
+                // Each machine after this one gets a switch, too.
+                let rest = places.iter().filter(|p| **p == NOWHERE).count();
+                let empty = (machine + 1..self.machines).filter(|m| !places.contains(m));
+                let has = places.contains(&machine);
+                if rest == 0 || (has && !is_last && rest <= empty.count()) {
+                    break;
+                }
+                let waiting = (0..places.len()).filter(|switch| places[*switch] == NOWHERE);
+                let next = waiting.max_by_key(|&switch| {
+                    let ties = self.ties(&places, switch, machine);
+                    let out = self.ties(&places, switch, NOWHERE);
+                    let from_seed = (switch + places.len() - seed) % places.len();
+                    (ties, usize::MAX - out, usize::MAX - from_seed)
+                });
+                let next = next.expect("some are nowhere");
+                let would = load + self.weight[next];
+                // As near to the share as whole switches allow.
+                let fits = would.saturating_sub(self.share) <= self.share.saturating_sub(load) / 2;
+                if has && !is_last && !fits {
+                    break;
+                }
+                places[next] = machine;
+                load = would;
+            }
+        }
+        places
+    }
+
+    /// Moves and swaps switches as long as that makes it better.
+    fn refine(&self, places: &mut Places) {
+        let movable: Vec<usize> = (0..places.len())
+            .filter(|switch| self.fixed[*switch].is_none())
+            .collect();
+        loop {
+            let before = self.cost(places);
+            for &switch in &movable {
+                self.improve(places, |trial| {
+                    let here = trial[switch];
+                    (0..self.machines)
+                        .filter(move |machine| *machine != here)
+                        .map(move |machine| vec![(switch, machine)])
+                        .collect()
+                });
+            }
+            if movable.len() <= SWAPPED && self.cost(places) == before {
+                for (nth, &one) in movable.iter().enumerate() {
+                    let others = movable[nth + 1..].iter();
+                    // Only a swap of what has links elsewhere can bring anything.
+                    if self.ties(places, one, places[one]) == self.links[one].len() {
+                        continue;
+                    }
+                    for &other in others.clone() {
+                        if self.gains(places, one, other) {
+                            self.improve(places, |trial| {
+                                vec![vec![(one, trial[other]), (other, trial[one])]]
+                            });
+                        }
+                    }
+                }
+            }
+            if self.cost(places) >= before {
+                return;
+            }
+        }
+    }
+
+    /// Whether fewer links cross when two switches change their machines.
+    fn gains(&self, places: &Places, one: usize, other: usize) -> bool {
+        let (here, there) = (places[one], places[other]);
+        if here == there {
+            return false;
+        }
+        let won = self.ties(places, one, there) + self.ties(places, other, here);
+        let lost = self.ties(places, one, here) + self.ties(places, other, there);
+        // Links between the two still cross afterwards, and were counted twice as won.
+        let between = self.links[one].iter().filter(|peer| **peer == other);
+        won > lost + 2 * between.count()
+    }
+
+    /// Makes the best of some changes, if it is one for the better.
+    fn improve(&self, places: &mut Places, changes: impl Fn(&Places) -> Vec<Vec<(usize, usize)>>) {
+        let mut best = (self.cost(places), None);
+        for change in changes(places) {
+            let mut trial = places.clone();
+            for &(switch, machine) in &change {
+                trial[switch] = machine;
+            }
+            let cost = self.cost(&trial);
+            if cost < best.0 {
+                best = (cost, Some(trial));
+            }
+        }
+        if let (_, Some(better)) = best {
+            *places = better;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{fat_tree, leaf_spine, testbed};
+    use super::*;
+
+    fn place(topology: &Topology, machines: usize) -> Placement {
+        Placement::new(topology, machines, &BTreeMap::new()).unwrap()
+    }
+
+    fn loads(placement: &Placement) -> Vec<usize> {
+        let machines = 0..placement.machines();
+        machines
+            .map(|machine| placement.nodes_of(machine).count())
+            .collect()
+    }
+
+    #[test]
+    fn hosts_are_with_their_switches_and_machines_have_the_same_work() {
+        for (topology, machines, most_crossing) in [
+            (fat_tree(4).unwrap(), 2, 8),
+            (fat_tree(4).unwrap(), 3, 12),
+            (fat_tree(4).unwrap(), 4, 12),
+            (leaf_spine(4, 2, 4).unwrap(), 2, 4),
+            (fat_tree(8).unwrap(), 3, 90),
+        ] {
+            let placement = place(&topology, machines);
+            for host in topology.host_indexes() {
+                let switch = topology.attachment(host).0;
+                assert_eq!(
+                    placement.of(Node::Host(host)),
+                    placement.of(Node::Switch(switch))
+                );
+            }
+            let loads = loads(&placement);
+            let nodes = topology.switches().len() + topology.hosts().len();
+            assert_eq!(loads.iter().sum::<usize>(), nodes);
+            let share = nodes.div_ceil(machines);
+            let name = topology.name();
+            assert!(
+                loads.iter().all(|load| *load <= share + 2),
+                "{name}: {loads:?}"
+            );
+            let crossing = placement.crossing(&topology).count();
+            assert!(
+                crossing <= most_crossing,
+                "{name} on {machines}: {crossing}"
+            );
+            assert_eq!(place(&topology, machines), placement);
+        }
+    }
+
+    #[test]
+    fn one_machine_has_everything() {
+        let topology = fat_tree(4).unwrap();
+        let placement = place(&topology, 1);
+        assert_eq!(placement.crossing(&topology).count(), 0);
+        assert_eq!(loads(&placement), [36]);
+    }
+
+    #[test]
+    fn what_is_fixed_stays_and_the_rest_follows() {
+        let topology = leaf_spine(2, 1, 2).unwrap();
+        let node = |name| topology.node_named(name).unwrap();
+        let (first, host) = (Node::Switch(SwitchIndex(0)), node("h1"));
+        let fixed = BTreeMap::from([(first, 1), (host, 0)]);
+        let placement = Placement::new(&topology, 2, &fixed).unwrap();
+        assert_eq!((placement.of(first), placement.of(host)), (1, 0));
+        let crossing: Vec<[usize; 2]> = placement.crossing(&topology).map(|(_, m)| m).collect();
+        assert!(crossing.iter().all(|[a, b]| a != b) && !crossing.is_empty());
+    }
+
+    #[test]
+    fn numbers_of_the_file_count_from_one_and_others_overrule_them() {
+        let text = leaf_spine(2, 1, 1).unwrap().to_yaml();
+        let text = text.replace("switches:\n", "machines: {2: [h1], 1: [h2]}\nswitches:\n");
+        let topology = Topology::from_yaml("t.yaml", &text).unwrap();
+        assert_eq!(
+            Topology::from_yaml("t.yaml", &topology.to_yaml()).unwrap(),
+            topology
+        );
+        let [h1, h2] = ["h1", "h2"].map(|name| topology.node_named(name).unwrap());
+        let placement = place(&topology, 2);
+        assert_eq!([placement.of(h1), placement.of(h2)], [1, 0]);
+        let fixed = BTreeMap::from([(h1, 0)]);
+        let placement = Placement::new(&topology, 2, &fixed).unwrap();
+        assert_eq!([placement.of(h1), placement.of(h2)], [0, 0]);
+        let error = Placement::new(&topology, 1, &BTreeMap::new()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "h1 is to be on machine 2, and there are 1"
+        );
+    }
+
+    #[test]
+    fn more_machines_than_switches_are_refused() {
+        let error = Placement::new(&testbed(), 2, &BTreeMap::new()).unwrap_err();
+        assert!(
+            error.to_string().starts_with("2 machines for 1 switches"),
+            "{error}"
+        );
+    }
+}
