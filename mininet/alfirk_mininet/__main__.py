@@ -56,6 +56,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     network.add_argument("--pcap", type=Path, metavar="DIR", help="write captures there")
 
+    several = argparse.ArgumentParser(add_help=False)
+    several.add_argument(
+        "--part",
+        type=Path,
+        metavar="FILE",
+        help="what of the network is on this machine, as alfirk writes it",
+    )
+
     guests = argparse.ArgumentParser(add_help=False)
     guests.add_argument(
         "--guests",
@@ -84,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         "--pipeline-latency", type=int, default=0, metavar="NS", help="what a switch's pipeline costs then"
     )
 
-    parents = [network, guests, emulation]
+    parents = [network, several, guests, emulation]
     serve = commands.add_parser("serve", parents=parents, help="a network for another program")
     serve.set_defaults(run=_serve)
     cli = commands.add_parser("cli", parents=[network], help="a network with controller and Mininet's prompt")
@@ -115,6 +123,7 @@ def _serve(options: argparse.Namespace) -> int:
     if problem:
         return failed(*problem)
     from alfirk_mininet.nodes import Settings  # noqa: PLC0415 - needs Mininet
+    from alfirk_mininet.part import Part  # noqa: PLC0415
     from alfirk_mininet.serve import serve  # noqa: PLC0415
 
     return serve(
@@ -132,6 +141,7 @@ def _serve(options: argparse.Namespace) -> int:
             guests=options.guests,
             guest_image=options.guest_image and options.guest_image.absolute(),
             guest_verbs=options.guest_rdma == "linux",
+            part=options.part and Part.load(options.part),
         ),
     )
 

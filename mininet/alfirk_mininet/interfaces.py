@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from alfirk_mininet.errors import NetworkError
 from alfirk_mininet.journal import ALIAS
 from alfirk_mininet.process import undisturbed
+
+if TYPE_CHECKING:
+    from mininet.node import Node
+
+    from alfirk_mininet.part import Crossing, Part
 
 #: Linux's limit, IFNAMSIZ without the final zero.
 LONGEST_NAME = 15
@@ -47,9 +54,46 @@ def make_pair(ends: list[tuple[str, int, str | None]], mtu: int, ours: list[str]
             "run `sudo mn -c`; otherwise `sudo ip link delete` the name that is in use",
         )
     for name in ours:
-        # Else the kernel sends router solicitations and multicast reports out of every port.
-        with contextlib.suppress(OSError):
-            Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
+        _no_ipv6(name)
+
+
+def make_crossing(part: Part, crossing: Crossing, name: str, node: Node) -> None:
+    """Make a node's end of a link to another machine, down: of the kernel's VXLAN, or a veth pair.
+
+    The pair's other end, whose frames ``alfirk vxlan`` carries, is up.
+    """
+    mac, mtu = node.params.get("mac"), crossing.attributes.mtu
+    if not part.kernel:
+        ours = [crossing.outside] if node.inNamespace else [name, crossing.outside]
+        make_pair([(name, node.pid, mac), (crossing.outside, os.getpid(), None)], mtu, ours)
+        _try([f"link set dev {crossing.outside} up"], crossing.outside)
+        return
+    made = crossing.outside if node.inNamespace else name
+    commands = part.kernel_link(made, crossing)
+    commands += [f"link set dev {made} alias {ALIAS}"]
+    if node.inNamespace:
+        station = f"address {mac} " if mac else ""
+        commands += [f"link set dev {made} name {name} {station}netns {node.pid}"]
+    else:
+        commands += [f"link set dev {made} arp off"]
+    _try(commands, name)
+    if not node.inNamespace:
+        _no_ipv6(name)
+
+
+def _try(commands: list[str], name: str) -> None:
+    done = ip_batch(commands)
+    if done.returncode:
+        raise NetworkError(
+            f"cannot make the interface {name}: {_first_line(done.stderr)}",
+            "if another network uses the name, or the VNI and port, stop it; else see `ip -details link`",
+        )
+
+
+def _no_ipv6(name: str) -> None:
+    # Else the kernel sends router solicitations and multicast reports out of every port.
+    with contextlib.suppress(OSError):
+        Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
 
 
 def ip_batch(commands: list[str]) -> subprocess.CompletedProcess[str]:

@@ -112,9 +112,9 @@ def _remove(record: _Record) -> str:
 
 
 def _our_interfaces(names: set[str]) -> list[str]:
-    """Of these names, the veth ends and taps that carry our alias: a name alone may be somebody else's."""
+    """Of these names, those of our kinds that carry our alias: a name alone may be somebody else's."""
     links: list[dict[str, Any]] = []
-    for kind in ("veth", "tun"):
+    for kind in ("veth", "tun", "vxlan"):
         listed = subprocess.run(
             ["ip", "-json", "link", "show", "type", kind], capture_output=True, text=True, check=False
         )

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mininet.link import Intf
 from mininet.log import output, setLogLevel
@@ -18,7 +18,14 @@ from alfirk_mininet import guests, interfaces
 from alfirk_mininet.errors import NetworkError
 from alfirk_mininet.guests import Guest, Image
 from alfirk_mininet.journal import Journal, clean
-from alfirk_mininet.nodes import AlfirkHost, AlfirkSwitch, Settings, check_socket_path, wait_ready
+from alfirk_mininet.nodes import (
+    AlfirkHost,
+    AlfirkLink,
+    AlfirkSwitch,
+    Settings,
+    check_socket_path,
+    wait_ready,
+)
 from alfirk_mininet.process import Child, kill_guests, stop_all
 from alfirk_mininet.topo import AlfirkTopo
 
@@ -26,7 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mininet.node import Host
+    from mininet.topo import Topo
 
+    from alfirk_mininet.part import Crossing, Part
     from alfirk_mininet.topology import Topology
 
 
@@ -69,6 +78,32 @@ class AlfirkMininet(Mininet):
         return results
 
 
+class PartialMininet(AlfirkMininet):
+    """What of a network is on this machine, with ends of links to others."""
+
+    def __init__(self, part: Part, crossings: Sequence[Crossing], journal: Journal, **params: Any) -> None:
+        self.part = part
+        self.crossings = crossings
+        self.journal = journal
+        super().__init__(**params)
+
+    def buildFromTopo(self, topo: Topo) -> None:  # noqa: N802 - Mininet's name
+        """Make nodes and links, and then the ends of links to other machines, before hosts are configured."""
+        super().buildFromTopo(topo)
+        for crossing in self.crossings:
+            node = self[crossing.end.node]
+            # Mininet counts a host's ports from 0.
+            port = crossing.end.port or 0
+            name = AlfirkLink.name_interface(node, port)
+            self.journal.interfaces([name, crossing.outside])
+            interfaces.make_crossing(self.part, crossing, name, node)
+            Intf(name, node=node, port=port, moveIntfFn=_stay)
+
+
+def _stay(*_: object, **__: object) -> None:
+    """Leave an interface where it is: it was made in its node's namespace."""
+
+
 class Network:
     """Use as a context manager: inside, every process answers; behind, nothing is left."""
 
@@ -77,6 +112,8 @@ class Network:
         self.settings = settings
         self._journal: Journal | None = None
         self._mininet: Mininet | None = None
+        #: What carries links to other machines, where the kernel does not.
+        self._forwarder: Child | None = None
         #: By name, in the order of the topology file.
         self.guests: dict[str, Guest] = {}
 
@@ -102,8 +139,7 @@ class Network:
         image = self._guest_image()
         for name in (host.name for host in self.topology.hosts):
             check_socket_path(settings.workdir / f"{name}.sock")
-        self._mininet = AlfirkMininet(topo=AlfirkTopo(self.topology, settings), controller=None, build=False)
-        self._mininet.build()
+        self._mininet = self._build(settings, self._journal)
         # They take the longest to get ready.
         if image:
             for name in settings.guests:
@@ -112,6 +148,8 @@ class Network:
         for host in hosts:
             host.start_rdma()
         self._mininet.start()
+        if self._forwarder:
+            wait_ready([(self._forwarder, lambda: _says_ready(self._forwarder))])
         wait_ready([(host.child, host.answers) for host in hosts if host.child])
         started = [(guest.child, guest.answers) for guest in self.guests.values() if guest.child]
         wait_ready(started, guests.START_LIMIT)
@@ -126,8 +164,10 @@ class Network:
                 if guest.child:
                     # It has nothing to save, and would take its time.
                     guest.child.process.kill()
-            children = [*_nodes(mininet), *self.guests.values()]
-            stop_all([child for child in (node.child for node in children) if child])
+            nodes = [*_nodes(mininet), *self.guests.values()]
+            children = [*(node.child for node in nodes), self._forwarder]
+            stop_all([child for child in children if child])
+            self._forwarder = None
             kill_guests(host.pid for host in mininet.hosts)
             with contextlib.suppress(Exception):
                 mininet.stop()
@@ -149,20 +189,25 @@ class Network:
     def switches(self) -> list[AlfirkSwitch]:
         """The switches in the order of the topology file."""
         return [
-            node for s in self.topology.switches if isinstance(node := self.mininet[s.name], AlfirkSwitch)
+            node
+            for s in self.topology.switches
+            if self.settings.has(s.name) and isinstance(node := self.mininet[s.name], AlfirkSwitch)
         ]
 
     @property
     def hosts(self) -> list[AlfirkHost]:
         """The hosts in the order of the topology file, without those that are guests."""
-        names = [host.name for host in self.topology.hosts if host.name not in self.settings.guests]
+        settings = self.settings
+        names = [host.name for host in self.topology.hosts if settings.has(host.name)]
+        names = [name for name in names if name not in settings.guests]
         return [node for name in names if isinstance(node := self.mininet[name], AlfirkHost)]
 
     @property
     def children(self) -> list[Child]:
         """Every process that must run as long as the network does."""
         nodes = [*_nodes(self.mininet), *self.guests.values()]
-        return [child for child in (node.child for node in nodes) if child]
+        children = [*(node.child for node in nodes), self._forwarder]
+        return [child for child in children if child]
 
     @property
     def members(self) -> list[AlfirkHost | Guest]:
@@ -170,6 +215,28 @@ class Network:
         hosts: dict[str, AlfirkHost | Guest] = {host.name: host for host in self.hosts}
         hosts |= self.guests
         return [hosts[host.name] for host in self.topology.hosts if host.name in hosts]
+
+    def _build(self, settings: Settings, journal: Journal) -> Mininet:
+        """Make nodes and links, all of them or this machine's."""
+        topo, part = AlfirkTopo(self.topology, settings), settings.part
+        if part is None:
+            mininet: Mininet = AlfirkMininet(topo=topo, controller=None, build=False)
+            self._mininet = mininet
+            mininet.build()
+            return mininet
+        crossings = part.crossings(self.topology)
+        mininet = PartialMininet(part, crossings, journal, topo=topo, controller=None, build=False)
+        # Whatever has been made when something fails is taken down.
+        self._mininet = mininet
+        mininet.build()
+        if crossings and not part.kernel:
+            command = part.forwarder(settings.alfirk, crossings)
+            log = settings.workdir / "vxlan.log"
+            self._forwarder = Child.spawn(
+                "links to other machines", command, log, real_time=settings.is_timed
+            )
+            journal.process(self._forwarder.pid)
+        return mininet
 
     def _guest_image(self) -> Image | None:
         settings = self.settings
@@ -224,6 +291,11 @@ class Network:
                 raise NetworkError(
                     f"cannot make the directory {directory}: {error.strerror}", "choose another one"
                 ) from error
+
+
+def _says_ready(forwarder: Child | None) -> bool:
+    """Whether ``alfirk vxlan`` has said that it carries frames."""
+    return forwarder is not None and " links at " in forwarder.last_lines()
 
 
 def _nodes(mininet: Mininet) -> list[AlfirkSwitch | AlfirkHost]:

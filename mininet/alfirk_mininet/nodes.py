@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from alfirk_mininet.journal import Journal
+    from alfirk_mininet.part import Part
     from alfirk_mininet.topology import Attributes
 
 #: Seconds that all processes together have to become ready.
@@ -71,6 +72,17 @@ class Settings:
     guests: Sequence[str] = field(default=())
     guest_image: Path | None = None
     guest_verbs: bool = True
+    #: What of the network is on this machine; without, all of it.
+    part: Part | None = None
+
+    @property
+    def listen(self) -> str:
+        """The address of P4Runtime servers, which only a controller elsewhere needs to be reached at."""
+        return self.part.address if self.part else "127.0.0.1"
+
+    def has(self, *nodes: str) -> bool:
+        """Whether these nodes are all on this machine."""
+        return self.part is None or self.part.nodes.issuperset(nodes)
 
     @property
     def is_timed(self) -> bool:
@@ -79,7 +91,7 @@ class Settings:
 
 
 class AlfirkSwitch(Switch):
-    """A switch whose data plane is an ``alfirk switch`` process, with P4Runtime on a loopback port.
+    """A switch whose data plane is an ``alfirk switch`` process, with P4Runtime on a port of the machine's.
 
     It starts without a program; a controller pushes one.  `port_loss` has the probability with which a port
     loses frames of each direction, `port_delay` how long one holds back what leaves it, such as ``2ms``, and
@@ -110,7 +122,7 @@ class AlfirkSwitch(Switch):
     @property
     def address(self) -> str:
         """The P4Runtime server."""
-        return f"127.0.0.1:{self.grpc_port}"
+        return f"{self.settings.listen}:{self.grpc_port}"
 
     def command(self) -> list[str]:
         """Build the command line of the switch process."""
@@ -146,7 +158,7 @@ class AlfirkSwitch(Switch):
 
     def start(self, controllers: Sequence[Controller]) -> None:  # noqa: ARG002 - they come by P4Runtime
         """Start the process; :meth:`batchStartup` waits until it answers."""
-        self.grpc_port = _free_port()
+        self.grpc_port = _free_port(self.settings.listen)
         log = self.settings.workdir / f"{self.name}.log"
         self.child = Child.spawn(f"switch {self.name}", self.command(), log, real_time=self.settings.is_timed)
         if self.settings.journal:
@@ -161,7 +173,7 @@ class AlfirkSwitch(Switch):
     def answers(self) -> bool:
         """Try whether the gRPC server is up."""
         try:
-            with socket.create_connection(("127.0.0.1", self.grpc_port), timeout=0.5) as connection:
+            with socket.create_connection((self.settings.listen, self.grpc_port), timeout=0.5) as connection:
                 connection.sendall(_HTTP2_HELLO)
                 frame = connection.recv(9, socket.MSG_WAITALL)
                 return len(frame) == 9 and frame[3] == _HTTP2_SETTINGS
@@ -256,6 +268,11 @@ class AlfirkLink(Link):
         super().__init__(node1, node2, **params)
 
     def intfName(self, node: Node, n: int) -> str:  # noqa: N802 - Mininet's name
+        """Name an interface."""
+        return self.name_interface(node, n)
+
+    @staticmethod
+    def name_interface(node: Node, n: int) -> str:
         """Name an interface so that it fits, whatever the node is called."""
         if isinstance(node, AlfirkSwitch):
             return interfaces.switch_interface(node.name, node.device_id, n)
@@ -332,15 +349,15 @@ def _note(node: Node, settings: Settings) -> None:
         settings.journal.process(node.pid)
 
 
-def _free_port() -> int:
-    """Find a loopback port that nobody listens on, and that no other switch of ours has been given.
+def _free_port(address: str) -> int:
+    """Find a port of our address that nobody listens on, and that no other switch of ours has been given.
 
     Ports are below the range from which the kernel takes those of clients (32768 and up): one of them could
     take it before the switch does.
     """
     for port in itertools.islice(_PORTS, _LAST_PORT - _FIRST_PORT + 1):
         with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
+            probe.bind((address, port))
             return port
     raise NetworkError(
         f"no port between {_FIRST_PORT} and {_LAST_PORT} is free for a switch", "see what listens: ss -ltnp"

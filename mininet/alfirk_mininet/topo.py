@@ -28,7 +28,7 @@ def add_nodes(topo: Topo, topology: Topology, settings: Settings, *, own_switche
     links = {end.node: link.attributes for link in topology.links for end in (link.a, link.b)}
     # Guests are no nodes of Mininet's: their taps become ports of switches later.
     guests = set(settings.guests)
-    for host in (host for host in topology.hosts if host.name not in guests):
+    for host in (host for host in topology.hosts if host.name not in guests and settings.has(host.name)):
         topo.addHost(
             host.name,
             cls=AlfirkHost,
@@ -38,7 +38,7 @@ def add_nodes(topo: Topo, topology: Topology, settings: Settings, *, own_switche
             link=links[host.name],
             settings=settings,
         )
-    for switch in topology.switches:
+    for switch in (switch for switch in topology.switches if settings.has(switch.name)):
         topo.addSwitch(
             switch.name,
             cls=AlfirkSwitch if own_switches else None,
@@ -48,7 +48,8 @@ def add_nodes(topo: Topo, topology: Topology, settings: Settings, *, own_switche
             port_loss={port: settings.loss for port in lossy_ports(topology, switch.name) if settings.loss},
         )
     for link in topology.links:
-        if guests & {link.a.node, link.b.node}:
+        # Links to other machines are made behind the nodes.
+        if guests & {link.a.node, link.b.node} or not settings.has(link.a.node, link.b.node):
             continue
         topo.addLink(
             link.a.node,

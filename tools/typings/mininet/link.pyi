@@ -6,7 +6,9 @@ class Intf:
     name: str
     node: Node
     link: Link | None
-    def __init__(self, name: str, node: Node | None = None, port: int | None = None) -> None: ...
+    def __init__(
+        self, name: str, node: Node | None = None, port: int | None = None, **params: Any
+    ) -> None: ...
 
 class Link:
     intf1: Intf
