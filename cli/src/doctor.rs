@@ -31,6 +31,8 @@ enum Use {
     Virtual,
     /// Runs on Mininet
     Mininet,
+    /// Runs on Mininet over several machines, each of which needs what `alfirk doctor mininet` says there
+    Machines,
     /// Packet tests with PTF against a live switch
     Ptf,
     /// QEMU guests with Linux's own RDMA stack as hosts
@@ -67,6 +69,7 @@ impl Use {
         match self {
             Use::Virtual => "alfirk run",
             Use::Mininet => "sudo alfirk run --driver mininet --topology topologies/testbed.yaml",
+            Use::Machines => "alfirk run --driver mininet --machines root@a,root@b",
             Use::Ptf => "sudo make ptf",
             Use::Interop => {
                 "sudo alfirk run --driver mininet --guests all --topology topologies/testbed.yaml"
@@ -88,6 +91,7 @@ impl Use {
                 Need::Module("mininet", "mininet"),
                 Need::Module("yaml", "python3-yaml"),
             ],
+            Use::Machines => &[Need::Program("ssh", "openssh-client")],
             Use::Ptf => &[
                 Need::Root,
                 Need::Namespaces,
@@ -170,6 +174,14 @@ pub fn run(args: &Args) -> Outcome {
         true => Err(Failure::Quiet(1)),
         false => Ok(()),
     }
+}
+
+/// What this machine lacks to have a network of processes, and what brings it.
+pub(crate) fn missing_for_mininet() -> Vec<String> {
+    let needs = Use::Mininet.needs();
+    let found = probe(&needs.iter().copied().collect());
+    let missing = needs.iter().filter(|need| !found.contains(need));
+    missing.map(|need| need.advice()).collect()
 }
 
 /// Decides: what each use lacks of what was `found`.

@@ -13,6 +13,7 @@ mod fmt;
 mod host;
 mod link;
 mod lsp;
+mod machine;
 mod manual;
 mod names;
 mod p4c;
@@ -73,6 +74,8 @@ enum Command {
     Host(host::HostArgs),
     Link(link::Args),
     Lsp(lsp::Args),
+    #[command(hide = true)]
+    Machine(machine::Args),
     Man(manual::ManArgs),
     P4c(alfirk_compiler::driver::P4cArgs),
     #[command(hide = true)]
@@ -102,6 +105,7 @@ impl Command {
             Command::Host(args) => host::run(args),
             Command::Link(args) => link::run(&args),
             Command::Lsp(args) => lsp::run(&args),
+            Command::Machine(args) => machine::run(&args),
             Command::Man(args) => manual::man(&args, Cli::command()),
             Command::P4c(args) => p4c::run(&args),
             Command::P4cDriver(args) => p4c::run_steps(&args),

@@ -14,10 +14,12 @@ use alfirk_roce::wire::vxlan;
 
 use crate::exit::{Failure, Outcome};
 
+pub(crate) use underlay::check_mtu;
+
 /// Carry the frames of interfaces to other machines and back, as VXLAN (RFC 7348).
 ///
 /// Each link is a segment of its own with one other machine at its far end, where the kernel's VXLAN or this command ends it; a frame
-/// of another machine or segment is dropped. Runs until a signal. Needs root.
+/// of another machine or segment is dropped. Runs until a signal. Needs root. `alfirk run --machines` starts it by itself.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

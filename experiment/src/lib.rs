@@ -9,6 +9,7 @@ mod fabric;
 pub mod in_band;
 mod incidents;
 mod job;
+mod machines;
 mod member;
 mod outages;
 mod report;
@@ -20,6 +21,7 @@ pub use fabric::{
     Fabric, FabricError, FlowControl, News, PausedLink, SharedFabric, Traffic, Victim,
 };
 pub use job::{run_algorithm, Congestion, Job, JobError, Kill, Registration};
+pub use machines::{MachineSummary, MachinesSummary};
 pub use member::{MemberEvent, TransferId};
 pub use outages::Outage;
 pub use report::{

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::fabric::{FlowControl, Traffic};
 use super::job::spec::{Congestion, Job};
+use super::machines::MachinesSummary;
 use super::workload::{PhaseRow, Throughput};
 
 /// Everything that a run of the main job found out. Serialises to the one object of `alfirk run --json`.
@@ -29,6 +30,9 @@ pub struct Report {
     /// The clock of a network of processes whose links have rates; `None` for others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockSummary>,
+    /// The machines that the network was on, if there were several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machines: Option<MachinesSummary>,
 }
 
 /// The slow clock of a network of processes, and whether its machine could keep up. All other times of the report are on that
@@ -441,6 +445,9 @@ impl Report {
             .expect("a String takes everything");
         if let Some(clock) = &self.clock {
             text += &clock.lines();
+        }
+        if let Some(machines) = &self.machines {
+            text += &machines.lines();
         }
         text
     }
@@ -950,6 +957,7 @@ mod tests {
                 host_model: None,
             },
             clock: None,
+            machines: None,
             seed: 1,
         }
     }

@@ -70,6 +70,18 @@ class Machine:
         """List what is written down of networks."""
         return self.sh("ls /run/alfirk 2>/dev/null || true").split()
 
+    def agents(self) -> list[int]:
+        """List processes of `alfirk machine` that run here."""
+        found = []
+        here = Path(f"/proc/{self.pid}/ns/net").readlink()
+        for process in Path("/proc").glob("[0-9]*"):
+            # It may end meanwhile.
+            with contextlib.suppress(OSError):
+                is_agent = b"\0machine\0--connection\0" in (process / "cmdline").read_bytes()
+                if is_agent and (process / "ns" / "net").readlink() == here:
+                    found.append(int(process.name))
+        return found
+
     def end(self) -> None:
         """Take it away."""
         for process in (self._sshd, self._process):

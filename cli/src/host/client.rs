@@ -32,13 +32,18 @@ impl HostClient {
                 path.display()
             )
         })?;
-        Ok(HostClient {
+        Ok(HostClient::over(name, stream))
+    }
+
+    /// Speaks to the host over a connection that is there already.
+    pub fn over(name: &str, stream: UnixStream) -> HostClient {
+        HostClient {
             what: format!("host {name}"),
             stream,
             next_id: 1,
             input: Vec::new(),
             events: VecDeque::new(),
-        })
+        }
     }
 
     /// Asks, and waits for the answer. Events that come before it are kept for [`HostClient::next_event`].

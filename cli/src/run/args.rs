@@ -20,6 +20,7 @@ use super::config::{Config, Driver, GuestRdma, Guests, Scale};
 use super::hardware::{ModelArgs, SwitchArgs};
 use super::input::Source;
 use super::losses::{find_link, Losses};
+use super::machines::{Machines, MachinesArgs};
 use super::quantity::{quantity, share};
 use super::rates::RateArgs;
 use super::workload::WorkloadArgs;
@@ -46,7 +47,8 @@ Examples:
   alfirk run --size 16MiB --registration mrp --kill h7@200us --kill c1@400us
   alfirk run --size 64MiB --fallback-below 50% --fallback chain --loss h3-p1e2:0.3@500us-3ms
   sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB
-  sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB --guests h2,h3")]
+  sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB --guests h2,h3
+  alfirk run --driver mininet --machines root@a,root@b,root@c --size 16MiB")]
 pub struct Args {
     /// The network, as YAML, or what `alfirk topology` makes: fat-tree:16, fat-tree:64,pods=16, leaf-spine:4,2,4, n-tree:8,3, mesh:8, testbed
     /// [default: a fat-tree with k = 4: 16 hosts, 20 switches]
@@ -275,6 +277,9 @@ pub struct Args {
     /// What guests boot, as `make guest-image` builds it [default: guest/ beside the folder of this command]
     #[arg(long, value_name = "DIR", requires = "guests")]
     guest_image: Option<PathBuf>,
+
+    #[command(flatten)]
+    machines: MachinesArgs,
 
     /// Print one JSON object instead of the table
     #[arg(long)]
@@ -519,6 +524,7 @@ impl Args {
             }
         }
         let guests = self.guests(&topology)?;
+        let machines = self.machines(&topology)?;
         let recovery = match self.recovery {
             RecoveryArg::GoBackN => Recovery::GoBackN,
             RecoveryArg::SelectiveRepeat => Recovery::SelectiveRepeat,
@@ -594,6 +600,7 @@ impl Args {
             scale,
             attach: self.attach,
             guests,
+            machines,
             json: self.json,
             pcap: self.pcap,
             trace: self.trace,
@@ -913,6 +920,22 @@ impl Args {
             rdma: self.guest_rdma,
             image,
         }))
+    }
+
+    /// The machines, if there are several.
+    fn machines(&self, topology: &Topology) -> Result<Option<Machines>, Failure> {
+        let why = match (&self.machines.machines.is_empty(), self.driver) {
+            (true, _) => return Ok(None),
+            (false, Driver::Virtual) => "virtual time is in one process; add --driver mininet",
+            (false, Driver::Mininet) if self.attach.is_some() => {
+                "a network that stands already is where it is; leave out --attach"
+            }
+            (false, Driver::Mininet) if !self.guests.is_empty() => {
+                "guests need their image on this machine; leave out --guests"
+            }
+            (false, Driver::Mininet) => return self.machines.check(topology),
+        };
+        Err(Failure::bad_input(format_args!("--machines: {why}")))
     }
 
     /// What watches the group, if anything does.

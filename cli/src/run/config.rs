@@ -18,6 +18,7 @@ use clap::ValueEnum;
 
 use super::input::Source;
 use super::lose::Lost;
+use super::machines::Machines;
 use super::workload::Asked;
 use crate::exit::Failure;
 
@@ -119,6 +120,8 @@ pub struct Config {
     /// The folder of a network that is used as it is.
     pub attach: Option<PathBuf>,
     pub guests: Option<Guests>,
+    /// Where the network is on several machines.
+    pub machines: Option<Machines>,
     pub json: bool,
     pub pcap: Option<PathBuf>,
     pub trace: Option<PathBuf>,

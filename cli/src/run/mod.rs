@@ -6,6 +6,7 @@ pub mod hardware;
 mod input;
 mod lose;
 mod losses;
+pub mod machines;
 pub mod mininet;
 pub mod progress;
 mod quantity;
@@ -118,13 +119,18 @@ fn measure_watched(
     let input = Content::load(&config.source, config.seed)?;
     config.check_messages(input.data.bytes().len() as u64)?;
     let job = job(config, &input);
-    let (results, clock) = match config.driver {
-        Driver::Virtual => (run_virtual(config, program, &job, bars, page)?, None),
+    let measured = match config.driver {
+        Driver::Virtual => mininet::Measured {
+            rows: run_virtual(config, program, &job, bars, page)?,
+            clock: None,
+            machines: None,
+        },
         Driver::Mininet => mininet::run(config, program, &job, bars)?,
     };
     Ok(Report {
-        clock,
-        ..report(config, &input, results)
+        clock: measured.clock,
+        machines: measured.machines,
+        ..report(config, &input, measured.rows)
     })
 }
 
@@ -322,6 +328,7 @@ fn report(config: &Config, input: &Content, results: Vec<Row>) -> Report {
     let is_one_message = config.workload.is_none();
     Report {
         clock: None,
+        machines: None,
         results,
         input: is_one_message.then(|| Input {
             file: input.file.clone(),

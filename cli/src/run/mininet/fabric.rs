@@ -2,19 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
+use std::iter;
 use std::net::Ipv4Addr;
 use std::num::NonZeroU32;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use std::{fs, iter};
 
 use alfirk_ctrl::client::{GroupNews, Handle, Runner, StartError, SwitchAddress};
 use alfirk_ctrl::controller::{Controller, GroupInfo, RegisterGroup};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
-use alfirk_experiment::{in_band, Fabric, FabricError, MemberEvent, News, Traffic, Victim};
+use alfirk_experiment::{
+    in_band, Fabric, FabricError, MachineSummary, MachinesSummary, MemberEvent, News, Traffic,
+    Victim,
+};
 use alfirk_packet_io::Clock;
 use alfirk_roce::collective::{
     Endpoint, LegAnswer, LegVerb, Original, Progress, RequestTimes, TransferSpec,
@@ -27,7 +30,9 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::network::MininetNetwork;
+use super::load::Counters;
+use super::machines::MachinesNetwork;
+use super::network::{MininetNetwork, Network, NetworkSpec};
 use super::signals::Signals;
 use crate::exit::Failure;
 use crate::host::client::HostClient;
@@ -55,8 +60,10 @@ pub struct MininetFabric {
     dead: BTreeSet<HostIndex>,
     /// Hosts that send what they like, until their transfer is closed.
     hostile: BTreeSet<HostIndex>,
-    /// How far the clock of each guest is behind this machine's, in nanoseconds.
+    /// How far the clock of each guest, and of each host on another machine, is behind this one's, in nanoseconds.
     clocks: BTreeMap<HostIndex, i64>,
+    /// By how much that may be wrong at most.
+    clock_error: u64,
     /// Whether guests have Linux's RDMA stack, which does not count the packets of a queue pair.
     linux_rdma: bool,
     /// None where another program has the network, and a controller for it.
@@ -64,8 +71,10 @@ pub struct MininetFabric {
     /// What befalls groups.
     news: UnboundedReceiver<GroupNews>,
     runtime: Runtime,
-    network: MininetNetwork,
+    network: Box<dyn Network>,
     signals: Signals,
+    /// Where it is on several machines: these, and how many links there are between them.
+    machines: Option<(Vec<MachineSummary>, usize)>,
     /// What hosts, switches and the controller go by.
     clock: Clock,
     /// Whether links have the rates and delays of the topology.
@@ -77,8 +86,8 @@ pub struct MininetFabric {
     turn: usize,
     /// Events of transfers that came while a leader was waited for.
     early: VecDeque<(HostIndex, MemberEvent)>,
-    /// What the file for sources holds, once it has been written.
-    message: Option<Arc<Original>>,
+    /// What the file for sources holds on each machine where it has been written.
+    messages: BTreeMap<usize, (Arc<Original>, PathBuf)>,
 }
 
 impl MininetFabric {
@@ -93,15 +102,25 @@ impl MininetFabric {
             .map_err(Failure::bad_input)?;
 
         let signals = Signals::hold()?;
-        let mut network = MininetNetwork::start(config, scale)?;
-        wait_for_network(&mut network, &signals)?;
+        let spec = NetworkSpec::new(config, scale);
+        let mut machines = None;
+        let mut network: Box<dyn Network> = match &config.machines {
+            None => Box::new(MininetNetwork::start(&spec)?),
+            Some(named) => {
+                let mut network = MachinesNetwork::connect(named)?;
+                network.start(named, &topology, &spec)?;
+                machines = Some(network.summaries());
+                Box::new(network)
+            }
+        };
+        wait_for_network(network.as_mut(), &signals)?;
 
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .map_err(|error| Failure::failed(format_args!("cannot start threads: {error}")))?;
-        let switches = switch_addresses(&topology, &network)?;
+        let switches = switch_addresses(&topology, network.as_ref())?;
         let controller = {
             let _inside = runtime.enter();
             let (mut runner, handle) = Runner::new(controller, switches);
@@ -114,14 +133,20 @@ impl MininetFabric {
         let hosts = topology
             .hosts()
             .iter()
-            .map(|host| connect(&network, &host.name))
+            .map(|host| network.connect(&host.name))
             .collect::<Result<Vec<_>, Failure>>()?;
-        let guests = config.guests.iter().flat_map(|guests| guests.hosts.clone());
+        let elsewhere: Vec<HostIndex> = match (&config.guests, &config.machines) {
+            (_, Some(_)) => topology.host_indexes().collect(),
+            (Some(guests), None) => guests.hosts.clone(),
+            (None, None) => Vec::new(),
+        };
         let mut fabric = MininetFabric {
             hosts,
             dead: BTreeSet::new(),
             hostile: BTreeSet::new(),
-            clocks: guests.map(|host| (host, 0)).collect(),
+            clocks: elsewhere.into_iter().map(|host| (host, 0)).collect(),
+            clock_error: 0,
+            machines,
             linux_rdma: (config.guests.as_ref()).is_some_and(|g| g.rdma == GuestRdma::Linux),
             controller: Some(controller),
             news,
@@ -134,7 +159,7 @@ impl MininetFabric {
             transfer: 0,
             turn: 0,
             early: VecDeque::new(),
-            message: None,
+            messages: BTreeMap::new(),
         };
         let handle = fabric.controller().map_err(Failure::failed)?;
         let ready = async move { handle.ready(READY_LIMIT).await };
@@ -175,14 +200,18 @@ impl MininetFabric {
     /// Waits until a host (if `hosts`) has something to say, at most `limit`. Bad news from elsewhere is an error.
     fn wait_for_news(&mut self, limit: Duration, hosts: bool) -> Result<(), FabricError> {
         let (network, signal) = {
-            let sources = iter::once(self.network.as_fd())
-                .chain(iter::once(self.signals.as_fd()))
+            let sources = iter::once(self.signals.as_fd())
+                .chain(self.network.fds())
                 .chain(self.alive().filter(|_| hosts).map(|host| host.as_fd()));
             let mut fds: Vec<PollFd<'_>> = sources
                 .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
                 .collect();
             wait_readable(&mut fds, limit)?;
-            (is_readable(&fds[0]), is_readable(&fds[1]))
+            let network = self.network.fds().len();
+            (
+                fds[1..=network].iter().any(is_readable),
+                is_readable(&fds[0]),
+            )
         };
         if network {
             self.network.check()?;
@@ -193,9 +222,24 @@ impl MininetFabric {
         Ok(())
     }
 
-    /// The processes of hosts and switches.
-    pub fn processes(&self) -> Vec<u32> {
-        self.network.addresses.processes.clone()
+    /// What each machine has counted for the processes of hosts and switches, and how many processors it has.
+    pub fn counters(&mut self) -> Result<Vec<(Counters, usize)>, FabricError> {
+        self.network.counters()
+    }
+
+    /// Processors of all machines together.
+    pub fn processors(&self) -> usize {
+        self.network.processors()
+    }
+
+    /// The machines of the network, if there are several.
+    pub fn machines(&self) -> Option<MachinesSummary> {
+        let (machines, crossing_links) = self.machines.clone()?;
+        Some(MachinesSummary {
+            machines,
+            crossing_links,
+            clock_error_ns: self.clock_error,
+        })
     }
 
     fn controller(&self) -> Result<Handle, FabricError> {
@@ -208,18 +252,20 @@ impl MininetFabric {
     /// Uses a network that another program has, as long as that lets it stand.
     pub fn attach(config: &Config, folder: &Path) -> Result<MininetFabric, Failure> {
         let signals = Signals::hold()?;
-        let network = MininetNetwork::attach(folder)?;
+        let network: Box<dyn Network> = Box::new(MininetNetwork::attach(folder)?);
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         let runtime = runtime
             .map_err(|error| Failure::failed(format_args!("cannot start a runtime: {error}")))?;
         let topology = config.topology.clone();
         let hosts = topology.hosts().iter();
-        let hosts = hosts.map(|host| connect(&network, &host.name));
+        let hosts = hosts.map(|host| network.connect(&host.name));
         Ok(MininetFabric {
             hosts: hosts.collect::<Result<Vec<_>, Failure>>()?,
             dead: BTreeSet::new(),
             hostile: BTreeSet::new(),
             clocks: BTreeMap::new(),
+            clock_error: 0,
+            machines: None,
             linux_rdma: false,
             controller: None,
             // Nobody sends any.
@@ -233,7 +279,7 @@ impl MininetFabric {
             transfer: 0,
             turn: 0,
             early: VecDeque::new(),
-            message: None,
+            messages: BTreeMap::new(),
         })
     }
 
@@ -251,15 +297,18 @@ impl MininetFabric {
 
     fn interface(&self, switch: SwitchIndex, port: u32) -> Option<&String> {
         let name = &self.topology.switch(switch).name;
-        let ports = self.network.addresses.interfaces.get(name)?;
+        let ports = self.network.addresses().interfaces.get(name)?;
         ports.get(&port.to_string())
     }
 
-    /// A link's interface at a switch, without which it carries nothing either way.
-    fn switch_end(&self, link: LinkIndex) -> Result<String, FabricError> {
+    /// A link's interface at a switch, without which it carries nothing either way, and that switch.
+    fn switch_end(&self, link: LinkIndex) -> Result<(String, String), FabricError> {
         let mut ends = self.topology.link(link).ends.into_iter();
         let interface = ends.find_map(|end| match end.node {
-            Node::Switch(switch) => self.interface(switch, end.port).cloned(),
+            Node::Switch(switch) => {
+                let interface = self.interface(switch, end.port)?.clone();
+                Some((self.topology.switch(switch).name.clone(), interface))
+            }
             Node::Host(_) => None,
         });
         interface
@@ -309,7 +358,7 @@ impl MininetFabric {
         }
     }
 
-    /// Finds out what the clock of a guest says. They are told apart anew for each transfer, since clocks drift.
+    /// Finds out what the clock of a host says that has another one. They are told apart anew for each transfer, since clocks drift.
     fn set_clock(&mut self, host: HostIndex) -> Result<(), FabricError> {
         let mut best: Option<(u64, i64)> = None;
         for _ in 0..CLOCK_QUESTIONS {
@@ -324,8 +373,9 @@ impl MininetFabric {
                 best = Some((took, behind));
             }
         }
-        if let Some((_, behind)) = best {
+        if let Some((took, behind)) = best {
             self.clocks.insert(host, behind);
+            self.clock_error = self.clock_error.max(took.div_ceil(2));
         }
         Ok(())
     }
@@ -336,28 +386,21 @@ impl MininetFabric {
     }
 
     /// Frames on all links, each counted once per link: what switches send, and what they get from hosts.
-    fn wire_packets(&self) -> u64 {
-        let mut packets = 0;
+    fn wire_packets(&mut self) -> Result<u64, FabricError> {
+        let (mut sent, mut received) = (Vec::new(), Vec::new());
         for switch in self.topology.switch_indexes() {
-            let Some(interfaces) = self
-                .network
-                .addresses
-                .interfaces
-                .get(&self.topology.switch(switch).name)
-            else {
-                continue;
-            };
             for neighbour in self.topology.neighbours(switch) {
-                let Some(interface) = interfaces.get(&neighbour.port.to_string()) else {
+                let Some(interface) = self.interface(switch, neighbour.port) else {
                     continue;
                 };
-                packets += interface_counter(interface, "tx_packets");
+                let port = (self.topology.switch(switch).name.clone(), interface.clone());
                 if matches!(neighbour.peer.node, Node::Host(_)) {
-                    packets += interface_counter(interface, "rx_packets");
+                    received.push(port.clone());
                 }
+                sent.push(port);
             }
         }
-        packets
+        self.network.packets(&borrowed(&sent), &borrowed(&received))
     }
 
     /// Waits until a leader tells what has become of its request.
@@ -517,8 +560,8 @@ impl Fabric for MininetFabric {
                 self.network.kill(&name)
             }
             Victim::Link(link) => {
-                let interface = self.switch_end(link)?;
-                self.network.cut(&interface)
+                let (switch, interface) = self.switch_end(link)?;
+                self.network.cut(&switch, &interface)
             }
         }
     }
@@ -554,13 +597,18 @@ impl Fabric for MininetFabric {
     }
 
     fn start(&mut self, host: HostIndex, data: &Arc<Original>) -> Result<u64, FabricError> {
-        let file = self.network.file("message");
-        if self.message.as_ref().is_none_or(|m| !Arc::ptr_eq(m, data)) {
-            fs::write(&file, data.bytes()).map_err(|error| {
-                FabricError::Broken(format!("cannot write {}: {error}", file.display()))
-            })?;
-            self.message = Some(Arc::clone(data));
-        }
+        let machine = self.network.machine_of(&self.topology.host(host).name);
+        let stored = self.messages.get(&machine);
+        let stored = stored.filter(|(message, _)| Arc::ptr_eq(message, data));
+        let file = match stored {
+            Some((_, file)) => file.clone(),
+            None => {
+                let file = self.network.store(machine, data.bytes())?;
+                let message = (Arc::clone(data), file.clone());
+                self.messages.insert(machine, message);
+                file
+            }
+        };
         let transfer = self.transfer;
         match self.ask(host, Request::Start { transfer, file })? {
             Reply::Started { at } => Ok(self.our_time(host, at)),
@@ -617,10 +665,10 @@ impl Fabric for MininetFabric {
     }
 
     fn set_loss(&mut self, link: LinkIndex, loss: Option<f64>) -> Result<(), FabricError> {
-        let interface = self.switch_end(link)?;
+        let (switch, interface) = self.switch_end(link)?;
         match loss {
-            None => self.network.mend(&interface),
-            Some(loss) if loss >= 1.0 => self.network.cut(&interface),
+            None => self.network.mend(&switch, &interface),
+            Some(loss) if loss >= 1.0 => self.network.cut(&switch, &interface),
             Some(loss) => Err(FabricError::Broken(format!(
                 "links of Mininet lose everything for a while or nothing, and not {loss}"
             ))),
@@ -675,7 +723,7 @@ impl Fabric for MininetFabric {
             // What it counts are messages, without what it sent again.
             traffic.source_payload_bytes = 0;
         }
-        traffic.wire_packets = self.wire_packets();
+        traffic.wire_packets = self.wire_packets()?;
         Ok(traffic)
     }
 
@@ -731,7 +779,7 @@ impl Fabric for MininetFabric {
     }
 }
 
-fn wait_for_network(network: &mut MininetNetwork, signals: &Signals) -> Result<(), Failure> {
+fn wait_for_network(network: &mut dyn Network, signals: &Signals) -> Result<(), Failure> {
     let deadline = Instant::now() + START_LIMIT;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -742,10 +790,11 @@ fn wait_for_network(network: &mut MininetNetwork, signals: &Signals) -> Result<(
             )));
         }
         let (readable, signal) = {
-            let mut fds =
-                [network.as_fd(), signals.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+            let fds = iter::once(signals.as_fd()).chain(network.fds());
+            let mut fds: Vec<PollFd<'_>> =
+                fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
             wait_readable(&mut fds, left).map_err(Failure::failed)?;
-            (is_readable(&fds[0]), is_readable(&fds[1]))
+            (fds[1..].iter().any(is_readable), is_readable(&fds[0]))
         };
         if signal {
             interrupted(signals).map_err(Failure::failed)?;
@@ -782,9 +831,9 @@ fn controller_ended() -> FabricError {
 
 fn switch_addresses(
     topology: &Topology,
-    network: &MininetNetwork,
+    network: &dyn Network,
 ) -> Result<Vec<SwitchAddress>, Failure> {
-    let addresses = &network.addresses.switches;
+    let addresses = &network.addresses().switches;
     topology
         .switch_indexes()
         .map(|switch| {
@@ -799,13 +848,11 @@ fn switch_addresses(
         .collect()
 }
 
-fn connect(network: &MininetNetwork, host: &str) -> Result<HostClient, Failure> {
-    let socket = network.addresses.hosts.get(host).ok_or_else(|| {
-        Failure::failed(format_args!(
-            "the Mininet process did not start host {host}"
-        ))
-    })?;
-    Ok(HostClient::connect(host, socket)?)
+fn borrowed(ports: &[(String, String)]) -> Vec<(&str, &str)> {
+    let ports = ports.iter();
+    ports
+        .map(|(switch, interface)| (switch.as_str(), interface.as_str()))
+        .collect()
 }
 
 /// What of the protocol's events concerns the orchestrator.
@@ -830,14 +877,4 @@ fn member_event(event: Event, current: u32) -> Option<MemberEvent> {
         Event::Progress { .. } => return None,
     };
     (of == current).then_some(event)
-}
-
-/// A counter of a network interface in this namespace; 0 if it is gone.
-fn interface_counter(interface: &str, name: &str) -> u64 {
-    let path = Path::new("/sys/class/net")
-        .join(interface)
-        .join("statistics")
-        .join(name);
-    let text = fs::read_to_string(path).unwrap_or_default();
-    text.trim().parse().unwrap_or(0)
 }

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::ops::AddAssign;
-use std::time::Instant;
+
+use alfirk_packet_io::monotonic;
+use serde::{Deserialize, Serialize};
 
 /// What a set of processes got of the processors, as the scheduler counts it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// Nanoseconds on a processor, all processes together.
     pub ran: u64,
@@ -85,12 +87,14 @@ fn read_machine() -> (u64, u64) {
     machine(&text).unwrap_or_default()
 }
 
-/// A measurement that has begun.
-pub struct Meter {
-    processes: Vec<u32>,
-    began: Instant,
-    before: Share,
+/// What has been counted since the machine started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    share: Share,
+    /// Ticks in which processors worked, and all ticks.
     machine: (u64, u64),
+    /// Nanoseconds of the machine's clock.
+    at: u64,
 }
 
 /// What a measurement found.
@@ -104,23 +108,23 @@ pub struct Load {
     pub took: u64,
 }
 
-impl Meter {
-    pub fn start(processes: Vec<u32>) -> Meter {
-        Meter {
-            before: Share::of(&processes),
-            processes,
-            began: Instant::now(),
+impl Counters {
+    pub fn read(processes: &[u32]) -> Counters {
+        Counters {
+            share: Share::of(processes),
             machine: read_machine(),
+            at: monotonic(),
         }
     }
 
-    pub fn read(&self) -> Load {
-        let (busy, all) = read_machine();
-        let (busy, all) = (busy - self.machine.0, all - self.machine.1);
+    /// What there was between an earlier reading and this one.
+    pub fn since(self, before: Counters) -> Load {
+        let busy = self.machine.0.saturating_sub(before.machine.0);
+        let all = self.machine.1.saturating_sub(before.machine.1);
         Load {
-            share: Share::of(&self.processes).since(self.before),
+            share: self.share.since(before.share),
             busy: busy as f64 / all.max(1) as f64,
-            took: self.began.elapsed().as_nanos() as u64,
+            took: self.at.saturating_sub(before.at),
         }
     }
 }
@@ -156,12 +160,14 @@ mod tests {
 
     #[test]
     fn what_a_process_does_is_seen() {
-        let meter = Meter::start(vec![std::process::id()]);
+        let us = [std::process::id()];
+        let before = Counters::read(&us);
         let mut sum = 0u64;
-        while meter.began.elapsed().as_millis() < 5 {
+        while monotonic() < before.at + 5_000_000 {
             sum = std::hint::black_box(sum + 1);
         }
         // Threads of other tests may add to it.
-        assert!(meter.read().share.ran >= 1_000_000);
+        let load = Counters::read(&us).since(before);
+        assert!(load.share.ran >= 1_000_000 && load.took >= 5_000_000);
     }
 }

@@ -4,15 +4,16 @@
 //! and one `poll` waits for all of them, so that a switch that dies ends the run whatever it was doing.
 
 mod fabric;
-mod load;
-mod network;
-mod scale;
-mod signals;
+pub mod load;
+mod machines;
+pub mod network;
+pub mod scale;
+pub mod signals;
 mod work_dir;
 
 use std::num::NonZeroU32;
 
-use alfirk_experiment::{ClockSummary, Job, Row};
+use alfirk_experiment::{ClockSummary, Job, MachinesSummary, Row};
 
 use super::config::{Config, Scale};
 use super::progress::Bars;
@@ -20,34 +21,52 @@ use super::run_one;
 use crate::exit::Failure;
 use crate::program::CompiledProgram;
 use fabric::MininetFabric;
-use load::Meter;
+use machines::MachinesNetwork;
+use scale::Equipment;
 
 /// How often a run is repeated with a slower clock if processors were short, where the clock is chosen here.
 const TRIES: usize = 2;
 
-/// Runs all algorithms on one network, one after the other, each with queue pairs and a group of its own; tells how slow its clock
-/// was, if it had one of its own.
+/// What came of it, and on what.
+pub struct Measured {
+    pub rows: Vec<Row>,
+    /// How slow the clock was, if the network had one of its own.
+    pub clock: Option<ClockSummary>,
+    /// The machines, if there were several.
+    pub machines: Option<MachinesSummary>,
+}
+
+/// Runs all algorithms on one network, one after the other, each with queue pairs and a group of its own.
 pub fn run(
     config: &Config,
     program: &CompiledProgram,
     job: &Job,
     bars: &Bars,
-) -> Result<(Vec<Row>, Option<ClockSummary>), Failure> {
-    must_be_root()?;
+) -> Result<Measured, Failure> {
+    // Other machines say for themselves whether they have the rights.
+    if config.machines.as_ref().is_none_or(|m| m.has_local()) {
+        must_be_root()?;
+    }
     let mut scale = match config.scale {
         Scale::Off => None,
         Scale::By(scale) => Some(scale),
-        Scale::Auto => Some(scale::choose(config, program, job)?),
+        Scale::Auto => {
+            let equipment = match &config.machines {
+                Some(machines) => MachinesNetwork::connect(machines)?.equipment(),
+                None => Equipment::here(),
+            };
+            Some(scale::choose(config, program, job, equipment)?)
+        }
     };
     for _ in 0..TRIES {
-        let (rows, clock) = run_with(config, program, job, bars, scale)?;
-        let larger = clock.as_ref().and_then(scale::larger);
+        let measured = run_with(config, program, job, bars, scale)?;
+        let larger = measured.clock.as_ref().and_then(scale::larger);
         match larger {
             Some(larger) if config.scale == Scale::Auto => {
                 tracing::info!("processors were short; once more with --scale {larger}");
                 scale = Some(larger);
             }
-            _ => return Ok((rows, clock)),
+            _ => return Ok(measured),
         }
     }
     run_with(config, program, job, bars, scale)
@@ -69,7 +88,7 @@ fn run_with(
     job: &Job,
     bars: &Bars,
     scale: Option<NonZeroU32>,
-) -> Result<(Vec<Row>, Option<ClockSummary>), Failure> {
+) -> Result<Measured, Failure> {
     let mut fabric = match &config.attach {
         Some(folder) => MininetFabric::attach(config, folder)?,
         None => MininetFabric::start(config, program, scale)?,
@@ -77,18 +96,32 @@ fn run_with(
     let hop = scale::hop(&config.topology, config.model);
     let (mut rows, mut load) = (Vec::new(), Vec::new());
     for &algorithm in &config.algorithms {
-        let meter = Meter::start(fabric.processes());
+        let before = fabric.counters().map_err(Failure::failed)?;
         let row = run_one(&mut fabric, config, job, algorithm, bars)?;
         if let Some(scale) = scale {
-            load.push(scale::summary(&row.algorithm, meter.read(), scale, hop));
+            let after = fabric.counters().map_err(Failure::failed)?;
+            let each = after.into_iter().zip(before).map(|(after, before)| {
+                let (load, processors) = (after.0.since(before.0), after.1);
+                scale::summary(&row.algorithm, load, processors, scale, hop)
+            });
+            // Of several machines the one that was worst off decides.
+            let worst = each.max_by(|a, b| {
+                let limited = a.is_limited.cmp(&b.is_limited);
+                limited.then(a.wait_ns.total_cmp(&b.wait_ns))
+            });
+            load.extend(worst);
         }
         rows.push(row);
     }
     let clock = scale.map(|scale| ClockSummary {
         scale: scale.get(),
         is_chosen_here: config.scale == Scale::Auto,
-        processors: scale::processors(),
+        processors: fabric.processors(),
         load,
     });
-    Ok((rows, clock))
+    Ok(Measured {
+        rows,
+        clock,
+        machines: fabric.machines(),
+    })
 }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{Read, Write};
+use std::net::Ipv4Addr;
 use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -13,9 +14,12 @@ use std::time::{Duration, Instant};
 
 use alfirk_experiment::FabricError;
 use alfirk_sim::network::Model;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
+use super::load::Counters;
+use super::scale::processors;
 use crate::exit::Failure;
+use crate::host::client::HostClient;
 use crate::run::config::Config;
 use crate::run::hardware;
 use crate::run::mininet::work_dir::WorkDir;
@@ -25,6 +29,223 @@ const STOP_LIMIT: Duration = Duration::from_secs(60);
 
 /// Where a program that has a network writes what there is, in its folder: hosts, switches and interfaces as in the line of readiness.
 const NETWORK_FILE: &str = "network.json";
+
+/// The file of the message that a source sends.
+pub const MESSAGE: &str = "message";
+
+/// A network, or the part of one that is on a machine, as it can be sent there.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct NetworkSpec {
+    /// The whole topology, as YAML.
+    pub topology: String,
+    pub seed: u64,
+    /// Of every link, in each direction.
+    pub loss: f64,
+    /// The clock on which links have rates; without, they have none.
+    pub clock: Option<ClockSpec>,
+    /// `SWITCH:RULE`, as `alfirk switch --port-drop` has rules.
+    pub port_drops: Vec<String>,
+    /// Where captures go; none without.
+    pub pcap: Option<PathBuf>,
+    pub guests: Option<GuestSpec>,
+    /// What of it is on this machine; all of it without.
+    pub part: Option<PartSpec>,
+}
+
+/// A slow clock, and what things cost on it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ClockSpec {
+    pub scale: NonZeroU32,
+    /// As `--host-model` has it.
+    pub host_model: String,
+    /// Nanoseconds.
+    pub pipeline_latency: u64,
+}
+
+/// Hosts that are guests.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct GuestSpec {
+    pub names: Vec<String>,
+    pub rdma: String,
+    pub image: PathBuf,
+}
+
+/// What a machine has of a network.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PartSpec {
+    /// Its address towards the other machines.
+    pub address: Ipv4Addr,
+    /// Names of switches and hosts.
+    pub nodes: Vec<String>,
+    /// Its ends of links to other machines.
+    pub links: Vec<CrossingLink>,
+    /// The UDP port of VXLAN.
+    pub port: u16,
+    /// Whether its kernel has VXLAN.
+    pub kernel: bool,
+    /// Whether datagrams may be fragmented.
+    pub fragments: bool,
+}
+
+/// One end of a link to another machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrossingLink {
+    /// Its place in the topology.
+    pub link: usize,
+    /// The number of its VXLAN segment.
+    pub vni: u32,
+    /// The address of the other machine.
+    pub remote: Ipv4Addr,
+    /// The largest IP packet on it.
+    pub mtu: u32,
+}
+
+impl NetworkSpec {
+    /// All of the network that is asked for.
+    pub fn new(config: &Config, scale: Option<NonZeroU32>) -> NetworkSpec {
+        let model =
+            || hardware::show(config.model).unwrap_or_else(|| Model::DEFAULT_NAME.to_owned());
+        NetworkSpec {
+            topology: config.topology.to_yaml(),
+            seed: config.seed,
+            loss: config.loss,
+            clock: scale.map(|scale| ClockSpec {
+                scale,
+                host_model: model(),
+                pipeline_latency: config.model.pipeline_latency,
+            }),
+            port_drops: config.lose.iter().map(|lost| lost.rule()).collect(),
+            pcap: config.pcap.clone(),
+            guests: config.guests.as_ref().map(|guests| GuestSpec {
+                names: (guests.hosts.iter())
+                    .map(|&host| config.topology.host(host).name.clone())
+                    .collect(),
+                rdma: guests.rdma.name().to_owned(),
+                image: guests.image.clone(),
+            }),
+            part: None,
+        }
+    }
+}
+
+/// What a fabric needs of the network that it is on, be that on one machine or on several.
+pub trait Network: Send {
+    /// Readable when the network has something to say.
+    fn fds(&self) -> Vec<BorrowedFd<'_>>;
+    /// Takes what it says before it is ready; true once it is. To be called when one of these is readable.
+    fn take_ready(&mut self) -> Result<bool, FabricError>;
+    /// Finds out whether it has broken, when one of these is readable.
+    fn check(&mut self) -> Result<(), FabricError>;
+    /// Where its parts are reached.
+    fn addresses(&self) -> &Addresses;
+    /// A line to a host.
+    fn connect(&self, host: &str) -> Result<HostClient, Failure>;
+    /// Ends the process of a host or switch at once.
+    fn kill(&mut self, node: &str) -> Result<(), FabricError>;
+    /// Takes an interface of a switch down.
+    fn cut(&mut self, switch: &str, interface: &str) -> Result<(), FabricError>;
+    /// Takes it up again.
+    fn mend(&mut self, switch: &str, interface: &str) -> Result<(), FabricError>;
+    /// The machine of a host, by a number.
+    fn machine_of(&self, host: &str) -> usize;
+    /// Puts a message where hosts of that machine read it from.
+    fn store(&mut self, machine: usize, bytes: &[u8]) -> Result<PathBuf, FabricError>;
+    /// Frames that interfaces of switches (by switch and name) have sent, and that these have received.
+    fn packets(
+        &mut self,
+        sent: &[(&str, &str)],
+        received: &[(&str, &str)],
+    ) -> Result<u64, FabricError>;
+    /// What each machine has counted for its processes, with the number of its processors.
+    fn counters(&mut self) -> Result<Vec<(Counters, usize)>, FabricError>;
+    /// Processors of all machines together.
+    fn processors(&self) -> usize;
+}
+
+impl Network for MininetNetwork {
+    fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.as_fd()]
+    }
+
+    fn take_ready(&mut self) -> Result<bool, FabricError> {
+        MininetNetwork::take_ready(self)
+    }
+
+    fn check(&mut self) -> Result<(), FabricError> {
+        MininetNetwork::check(self)
+    }
+
+    fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    fn connect(&self, host: &str) -> Result<HostClient, Failure> {
+        let socket = self.addresses.hosts.get(host).ok_or_else(|| {
+            Failure::failed(format_args!(
+                "the Mininet process did not start host {host}"
+            ))
+        })?;
+        Ok(HostClient::connect(host, socket)?)
+    }
+
+    fn kill(&mut self, node: &str) -> Result<(), FabricError> {
+        MininetNetwork::kill(self, node)
+    }
+
+    fn cut(&mut self, _: &str, interface: &str) -> Result<(), FabricError> {
+        MininetNetwork::cut(self, interface)
+    }
+
+    fn mend(&mut self, _: &str, interface: &str) -> Result<(), FabricError> {
+        MininetNetwork::mend(self, interface)
+    }
+
+    fn machine_of(&self, _: &str) -> usize {
+        0
+    }
+
+    fn store(&mut self, _: usize, bytes: &[u8]) -> Result<PathBuf, FabricError> {
+        let file = self.file(MESSAGE);
+        match fs::write(&file, bytes) {
+            Ok(()) => Ok(file),
+            Err(error) => {
+                let file = file.display();
+                Err(FabricError::Broken(format!("cannot write {file}: {error}")))
+            }
+        }
+    }
+
+    fn packets(
+        &mut self,
+        sent: &[(&str, &str)],
+        received: &[(&str, &str)],
+    ) -> Result<u64, FabricError> {
+        let count = |interfaces: &[(&str, &str)], what| -> u64 {
+            let names = interfaces.iter().map(|(_, name)| name);
+            names.map(|name| interface_counter(name, what)).sum()
+        };
+        Ok(count(sent, "tx_packets") + count(received, "rx_packets"))
+    }
+
+    fn counters(&mut self) -> Result<Vec<(Counters, usize)>, FabricError> {
+        let counters = Counters::read(&self.addresses.processes);
+        Ok(vec![(counters, processors())])
+    }
+
+    fn processors(&self) -> usize {
+        processors()
+    }
+}
+
+/// A counter of a network interface in this namespace; 0 if it is gone.
+pub fn interface_counter(interface: &str, name: &str) -> u64 {
+    let path = Path::new("/sys/class/net")
+        .join(interface)
+        .join("statistics")
+        .join(name);
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}
 
 /// A line that the Python side prints.
 #[derive(Debug, Deserialize)]
@@ -41,7 +262,7 @@ enum Line {
 }
 
 /// Where the parts of the network are reached.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Addresses {
     /// The P4Runtime server of each switch, "127.0.0.1:50001".
     pub switches: BTreeMap<String, String>,
@@ -71,14 +292,27 @@ pub struct MininetNetwork {
 }
 
 impl MininetNetwork {
-    /// Starts to build the network; [`MininetNetwork::wait_ready`] waits for it.
-    pub fn start(config: &Config, scale: Option<NonZeroU32>) -> Result<MininetNetwork, Failure> {
+    /// Starts to build the network; it is there when [`MininetNetwork::take_ready`] says so.
+    pub fn start(spec: &NetworkSpec) -> Result<MininetNetwork, Failure> {
+        MininetNetwork::start_with(spec, |_| spec.pcap.clone())
+    }
+
+    /// The same, with captures where `captures` says, given the folder of the run.
+    pub fn start_with(
+        spec: &NetworkSpec,
+        captures: impl FnOnce(&Path) -> Option<PathBuf>,
+    ) -> Result<MininetNetwork, Failure> {
         let work = WorkDir::new()?;
-        let topology = work.path().join("topology.yaml");
-        let put =
-            |error| Failure::failed(format_args!("cannot write {}: {error}", topology.display()));
-        fs::write(&topology, config.topology.to_yaml()).map_err(put)?;
-        let log = File::create(work.path().join("mininet.log")).map_err(put)?;
+        let write = |name: &str, content: &str| {
+            let path = work.path().join(name);
+            let put =
+                |error| Failure::failed(format_args!("cannot write {}: {error}", path.display()));
+            fs::write(&path, content).map_err(put)?;
+            Ok::<PathBuf, Failure>(path)
+        };
+        let topology = write("topology.yaml", &spec.topology)?;
+        let log = File::create(write("mininet.log", "")?)
+            .map_err(|error| Failure::failed(format_args!("cannot write mininet.log: {error}")))?;
 
         let python = crate::doctor::python();
         let alfirk = std::env::current_exe()
@@ -92,37 +326,34 @@ impl MininetNetwork {
             .arg(&alfirk)
             .arg("--workdir")
             .arg(work.path())
-            .args(["--seed", &config.seed.to_string()])
+            .args(["--seed", &spec.seed.to_string()])
             .env("PYTHONPATH", python_path(&alfirk)?)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log);
-        if config.loss > 0.0 {
-            command.args(["--loss", &config.loss.to_string()]);
+        if spec.loss > 0.0 {
+            command.args(["--loss", &spec.loss.to_string()]);
         }
-        if let Some(scale) = scale {
-            let model = hardware::show(config.model);
-            let model = model.unwrap_or_else(|| Model::DEFAULT_NAME.to_owned());
-            let pipeline = config.model.pipeline_latency.to_string();
+        if let Some(clock) = &spec.clock {
             command
-                .args(["--time-scale", &scale.to_string()])
-                .args(["--host-model", &model])
-                .args(["--pipeline-latency", &pipeline]);
+                .args(["--time-scale", &clock.scale.to_string()])
+                .args(["--host-model", &clock.host_model])
+                .args(["--pipeline-latency", &clock.pipeline_latency.to_string()]);
         }
-        for lost in &config.lose {
-            command.arg("--port-drop").arg(lost.rule());
+        for rule in &spec.port_drops {
+            command.arg("--port-drop").arg(rule);
         }
-        if let Some(folder) = &config.pcap {
+        if let Some(folder) = captures(work.path()) {
             command.arg("--pcap").arg(folder);
         }
-        if let Some(guests) = &config.guests {
-            let names = guests.hosts.iter();
-            let names: Vec<&str> = names
-                .map(|&host| config.topology.host(host).name.as_str())
-                .collect();
+        if let Some(part) = &spec.part {
+            let text = serde_json::to_string(part).expect("it has no strange keys");
+            command.arg("--part").arg(write("part.json", &text)?);
+        }
+        if let Some(guests) = &spec.guests {
             command
-                .args(["--guests", &names.join(",")])
-                .args(["--guest-rdma", guests.rdma.name()])
+                .args(["--guests", &guests.names.join(",")])
+                .args(["--guest-rdma", &guests.rdma])
                 .arg("--guest-image")
                 .arg(&guests.image);
         }
@@ -263,8 +494,14 @@ impl AsFd for MininetNetwork {
 }
 
 impl Drop for MininetNetwork {
-    /// Takes the network down and waits until it is gone.
     fn drop(&mut self) {
+        self.take_down();
+    }
+}
+
+impl MininetNetwork {
+    /// Takes the network down and waits until it is gone. Its files stay.
+    pub fn take_down(&mut self) {
         drop(self.stdin.take());
         let deadline = Instant::now() + STOP_LIMIT;
         let mut pause = Duration::from_millis(1);

@@ -1,0 +1,255 @@
+//! Many byte streams over one: what a remote shell gives, and what both its ends need.
+//!
+//! A frame is the number of its stream (16 bits), a length (32 bits), both in network byte order, and so many bytes; one without bytes is
+//! the stream's end. Each stream is a Unix socket to whoever uses it. Frames of [`ALIVE`] say that the other end is there: after
+//! [`SILENCE`] without any, all streams end.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+
+/// JSON lines between the two programs.
+pub const CONTROL: u16 = 0;
+/// Contents of files, each announced by a line of [`CONTROL`].
+pub const FILES: u16 = 1;
+/// The control socket of the topology's first host; the others follow.
+pub const FIRST_HOST: u16 = 2;
+/// Says that its sender lives.
+const ALIVE: u16 = u16::MAX;
+
+const HEADER: usize = 6;
+/// The longest contents of a frame.
+const LONGEST: usize = 1 << 20;
+/// What is read of a stream at once.
+const CHUNK: usize = 64 << 10;
+const HEARTBEAT: Duration = Duration::from_secs(2);
+/// How long the other end may say nothing.
+pub const SILENCE: Duration = Duration::from_secs(20);
+
+/// One end of it; copies are of the same end.
+#[derive(Clone)]
+pub struct Trunk {
+    output: Arc<Mutex<Box<dyn Write + Send>>>,
+    streams: Arc<Mutex<Streams>>,
+}
+
+/// What is open; `None` once the connection has ended.
+type Streams = Option<BTreeMap<u16, UnixStream>>;
+
+fn header(stream: u16, length: usize) -> [u8; HEADER] {
+    let mut bytes = [0; HEADER];
+    bytes[..2].copy_from_slice(&stream.to_be_bytes());
+    bytes[2..].copy_from_slice(&(length as u32).to_be_bytes());
+    bytes
+}
+
+/// The stream and length that a header says; `None` if no end of a trunk writes such.
+fn parse(bytes: [u8; HEADER]) -> Option<(u16, usize)> {
+    let stream = u16::from_be_bytes([bytes[0], bytes[1]]);
+    let length = u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]) as usize;
+    (length <= LONGEST).then_some((stream, length))
+}
+
+impl Trunk {
+    /// Takes the two directions of a connection, and serves it in threads.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn over(input: File, output: impl Write + Send + 'static) -> io::Result<Trunk> {
+        let trunk = Trunk {
+            output: Arc::new(Mutex::new(Box::new(output))),
+            streams: Arc::new(Mutex::new(Some(BTreeMap::new()))),
+        };
+        Ok(trunk).and_then(|trunk| {
+            let control = trunk.clone();
+            thread::Builder::new()
+                .name("trunk".into())
+                .spawn(move || control.receive(input))?;
+            let alive = trunk.clone();
+            thread::Builder::new().name("alive".into()).spawn(move || {
+                while alive.send(ALIVE, b"!").is_ok() {
+                    thread::sleep(HEARTBEAT);
+                }
+            })?;
+            Ok(trunk)
+        })
+    }
+
+    /// Opens a stream, and gives what to use it by. To be done before the other end sends on it.
+    ///
+    /// # Errors
+    /// The system gives no socket or thread.
+    pub fn open(&self, stream: u16) -> io::Result<UnixStream> {
+        let (ours, theirs) = UnixStream::pair()?;
+        self.attach(stream, ours)?;
+        Ok(theirs)
+    }
+
+    /// Makes a socket that is there already a stream, which has ended if the connection has.
+    ///
+    /// # Errors
+    /// As [`Trunk::open`].
+    pub fn attach(&self, stream: u16, socket: UnixStream) -> io::Result<()> {
+        let mut reader = socket.try_clone()?;
+        match self.streams().as_mut() {
+            Some(streams) => streams.insert(stream, socket),
+            None => return socket.shutdown(Shutdown::Both),
+        };
+        let trunk = self.clone();
+        thread::Builder::new()
+            .name(format!("stream {stream}"))
+            .stack_size(256 << 10)
+            .spawn(move || {
+                let mut chunk = vec![0; CHUNK];
+                loop {
+                    let count = match reader.read(&mut chunk) {
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                        read => read.unwrap_or(0),
+                    };
+                    if trunk.send(stream, &chunk[..count]).is_err() || count == 0 {
+                        return;
+                    }
+                }
+            })?;
+        Ok(())
+    }
+
+    fn streams(&self) -> std::sync::MutexGuard<'_, Streams> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, stream: u16, bytes: &[u8]) -> io::Result<()> {
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.write_all(&header(stream, bytes.len()))?;
+        output.write_all(bytes)?;
+        output.flush()
+    }
+
+    /// Hands on what comes until nothing does any more; then every stream ends.
+    fn receive(&self, mut input: File) {
+        // Why it ended shows in what the other end has said or done; here it is over in any case.
+        let _ = self.pass_on(&mut input);
+        let open = self.streams().take();
+        for socket in open.into_iter().flat_map(BTreeMap::into_values) {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn pass_on(&self, input: &mut File) -> io::Result<()> {
+        let mut contents = Vec::new();
+        loop {
+            let mut bytes = [0; HEADER];
+            read_exact(input, &mut bytes)?;
+            let (stream, length) = parse(bytes).ok_or(io::ErrorKind::InvalidData)?;
+            contents.resize(length, 0);
+            read_exact(input, &mut contents)?;
+            let Some(socket) = self
+                .streams()
+                .as_ref()
+                .and_then(|all| all.get(&stream))
+                .map(UnixStream::try_clone)
+            else {
+                continue;
+            };
+            let socket = socket?;
+            let passed = match contents.is_empty() {
+                true => socket.shutdown(Shutdown::Write),
+                false => (&socket).write_all(&contents),
+            };
+            if passed.is_err() {
+                // Nobody listens there any more, which is that stream's end alone.
+                self.streams().as_mut().map(|all| all.remove(&stream));
+            }
+        }
+    }
+}
+
+/// Reads it all, unless nothing comes for too long.
+fn read_exact(input: &mut File, bytes: &mut [u8]) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        let limit = PollTimeout::from(SILENCE.as_secs() as u16 * 1_000);
+        let mut fds = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut fds, limit) {
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) => {}
+            Err(nix::errno::Errno::EINTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        match input.read(&mut bytes[done..]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Trunk, Trunk) {
+        let (there, back) = (nix::unistd::pipe().unwrap(), nix::unistd::pipe().unwrap());
+        let left = Trunk::over(File::from(back.0), File::from(there.1)).unwrap();
+        let right = Trunk::over(File::from(there.0), File::from(back.1)).unwrap();
+        (left, right)
+    }
+
+    #[test]
+    fn streams_do_not_mix() {
+        let (left, right) = pair();
+        let mut ends = Vec::new();
+        for stream in [CONTROL, FIRST_HOST, FIRST_HOST + 1] {
+            ends.push((right.open(stream).unwrap(), left.open(stream).unwrap()));
+        }
+        let text = |stream: usize| format!("{stream} ").repeat(40_000 + stream);
+        for (stream, (_, left)) in ends.iter_mut().enumerate() {
+            let (mut end, text) = (left.try_clone().unwrap(), text(stream));
+            thread::spawn(move || {
+                end.write_all(text.as_bytes()).unwrap();
+                end.shutdown(Shutdown::Write).unwrap();
+            });
+        }
+        for (stream, (right, _)) in ends.iter_mut().enumerate() {
+            let mut read = String::new();
+            right.read_to_string(&mut read).unwrap();
+            assert!(read == text(stream), "stream {stream}");
+        }
+    }
+
+    #[test]
+    fn all_streams_end_with_the_connection() {
+        let (there, back) = (nix::unistd::pipe().unwrap(), nix::unistd::pipe().unwrap());
+        let trunk = Trunk::over(File::from(back.0), File::from(there.1)).unwrap();
+        let mut stream = trunk.open(CONTROL).unwrap();
+        // A frame, and then what no trunk writes.
+        let mut far = File::from(back.1);
+        far.write_all(&[
+            0, 0, 0, 0, 0, 2, b'h', b'i', 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+        ])
+        .unwrap();
+        let mut read = Vec::new();
+        stream.read_to_end(&mut read).unwrap();
+        assert_eq!(read, b"hi");
+        // And one that is opened afterwards has ended from the start.
+        assert_eq!(trunk.open(FILES).unwrap().read(&mut [0]).unwrap(), 0);
+    }
+
+    #[test]
+    fn headers_are_read_as_they_are_written() {
+        for (stream, length) in [(0, 0), (1, LONGEST), (u16::MAX, 1)] {
+            assert_eq!(parse(header(stream, length)), Some((stream, length)));
+        }
+        assert_eq!(parse(header(0, LONGEST + 1)), None);
+    }
+}

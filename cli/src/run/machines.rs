@@ -1,0 +1,266 @@
+//! The flags by which a network is spread over several machines, and what they say.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use alfirk_ctrl::topology::{Node, Placement, Topology};
+use alfirk_roce::wire::vxlan;
+
+use crate::exit::Failure;
+
+/// The name that stands for the machine where the command runs.
+pub const LOCAL: &str = "local";
+/// How another machine is reached, if nothing else is said: no questions, and an end when it is gone.
+const SHELL: &str =
+    "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3";
+
+#[derive(Debug, clap::Args)]
+pub struct MachinesArgs {
+    /// Spread the network over these machines (Mininet driver), which have this version of alfirk and Mininet, each by the name that
+    /// ssh has for it, such as root@b, or local for this one, and =ADDR where the others reach it by another address than ssh
+    /// does
+    #[arg(long, value_name = "NAME[=ADDR]", value_delimiter = ',')]
+    pub machines: Vec<String>,
+
+    /// Where nodes are, by the machine's name or its number from 1: s1=root@b, p1*=2 for all that begin so; hosts are where their
+    /// switch is, and the rest goes where it makes few links cross [default: as `machines:` in the topology says]
+    #[arg(
+        long,
+        value_name = "NODE=MACHINE",
+        value_delimiter = ',',
+        requires = "machines"
+    )]
+    place: Vec<String>,
+
+    /// What starts a command on another machine, which follows its name [default: ssh, with options that let it ask nothing]
+    #[arg(long, value_name = "COMMAND", requires = "machines")]
+    remote_shell: Option<String>,
+
+    /// How alfirk is started there, such as 'sudo -n alfirk'
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        requires = "machines",
+        default_value = "alfirk"
+    )]
+    remote_alfirk: String,
+
+    /// The UDP port of the links between machines
+    #[arg(long, value_name = "PORT", requires = "machines", default_value_t = vxlan::PORT)]
+    vxlan_port: u16,
+
+    /// Let IP cut what is too long for the way between machines, which costs time, rather than refuse it: VXLAN adds 50 bytes
+    #[arg(long, requires = "machines")]
+    fragment_vxlan: bool,
+}
+
+/// Machines, and what is on each.
+#[derive(Debug)]
+pub struct Machines {
+    /// In the order of their numbers.
+    pub machines: Vec<MachineName>,
+    pub placement: Placement,
+    /// Words of the remote shell.
+    pub shell: Vec<String>,
+    pub alfirk: String,
+    pub vxlan_port: u16,
+    pub fragments: bool,
+}
+
+/// A machine as it is named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachineName {
+    pub name: String,
+    /// Towards the others, if it is said.
+    pub address: Option<Ipv4Addr>,
+}
+
+impl Machines {
+    /// Whether the machine of this command is one of them.
+    pub fn has_local(&self) -> bool {
+        self.machines.iter().any(|machine| machine.name == LOCAL)
+    }
+}
+
+impl MachinesArgs {
+    /// Checks names, and finds a place for each node; `None` if there is one machine only.
+    pub fn check(&self, topology: &Topology) -> Result<Option<Machines>, Failure> {
+        if self.machines.is_empty() {
+            return Ok(None);
+        }
+        let (machines, placement) = machines_and_placement(topology, &self.machines, &self.place)?;
+        let shell = self.remote_shell.as_deref().unwrap_or(SHELL);
+        let shell: Vec<String> = shell.split_whitespace().map(str::to_owned).collect();
+        if shell.is_empty() || self.remote_alfirk.trim().is_empty() {
+            return Err(Failure::bad_input(
+                "--remote-shell and --remote-alfirk are commands; one of them is empty",
+            ));
+        }
+        Ok(Some(Machines {
+            machines,
+            placement,
+            shell,
+            alfirk: self.remote_alfirk.clone(),
+            vxlan_port: self.vxlan_port,
+            fragments: self.fragment_vxlan,
+        }))
+    }
+}
+
+/// Reads the names of machines, and finds a place for each node.
+pub fn machines_and_placement(
+    topology: &Topology,
+    names: &[String],
+    places: &[String],
+) -> Result<(Vec<MachineName>, Placement), Failure> {
+    let machines = names.iter().map(|text| machine(text));
+    let machines: Vec<MachineName> = machines
+        .collect::<Result<_, String>>()
+        .map_err(Failure::bad_input)?;
+    for (at, machine) in machines.iter().enumerate() {
+        if machines[..at].iter().any(|m| m.name == machine.name) {
+            let name = &machine.name;
+            return Err(Failure::bad_input(format_args!(
+                "--machines: {name} stands there twice"
+            )));
+        }
+    }
+    let mut fixed = BTreeMap::new();
+    for text in places {
+        place(topology, &machines, text, &mut fixed)
+            .map_err(|why| Failure::bad_input(format_args!("--place {text}: {why}")))?;
+    }
+    let placement = Placement::new(topology, machines.len(), &fixed)
+        .map_err(|error| Failure::bad_input(format_args!("--machines: {error}")))?;
+    Ok((machines, placement))
+}
+
+/// `b`, `root@b`, `local=192.0.2.1`.
+fn machine(text: &str) -> Result<MachineName, String> {
+    let (name, address) = match text.split_once('=') {
+        Some((name, address)) => (name, Some(address)),
+        None => (text, None),
+    };
+    // A remote shell would take it for an option.
+    if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
+        return Err(format!(
+            "--machines {text}: `{name}` is no name of a machine"
+        ));
+    }
+    let address = address.map(|address| {
+        address.parse().map_err(|_| {
+            format!("--machines {text}: `{address}` is no IPv4 address; write NAME=ADDR, such as b=192.0.2.2")
+        })
+    });
+    Ok(MachineName {
+        name: name.to_owned(),
+        address: address.transpose()?,
+    })
+}
+
+/// `s1=b`, `p1*=2`.
+fn place(
+    topology: &Topology,
+    machines: &[MachineName],
+    text: &str,
+    fixed: &mut BTreeMap<Node, usize>,
+) -> Result<(), String> {
+    let (nodes, machine) = text
+        .split_once('=')
+        .ok_or("write it as NODE=MACHINE, such as s1=b, s1=2 or p1*=2")?;
+    let named = machines.iter().position(|m| m.name == machine);
+    let numbered = || machine.parse::<usize>().ok()?.checked_sub(1);
+    let machine = named.or_else(numbered).filter(|m| *m < machines.len());
+    let machine = machine.ok_or_else(|| {
+        let names: Vec<&str> = machines.iter().map(|m| m.name.as_str()).collect();
+        let (names, count) = (names.join(", "), names.len());
+        format!("there is no such machine; the {count} are {names}")
+    })?;
+    let all = topology.switch_indexes().map(Node::Switch);
+    let all = all.chain(topology.host_indexes().map(Node::Host));
+    let meant: Vec<Node> = match nodes.strip_suffix('*') {
+        Some(start) => all
+            .filter(|node| topology.name_of(*node).starts_with(start))
+            .collect(),
+        None => topology.node_named(nodes).into_iter().collect(),
+    };
+    if meant.is_empty() {
+        let name = topology.name();
+        return Err(format!("topology {name} has no node {nodes}"));
+    }
+    for node in meant {
+        if fixed.insert(node, machine).is_some_and(|m| m != machine) {
+            let name = topology.name_of(node);
+            return Err(format!("{name} is placed elsewhere, too"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alfirk_ctrl::topology::leaf_spine;
+
+    fn check(machines: &[&str], places: &[&str]) -> Result<Machines, String> {
+        let args = MachinesArgs {
+            machines: machines.iter().map(ToString::to_string).collect(),
+            place: places.iter().map(ToString::to_string).collect(),
+            remote_shell: None,
+            remote_alfirk: "alfirk".to_owned(),
+            vxlan_port: vxlan::PORT,
+            fragment_vxlan: false,
+        };
+        match args.check(&leaf_spine(2, 1, 2).unwrap()) {
+            Ok(checked) => Ok(checked.unwrap()),
+            Err(Failure::BadInput(error)) => Err(error.to_string()),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn machines_have_names_and_may_have_addresses() {
+        let checked = check(&["local=192.0.2.1", "root@b"], &[]).unwrap();
+        assert!(checked.has_local());
+        assert_eq!(
+            checked.machines[0].address,
+            Some(Ipv4Addr::new(192, 0, 2, 1))
+        );
+        assert_eq!(checked.machines[1].name, "root@b");
+        assert_eq!(checked.shell[0], "ssh");
+    }
+
+    #[test]
+    fn nodes_are_placed_by_name_number_and_beginning() {
+        let topology = leaf_spine(2, 1, 2).unwrap();
+        let checked = check(&["a", "b"], &["h1=b", "h2=1", "l*=2"]);
+        let leaf = topology.switches()[0].name.clone();
+        let checked =
+            checked.or_else(|_| check(&["a", "b"], &["h1=b", "h2=1", &format!("{leaf}=2")]));
+        let placement = checked.unwrap().placement;
+        let of = |name: &str| placement.of(topology.node_named(name).unwrap());
+        assert_eq!((of("h1"), of("h2"), of(&leaf)), (1, 0, 1));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (machines, places, why) in [
+            (
+                &["-oProxyCommand=x", "b"][..],
+                &[][..],
+                "no name of a machine",
+            ),
+            (&["a=b", "b"], &[], "`b` is no IPv4 address"),
+            (&["a", "a"], &[], "stands there twice"),
+            (&["a", "b", "c", "d"], &[], "4 machines for 3 switches"),
+            (&["a", "b"], &["h1"], "NODE=MACHINE"),
+            (&["a", "b"], &["h1=c"], "the 2 are a, b"),
+            (&["a", "b"], &["h1=0"], "no such machine"),
+            (&["a", "b"], &["h77=1"], "has no node h77"),
+            (&["a", "b"], &["h1=1", "h1=2"], "placed elsewhere"),
+        ] {
+            let said = check(machines, places).unwrap_err();
+            assert!(said.contains(why), "{said}");
+        }
+    }
+}
