@@ -1,5 +1,6 @@
 //! `alfirk topology`: prints topology files, and the tables of m-port n-trees.
 
+mod containerlab;
 mod tables;
 
 use std::collections::BTreeSet;
@@ -11,6 +12,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use crate::exit::{print, Failure, Outcome};
+use crate::run::machines::machines_and_placement;
 
 /// Print a network as YAML, for --topology of run, ctrl and Mininet.
 #[derive(Debug, clap::Args)]
@@ -23,7 +25,9 @@ Examples:
   alfirk topology n-tree --ports 8 --levels 3 > m8-port-n3-tree.yaml
   alfirk topology n-tree --ports 4 --levels 3 --tables
   alfirk topology n-tree --ports 4 --levels 3 --multicast 000,200,201,210,211
-  alfirk topology check fat-tree-k8.yaml")]
+  alfirk topology check fat-tree-k8.yaml
+  alfirk topology place fat-tree:8 --machines a,b,c
+  alfirk topology containerlab fat-tree:4 --machines a=192.0.2.1,b=192.0.2.2 --out lab")]
 pub struct Args {
     #[command(subcommand)]
     kind: Kind,
@@ -86,6 +90,19 @@ enum Kind {
     },
     /// One switch with four hosts
     Testbed,
+    /// Write the network for containerlab, on one machine or several
+    Containerlab(containerlab::Args),
+    /// Say which node is on which of several machines, and which links are between them
+    Place {
+        #[arg(value_name = "FILE")]
+        file: std::path::PathBuf,
+        /// The machines, as `alfirk run --machines` has them
+        #[arg(long, value_name = "NAME", value_delimiter = ',', required = true)]
+        machines: Vec<String>,
+        /// Where nodes are, as `alfirk run --place` has it
+        #[arg(long, value_name = "NODE=MACHINE", value_delimiter = ',')]
+        place: Vec<String>,
+    },
     /// Read a file, check it, and print it in the form that the generators use, with the headroom that its links need
     Check {
         #[arg(value_name = "FILE")]
@@ -120,6 +137,12 @@ pub fn run(args: Args) -> Outcome {
         }
         Kind::Mesh { hosts } => generated(topology::mesh(hosts))?,
         Kind::Testbed => topology::testbed(),
+        Kind::Containerlab(args) => return containerlab::run(&args),
+        Kind::Place {
+            file,
+            machines,
+            place,
+        } => return print_places(&read(&file)?, &machines, &place, args.json),
         Kind::Check { file } => read(&file)?,
     };
     if args.json {
@@ -139,6 +162,43 @@ pub fn run(args: Args) -> Outcome {
         print(buffers(&topology))?;
     }
     Ok(())
+}
+
+/// Who has what, and what is between.
+fn print_places(
+    topology: &Topology,
+    machines: &[String],
+    places: &[String],
+    is_json: bool,
+) -> Outcome {
+    let (machines, placement) = machines_and_placement(topology, machines, places)?;
+    let nodes = (0..machines.len()).map(|number| {
+        let nodes = placement.nodes_of(number);
+        nodes.map(|node| topology.name_of(node)).collect::<Vec<_>>()
+    });
+    let crossing = placement.crossing(topology).map(|(link, _)| {
+        let ends = topology
+            .link(link)
+            .ends
+            .map(|end| topology.show_end(end).to_string());
+        ends.join(" - ")
+    });
+    let crossing: Vec<String> = crossing.collect();
+    let named = machines.iter().zip(nodes);
+    if is_json {
+        let machines: Vec<_> = named
+            .map(|(machine, nodes)| json!({"name": machine.name, "nodes": nodes}))
+            .collect();
+        let object = json!({"machines": machines, "crossing": crossing});
+        return print(format_args!("{object}\n"));
+    }
+    let lines = named.map(|(machine, nodes)| format!("{}: {}\n", machine.name, nodes.join(" ")));
+    let mut text: String = lines.collect();
+    text += &format!("{} links between them\n", crossing.len());
+    for link in crossing {
+        text += &format!("  {link}\n");
+    }
+    print(text)
 }
 
 /// All that a file says, with what it leaves to defaults, for programs that are not to read it themselves.

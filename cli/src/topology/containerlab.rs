@@ -1,0 +1,310 @@
+//! `alfirk topology containerlab`: the same network for containerlab, on one machine or several.
+//!
+//! Switches run `alfirk switch` and hosts `alfirk host` in containers; links between machines are containerlab's VXLAN links.
+//! [`files`] only writes text.
+
+use std::fmt::Write;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use alfirk_ctrl::constants::CPU_PORT;
+use alfirk_ctrl::topology::{End, LinkIndex, Node, Placement, Topology};
+use alfirk_roce::wire::vxlan;
+
+use crate::exit::{print, Failure, Outcome};
+use crate::run::machines::{machines_and_placement, MachineName};
+
+/// The port of P4Runtime in a container, and the first of those that machines have for them.
+const GRPC: u16 = 9559;
+const FIRST_PORT: usize = 20_001;
+/// In a container.
+const CONTROL: &str = "/run/alfirk-host.sock";
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The network, as --topology of `alfirk run` has it
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// The machines, if there are several, each by a name and its address towards the others
+    #[arg(long, value_name = "NAME=ADDR", value_delimiter = ',')]
+    machines: Vec<String>,
+
+    /// Where nodes are, as `alfirk run --place` has it
+    #[arg(
+        long,
+        value_name = "NODE=MACHINE",
+        value_delimiter = ',',
+        requires = "machines"
+    )]
+    place: Vec<String>,
+
+    /// The container image that has alfirk
+    #[arg(long, value_name = "NAME", default_value = "alfirk")]
+    image: String,
+
+    /// The folder to write to; it is made
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let topology = super::read(&args.file)?;
+    let (machines, placement) = match args.machines.is_empty() {
+        true => {
+            let here = MachineName {
+                name: "lab".to_owned(),
+                address: Some(Ipv4Addr::LOCALHOST),
+            };
+            let all = Placement::new(&topology, 1, &std::collections::BTreeMap::new());
+            let all = all.map_err(Failure::bad_input)?;
+            (vec![here], all)
+        }
+        false => machines_and_placement(&topology, &args.machines, &args.place)?,
+    };
+    let named = machines.iter().map(|machine| match machine.address {
+        Some(address) => Ok((short(&machine.name), address)),
+        None => Err(Failure::bad_input(format_args!(
+            "--machines {0}: containerlab needs its address; write {0}=ADDR",
+            machine.name
+        ))),
+    });
+    let named = named.collect::<Result<Vec<(&str, Ipv4Addr)>, Failure>>()?;
+    for (name, content) in files(&topology, &placement, &named, &args.image) {
+        let path = args.out.join(&name);
+        let written =
+            std::fs::create_dir_all(&args.out).and_then(|()| std::fs::write(&path, content));
+        written.map_err(|error| {
+            Failure::failed(format_args!("cannot write {}: {error}", path.display()))
+        })?;
+        print(format_args!("{}\n", path.display()))?;
+    }
+    Ok(())
+}
+
+/// `root@b` is `b`, which can be a file's name.
+fn short(name: &str) -> &str {
+    let host = name.rsplit_once('@').map_or(name, |(_, host)| host);
+    Path::new(host)
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or(host)
+}
+
+/// Names and contents: a file for each machine, and what is needed beside them.
+fn files(
+    topology: &Topology,
+    placement: &Placement,
+    machines: &[(&str, Ipv4Addr)],
+    image: &str,
+) -> Vec<(String, String)> {
+    let mut files: Vec<(String, String)> = machines
+        .iter()
+        .enumerate()
+        .map(|(number, (name, _))| {
+            let text = lab(topology, placement, machines, number, image);
+            (format!("{name}.clab.yml"), text)
+        })
+        .collect();
+    let switches = topology.switch_indexes().map(|switch| {
+        let (_, address) = machines[placement.of(Node::Switch(switch))];
+        let name = &topology.switch(switch).name;
+        format!("{name}={address}:{}\n", FIRST_PORT + switch.0)
+    });
+    files.push(("switches.txt".to_owned(), switches.collect()));
+    files.push(("topology.yaml".to_owned(), topology.to_yaml()));
+    let dockerfile = "# docker build -t alfirk . with the alfirk command beside this file\n\
+        FROM debian:12-slim\n\
+        RUN apt-get update && apt-get install -y --no-install-recommends iproute2 iputils-ping && rm -rf /var/lib/apt/lists/*\n\
+        COPY alfirk /usr/local/bin/\n";
+    files.push(("Dockerfile".to_owned(), dockerfile.to_owned()));
+    files
+}
+
+fn lab(
+    topology: &Topology,
+    placement: &Placement,
+    machines: &[(&str, Ipv4Addr)],
+    number: usize,
+    image: &str,
+) -> String {
+    let (machine, _) = machines[number];
+    let mut text = format!(
+        "# Machine {machine} of {}: containerlab deploy -t {machine}.clab.yml\n\
+         # When all machines have theirs: alfirk p4c p4src/v1model/main.p4 -o main.json --p4runtime-files main.p4info.txtpb\n\
+         # alfirk ctrl --topology topology.yaml --switches switches.txt --p4info main.p4info.txtpb --device-config main.json\n\
+         name: {}\nprefix: \"\"\ntopology:\n  defaults: {{kind: linux, image: \"{image}\"}}\n  nodes:\n",
+        topology.name(),
+        topology.name(),
+    );
+    for node in placement.nodes_of(number) {
+        // Writing to a string does not fail, here and below.
+        let _ = write!(text, "{}", container(topology, node));
+    }
+    text += "  links:\n";
+    for (index, link) in topology.links().iter().enumerate() {
+        let mtu = link.attributes.mtu;
+        let here = link.ends.map(|end| placement.of(end.node) == number);
+        let [a, b] = link.ends.map(|end| endpoint(topology, end));
+        let _ = match here {
+            [true, true] => write!(
+                text,
+                "    - type: veth\n      mtu: {mtu}\n      endpoints:\n        - {a}\n        - {b}\n"
+            ),
+            [false, false] => Ok(()),
+            [a_is_here, _] => {
+                let (own, other) = if a_is_here { (a, 1) } else { (b, 0) };
+                let (_, remote) = machines[placement.of(link.ends[other].node)];
+                let (port, vni) = (vxlan::PORT, LinkIndex(index).0 + 1);
+                write!(
+                    text,
+                    "    - type: vxlan\n      mtu: {mtu}\n      endpoint: {own}\n      remote: {remote}\n      vni: {vni}\n      udp-port: {port}\n"
+                )
+            }
+        };
+    }
+    text
+}
+
+/// A node's interface: eth0 is for containerlab itself.
+fn interface(end: End) -> String {
+    match end.node {
+        Node::Switch(_) => format!("eth{}", end.port),
+        Node::Host(_) => "eth1".to_owned(),
+    }
+}
+
+fn endpoint(topology: &Topology, end: End) -> String {
+    let (name, interface) = (topology.name_of(end.node), interface(end));
+    match end.node {
+        Node::Switch(_) => format!("{{node: \"{name}\", interface: {interface}}}"),
+        Node::Host(host) => {
+            let mac = topology.host(host).mac;
+            format!("{{node: \"{name}\", interface: {interface}, mac: \"{mac}\"}}")
+        }
+    }
+}
+
+/// A node. Links are made when its command runs already, so that waits for them.
+fn container(topology: &Topology, node: Node) -> String {
+    let name = topology.name_of(node);
+    match node {
+        Node::Switch(switch) => {
+            let ports: Vec<u32> = (topology.neighbours(switch).iter())
+                .map(|neighbour| neighbour.port)
+                .collect();
+            let interfaces: Vec<String> = ports.iter().map(|port| format!("eth{port}")).collect();
+            let flags: String = (ports.iter())
+                .map(|port| format!("-i {port}@eth{port} "))
+                .collect();
+            let id = topology.switch(switch).device_id;
+            let command = format!(
+                "alfirk switch --no-p4 --device-id {id} {flags}-- --grpc-server-addr 0.0.0.0:{GRPC} --cpu-port {CPU_PORT}"
+            );
+            let published = FIRST_PORT + switch.0;
+            let waiting = when_there(&interfaces.join(" "), &command);
+            format!(
+                "    \"{name}\":\n      cmd: \"{waiting}\"\n      ports: [\"{published}:{GRPC}\"]\n"
+            )
+        }
+        Node::Host(host) => {
+            let about = topology.host(host);
+            let (ip, mac) = (format!("{}/{}", about.ip, about.prefix_len), about.mac);
+            let mtu = topology.link(topology.uplink(host).link).attributes.mtu;
+            let command = format!(
+                "alfirk host --name {name} --interface eth1 --ip {ip} --mac {mac} --mtu {mtu} --control {CONTROL}"
+            );
+            let waiting = when_there("eth1", &command);
+            format!(
+                "    \"{name}\":\n      cmd: \"{waiting}\"\n      exec: [\"ip address add {ip} dev eth1\"]\n"
+            )
+        }
+    }
+}
+
+fn when_there(interfaces: &str, command: &str) -> String {
+    format!(
+        "sh -c 'for i in {interfaces}; do until [ -e /sys/class/net/$i ]; do sleep 0.1; done; done; exec {command}'"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alfirk_ctrl::topology::leaf_spine;
+    use serde_json::Value;
+
+    fn parsed(text: &str) -> Value {
+        serde_saphyr::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn each_machine_gets_its_nodes_and_its_ends_of_links() {
+        let topology = leaf_spine(2, 1, 2).unwrap();
+        let placement = Placement::new(&topology, 2, &std::collections::BTreeMap::new()).unwrap();
+        let addresses = [1, 2].map(|last| Ipv4Addr::new(192, 0, 2, last));
+        let machines = [("a", addresses[0]), ("b", addresses[1])];
+        let files = files(&topology, &placement, &machines, "alfirk:1");
+        let content = |name: &str| &files.iter().find(|(file, _)| file == name).unwrap().1;
+        let labs = ["a.clab.yml", "b.clab.yml"].map(|name| parsed(content(name)));
+
+        let nodes = labs
+            .each_ref()
+            .map(|lab| lab["topology"]["nodes"].as_object().unwrap());
+        assert_eq!(nodes[0].len() + nodes[1].len(), 7);
+        let host = nodes.iter().find_map(|nodes| nodes.get("h1")).unwrap();
+        assert!(
+            host["cmd"]
+                .as_str()
+                .unwrap()
+                .contains("--ip 10.0.0.1/8 --mac 02:"),
+            "{host}"
+        );
+
+        let links = labs
+            .each_ref()
+            .map(|lab| lab["topology"]["links"].as_array().unwrap());
+        let crossing = |links: &[Value]| -> Vec<(u64, String)> {
+            let links = links.iter().filter(|link| link["type"] == "vxlan");
+            links
+                .map(|l| {
+                    (
+                        l["vni"].as_u64().unwrap(),
+                        l["remote"].as_str().unwrap().to_owned(),
+                    )
+                })
+                .collect()
+        };
+        let [a, b] = links.map(|links| crossing(links));
+        assert_eq!(a.len(), placement.crossing(&topology).count());
+        assert!(!a.is_empty());
+        // Both ends have the same number, and each names the other machine.
+        for ((vni, remote), (same, back)) in a.iter().zip(&b) {
+            assert_eq!(
+                (vni, remote.as_str(), back.as_str()),
+                (same, "192.0.2.2", "192.0.2.1")
+            );
+        }
+        let inside = links.iter().flat_map(|links| links.iter());
+        assert_eq!(
+            inside.filter(|link| link["type"] == "veth").count() + a.len(),
+            6
+        );
+
+        let switches = content("switches.txt");
+        assert_eq!(switches.lines().count(), 3);
+        assert!(
+            switches.lines().all(|line| line.contains("=192.0.2.")),
+            "{switches}"
+        );
+        assert_eq!(content("topology.yaml"), &topology.to_yaml());
+    }
+
+    #[test]
+    fn names_of_machines_become_names_of_files() {
+        assert_eq!(
+            [short("root@b"), short("b"), short("x/../b")],
+            ["b", "b", "b"]
+        );
+    }
+}
