@@ -117,9 +117,7 @@ def _play(bench: Bench, story: Story) -> str | None:
             got = {port: packets for port, packets in got.items() if port == SENDER}
         wanted = {} if step.gets is None else {SENDER: [step.gets]}
         if got != wanted and problem is None:
-            problem = (
-                f"{_said(step)}: the sender should get {step.gets or 'nothing'}, it got {_got(got)}"
-            )
+            problem = f"{_said(step)}: the sender should get {step.gets or 'nothing'}, it got {_got(got)}"
     return problem
 
 
