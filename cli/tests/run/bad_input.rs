@@ -27,7 +27,7 @@ fn what_datagrams_cannot_do() {
         &["--messages 3", "give 10 or more"],
     );
     by_datagrams(
-        &["--kill", "c1@20us"],
+        &["--kill", "s1@20us"],
         &["goes on without hosts", "use --algorithms alfirk"],
     );
     by_datagrams(&["--fallback", "binomial-ack"], &["no order", "use chain"]);
