@@ -108,7 +108,7 @@ fn background_slows_what_it_shares_links_with_and_is_not_waited_for() {
     let topology = fat_tree(4).unwrap();
     let alone = workload(&topology, "groups:count=1,size=16,bytes=256KiB");
     let mut loaded = alone.clone();
-    // The load alone takes many times as long.
+    // The load takes 2.7 ms at the least: 8 times 4 MiB over one link of 100 Gbit/s.
     loaded.load(&workload(&topology, "incast:senders=8,bytes=4MiB"));
     let alone = delivers(&topology, &alone, Algorithm::Alfirk, 0.0);
     let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
@@ -128,7 +128,7 @@ fn background_slows_what_it_shares_links_with_and_is_not_waited_for() {
         loaded.completion_ns > alone.completion_ns * 3 / 2,
         "{loaded:?}"
     );
-    assert!(loaded.completion_ns < 8 * alone.completion_ns, "{loaded:?}");
+    assert!(loaded.completion_ns < 2_684_354, "{loaded:?}");
 }
 
 #[test]
@@ -265,9 +265,12 @@ fn every_listed_workload_can_be_asked_for() {
     let list = String::from_utf8(good(&["run", "--list-workloads"])).unwrap();
     assert_eq!(list.lines().count(), 7);
     for line in list.lines() {
-        // HPL takes its lengths one way or the other.
-        let text = line.replace(",n=16384,nb=128", "");
-        assert!(text.parse::<Kind>().is_ok(), "{text}");
+        // HPL takes its lengths one way or the other, and computes only where it knows the matrix.
+        let by_length = line.replace(",n=16384,nb=128", "").replace(",gflops=1000", "");
+        let by_matrix = line.replace(",panel=1MiB,swap=1MiB", "");
+        for text in [by_length, by_matrix] {
+            assert!(text.parse::<Kind>().is_ok(), "{text}");
+        }
     }
 }
 
