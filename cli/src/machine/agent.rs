@@ -34,6 +34,7 @@ pub fn run(connection: &str) -> Outcome {
         control: trunk.open(CONTROL).map_err(broken)?,
         files: trunk.open(FILES).map_err(broken)?,
         trunk,
+        input: Vec::new(),
         network: None,
         hosts: Vec::new(),
         is_ready: false,
@@ -49,6 +50,8 @@ struct Agent {
     trunk: Trunk,
     control: UnixStream,
     files: UnixStream,
+    /// What has been read of requests.
+    input: Vec<u8>,
     network: Option<MininetNetwork>,
     /// Names of the topology's hosts, of all machines.
     hosts: Vec<String>,
@@ -60,7 +63,6 @@ struct Agent {
 impl Agent {
     /// Serves until the connection is over or a signal comes.
     fn serve(&mut self, signals: &Signals) -> io::Result<()> {
-        let mut input = Vec::new();
         loop {
             let (asked, network, signal) = {
                 let fds = [self.control.as_fd(), signals.as_fd()].into_iter();
@@ -83,16 +85,42 @@ impl Agent {
             if !asked {
                 continue;
             }
-            let mut chunk = [0; 65536];
-            let count = self.control.read(&mut chunk)?;
-            if count == 0 {
+            if !self.read()? {
                 return Ok(());
             }
-            input.extend_from_slice(&chunk[..count]);
-            while let Some(end) = input.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = input.drain(..=end).collect();
-                let request = serde_json::from_slice(&line).map_err(io::Error::other)?;
+            while let Some(request) = self.waiting()? {
                 self.answer(request)?;
+            }
+        }
+    }
+
+    /// Reads once what is asked for; false at the connection's end.
+    fn read(&mut self) -> io::Result<bool> {
+        let mut chunk = [0; 65536];
+        let count = self.control.read(&mut chunk)?;
+        self.input.extend_from_slice(&chunk[..count]);
+        Ok(count > 0)
+    }
+
+    /// The next request that has been read.
+    fn waiting(&mut self) -> io::Result<Option<Request>> {
+        let Some(end) = self.input.iter().position(|byte| *byte == b'\n') else {
+            return Ok(None);
+        };
+        let line: Vec<u8> = self.input.drain(..=end).collect();
+        serde_json::from_slice(&line)
+            .map(Some)
+            .map_err(io::Error::other)
+    }
+
+    /// Waits until somebody reads the stream of files.
+    fn wait_for_reader(&mut self) -> io::Result<()> {
+        loop {
+            match self.waiting()? {
+                Some(Request::GoOn) => return Ok(()),
+                Some(_) => return Err(io::Error::other("a request in the middle of a file")),
+                None if self.read()? => {}
+                None => return Err(io::ErrorKind::UnexpectedEof.into()),
             }
         }
     }
@@ -158,6 +186,8 @@ impl Agent {
             }
             Request::Store { name, size } => self.store(&name, size),
             Request::Stop => return self.stop(),
+            // Of a file that is over.
+            Request::GoOn => return Ok(()),
         };
         match done {
             Ok(()) => Ok(()),
@@ -207,6 +237,7 @@ impl Agent {
         // A name, and no way out of the folder.
         let name = Path::new(name).file_name().ok_or("a file without a name")?;
         let path = network.file(&name.to_string_lossy());
+        let announced = self.send(&Response::GoOn);
         let write = |files: &mut UnixStream| {
             let mut file = File::create(&path)?;
             let copied = io::copy(&mut files.take(size), &mut file)?;
@@ -215,7 +246,8 @@ impl Agent {
                 false => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
             }
         };
-        write(&mut self.files)
+        announced
+            .and_then(|()| write(&mut self.files))
             .and_then(|()| self.send(&Response::Stored { path: path.clone() }))
             .map_err(|error| format!("cannot write {}: {error}", path.display()))
     }
@@ -238,6 +270,7 @@ impl Agent {
                     name: name.into_owned(),
                     size,
                 })?;
+                self.wait_for_reader()?;
                 io::copy(&mut (&mut file).take(size), &mut self.files)?;
             }
         }

@@ -47,8 +47,11 @@ pub enum Request {
     },
     /// What had processors to do? Answer: [`Response::Load`].
     Load,
-    /// Keep a file, whose contents come in the stream of files. Answer: [`Response::Stored`].
+    /// Keep a file. Answer: [`Response::GoOn`], and when its contents have come in the stream of files, [`Response::Stored`]. Nothing is sent
+    /// before somebody reads it: it would hold up the other streams.
     Store { name: String, size: u64 },
+    /// Send the contents of the capture that was announced.
+    GoOn,
     /// Take the network down and give the captures. Answer: [`Response::Capture`] for each, and [`Response::Stopped`].
     Stop,
 }
@@ -73,10 +76,12 @@ pub enum Response {
     Load {
         counters: Counters,
     },
+    /// Send the contents of the file.
+    GoOn,
     Stored {
         path: PathBuf,
     },
-    /// A capture, whose contents come in the stream of files.
+    /// A capture, whose contents come in the stream of files after a [`Request::GoOn`].
     Capture {
         name: String,
         size: u64,

@@ -307,6 +307,10 @@ impl Network for MachinesNetwork {
             name: MESSAGE.to_owned(),
             size: bytes.len() as u64,
         })?;
+        match machine.answer()? {
+            Response::GoOn => {}
+            other => return Err(machine.unexpected(&other)),
+        }
         let written = machine.files.write_all(bytes);
         written.map_err(|error| machine.lost(&error))?;
         match machine.answer()? {
@@ -495,6 +499,7 @@ impl Machine {
             match (told, captures) {
                 (Response::Stopped, _) => return Ok(()),
                 (Response::Capture { name, size }, Some(folder)) => {
+                    self.ask(&Request::GoOn)?;
                     let file = PathBuf::from(&name);
                     let file = folder.join(file.file_name().unwrap_or_default());
                     let kept = fs::create_dir_all(folder)
