@@ -266,7 +266,9 @@ fn every_listed_workload_can_be_asked_for() {
     assert_eq!(list.lines().count(), 7);
     for line in list.lines() {
         // HPL takes its lengths one way or the other, and computes only where it knows the matrix.
-        let by_length = line.replace(",n=16384,nb=128", "").replace(",gflops=1000", "");
+        let by_length = line
+            .replace(",n=16384,nb=128", "")
+            .replace(",gflops=1000", "");
         let by_matrix = line.replace(",panel=1MiB,swap=1MiB", "");
         for text in [by_length, by_matrix] {
             assert!(text.parse::<Kind>().is_ok(), "{text}");
