@@ -47,7 +47,7 @@ fn run(policy: Policy, topology: &Topology, groups: usize, bytes: usize) -> Outc
             ack_timeout: HostTiming::FAST.ack_timeout,
             // What all sources have under way fits into one queue, so that what is counted does not depend on which packets a full one
             // drops.
-            window: 32,
+            window: 48,
             ..RcConfig::new(MTU)
         };
         let network = fabric.network();
