@@ -35,8 +35,8 @@ help: ## Show this list
 build: ## Build the alfirk command, optimised
 	@$(CARGO) build --quiet --release --package alfirk-cli
 
-quick: ## Build the alfirk command sooner: only what carries packets is optimised
-	@$(CARGO) build --quiet --profile quick --package alfirk-cli
+quick: ## Build the alfirk command sooner: only what carries packets is optimised, no language server, no TLS
+	@$(CARGO) build --quiet --profile quick --package alfirk-cli --no-default-features
 
 run: quick ## Send 16 MiB to 15 hosts of a fat-tree by four algorithms, in virtual time
 	@$(QUICK) run --topology $(TOPOLOGY) --group $(GROUP) $(if $(INPUT),--input $(INPUT),--size 16MiB) --algorithms $(ALGORITHMS)

@@ -1,6 +1,6 @@
 """Runs a live switch at full rate while its tables fill and empty, and sees that its memory stays flat.
 
-The work is that of the test `memory_stays_flat_at_full_rate_and_churn` in bmv2/tests/veth/soak.rs; here it
+The work is that of the test `memory_stays_flat_at_full_rate_and_churn` in switch/tests/veth/soak.rs; here it
 gets the time it needs, and an optimised switch.  Called by ``make soak``.
 """
 
@@ -33,7 +33,7 @@ def main() -> int:
     }
     # What the test reads lies relative to its crate.
     return subprocess.run(
-        [build(), TEST, "--exact"], cwd=ROOT / "bmv2", env=environment, check=False
+        [build(), TEST, "--exact"], cwd=ROOT / "switch", env=environment, check=False
     ).returncode
 
 

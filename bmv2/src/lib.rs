@@ -7,8 +7,6 @@
 //!
 //! Semantics are those of BMv2's JSON_format and simple_switch documents.
 
-#[cfg(feature = "driver")]
-pub mod driver;
 mod drop_reason;
 mod effects;
 mod exec;
@@ -17,7 +15,6 @@ mod frame;
 mod load;
 mod manage;
 mod numbers;
-pub mod p4rt;
 mod pre;
 mod program;
 mod state;

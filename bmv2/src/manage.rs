@@ -3,6 +3,7 @@
 //! Nothing here knows P4Info: the P4Runtime server and STF both sit on top. Values are big-endian
 //! byte strings of any length that fits; what is read comes back in the shortest form.
 
+mod describe;
 mod error;
 mod objects;
 mod profiles;

@@ -1,19 +1,22 @@
 //! `alfirk link`: the links that a running switch emulates.
 
+#[cfg(feature = "tls")]
+mod tls;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
-use alfirk_bmv2::driver::LinkChangeArgs;
 use alfirk_ctrl::client::control::control_client::ControlClient;
 use alfirk_ctrl::client::control::SetLinkRequest;
 use alfirk_p4runtime::alfirk::links::v1::{
     link, links_client::LinksClient, ChangeRequest, ListRequest, Port,
 };
 use alfirk_packet_io::link::Rate;
+use alfirk_switch::LinkChangeArgs;
 use anyhow::Context;
 use clap::Subcommand;
 use serde_json::json;
-use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+use tonic::transport::Endpoint;
 use tonic::{Code, Status};
 
 use crate::exit::{print, Failure, Outcome};
@@ -202,26 +205,13 @@ fn endpoint(args: &Args) -> Result<Endpoint, Failure> {
         })?
         .connect_timeout(PATIENCE)
         .timeout(PATIENCE);
-    let Some(authority) = &args.cacert else {
-        return Ok(endpoint);
-    };
-    let mut tls = ClientTlsConfig::new();
-    tls = tls.ca_certificate(Certificate::from_pem(read("--cacert", authority)?));
-    if let (Some(cert), Some(key)) = (&args.cert, &args.key) {
-        tls = tls.identity(Identity::from_pem(
-            read("--cert", cert)?,
-            read("--key", key)?,
-        ));
+    match &args.cacert {
+        #[cfg(feature = "tls")]
+        Some(authority) => tls::secure(endpoint, args, authority),
+        #[cfg(not(feature = "tls"))]
+        Some(_) => Err(Failure::failed(alfirk_switch::NO_TLS)),
+        None => Ok(endpoint),
     }
-    endpoint.tls_config(tls).map_err(|error| {
-        let why = root_cause(&error);
-        Failure::bad_input(format_args!("--cacert, --cert, --key: {why}"))
-    })
-}
-
-fn read(option: &str, path: &std::path::Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path)
-        .map_err(|error| Failure::bad_input(format_args!("{option} {}: {error}", path.display())))
 }
 
 fn root_cause(error: &dyn std::error::Error) -> String {

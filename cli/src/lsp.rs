@@ -18,5 +18,17 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Outcome {
     let Args { stdio: _ } = args;
+    serve()
+}
+
+#[cfg(feature = "lsp")]
+fn serve() -> Outcome {
     alfirk_lsp::run_stdio().map_err(Failure::failed)
+}
+
+#[cfg(not(feature = "lsp"))]
+fn serve() -> Outcome {
+    Err(Failure::failed(
+        "this alfirk was built without the language server, as `make quick` builds it; build it with `make build`",
+    ))
 }

@@ -82,7 +82,7 @@ enum Command {
     P4cDriver(alfirk_compiler::driver::StepArgs),
     Reproduce(reproduce::Args),
     Run(run::Args),
-    Switch(alfirk_bmv2::driver::SwitchArgs),
+    Switch(alfirk_switch::SwitchArgs),
     Stf(stf::Args),
     Topology(topology::Args),
     /// Print the version, and the versions of the formats and protocols spoken.

@@ -1,6 +1,6 @@
 //! `alfirk switch`.
 
-use alfirk_bmv2::driver::{self, SwitchArgs, SwitchError};
+use alfirk_switch::{SwitchArgs, SwitchError};
 
 use crate::exit::{print, Failure, Outcome};
 
@@ -9,7 +9,7 @@ pub fn start_logging(args: &SwitchArgs, filter: &str) -> Outcome {
 }
 
 pub fn run(args: &SwitchArgs) -> Outcome {
-    match driver::run(args) {
+    match alfirk_switch::run(args) {
         Ok(()) => Ok(()),
         Err(SwitchError::Usage(help)) if help.exit_code() == 0 => print(help),
         Err(error) => Err(failure(error)),

@@ -65,15 +65,8 @@ pub(super) fn check_rates(name: &str, config: Option<MeterConfig>) -> Result<()>
 impl Switch {
     /// All register arrays.
     pub fn registers(&self) -> Vec<RegisterInfo> {
-        let Ok((program, _)) = self.parts() else {
-            return Vec::new();
-        };
-        let info = |r: &crate::program::RegisterArray| RegisterInfo {
-            name: r.name.clone(),
-            size: r.size,
-            bits: r.bits,
-        };
-        program.registers.iter().map(info).collect()
+        self.parts()
+            .map_or_else(|_| Vec::new(), |(program, _)| program.registers())
     }
 
     /// Cells of a register array.
@@ -160,15 +153,8 @@ impl Switch {
 
     /// All counter arrays.
     pub fn counters(&self) -> Vec<CounterInfo> {
-        let Ok((program, _)) = self.parts() else {
-            return Vec::new();
-        };
-        let info = |c: &crate::program::CounterArray| CounterInfo {
-            name: c.name.clone(),
-            size: c.size,
-            table: c.table.map(TableId),
-        };
-        program.counters.iter().map(info).collect()
+        self.parts()
+            .map_or_else(|_| Vec::new(), |(program, _)| program.counters())
     }
 
     fn counter_at(&self, name: &str) -> Result<usize> {
@@ -213,16 +199,8 @@ impl Switch {
 
     /// All meter arrays.
     pub fn meters(&self) -> Vec<MeterInfo> {
-        let Ok((program, _)) = self.parts() else {
-            return Vec::new();
-        };
-        let info = |m: &crate::program::MeterArray| MeterInfo {
-            name: m.name.clone(),
-            size: m.size,
-            unit: m.kind,
-            table: m.table.map(TableId),
-        };
-        program.meters.iter().map(info).collect()
+        self.parts()
+            .map_or_else(|_| Vec::new(), |(program, _)| program.meters())
     }
 
     fn meter_at(&self, name: &str) -> Result<usize> {
@@ -310,14 +288,8 @@ impl Switch {
 
     /// Names, widths in bits and greatest sizes of all parser value sets.
     pub fn value_sets(&self) -> Vec<(String, u32, Option<u64>)> {
-        let Ok((program, _)) = self.parts() else {
-            return Vec::new();
-        };
-        program
-            .vsets
-            .iter()
-            .map(|v| (v.name.clone(), v.bits, v.max_size))
-            .collect()
+        self.parts()
+            .map_or_else(|_| Vec::new(), |(program, _)| program.value_sets())
     }
 
     /// Members of a parser value set, in order of arrival.

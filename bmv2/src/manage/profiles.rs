@@ -16,8 +16,8 @@ impl Switch {
     /// When the program has none of that name.
     pub fn profile(&self, name: &str) -> Result<ProfileId> {
         let (program, _) = self.parts()?;
-        let at = program.profiles.iter().position(|p| p.name == name);
-        at.map(|i| ProfileId(i as u16))
+        program
+            .profile(name)
             .ok_or_else(|| unknown("action profile", name))
     }
 

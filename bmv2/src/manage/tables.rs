@@ -27,6 +27,8 @@ pub struct TableInfo {
     pub has_priorities: bool,
     /// Entries are fixed by the program.
     pub const_entries: bool,
+    /// The greatest priority among the program's own entries.
+    pub greatest_priority: Option<i32>,
     pub const_default: bool,
     pub kind: TableType,
     pub profile: Option<ProfileId>,
@@ -81,9 +83,7 @@ impl Switch {
     /// When the program has none of that name.
     pub fn table(&self, name: &str) -> Result<TableId> {
         let (program, _) = self.parts()?;
-        let at = program.tables.iter().position(|t| t.name == name);
-        at.map(|i| TableId(i as u16))
-            .ok_or_else(|| unknown("table", name))
+        program.table(name).ok_or_else(|| unknown("table", name))
     }
 
     /// Finds an action by its full name.
@@ -92,9 +92,7 @@ impl Switch {
     /// When the program has none of that name.
     pub fn action(&self, name: &str) -> Result<ActionId> {
         let (program, _) = self.parts()?;
-        let at = program.actions.iter().position(|a| a.name == name);
-        at.map(|i| ActionId(i as u16))
-            .ok_or_else(|| unknown("action", name))
+        program.action(name).ok_or_else(|| unknown("action", name))
     }
 
     /// Describes a table.
@@ -103,26 +101,9 @@ impl Switch {
     /// When the number is from another program.
     pub fn table_info(&self, table: TableId) -> Result<TableInfo> {
         let (program, _) = self.parts()?;
-        let t = table_of(program, table)?;
-        let key = |k: &crate::program::Key| KeyInfo {
-            name: k.name.clone(),
-            bits: k.bits,
-            match_type: k.match_type,
-        };
-        Ok(TableInfo {
-            name: t.name.clone(),
-            keys: t.keys.iter().map(key).collect(),
-            actions: t.actions.iter().map(|(a, _)| ActionId(*a)).collect(),
-            size: t.max_size,
-            has_priorities: t.has_priorities(),
-            const_entries: t.entries.is_some(),
-            const_default: t.default.as_ref().is_some_and(|d| d.entry_const),
-            kind: t.kind,
-            profile: t.profile.map(ProfileId),
-            direct_counter: t.with_counters,
-            direct_meter: t.direct_meter.is_some(),
-            idle_timeout: t.support_timeout,
-        })
+        program
+            .table_info(table)
+            .ok_or_else(|| unknown("table", &table.0.to_string()))
     }
 
     /// Describes an action.
@@ -131,18 +112,9 @@ impl Switch {
     /// When the number is from another program.
     pub fn action_info(&self, action: ActionId) -> Result<ActionInfo> {
         let (program, _) = self.parts()?;
-        let a = program
-            .actions
-            .get(usize::from(action.0))
-            .ok_or_else(|| unknown("action", &action.0.to_string()))?;
-        let param = |p: &crate::program::Param| ParamInfo {
-            name: p.name.clone(),
-            bits: p.bits,
-        };
-        Ok(ActionInfo {
-            name: a.name.clone(),
-            params: a.params.iter().map(param).collect(),
-        })
+        program
+            .action_info(action)
+            .ok_or_else(|| unknown("action", &action.0.to_string()))
     }
 
     /// Adds an entry. `priority` counts in ternary and range tables only, and the smallest number

@@ -632,31 +632,6 @@ fn one_frame_leaves_no_more_copies_than_the_switch_has_room_for() {
 }
 
 #[test]
-fn copies_of_copies_are_dropped_when_too_many_wait() {
-    let mut switch = traffic(
-        &[assign(standard("mcast_grp"), num(4))],
-        &[call("recirculate", json!([num(2)]))],
-    )
-    .switch();
-    let replicas: Vec<Replica> = (0..1000).map(|rid| replica(1, rid)).collect();
-    switch.pre_mut().unwrap().set_group(4, &replicas).unwrap();
-    let mut server = p4rt::Server::new(switch);
-    server.frame_in(3, &[7], 0);
-    // Each of a thousand copies comes back and leaves a thousand.
-    for _ in 0..80 {
-        if let Some(p4rt::Event::Enqueue(packet)) = server.poll() {
-            server.dequeue(packet, 0, QueueState::default());
-        }
-    }
-    assert_ne!(server.counters().drops["too_many_copies"], 0);
-    let waiting = std::iter::from_fn(|| server.poll()).count();
-    assert!(waiting <= 1 << 16, "{waiting} packets wait");
-    // When they are gone there is room again.
-    server.frame_in(3, &[7], 0);
-    assert_eq!(std::iter::from_fn(|| server.poll()).count(), 1000);
-}
-
-#[test]
 fn packets_that_grow_without_end_are_dropped() {
     let mut b = traffic(
         &[send_to(1)],

@@ -6,12 +6,12 @@
 use std::fs;
 use std::net::Ipv4Addr;
 
-use alfirk_bmv2::p4rt::Server;
 use alfirk_ctrl::controller::{ControllerConfig, MemberSpec, RegisterGroup};
 use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::topology::Topology;
 use alfirk_ctrl::{CtrlArgs, DryRun};
 use alfirk_experiment::Fabric;
+use alfirk_p4rt::Server;
 use alfirk_p4runtime::p4::v1::{
     self, entity::Entity as Kind, packet_replication_engine_entry::Type as Pre, Entity,
     PacketReplicationEngineEntry, ReadRequest,

@@ -3,8 +3,8 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use alfirk_bmv2::p4rt::{ClientId, Event, Programs, Server};
 use alfirk_bmv2::{QueueState, Switch, SwitchOptions};
+use alfirk_p4rt::{ClientId, Event, Programs, Server};
 use alfirk_p4runtime::p4::config::v1::P4Info;
 use alfirk_p4runtime::p4::v1::{Entity, ReadRequest, WriteRequest};
 use alfirk_p4runtime::Status;

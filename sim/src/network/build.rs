@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use alfirk_bmv2::p4rt::{Programs, Server};
 use alfirk_bmv2::{Switch, SwitchOptions};
 use alfirk_ctrl::controller::{ApiReply, ApiRequest, ConfigError, ControllerConfig};
 use alfirk_ctrl::topology::{End, HostIndex, LinkIndex, Node, SwitchIndex, Topology};
+use alfirk_p4rt::{Programs, Server};
 use alfirk_roce::binomial_ack::{Endpoint as Multicaster, EndpointEvent};
 use alfirk_roce::collective::{
     Endpoint, LegAnswer, LegVerb, Original, TransferError, TransferSpec,

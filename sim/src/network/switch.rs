@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-use alfirk_bmv2::p4rt::{ClientId, Event, Server};
 use alfirk_bmv2::{QueueState, Queued};
 use alfirk_ctrl::controller::{Request, Response};
 use alfirk_ctrl::tables::Program;
+use alfirk_p4rt::{ClientId, Event, Server};
 use alfirk_p4runtime::Status;
 use alfirk_roce::host::Packet;
 

@@ -18,9 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use alfirk_aggregation::{self as aggregation, classify, Answer, Feedback, Group, Notice, Sent};
-use alfirk_bmv2::p4rt::Server;
 use alfirk_contract::{self as contract, Drop};
 use alfirk_ctrl::tables::{Program, Route};
+use alfirk_p4rt::Server;
 use alfirk_p4runtime::p4::v1::{
     entity, packet_replication_engine_entry as engine, update, Entity, MulticastGroupEntry,
     PacketReplicationEngineEntry, ReadRequest, TableEntry, Update, WriteRequest,

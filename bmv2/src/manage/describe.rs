@@ -1,0 +1,108 @@
+//! What a program has: its tables, actions and arrays, by name and by number.
+
+use super::{
+    ActionId, ActionInfo, CounterInfo, KeyInfo, MeterInfo, ParamInfo, ProfileId, RegisterInfo,
+    TableId, TableInfo,
+};
+use crate::program::{self, LoadedProgram};
+
+/// The place of what is called `name`.
+fn place<T>(all: &[T], name: &str, name_of: impl Fn(&T) -> &str) -> Option<u16> {
+    let at = all.iter().position(|one| name_of(one) == name)?;
+    u16::try_from(at).ok()
+}
+
+impl LoadedProgram {
+    /// Finds a table by its full name.
+    pub fn table(&self, name: &str) -> Option<TableId> {
+        place(&self.tables, name, |t| &t.name).map(TableId)
+    }
+
+    /// Finds an action by its full name.
+    pub fn action(&self, name: &str) -> Option<ActionId> {
+        place(&self.actions, name, |a| &a.name).map(ActionId)
+    }
+
+    /// Finds an action profile or selector by its full name.
+    pub fn profile(&self, name: &str) -> Option<ProfileId> {
+        place(&self.profiles, name, |p| &p.name).map(ProfileId)
+    }
+
+    /// Describes a table; none when the number is from another program.
+    pub fn table_info(&self, table: TableId) -> Option<TableInfo> {
+        let t = self.tables.get(usize::from(table.0))?;
+        let key = |k: &program::Key| KeyInfo {
+            name: k.name.clone(),
+            bits: k.bits,
+            match_type: k.match_type,
+        };
+        let initial = t.entries.iter().flatten();
+        Some(TableInfo {
+            name: t.name.clone(),
+            keys: t.keys.iter().map(key).collect(),
+            actions: t.actions.iter().map(|(a, _)| ActionId(*a)).collect(),
+            size: t.max_size,
+            has_priorities: t.has_priorities(),
+            const_entries: t.entries.is_some(),
+            greatest_priority: initial.map(|entry| entry.priority).max(),
+            const_default: t.default.as_ref().is_some_and(|d| d.entry_const),
+            kind: t.kind,
+            profile: t.profile.map(ProfileId),
+            direct_counter: t.with_counters,
+            direct_meter: t.direct_meter.is_some(),
+            idle_timeout: t.support_timeout,
+        })
+    }
+
+    /// Describes an action; none when the number is from another program.
+    pub fn action_info(&self, action: ActionId) -> Option<ActionInfo> {
+        let a = self.actions.get(usize::from(action.0))?;
+        let param = |p: &program::Param| ParamInfo {
+            name: p.name.clone(),
+            bits: p.bits,
+        };
+        Some(ActionInfo {
+            name: a.name.clone(),
+            params: a.params.iter().map(param).collect(),
+        })
+    }
+
+    /// All register arrays.
+    pub fn registers(&self) -> Vec<RegisterInfo> {
+        let info = |r: &program::RegisterArray| RegisterInfo {
+            name: r.name.clone(),
+            size: r.size,
+            bits: r.bits,
+        };
+        self.registers.iter().map(info).collect()
+    }
+
+    /// All counter arrays.
+    pub fn counters(&self) -> Vec<CounterInfo> {
+        let info = |c: &program::CounterArray| CounterInfo {
+            name: c.name.clone(),
+            size: c.size,
+            table: c.table.map(TableId),
+        };
+        self.counters.iter().map(info).collect()
+    }
+
+    /// All meter arrays.
+    pub fn meters(&self) -> Vec<MeterInfo> {
+        let info = |m: &program::MeterArray| MeterInfo {
+            name: m.name.clone(),
+            size: m.size,
+            unit: m.kind,
+            table: m.table.map(TableId),
+        };
+        self.meters.iter().map(info).collect()
+    }
+
+    /// Names, widths in bits and greatest sizes of all parser value sets.
+    pub fn value_sets(&self) -> Vec<(String, u32, Option<u64>)> {
+        self.vsets
+            .iter()
+            .map(|v| (v.name.clone(), v.bits, v.max_size))
+            .collect()
+    }
+}

@@ -1,0 +1,170 @@
+//! Direct counters and meters (P4Runtime § 9.1.8, § 9.3, § 9.4).
+
+use alfirk_p4runtime::p4::v1::{
+    entity::Entity as Kind, update::Type, CounterData, DirectCounterEntry, DirectMeterEntry,
+    MeterConfig as MeterMessage, TableEntry,
+};
+
+use super::{
+    entry_resources::{set_counter, set_meter},
+    error::{invalid, unimplemented, UpdateResult},
+    resources::refuse_meter_counters,
+    schema::{Schema, Table},
+    scope::{only_modify, Found, Scope, View},
+    tables,
+};
+use alfirk_bmv2::TableId;
+
+pub fn write_counter(
+    scope: &mut Scope<'_>,
+    kind: Type,
+    entry: &DirectCounterEntry,
+) -> UpdateResult {
+    only_modify(kind, "direct counters")?;
+    let schema = scope.pipeline.schema.clone();
+    let (table, core, entry_of) = locate(&schema, entry.table_entry.as_ref())?;
+    if table.direct_counter.is_none() {
+        return Err(invalid(format!(
+            "table {} has no direct counter",
+            table.name
+        )));
+    }
+    let handle = tables::find(scope.switch, table, core, entry_of)?;
+    set_counter(scope, table, core, handle, entry.data.as_ref())
+}
+
+pub fn write_meter(scope: &mut Scope<'_>, kind: Type, entry: &DirectMeterEntry) -> UpdateResult {
+    only_modify(kind, "direct meters")?;
+    let schema = scope.pipeline.schema.clone();
+    let (table, core, entry_of) = locate(&schema, entry.table_entry.as_ref())?;
+    if table.direct_meter.is_none() {
+        return Err(invalid(format!("table {} has no direct meter", table.name)));
+    }
+    refuse_meter_counters(
+        &format!("table {}", table.name),
+        entry.counter_data.as_ref(),
+    )?;
+    let handle = tables::find(scope.switch, table, core, entry_of)?;
+    set_meter(scope, table, core, handle, entry.config.as_ref())
+}
+
+fn locate<'a>(
+    schema: &'a Schema,
+    entry: Option<&'a TableEntry>,
+) -> UpdateResult<(&'a Table, TableId, &'a TableEntry)> {
+    let entry = entry.ok_or_else(|| invalid("direct resource: table_entry is unset"))?;
+    let (table, core) = tables::table(schema, entry.table_id)?;
+    if entry.is_default_action {
+        return Err(unimplemented(format!(
+            "table {}: the default entry has no direct counter and no direct meter",
+            table.name
+        )));
+    }
+    Ok((table, core, entry))
+}
+
+pub fn read_counters(
+    view: View<'_>,
+    filter: &DirectCounterEntry,
+    found: Found<'_>,
+) -> UpdateResult {
+    let wanted = |mut entry: TableEntry| {
+        entry.counter_data = Some(CounterData::default());
+        entry
+    };
+    let has = |table: &Table| table.direct_counter.is_some();
+    read_direct(
+        view,
+        filter.table_entry.as_ref(),
+        &wanted,
+        &has,
+        &mut |entry| {
+            let data = entry.counter_data;
+            found(Kind::DirectCounterEntry(DirectCounterEntry {
+                table_entry: Some(key_of(entry)),
+                data,
+            }));
+        },
+    )
+}
+
+pub fn read_meters(view: View<'_>, filter: &DirectMeterEntry, found: Found<'_>) -> UpdateResult {
+    refuse_meter_counters("direct meter", filter.counter_data.as_ref())?;
+    let wanted = |mut entry: TableEntry| {
+        entry.meter_config = Some(MeterMessage::default());
+        entry
+    };
+    let has = |table: &Table| table.direct_meter.is_some();
+    read_direct(
+        view,
+        filter.table_entry.as_ref(),
+        &wanted,
+        &has,
+        &mut |entry| {
+            let config = entry.meter_config;
+            found(Kind::DirectMeterEntry(DirectMeterEntry {
+                table_entry: Some(key_of(entry)),
+                config,
+                counter_data: None,
+            }));
+        },
+    )
+}
+
+/// Reads the entries of all tables that have the resource, of one table, or a single one.
+fn read_direct(
+    view: View<'_>,
+    entry: Option<&TableEntry>,
+    wanted: &dyn Fn(TableEntry) -> TableEntry,
+    has: &dyn Fn(&Table) -> bool,
+    take: &mut dyn FnMut(TableEntry),
+) -> UpdateResult {
+    let schema = &view.pipeline.schema;
+    let take = &mut |kind| {
+        if let Kind::TableEntry(entry) = kind {
+            take(entry);
+        }
+    };
+    // The action of a request is of no account here (§ 9.3.1).
+    let filter = |table_id, entry: &TableEntry| {
+        wanted(TableEntry {
+            table_id,
+            r#match: entry.r#match.clone(),
+            priority: entry.priority,
+            ..Default::default()
+        })
+    };
+    let all = TableEntry::default();
+    let entry = entry.unwrap_or(&all);
+    if entry.table_id == 0 {
+        for table in schema
+            .tables
+            .values()
+            .filter(|t| t.core.is_some() && has(t))
+        {
+            tables::read(view, &filter(table.id, &all), take)?;
+        }
+        return Ok(());
+    }
+    let (table, core, entry) = locate(schema, Some(entry))?;
+    if !has(table) {
+        return Err(invalid(format!(
+            "table {} has no such direct resource",
+            table.name
+        )));
+    }
+    if !entry.r#match.is_empty() {
+        tables::find(view.switch, table, core, entry)?;
+    }
+    tables::read(view, &filter(table.id, entry), take)
+}
+
+/// What names an entry.
+fn key_of(entry: TableEntry) -> TableEntry {
+    TableEntry {
+        table_id: entry.table_id,
+        r#match: entry.r#match,
+        priority: entry.priority,
+        ..Default::default()
+    }
+}

@@ -1,0 +1,310 @@
+//! Match keys: P4Runtime's fields by id, the core's fields in order (P4Runtime § 9.1.1).
+
+use std::fmt::Write as _;
+
+use alfirk_p4runtime::{
+    bytestring,
+    p4::v1::{field_match, FieldMatch},
+};
+
+use super::{
+    error::{invalid, UpdateResult},
+    schema::{Field, MatchKind},
+};
+use alfirk_bmv2::KeyMatch;
+
+/// Checks the fields of a request and puts them into the key's order; left-out fields match all.
+pub fn parse(owner: &str, fields: &[Field], given: &[FieldMatch]) -> UpdateResult<Vec<KeyMatch>> {
+    for (i, field) in given.iter().enumerate() {
+        if !fields.iter().any(|f| f.id == field.field_id) {
+            return Err(invalid(format!(
+                "{owner}: key has no field with id {}",
+                field.field_id
+            )));
+        }
+        if given[..i]
+            .iter()
+            .any(|other| other.field_id == field.field_id)
+        {
+            return Err(invalid(format!(
+                "{owner}: key field {} is given twice",
+                field.field_id
+            )));
+        }
+    }
+    fields
+        .iter()
+        .map(
+            |field| match given.iter().find(|g| g.field_id == field.id) {
+                Some(given) => parse_field(field, given)
+                    .map_err(|why| invalid(format!("{owner}: key field {}: {why}", field.name))),
+                None => any(field).ok_or_else(|| {
+                    invalid(format!("{owner}: key field {} is missing", field.name))
+                }),
+            },
+        )
+        .collect()
+}
+
+/// The fields as P4Runtime shows them: canonical, and without those that match all.
+pub fn print(fields: &[Field], key: &[KeyMatch]) -> Vec<FieldMatch> {
+    fields
+        .iter()
+        .zip(key)
+        .filter_map(|(field, key)| {
+            let field_match_type = print_field(field, key)?;
+            Some(FieldMatch {
+                field_id: field.id,
+                field_match_type: Some(field_match_type),
+            })
+        })
+        .collect()
+}
+
+fn any(field: &Field) -> Option<KeyMatch> {
+    match field.kind {
+        MatchKind::Exact => None,
+        MatchKind::Lpm => Some(KeyMatch::Lpm {
+            value: vec![0],
+            prefix_len: 0,
+        }),
+        MatchKind::Ternary | MatchKind::Optional => Some(KeyMatch::Ternary {
+            value: vec![0],
+            mask: vec![0],
+        }),
+        MatchKind::Range => Some(KeyMatch::Range {
+            low: vec![0],
+            high: ones(field.bits),
+        }),
+    }
+}
+
+fn parse_field(field: &Field, given: &FieldMatch) -> Result<KeyMatch, String> {
+    use field_match::FieldMatchType as Given;
+    let value = |bytes: &[u8]| {
+        bytestring::check(bytes, field.bits).map_err(|e| e.to_string())?;
+        Ok::<_, String>(bytestring::canonical(bytes).to_vec())
+    };
+    Ok(match (field.kind, given.field_match_type.as_ref()) {
+        (MatchKind::Exact, Some(Given::Exact(exact))) if field.validity => KeyMatch::Valid {
+            value: value(&exact.value)? != [0],
+        },
+        (MatchKind::Exact, Some(Given::Exact(exact))) => KeyMatch::Exact {
+            value: value(&exact.value)?,
+        },
+        (MatchKind::Lpm, Some(Given::Lpm(lpm))) => {
+            let value = value(&lpm.value)?;
+            let len = usize::try_from(lpm.prefix_len).unwrap_or(0);
+            if len == 0 || len > field.bits {
+                return Err(format!(
+                    "prefix length {} is not from 1 to {}; leave out a field that matches all",
+                    lpm.prefix_len, field.bits
+                ));
+            }
+            if trailing_zeros(&value) < field.bits - len {
+                return Err(format!("value has bits set beyond the prefix of {len}"));
+            }
+            KeyMatch::Lpm {
+                value,
+                prefix_len: len as u32,
+            }
+        }
+        (MatchKind::Ternary, Some(Given::Ternary(ternary))) => {
+            let (value, mask) = (value(&ternary.value)?, value(&ternary.mask)?);
+            if mask == [0] {
+                return Err("mask is zero; leave out a field that matches all".into());
+            }
+            if !is_within(&value, &mask) {
+                return Err("value has bits set that the mask has not".into());
+            }
+            KeyMatch::Ternary { value, mask }
+        }
+        (MatchKind::Range, Some(Given::Range(range))) => {
+            let (low, high) = (value(&range.low)?, value(&range.high)?);
+            if (low.len(), &low) > (high.len(), &high) {
+                return Err("low end of the range is above its high end".into());
+            }
+            if low == [0] && high == ones(field.bits) {
+                return Err("range holds all values; leave out a field that matches all".into());
+            }
+            KeyMatch::Range { low, high }
+        }
+        (MatchKind::Optional, Some(Given::Optional(optional))) => KeyMatch::Ternary {
+            value: value(&optional.value)?,
+            mask: ones(field.bits),
+        },
+        (kind, _) => {
+            let mut why = String::new();
+            let kind = format!("{kind:?}").to_lowercase();
+            // Writing to a String cannot fail.
+            let _ = write!(why, "wants a match of kind {kind}");
+            return Err(why);
+        }
+    })
+}
+
+fn print_field(field: &Field, key: &KeyMatch) -> Option<field_match::FieldMatchType> {
+    use field_match::FieldMatchType as Shown;
+    Some(match key {
+        KeyMatch::Exact { value } => Shown::Exact(field_match::Exact {
+            value: value.clone(),
+        }),
+        KeyMatch::Valid { value } => Shown::Exact(field_match::Exact {
+            value: vec![u8::from(*value)],
+        }),
+        KeyMatch::Lpm { prefix_len: 0, .. } => return None,
+        KeyMatch::Lpm { value, prefix_len } => Shown::Lpm(field_match::Lpm {
+            value: value.clone(),
+            prefix_len: i32::try_from(*prefix_len).unwrap_or(i32::MAX),
+        }),
+        KeyMatch::Ternary { mask, .. } if bytestring::canonical(mask) == [0] => return None,
+        KeyMatch::Ternary { value, .. } if field.kind == MatchKind::Optional => {
+            Shown::Optional(field_match::Optional {
+                value: value.clone(),
+            })
+        }
+        KeyMatch::Ternary { value, mask } => Shown::Ternary(field_match::Ternary {
+            value: value.clone(),
+            mask: mask.clone(),
+        }),
+        KeyMatch::Range { low, high }
+            if bytestring::canonical(low) == [0] && *high == ones(field.bits) =>
+        {
+            return None
+        }
+        KeyMatch::Range { low, high } => Shown::Range(field_match::Range {
+            low: low.clone(),
+            high: high.clone(),
+        }),
+    })
+}
+
+/// The greatest value of a field, in canonical form.
+fn ones(bits: usize) -> Vec<u8> {
+    let mut bytes = vec![0xff; bits.div_ceil(8).max(1)];
+    bytes[0] = match bits % 8 {
+        0 if bits == 0 => 0,
+        0 => 0xff,
+        rest => 0xff >> (8 - rest),
+    };
+    bytes
+}
+
+/// Low zero bits; of zero itself as many as anybody asks for.
+fn trailing_zeros(value: &[u8]) -> usize {
+    match value.iter().rposition(|&byte| byte != 0) {
+        Some(last) => (value.len() - 1 - last) * 8 + value[last].trailing_zeros() as usize,
+        None => usize::MAX,
+    }
+}
+
+/// Whether every bit of the value is set in the mask; both canonical.
+fn is_within(value: &[u8], mask: &[u8]) -> bool {
+    value == [0]
+        || value.len() <= mask.len()
+            && value
+                .iter()
+                .rev()
+                .zip(mask.iter().rev())
+                .all(|(v, m)| v & !m == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alfirk_p4runtime::text;
+
+    fn field(id: u32, bits: usize, kind: MatchKind) -> Field {
+        Field {
+            id,
+            name: format!("f{id}"),
+            bits,
+            kind,
+            validity: false,
+        }
+    }
+
+    fn fields() -> Vec<Field> {
+        vec![
+            field(1, 9, MatchKind::Exact),
+            field(2, 32, MatchKind::Lpm),
+            field(3, 12, MatchKind::Ternary),
+            field(4, 16, MatchKind::Range),
+            field(5, 48, MatchKind::Optional),
+        ]
+    }
+
+    fn given(texts: &[&str]) -> Vec<FieldMatch> {
+        texts.iter().map(|t| text::parse(t).unwrap()).collect()
+    }
+
+    const EXACT: &str = r#"field_id: 1 exact { value: "\x01\x00" }"#;
+
+    fn why(last: &str) -> String {
+        parse("t", &fields(), &given(&[EXACT, last]))
+            .unwrap_err()
+            .message
+    }
+
+    #[test]
+    fn keys_survive_in_canonical_form() {
+        let all = given(&[
+            EXACT,
+            r#"field_id: 2 lpm { value: "\x0a\x00\x00\x00" prefix_len: 8 }"#,
+            r#"field_id: 3 ternary { value: "\x01" mask: "\x0f\xff" }"#,
+            r#"field_id: 4 range { low: "\x01" high: "\x01\x00" }"#,
+            r#"field_id: 5 optional { value: "\x00" }"#,
+        ]);
+        let mut shuffled = all.clone();
+        shuffled.reverse();
+        let key = parse("t", &fields(), &shuffled).unwrap();
+        assert_eq!(print(&fields(), &key), all);
+    }
+
+    #[test]
+    fn leading_zeros_are_accepted_and_cut() {
+        let long = given(&[r#"field_id: 1 exact { value: "\x00\x00\x00\x07" }"#]);
+        let key = parse("t", &fields(), &long).unwrap();
+        let shown = print(&fields(), &key);
+        assert_eq!(shown, given(&[r#"field_id: 1 exact { value: "\x07" }"#]));
+    }
+
+    #[test]
+    fn left_out_fields_match_all_and_stay_out() {
+        let key = parse("t", &fields(), &given(&[EXACT])).unwrap();
+        assert_eq!(key.len(), 5);
+        assert_eq!(print(&fields(), &key), given(&[EXACT]));
+    }
+
+    #[test]
+    fn malformed_fields_are_refused_with_a_reason() {
+        let missing = parse("t", &fields(), &[]).unwrap_err().message;
+        assert_eq!(missing, "t: key field f1 is missing");
+        assert!(why(EXACT).contains("given twice"));
+        assert!(why(r#"field_id: 9 exact { value: "1" }"#).contains("no field with id 9"));
+        assert!(why(r#"field_id: 2 exact { value: "1" }"#).contains("wants a match of kind lpm"));
+        assert!(why("field_id: 2").contains("wants a match of kind lpm"));
+        assert!(why(r#"field_id: 2 lpm { value: "\x01" prefix_len: 31 }"#)
+            .contains("beyond the prefix"));
+        assert!(
+            why(r#"field_id: 2 lpm { value: "\x00" prefix_len: 0 }"#).contains("prefix length 0")
+        );
+        assert!(
+            why(r#"field_id: 2 lpm { value: "\x00" prefix_len: 33 }"#).contains("prefix length 33")
+        );
+        assert!(
+            why(r#"field_id: 3 ternary { value: "\x01" mask: "\x02" }"#).contains("mask has not")
+        );
+        assert!(
+            why(r#"field_id: 3 ternary { value: "\x00" mask: "\x00" }"#).contains("mask is zero")
+        );
+        assert!(
+            why(r#"field_id: 3 ternary { value: "\x00" mask: "\x10\x00" }"#).contains("13 bits")
+        );
+        assert!(
+            why(r#"field_id: 4 range { low: "\x02" high: "\x01" }"#).contains("above its high end")
+        );
+        assert!(why(r#"field_id: 4 range { low: "\x00" high: "\xff\xff" }"#).contains("all values"));
+        assert!(why(r#"field_id: 5 optional { value: "" }"#).contains("empty"));
+    }
+}

@@ -1,0 +1,200 @@
+//! Forwarding pipeline configs: verify, save, commit, reconcile, show (P4Runtime § 14, § 15).
+
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+
+use alfirk_p4runtime::Bytes;
+use alfirk_p4runtime::{
+    p4::tmp::P4DeviceConfig,
+    p4::v1::{
+        get_forwarding_pipeline_config_request::ResponseType,
+        set_forwarding_pipeline_config_request::Action, update::Type, ForwardingPipelineConfig,
+        GetForwardingPipelineConfigResponse, SetForwardingPipelineConfigRequest,
+    },
+    Code, Message, Status,
+};
+
+use super::{
+    books::{PreBook, ProfileBook, TableBook},
+    device::{Device, Pipeline},
+    digests::Digests,
+    error::{failed_precondition, invalid, not_found},
+    programs::Programs,
+    read,
+    schema::Schema,
+    write, Server,
+};
+use alfirk_bmv2::{LoadedProgram, Switch};
+
+/// A config that the target can realise.
+struct Verified {
+    program: Arc<LoadedProgram>,
+    schema: Schema,
+    config: ForwardingPipelineConfig,
+}
+
+fn verify(
+    config: Option<&ForwardingPipelineConfig>,
+    programs: &Programs,
+) -> Result<Verified, Status> {
+    let config = config.ok_or_else(|| invalid("the request carries no config"))?;
+    let info = config
+        .p4info
+        .as_ref()
+        .ok_or_else(|| invalid("the config carries no p4info"))?;
+    if config.p4_device_config.is_empty() {
+        return Err(invalid(
+            "the config carries no p4_device_config (the BMv2 JSON)",
+        ));
+    }
+    let program = programs
+        .load(&device_text(&config.p4_device_config)?)
+        .map_err(|error| invalid(format!("p4_device_config: {error}")))?;
+    let schema = Schema::new(info, &program).map_err(|error| invalid(error.to_string()))?;
+    Ok(Verified {
+        program,
+        schema,
+        config: config.clone(),
+    })
+}
+
+/// The BMv2 JSON of a device config: the text itself, or the message `p4.tmp.P4DeviceConfig` that holds it, which
+/// p4runtime_lib and others send. No such message begins like a JSON object.
+pub(super) fn device_text(config: &[u8]) -> Result<Cow<'_, str>, Status> {
+    if config.trim_ascii_start().starts_with(b"{") {
+        let text = std::str::from_utf8(config)
+            .map_err(|error| invalid(format!("p4_device_config is not JSON text: {error}")))?;
+        return Ok(text.into());
+    }
+    let data = P4DeviceConfig::decode(config).map(|message| message.device_data);
+    match data.map(String::from_utf8) {
+        Ok(Ok(text)) if !text.is_empty() => Ok(text.into()),
+        _ => Err(invalid(
+            "p4_device_config is neither BMv2 JSON nor a P4DeviceConfig message with BMv2 JSON in it",
+        )),
+    }
+}
+
+impl Verified {
+    /// A switch that runs the config, with nothing written to it yet.
+    fn realise(self, server: &Server) -> Device {
+        let mut switch = Switch::new(server.active.switch.options().clone());
+        switch.load(self.program);
+        let pipeline = Pipeline {
+            schema: Arc::new(self.schema),
+            config: self.config,
+            tables: TableBook::default(),
+            profiles: ProfileBook::new(server.down.clone()),
+            pre: PreBook::new(server.down.clone()),
+            value_sets: BTreeMap::new(),
+            digests: Digests::default(),
+            idle_check: None,
+        };
+        Device {
+            switch,
+            pipeline: Some(pipeline),
+        }
+    }
+}
+
+impl Server {
+    pub(super) fn set_pipeline(
+        &mut self,
+        request: &SetForwardingPipelineConfigRequest,
+        now: u64,
+    ) -> Result<(), Status> {
+        let config = request.config.as_ref();
+        let verifies = matches!(request.action(), Action::Unspecified | Action::Verify);
+        if !verifies && !self.active.switch.options().may_swap {
+            return Err(failed_precondition(
+                "programs cannot be replaced: the switch was started with --disable-swap",
+            ));
+        }
+        match request.action() {
+            Action::Unspecified => {
+                return Err(invalid("action is unset or of an unknown kind"));
+            }
+            Action::Verify => {
+                verify(config, &self.programs)?;
+            }
+            Action::VerifyAndSave => {
+                self.saved = Some(verify(config, &self.programs)?.realise(self));
+            }
+            Action::VerifyAndCommit => {
+                let device = verify(config, &self.programs)?.realise(self);
+                self.commit(device);
+            }
+            Action::Commit => {
+                if config.is_some() {
+                    return Err(invalid("COMMIT takes no config; it runs the saved one"));
+                }
+                let saved = self.saved.take();
+                self.commit(saved.ok_or_else(|| not_found("no config has been saved"))?);
+            }
+            Action::ReconcileAndCommit => {
+                let mut device = verify(config, &self.programs)?.realise(self);
+                if self.active.pipeline.is_some() {
+                    replay(&self.active, &mut device, now)?;
+                }
+                self.commit(device);
+            }
+        }
+        Ok(())
+    }
+
+    /// From now on packets meet the new program; those in queues still carry the old one's
+    /// headers and are dropped by the core.
+    pub(super) fn commit(&mut self, device: Device) {
+        self.active.switch.adopt(device.switch);
+        self.active.pipeline = device.pipeline;
+        self.saved = None;
+    }
+
+    pub(super) fn get_pipeline(&self, what: ResponseType) -> GetForwardingPipelineConfigResponse {
+        let config = self
+            .target()
+            .pipeline
+            .as_ref()
+            .map(|pipeline| &pipeline.config);
+        let config = config.map(|config| {
+            let p4info = matches!(what, ResponseType::All | ResponseType::P4infoAndCookie);
+            let device = matches!(
+                what,
+                ResponseType::All | ResponseType::DeviceConfigAndCookie
+            );
+            ForwardingPipelineConfig {
+                p4info: config.p4info.clone().filter(|_| p4info),
+                p4_device_config: if device {
+                    config.p4_device_config.clone()
+                } else {
+                    Bytes::new()
+                },
+                cookie: config.cookie,
+            }
+        });
+        GetForwardingPipelineConfigResponse { config }
+    }
+}
+
+/// Writes all that the old device holds to the new one.
+fn replay(old: &Device, new: &mut Device, now: u64) -> Result<(), Status> {
+    for mut update in read::snapshot(old, now)? {
+        let mut result = write::apply_update(new, &update, now);
+        if result
+            .as_ref()
+            .is_err_and(|s| s.canonical_code() == Code::AlreadyExists)
+        {
+            // An initial entry of the program that the controller may change.
+            update.r#type = Type::Modify.into();
+            result = write::apply_update(new, &update, now);
+        }
+        result.map_err(|status| Status {
+            code: Code::InvalidArgument.into(),
+            message: format!(
+                "forwarding state cannot be kept under the new config: {}",
+                status.message
+            ),
+            details: Vec::new(),
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,600 @@
+//! A P4Info, checked against the program it came with and indexed by id.
+//!
+//! The P4Info speaks in ids, the switch core in names; everything needed to go from one to the
+//! other and to check a request is looked up here. Objects of the P4Info that the compiler
+//! optimised out of the device configuration are kept without a counterpart.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use alfirk_bmv2_json::MatchType;
+use alfirk_p4runtime::p4::config::v1::{
+    action_profile::SelectorSizeSemantics, action_ref::Scope, match_field, meter_spec, table,
+    P4Info, P4TypeInfo, Preamble,
+};
+use rustc_hash::FxHashMap;
+use thiserror::Error;
+
+use super::{
+    data::{DataError, DataType},
+    packet_io::ControllerHeader,
+};
+use alfirk_bmv2::{ActionInfo, LoadedProgram, ProfileId, TableId, TableInfo};
+
+/// Why a P4Info cannot be used with a program.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SchemaError {
+    /// An object without an id, or two with the same.
+    #[error("p4info: {kind} {name}: id {id:#010x} is zero or taken")]
+    BadId {
+        /// "table", "action", ...
+        kind: &'static str,
+        /// The object's name.
+        name: String,
+        /// What it has for an id.
+        id: u32,
+    },
+    /// A reference to an object that is not there.
+    #[error("p4info: {from} names {kind} {id:#010x}, which does not exist")]
+    Dangling {
+        /// Name of the object with the reference.
+        from: String,
+        /// What it refers to.
+        kind: &'static str,
+        /// By this id.
+        id: u32,
+    },
+    /// A table or action that looks different in the two files.
+    #[error("p4info and device config do not belong together: {name}: {why}")]
+    Mismatch {
+        /// The object's name.
+        name: String,
+        /// What differs.
+        why: String,
+    },
+    /// No table of the P4Info is in the device configuration.
+    #[error("p4info and device config do not belong together: they have no table in common")]
+    Strangers,
+}
+
+/// How a key field matches, as P4Info says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatchKind {
+    Exact,
+    Lpm,
+    Ternary,
+    Range,
+    Optional,
+}
+
+/// A key field.
+#[derive(Clone, Debug)]
+pub struct Field {
+    pub id: u32,
+    pub name: String,
+    /// Width in bits, that of the program when it is narrower than the P4Info's.
+    pub bits: usize,
+    pub kind: MatchKind,
+    /// The program compares the header's validity.
+    pub validity: bool,
+}
+
+/// An action of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct ActionUse {
+    pub id: u32,
+    pub scope: Scope,
+}
+
+/// A table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub id: u32,
+    pub name: String,
+    pub fields: Vec<Field>,
+    pub actions: Vec<ActionUse>,
+    pub const_default: bool,
+    /// The action profile; 0 for a direct table.
+    pub profile: u32,
+    pub direct_counter: Option<u32>,
+    pub direct_meter: Option<u32>,
+    pub idle_timeouts: bool,
+    pub is_const: bool,
+    /// The key has a field for which entries need priorities.
+    pub priorities: bool,
+    /// `core priority = priority_base - P4Runtime priority`: the core's smallest wins, P4Runtime's
+    /// largest. Entries of the program get n for the first of n.
+    pub priority_base: i32,
+    /// The table in the program; `None` when it was optimised out.
+    pub core: Option<TableId>,
+}
+
+/// An action.
+#[derive(Clone, Debug)]
+pub struct Action {
+    pub name: String,
+    pub params: Vec<Param>,
+}
+
+/// A parameter of an action.
+#[derive(Clone, Debug)]
+pub struct Param {
+    pub id: u32,
+    pub name: String,
+    pub bits: usize,
+}
+
+/// An action profile or selector.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    pub id: u32,
+    pub name: String,
+    pub tables: Vec<u32>,
+    pub with_selector: bool,
+    /// 0 for no limit.
+    pub size: u64,
+    /// 0 for no limit.
+    pub max_group_size: i32,
+    /// Sizes count members, not weights; then the greatest weight, 0 for any.
+    pub sum_of_members: Option<i32>,
+    pub weights_disallowed: bool,
+    /// The profile in the program; `None` when it was optimised out.
+    pub core: Option<ProfileId>,
+}
+
+/// A counter, meter or register array.
+#[derive(Clone, Debug)]
+pub struct Array {
+    pub id: u32,
+    pub name: String,
+    /// Cells.
+    pub size: u64,
+    pub present: bool,
+}
+
+/// A meter array or direct meter.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    pub array: Array,
+    pub kind: meter_spec::Type,
+}
+
+/// A register array.
+#[derive(Clone, Debug)]
+pub struct Register {
+    pub array: Array,
+    pub data: Result<DataType, DataError>,
+}
+
+/// A digest.
+#[derive(Clone, Debug)]
+pub struct Digest {
+    pub name: String,
+    pub data: Result<DataType, DataError>,
+}
+
+/// A parser value set.
+#[derive(Clone, Debug)]
+pub struct ValueSet {
+    pub name: String,
+    pub fields: Vec<Field>,
+    pub size: u64,
+    pub present: bool,
+}
+
+/// All objects of a pipeline.
+#[derive(Clone, Debug, Default)]
+pub struct Schema {
+    pub tables: BTreeMap<u32, Table>,
+    pub actions: BTreeMap<u32, Action>,
+    pub profiles: BTreeMap<u32, Profile>,
+    pub counters: BTreeMap<u32, Array>,
+    /// Ids of direct counters.
+    pub direct_counters: BTreeSet<u32>,
+    pub meters: BTreeMap<u32, Meter>,
+    pub direct_meters: BTreeMap<u32, meter_spec::Type>,
+    pub registers: BTreeMap<u32, Register>,
+    pub digests: BTreeMap<u32, Digest>,
+    pub value_sets: BTreeMap<u32, ValueSet>,
+    pub packet_in: Option<ControllerHeader>,
+    pub packet_out: Option<ControllerHeader>,
+    action_ids: FxHashMap<String, u32>,
+    digest_ids: FxHashMap<String, u32>,
+}
+
+impl Schema {
+    /// Checks and indexes a P4Info for a program.
+    ///
+    /// # Errors
+    /// When the P4Info contradicts itself or the program.
+    pub fn new(info: &P4Info, program: &LoadedProgram) -> Result<Schema, SchemaError> {
+        let mut schema = Schema::default();
+        let mut ids = Ids::default();
+        schema.read_actions(info, &mut ids)?;
+        schema.read_direct_resources(info, &mut ids)?;
+        schema.read_profiles(info, program, &mut ids)?;
+        schema.read_tables(info, program, &mut ids)?;
+        schema.read_arrays(info, program, &mut ids)?;
+        schema.read_parser_and_digests(info, program, &mut ids)?;
+        for header in &info.controller_packet_metadata {
+            let name = header.preamble.as_ref().map_or("", |p| p.name.as_str());
+            match name {
+                "packet_in" => schema.packet_in = Some(ControllerHeader::new(header)),
+                "packet_out" => schema.packet_out = Some(ControllerHeader::new(header)),
+                _ => {}
+            }
+        }
+        if !schema.tables.is_empty() && !schema.tables.values().any(|table| table.core.is_some()) {
+            return Err(SchemaError::Strangers);
+        }
+        Ok(schema)
+    }
+
+    /// The id of an action by its name in the program.
+    pub fn action_id(&self, name: &str) -> Option<u32> {
+        self.action_ids.get(name).copied()
+    }
+
+    /// The id of a digest by its name in the program.
+    pub fn digest_id(&self, name: &str) -> Option<u32> {
+        self.digest_ids.get(name).copied()
+    }
+
+    fn read_actions(&mut self, info: &P4Info, ids: &mut Ids) -> Result<(), SchemaError> {
+        for action in &info.actions {
+            let (id, name) = ids.take("action", action.preamble.as_ref())?;
+            let params = action.params.iter().map(|param| Param {
+                id: param.id,
+                name: param.name.clone(),
+                bits: width(param.bitwidth),
+            });
+            let params = params.collect();
+            self.action_ids.insert(name.clone(), id);
+            self.actions.insert(id, Action { name, params });
+        }
+        Ok(())
+    }
+
+    fn read_direct_resources(&mut self, info: &P4Info, ids: &mut Ids) -> Result<(), SchemaError> {
+        for counter in &info.direct_counters {
+            let (id, _) = ids.take("direct counter", counter.preamble.as_ref())?;
+            self.direct_counters.insert(id);
+        }
+        for meter in &info.direct_meters {
+            let (id, _) = ids.take("direct meter", meter.preamble.as_ref())?;
+            let kind = meter.spec.as_ref().map(|s| s.r#type()).unwrap_or_default();
+            self.direct_meters.insert(id, kind);
+        }
+        Ok(())
+    }
+
+    fn read_profiles(
+        &mut self,
+        info: &P4Info,
+        program: &LoadedProgram,
+        ids: &mut Ids,
+    ) -> Result<(), SchemaError> {
+        for profile in &info.action_profiles {
+            let (id, name) = ids.take("action profile", profile.preamble.as_ref())?;
+            let core = program.profile(&name);
+            let sum_of_members = match &profile.selector_size_semantics {
+                Some(SelectorSizeSemantics::SumOfMembers(s)) => Some(s.max_member_weight),
+                _ => None,
+            };
+            self.profiles.insert(
+                id,
+                Profile {
+                    id,
+                    name,
+                    tables: profile.table_ids.clone(),
+                    with_selector: profile.with_selector,
+                    size: u64::try_from(profile.size).unwrap_or(0),
+                    max_group_size: profile.max_group_size,
+                    sum_of_members,
+                    weights_disallowed: profile.weights_disallowed,
+                    core,
+                },
+            );
+        }
+        Ok(())
+    }
+
+    fn read_tables(
+        &mut self,
+        info: &P4Info,
+        program: &LoadedProgram,
+        ids: &mut Ids,
+    ) -> Result<(), SchemaError> {
+        for table in &info.tables {
+            let (id, name) = ids.take("table", table.preamble.as_ref())?;
+            let core = program.table(&name);
+            let counterpart = core.and_then(|id| program.table_info(id));
+            let counterpart = counterpart.as_ref();
+            let fields = fields(&name, &table.match_fields, counterpart)?;
+            let actions = self.action_uses(&name, table, program, counterpart)?;
+            let dangling = |kind, id| SchemaError::Dangling {
+                from: name.clone(),
+                kind,
+                id,
+            };
+            if table.implementation_id != 0 && !self.profiles.contains_key(&table.implementation_id)
+            {
+                return Err(dangling("action profile", table.implementation_id));
+            }
+            let direct = |known: &dyn Fn(u32) -> bool| {
+                let mut resources = table.direct_resource_ids.iter().copied();
+                resources.find(|&resource| known(resource))
+            };
+            let priorities = fields.iter().any(|field| {
+                matches!(
+                    field.kind,
+                    MatchKind::Ternary | MatchKind::Range | MatchKind::Optional
+                )
+            });
+            let greatest = counterpart.and_then(|t| t.greatest_priority);
+            let entry = Table {
+                id,
+                fields,
+                actions,
+                const_default: table.const_default_action_id != 0,
+                profile: table.implementation_id,
+                direct_counter: direct(&|id| self.direct_counters.contains(&id)),
+                direct_meter: direct(&|id| self.direct_meters.contains_key(&id)),
+                idle_timeouts: table.idle_timeout_behavior()
+                    == table::IdleTimeoutBehavior::NotifyControl,
+                is_const: table.is_const_table,
+                priorities,
+                priority_base: greatest.unwrap_or(0).max(0).saturating_add(1),
+                core,
+                name,
+            };
+            self.tables.insert(id, entry);
+        }
+        Ok(())
+    }
+
+    fn action_uses(
+        &mut self,
+        name: &str,
+        table: &alfirk_p4runtime::p4::config::v1::Table,
+        program: &LoadedProgram,
+        counterpart: Option<&TableInfo>,
+    ) -> Result<Vec<ActionUse>, SchemaError> {
+        let mut uses = Vec::with_capacity(table.action_refs.len());
+        for reference in &table.action_refs {
+            let id = reference.id;
+            let action = self.actions.get_mut(&id).ok_or(SchemaError::Dangling {
+                from: name.to_owned(),
+                kind: "action",
+                id,
+            })?;
+            let candidates = counterpart.map_or(&[][..], |t| &t.actions[..]);
+            let in_program = candidates
+                .iter()
+                .filter_map(|id| program.action_info(*id))
+                .find(|candidate| candidate.name == action.name);
+            if let Some(in_program) = &in_program {
+                action.check(in_program)?;
+            }
+            uses.push(ActionUse {
+                id,
+                scope: reference.scope(),
+            });
+        }
+        Ok(uses)
+    }
+
+    fn read_arrays(
+        &mut self,
+        info: &P4Info,
+        program: &LoadedProgram,
+        ids: &mut Ids,
+    ) -> Result<(), SchemaError> {
+        let no_types = P4TypeInfo::default();
+        let types = info.type_info.as_ref().unwrap_or(&no_types);
+        let (counters, meters, registers) =
+            (program.counters(), program.meters(), program.registers());
+        for counter in &info.counters {
+            let (id, name) = ids.take("counter", counter.preamble.as_ref())?;
+            let size = counters.iter().find(|c| c.name == name).map(|c| c.size);
+            self.counters
+                .insert(id, Array::new(id, name, counter.size, size));
+        }
+        for meter in &info.meters {
+            let (id, name) = ids.take("meter", meter.preamble.as_ref())?;
+            let size = meters.iter().find(|m| m.name == name).map(|m| m.size);
+            let kind = meter.spec.as_ref().map(|s| s.r#type()).unwrap_or_default();
+            let array = Array::new(id, name, meter.size, size);
+            self.meters.insert(id, Meter { array, kind });
+        }
+        for register in &info.registers {
+            let (id, name) = ids.take("register", register.preamble.as_ref())?;
+            let counterpart = registers.iter().find(|r| r.name == name);
+            let array = Array::new(id, name, register.size.into(), counterpart.map(|r| r.size));
+            let data = register.type_spec.as_ref();
+            let data = data.map_or(Err(DataError::Unsupported("an unset type")), |spec| {
+                DataType::new(spec, types)
+            });
+            self.registers.insert(id, Register { array, data });
+        }
+        Ok(())
+    }
+
+    fn read_parser_and_digests(
+        &mut self,
+        info: &P4Info,
+        program: &LoadedProgram,
+        ids: &mut Ids,
+    ) -> Result<(), SchemaError> {
+        let no_types = P4TypeInfo::default();
+        let types = info.type_info.as_ref().unwrap_or(&no_types);
+        let value_sets = program.value_sets();
+        for digest in &info.digests {
+            let (id, name) = ids.take("digest", digest.preamble.as_ref())?;
+            let data = digest.type_spec.as_ref();
+            let data = data.map_or(Err(DataError::Unsupported("an unset type")), |spec| {
+                DataType::new(spec, types)
+            });
+            self.digest_ids.insert(name.clone(), id);
+            self.digests.insert(id, Digest { name, data });
+        }
+        for set in &info.value_sets {
+            let (id, name) = ids.take("value set", set.preamble.as_ref())?;
+            let fields = fields(&name, &set.r#match, None)?;
+            let size = u64::try_from(set.size).unwrap_or(0);
+            let present = value_sets.iter().any(|(known, ..)| *known == name);
+            let set = ValueSet {
+                name,
+                fields,
+                size,
+                present,
+            };
+            self.value_sets.insert(id, set);
+        }
+        Ok(())
+    }
+}
+
+impl Action {
+    /// Narrows the parameters to what the program keeps of them.
+    fn check(&mut self, in_program: &ActionInfo) -> Result<(), SchemaError> {
+        if in_program.params.len() != self.params.len() {
+            return Err(SchemaError::Mismatch {
+                name: self.name.clone(),
+                why: format!(
+                    "{} parameters in one and {} in the other",
+                    self.params.len(),
+                    in_program.params.len()
+                ),
+            });
+        }
+        for (param, kept) in self.params.iter_mut().zip(&in_program.params) {
+            param.bits = narrow(param.bits, kept.bits as usize);
+        }
+        Ok(())
+    }
+}
+
+impl Array {
+    fn new(id: u32, name: String, size: i64, in_program: Option<usize>) -> Array {
+        Array {
+            id,
+            name,
+            size: in_program.map_or(u64::try_from(size).unwrap_or(0), |size| size as u64),
+            present: in_program.is_some(),
+        }
+    }
+}
+
+/// Ids seen so far; they share one space over all kinds (§ 6.3).
+#[derive(Default)]
+struct Ids(BTreeSet<u32>);
+
+impl Ids {
+    fn take(
+        &mut self,
+        kind: &'static str,
+        preamble: Option<&Preamble>,
+    ) -> Result<(u32, String), SchemaError> {
+        let (id, name) = preamble.map_or((0, String::new()), |p| (p.id, p.name.clone()));
+        if id == 0 || !self.0.insert(id) {
+            return Err(SchemaError::BadId { kind, name, id });
+        }
+        Ok((id, name))
+    }
+}
+
+fn width(bitwidth: i32) -> usize {
+    usize::try_from(bitwidth).unwrap_or(0)
+}
+
+/// P4Info gives the controller's width of a translated type, the program its own. Numbers pass
+/// untranslated, so the narrower one limits them; 0 means that the P4Info has a string.
+fn narrow(info: usize, program: usize) -> usize {
+    if info == 0 {
+        program
+    } else {
+        info.min(program)
+    }
+}
+
+fn fields(
+    owner: &str,
+    match_fields: &[alfirk_p4runtime::p4::config::v1::MatchField],
+    counterpart: Option<&TableInfo>,
+) -> Result<Vec<Field>, SchemaError> {
+    let mismatch = |why: String| SchemaError::Mismatch {
+        name: owner.to_owned(),
+        why,
+    };
+    if let Some(table) = counterpart {
+        if table.keys.len() != match_fields.len() {
+            return Err(mismatch(format!(
+                "{} key fields in one and {} in the other",
+                match_fields.len(),
+                table.keys.len()
+            )));
+        }
+    }
+    let mut fields = Vec::with_capacity(match_fields.len());
+    for (i, field) in match_fields.iter().enumerate() {
+        use match_field::{Match, MatchType as Info};
+        let kind = match field.r#match.as_ref() {
+            Some(Match::MatchType(kind)) => match Info::try_from(*kind) {
+                Ok(Info::Exact) => MatchKind::Exact,
+                Ok(Info::Lpm) => MatchKind::Lpm,
+                Ok(Info::Ternary) => MatchKind::Ternary,
+                Ok(Info::Range) => MatchKind::Range,
+                Ok(Info::Optional) => MatchKind::Optional,
+                _ => {
+                    return Err(mismatch(format!(
+                        "key field {} has no match type",
+                        field.name
+                    )))
+                }
+            },
+            Some(Match::OtherMatchType(other)) => {
+                return Err(mismatch(format!(
+                    "key field {}: match kind {other} is not one of this target's",
+                    field.name
+                )))
+            }
+            None => {
+                return Err(mismatch(format!(
+                    "key field {} has no match type",
+                    field.name
+                )))
+            }
+        };
+        let mut bits = width(field.bitwidth);
+        let mut validity = false;
+        if let Some(key) = counterpart.map(|table| &table.keys[i]) {
+            let same = matches!(
+                (kind, key.match_type),
+                (MatchKind::Exact, MatchType::Exact | MatchType::Valid)
+                    | (MatchKind::Lpm, MatchType::Lpm)
+                    | (MatchKind::Ternary, MatchType::Ternary)
+                    | (MatchKind::Range, MatchType::Range)
+                    | (
+                        MatchKind::Optional,
+                        MatchType::Optional | MatchType::Ternary
+                    )
+            );
+            if !same {
+                return Err(mismatch(format!(
+                    "key field {} is {kind:?} in one and {:?} in the other",
+                    field.name, key.match_type
+                )));
+            }
+            bits = narrow(bits, key.bits as usize);
+            validity = key.match_type == MatchType::Valid;
+        }
+        fields.push(Field {
+            id: field.id,
+            name: field.name.clone(),
+            bits,
+            kind,
+            validity,
+        });
+    }
+    Ok(fields)
+}

@@ -1,0 +1,565 @@
+//! Table entries and default entries (P4Runtime § 9.1).
+
+use alfirk_p4runtime::p4::v1::{
+    entity::Entity as Kind, table_action, table_entry::IdleTimeout, update::Type, CounterData,
+    MeterConfig as MeterMessage, TableAction, TableEntry,
+};
+
+use super::{
+    actions::{check_action, show_action},
+    books::{Note, OneShot},
+    device::Pipeline,
+    entry_resources,
+    error::{core_error, denied, invalid, unimplemented, UpdateResult},
+    keys, profiles,
+    resources::{refuse_meter_counters, show_counter, show_meter},
+    schema::{Schema, Table},
+    scope::{Found, Scope, View},
+};
+use alfirk_bmv2::{EntryHandle, EntryTarget, KeyMatch, Switch, TableEntry as CoreEntry, TableId};
+
+/// Finds a table by id.
+pub fn table(schema: &Schema, id: u32) -> UpdateResult<(&Table, TableId)> {
+    let table = schema
+        .tables
+        .get(&id)
+        .ok_or_else(|| invalid(format!("no table has id {id:#010x}")))?;
+    let core = table
+        .core
+        .ok_or_else(|| unimplemented(format!("table {}: not in the device config", table.name)))?;
+    Ok((table, core))
+}
+
+/// The core's key and priority of an entry.
+pub fn key(table: &Table, entry: &TableEntry) -> UpdateResult<(Vec<KeyMatch>, i32)> {
+    let name = &table.name;
+    let key = keys::parse(&format!("table {name}"), &table.fields, &entry.r#match)?;
+    if table.priorities && entry.priority <= 0 {
+        return Err(invalid(format!(
+            "table {name}: an entry with a ternary, range or optional field needs a priority above 0"
+        )));
+    }
+    if !table.priorities && entry.priority != 0 {
+        return Err(invalid(format!("table {name}: entries have no priorities")));
+    }
+    let priority = if table.priorities {
+        table.priority_base.saturating_sub(entry.priority)
+    } else {
+        0
+    };
+    Ok((key, priority))
+}
+
+/// The handle of the entry with this key.
+pub fn find(
+    switch: &Switch,
+    table: &Table,
+    core: TableId,
+    entry: &TableEntry,
+) -> UpdateResult<EntryHandle> {
+    let (key, priority) = key(table, entry)?;
+    switch.find_entry(core, &key, priority).map_err(core_error)
+}
+
+pub fn write(scope: &mut Scope<'_>, kind: Type, entry: &TableEntry) -> UpdateResult {
+    let schema = scope.pipeline.schema.clone();
+    let (table, core) = table(&schema, entry.table_id)?;
+    if entry.is_default_action {
+        return write_default(scope, kind, table, core, entry);
+    }
+    let name = &table.name;
+    if kind == Type::Delete {
+        if table.is_const {
+            return Err(denied(format!(
+                "table {name}: its entries are fixed by the program"
+            )));
+        }
+        return delete(scope, table, core, entry);
+    }
+    if entry.is_const {
+        return Err(invalid(format!(
+            "table {name}: const entries come from the program only"
+        )));
+    }
+    if kind == Type::Insert && table.fields.is_empty() {
+        return Err(invalid(format!(
+            "table {name}: a table without key has no entries"
+        )));
+    }
+    if table.is_const && (kind == Type::Insert || entry.action.is_some()) {
+        return Err(denied(format!(
+            "table {name}: its entries are fixed by the program"
+        )));
+    }
+    check_times(table, entry)?;
+    entry_resources::check(scope, table, entry)?;
+    match kind {
+        Type::Insert => insert(scope, table, core, entry),
+        _ => modify(scope, table, core, entry),
+    }
+}
+
+/// Refusals that clients compare word by word are in those of PI, the server of simple_switch_grpc.
+fn check_times(table: &Table, entry: &TableEntry) -> UpdateResult {
+    check_no_last_hit(entry)?;
+    if entry.idle_timeout_ns < 0 {
+        return Err(invalid("idle_timeout_ns must be a positive value"));
+    }
+    if entry.idle_timeout_ns != 0 && !table.idle_timeouts {
+        return Err(invalid(
+            "idle_timeout_ns must be set to 0 for tables which do not support idle timeout",
+        ));
+    }
+    Ok(())
+}
+
+fn check_no_last_hit(entry: &TableEntry) -> UpdateResult {
+    match entry.time_since_last_hit {
+        Some(_) => Err(invalid(
+            "has_time_since_last_hit must not be set in WriteRequest",
+        )),
+        None => Ok(()),
+    }
+}
+
+fn insert(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntry) -> UpdateResult {
+    let (key, priority) = key(table, entry)?;
+    if scope.switch.find_entry(core, &key, priority).is_ok() {
+        return Err(super::error::exists(format!(
+            "table {}: an equal entry exists",
+            table.name
+        )));
+    }
+    let (target, one_shot) = target(scope, table, entry.action.as_ref())?;
+    let timeout = entry.idle_timeout_ns as u64;
+    let inserted = scope
+        .switch
+        .insert_entry(core, &key, priority, &target, timeout, scope.now);
+    let handle = match inserted {
+        Ok(handle) => handle,
+        Err(error) => {
+            if let Some(one_shot) = one_shot {
+                profiles::remove_one_shot(scope, table.profile, &one_shot);
+            }
+            return Err(core_error(error));
+        }
+    };
+    // A slot that was used before has no note left; a new one cannot have any.
+    scope
+        .pipeline
+        .tables
+        .set(table.id, handle, Note::of(entry, one_shot));
+    entry_resources::initialise(scope, table, core, handle, entry)?;
+    expect_idle(scope, timeout);
+    Ok(())
+}
+
+fn modify(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntry) -> UpdateResult {
+    let handle = find(scope.switch, table, core, entry)?;
+    if !table.is_const {
+        let old = scope.pipeline.tables.notes.remove(&(table.id, handle));
+        let old_shot = old.as_ref().and_then(|note| note.one_shot.clone());
+        let mut one_shot = old_shot.clone();
+        if entry.action.is_some() {
+            let changed = target(scope, table, entry.action.as_ref()).and_then(|(target, new)| {
+                one_shot = new;
+                let changed = scope.switch.modify_entry(core, handle, &target);
+                changed.map_err(core_error)
+            });
+            if let Err(status) = changed {
+                if let Some(new) = one_shot.filter(|new| Some(new) != old_shot.as_ref()) {
+                    profiles::remove_one_shot(scope, table.profile, &new);
+                }
+                scope.pipeline.tables.set(table.id, handle, old);
+                return Err(status);
+            }
+            if let Some(old) = old_shot {
+                profiles::remove_one_shot(scope, table.profile, &old);
+            }
+        }
+        scope
+            .pipeline
+            .tables
+            .set(table.id, handle, Note::of(entry, one_shot));
+        if table.idle_timeouts {
+            let timeout = entry.idle_timeout_ns as u64;
+            scope
+                .switch
+                .set_idle_timeout(core, handle, timeout, scope.now)
+                .map_err(core_error)?;
+            expect_idle(scope, timeout);
+        }
+    }
+    entry_resources::modify(scope, table, core, handle, entry)
+}
+
+fn delete(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntry) -> UpdateResult {
+    let handle = find(scope.switch, table, core, entry)?;
+    scope
+        .switch
+        .delete_entry(core, handle)
+        .map_err(core_error)?;
+    forget_noted(scope, table, handle);
+    Ok(())
+}
+
+fn forget_noted(scope: &mut Scope<'_>, table: &Table, handle: EntryHandle) {
+    let note = scope.pipeline.tables.notes.remove(&(table.id, handle));
+    if let Some(one_shot) = note.and_then(|note| note.one_shot) {
+        profiles::remove_one_shot(scope, table.profile, &one_shot);
+    }
+}
+
+/// Forgets what is noted of an entry that does not use its one-shot group any more.
+pub(super) fn forget(switch: &mut Switch, pipeline: &mut Pipeline, id: u32, handle: EntryHandle) {
+    let schema = pipeline.schema.clone();
+    let mut scope = Scope {
+        switch,
+        pipeline,
+        now: 0,
+    };
+    if let Some(table) = schema.tables.get(&id) {
+        forget_noted(&mut scope, table, handle);
+    }
+}
+
+/// Sees to it that the entry is looked at when its timeout may have passed.
+fn expect_idle(scope: &mut Scope<'_>, timeout: u64) {
+    if timeout > 0 {
+        let due = scope.now.saturating_add(timeout);
+        let check = &mut scope.pipeline.idle_check;
+        *check = Some(check.map_or(due, |at| at.min(due)));
+    }
+}
+
+fn write_default(
+    scope: &mut Scope<'_>,
+    kind: Type,
+    table: &Table,
+    core: TableId,
+    entry: &TableEntry,
+) -> UpdateResult {
+    let name = &table.name;
+    if kind != Type::Modify {
+        return Err(invalid(format!(
+            "table {name}: the default entry can be modified only"
+        )));
+    }
+    if !entry.r#match.is_empty() || entry.priority != 0 {
+        return Err(invalid(format!(
+            "table {name}: the default entry has no key and no priority"
+        )));
+    }
+    check_no_last_hit(entry)?;
+    if entry.idle_timeout_ns != 0 {
+        return Err(invalid(format!(
+            "table {name}: the default entry has no idle timeout"
+        )));
+    }
+    if table.const_default {
+        return Err(denied(format!(
+            "table {name}: its default entry is fixed by the program"
+        )));
+    }
+    if entry.meter_config.is_some()
+        || entry.counter_data.is_some()
+        || entry.meter_counter_data.is_some()
+    {
+        return Err(unimplemented(format!(
+            "table {name}: the default entry has no direct counter and no direct meter"
+        )));
+    }
+    let book = &mut scope.pipeline.tables;
+    let Some(action) = entry.action.as_ref() else {
+        scope.switch.reset_default(core).map_err(core_error)?;
+        book.default_notes.remove(&table.id);
+        book.defaults_set.remove(&table.id);
+        return Ok(());
+    };
+    let Some(table_action::Type::Action(action)) = action.r#type.as_ref() else {
+        return Err(invalid(format!(
+            "table {name}: the default entry takes an action"
+        )));
+    };
+    if table.profile != 0 {
+        return Err(invalid(format!(
+            "table {name}: the default entry of a table with an action profile cannot be set"
+        )));
+    }
+    let (action_name, args) = check_action(&scope.pipeline.schema, table, action, true)?;
+    let target = EntryTarget::Action {
+        name: action_name,
+        args,
+    };
+    scope
+        .switch
+        .set_default(core, &target)
+        .map_err(core_error)?;
+    let book = &mut scope.pipeline.tables;
+    book.defaults_set.insert(table.id);
+    match Note::of(entry, None) {
+        Some(note) => book.default_notes.insert(table.id, note),
+        None => book.default_notes.remove(&table.id),
+    };
+    Ok(())
+}
+
+/// What an entry of the table is to do; a one-shot's members and group are made on the way.
+fn target(
+    scope: &mut Scope<'_>,
+    table: &Table,
+    action: Option<&TableAction>,
+) -> UpdateResult<(EntryTarget, Option<OneShot>)> {
+    use table_action::Type as Given;
+    let name = &table.name;
+    let given = action.and_then(|action| action.r#type.as_ref());
+    let direct = table.profile == 0;
+    match given {
+        Some(Given::Action(action)) if direct => {
+            let (name, args) = check_action(&scope.pipeline.schema, table, action, false)?;
+            Ok((EntryTarget::Action { name, args }, None))
+        }
+        Some(Given::ActionProfileMemberId(id)) if !direct => {
+            profiles::check_style(scope, table, false)?;
+            Ok((EntryTarget::Member(*id), None))
+        }
+        Some(Given::ActionProfileGroupId(id)) if !direct => {
+            profiles::check_style(scope, table, false)?;
+            Ok((EntryTarget::Group(*id), None))
+        }
+        Some(Given::ActionProfileActionSet(set)) if !direct => {
+            profiles::check_style(scope, table, true)?;
+            let one_shot = profiles::make_one_shot(scope, table, set)?;
+            Ok((EntryTarget::Group(one_shot.group), Some(one_shot)))
+        }
+        None => Err(invalid(format!("table {name}: the entry has no action"))),
+        Some(_) if direct => Err(invalid(format!("table {name}: entries take an action"))),
+        Some(_) => Err(invalid(format!(
+            "table {name}: entries take a member, group or action set of its action profile"
+        ))),
+    }
+}
+
+fn show_target(
+    schema: &Schema,
+    target: &EntryTarget,
+    one_shot: Option<&OneShot>,
+) -> Option<TableAction> {
+    use table_action::Type as Shown;
+    let shown = match (target, one_shot) {
+        (_, Some(one_shot)) => Shown::ActionProfileActionSet(one_shot.set.clone()),
+        (EntryTarget::Action { name, args }, _) => Shown::Action(show_action(schema, name, args)?),
+        (EntryTarget::Member(id), _) => Shown::ActionProfileMemberId(*id),
+        (EntryTarget::Group(id), _) => Shown::ActionProfileGroupId(*id),
+    };
+    Some(TableAction {
+        r#type: Some(shown),
+    })
+}
+
+/// Key, action and metadata of an entry; what depends on the request is left out.
+fn show(pipeline: &Pipeline, table: &Table, entry: &CoreEntry) -> TableEntry {
+    let note = pipeline.tables.notes.get(&(table.id, entry.handle));
+    TableEntry {
+        table_id: table.id,
+        r#match: keys::print(&table.fields, &entry.key),
+        action: show_target(
+            &pipeline.schema,
+            &entry.target,
+            note.and_then(|note| note.one_shot.as_ref()),
+        ),
+        priority: if table.priorities {
+            table.priority_base.saturating_sub(entry.priority)
+        } else {
+            0
+        },
+        controller_metadata: note.map_or(0, |note| note.controller_metadata),
+        metadata: note.map_or_else(Vec::new, |note| note.metadata.clone()),
+        idle_timeout_ns: i64::try_from(entry.idle_timeout).unwrap_or(i64::MAX),
+        is_const: entry.is_const,
+        ..Default::default()
+    }
+}
+
+/// Reads what a filter lets pass, in one step.
+pub fn read(view: View<'_>, filter: &TableEntry, found: Found<'_>) -> UpdateResult {
+    if let Some(entries) = walk(view, filter)? {
+        return read_entries(view, filter, &entries, found);
+    }
+    for table in filtered(view, filter)? {
+        let Some(core) = table.core else {
+            continue;
+        };
+        if filter.is_default_action {
+            found(Kind::TableEntry(show_default(view, table, core)?));
+            continue;
+        }
+        match find(view.switch, table, core, filter) {
+            Ok(handle) => {
+                let entry = view.switch.entry(core, handle).map_err(core_error)?;
+                emit(view, table, &entry, filter, found);
+            }
+            Err(status) if status.canonical_code() == alfirk_p4runtime::Code::NotFound => {}
+            Err(status) => return Err(status),
+        }
+    }
+    Ok(())
+}
+
+/// The entries that a filter without a key looks at, by the ids of their tables; None for other filters, which look at few.
+pub fn walk(view: View<'_>, filter: &TableEntry) -> UpdateResult<Option<Vec<(u32, EntryHandle)>>> {
+    refuse_meter_counters("table entry", filter.meter_counter_data.as_ref())?;
+    let tables = filtered(view, filter)?;
+    if filter.is_default_action || !filter.r#match.is_empty() {
+        return Ok(None);
+    }
+    let mut entries = Vec::new();
+    for table in tables {
+        let Some(core) = table.core else {
+            continue;
+        };
+        let handles = view.switch.entry_handles(core).map_err(core_error)?;
+        entries.extend(handles.into_iter().map(|handle| (table.id, handle)));
+    }
+    Ok(Some(entries))
+}
+
+/// Reads some of the entries of [`walk`].
+pub fn read_entries(
+    view: View<'_>,
+    filter: &TableEntry,
+    entries: &[(u32, EntryHandle)],
+    found: Found<'_>,
+) -> UpdateResult {
+    for &(id, handle) in entries {
+        let (table, core) = table(&view.pipeline.schema, id)?;
+        let entry = view.switch.entry(core, handle).map_err(core_error)?;
+        emit(view, table, &entry, filter, found);
+    }
+    Ok(())
+}
+
+/// The table that a filter names, or all.
+fn filtered<'a>(view: View<'a>, filter: &TableEntry) -> UpdateResult<Vec<&'a Table>> {
+    if filter.table_id == 0 {
+        return Ok(view.pipeline.schema.tables.values().collect());
+    }
+    let (table, _) = table(&view.pipeline.schema, filter.table_id)?;
+    if filter.time_since_last_hit.is_some() && !table.idle_timeouts {
+        return Err(invalid(format!(
+            "table {}: idle timeouts are not supported",
+            table.name
+        )));
+    }
+    Ok(vec![table])
+}
+
+/// Shows an entry if the filter's other fields let it pass, with what the filter asks for.
+fn emit(view: View<'_>, table: &Table, entry: &CoreEntry, filter: &TableEntry, found: Found<'_>) {
+    let mut shown = show(view.pipeline, table, entry);
+    let wanted_action = match filter.action.as_ref().and_then(|a| a.r#type.as_ref()) {
+        Some(table_action::Type::Action(action)) => Some(action.action_id),
+        _ => None,
+    };
+    let action = match shown.action.as_ref().and_then(|a| a.r#type.as_ref()) {
+        Some(table_action::Type::Action(action)) => Some(action.action_id),
+        _ => None,
+    };
+    let passes = (filter.priority == 0 || filter.priority == shown.priority)
+        && (filter.controller_metadata == 0
+            || filter.controller_metadata == shown.controller_metadata)
+        && (filter.metadata.is_empty() || filter.metadata == shown.metadata)
+        && (wanted_action.is_none() || wanted_action == action);
+    if !passes {
+        return;
+    }
+    fill(view, table, entry, filter, &mut shown);
+    found(Kind::TableEntry(shown));
+}
+
+fn fill(
+    view: View<'_>,
+    table: &Table,
+    entry: &CoreEntry,
+    filter: &TableEntry,
+    shown: &mut TableEntry,
+) {
+    if filter.counter_data.is_some() {
+        shown.counter_data = entry.counter.map(show_counter);
+    }
+    if filter.meter_config.is_some() {
+        shown.meter_config = entry.meter.map(show_meter);
+    }
+    if filter.time_since_last_hit.is_some() && table.idle_timeouts {
+        let elapsed = view.now.saturating_sub(entry.last_hit);
+        shown.time_since_last_hit = Some(IdleTimeout {
+            elapsed_ns: i64::try_from(elapsed).unwrap_or(i64::MAX),
+        });
+    }
+}
+
+fn show_default(view: View<'_>, table: &Table, core: TableId) -> UpdateResult<TableEntry> {
+    let target = view.switch.default_entry(core).map_err(core_error)?;
+    let schema = &view.pipeline.schema;
+    let note = view.pipeline.tables.default_notes.get(&table.id);
+    Ok(TableEntry {
+        table_id: table.id,
+        action: target.and_then(|target| show_target(schema, &target, None)),
+        controller_metadata: note.map_or(0, |note| note.controller_metadata),
+        metadata: note.map_or_else(Vec::new, |note| note.metadata.clone()),
+        is_default_action: true,
+        is_const: table.const_default,
+        ..Default::default()
+    })
+}
+
+/// The one entry with this key, whole, with its direct resources. Unlike a read, an empty key
+/// stands for itself here.
+pub fn read_exactly(view: View<'_>, entry: &TableEntry, found: Found<'_>) -> UpdateResult {
+    let (table, core) = table(&view.pipeline.schema, entry.table_id)?;
+    if entry.is_default_action {
+        let mut shown = show_default(view, table, core)?;
+        if view.pipeline.tables.is_initial_default(table.id) {
+            shown.action = None;
+        }
+        found(Kind::TableEntry(shown));
+        return Ok(());
+    }
+    let handle = find(view.switch, table, core, entry)?;
+    let entry = view.switch.entry(core, handle).map_err(core_error)?;
+    let mut shown = show(view.pipeline, table, &entry);
+    let all = TableEntry {
+        counter_data: Some(CounterData::default()),
+        meter_config: Some(MeterMessage::default()),
+        ..Default::default()
+    };
+    fill(view, table, &entry, &all, &mut shown);
+    found(Kind::TableEntry(shown));
+    Ok(())
+}
+
+/// Entries whose idle timeout has passed, by table, and when to look again.
+pub fn take_idle(
+    switch: &mut Switch,
+    pipeline: &Pipeline,
+    now: u64,
+) -> (Vec<Vec<TableEntry>>, Option<u64>) {
+    let (idle, next) = switch.idle_entries(now);
+    let mut by_table: Vec<Vec<TableEntry>> = Vec::new();
+    for (core, handle) in idle {
+        let table = pipeline
+            .schema
+            .tables
+            .values()
+            .find(|t| t.core == Some(core));
+        let (Some(table), Ok(entry)) = (table, switch.entry(core, handle)) else {
+            continue;
+        };
+        let shown = show(pipeline, table, &entry);
+        match by_table.last_mut() {
+            Some(entries) if entries[0].table_id == table.id => entries.push(shown),
+            _ => by_table.push(vec![shown]),
+        }
+    }
+    (by_table, next)
+}

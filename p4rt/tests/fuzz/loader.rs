@@ -1,0 +1,77 @@
+//! Damaged programs: they are refused, or they run.
+
+use std::sync::Arc;
+
+use alfirk_bmv2::{CloneSession, LoadedProgram, Replica, Switch, SwitchOptions};
+use alfirk_p4rt::Server;
+use serde_json::Value;
+
+use crate::{
+    chance::Chance,
+    corpus::{subjects, Subject},
+    drive::settle,
+    entities::PORTS,
+    json,
+    run::run,
+};
+
+/// Frames that a program which loads must take.
+const FRAMES: usize = 5;
+
+#[test]
+fn any_program_loads_and_runs_or_is_refused() {
+    let parse = |subject: &Subject| {
+        serde_json::from_str::<Value>(&subject.json).expect("the compiler writes JSON")
+    };
+    let prepare = move || subjects().iter().map(parse).collect::<Vec<Value>>();
+    run(
+        "any_program_loads_and_runs_or_is_refused",
+        "programs that load",
+        prepare,
+        |programs, chance| {
+            let at = chance.below(programs.len());
+            let subject = &subjects()[at];
+            let text = if chance.one_in(10) {
+                let mut bytes = subject.json.clone().into_bytes();
+                chance.damage(&mut bytes);
+                String::from_utf8_lossy(&bytes).into_owned()
+            } else {
+                let donor = chance.below(programs.len());
+                let mut program = programs[at].clone();
+                json::damage(&mut program, &programs[donor], chance);
+                program.to_string()
+            };
+            match LoadedProgram::from_json(&text) {
+                Ok(program) => {
+                    forward(program, subject, chance);
+                    1
+                }
+                Err(_) => 0,
+            }
+        },
+    );
+}
+
+fn forward(program: LoadedProgram, subject: &Subject, chance: &mut Chance) {
+    let mut switch = Switch::new(SwitchOptions::default());
+    switch.load(Arc::new(program));
+    switch.set_trace(chance.one_in(4));
+    let replicas: Vec<Replica> = (0..3).map(|port| Replica { port, rid: 1 }).collect();
+    let pre = switch.pre_mut().expect("a program is loaded");
+    for id in 1..4 {
+        pre.set_group(id, &replicas).expect("the group is right");
+        let session = CloneSession {
+            group: Some(id),
+            ..CloneSession::default()
+        };
+        pre.set_session(id, session).expect("the session is right");
+    }
+    let mut server = Server::new(switch);
+    for now in 0..FRAMES {
+        let now = now as u64 * 1_000;
+        let frame = subject.frame(chance);
+        server.frame_in(chance.below(PORTS) as u32, &frame, now);
+        settle(&mut server, now);
+        server.take_trace();
+    }
+}

@@ -1,0 +1,97 @@
+//! Any packets through right programs, whose tables a controller has filled.
+
+use alfirk_p4rt::Programs;
+use alfirk_p4runtime::p4::v1::{update::Type, Update};
+
+use crate::{
+    chance::Chance,
+    corpus::{subjects, Subject, MAX_FRAME},
+    drive::settle,
+    entities::{entity, PORTS},
+    fixture::CPU_PORT,
+    requests::Client,
+    run::run,
+};
+
+/// Entities written before packets come; some of them are refused.
+const ENTITIES: usize = 60;
+/// Frames per case.
+const FRAMES: usize = 100;
+
+#[test]
+fn any_packet_passes_any_program() {
+    run(
+        "any_packet_passes_any_program",
+        "frames out",
+        Programs::default,
+        |programs, chance| {
+            let subject = chance.pick(subjects());
+            let mut client = filled(subject, programs, chance);
+            let mut out = 0;
+            for _ in 0..FRAMES {
+                client.now += chance.below(100_000) as u64;
+                let port = match chance.below(16) {
+                    0 => CPU_PORT,
+                    1 => chance.edgy() as u32,
+                    _ => chance.below(PORTS) as u32,
+                };
+                let frame = subject.frame(chance);
+                client.server.frame_in(port, &frame, client.now);
+                out += settle(&mut client.server, client.now);
+                if client
+                    .server
+                    .poll_timeout()
+                    .is_some_and(|at| at <= client.now)
+                {
+                    client.server.handle_timeout(client.now);
+                    settle(&mut client.server, client.now);
+                }
+            }
+            out
+        },
+    );
+}
+
+/// Each case sends frames of one length to one program, so that in time all lengths have been.
+#[test]
+fn frames_of_all_lengths_pass() {
+    run(
+        "frames_of_all_lengths_pass",
+        "frames out",
+        Programs::default,
+        |programs, chance| {
+            let len = chance.seed as usize % (MAX_FRAME + 1);
+            let subject = chance.pick(subjects());
+            let mut client = filled(subject, programs, chance);
+            let mut out = 0;
+            for original in &subject.frames {
+                let mut frame = original.clone();
+                frame.resize(len, 0xa5);
+                client
+                    .server
+                    .frame_in(chance.below(PORTS) as u32, &frame, client.now);
+                out += settle(&mut client.server, client.now);
+            }
+            out
+        },
+    );
+}
+
+fn filled(subject: &Subject, programs: &Programs, chance: &mut Chance) -> Client {
+    let mut client = Client::new(programs);
+    client
+        .set_pipeline(subject.config())
+        .expect("the program is right");
+    for _ in 0..ENTITIES {
+        let entity = entity(&subject.info, chance);
+        let update = |kind: Type| Update {
+            r#type: kind.into(),
+            entity: Some(entity.clone()),
+        };
+        if client.write(vec![update(Type::Insert)]).is_err() {
+            // Cells of arrays and default actions can be modified only.
+            let _ = client.write(vec![update(Type::Modify)]);
+        }
+    }
+    client
+}

@@ -1,0 +1,779 @@
+//! The command line of `alfirk switch`, which is that of `simple_switch_grpc`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    net::{Ipv4Addr, SocketAddr, ToSocketAddrs},
+    num::NonZeroU32,
+    path::PathBuf,
+    time::Duration,
+};
+
+use alfirk_packet_io::{chosen::Chosen, link::LinkOptions, Clock};
+use clap::{Args, Parser, ValueEnum};
+
+use super::{
+    link_args::LinkArgs, port_defaults::PortDefaults, thrift, tls::TlsFiles, trace::TraceFormat,
+    SwitchError,
+};
+use alfirk_bmv2::{PreLimits, SwitchOptions};
+
+/// Run a BMv2 program on network interfaces, controlled by P4Runtime.
+///
+/// Drop-in for simple_switch_grpc: target options follow a `--`.
+#[derive(Args, Clone, Debug)]
+#[command(
+    disable_version_flag = true,
+    after_long_help = "\
+Target options, after `--`:
+  --grpc-server-addr ADDR  P4Runtime server [default: 127.0.0.1:9559], or unix:PATH
+  --cpu-port PORT          port number for packet-in and packet-out [default: none]
+  --drop-port PORT         port number that drops [default: 511]
+  --priority-queues N      queues per port [default: 1]; packets of higher priority are dropped
+  --max-mc-groups N        room for multicast groups [default: no limit]; and for their
+                           nodes: --max-l1-entries N, --max-l2-entries N
+  --disable-swap           refuse new programs at run time
+  --grpc-server-ssl        serve by TLS, with the certificate --grpc-server-cert FILE
+                           and its key --grpc-server-key FILE, both PEM; with
+                           --grpc-server-with-client-auth to clients alone that have one
+                           of the authority --grpc-server-cacert FILE
+
+Example:
+  alfirk switch -i 1@veth1 -i 2@veth2 --device-id 1 --no-p4 -- --cpu-port 510"
+)]
+pub struct SwitchArgs {
+    /// BMv2 JSON to start with; may be left out with --no-p4.
+    #[arg(value_name = "JSON", required_unless_present_any = ["no_p4", "version", "json_version"])]
+    pub json: Option<PathBuf>,
+
+    /// Start without a program and wait for one by P4Runtime.
+    #[arg(long)]
+    pub no_p4: bool,
+
+    /// Print the version and leave.
+    #[arg(short = 'v', long)]
+    pub version: bool,
+
+    /// Print the newest version of BMv2 JSON that is understood, and leave.
+    #[arg(long)]
+    pub json_version: bool,
+
+    /// Attach an interface to a port, such as 1@veth0. Repeatable.
+    #[arg(short = 'i', long = "interface", value_name = "PORT@IFACE", value_parser = parse_interface)]
+    pub interfaces: Vec<(u32, String)>,
+
+    /// The device's id in P4Runtime.
+    #[arg(long, default_value_t = 0, value_name = "ID")]
+    pub device_id: u64,
+
+    /// Log to standard output, in the form of BMv2.
+    #[arg(long, conflicts_with = "log_file")]
+    pub log_console: bool,
+
+    /// Log to this file, in the form of BMv2; ".txt" is appended.
+    #[arg(long, value_name = "PATH")]
+    pub log_file: Option<PathBuf>,
+
+    /// What to log [default: trace with --log-console and --log-file, which tells the way of every packet].
+    #[arg(short = 'L', long, value_name = "LEVEL", ignore_case = true)]
+    pub log_level: Option<LogLevel>,
+
+    /// Write every line of the log at once (always so).
+    #[arg(long, hide = true)]
+    pub log_flush: bool,
+
+    /// Begin another log file at so many bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 5 << 20, value_parser = clap::value_parser!(u64).range(1..))]
+    pub log_file_max_size: u64,
+
+    /// Keep so many older log files.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub log_file_max_files: u32,
+
+    /// Log the first bytes of every frame that comes in or leaves, at level info.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub dump_packet_data: usize,
+
+    /// Capture each port's frames to IFACE_in.pcap and IFACE_out.pcap in DIR.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
+    pub pcap: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub links: LinkArgs,
+
+    /// Print the way of every packet through the program; --trace=json for tools.
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    pub trace: Option<TraceFormat>,
+
+    /// Answer Prometheus at http://ADDR/metrics, such as 127.0.0.1:9100.
+    #[arg(long, value_name = "ADDR")]
+    pub metrics: Option<SocketAddr>,
+
+    /// Memory for received frames of each port, in MiB; 0 for none but the socket's own.
+    #[arg(long, value_name = "MIB", default_value_t = 4, value_parser = clap::value_parser!(u32).range(..=256))]
+    pub ring: u32,
+
+    /// Seed of losses and of the program's random numbers.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    /// Go by a clock that is so many times slower: rates, delays, meters and timestamps are in its time.
+    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
+    pub time_scale: NonZeroU32,
+
+    /// Interfaces that may be attached.
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    pub max_port_count: usize,
+
+    /// Serve BMv2's Thrift runtime, for simple_switch_CLI, at this port of this machine alone, or at ADDR:PORT
+    /// [default: none; 9090 as simple_switch].
+    #[arg(long, value_name = "PORT", value_parser = parse_thrift_port)]
+    pub thrift_port: Option<SocketAddr>,
+
+    /// Run as simple_switch, without P4Runtime; set when started under that name.
+    #[arg(long, hide = true)]
+    pub as_simple_switch: bool,
+
+    /// Taken for compatibility; there are no nanomsg notifications.
+    #[arg(long, value_name = "ADDR", hide = true)]
+    pub notifications_addr: Option<String>,
+
+    /// Taken for compatibility; events go to the log, not to nanomsg.
+    #[arg(long, value_name = "ADDR", hide = true)]
+    pub nanolog: Option<String>,
+
+    /// Refused: there is no debugger.
+    #[arg(long, hide = true)]
+    pub debugger: bool,
+
+    /// Refused: there is no debugger.
+    #[arg(long, value_name = "ADDR", hide = true)]
+    pub debugger_addr: Option<String>,
+
+    /// Read and write pcap files instead of interfaces, IFACE_in.pcap and IFACE_out.pcap; begin after so long.
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub use_files: Option<i32>,
+
+    /// Refused.
+    #[arg(long, value_name = "ADDR", hide = true)]
+    pub packet_in: Option<String>,
+
+    /// Refused.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub restore_state: Option<PathBuf>,
+
+    /// Target options; see below.
+    #[arg(last = true, value_name = "TARGET OPTIONS")]
+    pub target: Vec<OsString>,
+}
+
+/// Levels by BMv2's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    Trace,
+    Debug,
+    Info,
+    Warn,
+    Error,
+    Off,
+}
+
+impl LogLevel {
+    /// As the filter of the `tracing` crates.
+    pub fn filter(self) -> &'static str {
+        match self {
+            LogLevel::Trace => "trace",
+            LogLevel::Debug => "debug",
+            LogLevel::Info => "info",
+            LogLevel::Warn => "warn",
+            LogLevel::Error => "error",
+            LogLevel::Off => "off",
+        }
+    }
+}
+
+/// Target options of alfirk switch, behind its `--`
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "alfirk switch ... --",
+    no_binary_name = true,
+    disable_version_flag = true
+)]
+struct TargetArgs {
+    /// P4Runtime server: ADDRESS:PORT or unix:PATH
+    #[arg(long, default_value = "127.0.0.1:9559")]
+    grpc_server_addr: String,
+
+    /// Port number for packet-in and packet-out; not that of an interface, and not 0
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    cpu_port: Option<u32>,
+
+    /// Port number that drops
+    #[arg(long, default_value_t = 511)]
+    drop_port: u32,
+
+    /// Queues per port
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    priority_queues: u32,
+
+    /// Refuse new programs at run time
+    #[arg(long)]
+    disable_swap: bool,
+
+    /// Let Thrift clients replace the program (simple_switch)
+    #[arg(long, hide = true)]
+    enable_swap: bool,
+
+    /// Room for multicast groups
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    max_mc_groups: Option<u32>,
+
+    /// Room for nodes of multicast groups
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    max_l1_entries: Option<u32>,
+
+    /// Room for their lists of ports; each node has one
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    max_l2_entries: Option<u32>,
+
+    /// Refused: there is nothing to load into
+    #[arg(long, value_name = "FILES", hide = true)]
+    load_modules: Option<String>,
+
+    /// Refused: set egress_spec in the program
+    #[arg(long, hide = true)]
+    egress_spec_init_to_drop: bool,
+
+    /// Serve by TLS, with --grpc-server-cert and --grpc-server-key
+    #[arg(long)]
+    grpc_server_ssl: bool,
+
+    /// The server's certificate, a PEM file
+    #[arg(long, value_name = "FILE")]
+    grpc_server_cert: Option<PathBuf>,
+
+    /// Its private key, a PEM file
+    #[arg(long, value_name = "FILE")]
+    grpc_server_key: Option<PathBuf>,
+
+    /// The authority whose certificates clients have, a PEM file
+    #[arg(long, value_name = "FILE")]
+    grpc_server_cacert: Option<PathBuf>,
+
+    /// Refuse clients without such a certificate
+    #[arg(long)]
+    grpc_server_with_client_auth: bool,
+
+    /// Refused: attach interfaces instead
+    #[arg(long, hide = true)]
+    dp_grpc_server_addr: Option<String>,
+}
+
+impl TargetArgs {
+    fn pre_limits(&self) -> PreLimits {
+        let limit = |n: Option<u32>| n.map_or(usize::MAX, |n| n as usize);
+        PreLimits {
+            groups: limit(self.max_mc_groups),
+            nodes: limit(self.max_l1_entries).min(limit(self.max_l2_entries)),
+        }
+    }
+
+    /// What TLS needs, if it is asked for.
+    fn tls(&self) -> Result<Option<TlsFiles>, SwitchError> {
+        let (cert, key) = (&self.grpc_server_cert, &self.grpc_server_key);
+        let authority = &self.grpc_server_cacert;
+        if !self.grpc_server_ssl {
+            let files = [cert, key, authority].iter().any(|file| file.is_some());
+            return match files || self.grpc_server_with_client_auth {
+                true => bad("--grpc-server-cert and its like: without --grpc-server-ssl there is no TLS; add it"),
+                false => Ok(None),
+            };
+        }
+        let (Some(cert), Some(key)) = (cert, key) else {
+            return bad(
+                "--grpc-server-ssl: it needs --grpc-server-cert FILE and --grpc-server-key FILE",
+            );
+        };
+        let with_client_auth = self.grpc_server_with_client_auth;
+        if with_client_auth && authority.is_none() {
+            return bad(
+                "--grpc-server-with-client-auth: it needs --grpc-server-cacert FILE, whose \
+                 certificates clients must have",
+            );
+        }
+        Ok(Some(TlsFiles {
+            cert: cert.clone(),
+            key: key.clone(),
+            // As in simple_switch_grpc, clients are not asked for theirs unless told so.
+            clients: authority.clone().filter(|_| with_client_auth),
+        }))
+    }
+}
+
+/// Where the P4Runtime server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerAddress {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// A checked command line.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// JSON to load at start.
+    pub json: Option<PathBuf>,
+    /// Interfaces by port.
+    pub interfaces: BTreeMap<u32, String>,
+    pub switch: SwitchOptions,
+    pub address: ServerAddress,
+    /// Files for TLS, if the server is to speak it.
+    pub tls: Option<TlsFiles>,
+    /// Links of ports with options of their own, and of all others.
+    pub links: BTreeMap<u32, LinkOptions>,
+    pub default_link: LinkOptions,
+    /// Frames that ports lose on purpose.
+    pub chosen: Vec<(u32, Chosen)>,
+    /// Queues of each port, and packets that each holds, where a link has a rate.
+    pub priority_queues: usize,
+    pub queue_depth: usize,
+    /// Bytes that may wait at ports where that is limited instead.
+    pub queue_bytes: BTreeMap<u32, u64>,
+    /// What the switch goes by.
+    pub clock: Clock,
+    /// Bytes of each port's receive ring.
+    pub ring: usize,
+    /// Directory of captures.
+    pub pcap: Option<PathBuf>,
+    pub trace: Option<TraceFormat>,
+    /// Where Prometheus is answered.
+    pub metrics: Option<SocketAddr>,
+    /// Bytes of each frame that the log shows.
+    pub dump_packet_data: usize,
+    /// Thrift, where it is served.
+    pub thrift: Option<thrift::Settings>,
+    /// P4Runtime is served.
+    pub serves_p4runtime: bool,
+    /// Ports are files, read after this time.
+    pub use_files: Option<Duration>,
+    /// Things worth telling that are no errors.
+    pub warnings: Vec<String>,
+}
+
+impl Config {
+    /// How ports are made that come while the switch runs.
+    pub fn port_defaults(&self) -> PortDefaults {
+        PortDefaults {
+            link: self.default_link,
+            priority_queues: self.priority_queues,
+            queue_depth: self.queue_depth,
+            queue_rate: 0,
+            seed: self.switch.seed,
+            ring: self.ring,
+            reserved: self
+                .switch
+                .cpu_port
+                .into_iter()
+                .chain([self.switch.drop_port])
+                .collect(),
+        }
+    }
+
+    /// The link of a port.
+    pub fn link(&self, port: u32) -> LinkOptions {
+        self.links.get(&port).copied().unwrap_or(self.default_link)
+    }
+
+    /// Bytes that may wait at a port, in place of a number of packets.
+    pub fn queue_bytes(&self, port: u32) -> Option<u64> {
+        self.queue_bytes.get(&port).copied()
+    }
+
+    /// The frames that a port loses on purpose.
+    pub fn chosen(&self, port: u32) -> Vec<Chosen> {
+        let of_port = self.chosen.iter().filter(|(of, _)| *of == port);
+        of_port.map(|(_, chosen)| chosen.clone()).collect()
+    }
+}
+
+impl SwitchArgs {
+    /// Checks everything that can be checked without touching the system.
+    ///
+    /// # Errors
+    /// Bad usage, in one message.
+    pub fn check(&self) -> Result<Config, SwitchError> {
+        let target = TargetArgs::try_parse_from(&self.target).map_err(SwitchError::Usage)?;
+        self.refuse_unsupported(&target)?;
+
+        let mut interfaces = BTreeMap::new();
+        let mut names = BTreeSet::new();
+        let (count, max) = (self.interfaces.len(), self.max_port_count);
+        if count > max {
+            return bad(format!(
+                "-i: {count} interfaces are more than --max-port-count {max}"
+            ));
+        }
+        for (port, name) in &self.interfaces {
+            if interfaces.insert(*port, name.clone()).is_some() {
+                return bad(format!("-i {port}@{name}: port {port} is given twice"));
+            }
+            if !names.insert(name) {
+                return bad(format!("-i {port}@{name}: interface {name} is given twice"));
+            }
+            if Some(*port) == target.cpu_port {
+                return bad(format!("-i {port}@{name}: port {port} is the CPU port"));
+            }
+            if *port == target.drop_port {
+                return bad(format!("-i {port}@{name}: port {port} is the drop port"));
+            }
+        }
+        if target.cpu_port == Some(target.drop_port) {
+            return bad(format!(
+                "--cpu-port {0}: port {0} is the drop port; give another --drop-port",
+                target.drop_port
+            ));
+        }
+
+        let (default_link, links) = self.links.links().map_err(SwitchError::BadInput)?;
+        let chosen = self.links.port_drop.clone();
+        let queue_bytes: BTreeMap<u32, u64> = self.links.port_queue.iter().copied().collect();
+        let mut ports = links
+            .keys()
+            .chain(chosen.iter().map(|(port, _)| port))
+            .chain(queue_bytes.keys());
+        if let Some(port) = ports.find(|port| !interfaces.contains_key(port)) {
+            return bad(format!("--port-...: no interface is on port {port}"));
+        }
+
+        let mut warnings = Vec::new();
+        if self.notifications_addr.is_some() {
+            warnings.push("--notifications-addr: there are no nanomsg notifications".into());
+        }
+        if let Some(address) = &self.nanolog {
+            let why =
+                "nothing is published there; events go to the log (--log-console, --log-file)";
+            warnings.push(format!("--nanolog {address}: {why}"));
+        }
+        if self.log_flush && self.log_file.is_none() {
+            warnings.push("--log-flush: ignored without --log-file".into());
+        }
+        if let (true, Some(json)) = (self.no_p4, &self.json) {
+            warnings.push(format!("{}: ignored because of --no-p4", json.display()));
+        }
+
+        Ok(Config {
+            json: self.json.clone().filter(|_| !self.no_p4),
+            interfaces,
+            switch: SwitchOptions {
+                device_id: self.device_id,
+                cpu_port: target.cpu_port,
+                drop_port: target.drop_port,
+                priority_queues: target.priority_queues,
+                pre_limits: target.pre_limits(),
+                may_swap: !target.disable_swap,
+                seed: self.seed,
+            },
+            address: parse_address(&target.grpc_server_addr)?,
+            tls: target.tls()?,
+            links,
+            default_link,
+            chosen,
+            priority_queues: target.priority_queues as usize,
+            queue_depth: self.links.queue_depth,
+            queue_bytes,
+            clock: Clock::slower(self.time_scale),
+            ring: (self.ring as usize) << 20,
+            pcap: self.pcap.clone(),
+            trace: self.trace,
+            metrics: self.metrics,
+            dump_packet_data: self.dump_packet_data,
+            thrift: self.thrift(&target),
+            serves_p4runtime: !self.as_simple_switch,
+            use_files: self.use_files.map(|s| Duration::from_secs(s.max(0) as u64)),
+            warnings,
+        })
+    }
+
+    /// Thrift is served when that is asked for, and by simple_switch always.
+    fn thrift(&self, target: &TargetArgs) -> Option<thrift::Settings> {
+        let default = thrift::Settings::default().address;
+        let address = self
+            .thrift_port
+            .or(self.as_simple_switch.then_some(default))?;
+        Some(thrift::Settings {
+            address,
+            // simple_switch has to be asked, simple_switch_grpc has to be asked not to.
+            may_swap: match self.as_simple_switch {
+                true => target.enable_swap,
+                false => !target.disable_swap,
+            },
+        })
+    }
+
+    fn refuse_unsupported(&self, target: &TargetArgs) -> Result<(), SwitchError> {
+        let refused = [
+            (
+                self.debugger || self.debugger_addr.is_some(),
+                "--debugger: there is no debugger; use --log-level trace",
+            ),
+            (
+                self.packet_in.is_some(),
+                "--packet-in: not supported; attach veth interfaces",
+            ),
+            (
+                self.restore_state.is_some(),
+                "--restore-state: not supported; let the controller write the state",
+            ),
+            (
+                target.load_modules.is_some(),
+                "--load-modules: not supported; the switch has no modules",
+            ),
+            (
+                target.egress_spec_init_to_drop,
+                "--egress-spec-init-to-drop: not supported; call mark_to_drop in the program",
+            ),
+            (
+                target.dp_grpc_server_addr.is_some(),
+                "--dp-grpc-server-addr: not supported; attach veth interfaces",
+            ),
+        ];
+        match refused.into_iter().find(|(given, _)| *given) {
+            Some((_, why)) => bad(why),
+            None => Ok(()),
+        }
+    }
+}
+
+fn bad<T>(why: impl Into<String>) -> Result<T, SwitchError> {
+    Err(SwitchError::BadInput(why.into()))
+}
+
+fn parse_address(text: &str) -> Result<ServerAddress, SwitchError> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return Ok(ServerAddress::Unix(path.into()));
+    }
+    let address = text
+        .to_socket_addrs()
+        .ok()
+        .and_then(|mut found| found.next());
+    match address {
+        Some(address) => Ok(ServerAddress::Tcp(address)),
+        None => bad(format!(
+            "--grpc-server-addr {text}: not an address with a port, such as 127.0.0.1:9559"
+        )),
+    }
+}
+
+/// A port, or an address with one.
+fn parse_thrift_port(text: &str) -> Result<SocketAddr, String> {
+    let port = text.parse().map(|port| (Ipv4Addr::LOCALHOST, port).into());
+    let address = port.or_else(|_: std::num::ParseIntError| text.parse());
+    address.map_err(|_| "expected PORT or ADDR:PORT, such as 9090 or 0.0.0.0:9090".to_owned())
+}
+
+fn parse_interface(text: &str) -> Result<(u32, String), String> {
+    // p4c's test runner gives `-i 0@pcap0` as one word.
+    let parsed = text.trim_start().split_once('@').and_then(|(port, name)| {
+        let port = port.parse().ok()?;
+        (!name.is_empty()).then(|| (port, name.to_owned()))
+    });
+    parsed.ok_or_else(|| "expected PORT@IFACE, such as 1@veth0".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alfirk_packet_io::link::Rate;
+    use std::time::Duration;
+
+    #[derive(Debug, Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: SwitchArgs,
+    }
+
+    fn parse(line: &str) -> Result<Config, String> {
+        let words = std::iter::once("switch").chain(line.split_whitespace());
+        let cli = Cli::try_parse_from(words).map_err(|e| e.to_string())?;
+        cli.args.check().map_err(|e| e.to_string())
+    }
+
+    fn why(line: &str) -> String {
+        parse(line).unwrap_err()
+    }
+
+    #[test]
+    fn thrift_is_served_when_asked_for_and_by_simple_switch() {
+        let thrift = |line: &str| parse(line).unwrap().thrift;
+        assert!(thrift("--no-p4").is_none());
+        let asked = thrift("--no-p4 --thrift-port 9091").unwrap();
+        assert_eq!(asked.address, "127.0.0.1:9091".parse().unwrap());
+        assert!(asked.may_swap);
+        let all = thrift("--no-p4 --thrift-port 0.0.0.0:9092").unwrap();
+        assert_eq!(all.address, "0.0.0.0:9092".parse().unwrap());
+        let named = parse("--no-p4 --as-simple-switch").unwrap();
+        assert!(!named.serves_p4runtime);
+        let named = named.thrift.unwrap();
+        assert_eq!(named.address, "127.0.0.1:9090".parse().unwrap());
+        assert!(!named.may_swap);
+        let swaps = thrift("--no-p4 --as-simple-switch -- --enable-swap").unwrap();
+        assert!(swaps.may_swap);
+    }
+
+    #[test]
+    fn files_take_the_place_of_interfaces() {
+        let config = parse("--no-p4 --use-files 3 -i 0@pcap0").unwrap();
+        assert_eq!(config.use_files, Some(Duration::from_secs(3)));
+        assert_eq!(
+            parse("--no-p4 --use-files -1").unwrap().use_files,
+            Some(Duration::ZERO)
+        );
+        // p4c's runner gives it as one word.
+        assert_eq!(parse_interface(" 0@pcap0"), Ok((0, "pcap0".into())));
+    }
+
+    #[test]
+    fn the_command_line_of_simple_switch_grpc_is_taken() {
+        let config = parse(
+            "-i 1@s1-eth1 -i 2@s1-eth2 --device-id 3 --thrift-port 9090 --log-console -L debug \
+             --pcap=/tmp/x main.json -- --grpc-server-addr 0.0.0.0:50051 --cpu-port 255",
+        )
+        .unwrap();
+        assert_eq!(config.json, Some("main.json".into()));
+        assert_eq!(config.interfaces[&2], "s1-eth2");
+        assert_eq!(config.switch.device_id, 3);
+        assert_eq!(config.switch.cpu_port, Some(255));
+        assert_eq!(config.switch.drop_port, 511);
+        assert_eq!(
+            config.address,
+            ServerAddress::Tcp("0.0.0.0:50051".parse().unwrap())
+        );
+        assert!(config.thrift.is_some() && config.warnings.is_empty());
+    }
+
+    #[test]
+    fn the_flags_of_mininet_scripts_are_taken_and_tell_what_they_do_not() {
+        let config = parse(
+            "-i 1@s1-eth1 --pcap /tmp --nanolog ipc:///tmp/bm-0-log.ipc --device-id 0 main.json \
+             --log-console --dump-packet-data 64 -- --grpc-server-addr 0.0.0.0:50051 \
+             --priority-queues 4 --max-mc-groups 5 --max-l1-entries 7 --max-l2-entries 6 --disable-swap",
+        )
+        .unwrap();
+        assert_eq!(config.json, Some("main.json".into()));
+        assert_eq!(config.dump_packet_data, 64);
+        assert_eq!(config.switch.priority_queues, 4);
+        assert_eq!(
+            config.switch.pre_limits,
+            PreLimits {
+                groups: 5,
+                nodes: 6
+            }
+        );
+        assert!(!config.switch.may_swap);
+        let [nanolog] = &config.warnings[..] else {
+            panic!("one line is told")
+        };
+        assert!(nanolog.contains("nothing is published"));
+
+        let config = parse("--no-p4 main.json --log-flush").unwrap();
+        assert_eq!(config.json, None);
+        assert_eq!(config.warnings.len(), 2);
+        assert_eq!(parse("--no-p4 -i 700@a").unwrap().interfaces[&700], "a");
+        assert!(parse("--version").unwrap().json.is_none());
+    }
+
+    #[test]
+    fn the_server_stays_on_loopback_unless_told_otherwise() {
+        let config = parse("--no-p4").unwrap();
+        assert_eq!(
+            config.address,
+            ServerAddress::Tcp("127.0.0.1:9559".parse().unwrap())
+        );
+        let unix = parse("--no-p4 -- --grpc-server-addr unix:/run/s1.sock").unwrap();
+        assert_eq!(unix.address, ServerAddress::Unix("/run/s1.sock".into()));
+    }
+
+    #[test]
+    fn clients_are_asked_for_certificates_when_told_so() {
+        let line = "--no-p4 -- --grpc-server-ssl --grpc-server-cert c.pem --grpc-server-key k.pem \
+                    --grpc-server-cacert ca.pem";
+        let tls = parse(line).unwrap().tls.unwrap();
+        assert_eq!((tls.cert, tls.key), ("c.pem".into(), "k.pem".into()));
+        assert_eq!(tls.clients, None);
+        let mutual = parse(&format!("{line} --grpc-server-with-client-auth")).unwrap();
+        assert_eq!(mutual.tls.unwrap().clients, Some("ca.pem".into()));
+        assert_eq!(parse("--no-p4").unwrap().tls, None);
+    }
+
+    #[test]
+    fn links_take_options_for_all_ports_and_for_one() {
+        let config = parse(
+            "--no-p4 -i 1@a -i 2@b --loss 0.01 --port-loss 2=0.5 --port-delay 2=1.5ms --seed 9",
+        )
+        .unwrap();
+        assert_eq!(config.link(1).loss, 0.01);
+        assert_eq!(config.link(2).loss, 0.5);
+        assert_eq!(config.link(2).delay, Duration::from_micros(1500));
+        assert_eq!(config.switch.seed, 9);
+
+        let config = parse(
+            "--no-p4 -i 1@a -i 2@b --rate 1.5Gbps --port-rate 2=2kpps --port-duplicate 2=0.1 \
+             --delay 1ms --reorder 0.2 --port-jitter 1=2ms --queue-depth 5 -- --priority-queues 4",
+        )
+        .unwrap();
+        assert_eq!(config.link(1).rate, Some(Rate::Bits(1_500_000_000)));
+        assert_eq!(config.link(1).jitter, Duration::from_millis(2));
+        assert_eq!(config.link(2).rate, Some(Rate::Packets(2000)));
+        assert_eq!(
+            (config.link(2).duplicate, config.link(2).reorder),
+            (0.1, 0.2)
+        );
+        assert_eq!((config.queue_depth, config.priority_queues), (5, 4));
+
+        let config =
+            parse("--no-p4 -i 1@a -i 2@b --port-drop 2=in,1 --port-drop 2=out,3,42=11").unwrap();
+        assert_eq!(config.chosen(1), []);
+        assert_eq!(config.chosen(2)[1], "out,3,42=11".parse().unwrap());
+    }
+
+    #[test]
+    fn traces_are_text_unless_asked_otherwise() {
+        assert_eq!(parse("--no-p4").unwrap().trace, None);
+        let config = parse("--trace main.json").unwrap();
+        assert_eq!(config.trace, Some(TraceFormat::Text));
+        assert_eq!(config.json, Some("main.json".into()));
+        let config = parse("--trace=json main.json").unwrap();
+        assert_eq!(config.trace, Some(TraceFormat::Json));
+    }
+
+    #[test]
+    fn misuse_is_named() {
+        assert!(why("").contains("JSON"));
+        assert!(why("--no-p4 -i veth0").contains("PORT@IFACE"));
+        assert!(why("--no-p4 -i 1@a -i 1@b").contains("port 1 is given twice"));
+        assert!(why("--no-p4 -i 1@a -i 2@a").contains("interface a is given twice"));
+        assert!(why("--no-p4 -i 5@a -- --cpu-port 5").contains("is the CPU port"));
+        assert!(why("--no-p4 -i 511@a").contains("is the drop port"));
+        assert!(why("--no-p4 -- --cpu-port 511").contains("give another --drop-port"));
+        assert!(why("--no-p4 --debugger").contains("--log-level trace"));
+        assert!(why("--no-p4 --debugger-addr ipc:///tmp/d").contains("there is no debugger"));
+        assert!(why("--no-p4 --max-port-count 1 -i 700@a -i 2@b").contains("2 interfaces"));
+        assert!(why("--no-p4 --log-console --log-file x").contains("--log-file"));
+        assert!(why("--no-p4 -- --load-modules a.so").contains("no modules"));
+        assert!(why("--no-p4 -- --max-mc-groups 0").contains("--max-mc-groups"));
+        assert!(why("--no-p4 -- --grpc-server-ssl").contains("--grpc-server-cert FILE"));
+        assert!(why("--no-p4 -- --grpc-server-key k.pem").contains("no TLS"));
+        let tls = "--no-p4 -- --grpc-server-ssl --grpc-server-cert c.pem --grpc-server-key k.pem";
+        let why_not = why(&format!("{tls} --grpc-server-with-client-auth"));
+        assert!(why_not.contains("--grpc-server-cacert FILE"));
+        assert!(why("--no-p4 --loss 2").contains("from 0 to 1"));
+        assert!(why("--no-p4 --delay 5").contains("unit"));
+        assert!(why("--no-p4 --rate 5").contains("unit"));
+        assert!(why("--no-p4 --rate 0.1bps").contains("at least 1"));
+        assert!(why("--no-p4 --reorder 0.1").contains("--delay"));
+        assert!(why("--no-p4 --port-loss 3=0.1").contains("no interface is on port 3"));
+        assert!(why("--no-p4 --port-drop 3=in,1").contains("no interface is on port 3"));
+        assert!(why("--no-p4 -i 1@a --port-drop 1=in,x").contains("no number"));
+        assert!(why("--no-p4 -- --grpc-server-addr nonsense").contains("nonsense"));
+        assert!(why("--no-p4 -- --no-such-flag").contains("--no-such-flag"));
+    }
+}

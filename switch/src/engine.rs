@@ -1,0 +1,465 @@
+//! The thread that owns the switch: takes frames and commands, runs each to its end.
+
+mod commands;
+mod exposition;
+mod interfaces;
+mod links;
+mod port;
+mod runtime;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io, mem,
+    os::fd::AsRawFd,
+    sync::Arc,
+};
+
+use alfirk_packet_io::{
+    chosen::Way, wall_clock, Clock, LinkWatch, Poller, ReceiveBatch, Taken, BATCH,
+};
+use rustc_hash::FxHashMap;
+use tracing::{debug, error, info, trace, warn};
+
+pub use self::port::PortSetup;
+use self::{
+    commands::Work,
+    port::{log_failure, Port, PortCounters, WRITABLE},
+};
+use super::{
+    command::CommandReceiver,
+    dump::Dump,
+    helper::{Done, Helper},
+    logging,
+    port_defaults::PortDefaults,
+    stream_queue::StreamSender,
+    thrift,
+    trace::{TraceFormat, TracePrinter},
+};
+use alfirk_bmv2::{QueueState, Queued};
+use alfirk_p4rt::{ClientId, Event, Server};
+
+/// Token of the command queue; ports have their numbers.
+const COMMANDS: u64 = 1 << 32;
+/// Token of the link watch.
+const WATCH: u64 = 1 << 33;
+/// Events carried out between two looks at the ports.
+const EVENTS_PER_TURN: usize = 100_000;
+/// Frames between two looks at the clock, which costs as much as a table lookup.
+const CLOCK: usize = 4;
+
+/// The switch with its ports and clients.
+pub struct Engine {
+    server: Server,
+    poller: Poller,
+    /// None where there is no processor for it.
+    helper: Option<Helper>,
+    commands: CommandReceiver,
+    watch: LinkWatch,
+    ports: BTreeMap<u32, Port>,
+    clients: FxHashMap<ClientId, StreamSender>,
+    clock: Clock,
+    /// What the clock said at the start; the switch counts from there, as BMv2 does.
+    start: u64,
+    batch: ReceiveBatch,
+    trace: Option<TracePrinter>,
+    logs: bool,
+    dump: Dump,
+    /// How ports are made that come while the switch runs.
+    defaults: PortDefaults,
+    thrift: thrift::Settings,
+    /// The JSON text of the program, for Thrift clients; P4Runtime keeps its own.
+    config: Option<Arc<str>>,
+    /// Ports whose link may take a packet from their queues.
+    runnable: VecDeque<u32>,
+    /// A request that takes several turns. Other commands wait.
+    work: Option<Work>,
+    /// There is more to do than one turn may take.
+    unfinished: bool,
+    running: bool,
+}
+
+impl Engine {
+    /// An engine without ports, which makes those that come later by `defaults`.
+    pub fn new(
+        server: Server,
+        commands: CommandReceiver,
+        defaults: PortDefaults,
+    ) -> io::Result<Engine> {
+        let poller = Poller::new()?;
+        let watch = LinkWatch::open()?;
+        poller.add(commands.as_raw_fd(), COMMANDS)?;
+        poller.add(watch.as_raw_fd(), WATCH)?;
+        let clock = Clock::default();
+        let mut server = server;
+        server.set_epoch(wall_clock());
+        Ok(Engine {
+            server,
+            poller,
+            helper: Helper::start(),
+            commands,
+            watch,
+            ports: BTreeMap::new(),
+            clients: FxHashMap::default(),
+            start: clock.now(),
+            clock,
+            batch: ReceiveBatch::default(),
+            trace: None,
+            logs: false,
+            dump: Dump::default(),
+            defaults,
+            thrift: thrift::Settings::default(),
+            config: None,
+            runnable: VecDeque::new(),
+            work: None,
+            unfinished: false,
+            running: true,
+        })
+    }
+
+    /// Goes by this clock, before anything is done.
+    pub fn set_clock(&mut self, clock: Clock) {
+        self.clock = clock;
+        self.start = clock.now();
+    }
+
+    /// Prints the way of every packet from now on.
+    pub fn trace(&mut self, format: TraceFormat) {
+        self.server.switch_mut().set_trace(true);
+        self.trace = Some(TracePrinter::new(format));
+    }
+
+    /// Logs the way of every packet from now on, as BMv2 does.
+    pub fn log_packets(&mut self) {
+        self.server.switch_mut().set_log(true);
+        self.logs = true;
+    }
+
+    /// Logs so many bytes of every frame.
+    pub fn dump_packet_data(&mut self, bytes: usize) {
+        self.dump = Dump(bytes);
+    }
+
+    /// Answers Thrift clients so; `config` is the text of the program that runs.
+    pub fn serve_thrift(&mut self, settings: thrift::Settings, config: Option<Arc<str>>) {
+        self.thrift = settings;
+        self.config = config;
+    }
+
+    /// Adds a port that writes a file instead of an interface.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn attach_file(&mut self, setup: PortSetup<'_>) -> io::Result<()> {
+        let port = Port::of_file(setup)?;
+        info!(port = port.number, file = port.interface, "port of files");
+        self.ports.insert(port.number, port);
+        Ok(())
+    }
+
+    /// Attaches an interface.
+    ///
+    /// # Errors
+    /// `NotFound` without such an interface, `PermissionDenied` without CAP_NET_RAW.
+    pub fn attach(&mut self, setup: PortSetup<'_>) -> io::Result<()> {
+        let port = Port::open(setup, &self.poller)?;
+        info!(
+            port = port.number,
+            interface = port.interface,
+            "port attached"
+        );
+        // The answer comes with the other news, before any frame leaves.
+        self.watch.ask(port.index)?;
+        self.ports.insert(port.number, port);
+        Ok(())
+    }
+
+    /// Runs until it is told to stop.
+    pub fn run(mut self) {
+        let mut ready = Vec::new();
+        while self.running {
+            let deadline = self.deadline();
+            let deadline = deadline.map(|at| self.clock.system(self.start.saturating_add(at)));
+            if let Err(error) = self.poller.wait(deadline, &mut ready) {
+                error!("cannot wait for packets: {error}");
+                break;
+            }
+            self.take_back();
+            for &token in &ready {
+                match token {
+                    COMMANDS => self.take_commands(),
+                    WATCH => self.take_link_news(),
+                    port if port & WRITABLE != 0 => self.resume(port as u32),
+                    port => self.receive(port as u32),
+                }
+            }
+            let now = self.now();
+            if self.server.poll_timeout().is_some_and(|at| at <= now) {
+                self.server.handle_timeout(now);
+                self.drain(now);
+            }
+            if mem::take(&mut self.unfinished) {
+                self.drain(now);
+            }
+            self.serve_links(now);
+            self.send_all();
+            self.flush_captures();
+        }
+        self.finish();
+    }
+
+    /// Takes back the memory of frames that the helper has sent.
+    fn take_back(&mut self) {
+        while let Some(done) = self.helper.as_mut().and_then(Helper::done) {
+            self.has_sent(done);
+        }
+    }
+
+    /// Waits until the helper has sent what it has: frames of a port stay in order, and are counted
+    /// before anybody asks.
+    fn settle(&mut self) {
+        while let Some(done) = self.helper.as_mut().and_then(Helper::wait) {
+            self.has_sent(done);
+        }
+    }
+
+    fn has_sent(&mut self, mut done: Done) {
+        if let Some(port) = self.ports.get_mut(&done.port) {
+            port.has_sent(&mut done, &mut self.server);
+        }
+        if let Some(helper) = &mut self.helper {
+            helper.recycle(done.frames);
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.now().saturating_sub(self.start)
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        if self.unfinished {
+            return Some(0);
+        }
+        let links = self.ports.values().filter_map(Port::poll_timeout);
+        links.chain(self.server.poll_timeout()).min()
+    }
+
+    /// Takes what an interface has received, a batch of it at the most, and runs each frame to its end.
+    fn receive(&mut self, number: u32) {
+        let dump = self.dump;
+        self.batch.forget();
+        let mut now = self.now();
+        for turn in 1..=BATCH {
+            let Some(Port {
+                socket: Some(socket),
+                link,
+                capture,
+                counters,
+                interface,
+                ..
+            }) = self.ports.get_mut(&number)
+            else {
+                return;
+            };
+            let server = &mut self.server;
+            let taken = socket.take(&mut self.batch, |frame| {
+                if link.loses(Way::In, frame) {
+                    return;
+                }
+                if let Some((capture, _)) = capture {
+                    log_failure(capture.write(wall_clock(), frame));
+                }
+                dump.received(number, frame);
+                server.frame_in(number, frame, now);
+            });
+            match taken {
+                Ok(Taken::Whole) => {}
+                Ok(Taken::Malformed) => counters.malformed += 1,
+                Ok(Taken::Nothing) => return,
+                Ok(Taken::Down) => {
+                    debug!(port = number, interface = *interface, "interface is down");
+                    return;
+                }
+                Err(error) => {
+                    warn!(
+                        port = number,
+                        interface = *interface,
+                        "cannot receive: {error}"
+                    );
+                    return;
+                }
+            }
+            counters.received += 1;
+            self.drain(now);
+            if turn % CLOCK == 0 {
+                now = self.now();
+            }
+        }
+    }
+
+    /// Carries out what the server wants, until it wants nothing, or so much that other things
+    /// must have a turn (a program may recirculate for ever).
+    fn drain(&mut self, now: u64) {
+        for _ in 0..EVENTS_PER_TURN {
+            let Some(event) = self.server.poll() else {
+                match self.runnable.pop_front() {
+                    Some(number) => self.serve(number, now),
+                    None => return self.print_trace(),
+                }
+                continue;
+            };
+            match event {
+                Event::Enqueue(packet) => self.enqueue(packet, now),
+                Event::Output { port, frame } => {
+                    // What the log tells of it comes first.
+                    if self.logs {
+                        self.print_trace();
+                    }
+                    self.output(port, frame, now);
+                }
+                Event::Stream { client, message } => self.tell(client, Ok(*message)),
+                Event::Close { client, status } => {
+                    self.tell(client, Err(status));
+                    self.clients.remove(&client);
+                }
+            }
+        }
+        self.unfinished = true;
+        self.print_trace();
+    }
+
+    fn print_trace(&mut self) {
+        if let Some(printer) = &mut self.trace {
+            printer.print(&self.server.take_trace());
+        }
+        if self.logs {
+            logging::log_packets(&self.server.take_log());
+        }
+    }
+
+    fn enqueue(&mut self, packet: Queued, now: u64) {
+        match self.ports.get_mut(&packet.port) {
+            Some(port) if port.has_queue() => {
+                port.enqueue(packet, now);
+                self.runnable.push_back(port.number);
+            }
+            // The packet leaves before the next one comes.
+            _ => {
+                let state = QueueState {
+                    enq_timestamp: now,
+                    ..QueueState::default()
+                };
+                self.server.dequeue(packet, now, state);
+            }
+        }
+    }
+
+    /// Lets an idle link take the next packet. One that egress drops takes no time on it.
+    fn serve(&mut self, number: u32, now: u64) {
+        let next = self.ports.get_mut(&number).and_then(|port| port.next(now));
+        if let Some((packet, state)) = next {
+            self.server.dequeue(packet, now, state);
+            self.runnable.push_back(number);
+        }
+    }
+
+    /// Goes on with a port whose interface takes frames again.
+    fn resume(&mut self, number: u32) {
+        if let Some(port) = self.ports.get_mut(&number) {
+            port.release(&self.poller);
+            port.send(&self.poller, &mut self.server, &mut self.helper);
+            self.runnable.push_back(number);
+            let now = self.now();
+            self.drain(now);
+        }
+    }
+
+    fn output(&mut self, number: u32, frame: Vec<u8>, now: u64) {
+        let Some(port) = self.ports.get_mut(&number) else {
+            trace!(
+                port = number,
+                "frame for a port without interface is dropped"
+            );
+            return;
+        };
+        self.dump.sending(number, &frame);
+        if !port.link.is_plain() {
+            let since = port.since.take().unwrap_or(now);
+            port.link.push(since, frame);
+        } else if !port.link.loses(Way::Out, &frame) {
+            port.sending.push(frame);
+            // Whether a discipline takes it decides about the next packet.
+            let is_due = port.is_shaped || port.sending.len() >= BATCH;
+            if is_due && !port.is_held {
+                port.send(&self.poller, &mut self.server, &mut self.helper);
+            }
+        }
+    }
+
+    /// Moves what waits on links and before them.
+    fn serve_links(&mut self, now: u64) {
+        let waiting = self.ports.values().filter(|port| !port.queues.is_empty());
+        self.runnable.extend(waiting.map(|port| port.number));
+        if !self.runnable.is_empty() {
+            self.drain(now);
+        }
+        for port in self.ports.values_mut().filter(|port| !port.link.is_plain()) {
+            while let Some(frame) = port.link.pop(now) {
+                port.sending.push(frame);
+            }
+        }
+    }
+
+    fn send_all(&mut self) {
+        let ports = self.ports.values_mut();
+        for port in ports.filter(|port| !port.sending.is_empty() && !port.is_held) {
+            port.send(&self.poller, &mut self.server, &mut self.helper);
+        }
+    }
+
+    /// The kernel counts what its rings have no room for; that is asked for when somebody wants to know.
+    fn count_not_received(&mut self) {
+        for port in self.ports.values_mut() {
+            port.count_not_received();
+        }
+    }
+
+    /// Others may read the files while the switch runs.
+    fn flush_captures(&mut self) {
+        let captures = self
+            .ports
+            .values_mut()
+            .filter_map(|port| port.capture.as_mut());
+        for (incoming, outgoing) in captures {
+            log_failure(incoming.flush());
+            log_failure(outgoing.flush());
+        }
+    }
+
+    fn finish(mut self) {
+        self.send_all();
+        self.settle();
+        self.count_not_received();
+        self.flush_captures();
+        for port in self.ports.values() {
+            let PortCounters {
+                received,
+                not_received,
+                sent,
+                unsent,
+                malformed,
+            } = port.counters;
+            info!(
+                port = port.number,
+                interface = port.interface,
+                received,
+                not_received,
+                sent,
+                unsent,
+                malformed,
+                lost = port.link.lost,
+                queue_full = port.queues.dropped,
+                "port closed"
+            );
+        }
+    }
+}

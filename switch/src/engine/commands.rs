@@ -1,0 +1,210 @@
+//! What clients ask for: requests of P4Runtime, Thrift, the service of links and Prometheus, as commands from their threads.
+
+use alfirk_p4runtime::{
+    p4::v1::{stream_message_response::Update, ReadResponse, StreamMessageResponse, WriteResponse},
+    Code, Status,
+};
+use tokio::sync::{mpsc, oneshot};
+use tracing::{debug, info, trace, warn};
+
+use super::Engine;
+use crate::{
+    command::Command,
+    stream_queue::NotSent,
+    thrift::{self, Begun, Long},
+};
+use alfirk_p4rt::{ClientId, PendingRead, PendingWrite};
+
+/// Commands handled between two looks at the ports.
+const COMMANDS_PER_TURN: usize = 64;
+/// Updates of a batch between two looks at the ports; they take a few microseconds each.
+const UPDATES_PER_TURN: usize = 64;
+/// Entities that a read looks at between two looks at the ports; they take about a microsecond each.
+pub(super) const ENTITIES_PER_TURN: usize = 256;
+/// Clients at a time.
+const MAX_STREAMS: usize = 1024;
+
+/// A request under way, and where its answer goes.
+pub(super) enum Work {
+    Write(PendingWrite, oneshot::Sender<Result<WriteResponse, Status>>),
+    Read(
+        PendingRead,
+        mpsc::UnboundedSender<Result<ReadResponse, Status>>,
+    ),
+    Thrift(Long, oneshot::Sender<thrift::Answer>),
+}
+
+impl Engine {
+    pub(super) fn take_commands(&mut self) {
+        self.commands.silence();
+        if self.work.is_some() {
+            let now = self.now();
+            self.work_on(now);
+            self.drain(now);
+        }
+        for _ in 0..COMMANDS_PER_TURN {
+            if self.work.is_some() {
+                break;
+            }
+            let Some(command) = self.commands.try_recv() else {
+                return;
+            };
+            let now = self.now();
+            self.handle(command, now);
+            self.drain(now);
+            if !self.running {
+                return;
+            }
+        }
+        self.commands.ring_again();
+    }
+
+    /// Goes on with the request at work, if any. The rest of it waits until the ports had a turn.
+    fn work_on(&mut self, now: u64) {
+        match self.work.take() {
+            Some(Work::Write(mut batch, answer)) => {
+                let result = self
+                    .server
+                    .continue_write(&mut batch, UPDATES_PER_TURN, now);
+                match result {
+                    Some(result) => drop(answer.send(result)),
+                    None => self.work = Some(Work::Write(batch, answer)),
+                }
+            }
+            // Nobody is left to take it.
+            Some(Work::Read(_, parts)) if parts.is_closed() => {}
+            Some(Work::Read(mut read, parts)) => {
+                let take = &mut |part| drop(parts.send(Ok(part)));
+                let result = self
+                    .server
+                    .continue_read(&mut read, ENTITIES_PER_TURN, now, take);
+                match result {
+                    Some(Ok(())) => {}
+                    Some(Err(status)) => drop(parts.send(Err(status))),
+                    None => self.work = Some(Work::Read(read, parts)),
+                }
+            }
+            // Nobody is left to take it; what was to be written is written.
+            Some(Work::Thrift(Long::Entries { .. } | Long::ReadCells { .. }, answer))
+                if answer.is_closed() => {}
+            Some(Work::Thrift(mut long, answer)) => match self.continue_thrift(&mut long, now) {
+                Some(done) => drop(answer.send(done)),
+                None => self.work = Some(Work::Thrift(long, answer)),
+            },
+            None => {}
+        }
+    }
+
+    /// Answers to clients that have gone away are dropped.
+    fn handle(&mut self, command: Command, now: u64) {
+        match command {
+            Command::Write(request, answer) => match self.server.begin_write(request) {
+                Ok(batch) => {
+                    self.work = Some(Work::Write(batch, answer));
+                    self.work_on(now);
+                }
+                Err(status) => drop(answer.send(Err(status))),
+            },
+            Command::Read(request, parts) => match self.server.begin_read(request) {
+                Ok(read) => {
+                    self.work = Some(Work::Read(read, parts));
+                    self.work_on(now);
+                }
+                Err(status) => drop(parts.send(Err(status))),
+            },
+            Command::SetPipeline(request, answer) => {
+                let result = self.server.set_forwarding_pipeline_config(&request, now);
+                match &result {
+                    Ok(_) => info!(action = request.action().as_str_name(), "pipeline set"),
+                    Err(status) => warn!("pipeline refused: {status}"),
+                }
+                let _ = answer.send(result);
+            }
+            Command::GetPipeline(request, answer) => {
+                let _ = answer.send(self.server.get_forwarding_pipeline_config(&request));
+            }
+            Command::Capabilities(request, answer) => {
+                let _ = answer.send(self.server.capabilities(&request));
+            }
+            Command::StreamOpen(sender, opened) => {
+                if self.clients.len() >= MAX_STREAMS {
+                    let why = format!("{MAX_STREAMS} streams are open already");
+                    let _ = opened.send(Err(Status::new(Code::ResourceExhausted, why)));
+                    return;
+                }
+                let client = self.server.stream_open();
+                self.clients.insert(client, sender);
+                if opened.send(Ok(client)).is_err() {
+                    self.clients.remove(&client);
+                    self.server.stream_close(client);
+                }
+            }
+            Command::StreamMessage(client, message) => {
+                self.server.stream_message(client, message, now);
+            }
+            Command::StreamClose(client) => {
+                self.clients.remove(&client);
+                self.server.stream_close(client);
+            }
+            Command::ListLinks(request, answer) => {
+                self.settle();
+                self.count_not_received();
+                let _ = answer.send(self.list_links(&request));
+            }
+            Command::ChangeLinks(request, answer) => {
+                self.settle();
+                let _ = answer.send(self.change_links(&request, now));
+            }
+            Command::Thrift(request, answer) => match self.begin_thrift(request, now) {
+                Begun::Done(done) => drop(answer.send(done)),
+                Begun::Long(long) => {
+                    self.work = Some(Work::Thrift(long, answer));
+                    self.work_on(now);
+                }
+            },
+            Command::Frame(number, frame) => {
+                if let Some(port) = self.ports.get_mut(&number) {
+                    port.counters.received += 1;
+                    self.dump.received(number, &frame);
+                    trace!(port = number, bytes = frame.len(), "frame in");
+                    self.server.take_frame_in(number, frame, now);
+                }
+            }
+            Command::Metrics(answer) => {
+                self.settle();
+                self.count_not_received();
+                let _ = answer.send(self.metrics(now));
+            }
+            Command::Shutdown => self.running = false,
+        }
+    }
+
+    /// Messages that a slow client does not take are lost, but never a status or an arbitration.
+    pub(super) fn tell(
+        &mut self,
+        client: ClientId,
+        message: Result<StreamMessageResponse, Status>,
+    ) {
+        let Some(sender) = self.clients.get(&client) else {
+            return;
+        };
+        let (vital, sent) = match message {
+            Ok(message) if !matches!(message.update, Some(Update::Arbitration(_))) => {
+                (false, sender.try_send(message, self.clients.len()))
+            }
+            vital => (true, sender.try_send_vital(vital)),
+        };
+        match sent {
+            Err(NotSent::Full) if vital => {
+                warn!(
+                    ?client,
+                    "client does not read its stream; it is disconnected"
+                );
+                self.clients.remove(&client);
+                self.server.stream_close(client);
+            }
+            Err(NotSent::Full) => debug!(?client, "stream is full; a message is dropped"),
+            _ => {}
+        }
+    }
+}

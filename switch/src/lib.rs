@@ -1,0 +1,381 @@
+//! The real driver: packet sockets, a P4Runtime server over gRPC, and the `alfirk switch` command.
+//!
+//! One thread owns the [`Server`](alfirk_p4rt::Server) and all ports ([`engine`]); it sleeps in
+//! epoll when nothing happens. Another one sends what is much ([`helper`]). The gRPC server runs on
+//! the calling thread and passes requests to the first through a queue. Nothing here decides what
+//! happens to a packet.
+
+mod args;
+mod clock;
+mod command;
+mod dump;
+mod engine;
+mod files;
+mod grpc;
+mod helper;
+mod link_args;
+mod link_change;
+mod logging;
+mod metrics;
+mod port_defaults;
+mod queue;
+mod reads;
+mod room;
+mod stream_queue;
+mod thrift;
+mod tls;
+mod trace;
+
+use std::{
+    fs,
+    future::Future,
+    io::{self, Write},
+    net::SocketAddr,
+    os::unix::{fs::FileTypeExt, net::UnixStream},
+    path::Path,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use alfirk_bmv2_json::BmV2Json;
+use alfirk_p4runtime::{
+    alfirk::links::v1::links_server::LinksServer, p4::v1::p4_runtime_server::P4RuntimeServer,
+};
+use thiserror::Error;
+use tokio::{
+    net::{TcpListener, UnixListener},
+    signal::unix::{signal, SignalKind},
+    sync::oneshot,
+};
+use tokio_stream::{wrappers::UnixListenerStream, Stream, StreamExt};
+use tonic::transport::server::{Router, Server as GrpcServer, TcpIncoming};
+use tracing::{debug, info, warn};
+
+pub use args::{Config, LogLevel, ServerAddress, SwitchArgs};
+pub use link_change::LinkChangeArgs;
+pub use thrift::{Answer, Begun, Long, Ports, Request, Runtime, Settings as ThriftSettings};
+#[cfg(not(feature = "tls"))]
+pub use tls::NO_TLS;
+pub use trace::TraceFormat;
+
+use self::{
+    command::{Command, CommandSender},
+    engine::{Engine, PortSetup},
+};
+use alfirk_bmv2::Switch;
+use alfirk_p4rt::{Programs, Server};
+
+/// Pipeline configurations of a few megabytes are common.
+const MAX_REQUEST: usize = 256 << 20;
+/// A client that does not answer for so long is gone.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+/// After a failed accept.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Why the switch could not run.
+#[derive(Debug, Error)]
+pub enum SwitchError {
+    /// About the options behind the `--`; also their help, which is no error to the user.
+    #[error("options behind --: {0}")]
+    Usage(clap::Error),
+    /// Bad usage or input; nothing was tried.
+    #[error("{0}")]
+    BadInput(String),
+    /// The system did not let it.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl SwitchError {
+    /// 2 for bad usage and input, 1 for the rest.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            SwitchError::Usage(_) | SwitchError::BadInput(_) => 2,
+            SwitchError::Failed(_) => 1,
+        }
+    }
+}
+
+/// Runs a switch until SIGINT or SIGTERM.
+///
+/// # Errors
+/// See [`SwitchError`]; every message says what to do.
+pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
+    if args.version || args.json_version {
+        let (major, minor) = BmV2Json::VERSION;
+        let text = match args.version {
+            true => env!("CARGO_PKG_VERSION").to_owned(),
+            false => format!("{major}.{minor}"),
+        };
+        return writeln!(io::stdout(), "{text}").map_err(|e| failed("standard output", &e));
+    }
+    let config = args.check()?;
+    for warning in &config.warnings {
+        warn!("{warning}");
+    }
+    let grpc = grpc_server(&config)?;
+    // Known here, as the log has been set up.
+    let logs = logging::tells_packets();
+    let programs = match logs {
+        true => Programs::with_notes(),
+        false => Programs::default(),
+    };
+    let (switch, text) = load(&config, &programs)?;
+    let server = Server::sharing(switch, programs.clone());
+    let (commands, queue) = command::commands().map_err(|e| failed("event queue", &e))?;
+    let mut engine = Engine::new(server, queue, config.port_defaults())
+        .map_err(|e| failed("epoll and netlink", &e))?;
+    if let Some(format) = config.trace {
+        engine.trace(format);
+    }
+    if logs {
+        engine.log_packets();
+    }
+    engine.set_clock(config.clock);
+    engine.dump_packet_data(config.dump_packet_data);
+    for (&number, interface) in &config.interfaces {
+        let setup = PortSetup {
+            number,
+            interface,
+            link: config.link(number),
+            chosen: config.chosen(number),
+            queue_bytes: config.queue_bytes(number),
+            priority_queues: config.priority_queues,
+            queue_depth: config.queue_depth,
+            ring: config.ring,
+            seed: config.switch.seed,
+            pcap: config.pcap.as_deref(),
+        };
+        if config.use_files.is_some() {
+            engine
+                .attach_file(setup)
+                .map_err(|error| SwitchError::Failed(format!("--use-files: {error}")))?;
+            continue;
+        }
+        engine
+            .attach(setup)
+            .map_err(|error| cannot_attach(number, interface, config.pcap.as_deref(), &error))?;
+    }
+    if let Some(wait) = config.use_files {
+        let input = |(&port, name): (&u32, &String)| files::Input::open(port, name);
+        let inputs: io::Result<Vec<_>> = config.interfaces.iter().map(input).collect();
+        let inputs = inputs.map_err(|e| SwitchError::Failed(format!("--use-files: {e}")))?;
+        files::read(inputs, wait, commands.clone()).map_err(|e| failed("a thread", &e))?;
+    }
+    if let Some(settings) = &config.thrift {
+        let address = settings.address;
+        let listener =
+            std::net::TcpListener::bind(address).map_err(|e| cannot_listen(address, &e))?;
+        // Another port when it was 0.
+        let address = listener.local_addr().unwrap_or(address);
+        engine.serve_thrift(
+            thrift::Settings {
+                address,
+                ..*settings
+            },
+            text,
+        );
+        thrift::serve(listener, commands.clone(), programs).map_err(|e| failed("a thread", &e))?;
+        // With stdout gone, clients can still connect.
+        let _ = writeln!(io::stdout(), "Thrift server listening on {address}");
+    }
+
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| failed("async runtime", &e))?;
+    runtime.block_on(serve(&config, grpc, commands, engine))
+}
+
+/// The switch with the program that it starts with, and that program's text for Thrift clients.
+fn load(config: &Config, programs: &Programs) -> Result<(Switch, Option<Arc<str>>), SwitchError> {
+    let mut switch = Switch::new(config.switch.clone());
+    if let Some(path) = &config.json {
+        let bad = |why: &dyn std::fmt::Display| {
+            SwitchError::BadInput(format!("{}: {why}", path.display()))
+        };
+        let text = fs::read_to_string(path).map_err(|error| bad(&error))?;
+        switch.load(programs.load(&text).map_err(|error| bad(&error))?);
+        let text = config.thrift.is_some().then(|| text.into());
+        return Ok((switch, text));
+    }
+    Ok((switch, None))
+}
+
+fn grpc_server(config: &Config) -> Result<GrpcServer, SwitchError> {
+    let server = GrpcServer::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE));
+    match &config.tls {
+        Some(files) => tls::secure(server, files),
+        None => Ok(server),
+    }
+}
+
+async fn serve(
+    config: &Config,
+    mut grpc: GrpcServer,
+    commands: CommandSender,
+    engine: Engine,
+) -> Result<(), SwitchError> {
+    let address = &config.address;
+    // Before the P4Runtime server says that the switch is ready.
+    let metrics = match config.metrics {
+        Some(at) => Some(
+            metrics::listen(at)
+                .await
+                .map_err(|e| SwitchError::Failed(format!("--metrics {at}: {e}")))?,
+        ),
+        None => None,
+    };
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| failed("signals", &e))?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(|e| failed("signals", &e))?;
+    let service = grpc::Service::new(commands.clone());
+    let p4runtime = P4RuntimeServer::new(service.clone())
+        .max_decoding_message_size(MAX_REQUEST)
+        .max_encoding_message_size(usize::MAX);
+    let router = grpc
+        .add_service(p4runtime)
+        .add_service(LinksServer::new(service));
+
+    let (stopped, has_stopped) = oneshot::channel();
+    let listening = match config.serves_p4runtime {
+        true => listen(address, router).await?,
+        false => Box::pin(std::future::pending()),
+    };
+    if let Some(listener) = metrics {
+        if let Ok(at) = listener.local_addr() {
+            info!("metrics at http://{at}/metrics");
+        }
+        tokio::spawn(metrics::serve(listener, commands.clone()));
+    }
+    let thread = thread::Builder::new()
+        .name("switch".into())
+        .spawn(move || {
+            engine.run();
+            // The receiver is gone when a signal came first.
+            let _ = stopped.send(());
+        })
+        .map_err(|e| failed("the switch's thread", &e))?;
+
+    let result = tokio::select! {
+        result = listening => result.map_err(|e| SwitchError::Failed(format!("gRPC server: {e}"))),
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+        _ = has_stopped => Err(SwitchError::Failed("the switch has stopped; see its log".into())),
+    };
+    info!("stopping");
+    commands.send(Command::Shutdown).await;
+    let joined = thread.join();
+    if let ServerAddress::Unix(path) = address {
+        // Somebody may have removed it already.
+        let _ = fs::remove_file(path);
+    }
+    match (result, joined) {
+        (Ok(()), Err(_)) => Err(SwitchError::Failed("the switch's thread panicked".into())),
+        (result, _) => result,
+    }
+}
+
+type Serving = std::pin::Pin<Box<dyn Future<Output = Result<(), tonic::transport::Error>>>>;
+
+async fn listen(address: &ServerAddress, router: Router) -> Result<Serving, SwitchError> {
+    match address {
+        ServerAddress::Tcp(address) => {
+            let listener = TcpListener::bind(address).await.map_err(|error| {
+                let hint = match error.kind() {
+                    io::ErrorKind::AddrInUse => {
+                        "; another switch runs there: give each its own --grpc-server-addr behind `--`"
+                    }
+                    _ => "",
+                };
+                SwitchError::Failed(format!("cannot listen on {address}: {error}{hint}"))
+            })?;
+            let address = listener.local_addr().unwrap_or(*address);
+            announce(&address.to_string());
+            // Else a PacketIn that follows another waits for the client's delayed acknowledgement, 40 ms.
+            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+            Ok(Box::pin(router.serve_with_incoming(patient(incoming))))
+        }
+        ServerAddress::Unix(path) => {
+            let listener = bind_unix(path).map_err(|error| {
+                let hint = match error.kind() {
+                    io::ErrorKind::AddrInUse => "; another switch runs there, or it is no socket",
+                    _ => "",
+                };
+                let path = path.display();
+                SwitchError::Failed(format!("cannot listen on unix:{path}: {error}{hint}"))
+            })?;
+            announce(&format!("unix:{}", path.display()));
+            let incoming = UnixListenerStream::new(listener);
+            Ok(Box::pin(router.serve_with_incoming(patient(incoming))))
+        }
+    }
+}
+
+/// Listens on a unix socket. One that a killed switch has left behind is replaced.
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    let error = match UnixListener::bind(path) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => error,
+        other => return other,
+    };
+    let is_socket = fs::symlink_metadata(path)?.file_type().is_socket();
+    match UnixStream::connect(path) {
+        Err(gone) if is_socket && gone.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        _ => Err(error),
+    }
+}
+
+/// Connections as they come. One that cannot be taken, for want of descriptors mostly, is tried again after a pause,
+/// as the server asks for the next one at once.
+fn patient<T>(incoming: impl Stream<Item = io::Result<T>>) -> impl Stream<Item = io::Result<T>> {
+    incoming.then(|connection| async {
+        if let Err(error) = &connection {
+            debug!("cannot take a connection: {error}");
+            tokio::time::sleep(PAUSE).await;
+        }
+        connection
+    })
+}
+
+/// What simple_switch_grpc prints when it is ready; scripts wait for it.
+fn announce(address: &str) {
+    // With stdout gone, clients can still connect.
+    let _ = writeln!(io::stdout(), "Server listening on {address}");
+}
+
+fn failed(what: &str, error: &io::Error) -> SwitchError {
+    SwitchError::Failed(format!("cannot set up {what}: {error}"))
+}
+
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> SwitchError {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => "; another switch runs there: give each its own --thrift-port",
+        _ => "",
+    };
+    SwitchError::Failed(format!(
+        "--thrift-port: cannot listen on {address}: {error}{hint}"
+    ))
+}
+
+fn cannot_attach(port: u32, name: &str, pcap: Option<&Path>, error: &io::Error) -> SwitchError {
+    let option = format!("-i {port}@{name}");
+    let why = match (error.kind(), pcap) {
+        (io::ErrorKind::PermissionDenied, _) => {
+            "packet sockets need root or CAP_NET_RAW (try sudo, or setcap cap_net_raw+ep)"
+                .to_owned()
+        }
+        (io::ErrorKind::NotFound, Some(dir)) if !dir.is_dir() => {
+            format!("--pcap {}: no such directory", dir.display())
+        }
+        (io::ErrorKind::NotFound, _) => {
+            format!("there is no interface {name} in this network namespace")
+        }
+        _ => error.to_string(),
+    };
+    SwitchError::Failed(format!("{option}: {why}"))
+}

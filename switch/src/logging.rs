@@ -1,0 +1,211 @@
+//! BMv2's logging flags, and the form of its log.
+
+use std::{
+    fmt,
+    fs::{self, File, OpenOptions},
+    io::{self, IsTerminal, Write},
+    path::PathBuf,
+    sync::Mutex,
+};
+
+use tracing::{debug, enabled, error, info, trace, warn, Event, Level, Subscriber};
+use tracing_subscriber::{
+    fmt::{
+        format::Writer, time::FormatTime, FmtContext, FormatEvent, FormatFields, SubscriberBuilder,
+    },
+    registry::LookupSpan,
+    EnvFilter,
+};
+
+use super::{clock::LocalTime, LogLevel, SwitchArgs, SwitchError};
+use alfirk_bmv2::steps::{self, LogLine};
+
+/// Of what the log tells of packets.
+pub const TARGET: &str = "bmv2";
+
+/// Whether the log has the way of packets in it.
+pub fn tells_packets() -> bool {
+    enabled!(target: TARGET, Level::DEBUG)
+}
+
+/// Puts what happened to packets into the log.
+pub fn log_packets(lines: &[LogLine]) {
+    for line in lines {
+        match line.step.level() {
+            steps::Level::Trace => trace!(target: TARGET, "{line}"),
+            steps::Level::Debug => debug!(target: TARGET, "{line}"),
+            steps::Level::Info => info!(target: TARGET, "{line}"),
+            steps::Level::Warn => warn!(target: TARGET, "{line}"),
+            steps::Level::Error => error!(target: TARGET, "{line}"),
+        }
+    }
+}
+
+/// The form of a line in BMv2: `[13:15:44.123] [bmv2] [D] [thread 1234] text`.
+struct Bmv2Format;
+
+impl<S, N> FormatEvent<S, N> for Bmv2Format
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        writer.write_char('[')?;
+        LocalTime.format_time(&mut writer)?;
+        let level = event.metadata().level().as_str();
+        let letter = level.get(..1).unwrap_or("?");
+        // SAFETY: it takes nothing and always succeeds.
+        let thread = unsafe { libc::gettid() };
+        write!(writer, "] [bmv2] [{letter}] [thread {thread}] ")?;
+        context.format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
+}
+
+/// A log file that is put aside when it is full: `NAME.txt`, then `NAME.1.txt` and so on, as BMv2's.
+struct RotatingFile {
+    base: PathBuf,
+    max_size: u64,
+    max_files: u32,
+    file: File,
+    size: u64,
+}
+
+impl RotatingFile {
+    fn open(
+        base: PathBuf,
+        max_size: u64,
+        max_files: u32,
+    ) -> Result<RotatingFile, (PathBuf, io::Error)> {
+        let path = numbered(&base, 0);
+        let opened = OpenOptions::new().create(true).append(true).open(&path);
+        let sized = opened.and_then(|file| Ok((file.metadata()?.len(), file)));
+        match sized {
+            Ok((size, file)) => Ok(RotatingFile {
+                base,
+                max_size,
+                max_files,
+                file,
+                size,
+            }),
+            Err(error) => Err((path, error)),
+        }
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        for older in (0..self.max_files).rev() {
+            // What is not there yet cannot be moved.
+            let _ = fs::rename(numbered(&self.base, older), numbered(&self.base, older + 1));
+        }
+        self.file = File::create(numbered(&self.base, 0))?;
+        self.size = 0;
+        Ok(())
+    }
+}
+
+/// The name of a log file by its age.
+fn numbered(base: &std::path::Path, age: u32) -> PathBuf {
+    let mut name = base.as_os_str().to_owned();
+    name.push(match age {
+        0 => ".txt".to_owned(),
+        age => format!(".{age}.txt"),
+    });
+    name.into()
+}
+
+impl Write for RotatingFile {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.size > 0 && self.size + line.len() as u64 > self.max_size {
+            self.rotate()?;
+        }
+        let written = self.file.write(line)?;
+        self.size += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl SwitchArgs {
+    /// Starts the log: to standard output with `--log-console`, to a file with `--log-file`, both in BMv2's form
+    /// and from level trace on unless `--log-level` says otherwise; else to standard error, where `default` is the
+    /// filter when `--log-level` is not given.
+    ///
+    /// # Errors
+    /// A filter or file that cannot be used. A process that logs already keeps its log.
+    pub fn start_logging(&self, default: &str) -> Result<(), SwitchError> {
+        let asked = self.log_console || self.log_file.is_some();
+        let filter = match self.log_level {
+            Some(level) => own(level),
+            None if asked => own(LogLevel::Trace),
+            None => default.to_owned(),
+        };
+        let filter = EnvFilter::builder()
+            .parse(&filter)
+            .map_err(|error| SwitchError::BadInput(format!("log filter {filter}: {error}")))?;
+        let log = SubscriberBuilder::default().with_env_filter(filter);
+        // A log that is set up already stays.
+        let _ = match &self.log_file {
+            Some(base) => {
+                let (size, files) = (self.log_file_max_size, self.log_file_max_files);
+                let file =
+                    RotatingFile::open(base.clone(), size, files).map_err(|(path, error)| {
+                        SwitchError::Failed(format!("--log-file: {}: {error}", path.display()))
+                    })?;
+                log.with_ansi(false)
+                    .event_format(Bmv2Format)
+                    .with_writer(Mutex::new(file))
+                    .try_init()
+            }
+            None if self.log_console => log
+                .with_ansi(false)
+                .event_format(Bmv2Format)
+                .with_writer(io::stdout)
+                .try_init(),
+            None => log
+                .with_ansi(io::stderr().is_terminal())
+                .with_writer(io::stderr)
+                .try_init(),
+        };
+        Ok(())
+    }
+}
+
+/// The switch's own log from a level on, and of the libraries below it what went wrong.
+fn own(level: LogLevel) -> String {
+    let level = level.filter();
+    match level {
+        "off" => "off".to_owned(),
+        _ => format!("error,alfirk={level},p4={level},{TARGET}={level}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_log_files_are_put_aside_and_the_oldest_goes() {
+        let dir = std::env::temp_dir().join(format!("alfirk-log-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let Ok(mut log) = RotatingFile::open(dir.join("log"), 10, 2) else {
+            panic!("the file can be made")
+        };
+        for line in ["aaaa\n", "bbbb\n", "cccc\n", "dddddddddddd\n", "e\n"] {
+            log.write_all(line.as_bytes()).unwrap();
+        }
+        let read = |name| fs::read_to_string(dir.join(name)).unwrap();
+        assert_eq!(read("log.txt"), "e\n");
+        assert_eq!(read("log.1.txt"), "dddddddddddd\n");
+        assert_eq!(read("log.2.txt"), "cccc\n");
+        assert!(!dir.join("log.3.txt").exists());
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}

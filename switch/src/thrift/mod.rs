@@ -1,0 +1,174 @@
+//! BMv2's runtime services over Thrift, for `simple_switch_CLI` and its like.
+//!
+//! Each client has a thread of its own, which reads requests and writes answers; what a request does is done by the
+//! thread that owns the switch, between two packets, as with P4Runtime ([`Runtime`]). Programs are compiled on the
+//! client's thread.
+
+mod codes;
+mod config;
+mod keys;
+mod long;
+mod multicast;
+pub(super) mod request;
+mod runtime;
+mod serialize;
+mod simple_switch;
+mod standard;
+
+use std::{
+    io,
+    net::{TcpListener, TcpStream},
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        Arc,
+    },
+    thread,
+    time::Duration,
+};
+
+use alfirk_thrift::{
+    standard::{Call as Standard, Reply as StandardReply, SwapOperationErrorCode},
+    Call, Incoming, Reply, Requests,
+};
+use tokio::sync::oneshot;
+use tracing::{debug, error, info};
+
+pub use self::{
+    long::{Begun, Long},
+    request::{Answer, Request},
+    runtime::{Ports, Runtime, Settings},
+};
+use super::command::{Command, CommandSender};
+use alfirk_p4rt::Programs;
+
+/// Clients at a time; each has a thread.
+const MAX_CLIENTS: usize = 256;
+/// After a failed accept.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl<P: Ports> Runtime<'_, P> {
+    /// Does what a client asks for.
+    pub fn answer(&mut self, request: Request) -> Answer {
+        match request {
+            Request::Call(call) => Answer::Reply(Box::new(call.run(self))),
+            Request::Load(program, text) => {
+                let result = self.load_beside(program, text);
+                Answer::Reply(Box::new(Reply::Standard(StandardReply::BmLoadNewConfig(
+                    result,
+                ))))
+            }
+            Request::Config => Answer::Config(self.config_text()),
+        }
+    }
+}
+
+/// Serves a port from now on, on threads of its own.
+///
+/// # Errors
+/// When a thread cannot be started.
+pub fn serve(listener: TcpListener, commands: CommandSender, programs: Programs) -> io::Result<()> {
+    let clients = Arc::new(AtomicUsize::new(0));
+    let accept = move || loop {
+        let stream = match listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                debug!("cannot take a Thrift connection: {error}");
+                thread::sleep(PAUSE);
+                continue;
+            }
+        };
+        if clients.fetch_add(1, Ordering::Relaxed) >= MAX_CLIENTS {
+            debug!("{MAX_CLIENTS} Thrift clients are connected already; another one is sent away");
+            clients.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
+        let (commands, programs, count) = (commands.clone(), programs.clone(), clients.clone());
+        let client = move || {
+            talk(&stream, &commands, &programs);
+            count.fetch_sub(1, Ordering::Relaxed);
+        };
+        let started = thread::Builder::new().name("thrift client".into());
+        if let Err(error) = started.spawn(client) {
+            error!("cannot start a thread for a Thrift client: {error}");
+            clients.fetch_sub(1, Ordering::Relaxed);
+        }
+    };
+    thread::Builder::new()
+        .name("thrift".into())
+        .spawn(accept)
+        .map(|_| ())
+}
+
+/// Answers a client until it goes.
+fn talk(stream: &TcpStream, commands: &CommandSender, programs: &Programs) {
+    if let Err(error) = stream.set_nodelay(true) {
+        debug!("Thrift client: {error}");
+    }
+    let mut requests = Requests::new(stream, stream);
+    loop {
+        let (ticket, call) = match requests.receive() {
+            Ok(Incoming::Request(ticket, call)) => (ticket, call),
+            Ok(Incoming::End) => return,
+            Err(error) => {
+                info!("a Thrift client is disconnected: {error}");
+                return;
+            }
+        };
+        let answered = match carry_out(*call, commands, programs) {
+            Some(reply) => requests.answer(&ticket, &reply),
+            None => requests.fail(&ticket, "the switch is stopping".into()),
+        };
+        if let Err(error) = answered {
+            debug!("a Thrift client has gone: {error}");
+            return;
+        }
+    }
+}
+
+/// None when the switch has stopped.
+fn carry_out(call: Call, commands: &CommandSender, programs: &Programs) -> Option<Reply> {
+    let reply = match call {
+        Call::Standard(Standard::BmLoadNewConfig(args)) => match programs.load(&args.config_str) {
+            Ok(program) => return reply(commands, Request::Load(program, args.config_str.into())),
+            Err(error) => {
+                error!("bm_load_new_config: {error}");
+                // There is no code for it; nothing has been loaded that could be swapped in.
+                let code = SwapOperationErrorCode::NoOngoingSwap;
+                StandardReply::BmLoadNewConfig(Err(code.into()))
+            }
+        },
+        Call::Standard(Standard::BmGetConfig(_)) => {
+            StandardReply::BmGetConfig(config_text(commands)?.to_string())
+        }
+        Call::Standard(Standard::BmGetConfigMd5(_)) => {
+            StandardReply::BmGetConfigMd5(config::md5(&config_text(commands)?))
+        }
+        Call::Standard(Standard::BmGetIdFromName(args)) => {
+            let text = config_text(commands)?;
+            let id = config::id_of(&text, args.resource_type, &args.resource_name);
+            StandardReply::BmGetIdFromName(id)
+        }
+        call => return reply(commands, Request::Call(Box::new(call))),
+    };
+    Some(Reply::Standard(reply))
+}
+
+fn reply(commands: &CommandSender, request: Request) -> Option<Reply> {
+    match ask(commands, request)? {
+        Answer::Reply(reply) => Some(*reply),
+        Answer::Config(_) => None,
+    }
+}
+
+fn config_text(commands: &CommandSender) -> Option<Arc<str>> {
+    match ask(commands, Request::Config)? {
+        Answer::Config(text) => Some(text),
+        Answer::Reply(_) => None,
+    }
+}
+
+fn ask(commands: &CommandSender, request: Request) -> Option<Answer> {
+    let (answer, answered) = oneshot::channel();
+    let sent = commands.send_blocking(Command::Thrift(request, answer));
+    sent.then(|| answered.blocking_recv().ok()).flatten()
+}

@@ -1,0 +1,82 @@
+//! Counters and meters of entries.
+
+use alfirk_thrift::standard::*;
+
+use super::{
+    counters::{counter, counter_value},
+    handle,
+    meters::{meter_config, meter_rates},
+    named, TableResult,
+};
+use crate::thrift::{
+    codes,
+    runtime::{Ports, Runtime},
+};
+
+impl<P: Ports> DirectResourceCalls for Runtime<'_, P> {
+    fn bm_mt_read_counter(
+        &mut self,
+        _: i32,
+        table: String,
+        entry: i32,
+    ) -> TableResult<BmCounterValue> {
+        let table = named(self.switch(), &table)?;
+        if !table.info.direct_counter {
+            return Err(TableOperationErrorCode::CountersDisabled.into());
+        }
+        let entry = self.switch().entry(table.id, handle(entry));
+        let counter = entry.map_err(codes::table)?.counter;
+        Ok(counter_value(counter.unwrap_or_default()))
+    }
+
+    fn bm_mt_reset_counters(&mut self, _: i32, table: String) -> TableResult<()> {
+        let table = named(self.switch(), &table)?;
+        let cleared = self.switch_mut().clear_direct_counters(table.id);
+        cleared.map_err(codes::table)
+    }
+
+    fn bm_mt_write_counter(
+        &mut self,
+        _: i32,
+        table: String,
+        entry: i32,
+        value: BmCounterValue,
+    ) -> TableResult<()> {
+        let table = named(self.switch(), &table)?;
+        let switch = self.switch_mut();
+        let set = switch.set_direct_counter(table.id, handle(entry), counter(&value));
+        set.map_err(codes::table)
+    }
+
+    fn bm_mt_set_meter_rates(
+        &mut self,
+        _: i32,
+        table: String,
+        entry: i32,
+        rates: Vec<BmMeterRateConfig>,
+    ) -> TableResult<()> {
+        let now = self.now;
+        let table = named(self.switch(), &table)?;
+        if !table.info.direct_meter {
+            return Err(TableOperationErrorCode::MetersDisabled.into());
+        }
+        let config = meter_config(&rates).map_err(|_| TableOperationErrorCode::Error)?;
+        let switch = self.switch_mut();
+        let set = switch.set_direct_meter(table.id, handle(entry), Some(config), now);
+        set.map_err(codes::table)
+    }
+
+    fn bm_mt_get_meter_rates(
+        &mut self,
+        _: i32,
+        table: String,
+        entry: i32,
+    ) -> TableResult<Vec<BmMeterRateConfig>> {
+        let table = named(self.switch(), &table)?;
+        if !table.info.direct_meter {
+            return Err(TableOperationErrorCode::MetersDisabled.into());
+        }
+        let entry = self.switch().entry(table.id, handle(entry));
+        Ok(meter_rates(entry.map_err(codes::table)?.meter))
+    }
+}

@@ -1,0 +1,64 @@
+//! The files of TLS, checked before anything else is touched.
+
+use std::{error::Error, fs, path::Path, time::Duration};
+
+use rustls_pki_types::{pem::PemObject, CertificateDer, PrivateKeyDer};
+use tonic::transport::{server::Server, Certificate, Identity, ServerTlsConfig};
+
+use super::{SwitchError, TlsFiles};
+
+/// A client that has not finished its handshake by then is gone.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Makes a server speak TLS, and nothing else.
+///
+/// # Errors
+/// `BadInput` for a file that is missing or holds something else, and for two that do not belong together.
+pub fn secure(server: Server, files: &TlsFiles) -> Result<Server, SwitchError> {
+    let cert = certificates("--grpc-server-cert", &files.cert)?;
+    let key = read("--grpc-server-key", &files.key)?;
+    if let Err(error) = PrivateKeyDer::from_pem_slice(&key) {
+        return Err(bad(
+            "--grpc-server-key",
+            &files.key,
+            format!("no private key in PEM form without a password ({error})"),
+        ));
+    }
+    let mut config = ServerTlsConfig::new()
+        .identity(Identity::from_pem(cert, key))
+        .timeout(HANDSHAKE);
+    if let Some(path) = &files.clients {
+        let authority = certificates("--grpc-server-cacert", path)?;
+        config = config.client_ca_root(Certificate::from_pem(authority));
+    }
+    server.tls_config(config).map_err(|error| {
+        let mut innermost: &dyn Error = &error;
+        while let Some(source) = innermost.source() {
+            innermost = source;
+        }
+        SwitchError::BadInput(format!(
+            "--grpc-server-cert {}, --grpc-server-key {}: {innermost}",
+            files.cert.display(),
+            files.key.display()
+        ))
+    })
+}
+
+/// A file with at least one certificate.
+fn certificates(option: &str, path: &Path) -> Result<Vec<u8>, SwitchError> {
+    let text = read(option, path)?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    match found {
+        Ok(found) if !found.is_empty() => Ok(text),
+        Ok(_) => Err(bad(option, path, "no certificate in PEM form".into())),
+        Err(error) => Err(bad(option, path, format!("no PEM file: {error}"))),
+    }
+}
+
+fn read(option: &str, path: &Path) -> Result<Vec<u8>, SwitchError> {
+    fs::read(path).map_err(|error| bad(option, path, error.to_string()))
+}
+
+fn bad(option: &str, path: &Path, why: String) -> SwitchError {
+    SwitchError::BadInput(format!("{option} {}: {why}", path.display()))
+}

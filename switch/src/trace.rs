@@ -1,0 +1,48 @@
+//! Printing what the switch tells of packets.
+
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+
+use clap::ValueEnum;
+
+use alfirk_bmv2::trace::TraceLine;
+
+/// How traces are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TraceFormat {
+    /// For people, in colour on a terminal.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Prints traces to standard output.
+pub struct TracePrinter {
+    out: BufWriter<Stdout>,
+    format: TraceFormat,
+    color: bool,
+}
+
+impl TracePrinter {
+    pub fn new(format: TraceFormat) -> TracePrinter {
+        let out = io::stdout();
+        TracePrinter {
+            color: out.is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+            out: BufWriter::new(out),
+            format,
+        }
+    }
+
+    /// Prints lines at once. With standard output gone the switch goes on.
+    pub fn print(&mut self, lines: &[TraceLine]) {
+        for line in lines {
+            let text = match self.format {
+                TraceFormat::Text => line.text(self.color),
+                TraceFormat::Json => line.json(),
+            };
+            let _ = writeln!(self.out, "{text}");
+        }
+        if !lines.is_empty() {
+            let _ = self.out.flush();
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! BMv2's Thrift services, asked by the generated client of a switch in this process.
+
+mod arrays;
+#[allow(dead_code)]
+#[path = "../../../bmv2/tests/switch/builder.rs"]
+mod builder;
+#[allow(dead_code)]
+#[path = "../../../p4rt/tests/server/fixture.rs"]
+mod fixture;
+mod multicast;
+mod one_state;
+mod programs;
+mod tables;
+
+use std::{
+    io,
+    net::{TcpListener, TcpStream},
+    sync::Arc,
+    thread,
+};
+
+use alfirk_bmv2::Switch;
+use alfirk_p4rt::Server;
+use alfirk_switch::{Answer, Ports, Request, Runtime, ThriftSettings};
+use alfirk_thrift::{
+    standard::{BmMatchParam, BmMatchParamExact, DevMgrPortInfo},
+    Connection, Failure, Incoming, Requests,
+};
+use builder::Builder;
+
+/// Ports that write down what is asked of them.
+#[derive(Default)]
+struct NotedPorts {
+    ports: Vec<(u32, String)>,
+    notes: Vec<String>,
+}
+
+impl Ports for NotedPorts {
+    fn add(&mut self, interface: &str, port: u32, _pcap: &str) -> io::Result<()> {
+        if self.ports.iter().any(|(number, _)| *number == port) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.ports.push((port, interface.into()));
+        Ok(())
+    }
+
+    fn remove(&mut self, port: u32) -> bool {
+        let before = self.ports.len();
+        self.ports.retain(|(number, _)| *number != port);
+        self.ports.len() < before
+    }
+
+    fn list(&self) -> Vec<DevMgrPortInfo> {
+        let ports = self.ports.iter().map(|(port, interface)| DevMgrPortInfo {
+            port_num: *port as i32,
+            iface_name: interface.clone(),
+            is_up: true,
+            ..Default::default()
+        });
+        ports.collect()
+    }
+
+    fn set_depth(&mut self, port: Option<u32>, priority: Option<usize>, packets: usize) {
+        self.notes
+            .push(format!("depth {port:?} {priority:?} {packets}"));
+    }
+
+    fn set_rate(&mut self, port: Option<u32>, priority: Option<usize>, rate: u64) {
+        self.notes
+            .push(format!("rate {port:?} {priority:?} {rate}"));
+    }
+}
+
+/// What is left of a switch when its client has gone.
+struct After {
+    server: Server,
+    ports: NotedPorts,
+}
+
+/// A switch that answers one client.
+struct Served {
+    client: Connection,
+    server: thread::JoinHandle<After>,
+}
+
+impl Served {
+    fn new(program: &Builder) -> Served {
+        Served::with(program.switch(), &program.text(), ThriftSettings::default())
+    }
+
+    fn with(switch: Switch, text: &str, settings: ThriftSettings) -> Served {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut config = Some(Arc::from(text));
+        let server = thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            let mut requests = Requests::new(&stream, &stream);
+            let (mut server, mut ports) = (Server::new(switch), NotedPorts::default());
+            let mut now = 0;
+            while let Ok(Incoming::Request(ticket, call)) = requests.receive() {
+                now += 1_000_000;
+                let mut runtime = Runtime {
+                    server: &mut server,
+                    ports: &mut ports,
+                    settings: &settings,
+                    config: &mut config,
+                    now,
+                    wall_clock: 5_000_000_000,
+                };
+                let Answer::Reply(reply) = runtime.answer(Request::Call(call)) else {
+                    panic!("a call is answered by a reply");
+                };
+                requests.answer(&ticket, &reply).unwrap();
+            }
+            After { server, ports }
+        });
+        Served {
+            client: Connection::over(stream).unwrap(),
+            server,
+        }
+    }
+
+    /// The switch as the client leaves it.
+    fn end(self) -> After {
+        drop(self.client);
+        self.server.join().unwrap()
+    }
+}
+
+/// The name of the code with which a call was refused.
+#[track_caller]
+fn refusal<T: std::fmt::Debug, E: std::fmt::Display>(result: Result<T, Failure<E>>) -> String {
+    match result {
+        Err(Failure::Refused(error)) => error.to_string(),
+        Err(Failure::Server(why) | Failure::Connection(why)) => panic!("{why}"),
+        Ok(value) => panic!("it is not refused: {value:?}"),
+    }
+}
+
+fn exact(bytes: &[u8]) -> BmMatchParam {
+    BmMatchParam {
+        exact: Some(BmMatchParamExact {
+            key: bytes.to_vec(),
+        }),
+        ..Default::default()
+    }
+}

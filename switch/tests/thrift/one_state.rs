@@ -1,0 +1,161 @@
+//! P4Runtime and Thrift on one switch: what one writes the other one reads.
+
+use alfirk_p4runtime::Code;
+use alfirk_switch::{Answer, Request, Runtime, ThriftSettings};
+use alfirk_thrift::{
+    simple_pre_lag as pre, simple_switch,
+    standard::{self, BmAddEntryOptions},
+    Call, Reply,
+};
+
+use crate::{exact, fixture::*, NotedPorts};
+
+/// What Thrift answers.
+fn ask(f: &mut Fixture, call: Call) -> Reply {
+    let (mut ports, mut config) = (NotedPorts::default(), None);
+    let mut runtime = Runtime {
+        server: &mut f.server,
+        ports: &mut ports,
+        settings: &ThriftSettings::default(),
+        config: &mut config,
+        now: 0,
+        wall_clock: 0,
+    };
+    match runtime.answer(Request::Call(Box::new(call))) {
+        Answer::Reply(reply) => *reply,
+        Answer::Config(_) => panic!("a call is answered by a reply"),
+    }
+}
+
+fn add(dst: u8, port: u8) -> Call {
+    Call::Standard(standard::Call::BmMtAddEntry(standard::BmMtAddEntry {
+        cxt_id: 0,
+        table_name: "ingress.l2".into(),
+        match_key: vec![exact(&[0, 0, 0, 0, 0, dst])],
+        action_name: "ingress.forward".into(),
+        action_data: vec![vec![0, port]],
+        options: BmAddEntryOptions::default(),
+    }))
+}
+
+#[test]
+fn entries_are_the_same() {
+    let mut f = Fixture::new();
+    let reply = ask(&mut f, add(5, 2));
+    assert_eq!(reply, Reply::Standard(standard::Reply::BmMtAddEntry(Ok(0))));
+    let all = format!("table_entry {{ table_id: {L2} }}");
+    assert_eq!(f.read(&all), [entity(&l2(5, 2, ""))]);
+    refused(f.insert(&l2(5, 3, "")), Code::AlreadyExists, "l2");
+
+    // P4Runtime takes it away, with what it had noted of one of its own.
+    f.delete(&l2(5, 2, "")).unwrap();
+    f.insert(&l2(6, 3, "metadata: \"m\"")).unwrap();
+    let entries = standard::BmMtGetEntries {
+        cxt_id: 0,
+        table_name: "ingress.l2".into(),
+    };
+    let reply = ask(
+        &mut f,
+        Call::Standard(standard::Call::BmMtGetEntries(entries)),
+    );
+    let Reply::Standard(standard::Reply::BmMtGetEntries(Ok(entries))) = reply else {
+        panic!("{reply:?}");
+    };
+    let [entry] = &entries[..] else {
+        panic!("{entries:?}")
+    };
+    assert_eq!(entry.entry_handle, 1 << 24);
+    let cleared = standard::BmMtClearEntries {
+        cxt_id: 0,
+        table_name: "ingress.l2".into(),
+        reset_default_entry: false,
+    };
+    ask(
+        &mut f,
+        Call::Standard(standard::Call::BmMtClearEntries(cleared)),
+    );
+    assert_eq!(f.read(&all), []);
+    // The next entry has the first place again, and nothing of the old one.
+    ask(&mut f, add(7, 2));
+    assert_eq!(f.read(&all), [entity(&l2(7, 2, ""))]);
+}
+
+#[test]
+fn multicast_groups_are_the_same() {
+    let mut f = Fixture::new();
+    let group =
+        "packet_replication_engine_entry { multicast_group_entry { multicast_group_id: 9 } }";
+    let call = |call| Call::SimplePreLag(call);
+    ask(
+        &mut f,
+        call(pre::Call::BmMcMgrpCreate(pre::BmMcMgrpCreate {
+            cxt_id: 0,
+            mgrp: 9,
+        })),
+    );
+    let node = pre::BmMcNodeCreate {
+        cxt_id: 0,
+        rid: 4,
+        port_map: "110".into(),
+        lag_map: String::new(),
+    };
+    ask(&mut f, call(pre::Call::BmMcNodeCreate(node)));
+    let associate = pre::BmMcNodeAssociate {
+        cxt_id: 0,
+        mgrp_handle: 9,
+        l1_handle: 0,
+    };
+    ask(&mut f, call(pre::Call::BmMcNodeAssociate(associate)));
+    let expected = "packet_replication_engine_entry { multicast_group_entry { multicast_group_id: 9
+        replicas { port: \"\\x01\" instance: 4 } replicas { port: \"\\x02\" instance: 4 } } }";
+    assert_eq!(f.read(group), [entity(expected)]);
+    refused(f.insert(group), Code::AlreadyExists, "group 9");
+    f.delete(group).unwrap();
+    let reply = ask(
+        &mut f,
+        call(pre::Call::BmMcGetEntries(pre::BmMcGetEntries { cxt_id: 0 })),
+    );
+    let Reply::SimplePreLag(pre::Reply::BmMcGetEntries(Ok(text))) = reply else {
+        panic!("{reply:?}");
+    };
+    let entries: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(entries["mgrps"], serde_json::json!([]));
+    assert_eq!(entries["l1_handles"], serde_json::json!([]));
+}
+
+#[test]
+fn clone_sessions_are_the_same() {
+    let mut f = Fixture::new();
+    let session = "packet_replication_engine_entry { clone_session_entry { session_id: 3
+        replicas { egress_port: 2 instance: 1 } } }";
+    f.insert(session).unwrap();
+    let config = simple_switch::MirroringSessionConfig {
+        port: Some(5),
+        mgid: None,
+    };
+    let get = simple_switch::MirroringSessionGet { mirror_id: 3 };
+    let reply = ask(
+        &mut f,
+        Call::SimpleSwitch(simple_switch::Call::MirroringSessionGet(get)),
+    );
+    let shown = simple_switch::MirroringSessionConfig {
+        port: Some(2),
+        mgid: None,
+    };
+    let expected = simple_switch::Reply::MirroringSessionGet(Ok(shown));
+    assert_eq!(reply, Reply::SimpleSwitch(expected));
+    let add = simple_switch::MirroringSessionAdd {
+        mirror_id: 3,
+        config,
+    };
+    ask(
+        &mut f,
+        Call::SimpleSwitch(simple_switch::Call::MirroringSessionAdd(add)),
+    );
+    let [read] = &f.read(session)[..] else {
+        panic!("there is one session");
+    };
+    let expected = "packet_replication_engine_entry { clone_session_entry { session_id: 3
+        replicas { port: \"\\x05\" } } }";
+    assert_eq!(*read, entity(expected));
+}

@@ -1,0 +1,562 @@
+//! `alfirk switch` as a process on real veth pairs, spoken to over gRPC.
+//!
+//! The whole test runs in a network namespace of its own, which the kernel takes apart at the end,
+//! however it ends. Making one needs root: without, the test says so and runs what needs no ports.
+
+#[allow(dead_code)]
+#[path = "../../../p4rt/tests/fuzz/chance.rs"]
+mod chance;
+#[allow(dead_code)]
+#[path = "../../../p4rt/tests/server/fixture.rs"]
+mod fixture;
+mod hostile;
+mod links;
+mod net;
+mod process;
+mod robustness;
+mod server;
+mod shaping;
+mod soak;
+mod streams;
+mod tls;
+
+use std::time::Duration;
+
+use alfirk_p4runtime::p4::v1::*;
+use tokio::runtime::Runtime;
+
+use net::{ip, Wire};
+use process::{Controller, Process};
+
+/// The far end of each switch port.
+const FAR: [&str; 2] = ["far1", "far2"];
+const NEAR: [&str; 2] = ["near1", "near2"];
+const DEADLINE: Duration = Duration::from_secs(10);
+
+type Case = (&'static str, fn());
+
+/// Those that need no ports, and so no root.
+const PORTLESS: &[Case] = &[
+    ("a_unix_socket_will_do", server::a_unix_socket_will_do),
+    (
+        "a_unix_socket_left_behind_is_taken_over",
+        server::a_unix_socket_left_behind_is_taken_over,
+    ),
+    (
+        "a_flood_of_connections_costs_little_and_passes",
+        server::a_flood_of_connections_costs_little_and_passes,
+    ),
+    (
+        "clients_that_trust_the_authority_are_served",
+        tls::clients_that_trust_the_authority_are_served,
+    ),
+    (
+        "clients_without_a_certificate_are_refused_if_asked",
+        tls::clients_without_a_certificate_are_refused_if_asked,
+    ),
+    (
+        "files_that_are_no_use_are_named",
+        tls::files_that_are_no_use_are_named,
+    ),
+];
+
+const CASES: &[Case] = &[
+    ("frames_cross_between_ports", frames_cross_between_ports),
+    (
+        "a_frame_too_long_for_a_link_takes_no_others_along",
+        a_frame_too_long_for_a_link_takes_no_others_along,
+    ),
+    (
+        "packets_reach_and_leave_the_controller",
+        packets_reach_and_leave_the_controller,
+    ),
+    ("vlan_tags_survive", vlan_tags_survive),
+    (
+        "checksums_of_kernel_packets_are_complete",
+        checksums_of_kernel_packets_are_complete,
+    ),
+    (
+        "an_interface_may_vanish_and_come_back",
+        an_interface_may_vanish_and_come_back,
+    ),
+    ("links_lose_frames_by_seed", links_lose_frames_by_seed),
+    ("delayed_frames_arrive_late", delayed_frames_arrive_late),
+    (
+        "links_of_a_rate_queue_what_comes_faster",
+        links_of_a_rate_queue_what_comes_faster,
+    ),
+    (
+        "links_change_while_the_switch_runs",
+        links::links_change_while_the_switch_runs,
+    ),
+    (
+        "backups_stand_in_while_a_link_is_cut",
+        links::backups_stand_in_while_a_link_is_cut,
+    ),
+    (
+        "queues_empty_when_a_rate_is_taken_away",
+        links::queues_empty_when_a_rate_is_taken_away,
+    ),
+    (
+        "links_that_cannot_be_change_nothing",
+        links::links_that_cannot_be_change_nothing,
+    ),
+    (
+        "a_slow_discipline_fills_the_queues_of_its_port_alone",
+        shaping::a_slow_discipline_fills_the_queues_of_its_port_alone,
+    ),
+    (
+        "what_a_discipline_drops_is_counted_and_takes_no_others_along",
+        shaping::what_a_discipline_drops_is_counted_and_takes_no_others_along,
+    ),
+    (
+        "disciplines_come_and_go_while_the_switch_runs",
+        shaping::disciplines_come_and_go_while_the_switch_runs,
+    ),
+    ("traces_are_printed", traces_are_printed),
+    (
+        "the_log_tells_the_way_of_packets",
+        the_log_tells_the_way_of_packets,
+    ),
+    ("metrics_count_what_happened", metrics_count_what_happened),
+    (
+        "forwarding_goes_on_without_its_controller",
+        server::forwarding_goes_on_without_its_controller,
+    ),
+    (
+        "an_idle_switch_takes_no_processor_time_and_little_memory",
+        an_idle_switch_takes_no_processor_time_and_little_memory,
+    ),
+    ("bad_starts_say_why", bad_starts_say_why),
+    (
+        "segments_arrive_as_they_were",
+        streams::segments_arrive_as_they_were,
+    ),
+    (
+        "signals_end_it_under_load_and_leave_nothing",
+        robustness::signals_end_it_under_load_and_leave_nothing,
+    ),
+    (
+        "bursts_go_on_in_order_and_what_was_too_much_is_counted",
+        robustness::bursts_go_on_in_order_and_what_was_too_much_is_counted,
+    ),
+    (
+        "new_programs_under_load_lose_only_the_packets_of_the_swap",
+        robustness::new_programs_under_load_lose_only_the_packets_of_the_swap,
+    ),
+    (
+        "streams_beyond_the_limit_are_refused",
+        hostile::streams_beyond_the_limit_are_refused,
+    ),
+    (
+        "clients_that_do_not_read_cost_little_memory",
+        hostile::clients_that_do_not_read_cost_little_memory,
+    ),
+    (
+        "batches_of_failures_are_answered",
+        hostile::batches_of_failures_are_answered,
+    ),
+    (
+        "any_bytes_on_the_socket_are_survived",
+        hostile::any_bytes_on_the_socket_are_survived,
+    ),
+    (
+        "requests_of_any_bytes_are_answered",
+        hostile::requests_of_any_bytes_are_answered,
+    ),
+    (
+        "memory_stays_flat_at_full_rate_and_churn",
+        soak::memory_stays_flat_at_full_rate_and_churn,
+    ),
+];
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if arguments
+        .get(1)
+        .is_some_and(|first| first == process::AS_SWITCH)
+    {
+        process::run_as_switch(&arguments[2..]);
+    }
+    if arguments.iter().any(|argument| argument == "--list") {
+        // How cargo-nextest asks; ignored tests there are none.
+        let ignored = arguments.iter().any(|argument| argument == "--ignored");
+        for (name, _) in PORTLESS.iter().chain(CASES).filter(|_| !ignored) {
+            println!("{name}: test");
+        }
+        return;
+    }
+    // `cargo test NAME` runs those whose name contains it; cargo-nextest asks for one, exactly.
+    let exact = arguments.iter().any(|argument| argument == "--exact");
+    let filter = arguments[1..]
+        .iter()
+        .find(|argument| !argument.starts_with('-'))
+        .map_or("", String::as_str);
+    let is_chosen = |name: &str| match exact {
+        true => name == filter,
+        false => name.contains(filter),
+    };
+    let chosen = |cases: &'static [Case]| cases.iter().filter(|(name, _)| is_chosen(name));
+    let mut outcomes: Vec<bool> = chosen(PORTLESS).map(run).collect();
+    let mut ignored = 0;
+    match net::enter_own_namespace() {
+        Ok(()) => outcomes.extend(chosen(CASES).map(run_with_ports)),
+        Err(why) => {
+            println!("\n*** veth tests NOT RUN: {why} (run them as root) ***\n");
+            ignored = chosen(CASES).count();
+        }
+    }
+    let passed = outcomes.iter().filter(|well| **well).count();
+    let failed = outcomes.len() - passed;
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    println!("\ntest result: {verdict}. {passed} passed; {failed} failed; {ignored} ignored");
+    if failed > 0 {
+        std::process::exit(101);
+    }
+}
+
+/// Runs a case, and tells whether it went well.
+fn run((name, case): &Case) -> bool {
+    let well = std::panic::catch_unwind(case).is_ok();
+    println!("test {name} ... {}", if well { "ok" } else { "FAILED" });
+    well
+}
+
+fn run_with_ports(case: &Case) -> bool {
+    for (near, far) in NEAR.iter().zip(FAR) {
+        net::make_pair(near, far);
+    }
+    let well = run(case);
+    for near in NEAR {
+        ip(&format!("link del {near}")).ok();
+    }
+    well
+}
+
+/// A switch with both ports and the fixture's program, and a primary for it.
+fn start(options: &[&str]) -> (Runtime, Process, Controller) {
+    let ports: Vec<String> = (1..)
+        .zip(NEAR)
+        .map(|(port, near)| format!("-i{port}@{near}"))
+        .collect();
+    let mut line: Vec<&str> = ports.iter().map(String::as_str).collect();
+    line.extend(options);
+    let process = Process::start(&line);
+    let runtime = Runtime::new().unwrap();
+    let mut controller = runtime.block_on(Controller::connect(process.address()));
+    runtime.block_on(controller.set_pipeline(fixture::config()));
+    (runtime, process, controller)
+}
+
+fn forward(runtime: &Runtime, controller: &mut Controller, dst: u8, port: u8) {
+    runtime.block_on(controller.insert(&fixture::l2(dst, port, "")));
+}
+
+/// An entry that sends frames to 5 to the CPU port.
+fn to_controller() -> String {
+    format!(
+        r#"table_entry {{ table_id: {} match {{ field_id: 1 exact {{ value: "\x05" }} }}
+           action {{ action {{ action_id: {} params {{ param_id: 1 value: "\x01\xfe" }} }} }} }}"#,
+        fixture::L2,
+        fixture::FORWARD
+    )
+}
+
+fn frames_cross_between_ports() {
+    let (runtime, process, mut controller) = start(&[]);
+    forward(&runtime, &mut controller, 5, 2);
+    forward(&runtime, &mut controller, 6, 1);
+    let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+    one.send(&fixture::frame(5));
+    assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
+    two.send(&fixture::frame(6));
+    assert_eq!(one.receive(DEADLINE), Some(fixture::frame(6)));
+    // Bursts arrive whole and in order.
+    let numbered = |n: u32| [&fixture::frame(5)[..], &n.to_be_bytes()].concat();
+    for n in 0..1000 {
+        one.send(&numbered(n));
+    }
+    for n in 0..1000 {
+        assert_eq!(two.receive(DEADLINE), Some(numbered(n)));
+    }
+    process.stop();
+}
+
+fn a_frame_too_long_for_a_link_takes_no_others_along() {
+    for end in [NEAR[0], FAR[0]] {
+        ip(&format!("link set {end} mtu 9000")).unwrap();
+    }
+    let (runtime, process, mut controller) = start(&[]);
+    forward(&runtime, &mut controller, 5, 2);
+    let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+    let numbered = |n: u8| [&fixture::frame(5)[..], &[n]].concat();
+    for n in 0..60 {
+        one.send(&numbered(n));
+        one.send(&[&fixture::frame(5)[..], &[n; 3000]].concat());
+    }
+    for n in 0..60 {
+        assert_eq!(two.receive(DEADLINE), Some(numbered(n)));
+    }
+    process.stop();
+}
+
+fn packets_reach_and_leave_the_controller() {
+    let (runtime, process, mut controller) = start(&[]);
+    runtime.block_on(controller.insert(&to_controller()));
+    let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+    two.send(&fixture::frame(5));
+    let packet = runtime.block_on(controller.packet_in());
+    assert_eq!(packet.payload, fixture::frame(5));
+    assert_eq!(packet.metadata[2].value, [2]);
+
+    let metadata = [(1, 0), (2, 0), (3, 1)].map(|(metadata_id, value)| PacketMetadata {
+        metadata_id,
+        value: vec![value],
+    });
+    runtime.block_on(controller.packet_out(PacketOut {
+        payload: fixture::frame(9),
+        metadata: metadata.to_vec(),
+    }));
+    assert_eq!(one.receive(DEADLINE), Some(fixture::frame(9)));
+    process.stop();
+}
+
+fn vlan_tags_survive() {
+    let (runtime, process, mut controller) = start(&[]);
+    runtime.block_on(controller.insert(&to_controller()));
+    // The kernel takes the tag off on the way, and would take it off again at the far end of
+    // another port: what the controller gets is what the program saw.
+    let mut tagged = fixture::frame(5);
+    tagged.splice(12..12, [0x81, 0x00, 0x20, 77]);
+    Wire::open(FAR[0]).send(&tagged);
+    assert_eq!(runtime.block_on(controller.packet_in()).payload, tagged);
+    process.stop();
+}
+
+fn checksums_of_kernel_packets_are_complete() {
+    let (runtime, process, mut controller) = start(&[]);
+    forward(&runtime, &mut controller, 5, 2);
+    ip(&format!("addr add 10.9.0.1/24 dev {}", FAR[0])).unwrap();
+    ip(&format!(
+        "neigh add 10.9.0.2 lladdr 00:00:00:00:00:05 dev {}",
+        FAR[0]
+    ))
+    .unwrap();
+    let two = Wire::open(FAR[1]);
+    let socket = std::net::UdpSocket::bind("10.9.0.1:4000").unwrap();
+    socket
+        .send_to(b"checked by nobody so far", "10.9.0.2:4001")
+        .unwrap();
+    let frame = two.receive(DEADLINE).expect("the datagram arrives");
+    assert_eq!(frame[23], 17);
+    let mut sum: u32 = 17 + (frame.len() as u32 - 34);
+    for pair in frame[26..].chunks(2) {
+        sum += u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
+    }
+    while sum > 0xffff {
+        sum = (sum >> 16) + (sum & 0xffff);
+    }
+    assert_eq!(sum, 0xffff);
+    process.stop();
+}
+
+fn an_interface_may_vanish_and_come_back() {
+    let (runtime, mut process, mut controller) = start(&["--log-console", "-L", "info"]);
+    forward(&runtime, &mut controller, 5, 2);
+    ip(&format!("link del {}", NEAR[1])).unwrap();
+    process.wait_for_line("interface is gone");
+    let one = Wire::open(FAR[0]);
+    one.send(&fixture::frame(5));
+    net::make_pair(NEAR[1], FAR[1]);
+    process.wait_for_line("interface is back");
+    let two = Wire::open(FAR[1]);
+    one.send(&fixture::frame(5));
+    assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
+    // Down and up again is survived, too.
+    ip(&format!("link set {} down", NEAR[0])).unwrap();
+    process.wait_for_line("interface is down");
+    ip(&format!("link set {} up", NEAR[0])).unwrap();
+    process.wait_for_line("interface is up");
+    one.send(&fixture::frame(5));
+    assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
+    process.stop();
+}
+
+fn links_lose_frames_by_seed() {
+    let run = || {
+        let (runtime, process, mut controller) = start(&["--port-loss", "1=0.5", "--seed", "3"]);
+        forward(&runtime, &mut controller, 5, 2);
+        forward(&runtime, &mut controller, 6, 2);
+        let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+        let numbered = |dst: u8, n: u8| [&fixture::frame(dst)[..], &[n]].concat();
+        for n in 0..100 {
+            one.send(&numbered(5, n));
+        }
+        // The end marker may be lost itself, so it is repeated until it arrives.
+        let mut arrived = Vec::new();
+        loop {
+            one.send(&numbered(6, 0));
+            while let Some(frame) = two.receive(Duration::from_millis(200)) {
+                if frame[5] == 6 {
+                    process.stop();
+                    return arrived;
+                }
+                arrived.push(*frame.last().unwrap());
+            }
+        }
+    };
+    let first = run();
+    assert!((20..80).contains(&first.len()), "{}", first.len());
+    assert_eq!(run(), first);
+}
+
+fn delayed_frames_arrive_late() {
+    let (runtime, process, mut controller) = start(&["--port-delay", "2=50ms"]);
+    forward(&runtime, &mut controller, 5, 2);
+    let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+    let sent = std::time::Instant::now();
+    one.send(&fixture::frame(5));
+    assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
+    assert!(sent.elapsed() >= Duration::from_millis(50));
+    process.stop();
+}
+
+fn links_of_a_rate_queue_what_comes_faster() {
+    let (runtime, process, mut controller) =
+        start(&["--port-rate", "2=100pps", "--queue-depth", "5"]);
+    forward(&runtime, &mut controller, 5, 2);
+    let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+    let numbered = |n: u8| [&fixture::frame(5)[..], &[n]].concat();
+    let sent = std::time::Instant::now();
+    for n in 0..30 {
+        one.send(&numbered(n));
+    }
+    // The link takes one, five wait, and the rest is dropped; a slow start may let a few more in.
+    let arrived: Vec<u8> = std::iter::from_fn(|| two.receive(Duration::from_millis(500)))
+        .inspect(|_| assert!(sent.elapsed() >= Duration::from_millis(10)))
+        .map(|frame| *frame.last().unwrap())
+        .collect();
+    assert!((6..15).contains(&arrived.len()), "{arrived:?}");
+    assert_eq!(arrived[..6], [0, 1, 2, 3, 4, 5]);
+    process.stop();
+}
+
+fn traces_are_printed() {
+    let (runtime, mut process, mut controller) = start(&["--trace=json"]);
+    forward(&runtime, &mut controller, 5, 2);
+    let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+    one.send(&fixture::frame(5));
+    process.wait_for_line(r#"{"packet":1,"event":"in","port":1,"#);
+    process.wait_for_line(r#""event":"table""#);
+    process.wait_for_line(r#"{"packet":1,"event":"out","port":2,"#);
+    assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
+    process.stop();
+}
+
+fn the_log_tells_the_way_of_packets() {
+    let line = [
+        "--log-console",
+        "--dump-packet-data",
+        "4",
+        "--nanolog",
+        "ipc:///tmp/bm-log.ipc",
+    ];
+    let (runtime, mut process, mut controller) = start(&line);
+    forward(&runtime, &mut controller, 5, 2);
+    Wire::open(FAR[0]).send(&fixture::frame(5));
+    let received = process.wait_for_line("Received packet of length");
+    let shown: String = fixture::frame(5)[..4]
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    assert!(
+        received
+            .trim_end()
+            .ends_with(&format!("on port 1: {shown}")),
+        "{received}"
+    );
+    let processing = process.wait_for_line("Processing packet received on port 1");
+    let (time, rest) = processing.split_once("] [bmv2] [D] [thread ").unwrap();
+    assert_eq!(time.len(), "[13:15:44.123".len());
+    assert!(rest.contains("] [0.0] [cxt 0] "), "{processing}");
+    process.wait_for_line("Applying table 'ingress.l2'");
+    process.wait_for_line("Sending packet of length");
+    process.stop();
+}
+
+/// Where a switch started with `--metrics` and `--log-console` serves them.
+fn metrics_address(process: &mut Process) -> String {
+    let line = process.wait_for_line("metrics at http://");
+    let address = line.split("http://").nth(1).unwrap().trim();
+    address.trim_end_matches("/metrics").to_owned()
+}
+
+/// What it answers at a path.
+fn http_get(address: &str, path: &str) -> String {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: switch\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn metrics_count_what_happened() {
+    let (runtime, mut process, mut controller) =
+        start(&["--metrics", "127.0.0.1:0", "--log-console", "-L", "info"]);
+    let address = metrics_address(&mut process);
+    forward(&runtime, &mut controller, 5, 2);
+    let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+    one.send(&fixture::frame(5));
+    assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
+    let answer = http_get(&address, "/metrics");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    for sample in [
+        "alfirk_port_up{port=\"1\",interface=\"near1\"} 1\n",
+        "alfirk_port_frames_total{port=\"1\",way=\"in\"} 1\n",
+        "alfirk_port_frames_total{port=\"2\",way=\"out\"} 1\n",
+        "alfirk_switch_streams 1\n",
+    ] {
+        assert!(answer.contains(sample), "{sample}{answer}");
+    }
+    assert!(http_get(&address, "/").starts_with("HTTP/1.1 404 "));
+    process.stop();
+}
+
+fn an_idle_switch_takes_no_processor_time_and_little_memory() {
+    let (_runtime, process, _controller) = start(&[]);
+    let before = process.processor_ticks();
+    // Nothing ever arrives here: the wait is the measurement.
+    assert_eq!(Wire::open(FAR[1]).receive(Duration::from_secs(2)), None);
+    let used = process.processor_ticks() - before;
+    assert!(used <= 1, "{used} ticks in two seconds");
+    // Tens of them share a laptop. This binary with its tests is the greater part.
+    let memory = process.memory();
+    assert!(memory < 64 << 20, "{memory} bytes");
+    process.stop();
+}
+
+fn bad_starts_say_why() {
+    let refused = |line: &[&str], code: i32, why: &str| {
+        let (status, output) = Process::fail(line);
+        assert_eq!(status, Some(code), "{output}");
+        assert!(output.contains(why), "{output}");
+    };
+    refused(&["-i1@nosuch"], 1, "no interface nosuch");
+    refused(&["-i1@near1", "-i1@near2"], 2, "port 1 is given twice");
+    refused(&["-i1@near1", "-i2@near1"], 2, "near1 is given twice");
+    refused(
+        &["-i1@near1", "--pcap", "/no/such/directory"],
+        1,
+        "no such directory",
+    );
+    let running = Process::start(&[]);
+    let address = running.address().to_owned();
+    let (status, output) = Process::fail_at(&address, &[]);
+    assert_eq!(status, Some(1), "{output}");
+    assert!(
+        output.contains("give each its own --grpc-server-addr"),
+        "{output}"
+    );
+    running.stop();
+}
