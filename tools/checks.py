@@ -1,7 +1,7 @@
 """Runs every check of the repository and ends with one line that sums them up.
 
-Each check prints one line; its output only when it fails. Tools that run no tests of their own
-(formatters, linters) count as one test. Called by `make test` and `make lint`.
+Each check prints one line when it has ended; its output only when it failed. Tools that run no tests of
+their own (formatters, linters) count as one test. Called by `make test` and `make lint`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,6 +32,11 @@ RUST_TESTS = {"PROPTEST_RNG_SEED": os.environ.get("PROPTEST_RNG_SEED", "1")}
 #: What every test is built with, so that it is built once: what the Rust tests leave behind is the command
 #: that guests and packet tests run. (Clippy reads the command as most people build it, without.)
 FEATURES = ("--workspace", "--features", "alfirk-cli/verbs")
+#: Where tests that are not Rust's find the command.
+COMMAND = {"ALFIRK": str(ALFIRK)}
+
+#: Checks that follow one another; lanes run side by side.
+Lane = Iterable["Check"]
 
 
 @dataclass(frozen=True)
@@ -90,19 +98,25 @@ def cargo(*arguments: str) -> list[str]:
     return [str(ROOT / "tools" / "cargo"), *arguments]
 
 
-def lint_checks() -> Iterator[Check]:
-    """List the checks that only read the source."""
+def rust_lints() -> Iterator[Check]:
+    """List the checks that only read the Rust source."""
     yield Check("rust format", cargo("fmt", "--all", "--check"))
-    yield Check(
-        "p4 format", cargo("run", "--quiet", "--package", "alfirk-cli", "--", "fmt", "--check", "p4src")
-    )
     yield Check(
         "clippy", cargo("clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings")
     )
     yield Check("pure cores", [str(ROOT / "tools" / "check-pure")])
+
+
+def python_lints() -> Iterator[Check]:
+    """List the checks that only read the Python source."""
     yield Check("ruff", [str(VENV / "ruff"), "check", "--quiet", "."])
     yield Check("python format", [str(VENV / "ruff"), "format", "--check", "--quiet", "."])
     yield Check("mypy", [str(VENV / "mypy"), *python_sources()])
+
+
+def p4_format(*alfirk: str) -> Check:
+    """Check the P4 source with this command."""
+    return Check("p4 format", [*alfirk, "fmt", "--check", "p4src"])
 
 
 def python_sources() -> list[str]:
@@ -123,8 +137,8 @@ def python_sources() -> list[str]:
     return [root for root in roots if any((ROOT / root).rglob("*.py"))]
 
 
-def test_checks(*, root: bool) -> Iterator[Check]:
-    """List the checks that run the code."""
+def rust_tests() -> Iterator[Check]:
+    """List the Rust tests, which leave the `alfirk` command behind that all later checks use."""
     if shutil.which("cargo-nextest"):
         yield Check(
             "rust tests",
@@ -140,56 +154,38 @@ def test_checks(*, root: bool) -> Iterator[Check]:
             count=count_cargo_test,
             env=RUST_TESTS,
         )
-    yield from fuzz_checks()
-    environment = {"ALFIRK": str(ALFIRK)}
-    yield Check(
-        "python tests",
-        [str(VENV / "pytest"), "-m", "not root"],
+
+
+def python_tests(marker: str) -> Check:
+    """Run the tests of pytest that have a marker, or have it not."""
+    return Check(
+        "mininet tests" if marker == "root" else "python tests",
+        [str(VENV / "pytest"), "-m", marker],
         count=count_pytest,
-        env=environment,
+        env=COMMAND,
     )
-    if root:
-        yield Check(
-            "mininet tests",
-            [str(VENV / "pytest"), "-m", "root"],
-            count=count_pytest,
-            env=environment,
-        )
-        yield Check(
-            "interop",
-            [str(ROOT / "interop" / "run"), "run", "--quick", "--alfirk", str(ALFIRK)],
-            count=count_pytest,
-        )
-        yield Check(
-            "interop, Tofino",
-            [
-                *(str(ROOT / "interop" / "run"), "run", "--quick", "--target=tna", "--only=lost"),
-                *("--alfirk", str(ALFIRK)),
-            ],
-            count=count_pytest,
-        )
-        yield Check(
-            "packet tests",
-            [str(ROOT / "ptf-tests" / "run"), "--alfirk", str(ALFIRK)],
-            count=count_pytest,
-            env=environment,
-        )
-        yield Check(
-            "packet tests, Tofino",
-            [str(ROOT / "ptf-tests" / "run"), "--alfirk", str(ALFIRK), "--target=tna"],
-            count=count_pytest,
-            env=environment,
-        )
-        for bits in (2, 5, 7):
-            yield Check(
-                f"packet tests, {1 << bits} paths",
-                [
-                    *(str(ROOT / "ptf-tests" / "run"), "--alfirk", str(ALFIRK), f"--path-bits={bits}"),
-                    *("control", "conversation", "feedback", "min_psn", "replicate", "retransmission"),
-                ],
-                count=count_pytest,
-                env=environment,
-            )
+
+
+def guest_tests() -> Iterator[Check]:
+    """List the checks on guests with Linux's own RDMA stack."""
+    interop = [str(ROOT / "interop" / "run"), "run", "--quick", "--alfirk", str(ALFIRK)]
+    yield Check("interop", interop, count=count_pytest)
+    yield Check("interop, Tofino", [*interop, "--target=tna", "--only=lost"], count=count_pytest)
+
+
+def packet_tests() -> Iterator[Check]:
+    """List the packet tests, each in a network of its own."""
+
+    def ptf(name: str, *flags: str) -> Check:
+        alone = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+        command = [*alone, str(ROOT / "ptf-tests" / "run"), "--alfirk", str(ALFIRK), *flags]
+        return Check(name, command, count=count_pytest, env=COMMAND)
+
+    yield ptf("packet tests")
+    yield ptf("packet tests, Tofino", "--target=tna")
+    modules = ("control", "conversation", "feedback", "min_psn", "replicate", "retransmission")
+    for bits in (2, 5, 7):
+        yield ptf(f"packet tests, {1 << bits} paths", f"--path-bits={bits}", *modules)
 
 
 def fuzz_checks() -> Iterator[Check]:
@@ -220,57 +216,116 @@ def namespaces_work() -> bool:
     )
 
 
-def execute(check: Check) -> tuple[bool, str]:
-    """Run the command of a check to its end or its time limit; nothing it started outlives it."""
-    try:
-        process = subprocess.Popen(
-            check.command,
-            cwd=ROOT,
-            env={**os.environ, **check.env},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-    except OSError as problem:
-        return False, f"{problem}\n"
-    try:
-        output, _ = process.communicate(timeout=check.limit)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
-        return False, f"{output}\nstopped after {check.limit} s\n"
-    except BaseException:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
-        raise
-    return process.returncode == 0, output
+def stages(*, lint: bool, test: bool, root: bool) -> Iterator[list[Lane]]:
+    """List the stages, one after the other, each with the lanes that share the processors during it.
+
+    Cargo is in one lane, since it locks the target folder. What has a lane beside it leaves a processor
+    idle for long: compilers do at the end of a crate, packet tests while they wait for packets. On Mininet
+    and guests time counts, so they are alone.
+    """
+    built = rust_tests() if test else [p4_format(*cargo("run", "--quiet", "--package", "alfirk-cli", "--"))]
+    rust: list[Lane] = [rust_lints()] if lint else []
+    lanes: list[Lane] = [chain(*rust, built)]
+    yield [*lanes, python_lints()] if lint else lanes
+    if not test:
+        return
+    formatted = [p4_format(str(ALFIRK))] if lint else []
+    lanes = [chain(formatted, fuzz_checks(), [python_tests("not root")])]
+    yield [*lanes, packet_tests()] if root else lanes
+    if root:
+        yield [chain(guest_tests(), [python_tests("root")])]
 
 
-def run(check: Check, log: Path) -> Count:
-    """Run one check and print its line."""
-    sys.stdout.write(f"{check.name:<20} ")
-    sys.stdout.flush()
-    begin = time.monotonic()
-    good, output = execute(check)
-    count = check.count(output) if check.count else Count(passed=int(good), failed=int(not good))
-    if not good and count.failed == 0:
-        # It did not get as far as running its tests.
-        count += Count(failed=1)
-    took = time.monotonic() - begin
-    words = [f"{count.passed} passed", f"{count.failed} failed"]
-    if count.skipped:
-        words.append(f"{count.skipped} skipped")
-    sys.stdout.write(f"{', '.join(words)} in {took:.1f} s\n")
-    log.mkdir(parents=True, exist_ok=True)
-    (log / f"{check.name.replace(' ', '-')}.log").write_text(output)
-    if count.failed:
-        sys.stdout.write(f"$ {' '.join(check.command)}\n")
-        sys.stdout.writelines(f"    {line}\n" for line in output.splitlines())
-    sys.stdout.flush()
-    return count
+class Runner:
+    """Runs checks and prints a line for each that has ended."""
+
+    def __init__(self, log: Path) -> None:
+        """Keep what checks print in this folder."""
+        self._log = log
+        self._lock = threading.Lock()
+        self._processes: set[subprocess.Popen[str]] = set()
+        self._stopped = False
+
+    def run_stage(self, lanes: Sequence[Lane]) -> Count:
+        """Run lanes side by side, to their ends; nothing that they started outlives an interrupt."""
+        with ThreadPoolExecutor(max_workers=len(lanes)) as pool:
+            futures = [pool.submit(self.run_lane, lane) for lane in lanes]
+            try:
+                return sum((future.result() for future in futures), Count())
+            except BaseException:
+                for future in futures:
+                    future.cancel()
+                self.stop()
+                raise
+
+    def run_lane(self, lane: Lane) -> Count:
+        """Run checks one after the other."""
+        return sum((self.run(check) for check in lane if not self._stopped), Count())
+
+    def run(self, check: Check) -> Count:
+        """Run one check and print its line, and what it printed if it failed."""
+        begin = time.monotonic()
+        good, output = self._execute(check)
+        count = check.count(output) if check.count else Count(passed=int(good), failed=int(not good))
+        if not good and count.failed == 0:
+            # It did not get as far as running its tests.
+            count += Count(failed=1)
+        took = time.monotonic() - begin
+        self._log.mkdir(parents=True, exist_ok=True)
+        (self._log / f"{check.name.replace(' ', '-')}.log").write_text(output)
+        words = [f"{count.passed} passed", f"{count.failed} failed"]
+        if count.skipped:
+            words.append(f"{count.skipped} skipped")
+        lines = [f"{check.name:<24} {', '.join(words)} in {took:.1f} s"]
+        if count.failed:
+            lines.append(f"$ {' '.join(check.command)}")
+            lines.extend(f"    {line}" for line in output.splitlines())
+        with self._lock:
+            sys.stdout.writelines(f"{line}\n" for line in lines)
+            sys.stdout.flush()
+        return count
+
+    def stop(self) -> None:
+        """End all commands that are running, and begin no other."""
+        with self._lock:
+            self._stopped = True
+            for process in self._processes:
+                os.killpg(process.pid, signal.SIGTERM)
+
+    def _execute(self, check: Check) -> tuple[bool, str]:
+        """Run the command of a check to its end or its time limit; nothing it started outlives it."""
+        try:
+            process = self._start(check)
+        except OSError as problem:
+            return False, f"{problem}\n"
+        try:
+            output, _ = process.communicate(timeout=check.limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+            return False, f"{output}\nstopped after {check.limit} s\n"
+        finally:
+            with self._lock:
+                self._processes.discard(process)
+        return process.returncode == 0, output
+
+    def _start(self, check: Check) -> subprocess.Popen[str]:
+        with self._lock:
+            if self._stopped:
+                raise InterruptedError
+            process = subprocess.Popen(
+                check.command,
+                cwd=ROOT,
+                env={**os.environ, **check.env},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+            self._processes.add(process)
+            return process
 
 
 def main() -> int:
@@ -281,15 +336,10 @@ def main() -> int:
     options = arguments.parse_args()
 
     root = namespaces_work()
-    checks: list[Check] = []
-    if options.only != "test":
-        checks.extend(lint_checks())
-    if options.only != "lint":
-        checks.extend(test_checks(root=root))
-
+    runner = Runner(TARGET / "checks")
     total = Count()
-    for check in checks:
-        total += run(check, TARGET / "checks")
+    for lanes in stages(lint=options.only != "test", test=options.only != "lint", root=root):
+        total += runner.run_stage(lanes)
     if options.only != "lint" and not root:
         sys.stdout.write(
             "NOT RUN: Mininet, guest and packet tests (they need root and namespaces): sudo make test\n"

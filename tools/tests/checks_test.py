@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import checks
@@ -47,26 +48,60 @@ def pytest_and_our_own_runners_are_read(line: str, count: tuple[int, int, int]) 
 
 def command_that_fails_before_its_tests_counts_as_one_failure(tmp_path: Path) -> None:
     check = checks.Check("broken", ["sh", "-c", "echo no tests here; exit 3"], count=checks.count_pytest)
-    assert checks.run(check, tmp_path) == checks.Count(0, 1)
+    assert checks.Runner(tmp_path).run(check) == checks.Count(0, 1)
 
 
 def command_that_is_not_there_counts_as_one_failure(tmp_path: Path) -> None:
-    assert checks.run(checks.Check("absent", ["/nowhere/at/all"]), tmp_path) == checks.Count(0, 1)
+    assert checks.Runner(tmp_path).run(checks.Check("absent", ["/nowhere/at/all"])) == checks.Count(0, 1)
 
 
 def command_without_tests_of_its_own_counts_as_one(tmp_path: Path) -> None:
-    assert checks.run(checks.Check("linter", ["true"]), tmp_path) == checks.Count(1, 0)
+    assert checks.Runner(tmp_path).run(checks.Check("linter", ["true"])) == checks.Count(1, 0)
 
 
 def command_that_hangs_is_stopped_with_all_it_started(tmp_path: Path) -> None:
     command = ["sh", "-c", "sleep 1000 & echo $! > child; wait"]
     check = checks.Check("hangs", ["sh", "-c", f"cd {tmp_path}; {command[2]}"], limit=1)
-    assert checks.run(check, tmp_path) == checks.Count(0, 1)
+    assert checks.Runner(tmp_path).run(check) == checks.Count(0, 1)
     child = Path("/proc", (tmp_path / "child").read_text().strip(), "stat")
     # A killed process takes the time to end that its processor gives it.
     deadline = time.monotonic() + 20
     while not _has_ended(child):
         assert time.monotonic() < deadline, "what the command started is still running"
+
+
+def lanes_run_side_by_side_and_their_checks_in_turn(tmp_path: Path) -> None:
+    def wait_for(file: str, then: str) -> checks.Check:
+        script = f"until [ -e {tmp_path}/{file} ]; do sleep 0.01; done; touch {tmp_path}/{then}"
+        return checks.Check(then, ["sh", "-c", script], limit=60)
+
+    (tmp_path / "begin").touch()
+    lanes = [[wait_for("begin", "a"), wait_for("b", "c")], [wait_for("a", "b"), wait_for("c", "d")]]
+    assert checks.Runner(tmp_path).run_stage(lanes) == checks.Count(4, 0)
+
+
+def every_check_is_in_one_stage_whatever_is_asked_for() -> None:
+    def names(*, lint: bool, test: bool) -> list[str]:
+        stages = checks.stages(lint=lint, test=test, root=True)
+        return sorted(check.name for lanes in stages for lane in lanes for check in lane)
+
+    everything = names(lint=True, test=True)
+    assert len(set(everything)) == len(everything)
+    assert sorted([*names(lint=True, test=False), *names(lint=False, test=True)]) == everything
+
+
+def interrupt_ends_all_lanes(tmp_path: Path) -> None:
+    def interrupt() -> Iterator[checks.Check]:
+        yield checks.Check("first", ["true"])
+        raise KeyboardInterrupt
+
+    runner = checks.Runner(tmp_path)
+    slow = [checks.Check("slow", ["sleep", "1000"]), checks.Check("next", ["touch", str(tmp_path / "next")])]
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        runner.run_stage([interrupt(), slow])
+    assert time.monotonic() - begin < 100
+    assert not (tmp_path / "next").exists()
 
 
 def _has_ended(stat: Path) -> bool:
