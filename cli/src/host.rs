@@ -31,12 +31,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use alfirk_ctrl::topology::units;
 use alfirk_packet_io::link::{LinkOptions, Rate};
 use alfirk_packet_io::Clock;
 use alfirk_roce::host::{Host, HostConfig, HostTiming};
 use alfirk_roce::rc::AckTimeout;
 use alfirk_roce::wire::MacAddr;
+use alfirk_units::{RATE, TIME};
 
 use tracing::info;
 
@@ -227,9 +227,9 @@ fn pace(args: &HostArgs) -> Result<Option<Pace>, Failure> {
     let model = args.host_model.as_deref();
     let model = model.map_or_else(free, hardware::host_model)?;
     let rate = args.rate.as_deref();
-    let rate = rate.map(|text| quantity("--rate", text, &units::RATE));
+    let rate = rate.map(|text| quantity("--rate", text, &RATE));
     let delay = args.delay.as_deref();
-    let delay = delay.map(|text| quantity("--delay", text, &units::DELAY));
+    let delay = delay.map(|text| quantity("--delay", text, &TIME));
     let link = LinkOptions {
         rate: rate.transpose()?.map(Rate::Bits),
         on_wire: true,

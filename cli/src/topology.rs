@@ -6,8 +6,8 @@ mod tables;
 use std::collections::BTreeSet;
 
 use alfirk_ctrl::topology::n_tree::{HostLabel, Shape};
-use alfirk_ctrl::topology::units::{DELAY, RATE, SIZE};
 use alfirk_ctrl::topology::{self, FatTreeShape, Node, Topology};
+use alfirk_units::{RATE, SIZE, TIME};
 use clap::Subcommand;
 use serde_json::json;
 
@@ -246,7 +246,7 @@ fn buffers(topology: &Topology) -> String {
                 lines.insert(format!(
                     "# headroom of a port on a link of {}, {}, MTU {}: {}\n",
                     RATE.show(link.rate_bps),
-                    DELAY.show(link.delay_ns),
+                    TIME.show(link.delay_ns),
                     link.mtu,
                     SIZE.show(headroom)
                 ));

@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 
+use alfirk_units::{UnitError, PACKET_RATE, RATE};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use thiserror::Error;
@@ -91,46 +92,43 @@ impl Rate {
     }
 }
 
-/// As the command line takes it, in the largest unit of which it is at least one.
+/// As the command line takes it.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (rate, unit) = match self {
-            Rate::Bits(rate) => (*rate, "bps"),
-            Rate::Packets(rate) => (*rate, "pps"),
-        };
-        let (scale, prefix) = match rate {
-            1_000_000_000.. if unit == "bps" => (1e9, "G"),
-            1_000_000.. => (1e6, "M"),
-            1000.. => (1e3, "k"),
-            _ => (1.0, ""),
-        };
-        write!(f, "{}{prefix}{unit}", rate as f64 / scale)
+        match self {
+            Rate::Bits(rate) => RATE.show(*rate).fmt(f),
+            Rate::Packets(rate) => PACKET_RATE.show(*rate).fmt(f),
+        }
     }
 }
 
-impl FromStr for Rate {
-    type Err = String;
+/// A text that is no rate of a link.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoRate {
+    /// Neither a rate of bits nor one of packets.
+    #[error("{0}; or pps, kpps, Mpps for packets")]
+    Unit(UnitError),
+    /// With such a unit, but not in whole bits or packets.
+    #[error(transparent)]
+    Range(UnitError),
+    #[error("a rate must be at least 1")]
+    Zero,
+}
 
-    fn from_str(text: &str) -> Result<Rate, String> {
-        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
-        let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
-        let (of, scale): (fn(u64) -> Rate, f64) = match unit {
-            "bps" => (Rate::Bits, 1.0),
-            "kbps" => (Rate::Bits, 1e3),
-            "Mbps" => (Rate::Bits, 1e6),
-            "Gbps" => (Rate::Bits, 1e9),
-            "pps" => (Rate::Packets, 1.0),
-            "kpps" => (Rate::Packets, 1e3),
-            "Mpps" => (Rate::Packets, 1e6),
-            _ => return Err("expected a rate with unit bps or pps, such as 100Mbps".into()),
+impl FromStr for Rate {
+    type Err = NoRate;
+
+    fn from_str(text: &str) -> Result<Rate, NoRate> {
+        let (rate, of): (Result<u64, UnitError>, fn(u64) -> Rate) = match PACKET_RATE.has_unit(text)
+        {
+            true => (PACKET_RATE.parse(text), Rate::Packets),
+            false => (RATE.parse(text), Rate::Bits),
         };
-        let number: f64 = number
-            .parse()
-            .map_err(|_| format!("{number:?} is no number"))?;
-        // The cast saturates.
-        match (number * scale) as u64 {
-            0 => Err("a rate must be at least 1".into()),
-            rate => Ok(of(rate)),
+        match rate {
+            Ok(0) => Err(NoRate::Zero),
+            Ok(rate) => Ok(of(rate)),
+            Err(error @ UnitError::Range { .. }) => Err(NoRate::Range(error)),
+            Err(error) => Err(NoRate::Unit(error)),
         }
     }
 }
@@ -381,10 +379,14 @@ mod tests {
     #[test]
     fn rates_are_printed_as_they_are_taken() {
         for rate in [
-            "1bps", "1.5kbps", "100Mbps", "2.5Gbps", "999pps", "2kpps", "1500Mpps",
+            "1bps", "1500bps", "100Mbps", "2500Mbps", "2Tbps", "999pps", "2kpps", "1500Mpps",
         ] {
             assert_eq!(Rate::from_str(rate).unwrap().to_string(), rate);
         }
+        let why = |text| Rate::from_str(text).unwrap_err().to_string();
+        assert!(why("5").ends_with("Tbps; or pps, kpps, Mpps for packets"));
+        assert!(why("0.5pps").contains("whole number of pps"));
+        assert_eq!(why("0kbps"), "a rate must be at least 1");
     }
 
     prop_compose! {

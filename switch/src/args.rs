@@ -767,8 +767,8 @@ mod tests {
         assert!(why_not.contains("--grpc-server-cacert FILE"));
         assert!(why("--no-p4 --loss 2").contains("from 0 to 1"));
         assert!(why("--no-p4 --delay 5").contains("unit"));
-        assert!(why("--no-p4 --rate 5").contains("unit"));
-        assert!(why("--no-p4 --rate 0.1bps").contains("at least 1"));
+        assert!(why("--no-p4 --rate 5").contains("for packets"));
+        assert!(why("--no-p4 --rate 0bps").contains("at least 1"));
         assert!(why("--no-p4 --reorder 0.1").contains("--delay"));
         assert!(why("--no-p4 --port-loss 3=0.1").contains("no interface is on port 3"));
         assert!(why("--no-p4 --port-drop 3=in,1").contains("no interface is on port 3"));

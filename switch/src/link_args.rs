@@ -14,11 +14,11 @@ pub struct LinkArgs {
     loss: f64,
 
     /// Delay frames that leave any port, such as 500us.
-    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = alfirk_units::time)]
     delay: Duration,
 
     /// Add up to this to the delay, at random; frames keep their order.
-    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = alfirk_units::time)]
     jitter: Duration,
 
     /// Send frames twice with this probability.
@@ -46,11 +46,11 @@ pub struct LinkArgs {
     port_loss: Vec<(u32, f64)>,
 
     /// Delay frames that leave one port, such as 2=1ms.
-    #[arg(long, value_name = "PORT=TIME", value_parser = |s: &str| of_port(s, parse_duration))]
+    #[arg(long, value_name = "PORT=TIME", value_parser = |s: &str| of_port(s, alfirk_units::time))]
     port_delay: Vec<(u32, Duration)>,
 
     /// --jitter for one port.
-    #[arg(long, value_name = "PORT=TIME", value_parser = |s: &str| of_port(s, parse_duration))]
+    #[arg(long, value_name = "PORT=TIME", value_parser = |s: &str| of_port(s, alfirk_units::time))]
     port_jitter: Vec<(u32, Duration)>,
 
     /// --duplicate for one port.
@@ -134,33 +134,21 @@ pub fn parse_probability(text: &str) -> Result<f64, String> {
     }
 }
 
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
-    let unit = match unit {
-        "ns" => 1e-9,
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        _ => return Err("expected a time with unit ns, us, ms or s, such as 500us".into()),
-    };
-    let seconds = number
-        .parse::<f64>()
-        .map_err(|_| format!("{number:?} is no number"))?;
-    Duration::try_from_secs_f64(seconds * unit).map_err(|error| error.to_string())
-}
-
 fn parse_bytes(text: &str) -> Result<u64, String> {
     text.parse()
         .map_err(|_| format!("{text:?} is no number of bytes"))
 }
 
-fn of_port<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<(u32, T), String> {
+fn of_port<T, E: ToString>(
+    text: &str,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> Result<(u32, T), String> {
     let (port, value) = text
         .split_once('=')
         .ok_or("expected PORT=VALUE, such as 1=0.001")?;
     let port = port
         .parse()
         .map_err(|_| format!("{port:?} is no port number"))?;
-    Ok((port, parse(value)?))
+    let value = parse(value).map_err(|error| error.to_string())?;
+    Ok((port, value))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use alfirk_ctrl::topology::units::{self, Quantity};
+use alfirk_units::{Quantity, RATE, SIZE, TIME};
 
 /// A plain number, or one of the quantities that have units; the number is in their base unit.
 #[derive(Clone, Copy)]
@@ -13,7 +13,7 @@ struct Number {
 }
 
 /// The units that values may have.
-static QUANTITIES: [&Quantity; 3] = [&units::SIZE, &units::DELAY, &units::RATE];
+static QUANTITIES: [&Quantity; 3] = [&SIZE, &TIME, &RATE];
 
 fn read(text: &str) -> Option<Number> {
     if let Ok(value) = text.parse() {

@@ -7,13 +7,14 @@ use std::str::FromStr;
 
 use alfirk_ctrl::ecn::EcnProfile;
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
-use alfirk_ctrl::topology::{self, units, HostIndex, Node, Topology};
+use alfirk_ctrl::topology::{self, HostIndex, Node, Topology};
 use alfirk_ctrl::tree::{Planner, Policy};
 use alfirk_experiment::{Congestion, Kill, Registration, SafeguardConfig, Victim};
 use alfirk_roce::collective::{Algorithm, Collective, Schedule, TransferOp, WriteMode};
 use alfirk_roce::rc::{PathMtu, Recovery, MAX_MESSAGE};
 use alfirk_roce::wire::Psn;
 use alfirk_sim::network::Model;
+use alfirk_units::{RATE, SIZE, TIME};
 use clap::ValueEnum;
 
 use super::config::{Config, Driver, GuestRdma, Guests, Scale};
@@ -483,7 +484,7 @@ impl Args {
         // Whether times are those of fast equipment.
         let is_fast = self.driver == Driver::Virtual || scale != Scale::Off;
         let dead_after = match &self.dead_after {
-            Some(text) => quantity("--dead-after", text, &units::DELAY)?,
+            Some(text) => quantity("--dead-after", text, &TIME)?,
             None if is_fast => 20_000_000,
             None => 3_000_000_000,
         };
@@ -535,7 +536,7 @@ impl Args {
             (None, _) if collective == Collective::Barrier || workload.is_some() => Source::Nothing,
             (None, size) => {
                 let size = size.as_deref().unwrap_or("1MiB");
-                Source::Seeded(quantity("--size", size, &units::SIZE)?)
+                Source::Seeded(quantity("--size", size, &SIZE)?)
             }
         };
         Ok(Config {
@@ -606,7 +607,7 @@ impl Args {
             trace: self.trace,
             web: self.web,
             p4src: self.p4src,
-            time_limit: quantity("--time-limit", &self.time_limit, &units::DELAY)?,
+            time_limit: quantity("--time-limit", &self.time_limit, &TIME)?,
             workload,
             model,
             topology,
@@ -783,7 +784,7 @@ impl Args {
         let Some(text) = &self.block else {
             return Ok(None);
         };
-        match quantity("--block", text, &units::SIZE)? {
+        match quantity("--block", text, &SIZE)? {
             0 => Err(Failure::bad_input(
                 "--block 0: a block has 1 byte at the least",
             )),
@@ -966,7 +967,7 @@ impl Args {
         }
         let is_fast = self.driver == Driver::Virtual || self.scale()? != Scale::Off;
         let window = match &self.fallback_window {
-            Some(text) => quantity("--fallback-window", text, &units::DELAY)?,
+            Some(text) => quantity("--fallback-window", text, &TIME)?,
             None if is_fast => 250_000,
             None => 500_000_000,
         };
@@ -977,14 +978,14 @@ impl Args {
         }
         let config = SafeguardConfig::new(window);
         let retry = match &self.fallback_retry {
-            Some(text) => quantity("--fallback-retry", text, &units::DELAY)?,
+            Some(text) => quantity("--fallback-retry", text, &TIME)?,
             None => config.retry,
         };
         let at_once = self.min_psn == MinPsnArg::Tree
             && self.icrc == IcrcArg::Neutral
             && self.write != Some(Write::PerRequest);
         let expected_bps = match (&self.normal_goodput, self.driver) {
-            (Some(text), _) => Some(quantity("--normal-goodput", text, &units::RATE)? as f64),
+            (Some(text), _) => Some(quantity("--normal-goodput", text, &RATE)? as f64),
             (None, Driver::Virtual) if at_once => {
                 let rates = topology.links().iter().map(|l| l.attributes.rate_bps);
                 // Headers, preamble and gap take about 90 bytes of each packet.
@@ -1099,7 +1100,7 @@ fn kill(topology: &Topology, source: HostIndex, text: &str) -> Result<Kill, Fail
             "write it as NODE@TIME, as h3@20us, or NODE-NODE@TIME for a link".to_owned(),
         );
     };
-    let after = quantity("--kill", time, &units::DELAY)?;
+    let after = quantity("--kill", time, &TIME)?;
     let victim = match (topology.node_named(name), name.split_once('-')) {
         (Some(Node::Host(host)), _) if host == source => {
             return refuse(format!(

@@ -1,9 +1,8 @@
 //! The flags for what is no protocol: how the virtual driver's switches queue and pause, and what its hosts cost.
 
-use alfirk_ctrl::topology::{
-    units, Alpha, Pfc, Queueing, SharedBuffer, SwitchingProblem, Topology,
-};
+use alfirk_ctrl::topology::{Alpha, Pfc, Queueing, SharedBuffer, SwitchingProblem, Topology};
 use alfirk_sim::network::{Fidelity, Model};
+use alfirk_units::{RATE, SIZE, TIME};
 use clap::ValueEnum;
 
 use super::quantity::quantity;
@@ -55,7 +54,7 @@ impl SwitchArgs {
         };
         if let Some(text) = &self.buffer {
             switching.buffer = Some(SharedBuffer {
-                bytes: quantity("--buffer", text, &units::SIZE)?,
+                bytes: quantity("--buffer", text, &SIZE)?,
                 alpha: Alpha::ONE,
             });
         }
@@ -188,9 +187,9 @@ impl Field {
 
     fn set(&self, model: &mut Model, flag: &str, text: &str) -> Result<(), Failure> {
         match self.place {
-            Place::Delay(place) => *place(model) = quantity(flag, text, &units::DELAY)?,
+            Place::Delay(place) => *place(model) = quantity(flag, text, &TIME)?,
             Place::Rate(place) => {
-                let rate = quantity(flag, text, &units::RATE)?;
+                let rate = quantity(flag, text, &RATE)?;
                 if rate == 0 {
                     return Err(Failure::bad_input(format_args!(
                         "{flag}: a copy at 0bps never ends; use 1bps or more, or leave it out"
@@ -205,8 +204,8 @@ impl Field {
     /// As [`Field::set`] reads it; `None` for no rate.
     fn show(&self, mut model: Model) -> Option<String> {
         match self.place {
-            Place::Delay(place) => Some(units::DELAY.show(*place(&mut model)).to_string()),
-            Place::Rate(place) => place(&mut model).map(|rate| units::RATE.show(rate).to_string()),
+            Place::Delay(place) => Some(TIME.show(*place(&mut model)).to_string()),
+            Place::Rate(place) => place(&mut model).map(|rate| RATE.show(rate).to_string()),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What `--loss` says: `0.001` for every link, `s1-h3:0.2@1ms-5ms` for one and a while.
 
-use alfirk_ctrl::topology::{units, LinkIndex, Topology};
+use alfirk_ctrl::topology::{LinkIndex, Topology};
 use alfirk_experiment::Outage;
+use alfirk_units::TIME;
 
 use super::config::Driver;
 use super::quantity::quantity;
@@ -78,7 +79,7 @@ impl Losses {
                 Some((from, until)) => (from, Some(until)),
                 None => (time, None),
             };
-            let time = |text| quantity("--loss", text, &units::DELAY);
+            let time = |text| quantity("--loss", text, &TIME);
             let from = time(from)?;
             let until = until.map(time).transpose()?;
             if until.is_some_and(|until| until <= from) {

@@ -1,6 +1,6 @@
 //! Numbers with units on the command line.
 
-use alfirk_ctrl::topology::units;
+use alfirk_units::Quantity;
 
 use crate::exit::Failure;
 
@@ -8,7 +8,7 @@ use crate::exit::Failure;
 ///
 /// # Errors
 /// What is wrong, with the flag's name.
-pub(crate) fn quantity(flag: &str, text: &str, kind: &units::Quantity) -> Result<u64, Failure> {
+pub(crate) fn quantity(flag: &str, text: &str, kind: &Quantity) -> Result<u64, Failure> {
     kind.parse(text)
         .map_err(|error| Failure::bad_input(format_args!("{flag}: {error}")))
 }

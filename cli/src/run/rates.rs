@@ -1,6 +1,7 @@
 //! What `--rate` says: links that are faster or slower than the topology has them.
 
-use alfirk_ctrl::topology::{units, Topology};
+use alfirk_ctrl::topology::Topology;
+use alfirk_units::RATE;
 
 use super::losses::find_link;
 use super::quantity::quantity;
@@ -29,7 +30,7 @@ impl RateArgs {
             };
             let link = find_link(&topology, a, b)
                 .ok_or_else(|| refuse(format!("the topology has no link between {a} and {b}")))?;
-            let rate = quantity("--rate", rate, &units::RATE)?;
+            let rate = quantity("--rate", rate, &RATE)?;
             if rate == 0 {
                 return Err(refuse(
                     "a link of 0bps carries nothing; cut it with --loss NODE-NODE:1".to_owned(),

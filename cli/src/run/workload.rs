@@ -3,7 +3,8 @@
 use alfirk_experiment::workload::{By, Kind, Workload};
 use alfirk_roce::collective::Algorithm;
 
-use alfirk_ctrl::topology::{units, HostIndex, Topology};
+use alfirk_ctrl::topology::{HostIndex, Topology};
+use alfirk_units::{SIZE, TIME};
 
 use super::quantity::quantity;
 use crate::exit::Failure;
@@ -70,12 +71,12 @@ impl WorkloadArgs {
         };
         let hosts: Vec<HostIndex> = topology.host_indexes().collect();
         let size = match size {
-            Some(size) => quantity("--size", size, &units::SIZE)?.max(1),
+            Some(size) => quantity("--size", size, &SIZE)?.max(1),
             None => USUAL,
         };
         let (kind, mut workload) = read("--workload", text, size, &hosts, seed)?;
         if let Some(text) = &self.throughput_every {
-            let interval = quantity("--throughput-every", text, &units::DELAY)?;
+            let interval = quantity("--throughput-every", text, &TIME)?;
             if interval == 0 {
                 return Err(Failure::bad_input(
                     "--throughput-every: an interval has a length",

@@ -17,7 +17,6 @@ mod placement;
 mod prefixes;
 mod print;
 mod switching;
-pub mod units;
 mod yaml;
 
 #[cfg(test)]
@@ -36,5 +35,4 @@ pub use paths::Paths;
 pub use placement::{Placement, PlacementError};
 pub use prefixes::{Place, Prefix, PrefixTree};
 pub use switching::{Alpha, BadAlpha, Pfc, Queueing, SharedBuffer, Switching, SwitchingProblem};
-pub use units::UnitError;
 pub use yaml::TopologyError;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-use super::units::{DELAY, RATE, SIZE};
 use super::{End, LinkAttributes, Node, Topology};
+use alfirk_units::{RATE, SIZE, TIME};
 
 impl Topology {
     /// The YAML document that reads back as this very topology.
@@ -29,7 +29,7 @@ impl Topology {
             out,
             "defaults: {{rate: {}, delay: {}, mtu: {mtu}, queue: {}}}",
             RATE.show(rate_bps),
-            DELAY.show(delay_ns),
+            TIME.show(delay_ns),
             SIZE.show(queue_bytes)
         )?;
         if !self.switching.is_default() {
@@ -79,7 +79,7 @@ impl Topology {
                 write!(out, ", rate: {}", RATE.show(own.rate_bps))?;
             }
             if own.delay_ns != delay_ns {
-                write!(out, ", delay: {}", DELAY.show(own.delay_ns))?;
+                write!(out, ", delay: {}", TIME.show(own.delay_ns))?;
             }
             if own.mtu != mtu {
                 write!(out, ", mtu: {}", own.mtu)?;

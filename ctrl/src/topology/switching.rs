@@ -5,7 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::units::SIZE;
+use alfirk_units::SIZE;
+
 use super::LinkAttributes;
 
 /// Bytes of an Ethernet frame around its IP packet: addresses, type and frame check sequence.

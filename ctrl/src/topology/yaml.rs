@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_saphyr::{Location, Spanned};
 
 use super::switching::SwitchingProblem;
-use super::units::{Quantity, UnitError, DELAY, RATE, SIZE};
 use super::{
     Alpha, Builder, End, Host, LinkAttributes, MacAddr, Node, Pfc, Problem, Queueing, SharedBuffer,
     Switching, Topology,
 };
+use alfirk_units::{Quantity, UnitError, RATE, SIZE, TIME};
 
 /// A topology file that cannot be used: where, what, and how to mend it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -342,7 +342,7 @@ fn attributes(own: &Attributes, defaults: LinkAttributes) -> Result<LinkAttribut
     };
     Ok(LinkAttributes {
         rate_bps: read(&RATE, &own.rate, defaults.rate_bps)?,
-        delay_ns: read(&DELAY, &own.delay, defaults.delay_ns)?,
+        delay_ns: read(&TIME, &own.delay, defaults.delay_ns)?,
         mtu: own.mtu.unwrap_or(defaults.mtu),
         queue_bytes: read(&SIZE, &own.queue, defaults.queue_bytes)?,
     })

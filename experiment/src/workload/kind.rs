@@ -8,8 +8,9 @@ use std::str::FromStr;
 
 use rand_core::Rng;
 
-use alfirk_ctrl::topology::{units, HostIndex};
+use alfirk_ctrl::topology::HostIndex;
 use alfirk_roce::collective::Algorithm;
+use alfirk_units::{SIZE, TIME};
 
 use super::{By, Flow, Phase, Workload};
 use crate::stream::stream;
@@ -418,7 +419,7 @@ impl Values {
         let Some(value) = self.given.get(key) else {
             return Ok(default);
         };
-        match units::SIZE.parse(value) {
+        match SIZE.parse(value) {
             Ok(0) => Err(bad(key, value, "there must be something to send")),
             Ok(size) => Ok(size),
             Err(error) => Err(bad(key, value, error)),
@@ -429,7 +430,7 @@ impl Values {
         let Some(value) = self.given.get(key) else {
             return Ok(default);
         };
-        let time = units::DELAY.parse(value);
+        let time = TIME.parse(value);
         time.map_err(|error| bad(key, value, error))
     }
 }
@@ -516,7 +517,7 @@ fn at_least(key: &'static str, number: u32, least: u32) -> Result<u32, KindError
 impl fmt::Display for Kind {
     /// As it is read.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let size = |bytes: &u64| units::SIZE.show(*bytes);
+        let size = |bytes: &u64| SIZE.show(*bytes);
         match self {
             Kind::Hpl {
                 rows,
@@ -580,8 +581,8 @@ impl fmt::Display for Kind {
                 "fairness:members={members},bytes={},unicast={},second={},third={}",
                 size(bytes),
                 size(unicast),
-                units::DELAY.show(*second),
-                units::DELAY.show(*third)
+                TIME.show(*second),
+                TIME.show(*third)
             ),
         }
     }

@@ -1,9 +1,10 @@
-//! Quantities with units: `100Gbps`, `500ns`, `1MiB`.
+//! Quantities with units: `100Gbps`, `500ns`, `1MiB`. Flags and YAML files are read by the same parsers.
 //!
 //! Parsing is exact (no floating point): a quantity that is not a whole number of base units is refused.
 //! Printing takes the largest unit in which the number is whole, so that print and parse are inverse.
 
 use std::fmt;
+use std::time::Duration;
 
 /// One kind of quantity: its units, smallest first, each with its size in base units.
 pub struct Quantity {
@@ -28,9 +29,17 @@ pub const RATE: Quantity = Quantity {
     also_read: &[],
 };
 
+/// Packets per second.
+pub const PACKET_RATE: Quantity = Quantity {
+    what: "rate",
+    example: "2kpps",
+    units: &[("pps", 1), ("kpps", 1_000), ("Mpps", 1_000_000)],
+    also_read: &[],
+};
+
 /// Nanoseconds.
-pub const DELAY: Quantity = Quantity {
-    what: "delay",
+pub const TIME: Quantity = Quantity {
+    what: "time",
     example: "500ns",
     units: &[
         ("ns", 1),
@@ -62,7 +71,7 @@ pub enum UnitError {
     NotANumber {
         /// The text as written.
         text: String,
-        /// `rate`, `delay` or `size`.
+        /// `rate`, `time` or `size`.
         what: &'static str,
         /// A right one.
         example: &'static str,
@@ -74,7 +83,7 @@ pub enum UnitError {
         text: String,
         /// What was found after the number; empty when nothing was.
         unit: String,
-        /// `rate`, `delay` or `size`.
+        /// `rate`, `time` or `size`.
         what: &'static str,
         /// The known units, comma separated.
         units: String,
@@ -89,6 +98,14 @@ pub enum UnitError {
     },
 }
 
+/// A time as `500ns`, for flags.
+///
+/// # Errors
+/// The text is not a whole number of nanoseconds with a unit.
+pub fn time(text: &str) -> Result<Duration, UnitError> {
+    TIME.parse(text).map(Duration::from_nanos)
+}
+
 fn unit_text(unit: &str) -> String {
     if unit.is_empty() {
         "no unit".to_owned()
@@ -99,12 +116,11 @@ fn unit_text(unit: &str) -> String {
 
 impl Quantity {
     /// Reads a quantity, giving base units.
+    ///
+    /// # Errors
+    /// There is no number or no unit of this quantity, or the number of base units is not whole or beyond 64 bits.
     pub fn parse(&self, text: &str) -> Result<u64, UnitError> {
-        let trimmed = text.trim();
-        let split = trimmed
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(trimmed.len());
-        let (number, unit) = (&trimmed[..split], trimmed[split..].trim_start());
+        let (number, unit) = split(text);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         if whole.is_empty() || fraction.contains('.') || number.ends_with('.') {
             return Err(UnitError::NotANumber {
@@ -113,19 +129,32 @@ impl Quantity {
                 example: self.example,
             });
         }
-        let all = || self.units.iter().chain(self.also_read);
-        let Some((_, scale)) = all().find(|(name, _)| *name == unit) else {
+        let Some((_, scale)) = self.all_units().find(|(name, _)| *name == unit) else {
             return Err(UnitError::Unit {
                 text: text.to_owned(),
                 unit: unit.to_owned(),
                 what: self.what,
-                units: all().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+                units: self
+                    .all_units()
+                    .map(|(name, _)| *name)
+                    .collect::<Vec<_>>()
+                    .join(", "),
             });
         };
         exact(whole, fraction, *scale).ok_or_else(|| UnitError::Range {
             text: text.to_owned(),
             base: self.units[0].0,
         })
+    }
+
+    /// Whether the text ends in a unit of this quantity, whatever stands before it.
+    pub fn has_unit(&self, text: &str) -> bool {
+        let (_, unit) = split(text);
+        self.all_units().any(|(name, _)| *name == unit)
+    }
+
+    fn all_units(&self) -> impl Iterator<Item = &(&'static str, u64)> {
+        self.units.iter().chain(self.also_read)
     }
 
     /// Shows base units in the largest unit that keeps them whole.
@@ -138,6 +167,14 @@ impl Quantity {
             .unwrap_or(&self.units[0]);
         format!("{}{name}", value / scale)
     }
+}
+
+/// The number and the unit behind it.
+fn split(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+    (number, unit.trim_start())
 }
 
 /// `whole.fraction * scale`, when that is a whole number that fits.
@@ -160,8 +197,10 @@ mod tests {
     fn quantities_are_read_exactly() {
         assert_eq!(RATE.parse("100Gbps"), Ok(100_000_000_000));
         assert_eq!(RATE.parse("2.5 Gbps"), Ok(2_500_000_000));
-        assert_eq!(DELAY.parse("0ns"), Ok(0));
-        assert_eq!(DELAY.parse("1.50us"), Ok(1_500));
+        assert_eq!(PACKET_RATE.parse("2kpps"), Ok(2_000));
+        assert_eq!(TIME.parse("0ns"), Ok(0));
+        assert_eq!(TIME.parse("1.50us"), Ok(1_500));
+        assert_eq!(time("1.5ms"), Ok(Duration::from_micros(1_500)));
         assert_eq!(SIZE.parse("1MiB"), Ok(1 << 20));
         assert_eq!(SIZE.parse("64kB"), Ok(64_000));
     }
@@ -178,11 +217,11 @@ mod tests {
             "`100` has no unit for a rate; units are bps, kbps, Mbps, Gbps, Tbps"
         );
         assert_eq!(
-            message(DELAY.parse("5 µs")),
-            "`5 µs` has the unit `µs`, unknown for a delay; units are ns, us, ms, s"
+            message(TIME.parse("5 µs")),
+            "`5 µs` has the unit `µs`, unknown for a time; units are ns, us, ms, s"
         );
         assert_eq!(
-            message(DELAY.parse("0.5ns")),
+            message(TIME.parse("0.5ns")),
             "`0.5ns` is not a whole number of ns below 2^64"
         );
         assert_eq!(
@@ -193,7 +232,7 @@ mod tests {
             "99999999999999999999s",
             "99999999999999999999999999999999999999999s",
         ] {
-            assert!(matches!(DELAY.parse(huge), Err(UnitError::Range { .. })));
+            assert!(matches!(TIME.parse(huge), Err(UnitError::Range { .. })));
         }
     }
 
@@ -201,7 +240,7 @@ mod tests {
     fn printing_takes_the_largest_whole_unit() {
         assert_eq!(RATE.show(40_000_000_000).to_string(), "40Gbps");
         assert_eq!(RATE.show(2_500_000_000).to_string(), "2500Mbps");
-        assert_eq!(DELAY.show(0).to_string(), "0ns");
+        assert_eq!(TIME.show(0).to_string(), "0ns");
         assert_eq!(SIZE.show(65_536).to_string(), "64KiB");
         assert_eq!(SIZE.show(64_000).to_string(), "64000B");
     }
@@ -209,7 +248,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn print_and_parse_are_inverse(value: u64) {
-            for quantity in [&RATE, &DELAY, &SIZE] {
+            for quantity in [&RATE, &PACKET_RATE, &TIME, &SIZE] {
                 proptest::prop_assert_eq!(quantity.parse(&quantity.show(value).to_string()), Ok(value));
             }
         }
