@@ -19,8 +19,8 @@ Examples:
   sudo alfirk compare-drivers --topology topologies/testbed.yaml --size 1MiB --tolerance 5%")]
 pub struct CompareArgs {
     /// By how much a time on Mininet may differ from that in virtual time, as 0.1 or 10%
-    #[arg(long, value_name = "SHARE", default_value = "10%")]
-    tolerance: String,
+    #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = run::share)]
+    tolerance: f64,
 
     #[command(flatten)]
     run: run::Args,
@@ -54,9 +54,9 @@ struct Pair {
 }
 
 pub fn run(args: CompareArgs) -> Outcome {
-    let tolerance = run::share("--tolerance", &args.tolerance)?;
+    let tolerance = args.tolerance;
     let target = args.run.target;
-    let mut config = args.run.for_both_drivers()?;
+    let mut config = args.run.check_for_both_drivers()?;
     run::mininet::must_be_root()?;
     let program = program::compile_program(target, config.p4src.as_deref())?;
     let bars = Bars::new();

@@ -36,12 +36,12 @@ use alfirk_packet_io::Clock;
 use alfirk_roce::host::{Host, HostConfig, HostTiming};
 use alfirk_roce::rc::AckTimeout;
 use alfirk_roce::wire::MacAddr;
-use alfirk_units::{RATE, TIME};
+use alfirk_units::RATE;
 
 use tracing::info;
 
 use crate::exit::{Failure, Outcome};
-use crate::run::{hardware, quantity};
+use crate::run::hardware;
 use pace::Pace;
 use station::Station;
 
@@ -114,12 +114,12 @@ pub struct HostArgs {
     time_scale: NonZeroU32,
 
     /// Send no faster than this, counting what Ethernet adds to each frame, such as 100Gbps [default: as the interface takes it]
-    #[arg(long, value_name = "RATE", conflicts_with = "verbs")]
-    rate: Option<String>,
+    #[arg(long, value_name = "RATE", conflicts_with = "verbs", value_parser = |text: &str| RATE.parse(text))]
+    rate: Option<u64>,
 
     /// Delay what is sent by so much [default: 0]
-    #[arg(long, value_name = "TIME", conflicts_with = "verbs")]
-    delay: Option<String>,
+    #[arg(long, value_name = "TIME", conflicts_with = "verbs", value_parser = alfirk_units::time)]
+    delay: Option<Duration>,
 
     /// Add what a NIC and an application cost, as `alfirk run --host-model` has it [default: what they cost here]
     #[arg(long, value_name = "MODEL", conflicts_with = "verbs")]
@@ -219,21 +219,16 @@ fn config(args: &HostArgs, name: &str) -> Result<HostConfig, Failure> {
 
 /// What is emulated between the host and its interface, if anything is.
 fn pace(args: &HostArgs) -> Result<Option<Pace>, Failure> {
-    let emulates = [&args.rate, &args.delay, &args.host_model];
-    if emulates.iter().all(|flag| flag.is_none()) {
+    if args.rate.is_none() && args.delay.is_none() && args.host_model.is_none() {
         return Ok(None);
     }
     let free = || hardware::host_model("free");
     let model = args.host_model.as_deref();
     let model = model.map_or_else(free, hardware::host_model)?;
-    let rate = args.rate.as_deref();
-    let rate = rate.map(|text| quantity("--rate", text, &RATE));
-    let delay = args.delay.as_deref();
-    let delay = delay.map(|text| quantity("--delay", text, &TIME));
     let link = LinkOptions {
-        rate: rate.transpose()?.map(Rate::Bits),
+        rate: args.rate.map(Rate::Bits),
         on_wire: true,
-        delay: Duration::from_nanos(delay.transpose()?.unwrap_or(0)),
+        delay: args.delay.unwrap_or_default(),
         ..LinkOptions::default()
     };
     link.check()

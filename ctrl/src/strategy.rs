@@ -1,33 +1,36 @@
 //! What a group's feedback and ICRCs cost where: choices that are made once, when it is registered.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// How a group's minimum PSN over all paths is found (design: AckPSN aggregation; `MinPsn` of `p4src`).
+/// Where a group's minimum PSN over all paths of a switch comes from (design: AckPSN aggregation; `MinPsn` of `p4src`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "driver", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum MinPsn {
-    /// By a tournament tree in registers, in the pass of each ACK.
+    /// From a tournament tree in registers, in the pass of each ACK
     #[default]
     Tree,
-    /// By an ACK that recirculates from path to path (Cepheus, section III-D).
+    /// From an ACK that recirculates and looks at four paths in each pass
+    ///
+    /// After Cepheus, section III-D.
     Walk,
-    /// By the controller, to which ACKs are punted.
+    /// From the controller, to which switches punt ACKs
     Punt,
 }
 
-/// How the ICRC of a group's data is kept right (`IcrcMode` of `p4src`). Feedback is always recomputed.
+/// How receivers come to find the ICRC of a group's data right (`IcrcMode` of `p4src`). That of feedback is always recomputed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "driver", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum IcrcMode {
-    /// By constants that cancel the rewriting, whatever the payload.
+    /// Constants cancel what the switches change, whatever the payload
     #[default]
     Neutral,
-    /// By the pipeline, which parses the payload.
+    /// The switches parse payloads and compute it anew
     Recompute,
-    /// By the controller, to which copies for hosts are punted.
+    /// The controller computes it; leaf switches punt the copies for hosts
     Punt,
 }
 
@@ -38,14 +41,6 @@ pub struct Strategies {
     pub min_psn: MinPsn,
     /// For data.
     pub icrc: IcrcMode,
-}
-
-/// A name that stands for no strategy.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{given:?} is none of {known}")]
-pub struct UnknownStrategy {
-    given: String,
-    known: &'static str,
 }
 
 impl MinPsn {
@@ -63,15 +58,6 @@ impl MinPsn {
     pub fn from_number(number: u64) -> Option<MinPsn> {
         let mut all = [MinPsn::Tree, MinPsn::Walk, MinPsn::Punt].into_iter();
         all.find(|strategy| u64::from(strategy.number()) == number)
-    }
-
-    /// As users write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            MinPsn::Tree => "tree",
-            MinPsn::Walk => "walk",
-            MinPsn::Punt => "punt",
-        }
     }
 }
 
@@ -91,57 +77,18 @@ impl IcrcMode {
         let mut all = [IcrcMode::Neutral, IcrcMode::Recompute, IcrcMode::Punt].into_iter();
         all.find(|mode| u64::from(mode.number()) == number)
     }
-
-    /// As users write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            IcrcMode::Neutral => "neutral",
-            IcrcMode::Recompute => "recompute",
-            IcrcMode::Punt => "punt",
-        }
-    }
 }
 
+/// The name that flags and files have for it.
 impl fmt::Display for MinPsn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        self.serialize(f)
     }
 }
 
+/// The name that flags and files have for it.
 impl fmt::Display for IcrcMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for MinPsn {
-    type Err = UnknownStrategy;
-
-    fn from_str(text: &str) -> Result<MinPsn, UnknownStrategy> {
-        match text {
-            "tree" => Ok(MinPsn::Tree),
-            "walk" => Ok(MinPsn::Walk),
-            "punt" => Ok(MinPsn::Punt),
-            _ => Err(UnknownStrategy {
-                given: text.to_owned(),
-                known: "tree, walk, punt",
-            }),
-        }
-    }
-}
-
-impl FromStr for IcrcMode {
-    type Err = UnknownStrategy;
-
-    fn from_str(text: &str) -> Result<IcrcMode, UnknownStrategy> {
-        match text {
-            "neutral" => Ok(IcrcMode::Neutral),
-            "recompute" => Ok(IcrcMode::Recompute),
-            "punt" => Ok(IcrcMode::Punt),
-            _ => Err(UnknownStrategy {
-                given: text.to_owned(),
-                known: "neutral, recompute, punt",
-            }),
-        }
+        self.serialize(f)
     }
 }

@@ -255,7 +255,7 @@ impl Set {
     fn measure(&self, points: Vec<&Point>, jobs: Option<u32>) -> Outcome {
         let on_mininet = points
             .iter()
-            .any(|point| point.value("driver") == Driver::Mininet.name());
+            .any(|point| point.value("driver") == run::name(Driver::Mininet));
         let jobs = match (jobs, on_mininet) {
             (Some(2..), true) => {
                 return Err(Failure::bad_input(

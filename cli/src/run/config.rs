@@ -6,20 +6,17 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use alfirk_ctrl::ecn::EcnProfile;
-use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::topology::{HostIndex, Topology};
 use alfirk_ctrl::tree::Policy;
-use alfirk_experiment::{Congestion, Kill, Outage, Registration, SafeguardConfig};
-use alfirk_roce::collective::{Algorithm, Collective, TransferOp, WriteMode};
-use alfirk_roce::rc::{PathMtu, Recovery};
-use alfirk_roce::wire::Psn;
+use alfirk_experiment::Job;
+use alfirk_roce::collective::Algorithm;
 use alfirk_sim::network::Model;
 use clap::ValueEnum;
 
+use super::args::lose::Lost;
+use super::args::machines::Machines;
+use super::args::workload::Asked;
 use super::input::Source;
-use super::lose::Lost;
-use super::machines::Machines;
-use super::workload::Asked;
 use crate::exit::Failure;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -39,16 +36,6 @@ pub enum GuestRdma {
     Alfirk,
 }
 
-impl GuestRdma {
-    /// As on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            GuestRdma::Linux => "linux",
-            GuestRdma::Alfirk => "alfirk",
-        }
-    }
-}
-
 /// The hosts that are guests.
 #[derive(Debug)]
 pub struct Guests {
@@ -59,61 +46,27 @@ pub struct Guests {
     pub image: PathBuf,
 }
 
-impl Driver {
-    /// As in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Driver::Virtual => "virtual",
-            Driver::Mininet => "mininet",
-        }
-    }
-}
-
 /// What to do, checked.
 #[derive(Debug)]
 pub struct Config {
     pub topology: Topology,
-    /// The source first.
-    pub members: Vec<HostIndex>,
+    /// What every algorithm is to do, but for the data, which is read when all else is checked. With a workload its members are all
+    /// hosts in that, and none is the source.
+    pub job: Job,
+    /// Of the data.
     pub source: Source,
     pub algorithms: Vec<Algorithm>,
-    pub collective: Collective,
-    pub op: TransferOp,
-    pub write: WriteMode,
-    pub strategies: Strategies,
+    /// What is carried out instead of one message.
+    pub workload: Option<Asked>,
     pub tree_policy: Policy,
-    pub congestion: Congestion,
-    pub recovery: Recovery,
+    /// When switches mark packets, if they do.
     pub ecn: Option<EcnProfile>,
-    pub switch_source: u32,
-    pub switch_early: bool,
-    pub mtu: PathMtu,
-    pub slices: Option<u32>,
-    pub messages: Option<u32>,
-    pub block: Option<u32>,
-    pub store_and_forward: bool,
-    pub ready: Option<u32>,
-    pub receives: Option<u32>,
-    pub queue_depth: Option<u32>,
-    /// Of every link, all the time.
-    pub loss: f64,
+    pub loss: Loss,
     pub lose: Vec<Lost>,
-    pub initial_psn: Option<Psn>,
-    /// Of the core's links, instead of `loss`.
-    pub core_loss: Option<f64>,
-    pub outages: Vec<Outage>,
-    /// As they were written.
-    pub outage_names: Vec<String>,
     /// Of links that differ from the topology's, as they were written.
     pub rates: Vec<String>,
-    pub registration: Registration,
-    pub fallback: Option<Algorithm>,
-    pub safeguard: Option<SafeguardConfig>,
-    pub kills: Vec<Kill>,
-    pub hostiles: Vec<HostIndex>,
     /// Nanoseconds.
     pub dead_after: u64,
-    pub seed: u64,
     pub driver: Driver,
     /// Of the clock on Mininet.
     pub scale: Scale,
@@ -122,23 +75,30 @@ pub struct Config {
     pub guests: Option<Guests>,
     /// Where the network is on several machines.
     pub machines: Option<Machines>,
+    pub model: Model,
+    pub p4src: Option<PathBuf>,
     pub json: bool,
     pub pcap: Option<PathBuf>,
     pub trace: Option<PathBuf>,
     /// Where the page of the run is to be.
     pub web: Option<SocketAddr>,
-    pub p4src: Option<PathBuf>,
-    /// Nanoseconds.
-    pub time_limit: u64,
-    /// What is carried out instead of one message; `members` are all hosts in it, and there is no source.
-    pub workload: Option<Asked>,
-    pub model: Model,
+}
+
+/// Losses by chance that are no [`alfirk_experiment::Outage`] of the job, since they last all the time.
+#[derive(Debug)]
+pub struct Loss {
+    /// Of every link: a probability.
+    pub everywhere: f64,
+    /// Of the core's links, instead.
+    pub core: Option<f64>,
+    /// These and the outages, as they were written.
+    pub names: Vec<String>,
 }
 
 impl Config {
     /// Refuses to cut a message of so many bytes into parts that an algorithm cannot keep.
     pub fn check_messages(&self, size: u64) -> Result<(), Failure> {
-        let Some(messages) = self.messages else {
+        let Some(messages) = self.job.messages else {
             return Ok(());
         };
         let mut short = self.algorithms.iter().filter(|a| a.needs_datagrams());

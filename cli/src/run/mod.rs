@@ -2,53 +2,42 @@
 
 mod args;
 mod config;
-pub mod hardware;
 mod input;
-mod lose;
-mod losses;
-pub mod machines;
 pub mod mininet;
 pub mod progress;
-mod quantity;
-mod rates;
 mod records;
-mod workload;
+mod summary;
 
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
-use alfirk_ctrl::constants::RECOMPUTE_NETWORK;
-use alfirk_ctrl::controller::{ControllerConfig, GroupRange};
-use alfirk_ctrl::strategy::IcrcMode;
+use alfirk_ctrl::controller::ControllerConfig;
 use alfirk_experiment::workload::Workload;
-use alfirk_experiment::{
-    run_algorithm, run_workload, Congestion, Fabric, GroupSummary, Input, Job, Registration,
-    Report, Row, Settings, SharedFabric, TopologySummary, WorkloadSummary,
-};
-use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
-use alfirk_roce::rc::Recovery;
+use alfirk_experiment::{run_algorithm, run_workload, Fabric, Job, Report, Row, SharedFabric};
+use alfirk_roce::collective::Algorithm;
 use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::Network;
 use alfirk_sim::VirtualFabric;
 use alfirk_view::server::{Exhibit, Growing};
 
 pub use args::Args;
+pub(crate) use args::{hardware, machines, share};
 pub use config::{Config, Driver};
 use input::Input as Content;
 use progress::Bars;
-pub(crate) use quantity::{quantity, share};
 use records::Records;
+pub(crate) use summary::name;
 
 use crate::exit::{print, Failure, Outcome};
 use crate::program::{self, CompiledProgram};
 
 pub fn run(args: Args) -> Outcome {
-    if args.list_algorithms {
+    if args.algorithms.list_algorithms {
         return print(algorithms());
     }
     if args.workload.list_workloads {
-        return print(workload::list());
+        return print(args::workload::list());
     }
     if args.model.list_host_models {
         return print(hardware::list());
@@ -116,9 +105,12 @@ fn measure_watched(
     bars: &Bars,
     page: Option<&Page>,
 ) -> Result<Report, Failure> {
-    let input = Content::load(&config.source, config.seed)?;
+    let input = Content::load(&config.source, config.job.seed)?;
     config.check_messages(input.data.bytes().len() as u64)?;
-    let job = job(config, &input);
+    let job = Job {
+        data: Arc::clone(&input.data),
+        ..config.job.clone()
+    };
     let measured = match config.driver {
         Driver::Virtual => mininet::Measured {
             rows: run_virtual(config, program, &job, bars, page)?,
@@ -130,7 +122,7 @@ fn measure_watched(
     Ok(Report {
         clock: measured.clock,
         machines: measured.machines,
-        ..report(config, &input, measured.rows)
+        ..summary::report(config, &input, measured.rows)
     })
 }
 
@@ -211,11 +203,11 @@ fn run_in_virtual_time(
         &config.topology,
         controller_config(config, program),
         config.model,
-        FaultProbabilities::lossy(config.loss),
-        config.seed,
+        FaultProbabilities::lossy(config.loss.everywhere),
+        config.job.seed,
     )
     .map_err(Failure::bad_input)?;
-    if let Some(loss) = config.core_loss {
+    if let Some(loss) = config.loss.core {
         for link in config.topology.core_links() {
             let set = network.set_own_loss(link, loss);
             set.map_err(Failure::bad_input)?;
@@ -272,42 +264,6 @@ fn run_flows(
     result.map_err(Failure::failed)
 }
 
-fn job(config: &Config, input: &Content) -> Job {
-    Job {
-        members: config.members.clone(),
-        data: Arc::clone(&input.data),
-        collective: config.collective,
-        op: config.op,
-        write: config.write,
-        strategies: config.strategies,
-        congestion: config.congestion,
-        recovery: config.recovery,
-        switch_source: config.switch_source,
-        switch_early: config.switch_early,
-        mtu: config.mtu,
-        slices: config.slices,
-        messages: config.messages,
-        block: config.block,
-        store_and_forward: config.store_and_forward,
-        ready: config.ready,
-        receives: config.receives,
-        depth: config.queue_depth,
-        time_limit: config.time_limit,
-        mcst_id: match config.strategies.icrc {
-            IcrcMode::Recompute => RECOMPUTE_NETWORK.into(),
-            IcrcMode::Neutral | IcrcMode::Punt => GroupRange::default().first(),
-        },
-        seed: config.seed,
-        initial_psn: config.initial_psn,
-        registration: config.registration,
-        fallback: config.fallback,
-        safeguard: config.safeguard,
-        outages: config.outages.clone(),
-        kills: config.kills.clone(),
-        hostiles: config.hostiles.clone(),
-    }
-}
-
 fn controller_config(config: &Config, program: &CompiledProgram) -> ControllerConfig {
     ControllerConfig {
         // Some looks in that time, so that one lost answer does not matter.
@@ -315,91 +271,8 @@ fn controller_config(config: &Config, program: &CompiledProgram) -> ControllerCo
         dead_member_ns: config.dead_after,
         dead_switch_ns: config.dead_after,
         policy: config.tree_policy,
-        strategies: config.strategies,
+        strategies: config.job.strategies,
         ecn: config.ecn,
         ..ControllerConfig::new(program.p4info.clone(), program.device_config.clone())
-    }
-}
-
-fn report(config: &Config, input: &Content, results: Vec<Row>) -> Report {
-    let topology = &config.topology;
-    let name = |&host| topology.host(host).name.clone();
-    let members: Vec<String> = config.members.iter().map(name).collect();
-    let is_one_message = config.workload.is_none();
-    Report {
-        clock: None,
-        machines: None,
-        results,
-        input: is_one_message.then(|| Input {
-            file: input.file.clone(),
-            size: input.data.bytes().len() as u64,
-            sha256: input.data.sha256().to_string(),
-        }),
-        workload: config.workload.as_ref().map(|asked| WorkloadSummary {
-            kind: asked.text.clone(),
-            background: asked.background.clone(),
-            hosts: members.len(),
-            flows: asked.workload.flows().count(),
-            phases: asked.workload.phases.len(),
-            bytes: asked.workload.bytes(),
-        }),
-        topology: TopologySummary {
-            name: topology.name().to_string(),
-            hosts: topology.hosts().len(),
-            switches: topology.switches().len(),
-            links: topology.links().len(),
-        },
-        group: is_one_message.then(|| GroupSummary {
-            size: members.len(),
-            source: members[0].clone(),
-            members,
-        }),
-        settings: Settings {
-            driver: config.driver.name().to_string(),
-            collective: config.collective.to_string(),
-            op: match config.op {
-                TransferOp::Send => "send",
-                TransferOp::Write => "write",
-                TransferOp::WriteImm => "write-imm",
-            }
-            .to_string(),
-            write: (config.op != TransferOp::Send).then(|| {
-                match config.write {
-                    WriteMode::Aligned => "aligned",
-                    WriteMode::Uniform => "uniform",
-                    WriteMode::PerRequest => "per-request",
-                }
-                .to_string()
-            }),
-            min_psn: config.strategies.min_psn.to_string(),
-            icrc: config.strategies.icrc.to_string(),
-            tree_policy: config.tree_policy.to_string(),
-            switch_source: config.switch_source,
-            switch_early: config.switch_early,
-            congestion: match config.congestion {
-                Congestion::None => "none",
-                Congestion::Dcqcn => "dcqcn",
-            }
-            .to_string(),
-            recovery: match config.recovery {
-                Recovery::GoBackN => None,
-                Recovery::SelectiveRepeat => Some("selective-repeat".to_string()),
-            },
-            mtu: config.mtu.bytes() as u32,
-            slices: config.slices,
-            loss: config.loss,
-            outages: config.outage_names.clone(),
-            rates: config.rates.clone(),
-            fallback_below: config.safeguard.map(|config| config.below),
-            registration: match config.registration {
-                Registration::Service => "api",
-                Registration::InBand => "mrp",
-            }
-            .to_string(),
-            switching: (!topology.switching().is_default())
-                .then(|| topology.switching().to_string()),
-            host_model: hardware::show(config.model),
-        },
-        seed: config.seed,
     }
 }

@@ -95,7 +95,11 @@ impl Records {
 }
 
 fn watch_header(config: &Config, algorithm: Algorithm) -> Header {
-    watch::header(&config.topology, &algorithm.to_string(), &config.members)
+    watch::header(
+        &config.topology,
+        &algorithm.to_string(),
+        &config.job.members,
+    )
 }
 
 /// What each port sends at.

@@ -130,7 +130,11 @@ fn clocks_that_cannot_be() {
 fn drivers_that_cannot_be_compared() {
     let compare = |more: &[&'static str]| [&["compare-drivers"], more].concat();
     refused(2, &compare(&["--scale", "off"]), &["--scale off"]);
-    refused(2, &compare(&["--tolerance", "2"]), &["--tolerance 2"]);
+    refused(
+        2,
+        &compare(&["--tolerance", "2"]),
+        &["--tolerance", "above 0 and below 1"],
+    );
     refused(2, &compare(&["--guests", "h1"]), &["--guests"]);
     refused(2, &compare(&["--lose", "h2:to:data:1"]), &["--lose"]);
 }
@@ -187,7 +191,7 @@ fn deaths_that_cannot_be() {
 fn groups_that_cannot_be() {
     run(
         &["--fallback-below", "1.5"],
-        &["--fallback-below 1.5", "50%"],
+        &["--fallback-below", "1.5", "50%"],
     );
     run(
         &["--fallback-below", "--fallback", "none"],
@@ -408,7 +412,7 @@ fn algorithms_that_the_topology_or_the_flags_rule_out() {
     run(&["--algorithms", "all,chain"], &["`all` stands alone"]);
     run(&["--fallback", "long"], &["--fallback long", "no order"]);
     run(&["--block", "0B"], &["--block", "1 byte"]);
-    run(&["--block", "4GiB"], &["--block 4GiB", "2147483648"]);
+    run(&["--block", "4GiB"], &["--block", "4GiB", "2147483648"]);
     run(&["--block", "4KiB", "--slices", "3"], &["--slices"]);
     run(&["--ready", "2", "--receives", "3"], &["--receives"]);
 }

@@ -170,8 +170,8 @@ fn trouble_that_comes_and_goes_at_random_loses_and_doubles_nothing() {
             outages: outages.collect(),
             slices: Some(1 + draw(20) as u32 % 97),
             registration: match seed % 2 {
-                0 => Registration::Service,
-                _ => Registration::InBand,
+                0 => Registration::Api,
+                _ => Registration::Mrp,
             },
             ..guarded(members, 1 + draw(21) as usize * 4_001, seed)
         };
@@ -352,8 +352,8 @@ impl Fabric for Crowded {
 fn a_group_gets_in_when_there_is_room_again() {
     let topology = testbed();
     for (registration, op) in [
-        (Registration::Service, TransferOp::Write),
-        (Registration::InBand, TransferOp::Send),
+        (Registration::Api, TransferOp::Write),
+        (Registration::Mrp, TransferOp::Send),
     ] {
         let wanted = Job {
             registration,

@@ -30,7 +30,7 @@ pub fn quick_fabric(topology: &Topology, faults: FaultProbabilities, seed: u64) 
 
 fn in_band(members: usize, size: usize, seed: u64) -> Job {
     Job {
-        registration: Registration::InBand,
+        registration: Registration::Mrp,
         ..job(members, size, seed)
     }
 }
@@ -177,7 +177,7 @@ fn with_death(topology: &Topology, registration: Registration, victim: Victim) -
 #[test]
 fn a_group_goes_on_without_a_dead_host() {
     let topology = leaf_spine(2, 1, 2).unwrap();
-    for registration in [Registration::Service, Registration::InBand] {
+    for registration in [Registration::Api, Registration::Mrp] {
         let row = with_death(&topology, registration, Victim::Host(HostIndex(2)));
         assert!(row.verified);
         assert_eq!(row.lost, ["h3"]);
@@ -193,7 +193,7 @@ fn a_group_goes_on_without_a_dead_host() {
 #[test]
 fn a_group_goes_on_without_a_host_whose_link_is_dead() {
     let topology = testbed();
-    let row = with_death(&topology, Registration::Service, Victim::Link(LinkIndex(1)));
+    let row = with_death(&topology, Registration::Api, Victim::Link(LinkIndex(1)));
     assert!(row.verified);
     assert_eq!(row.lost, ["h2"]);
 }
@@ -208,7 +208,7 @@ fn a_group_is_led_around_a_dead_switch_and_a_dead_link() {
         Victim::Link(link_between(&topology, "l1", "s1")),
         Victim::Link(link_between(&topology, "l2", "s1")),
     ] {
-        let row = with_death(&topology, Registration::InBand, victim);
+        let row = with_death(&topology, Registration::Mrp, victim);
         assert!(row.verified, "{victim:?}");
         assert!(row.lost.is_empty(), "{victim:?}: {:?}", row.lost);
         assert_eq!(row.receivers_verified, 3, "{victim:?}");
@@ -225,7 +225,7 @@ fn link_between(topology: &Topology, a: &str, b: &str) -> LinkIndex {
 fn a_group_goes_on_without_the_hosts_of_a_dead_leaf() {
     let topology = leaf_spine(3, 2, 2).unwrap();
     let leaf = topology.switch_named("l3").unwrap();
-    let row = with_death(&topology, Registration::Service, Victim::Switch(leaf));
+    let row = with_death(&topology, Registration::Api, Victim::Switch(leaf));
     assert!(row.verified);
     assert_eq!(row.lost, ["h5", "h6"]);
 }
@@ -277,7 +277,7 @@ fn members_do_without_a_group_when_the_fabric_is_full() {
     let topology = testbed();
     let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
     fill(&mut fabric, &topology);
-    for registration in [Registration::Service, Registration::InBand] {
+    for registration in [Registration::Api, Registration::Mrp] {
         let wanted = Job {
             registration,
             mcst_id: "10.255.200.1".parse().unwrap(),

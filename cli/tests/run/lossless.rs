@@ -209,7 +209,7 @@ fn hosts_and_switches_keep_roce_packets_in_the_lossless_class() {
         network.observe(Box::new(Eye(Rc::clone(&seen))));
         let mut fabric = VirtualFabric::bring_up(network).unwrap();
         let job = Job {
-            registration: alfirk_experiment::Registration::InBand,
+            registration: alfirk_experiment::Registration::Mrp,
             ..job(4, 100_000, 1)
         };
         let row = run(&mut fabric, &topology, &job, Algorithm::Alfirk).unwrap();

@@ -212,7 +212,7 @@ prop_compose! {
             initial_psn: initial_psn.map(Psn::new),
             congestion: if marks { Congestion::Dcqcn } else { Congestion::None },
             recovery,
-            registration: if in_band { Registration::InBand } else { Registration::Service },
+            registration: if in_band { Registration::Mrp } else { Registration::Api },
             time_limit: 5_000_000,
             ..job(members, size, seed)
         };

@@ -106,11 +106,11 @@ pub struct CtrlArgs {
     /// from KMAX on, and in between with a probability that rises to PMAX.
     #[arg(long, value_name = "KMIN,KMAX,PMAX")]
     pub ecn: Option<EcnProfile>,
-    /// How the minimum PSN of feedback is found for groups that are registered in band: tree, walk or punt.
-    #[arg(long, value_name = "HOW", default_value_t)]
+    /// How the minimum PSN of feedback is found for groups that are registered in band.
+    #[arg(long, value_enum, value_name = "HOW", default_value_t)]
     pub min_psn: MinPsn,
-    /// How the ICRC of data is kept right for groups that are registered in band: neutral, recompute or punt.
-    #[arg(long, value_name = "HOW", default_value_t)]
+    /// How the ICRC of data is kept right for groups that are registered in band.
+    #[arg(long, value_enum, value_name = "HOW", default_value_t)]
     pub icrc: IcrcMode,
     /// Keeps the groups in this file, and takes them up from it at the start; without it a restarted controller
     /// takes over what it finds in the switches.

@@ -2,9 +2,9 @@
 
 use std::net::Ipv4Addr;
 use std::pin::Pin;
-use std::str::FromStr;
 
 use alfirk_roce::wire::{Psn, QpNum};
+use clap::ValueEnum;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Code, Request, Response, Status};
@@ -22,7 +22,7 @@ use crate::controller::{
     GroupError, GroupState, MemberSpec, MemoryRegion, PuntStats, RegisterGroup, SwitchError,
     SwitchState, VirtualQpnError,
 };
-use crate::strategy::{MinPsn, Strategies, UnknownStrategy};
+use crate::strategy::{MinPsn, Strategies};
 use crate::tables::Work;
 
 /// The server side of `alfirk.ctrl.v1.Control`.
@@ -289,14 +289,17 @@ fn register_group(request: RegisterRequest) -> Result<RegisterGroup, Status> {
 /// A strategy by its name; the default for none.
 fn strategy<T>(field: &str, name: &str) -> Result<T, Status>
 where
-    T: Default + FromStr<Err = UnknownStrategy>,
+    T: Default + ValueEnum,
 {
-    match name {
-        "" => Ok(T::default()),
-        name => name
-            .parse()
-            .map_err(|error| Status::invalid_argument(format!("{field}: {error}"))),
+    if name.is_empty() {
+        return Ok(T::default());
     }
+    T::from_str(name, false).map_err(|_| {
+        let known = T::value_variants().iter();
+        let known = known.filter_map(|one| Some(one.to_possible_value()?.get_name().to_owned()));
+        let known = known.collect::<Vec<_>>().join(", ");
+        Status::invalid_argument(format!("{field}: {name:?} is none of {known}"))
+    })
 }
 
 fn member_spec(member: Member) -> Result<MemberSpec, Status> {

@@ -401,8 +401,8 @@ impl Run<'_> {
         let request = self.layout.registration(endpoints);
         let job = self.layout.job;
         match job.registration {
-            Registration::Service => self.fabric.register(request).map(|_| ()),
-            Registration::InBand => self.fabric.register_in_band(job.members[0], request),
+            Registration::Api => self.fabric.register(request).map(|_| ()),
+            Registration::Mrp => self.fabric.register_in_band(job.members[0], request),
         }
     }
 
@@ -449,8 +449,8 @@ impl Run<'_> {
 
     fn deregister(&mut self) -> Result<(), FabricError> {
         match self.layout.job.registration {
-            Registration::Service => self.fabric.deregister(self.layout.mcst_id()),
-            Registration::InBand => self.fabric.deregister_in_band(self.layout.job.members[0]),
+            Registration::Api => self.fabric.deregister(self.layout.mcst_id()),
+            Registration::Mrp => self.fabric.deregister_in_band(self.layout.job.members[0]),
         }
     }
 
@@ -564,7 +564,7 @@ impl Run<'_> {
             self.moved = (acknowledged, now);
         } else if now - self.moved.1 >= self.patience(source) {
             self.moved.1 = now;
-            let in_band = self.layout.job.registration == Registration::InBand;
+            let in_band = self.layout.job.registration == Registration::Mrp;
             self.fabric
                 .stalled(self.layout.mcst_id(), in_band.then_some(source))?;
         }

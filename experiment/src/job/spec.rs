@@ -9,6 +9,7 @@ use alfirk_ctrl::topology::HostIndex;
 use alfirk_roce::collective::{Algorithm, Collective, Original, TransferOp, WriteMode};
 use alfirk_roce::rc::{PathMtu, Recovery};
 use alfirk_roce::wire::Psn;
+use serde::Serialize;
 
 use crate::fabric::Victim;
 use crate::outages::Outage;
@@ -103,7 +104,7 @@ impl Job {
             mcst_id: GroupRange::default().first(),
             seed: 1,
             initial_psn: None,
-            registration: Registration::Service,
+            registration: Registration::Api,
             fallback: None,
             safeguard: None,
             outages: Vec::new(),
@@ -114,21 +115,28 @@ impl Job {
 }
 
 /// How a group is registered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
 pub enum Registration {
-    /// Through the controller's service.
-    Service,
-    /// By the source, with packets that the switches hand up.
-    InBand,
+    /// Through the controller's service
+    #[default]
+    Api,
+    /// In band: the source sends registration packets (MRP), which the switches punt to their agents
+    Mrp,
 }
 
 /// Congestion control of the members' queue pairs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[serde(rename_all = "kebab-case")]
 pub enum Congestion {
-    /// They send as fast as their ports and windows let them.
+    /// Nothing: they send as fast as ports and windows let them
     #[default]
     None,
-    /// DCQCN with the parameters of its paper, each at the rate of its host's link.
+    /// DCQCN: at most one CNP per 50 us and queue pair; rates from 10 Mbit/s to that of the host's link
+    ///
+    /// With the parameters of its paper.
     Dcqcn,
 }
 

@@ -9,16 +9,17 @@ use serde::{Deserialize, Serialize};
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Collective {
-    /// The root has all data, and then everybody has.
+    /// The root has the message, then all members
     #[default]
     Broadcast,
-    /// The root has all data, and then each member has a piece of its own.
+    /// The root has the message, then each member its piece
     Scatter,
-    /// Each member has a piece of its own, and then everybody has all data.
+    /// Each member has its piece, then all have the message
     Allgather,
-    /// There is no data; nobody is done before everybody has begun.
+    /// There is no message; nobody is done before everybody has begun
     Barrier,
 }
 

@@ -17,14 +17,15 @@ use crate::wire::{Psn, QpNum};
 
 /// The verb that carries the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum TransferOp {
-    /// SEND into receive buffers.
+    /// SEND into receive buffers
     #[default]
     Send,
-    /// WRITE to an address, then an empty SEND that tells the receiver.
+    /// WRITE to an address, then an empty SEND as the notice for the receiver
     Write,
-    /// WRITE with immediate.
+    /// WRITE with immediate data
     WriteImm,
 }
 
@@ -36,15 +37,21 @@ impl TransferOp {
 
 /// How one WRITE to a group fits the memory of each of its receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteMode {
+    /// Regions aligned to a power of two, registered with the group once; switches turn address and key
+    ///
     /// The receivers' regions, aligned to a power of two that is at least their length, are registered with the group once:
     /// switches turn address and key by XOR constants, at every offset and for every later WRITE.
     #[default]
     Aligned,
+    /// The same address and key at every receiver; switches turn nothing
+    ///
     /// All members have their region at the same address, with the same key: [`GroupSpec::va`] and [`GroupSpec::rkey`].
-    /// Switches change nothing.
     Uniform,
+    /// Any region for each WRITE; the source announces them to the switches by one packet of 16 bytes per receiver
+    ///
     /// The root tells the switches each receiver's region before each WRITE, by messages in the stream
     /// ([`crate::wire::mr_info`]): regions may be anywhere, of any size, and others for every WRITE. That costs two round
     /// trips per WRITE: the root waits until a WRITE is acknowledged before it tells the regions of the next, and until these

@@ -141,11 +141,16 @@ pub enum NakRule {
 
 /// What a lost packet costs: both ends of a connection, and all ends of a group, must agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Recovery {
+    /// The sender sends all again that follows a lost packet, as RDMA NICs and Linux do
+    ///
     /// The responder drops what comes after it, and the requester sends all of that again, as the specification has it.
     #[default]
     GoBackN,
+    /// The sender sends again what is lost, as IRN does (SIGCOMM 2018); receivers keep the rest and report each loss by a NAK of its own, which switches pass on once
+    ///
     /// The responder keeps what comes after it, for [`RcConfig::window`] packets, and reports what is missing by selective NAKs
     /// ([`crate::wire::aeth::Repr::selective_nak`]); the requester sends that again and goes on. After IRN: Mittal et al.,
     /// "Revisiting Network Support for RDMA", SIGCOMM 2018.

@@ -21,8 +21,8 @@ use super::scale::processors;
 use crate::exit::Failure;
 use crate::host::client::HostClient;
 use crate::run::config::Config;
-use crate::run::hardware;
 use crate::run::mininet::work_dir::WorkDir;
+use crate::run::{hardware, name};
 
 /// How long the network may take to be taken down.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -107,8 +107,8 @@ impl NetworkSpec {
             || hardware::show(config.model).unwrap_or_else(|| Model::DEFAULT_NAME.to_owned());
         NetworkSpec {
             topology: config.topology.to_yaml(),
-            seed: config.seed,
-            loss: config.loss,
+            seed: config.job.seed,
+            loss: config.loss.everywhere,
             clock: scale.map(|scale| ClockSpec {
                 scale,
                 host_model: model(),
@@ -120,7 +120,7 @@ impl NetworkSpec {
                 names: (guests.hosts.iter())
                     .map(|&host| config.topology.host(host).name.clone())
                     .collect(),
-                rdma: guests.rdma.name().to_owned(),
+                rdma: name(guests.rdma),
                 image: guests.image.clone(),
             }),
             part: None,

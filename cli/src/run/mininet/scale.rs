@@ -84,8 +84,8 @@ pub fn choose(
             &config.topology,
             controller_config(config, program),
             config.model,
-            FaultProbabilities::lossy(config.loss),
-            config.seed,
+            FaultProbabilities::lossy(config.loss.everywhere),
+            config.job.seed,
         );
         let fabric = VirtualFabric::bring_up(network.map_err(Failure::bad_input)?);
         let mut fabric = fabric.map_err(Failure::failed)?;

@@ -1,4 +1,4 @@
-//! Numbers with units on the command line.
+//! Shares on the command line, and quantities that are parts of longer values. (What is a quantity alone is read by clap.)
 
 use alfirk_units::Quantity;
 
@@ -8,7 +8,7 @@ use crate::exit::Failure;
 ///
 /// # Errors
 /// What is wrong, with the flag's name.
-pub(crate) fn quantity(flag: &str, text: &str, kind: &Quantity) -> Result<u64, Failure> {
+pub(super) fn quantity(flag: &str, text: &str, kind: &Quantity) -> Result<u64, Failure> {
     kind.parse(text)
         .map_err(|error| Failure::bad_input(format_args!("{flag}: {error}")))
 }
@@ -16,16 +16,14 @@ pub(crate) fn quantity(flag: &str, text: &str, kind: &Quantity) -> Result<u64, F
 /// `50%` or `0.5`.
 ///
 /// # Errors
-/// As [`quantity`].
-pub(crate) fn share(flag: &str, text: &str) -> Result<f64, Failure> {
+/// It is no number, or 0, or the whole.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
     let (number, unit) = match text.strip_suffix('%') {
         Some(percent) => (percent, 100.0),
         None => (text, 1.0),
     };
     match number.trim().parse::<f64>() {
         Ok(number) if number > 0.0 && number < unit => Ok(number / unit),
-        _ => Err(Failure::bad_input(format_args!(
-            "{flag} {text}: a share above 0 and below 1 is expected, as 0.5 or 50%"
-        ))),
+        _ => Err("a share above 0 and below 1 is expected, as 0.5 or 50%".to_owned()),
     }
 }

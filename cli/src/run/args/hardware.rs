@@ -22,8 +22,8 @@ pub(super) struct SwitchArgs {
     speedup: Option<u32>,
 
     /// Bytes of the buffer that all ports of a switch share [default: as the topology says, or a queue for each port]
-    #[arg(long, value_name = "SIZE")]
-    buffer: Option<String>,
+    #[arg(long, value_name = "SIZE", value_parser = |text: &str| SIZE.parse(text))]
+    buffer: Option<u64>,
 
     /// How long a queue in a shared buffer may be: so many times what is free, as 1, 8 or 1/4 [default: 1]
     #[arg(long, value_name = "ALPHA")]
@@ -52,9 +52,9 @@ impl SwitchArgs {
             None => None,
             Some(text) => Some(text.parse::<Alpha>().map_err(|bad| wrong(bad.into()))?),
         };
-        if let Some(text) = &self.buffer {
+        if let Some(bytes) = self.buffer {
             switching.buffer = Some(SharedBuffer {
-                bytes: quantity("--buffer", text, &SIZE)?,
+                bytes,
                 alpha: Alpha::ONE,
             });
         }
@@ -73,7 +73,7 @@ impl SwitchArgs {
 /// What the virtual driver takes hosts, switches and control network to cost.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Model of the virtual driver")]
-pub(super) struct ModelArgs {
+pub(in crate::run) struct ModelArgs {
     /// What the simulator spends on each packet; results are the same
     #[arg(long, value_enum, value_name = "MODEL", default_value_t = ModelArg::Exact)]
     model: ModelArg,
@@ -87,7 +87,7 @@ pub(super) struct ModelArgs {
 
     /// Print the models of hosts, what each states and where it is from, and run nothing
     #[arg(long)]
-    pub(super) list_host_models: bool,
+    pub(in crate::run) list_host_models: bool,
 
     /// From a post by the application until its NIC acts on it [default: 250ns]
     #[arg(long, value_name = "TIME")]
@@ -241,7 +241,7 @@ pub(crate) fn host_model(text: &str) -> Result<Model, Failure> {
 }
 
 /// What a report says of a model: its name, or the figures that differ from the default; `None` for the default.
-pub(super) fn show(model: Model) -> Option<String> {
+pub(in crate::run) fn show(model: Model) -> Option<String> {
     // How it is simulated changes no result.
     let model = Model {
         fidelity: Fidelity::default(),
@@ -263,7 +263,7 @@ pub(super) fn show(model: Model) -> Option<String> {
 }
 
 /// A line for each model.
-pub(super) fn list() -> String {
+pub(in crate::run) fn list() -> String {
     let all = Model::named();
     let width = all.iter().map(|named| named.name.len()).max().unwrap_or(0);
     let lines = all.iter().map(|named| {

@@ -4,15 +4,14 @@ use alfirk_experiment::workload::{By, Kind, Workload};
 use alfirk_roce::collective::Algorithm;
 
 use alfirk_ctrl::topology::{HostIndex, Topology};
-use alfirk_units::{SIZE, TIME};
+use alfirk_units::TIME;
 
-use super::quantity::quantity;
 use crate::exit::Failure;
 
 /// What applications do instead of one message.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Workloads")]
-pub(super) struct WorkloadArgs {
+pub(in crate::run) struct WorkloadArgs {
     /// Carry out what an application communicates instead of one message: hpl, groups, storage, training, incast, pairs or fairness, with its
     /// keys, such as hpl:grid=8x8,panel=1MiB; --list-workloads has them all (virtual driver)
     #[arg(
@@ -30,12 +29,12 @@ pub(super) struct WorkloadArgs {
     background: Option<String>,
 
     /// Tell how much of each flow of a workload came in each interval of this length, such as 1ms, and how fair that was
-    #[arg(long, value_name = "TIME", requires = "workload")]
-    throughput_every: Option<String>,
+    #[arg(long, value_name = "TIME", requires = "workload", value_parser = |text: &str| TIME.parse(text))]
+    throughput_every: Option<u64>,
 
     /// Print the workloads, with all their keys, and run nothing
     #[arg(long)]
-    pub(super) list_workloads: bool,
+    pub(in crate::run) list_workloads: bool,
 }
 
 /// A workload and how it was asked for.
@@ -63,20 +62,16 @@ impl WorkloadArgs {
     pub(super) fn check(
         &self,
         topology: &Topology,
-        size: Option<&str>,
+        size: Option<u64>,
         seed: u64,
     ) -> Result<Option<Asked>, Failure> {
         let Some(text) = &self.workload else {
             return Ok(None);
         };
         let hosts: Vec<HostIndex> = topology.host_indexes().collect();
-        let size = match size {
-            Some(size) => quantity("--size", size, &SIZE)?.max(1),
-            None => USUAL,
-        };
+        let size = size.map_or(USUAL, |size| size.max(1));
         let (kind, mut workload) = read("--workload", text, size, &hosts, seed)?;
-        if let Some(text) = &self.throughput_every {
-            let interval = quantity("--throughput-every", text, &TIME)?;
+        if let Some(interval) = self.throughput_every {
             if interval == 0 {
                 return Err(Failure::bad_input(
                     "--throughput-every: an interval has a length",
@@ -121,6 +116,6 @@ fn read(
 }
 
 /// A line for each kind.
-pub(super) fn list() -> String {
+pub(in crate::run) fn list() -> String {
     Kind::examples().map(|example| example + "\n").collect()
 }

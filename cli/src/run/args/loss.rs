@@ -4,9 +4,9 @@ use alfirk_ctrl::topology::{LinkIndex, Topology};
 use alfirk_experiment::Outage;
 use alfirk_units::TIME;
 
-use super::config::Driver;
 use super::quantity::quantity;
 use crate::exit::Failure;
+use crate::run::config::Driver;
 
 /// Stands for all links of the core.
 const CORE: &str = "core";

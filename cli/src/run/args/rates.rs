@@ -3,7 +3,7 @@
 use alfirk_ctrl::topology::Topology;
 use alfirk_units::RATE;
 
-use super::losses::find_link;
+use super::loss::find_link;
 use super::quantity::quantity;
 use crate::exit::Failure;
 

@@ -1,0 +1,222 @@
+//! What is compared, and what of it cannot run with the other flags.
+
+use std::collections::BTreeSet;
+
+use alfirk_ctrl::topology::{HostIndex, Topology};
+use alfirk_experiment::{Congestion, Registration};
+use alfirk_roce::collective::{Algorithm, Collective, Schedule, TransferOp};
+
+use super::Args;
+use crate::exit::Failure;
+
+/// The word for all algorithms.
+const ALL: &str = "all";
+
+#[derive(Debug, clap::Args)]
+pub(in crate::run) struct AlgorithmArgs {
+    /// What to compare, in this order, or all; --list-algorithms names them [default: alfirk,chain,binomial,unicast; with
+    /// --queue-depth alfirk,unicast; with --kill or --switch-source alfirk alone]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    algorithms: Vec<String>,
+
+    /// Print the algorithms, what each does and where it is described, and run nothing
+    #[arg(long)]
+    pub(in crate::run) list_algorithms: bool,
+
+    /// What is to be brought about: a broadcast from the source to all, a scatter of its pieces, an allgather of everybody's
+    /// piece (the message in as many pieces as there are members), or a barrier, which has no message
+    #[arg(long, value_enum, default_value_t)]
+    collective: Collective,
+}
+
+impl Args {
+    /// What is to be brought about, if the other flags go with it.
+    pub(super) fn collective(&self) -> Result<Collective, Failure> {
+        let collective = self.algorithms.collective;
+        if collective == Collective::Broadcast {
+            return Ok(collective);
+        }
+        let message = &self.message;
+        let refused = [
+            (self.members.switch_source.is_some(), "--switch-source"),
+            (self.fallback.fallback_below.is_some(), "--fallback-below"),
+            (!self.faults.kill.is_empty(), "--kill"),
+            (!self.faults.hostile.is_empty(), "--hostile"),
+            (message.slices.is_some(), "--slices"),
+            (message.block.is_some(), "--block"),
+            (message.messages.is_some(), "--messages"),
+            (message.receives.is_some(), "--receives"),
+            (message.queue_depth.is_some(), "--queue-depth"),
+            (message.ready.is_some(), "--ready"),
+            (message.store_and_forward, "--store-and-forward"),
+        ];
+        if let Some((_, flag)) = refused.into_iter().find(|(given, _)| *given) {
+            return Err(Failure::bad_input(format_args!(
+                "--collective {collective}: {flag} is for broadcasts; leave it out"
+            )));
+        }
+        if collective == Collective::Barrier && message.is_given() {
+            return Err(Failure::bad_input(
+                "--collective barrier: it has no message; leave --size, --input and --op out",
+            ));
+        }
+        Ok(collective)
+    }
+
+    /// What is compared: what is named, or what the other flags make sense for.
+    pub(super) fn wanted_algorithms(
+        &self,
+        collective: Collective,
+    ) -> Result<Vec<Algorithm>, Failure> {
+        let names = &self.algorithms.algorithms;
+        if !names.is_empty() {
+            return named(names, collective);
+        }
+        let only_for_groups = !self.faults.kill.is_empty()
+            || !self.faults.hostile.is_empty()
+            || self.members.switches() > 0;
+        Ok(match collective {
+            _ if only_for_groups => vec![Algorithm::Alfirk],
+            Collective::Broadcast if self.counts_requests() => {
+                vec![Algorithm::Alfirk, Algorithm::Unicast]
+            }
+            Collective::Broadcast => Algorithm::USUAL.to_vec(),
+            _ => collective.algorithms().collect(),
+        })
+    }
+
+    /// Those that can run among the members. Of `all` the others are left out; what is asked for by name is refused.
+    pub(super) fn fitting_algorithms(
+        &self,
+        mut wanted: Vec<Algorithm>,
+        topology: &Topology,
+        members: &[HostIndex],
+    ) -> Result<Vec<Algorithm>, Failure> {
+        if self
+            .algorithms
+            .algorithms
+            .iter()
+            .any(|name| name.trim() == ALL)
+        {
+            wanted.retain(|a| self.misfit(*a, topology, members).is_none());
+            return Ok(wanted);
+        }
+        let misfit = wanted
+            .iter()
+            .find_map(|a| self.misfit(*a, topology, members));
+        match misfit {
+            Some(why) => Err(Failure::bad_input(why)),
+            None => Ok(wanted),
+        }
+    }
+
+    /// Whether the source counts requests, and so must know itself when one is over.
+    fn counts_requests(&self) -> bool {
+        self.message.queue_depth.is_some() || self.workload.counts_requests()
+    }
+
+    /// Why an algorithm cannot run here, and what would do.
+    fn misfit(
+        &self,
+        algorithm: Algorithm,
+        topology: &Topology,
+        members: &[HostIndex],
+    ) -> Option<String> {
+        let racks = members.iter().map(|host| topology.attachment(*host).0);
+        if algorithm.needs_racks() && racks.collect::<BTreeSet<_>>().len() < 2 {
+            return Some(format!(
+                "--algorithms {algorithm}: all members are at one leaf switch, so there is but one rack; use \
+                 {}, or a topology with more",
+                Algorithm::Rdmc(Schedule::BinomialPipeline)
+            ));
+        }
+        if self.message.store_and_forward && algorithm.relays() && !algorithm.is_one_tree() {
+            return Some(format!(
+                "--store-and-forward: {algorithm} passes parts of the data on by different ways, so nobody can wait until \
+                 it holds everything; leave one of the two out"
+            ));
+        }
+        let counts = !algorithm.relays() && !algorithm.needs_datagrams();
+        if self.counts_requests() && !counts {
+            return Some(format!(
+                "--algorithms {algorithm}: it has members that pass data on or acknowledge it among themselves, so the source \
+                 does not know when a request is over; use alfirk and unicast"
+            ));
+        }
+        if self.workload.is_given() && algorithm.needs_datagrams() {
+            return Some(format!(
+                "--workload: {algorithm} has one group of datagrams for all its members; leave it out"
+            ));
+        }
+        self.misfit_of_datagrams(algorithm)
+    }
+
+    /// Why datagrams cannot be sent like that, and what would do.
+    fn misfit_of_datagrams(&self, algorithm: Algorithm) -> Option<String> {
+        if !algorithm.needs_datagrams() {
+            return None;
+        }
+        let refused = [
+            (
+                self.message.op != TransferOp::Send,
+                "--op",
+                "sends datagrams, which know no WRITE; use --op send",
+            ),
+            (
+                self.message.receives.is_some(),
+                "--receives",
+                "has as many receives posted as a root may have datagrams under way; leave one of the two out",
+            ),
+            (
+                self.message.ready.is_some(),
+                "--ready",
+                "sends datagrams to everybody, who are not asked before; leave one of the two out",
+            ),
+            (
+                self.group.congestion == Congestion::Dcqcn,
+                "--congestion",
+                "sends datagrams, whose rate nobody controls; leave one of the two out",
+            ),
+            (
+                self.group.registration == Registration::Mrp,
+                "--registration",
+                "sends to a group that hosts join through the control service; use --registration api",
+            ),
+        ];
+        let (_, flag, why) = refused.into_iter().find(|(given, _, _)| *given)?;
+        Some(format!("{flag}: {algorithm} {why}"))
+    }
+}
+
+/// The algorithms of these names, or all.
+fn named(names: &[String], collective: Collective) -> Result<Vec<Algorithm>, Failure> {
+    if names.iter().any(|name| name.trim() == ALL) {
+        return match names {
+            [_] => Ok(collective.algorithms().collect()),
+            _ => Err(Failure::bad_input(
+                "--algorithms: `all` stands alone; leave the other names out",
+            )),
+        };
+    }
+    let mut algorithms = Vec::new();
+    for name in names {
+        let algorithm: Algorithm = name
+            .trim()
+            .parse()
+            .map_err(|error| Failure::bad_input(format_args!("--algorithms: {error}")))?;
+        if !algorithm.does(collective) {
+            let others: Vec<String> = collective.algorithms().map(|a| a.to_string()).collect();
+            return Err(Failure::bad_input(format_args!(
+                "--algorithms {algorithm}: it makes no {collective}; use {}",
+                others.join(", ")
+            )));
+        }
+        if algorithms.contains(&algorithm) {
+            return Err(Failure::bad_input(format_args!(
+                "--algorithms: {algorithm} is named twice"
+            )));
+        }
+        algorithms.push(algorithm);
+    }
+    Ok(algorithms)
+}

@@ -1,0 +1,188 @@
+//! What carries the packets: virtual time in this process, or networks of processes.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use alfirk_ctrl::topology::Topology;
+use alfirk_roce::rc::Recovery;
+
+use super::machines::{Machines, MachinesArgs};
+use super::members::some_names;
+use super::Args;
+use crate::exit::Failure;
+use crate::run::config::{Driver, GuestRdma, Guests, Scale};
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Driver")]
+pub(super) struct DriverArgs {
+    /// What carries the packets
+    #[arg(long, value_enum, default_value_t = Driver::Virtual)]
+    pub(super) driver: Driver,
+
+    /// Give links on Mininet the rates, delays and queues of the topology, and hosts and switches the costs of the model, on a clock
+    /// that is N times slower than real time; reports are in its time, as those of the virtual driver. auto chooses N by this
+    /// machine; off gives links no rates, so that processors are what is measured [default: auto; off with --guests
+    /// and --hostile]
+    #[arg(long, value_name = "auto|N|off", value_parser = Scale::from_str)]
+    scale: Option<Scale>,
+
+    /// Use a network that stands already, with its controller, in place of building one: the folder that
+    /// `mn --custom mininet/alfirk.py` names; groups are registered in band (Mininet driver)
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["scale", "guests", "kill", "loss", "lose", "hostile", "pcap"])]
+    pub(super) attach: Option<PathBuf>,
+
+    /// Hosts that are QEMU guests with a kernel of their own: all, or their names (Mininet driver)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    guests: Vec<String>,
+
+    /// Whose RDMA stack guests use
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHOSE",
+        requires = "guests",
+        default_value_t = GuestRdma::Linux
+    )]
+    guest_rdma: GuestRdma,
+
+    /// What guests boot, as `make guest-image` builds it [default: guest/ beside the folder of this command]
+    #[arg(long, value_name = "DIR", requires = "guests")]
+    guest_image: Option<PathBuf>,
+
+    #[command(flatten)]
+    machines: MachinesArgs,
+}
+
+impl DriverArgs {
+    /// The machines, if there are several.
+    pub(super) fn machines(&self, topology: &Topology) -> Result<Option<Machines>, Failure> {
+        let why = match (&self.machines.machines.is_empty(), self.driver) {
+            (true, _) => return Ok(None),
+            (false, Driver::Virtual) => "virtual time is in one process; add --driver mininet",
+            (false, Driver::Mininet) if self.attach.is_some() => {
+                "a network that stands already is where it is; leave out --attach"
+            }
+            (false, Driver::Mininet) if !self.guests.is_empty() => {
+                "guests need their image on this machine; leave out --guests"
+            }
+            (false, Driver::Mininet) => return self.machines.check(topology),
+        };
+        Err(Failure::bad_input(format_args!("--machines: {why}")))
+    }
+}
+
+impl Args {
+    /// The clock of the network, and why it cannot be a slow one.
+    pub(super) fn scale(&self) -> Result<Scale, Failure> {
+        let flags = &self.driver;
+        let is_hostile = !self.faults.hostile.is_empty();
+        let Some(scale) = flags.scale else {
+            // Guests, hostile hosts and networks that stand go by this machine's clock.
+            let is_slow = flags.driver == Driver::Mininet
+                && flags.attach.is_none()
+                && flags.guests.is_empty()
+                && !is_hostile;
+            return Ok(if is_slow { Scale::Auto } else { Scale::Off });
+        };
+        let why = match scale {
+            _ if flags.driver != Driver::Mininet => {
+                "virtual time needs no scale; add --driver mininet"
+            }
+            Scale::Off => return Ok(scale),
+            _ if !flags.guests.is_empty() => {
+                "the clocks of guests are those of their kernels; add --scale off, or leave out --guests"
+            }
+            _ if is_hostile => {
+                "hostile hosts go by the clock of this machine; add --scale off, or leave out --hostile"
+            }
+            _ => return Ok(scale),
+        };
+        Err(Failure::bad_input(format_args!("--scale: {why}")))
+    }
+
+    /// The hosts that are guests, if any are.
+    pub(super) fn guests(&self, topology: &Topology) -> Result<Option<Guests>, Failure> {
+        let flags = &self.driver;
+        if flags.guests.is_empty() {
+            return Ok(None);
+        }
+        let refuse = |why: String| Err(Failure::bad_input(format!("--guests: {why}")));
+        if flags.driver != Driver::Mininet {
+            return refuse("virtual hosts have no kernel; add --driver mininet".to_owned());
+        }
+        let is_linux = flags.guest_rdma == GuestRdma::Linux;
+        if is_linux && self.group.recovery == Recovery::SelectiveRepeat {
+            return refuse(
+                "Linux's RDMA knows go-back-N only; add --guest-rdma alfirk, or leave out --recovery"
+                    .to_owned(),
+            );
+        }
+        if is_linux && !cfg!(feature = "verbs") {
+            return refuse(
+                "this alfirk cannot use Linux's RDMA; build it with `--features verbs`, as `make interop` does, or add \
+                 --guest-rdma alfirk"
+                    .to_owned(),
+            );
+        }
+        let mut hosts = Vec::new();
+        for name in &flags.guests {
+            match (name.as_str(), topology.host_named(name)) {
+                (_, Some(host)) => hosts.push(host),
+                ("all", None) => hosts.extend(topology.host_indexes()),
+                (name, None) => {
+                    let (topology, names) = (topology.name(), some_names(topology));
+                    return refuse(format!(
+                        "topology {topology} has no host {name}; its hosts are {names}"
+                    ));
+                }
+            }
+        }
+        hosts.sort_unstable();
+        hosts.dedup();
+        let image = match &flags.guest_image {
+            Some(folder) => folder.clone(),
+            None => guest_image()?,
+        };
+        Ok(Some(Guests {
+            hosts,
+            rdma: flags.guest_rdma,
+            image,
+        }))
+    }
+
+    /// The flags for Mininet, if both drivers can do what they say; the scale is never off.
+    pub(super) fn on_both_drivers(mut self) -> Result<Args, Failure> {
+        self.driver.driver = Driver::Mininet;
+        let refused = [
+            (
+                self.driver.scale == Some(Scale::Off),
+                "--scale off: without rates there is nothing to compare; give auto or a number",
+            ),
+            (
+                !self.driver.guests.is_empty(),
+                "--guests: virtual hosts have no kernel; leave them out",
+            ),
+            (
+                !self.faults.lose.is_empty(),
+                "--lose: only switches that run by themselves lose chosen packets; use --loss",
+            ),
+        ];
+        match refused.into_iter().find(|(given, _)| *given) {
+            Some((_, why)) => Err(Failure::bad_input(why)),
+            None => Ok(self),
+        }
+    }
+}
+
+/// Beside the folder that holds this command: in the target folder of a build, and under share where it is installed.
+fn guest_image() -> Result<PathBuf, Failure> {
+    let alfirk = std::env::current_exe()
+        .map_err(|error| Failure::failed(format_args!("cannot find my own file: {error}")))?;
+    let prefix = alfirk.parent().and_then(Path::parent);
+    let prefix = prefix.unwrap_or(Path::new("/"));
+    let installed = prefix.join("share/alfirk/guest");
+    Ok(match installed.is_dir() {
+        true => installed,
+        false => prefix.join("guest"),
+    })
+}

@@ -1,0 +1,126 @@
+//! What runs in place of a group that cannot be had, or that is too slow.
+
+use alfirk_ctrl::strategy::{IcrcMode, MinPsn};
+use alfirk_ctrl::topology::Topology;
+use alfirk_experiment::SafeguardConfig;
+use alfirk_roce::collective::{Algorithm, WriteMode};
+use alfirk_roce::rc::PathMtu;
+use alfirk_units::{RATE, TIME};
+
+use super::quantity::share;
+use super::Args;
+use crate::exit::Failure;
+use crate::run::config::Driver;
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Fallback")]
+pub(super) struct FallbackArgs {
+    /// What runs when the fabric has no room for the group: chain, binomial, unicast, kary:K, a ring, or none to fail
+    #[arg(long, value_name = "ALGORITHM", default_value = "binomial")]
+    fallback: String,
+
+    /// Give the group up for the fallback, too, when its goodput is under this share of what is normal, and try it again later, as
+    /// well as a group that the fabric had no room for; 50% without a SHARE [default: never]
+    #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "50%", value_parser = share)]
+    pub(super) fallback_below: Option<f64>,
+
+    /// Over which time goodput is measured: two windows in a row that are too low give the group up [default: 250us, and 500ms
+    /// with --scale off]
+    #[arg(long, value_name = "TIME", requires = "fallback_below", value_parser = |text: &str| TIME.parse(text))]
+    fallback_window: Option<u64>,
+
+    /// When to try the group again; twice as late after each failure, up to 64 times [default: 8 windows]
+    #[arg(long, value_name = "TIME", requires = "fallback_below", value_parser = |text: &str| TIME.parse(text))]
+    fallback_retry: Option<u64>,
+
+    /// The goodput that is normal at least [default: the slowest link's, on Mininet and for what handles packets one by one
+    /// (punt, per-request) that of the best window]
+    #[arg(long, value_name = "RATE", requires = "fallback_below", value_parser = |text: &str| RATE.parse(text))]
+    normal_goodput: Option<u64>,
+}
+
+impl FallbackArgs {
+    /// What runs without a group, if anything does.
+    pub(super) fn algorithm(&self) -> Result<Option<Algorithm>, Failure> {
+        if self.fallback == "none" {
+            return Ok(None);
+        }
+        let algorithm: Algorithm = self
+            .fallback
+            .parse()
+            .map_err(|error| Failure::bad_input(format_args!("--fallback: {error}")))?;
+        let why = match (algorithm.needs_group(), algorithm.keeps_order()) {
+            (true, _) => "it needs a group itself",
+            (_, false) => "slices come in no order, so nobody can go on from where the group was",
+            (false, true) => return Ok(Some(algorithm)),
+        };
+        Err(Failure::bad_input(format_args!(
+            "--fallback {algorithm}: {why}; use chain, binomial, unicast, kary:K, a ring or none"
+        )))
+    }
+}
+
+impl Args {
+    /// What watches the group, if anything does; `is_fast` if times are those of fast equipment.
+    pub(super) fn safeguard(
+        &self,
+        topology: &Topology,
+        algorithms: &[Algorithm],
+        fallback: Option<Algorithm>,
+        mtu: PathMtu,
+        is_fast: bool,
+    ) -> Result<Option<SafeguardConfig>, Failure> {
+        let flags = &self.fallback;
+        let Some(below) = flags.fallback_below else {
+            return Ok(None);
+        };
+        let why = if fallback.is_none() {
+            "with --fallback none there is nothing to fall back to"
+        } else if !algorithms.contains(&Algorithm::Alfirk) {
+            "only a group of the fabric is given up; add alfirk to --algorithms"
+        } else if self.members.switches() > 0 {
+            "an overlay has one source; leave --switch-source out"
+        } else if !self.faults.kill.is_empty() {
+            "an overlay does not survive a death; leave --kill out"
+        } else {
+            ""
+        };
+        if !why.is_empty() {
+            return Err(Failure::bad_input(format_args!("--fallback-below: {why}")));
+        }
+        let window = flags.fallback_window.unwrap_or(match is_fast {
+            true => 250_000,
+            false => 500_000_000,
+        });
+        if window == 0 {
+            return Err(Failure::bad_input(
+                "--fallback-window 0: some time must pass",
+            ));
+        }
+        let config = SafeguardConfig::new(window);
+        Ok(Some(SafeguardConfig {
+            below,
+            retry: flags.fallback_retry.unwrap_or(config.retry),
+            expected_bps: match flags.normal_goodput {
+                Some(rate) => Some(rate as f64),
+                None => self.goodput_of_links(topology, mtu),
+            },
+            ..config
+        }))
+    }
+
+    /// What the slowest link carries of a message, where links are what limits it.
+    fn goodput_of_links(&self, topology: &Topology, mtu: PathMtu) -> Option<f64> {
+        let one_by_one = self.group.min_psn != MinPsn::Tree
+            || self.group.icrc != IcrcMode::Neutral
+            || self.message.write == Some(WriteMode::PerRequest);
+        if one_by_one || self.driver.driver == Driver::Mininet {
+            return None;
+        }
+        let rates = topology.links().iter().map(|l| l.attributes.rate_bps);
+        // Headers, preamble and gap take about 90 bytes of each packet.
+        let payload = mtu.bytes() as f64;
+        let slowest = rates.min().unwrap_or(0) as f64;
+        Some(slowest * payload / (payload + 90.0))
+    }
+}

@@ -1,0 +1,113 @@
+//! How the group is registered, what the switches do for it, and how its queue pairs behave.
+
+use alfirk_ctrl::ecn::EcnProfile;
+use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
+use alfirk_ctrl::topology::Topology;
+use alfirk_ctrl::tree::{Planner, Policy};
+use alfirk_experiment::{Congestion, Registration};
+use alfirk_roce::rc::Recovery;
+
+use super::Args;
+use crate::exit::Failure;
+use crate::program::Target;
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Group and queue pairs")]
+pub(super) struct GroupArgs {
+    /// How the group is registered
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) registration: Registration,
+
+    /// How switches find the minimum PSN of the group's feedback
+    #[arg(long, value_enum, value_name = "HOW", default_value_t)]
+    pub(super) min_psn: MinPsn,
+
+    /// How the ICRC of the group's data is kept right; that of feedback is always recomputed
+    #[arg(long, value_enum, value_name = "HOW", default_value_t)]
+    pub(super) icrc: IcrcMode,
+
+    /// How the group's tree chooses among ports of equal cost: reuse-least-loaded, cyclic (on m-port n-trees) or spanning
+    #[arg(long, value_name = "POLICY", default_value_t)]
+    pub(super) tree_policy: Policy,
+
+    /// The first PSN of the group's data [default: drawn from the seed]
+    #[arg(long, value_name = "PSN", value_parser = clap::value_parser!(u32).range(..1 << 24))]
+    pub(super) initial_psn: Option<u32>,
+
+    /// What a lost packet costs: what queue pairs do at both ends, for the group and for the connections of overlays
+    #[arg(long, value_enum, value_name = "HOW", default_value_t)]
+    pub(super) recovery: Recovery,
+
+    /// What slows queue pairs down when switches mark packets
+    #[arg(long, value_enum, value_name = "HOW", default_value_t)]
+    pub(super) congestion: Congestion,
+
+    /// Have switches mark packets by the length of their queue: none up to KMIN packets, all from KMAX on, and in between
+    /// with a probability that rises to PMAX [default: with --congestion dcqcn 16,64,0.1]
+    #[arg(long, value_name = "KMIN,KMAX,PMAX")]
+    ecn: Option<EcnProfile>,
+}
+
+impl GroupArgs {
+    pub(super) fn strategies(&self) -> Strategies {
+        Strategies {
+            min_psn: self.min_psn,
+            icrc: self.icrc,
+        }
+    }
+
+    /// When switches mark packets, if they do.
+    pub(super) fn ecn(&self) -> Option<EcnProfile> {
+        match self.congestion {
+            Congestion::Dcqcn => Some(self.ecn.unwrap_or_default()),
+            Congestion::None => self.ecn,
+        }
+    }
+
+    /// Refuses a tree that the topology cannot have.
+    pub(super) fn check_tree(&self, topology: &Topology) -> Result<(), Failure> {
+        Planner::new(self.tree_policy, topology)
+            .map(|_| ())
+            .map_err(|why| Failure::bad_input(format_args!("--tree-policy: {why}")))
+    }
+}
+
+impl Args {
+    /// Refuses what the data plane for Tofino does not have.
+    pub(super) fn check_target(&self, topology: &Topology) -> Result<(), Failure> {
+        let name = match self.target {
+            Target::V1model => return Ok(()),
+            Target::Tna => "tna",
+            Target::T2na => "t2na",
+        };
+        let reserved = self.target.recirculation_ports();
+        for index in topology.switch_indexes() {
+            let mut neighbours = topology.neighbours(index).iter();
+            if let Some(there) = neighbours.find(|there| reserved.contains(&there.port)) {
+                return Err(Failure::bad_input(format_args!(
+                    "--target {name}: switch {} has a link at port {}, and packets that leave by ports {} to {} of this chip come into its ingress again; give the link another port",
+                    topology.switch(index).name,
+                    there.port,
+                    reserved.start,
+                    reserved.end - 1,
+                )));
+            }
+        }
+        let group = &self.group;
+        let refused = [
+            (group.min_psn != MinPsn::Tree, "--min-psn", "tree"),
+            (group.icrc != IcrcMode::Neutral, "--icrc", "neutral"),
+            (
+                group.recovery == Recovery::SelectiveRepeat,
+                "--recovery",
+                "go-back-n",
+            ),
+        ];
+        match refused.iter().find(|(is_other, ..)| *is_other) {
+            None => Ok(()),
+            Some((_, flag, only)) => Err(Failure::bad_input(format_args!(
+                "{flag}: the data plane for Tofino (--target {name}) has {only} only"
+            ))),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Who sends, and who receives.
+
+use alfirk_ctrl::topology::{HostIndex, Topology};
+use alfirk_roce::collective::{Algorithm, WriteMode};
+
+use super::Args;
+use crate::exit::Failure;
+
+/// How often the source may change.
+const MOST_SWITCHES: u32 = 10_000;
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Members")]
+pub(super) struct MemberArgs {
+    /// Hosts in the group, the source included [default: all]
+    #[arg(long, value_name = "N")]
+    pub(super) group: Option<usize>,
+
+    /// The hosts that receive, by names or addresses, in place of --group
+    #[arg(long, value_name = "HOSTS", value_delimiter = ',', conflicts_with_all = ["group", "rotate"])]
+    pub(super) to: Vec<String>,
+
+    /// The host that sends [default: the first one of the topology]
+    #[arg(long, value_name = "HOST")]
+    pub(super) source: Option<String>,
+
+    /// Count ranks on from the source around, as MPI libraries do for a root that is not rank 0; else the other hosts follow
+    /// in the order of the topology
+    #[arg(long)]
+    pub(super) rotate: bool,
+
+    /// Change the source N times: alfirk sends the message in N + 1 parts, each from the next member, on the same
+    /// queue pairs and group; other algorithms send it whole from the first [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(super) switch_source: Option<u32>,
+
+    /// Start the next source when all others hold a part, though the last one may still wait for its ACKs
+    #[arg(long, requires = "switch_source")]
+    pub(super) switch_early: bool,
+}
+
+impl MemberArgs {
+    /// The group's hosts, the source first.
+    pub(super) fn check(&self, topology: &Topology) -> Result<Vec<HostIndex>, Failure> {
+        let source = self.source(topology)?;
+        match self.to.is_empty() {
+            true => self.by_number(topology, source),
+            false => self.by_name(topology, source),
+        }
+    }
+
+    /// How often the source changes.
+    pub(super) fn switches(&self) -> u32 {
+        self.switch_source.unwrap_or(0)
+    }
+
+    fn source(&self, topology: &Topology) -> Result<HostIndex, Failure> {
+        let Some(name) = self.source.as_deref() else {
+            return Ok(HostIndex(0));
+        };
+        topology.host_named(name).ok_or_else(|| {
+            Failure::bad_input(format_args!(
+                "--source {name}: topology {} has no host of that name; its hosts are {}",
+                topology.name(),
+                some_names(topology)
+            ))
+        })
+    }
+
+    /// The source, then the first other hosts of the topology.
+    fn by_number(&self, topology: &Topology, source: HostIndex) -> Result<Vec<HostIndex>, Failure> {
+        let hosts = topology.hosts().len();
+        let group = self.group.unwrap_or(hosts);
+        if group < 2 {
+            return Err(Failure::bad_input(format_args!(
+                "--group {group}: a group needs the source and at least one receiver, so 2 or more"
+            )));
+        }
+        if group > hosts {
+            return Err(Failure::bad_input(format_args!(
+                "--group {group}: topology {} has only {hosts} hosts",
+                topology.name()
+            )));
+        }
+        if self.rotate {
+            let around = (0..group).map(|rank| HostIndex((source.0 + rank) % hosts));
+            return Ok(around.collect());
+        }
+        let others = topology.host_indexes().filter(|&host| host != source);
+        Ok(std::iter::once(source).chain(others).take(group).collect())
+    }
+
+    /// The source, then the hosts that are named.
+    fn by_name(&self, topology: &Topology, source: HostIndex) -> Result<Vec<HostIndex>, Failure> {
+        let mut all = vec![source];
+        for name in &self.to {
+            let by_address = || topology.host_with_ip(name.parse().ok()?);
+            let host = topology.host_named(name).or_else(by_address);
+            let host = host.ok_or_else(|| {
+                Failure::bad_input(format_args!(
+                    "--to {name}: topology {} has no such host; its hosts are {}",
+                    topology.name(),
+                    some_names(topology)
+                ))
+            })?;
+            if all.contains(&host) {
+                return Err(Failure::bad_input(format_args!(
+                    "--to {name}: it is the source, or named twice"
+                )));
+            }
+            all.push(host);
+        }
+        Ok(all)
+    }
+}
+
+impl Args {
+    /// Refuses changes of the source that cannot be.
+    pub(super) fn check_switches(&self, algorithms: &[Algorithm]) -> Result<(), Failure> {
+        let switches = self.members.switches();
+        let refused = if switches == 0 {
+            return Ok(());
+        } else if switches > MOST_SWITCHES {
+            format!("--switch-source {switches}: at most {MOST_SWITCHES} changes")
+        } else if !algorithms.contains(&Algorithm::Alfirk) {
+            "--switch-source: only a group of the fabric changes its source; add alfirk to --algorithms".to_string()
+        } else if !self.faults.kill.is_empty() {
+            "--switch-source: what --kill does to a source's turn is not defined; give one of the two".to_string()
+        } else if self.members.switch_early && self.message.write == Some(WriteMode::PerRequest) {
+            "--switch-early: a leaf switch knows one region per receiver, so with --write per-request a source \
+             must wait for the acknowledgements of the one before"
+                .to_string()
+        } else {
+            return Ok(());
+        };
+        Err(Failure::bad_input(refused))
+    }
+}
+
+/// The first names, for a message.
+pub(super) fn some_names(topology: &Topology) -> String {
+    const SHOWN: usize = 8;
+    let names: Vec<&str> = topology.hosts().iter().map(|h| h.name.as_str()).collect();
+    match names.len() {
+        0..=SHOWN => names.join(", "),
+        all => format!("{}, ... ({all} in all)", names[..SHOWN].join(", ")),
+    }
+}
