@@ -153,6 +153,38 @@ static void barriers(MPI_Comm comm) {
     }
 }
 
+/* A long message is begun before a barrier and waited for behind it, as MPI allows: it leaves only while its sender, who is in the barrier, lets MPI
+ * go on, and its receivers come to the barrier only when they have it. */
+static void barrier_with_a_message_under_way(MPI_Comm comm) {
+    enum { LONG = 1 << 20 };
+    int rank, ranks;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &ranks);
+    unsigned char *bytes = malloc(LONG);
+    MPI_Request *requests = malloc(sizeof *requests * (size_t)ranks);
+    for (int sender = 0; sender < ranks; sender++) {
+        if (rank == sender) {
+            for (int i = 0; i < LONG; i++)
+                bytes[i] = value(i, sender, 7);
+            for (int to = 0; to < ranks; to++) {
+                requests[to] = MPI_REQUEST_NULL;
+                if (to != rank)
+                    MPI_Isend(bytes, LONG, MPI_BYTE, to, 6, comm, &requests[to]);
+            }
+        } else {
+            MPI_Recv(bytes, LONG, MPI_BYTE, sender, 6, comm, MPI_STATUS_IGNORE);
+        }
+        MPI_Barrier(comm);
+        if (rank == sender)
+            MPI_Waitall(ranks, requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < LONG; i++)
+            if (bytes[i] != value(i, sender, 7))
+                fail("under way", LONG, sender);
+    }
+    free(requests);
+    free(bytes);
+}
+
 /* Communicators in which the same two begin in another order. */
 static void crossed(MPI_Comm a, MPI_Comm b) {
     int rank, one = 0, two = 0;
@@ -193,6 +225,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     all_of(MPI_COMM_WORLD, longest);
+    barrier_with_a_message_under_way(MPI_COMM_WORLD);
     all_of(MPI_COMM_SELF, 4097);
     MPI_Comm twin, half, reversed;
     MPI_Comm_dup(MPI_COMM_WORLD, &twin);

@@ -328,7 +328,8 @@ impl Leader {
         let mut begun = false;
         for _ in 0..2 {
             let told = source != self.host;
-            match joined.group.sign(|| told && leaders.has_news()) {
+            // Looking for news also lets the MPI beneath go on: others may wait for messages of this rank before they come to the barrier.
+            match joined.group.sign(|| leaders.has_news() && told) {
                 Ok(true) => begun = true,
                 Ok(false) => return self.after_news(joined),
                 Err(error) => {

@@ -312,8 +312,8 @@ impl Group {
     /// slowest member takes to call it: at the source it returns when all have, elsewhere when the sign is here. So two signs are a
     /// barrier: of the first one the source learns that all have begun, of the second one the others do.
     ///
-    /// False if `is_over`, asked several times a second, has said that there is no use in waiting any more; the group is of no more use
-    /// then, nor after an error.
+    /// False if `is_over`, asked every millisecond, has said that there is no use in waiting any more; the group is of no more use then,
+    /// nor after an error. What else the caller must do while it waits, for others to come, has its place in `is_over`, too.
     pub fn sign(&mut self, mut is_over: impl FnMut() -> bool) -> Result<bool> {
         self.wait()?;
         if self.way != Way::Multicast {
@@ -328,7 +328,7 @@ impl Group {
             if is_over() {
                 return Ok(false);
             }
-            self.pump(self.deadline(), "a sign")?;
+            self.pump_for(wait::MOMENT, self.deadline(), "a sign")?;
             done = self.completed(self.qpn)?;
         }
         self.patient = false;
@@ -416,7 +416,11 @@ impl Group {
             strangers = waiting;
             self.check_time(deadline, "waiting for the members")?;
             let fds = strangers.iter().map(std::os::fd::AsFd::as_fd);
-            wait::readable(fds.chain([std::os::fd::AsFd::as_fd(&listener)]), deadline);
+            wait::readable(
+                fds.chain([std::os::fd::AsFd::as_fd(&listener)]),
+                wait::NAP,
+                deadline,
+            );
         }
         for (card, link) in joined.into_values() {
             self.links.insert(self.cards.len() as u32, link);

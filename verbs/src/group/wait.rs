@@ -16,12 +16,18 @@ use super::{over, succeeded, Group, GroupError, Result, Way, LEADER};
 /// How long the leader sees nothing happen before it says so to the fabric.
 const STALL: Duration = Duration::from_secs(1);
 /// The longest sleep.
-const NAP: Duration = Duration::from_millis(200);
+pub(super) const NAP: Duration = Duration::from_millis(200);
+/// The longest sleep of a caller that has something else to do.
+pub(super) const MOMENT: Duration = Duration::from_millis(1);
 
-/// Waits until one of these is readable, a while at most.
-pub(super) fn readable<'a>(fds: impl Iterator<Item = BorrowedFd<'a>>, until: Instant) {
+/// Waits until one of these is readable, so long at most.
+pub(super) fn readable<'a>(
+    fds: impl Iterator<Item = BorrowedFd<'a>>,
+    longest: Duration,
+    until: Instant,
+) {
     let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
-    let left = until.saturating_duration_since(Instant::now()).min(NAP);
+    let left = until.saturating_duration_since(Instant::now()).min(longest);
     // Rounded up: a wait of less than a millisecond is not a busy loop.
     let timeout = PollTimeout::from(left.as_micros().div_ceil(1000) as u16);
     // An error, or a signal, is found by whoever reads next.
@@ -38,13 +44,23 @@ impl Group {
 
     /// Sleeps until something comes, and takes it.
     pub(super) fn pump(&mut self, deadline: Instant, what: &'static str) -> Result<()> {
+        self.pump_for(NAP, deadline, what)
+    }
+
+    /// The same, for so long at most.
+    pub(super) fn pump_for(
+        &mut self,
+        longest: Duration,
+        deadline: Instant,
+        what: &'static str,
+    ) -> Result<()> {
         self.check_time(deadline, what)?;
         let mut until = deadline;
         if let Some(at) = self.registrar.poll_timeout() {
             until = until.min(self.started + Duration::from_nanos(at));
         }
         let links = self.links.values().map(AsFd::as_fd);
-        readable(links.chain([self.device.as_fd()]), until);
+        readable(links.chain([self.device.as_fd()]), longest, until);
         self.handle_ready();
         if self.rank == LEADER {
             self.answer_leavers(deadline);
