@@ -23,11 +23,12 @@ SHARE := $(DESTDIR)$(PREFIX)/share
 ROOM := $(SHARE)/alfirk
 # What static binaries are for.
 MUSL := $(shell uname -m)-unknown-linux-musl
+GLIBC := $(shell uname -m)-unknown-linux-gnu
 # Where shells look for completions.
 COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_completions.d
 
 .DEFAULT_GOAL := help
-.PHONY: help build quick run test bench book contract model tofino soak mininet ptf interop interop-speed guest-image install dist deb static install-library uninstall fmt lint clean lock setup setup-interop build-verbs
+.PHONY: help build quick run test bench book contract model tofino soak mininet ptf interop interop-speed guest-image install dist deb static static-glibc static-musl install-library uninstall fmt lint clean lock setup setup-interop build-verbs
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -112,7 +113,21 @@ deb: build ## Make a package for Debian 12 (needs cargo-deb: cargo install cargo
 	@$(CARGO) deb --quiet --no-build --no-strip --package alfirk-cli --output $(TARGET)/dist/
 	@ls $(TARGET)/dist/*.deb
 
-static: ## Make a static binary (needs musl-tools, and rustup target add $(MUSL))
+# Without musl glibc does, too, but for names of other computers: to look them up, it loads libraries of the very same version.
+static: ## Make a static binary: with musl (musl-tools, and rustup target add $(MUSL)), else with glibc
+	@if command -v musl-gcc >/dev/null && test -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)/lib"; then \
+		$(MAKE) --quiet static-musl; \
+	else \
+		echo "no musl (sudo apt-get install musl-tools; rustup target add $(MUSL)): with glibc, which finds other computers by address only"; \
+		$(MAKE) --quiet static-glibc; \
+	fi
+
+static-glibc:
+	@RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --quiet --release --package alfirk-cli --target $(GLIBC)
+	@install -D -m 755 $(TARGET)/$(GLIBC)/release/alfirk $(TARGET)/dist/alfirk-$(GLIBC)-static
+	@ls $(TARGET)/dist/alfirk-$(GLIBC)-static
+
+static-musl:
 	@command -v musl-gcc >/dev/null || { echo "no musl-gcc: sudo apt-get install musl-tools" >&2; exit 1; }
 	@test -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)/lib" || \
 		{ echo "Rust's library for $(MUSL) is missing: rustup target add $(MUSL)" >&2; exit 1; }
