@@ -15,7 +15,6 @@ mod link;
 mod lsp;
 mod machine;
 mod manual;
-mod names;
 mod p4c;
 mod program;
 mod reproduce;

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use alfirk_bmv2_json::{
     BmV2Json, FieldRef, FieldWidth, MatchType, TableKey, TableKeyTarget, TableType,
 };
+use alfirk_stf::by_suffix;
 
 use super::error::{Error, Result};
-use crate::names::by_suffix;
 
 /// What a program has, each kind by full name.
 #[derive(Debug, Default)]

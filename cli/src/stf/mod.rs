@@ -1,19 +1,10 @@
 //! `alfirk stf`: compiles a program and sends it the packets of a test in p4c's STF language.
 //!
-//! The commands become P4Runtime requests ([`control`]), whatever they reach: our server and its switch in this process ([`local`]),
-//! so that a test takes no ports, no root and no time, or with `--switch` a process of its own, ours or another one ([`remote`]).
+//! Tests run by `alfirk_stf`, on our server and its switch in this process, or with `--switch` on a process of its own, ours or another
+//! one ([`remote`]).
 
-mod control;
-mod entities;
-mod keys;
-mod local;
-mod packets;
-mod parse;
 mod process;
-mod program_info;
 mod remote;
-mod run;
-mod target;
 mod wires;
 
 use std::path::{Path, PathBuf};
@@ -21,13 +12,10 @@ use std::path::{Path, PathBuf};
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::{compile, CompileError, CompileOptions, Compiled};
 use alfirk_compiler::preproc::MacroOption;
+use alfirk_stf::{Command, Control, Line};
 use serde_json::json;
 
 use crate::exit::{print, Failure, Outcome};
-use control::Control;
-use local::Local;
-use packets::Failure as TestFailure;
-use parse::Command;
 use remote::Remote;
 
 /// Compile a P4 program and run a test in the STF language on it.
@@ -78,42 +66,45 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let text = std::fs::read_to_string(&args.test)
         .map_err(|error| Failure::bad_input(format!("{}: {error}", args.test.display())))?;
-    let lines = parse::parse(&text)
+    let lines = alfirk_stf::parse(&text)
         .map_err(|error| Failure::bad_input(format!("{}: {error}", args.test.display())))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format_args!("cannot set up the client: {error}")))?;
     let failures = match &args.switch {
-        Some(exe) => {
-            if is_json(&args.program) {
-                return Err(Failure::bad_input(format!(
-                    "{}: --switch takes the P4 program, since the switch is told its P4Info too",
-                    args.program.display()
-                )));
-            }
-            let program = compiled(args, &args.program)?;
-            let ports = lines.iter().filter_map(|line| match line.command {
-                Command::Packet { port, .. } | Command::Expect { port, .. } => Some(port),
-                _ => None,
-            });
-            let ports = ports.collect();
-            runtime.block_on(async {
-                let remote = Remote::start(exe, &program, ports).await?;
-                run::run(Control::new(remote, program.p4info), &lines).await
-            })?
-        }
-        None => {
-            let (local, info) = Local::start(&json(args)?, args.seed)
-                .map_err(|error| Failure::failed(format!("{}: {error}", args.program.display())))?;
-            runtime.block_on(run::run(Control::new(local, info), &lines))?
-        }
+        Some(exe) => on_started_switch(args, exe, &lines)?,
+        None => alfirk_stf::run_here(&json(args)?, &lines, args.seed)
+            .map_err(|error| Failure::failed(format!("{}: {error}", args.program.display())))?,
     };
     report(args, &failures)?;
     match failures.is_empty() {
         true => Ok(()),
         false => Err(Failure::Quiet(1)),
     }
+}
+
+fn on_started_switch(
+    args: &Args,
+    exe: &Path,
+    lines: &[Line],
+) -> Result<Vec<alfirk_stf::Failure>, Failure> {
+    if is_json(&args.program) {
+        return Err(Failure::bad_input(format!(
+            "{}: --switch takes the P4 program, since the switch needs its P4Info, too",
+            args.program.display()
+        )));
+    }
+    let program = compiled(args, &args.program)?;
+    let ports = lines.iter().filter_map(|line| match line.command {
+        Command::Packet { port, .. } | Command::Expect { port, .. } => Some(port),
+        _ => None,
+    });
+    let ports = ports.collect();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format_args!("cannot set up the client: {error}")))?;
+    runtime.block_on(async {
+        let remote = Remote::start(exe, &program, ports).await?;
+        alfirk_stf::run(Control::new(remote, program.p4info), lines).await
+    })
 }
 
 /// The text of the program's BMv2 JSON.
@@ -146,7 +137,7 @@ fn compiled(args: &Args, path: &Path) -> Result<Compiled, Failure> {
     }
 }
 
-fn report(args: &Args, failures: &[TestFailure]) -> Outcome {
+fn report(args: &Args, failures: &[alfirk_stf::Failure]) -> Outcome {
     if args.json {
         let list: Vec<_> = failures
             .iter()

@@ -10,14 +10,12 @@ use alfirk_compiler::driver::Compiled;
 use alfirk_p4runtime::p4::v1::p4_runtime_client::P4RuntimeClient;
 use alfirk_p4runtime::p4::v1::{Entity, ReadRequest, StreamMessageRequest, WriteRequest};
 use alfirk_p4runtime::Status;
+use alfirk_stf::{arbitration, pipeline_config, told, Packets, Target};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint};
 
-use super::control::{arbitration, pipeline_config, told};
-use super::packets::Packets;
 use super::process::Process;
-use super::target::Target;
 use super::wires::Wires;
 use crate::exit::Failure;
 
@@ -110,6 +108,8 @@ impl Remote {
 }
 
 impl Target for Remote {
+    type Error = Failure;
+
     fn send(&mut self, port: u32, data: &[u8], _: &mut Packets) -> Result<(), String> {
         self.under_way = true;
         self.wires.send(port, data)

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::keys::hex;
-use super::parse::Pattern;
+use crate::keys::hex;
+use crate::parse::Pattern;
 
 /// One thing that did not go as the test says.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! The P4Runtime server and its switch in this process: a test takes no ports, no root and no time.
 
+use std::convert::Infallible;
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -9,11 +10,10 @@ use alfirk_p4runtime::p4::config::v1::P4Info;
 use alfirk_p4runtime::p4::v1::{Entity, ReadRequest, WriteRequest};
 use alfirk_p4runtime::Status;
 
-use super::control::{arbitration, pipeline_config};
-use super::packets::Packets;
-use super::program_info::program_info;
-use super::target::{Target, DEVICE};
-use crate::exit::Failure;
+use crate::control::{arbitration, pipeline_config};
+use crate::packets::Packets;
+use crate::program_info::program_info;
+use crate::target::{Target, DEVICE};
 
 /// Time between two packets or requests, in nanoseconds.
 const STEP: u64 = 1_000_000;
@@ -94,13 +94,15 @@ impl Local {
 }
 
 impl Target for Local {
+    type Error = Infallible;
+
     fn send(&mut self, port: u32, data: &[u8], packets: &mut Packets) -> Result<(), String> {
         self.now += STEP;
         self.server.frame_in(port, data, self.now);
         self.drain(packets)
     }
 
-    async fn settle(&mut self, _: &mut Packets) -> Result<(), Failure> {
+    async fn settle(&mut self, _: &mut Packets) -> Result<(), Infallible> {
         Ok(())
     }
 

@@ -1,12 +1,15 @@
 //! Runs a test on a switch, line by line.
 
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::control::Control;
-use super::packets::{Failure as TestFailure, Packets};
-use super::parse::{Command, Line};
-use super::target::Target;
-use crate::exit::Failure;
+use crate::control::Control;
+use crate::local::Local;
+use crate::packets::{Failure, Packets};
+use crate::parse::{Command, Line};
+use crate::target::Target;
 
 /// What `wait` waits for.
 const WAIT: Duration = Duration::from_secs(1);
@@ -15,15 +18,15 @@ const WAIT: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// When the switch is not to be reached any more.
-pub(super) async fn run<T: Target>(
+pub async fn run<T: Target>(
     mut control: Control<T>,
     lines: &[Line],
-) -> Result<Vec<TestFailure>, Failure> {
+) -> Result<Vec<Failure>, T::Error> {
     let mut packets = Packets::default();
     let mut failures = Vec::new();
     for line in lines {
         if let Err(what) = command(&mut control, &mut packets, line).await {
-            failures.push(TestFailure {
+            failures.push(Failure {
                 line: Some(line.number),
                 what,
             });
@@ -32,6 +35,20 @@ pub(super) async fn run<T: Target>(
     control.target().settle(&mut packets).await?;
     failures.extend(packets.failures());
     Ok(failures)
+}
+
+/// Runs all commands on a switch in this process that runs this BMv2 JSON, and returns what went wrong; `seed` is that of the switch's
+/// random numbers.
+///
+/// # Errors
+/// When the program cannot be loaded.
+pub fn run_here(json: &str, lines: &[Line], seed: u64) -> Result<Vec<Failure>, String> {
+    let (local, info) = Local::start(json, seed)?;
+    let test = pin!(run(Control::new(local, info), lines));
+    match test.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(Ok(failures)) => Ok(failures),
+        Poll::Pending => unreachable!("a switch in this process waits for nothing"),
+    }
 }
 
 async fn command<T: Target>(

@@ -5,14 +5,17 @@ use std::time::Duration;
 use alfirk_p4runtime::p4::v1::{Entity, ReadRequest, WriteRequest};
 use alfirk_p4runtime::Status;
 
-use super::packets::Packets;
-use crate::exit::Failure;
+use crate::packets::Packets;
 
 /// The switch's number, as it is started.
 pub const DEVICE: u64 = 0;
 
 /// What a test needs of its switch.
-pub(super) trait Target {
+#[allow(async_fn_in_trait)] // One thread drives one test, so nobody needs to know whether the futures can be sent.
+pub trait Target {
+    /// Why nothing can be received any more.
+    type Error;
+
     /// Has a packet come in at a port. What comes out goes to `packets` now, or at the next [`Target::settle`].
     ///
     /// # Errors
@@ -23,7 +26,7 @@ pub(super) trait Target {
     ///
     /// # Errors
     /// When nothing can be received any more.
-    async fn settle(&mut self, packets: &mut Packets) -> Result<(), Failure>;
+    async fn settle(&mut self, packets: &mut Packets) -> Result<(), Self::Error>;
 
     /// Lets time pass.
     async fn pass(&mut self, time: Duration);
@@ -43,12 +46,12 @@ pub(super) trait Target {
     /// Lets packets of this level 1 exclusion id get no copies from the node of a group with this replication id (Tofino).
     ///
     /// # Errors
-    /// When the switch cannot be told.
+    /// When the switch cannot do so.
     fn exclude(&mut self, group: u32, rid: u32, xid: u16) -> Result<(), String>;
 
     /// Lets packets of this level 2 exclusion id get no copies at these ports (Tofino).
     ///
     /// # Errors
-    /// When the switch cannot be told.
+    /// When the switch cannot do so.
     fn prune(&mut self, yid: u16, ports: &[u32]) -> Result<(), String>;
 }

@@ -5,8 +5,8 @@ use alfirk_bmv2_json::MatchType;
 use alfirk_p4runtime::p4::config::v1::{self as info};
 use alfirk_p4runtime::p4::v1::{self as p4, field_match::FieldMatchType};
 
-use super::keys::{by_suffix, trimmed};
-use super::parse::MeterRates;
+use crate::keys::{by_suffix, trimmed};
+use crate::parse::MeterRates;
 
 pub fn id(preamble: &Option<info::Preamble>) -> u32 {
     preamble.as_ref().map_or(0, |preamble| preamble.id)

@@ -7,16 +7,16 @@ use alfirk_p4runtime::p4::config::v1::{self as info, P4Info};
 use alfirk_p4runtime::p4::v1::{self as p4};
 use alfirk_p4runtime::{Code, Status};
 
-use super::entities::{
+use crate::entities::{
     canonical, config, entity_of, field_match, find, group_entity, id, index_of, match_type, name,
     no_group, no_node, replica, replicas, replication, signed, without_action,
 };
-use super::keys::{by_suffix, hex, key_match, keys_in_order, no_handle, not_counted, trimmed};
-use super::parse::{Call, Command, CounterIndex, KeyValue};
-use super::target::{Target, DEVICE};
+use crate::keys::{by_suffix, hex, key_match, keys_in_order, no_handle, not_counted, trimmed};
+use crate::parse::{Call, Command, CounterIndex, KeyValue};
+use crate::target::{Target, DEVICE};
 
 /// The primary controller of a switch.
-pub(super) struct Control<T> {
+pub struct Control<T> {
     target: T,
     info: P4Info,
     /// Entries that a test has named.
@@ -79,7 +79,7 @@ pub fn pipeline_config(info: &P4Info, json: &str) -> p4::SetForwardingPipelineCo
 
 impl<T: Target> Control<T> {
     /// Of a switch that has its program, and takes this client for its primary.
-    pub(super) fn new(target: T, info: P4Info) -> Control<T> {
+    pub fn new(target: T, info: P4Info) -> Control<T> {
         Control {
             target,
             info,
@@ -91,12 +91,12 @@ impl<T: Target> Control<T> {
     }
 
     /// The switch.
-    pub(super) fn target(&mut self) -> &mut T {
+    pub fn target(&mut self) -> &mut T {
         &mut self.target
     }
 
     /// Does what a command says, packets left alone.
-    pub(super) async fn apply(&mut self, command: &Command) -> Result<(), String> {
+    pub async fn apply(&mut self, command: &Command) -> Result<(), String> {
         use p4::update::Type::{Delete, Insert, Modify};
         match command {
             // The runner's.

@@ -3,8 +3,7 @@
 use alfirk_bmv2::KeyMatch;
 use alfirk_bmv2_json::MatchType;
 
-use super::parse::KeyValue;
-use crate::names;
+use crate::parse::KeyValue;
 
 /// The values given for a table's keys, in their order. A name may leave out what it begins with.
 pub fn keys_in_order<'v>(
@@ -227,7 +226,7 @@ pub fn by_suffix(
     what: &str,
 ) -> Result<String, String> {
     let names: Vec<String> = names.collect();
-    match names::by_suffix(names.iter().map(String::as_str), wanted) {
+    match crate::names::by_suffix(names.iter().map(String::as_str), wanted) {
         Ok(name) => Ok(name.to_owned()),
         Err(found) if found.is_empty() => Err(format!("there is no {what} {wanted}")),
         Err(found) => Err(format!(
