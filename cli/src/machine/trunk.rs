@@ -134,23 +134,23 @@ impl Trunk {
     }
 
     /// Hands on what comes until nothing does any more; then every stream ends.
-    fn receive(&self, mut input: File) {
+    fn receive(&self, input: File) {
         // Why it ended shows in what the other end has said or done; here it is over in any case.
-        let _ = self.pass_on(&mut input);
+        let _ = self.pass_on(&mut Patient(input));
         let open = self.streams().take();
         for socket in open.into_iter().flat_map(BTreeMap::into_values) {
             let _ = socket.shutdown(Shutdown::Both);
         }
     }
 
-    fn pass_on(&self, input: &mut File) -> io::Result<()> {
+    fn pass_on(&self, input: &mut Patient) -> io::Result<()> {
         let mut contents = Vec::new();
         loop {
             let mut bytes = [0; HEADER];
-            read_exact(input, &mut bytes)?;
+            input.read_exact(&mut bytes)?;
             let (stream, length) = parse(bytes).ok_or(io::ErrorKind::InvalidData)?;
             contents.resize(length, 0);
-            read_exact(input, &mut contents)?;
+            input.read_exact(&mut contents)?;
             let Some(socket) = self
                 .streams()
                 .as_ref()
@@ -172,26 +172,18 @@ impl Trunk {
     }
 }
 
-/// Reads it all, unless nothing comes for too long.
-fn read_exact(input: &mut File, bytes: &mut [u8]) -> io::Result<()> {
-    let mut done = 0;
-    while done < bytes.len() {
+/// What comes from the other end; an error when nothing does for [`SILENCE`], which no file or pipe can be set to give by itself.
+struct Patient(File);
+
+impl Read for Patient {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let limit = PollTimeout::from(SILENCE.as_secs() as u16 * 1_000);
-        let mut fds = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut fds, limit) {
-            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-            Ok(_) => {}
-            Err(nix::errno::Errno::EINTR) => continue,
-            Err(error) => return Err(error.into()),
-        }
-        match input.read(&mut bytes[done..]) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(count) => done += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut fds, limit)? {
+            0 => Err(io::ErrorKind::TimedOut.into()),
+            _ => self.0.read(bytes),
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]
