@@ -36,23 +36,9 @@ fn meter_kind(schema: &Schema, table: &Table) -> Option<meter_spec::Type> {
     schema.direct_meters.get(&id).copied()
 }
 
-/// Gives a new entry its counts and rates; without any, the core's are right already.
-pub fn initialise(
-    scope: &mut Scope<'_>,
-    table: &Table,
-    core: TableId,
-    handle: EntryHandle,
-    entry: &TableEntry,
-) -> UpdateResult {
-    if entry.meter_config.is_some() {
-        set_meter(scope, table, core, handle, entry.meter_config.as_ref())?;
-    }
-    set_counter(scope, table, core, handle, entry.counter_data.as_ref())
-}
-
-/// Changes an entry's counts and rates as MODIFY does: left-out rates are reset, left-out counts
-/// go on.
-pub fn modify(
+/// Sets an entry's counts and rates as INSERT and MODIFY do: left-out rates are those of an entry without any, left-out counts go on,
+/// from 0 in a new entry.
+pub fn set(
     scope: &mut Scope<'_>,
     table: &Table,
     core: TableId,

@@ -149,7 +149,7 @@ fn insert(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntr
         .pipeline
         .tables
         .set(table.id, handle, Note::of(entry, one_shot));
-    entry_resources::initialise(scope, table, core, handle, entry)?;
+    entry_resources::set(scope, table, core, handle, entry)?;
     expect_idle(scope, timeout);
     Ok(())
 }
@@ -190,7 +190,7 @@ fn modify(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntr
             expect_idle(scope, timeout);
         }
     }
-    entry_resources::modify(scope, table, core, handle, entry)
+    entry_resources::set(scope, table, core, handle, entry)
 }
 
 fn delete(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntry) -> UpdateResult {
