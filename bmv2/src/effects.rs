@@ -83,7 +83,7 @@ impl Packet {
     }
 }
 
-/// What the queue tells about a packet when it leaves it.
+/// What the queue reports about a packet that leaves it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueState {
     /// When it was enqueued, in nanoseconds.

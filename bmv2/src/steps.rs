@@ -1,7 +1,7 @@
 //! The way of packets in the words of simple_switch's log, which scripts and courses search for.
 //!
 //! Finer than a [trace](crate::trace), and off unless asked for ([`Switch::set_log`](crate::Switch::set_log)).
-//! Conditions and primitives are told by programs that were loaded with notes
+//! Conditions and primitives are logged by programs that were loaded with notes
 //! ([`LoadedProgram::with_notes`](crate::LoadedProgram::with_notes)).
 
 use crate::tables::{EntryTarget, KeyMatch, TableEntry};
@@ -138,7 +138,7 @@ impl Step {
         }
     }
 
-    /// BMv2 tells these without the packet's number.
+    /// BMv2 logs these without the packet's number.
     fn is_general(&self) -> bool {
         matches!(
             self,

@@ -520,7 +520,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Runs a pipeline, and tells what it has done.
+    /// Runs a pipeline, and reports what it has done.
     pub fn run_pipeline(&mut self, packet: &mut Packet, name: &'static str, start: Pc) {
         self.log(|| Step::PipelineStart(name));
         self.run(packet, start);

@@ -1,4 +1,4 @@
-//! The way of packets through a program, told step by step.
+//! The way of packets through a program, step by step.
 //!
 //! Off unless asked for ([`Switch::set_trace`](crate::Switch::set_trace)); a switch that does not
 //! trace only tests one flag per packet, parser state and table.
@@ -233,10 +233,10 @@ pub(crate) struct Recorder {
     pub packets: u64,
     /// The packet at work.
     packet: u64,
-    /// Its words when changes were last told.
+    /// Its words when changes were last reported.
     seen: Vec<u64>,
     states: Vec<String>,
-    /// Whether traces are told, and whether the log is.
+    /// Whether traces are written, and whether the log is.
     pub traces: bool,
     pub logs: bool,
     /// Frames that the log has counted before, under other programs.

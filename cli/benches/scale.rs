@@ -1,4 +1,4 @@
-//! What many groups cost the controller's core: memory, time, and messages, with switches that do at once what they are told.
+//! What many groups cost the controller's core: memory, time, and messages, with switches that answer at once.
 //!
 //! The switches here keep nothing, so that memory is the controller's alone: bytes allocated and not given back. Times are
 //! this machine's. `ALFIRK_BENCH_LONG=1` adds groups of 4,096.

@@ -150,7 +150,7 @@ impl FromStr for Address {
     }
 }
 
-/// Runs until told to stop.
+/// Runs until it is stopped.
 pub fn run(args: HostArgs) -> Outcome {
     let station = open(&args)?;
     info!("{} is {}", station.info().name, station.info().ip);

@@ -5,7 +5,7 @@ use crate::exit::{Failure, Outcome};
 /// Serve an editor: the Language Server Protocol over standard input and output.
 ///
 /// Messages as one types, with fixes; what a name is, where it is declared and used; other names for it; completion, outline and
-/// format. Editors start it themselves: the book tells how for VS Code, Neovim and Helix.
+/// format. Editors start it themselves: the book says how for VS Code, Neovim and Helix.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Initialization options, all of which may be left out:

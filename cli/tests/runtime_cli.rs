@@ -1,4 +1,4 @@
-//! `alfirk cli` as scripts run it: against a server that answers as it is told, and against our switch.
+//! `alfirk cli` as scripts run it: against a server that answers as the test says, and against our switch.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};

@@ -109,7 +109,7 @@ fn a_mistake_in_a_test_exits_with_2() {
     );
 }
 
-/// Whether veth pairs can be made here; tells why not.
+/// Whether veth pairs can be made here; prints why not.
 fn namespaces_can_be_made() -> bool {
     let tried = Command::new("unshare").args(["--net", "true"]).output();
     let can = tried.is_ok_and(|output| output.status.success());

@@ -17,7 +17,7 @@ fn main() {
     println!("at most {} MiB", peak_mib());
 }
 
-/// The largest amount of memory that this process has had; 0 where the system does not tell.
+/// The largest amount of memory that this process has had; 0 where the system does not say.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -47,7 +47,7 @@ pub const REGISTER_OP_INIT_GROUP: u8 = RegisterOp::InitGroup as u8;
 pub const REGISTER_OP_READ: u8 = RegisterOp::Read as u8;
 /// `register_control.op`: write one register.
 pub const REGISTER_OP_WRITE: u8 = RegisterOp::Write as u8;
-/// `register_control.op`: set what receivers were told of memory.
+/// `register_control.op`: set what was announced of the receivers' memory.
 pub const REGISTER_OP_INIT_REGIONS: u8 = RegisterOp::InitRegions as u8;
 
 /// `register_control.status`: done.
@@ -59,7 +59,7 @@ pub const REGISTER_STATUS_BAD_REGISTER: u8 = RegisterStatus::BadRegister as u8;
 /// `register_control.status`: group, path or count beyond the pipeline's sizes.
 pub const REGISTER_STATUS_OUT_OF_RANGE: u8 = RegisterStatus::OutOfRange as u8;
 
-/// `register_control.reg`: what the source was told last, PSN above 24 bits of MSN.
+/// `register_control.reg`: what was last acknowledged to the source, PSN above 24 bits of MSN.
 pub const REGISTER_AGG: u8 = RegisterName::Agg as u8;
 /// `register_control.reg`: of a path, its newest acknowledged PSN above 8 bits of path.
 pub const REGISTER_ACK: u8 = RegisterName::Ack as u8;

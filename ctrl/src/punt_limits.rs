@@ -1,6 +1,6 @@
 //! How fast ports may have switches hand packets to the controller.
 //!
-//! Switches meter what they hand up, by kind and port, so that no host keeps the controller from hearing the others.
+//! Switches meter what they hand up, by kind and port, so that no host keeps the controller from serving the others.
 //! A port to another switch carries what the hosts behind it may send together; it is metered all the same, because
 //! one that fails may send anything.
 

@@ -256,7 +256,7 @@ pub struct Traffic {
     pub cnps_sent: u64,
     /// Frames on all links, each counted once per link.
     pub wire_packets: u64,
-    /// Frames lost on links and in queues; `None` where the driver cannot tell.
+    /// Frames lost on links and in queues; `None` where the driver does not count them.
     pub dropped_packets: Option<u64>,
     /// Request packets that members sent again, also to repair what datagrams have lost.
     pub retransmissions: u64,

@@ -11,7 +11,7 @@ pub struct MachinesSummary {
     pub machines: Vec<MachineSummary>,
     /// Links between two of them.
     pub crossing_links: usize,
-    /// By how much the clocks of two machines may have been told apart wrongly, in nanoseconds of the network's clock: times of
+    /// By how much the clocks of two machines may have been compared wrongly, in nanoseconds of the network's clock: times of
     /// completion are right to within that.
     pub clock_error_ns: u64,
 }

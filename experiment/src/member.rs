@@ -12,7 +12,7 @@ impl TransferId {
     pub const MAIN: TransferId = TransferId(0);
 }
 
-/// What a member of a transfer tells.
+/// What a member of a transfer reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberEvent {
     /// Every connection of this member is up.

@@ -10,7 +10,7 @@
 //!                                                      the wait doubles
 //! ```
 //!
-//! The machine is told the time and how many bytes the source has acknowledged; it reads no clock. What a fall back and a return
+//! The machine receives the time and how many bytes the source has acknowledged; it reads no clock. What a fall back and a return
 //! take is its user's business.
 
 use std::fmt;

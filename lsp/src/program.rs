@@ -142,7 +142,7 @@ impl Includes {
             .map(|define| MacroOption::Define(define.clone()))
             .collect();
         let chosen = settings.arch.as_deref();
-        // An unknown name is told of when settings come.
+        // An unknown name is reported when settings come.
         let chosen = chosen.and_then(|name| Arch::of(Some(name), None).ok());
         options.set_arch(chosen.unwrap_or_else(|| self.arch(main)));
         options

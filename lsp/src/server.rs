@@ -19,7 +19,7 @@ use crate::place::{offset_of, path_of, range_of, uri_of, whole};
 use crate::program::{Document, Files, Includes};
 use crate::settings::Settings;
 
-/// What the editor is told, and what it has told.
+/// What the editor has received, and what it has sent.
 pub struct Server {
     files: Files,
     /// Folders that the editor has open.
@@ -29,9 +29,9 @@ pub struct Server {
     includes: Option<Includes>,
     /// Programs as they are now, by main file.
     programs: BTreeMap<PathBuf, Analysis>,
-    /// Files whose programs the editor is still to be told of.
+    /// Files whose programs have messages that the editor has not received.
     untold: BTreeSet<PathBuf>,
-    /// Files that the editor has been told of messages in, by program.
+    /// Files with messages that the editor has received, by program.
     told: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
     /// Messages that answer none of the editor's.
     said: Vec<Message>,

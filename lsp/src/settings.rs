@@ -1,4 +1,4 @@
-//! What an editor is told to ask of the server.
+//! The settings of an editor for the server.
 
 use std::path::PathBuf;
 

@@ -13,7 +13,7 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// The upper half of what controllers take for groups unless they are told otherwise.
+    /// The upper half of what controllers take for groups unless they are configured otherwise.
     pub(crate) const DEFAULT: Range = Range {
         network: u32::from_be_bytes([10, 255, 128, 0]),
         length: 17,

@@ -133,7 +133,7 @@ pub unsafe extern "C" fn MPI_Bcast(
     });
     match ours {
         Some(done) => code_of(done),
-        // SAFETY: the program vouches for its arguments, or is told what is wrong with them.
+        // SAFETY: the program vouches for its arguments, or gets an error.
         None => unsafe { sys::PMPI_Bcast(buffer, count, datatype, root, comm) },
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! How the bytes of a broadcast go through a group is in `joined`. If it fails, the MPI beneath carries them, and everything after them.
 //!
-//! In a barrier they cannot, since each agreement is a barrier: there the source, which alone sees whether all have begun, tells the
+//! In a barrier they cannot, since each agreement is a barrier: there the source, which alone sees whether all have begun, sends it to the
 //! others when the group fails.
 
 use std::net::TcpListener;
@@ -218,7 +218,7 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Jo
         return Ok(None);
     }
     for attempt in 0..ATTEMPTS {
-        // The first leader chooses address and port, and tells the others.
+        // The first leader chooses address and port, and sends them to the others.
         let mut chosen = [0u8; 6];
         let mut turn = None;
         let mut listener = Ok(None);
@@ -262,7 +262,7 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Jo
             Ok(Some(listener)) => Group::lead_at(config, listener),
             _ => Group::join(config),
         };
-        // Who is not the first one hears only that it is over.
+        // Who is not the first one receives only that it is over.
         let again = match &joined {
             Err(GroupError::NotRegistered(why)) => *why == Refusal::Taken.to_string(),
             Ok(_) | Err(GroupError::Over(_)) => true,

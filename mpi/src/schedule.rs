@@ -1,4 +1,4 @@
-//! One member's part in a plan: what comes from whom, and what may be sent next. No message is sent here.
+//! One member's part in a plan: what comes from which member, and what may be sent next. No message is sent here.
 
 use alfirk_roce::collective::{EdgeId, Plan};
 
@@ -92,7 +92,7 @@ impl Schedule {
     }
 }
 
-/// From whom and to whom an edge leads. Plans of overlays know pairs alone.
+/// From which member to which an edge leads. Plans of overlays know pairs alone.
 fn ends(edge: EdgeId) -> (u32, u32) {
     match edge {
         EdgeId::Pair { from, to } => (from, to),

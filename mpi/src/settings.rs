@@ -91,7 +91,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// As variables, to be told to the other ranks: [`Settings::of_lines`] reads them.
+    /// As variables, to be sent to the other ranks: [`Settings::of_lines`] reads them.
     pub(crate) fn lines(&self) -> String {
         let algorithm = self.algorithm.map_or("mpi".to_owned(), |a| a.to_string());
         let Settings {
@@ -128,7 +128,7 @@ impl Settings {
     }
 }
 
-/// A leader's address in a word that members tell each other; 0 is none.
+/// A leader's address in a word that members send each other; 0 is none.
 pub(crate) fn address_of(word: u64) -> Option<Ipv4Addr> {
     u32::try_from(word)
         .ok()

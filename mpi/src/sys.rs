@@ -162,7 +162,7 @@ unsafe impl Sync for Comm {}
 #[derive(Debug, Default)]
 pub(crate) struct Requests(Vec<Handle>);
 
-// SAFETY of all calls below: handles are valid while their owner lives, and each pointer goes to memory of the length that is told.
+// SAFETY of all calls below: handles are valid while their owner lives, and each pointer goes to memory of the length that is given.
 impl Comm {
     pub(crate) fn world() -> Comm {
         Comm(unsafe { shim_world() })
@@ -273,7 +273,7 @@ impl Comm {
         check(unsafe { shim_news_here(self.0, &mut here) }).is_ok() && here != 0
     }
 
-    /// Waits for what somebody tells.
+    /// Waits for a message of anybody.
     pub(crate) fn news(self) -> Result<u64> {
         let mut news = 0;
         check(unsafe { shim_news(self.0, &mut news) })?;
@@ -290,7 +290,7 @@ impl Comm {
 }
 
 impl Requests {
-    /// Waits for one of them, and tells which; nothing when all are done.
+    /// Waits for one of them, and returns which; nothing when all are done.
     pub(crate) fn wait_any(&mut self) -> Result<Option<usize>> {
         let mut which = -1;
         check(unsafe { shim_wait_any(self.0.len() as c_int, self.0.as_mut_ptr(), &mut which) })?;
@@ -394,7 +394,7 @@ impl Promise {
     }
 
     pub(crate) fn complete(self) {
-        // There is nobody to tell that this failed.
+        // There is nobody to report this failure to.
         let _ = check(unsafe { shim_complete(self.0) });
     }
 }

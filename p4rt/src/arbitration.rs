@@ -1,7 +1,7 @@
 //! Who may write: roles, election ids, and the advisory messages about them (P4Runtime § 5).
 //!
 //! A role has at most one primary, the live client whose election id is the highest that the
-//! switch has ever been told for that role. When the primary leaves, the role has none until
+//! switch has ever received for that role. When the primary leaves, the role has none until
 //! somebody comes with an id that is at least as high.
 
 use std::collections::BTreeMap;
@@ -119,7 +119,7 @@ impl Arbitration {
         }
     }
 
-    /// A stream has ended; the others of its role hear of it when it was the primary's.
+    /// A stream has ended; the others of its role are notified when it was the primary's.
     pub fn close(&mut self, client: ClientId) -> Vec<Notice> {
         let Some(session) = self.sessions.remove(&client) else {
             return Vec::new();

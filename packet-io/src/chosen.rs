@@ -1,4 +1,4 @@
-//! Frames that a port loses on purpose, told by what they hold and by their number: "the first acknowledgement".
+//! Frames that a port loses on purpose, chosen by what they hold and by their number: "the first acknowledgement".
 
 use std::str::FromStr;
 
@@ -30,7 +30,7 @@ struct Byte {
 }
 
 impl Chosen {
-    /// Counts a frame if it is of the kind, and tells whether it is one to lose.
+    /// Counts a frame if it is of the kind, and returns whether it is one to lose.
     pub fn takes(&mut self, way: Way, frame: &[u8]) -> bool {
         let has = |b: &Byte| frame.get(b.offset).is_some_and(|x| x & b.mask == b.value);
         if way != self.way || !self.bytes.iter().all(has) {

@@ -25,7 +25,7 @@ pub struct Outlet {
     cuts: AtomicBool,
     /// Whether frames go past the queueing discipline, straight to the device.
     bypass: AtomicBool,
-    /// What the system gives a socket for frames on their way, as `SO_SNDBUF` tells it.
+    /// What the system gives a socket for frames on their way, as `SO_SNDBUF` has it.
     send_buffer: libc::c_int,
 }
 
@@ -67,7 +67,7 @@ impl Outlet {
 
     /// Whether frames go past the interface's queueing discipline from now on. Where there is none, that
     /// saves time, and a full queue of the device shows as an error; where there is one, all that is on
-    /// its way counts against the socket's buffer, so that [`Sent::is_full`] tells when to wait.
+    /// its way counts against the socket's buffer, so that [`Sent::is_full`] says when to wait.
     pub fn set_bypass(&self, bypass: bool) -> io::Result<()> {
         let (level, option) = (libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS);
         set(&self.fd, level, option, &libc::c_int::from(bypass))?;
@@ -75,7 +75,7 @@ impl Outlet {
             &self.fd,
             match bypass {
                 true => SOCKET_BUFFER,
-                // The kernel doubles what it is given, and tells what it made of it.
+                // The kernel doubles what it is given, and reports the result.
                 false => self.send_buffer / 2,
             },
         )?;

@@ -24,7 +24,7 @@ pub enum LinkNews {
     Gone { name: String, index: u32 },
 }
 
-/// A netlink socket that hears of link changes.
+/// A netlink socket that receives link changes.
 #[derive(Debug)]
 pub struct LinkWatch {
     fd: OwnedFd,
@@ -59,7 +59,7 @@ impl LinkWatch {
         Ok(LinkWatch { fd })
     }
 
-    /// Has the kernel tell of an interface as if it had changed.
+    /// Has the kernel report an interface as if it had changed.
     pub fn ask(&self, index: u32) -> io::Result<()> {
         let mut request = [0u8; MESSAGE_HEADER + LINK_HEADER];
         request[..4].copy_from_slice(&((MESSAGE_HEADER + LINK_HEADER) as u32).to_ne_bytes());

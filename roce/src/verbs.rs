@@ -3,7 +3,7 @@
 //! [`Host`] gives it with everything of its own. A host with an RDMA stack beneath it (a network card, Linux rxe) gives the same through
 //! the verbs of its driver, with the limits that those have: see [`DeviceError::Unsupported`].
 //!
-//! Nothing here blocks for an answer of the network. What comes of a call is told by [`Verbs::poll_event`].
+//! Nothing here blocks for an answer of the network. What comes of a call is reported by [`Verbs::poll_event`].
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -83,7 +83,7 @@ pub trait Verbs {
     /// Has a queue pair start where the group is that it joins: [`Host::join_at`].
     fn join_at(&mut self, qpn: QpNum, psn: Psn, messages: u32) -> Result<(), ModifyError>;
 
-    /// Ends a queue pair; nothing more is heard of its work requests.
+    /// Ends a queue pair; its work requests have no completions any more.
     fn destroy_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError>;
 
     /// Queues a message.
@@ -100,7 +100,7 @@ pub trait Verbs {
     /// Makes a datagram queue pair: [`Host::create_ud_qp`].
     fn create_ud_qp(&mut self, config: UdConfig) -> Result<QpNum, ModifyError>;
 
-    /// Ends a datagram queue pair; it leaves its groups, and nothing more is heard of its work requests.
+    /// Ends a datagram queue pair; it leaves its groups, and its work requests have no completions any more.
     fn destroy_ud_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError>;
 
     /// Has a queue pair get what is sent to a multicast group: [`Host::attach_multicast`]. On some stacks a host's own datagrams to its

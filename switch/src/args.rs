@@ -74,7 +74,7 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "PATH")]
     pub log_file: Option<PathBuf>,
 
-    /// What to log [default: trace with --log-console and --log-file, which tells the way of every packet].
+    /// What to log [default: trace with --log-console and --log-file, which logs the way of every packet].
     #[arg(short = 'L', long, value_name = "LEVEL", ignore_case = true)]
     pub log_level: Option<LogLevel>,
 
@@ -304,7 +304,7 @@ impl TargetArgs {
         Ok(Some(TlsFiles {
             cert: cert.clone(),
             key: key.clone(),
-            // As in simple_switch_grpc, clients are not asked for theirs unless told so.
+            // As in simple_switch_grpc, clients are not asked for theirs by default.
             clients: authority.clone().filter(|_| with_client_auth),
         }))
     }

@@ -173,7 +173,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Runs until it is told to stop.
+    /// Runs until it is stopped.
     pub fn run(mut self) {
         let mut ready = Vec::new();
         while self.running {
@@ -310,7 +310,7 @@ impl Engine {
             match event {
                 Event::Enqueue(packet) => self.enqueue(packet, now),
                 Event::Output { port, frame } => {
-                    // What the log tells of it comes first.
+                    // Its lines in the log come first.
                     if self.logs {
                         self.print_trace();
                     }

@@ -20,7 +20,7 @@ use tracing_subscriber::{
 use super::{clock::LocalTime, LogLevel, SwitchArgs, SwitchError};
 use alfirk_bmv2::steps::{self, LogLine};
 
-/// Of what the log tells of packets.
+/// Of what the log says of packets.
 pub const TARGET: &str = "bmv2";
 
 /// Whether the log has the way of packets in it.

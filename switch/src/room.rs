@@ -13,7 +13,7 @@ pub struct Room {
 const MAX_MESSAGE: usize = 512;
 
 impl Room {
-    /// By the client's name for itself, since nothing else tells: gRPC in Go takes 16 MiB of headers, tonic 16 KiB, and the C core,
+    /// By the client's name for itself, since nothing else distinguishes them: gRPC in Go takes 16 MiB of headers, tonic 16 KiB, and the C core,
     /// which Python and C++ use, is sure to take 8 KiB. A longer status would fail the call with a message about headers.
     pub fn of<T>(request: &Request<T>) -> Room {
         let agent = request.metadata().get("user-agent");

@@ -1,4 +1,4 @@
-//! Printing what the switch tells of packets.
+//! Printing what the switch reports of packets.
 
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 

@@ -15,7 +15,7 @@ pub use client::{Connection, Failure};
 pub use server::{Call, Incoming, Reply, Requests, Ticket};
 pub use thrift::Error;
 
-/// The port of simple_switch, where none is told.
+/// The port of simple_switch, where none is given.
 pub const DEFAULT_PORT: u16 = 9090;
 
 /// One service, written by `build.rs`.

@@ -248,7 +248,7 @@ impl UdQueuePair {
         }
     }
 
-    /// A work request that has ended, if its user is to hear of it.
+    /// A work request that has ended, if its user is to get its completion.
     fn completed(
         &mut self,
         completion: &sys::Completion,

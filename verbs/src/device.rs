@@ -194,7 +194,7 @@ impl Device {
         }
     }
 
-    /// Takes the completions of one queue pair. Nothing is heard of those that wait unless this is called after posting anew.
+    /// Takes the completions of one queue pair. Those that wait are not reported unless this is called after posting anew.
     fn drain(&mut self, qpn: QpNum) {
         if let Some(qp) = self.qps.get_mut(&qpn) {
             qp.drain(&self.context, &mut self.memory, &mut self.events);
@@ -212,7 +212,7 @@ impl Device {
             3 => QpFailure::Responder(NakCode::RemoteAccessError),
             _ => return,
         };
-        // What completed before is told before.
+        // What completed before is reported before.
         self.drain(qpn);
         if let Some(qp) = self.qps.get_mut(&qpn) {
             qp.fail(failure, &mut self.memory, &mut self.events);
@@ -431,7 +431,7 @@ impl Verbs for Device {
         Ok(())
     }
 
-    /// The device hears the group, and so does the system beneath it, which else throws away what rxe is to get. A system that is in a group
+    /// The device receives the group's packets, and so does the system beneath it, which else throws away what rxe is to get. A system that is in a group
     /// hands it back what it sends there itself.
     fn attach_multicast(&mut self, qpn: QpNum, group: Ipv4Addr) -> Result<(), UdPostError> {
         if !group.is_multicast() {

@@ -102,7 +102,7 @@ impl Region {
 
     fn bytes(&self) -> &[u8] {
         // SAFETY: the memory is alive and initialised. A message may still be written into it by the device; who reads bytes that
-        // no completion has told of reads what happens to be there, as with any RDMA library. The compiler sees every call that
+        // no completion has reported reads what happens to be there, as with any RDMA library. The compiler sees every call that
         // lets the device write (posting) as one that may write to this memory, because its address has been handed out.
         unsafe { std::slice::from_raw_parts(self.start(), self.len as usize) }
     }

@@ -1,4 +1,4 @@
-//! The example in C compiles against the header without a warning, links with the library, and hears of errors.
+//! The example in C compiles against the header without a warning, links with the library, and receives errors.
 
 use std::env;
 use std::path::{Path, PathBuf};

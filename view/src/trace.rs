@@ -78,7 +78,7 @@ pub enum Event {
     /// A frame is lost: at the time of its [`Event::Tx`], on the link; later, because the link went down; without one, before it
     /// could be sent.
     Lost(LostEvent),
-    /// A node tells something: hosts what their applications do, the controller what it decides.
+    /// A note of a node: hosts what their applications do, the controller what it decides.
     Note(NoteEvent),
     /// What a switch keeps of a group is another now.
     Mft(MftEvent),
@@ -142,7 +142,7 @@ pub struct LostEvent {
     pub text: String,
 }
 
-/// A node tells something.
+/// A note of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoteEvent {
@@ -192,7 +192,7 @@ pub struct PathState {
 pub struct FeedbackState {
     /// The oldest AckPSN.
     pub minimum: u32,
-    /// What the source was told last.
+    /// What was last acknowledged to the source.
     pub told: u32,
     /// The newest PSN that the source has sent.
     pub sent: u32,

@@ -676,7 +676,7 @@ impl Loader<'_> {
         let node = self.node(expr, scope)?;
         match node.kind {
             Kind::Field { slot, bits, signed } if slot < self.layout.params => {
-                // Written as a number, it holds more than its length tells.
+                // Written as a number, it holds more than its length says.
                 self.layout.varbits.retain(|varbit| varbit.slot != slot);
                 Ok(Dest::Field { slot, bits, signed })
             }

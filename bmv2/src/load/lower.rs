@@ -390,7 +390,7 @@ impl Loader<'_> {
         let (Kind::Binary(op, a, b), Kind::Const(value)) = (&node.kind, &other.kind) else {
             return Ok(None);
         };
-        // A jump unless what is told holds.
+        // A jump unless the condition holds.
         let equal = !wanted;
         if let Some(order) = order(*op, a, b) {
             let value = value.to_i128();

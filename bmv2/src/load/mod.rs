@@ -281,7 +281,7 @@ impl<'a> Loader<'a> {
         self.code.len() - 1
     }
 
-    /// Lets the code tell the log something, where programs do. More notes than a program may have are left out.
+    /// Lets the code write to the log, where programs do. More notes than a program may have are left out.
     fn note(&mut self, note: impl FnOnce() -> Note) {
         if !self.with_notes {
             return;

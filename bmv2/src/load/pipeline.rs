@@ -226,7 +226,7 @@ impl<'a> Loader<'a> {
             && table.direct_meters.is_none()
             && table.entries.is_none();
         let default = match &table.default_entry {
-            // The log tells of every table.
+            // The log has every table.
             _ if self.with_notes => return Ok(None),
             Some(default) if plain && default.action_entry_const => default,
             _ => return Ok(None),

@@ -60,7 +60,7 @@ pub struct LoadedProgram {
     pub(crate) tofino: Option<Tofino>,
     /// Places in the source that access registers, for messages.
     pub(crate) access_sites: Vec<String>,
-    /// What it tells the log while it runs.
+    /// What it writes to the log while it runs.
     pub(crate) notes: Vec<Note>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct LogMessage {
     pub args: Vec<Node>,
 }
 
-/// What a program tells while it runs, at the place in its code where it stands.
+/// What a program writes to the log while it runs, at its place in the code.
 #[derive(Clone, Debug)]
 pub(crate) enum Note {
     Text(String),

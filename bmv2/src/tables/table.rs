@@ -105,7 +105,7 @@ pub(crate) struct TableState {
     /// Places below `hot.len()` without an entry.
     free: BinaryHeap<Reverse<u32>>,
     live: usize,
-    /// Entries by their identity, in tables whose index does not tell it: those with priorities.
+    /// Entries by their identity, in tables whose index does not hold it: those with priorities.
     handles: FxHashMap<Vec<u64>, u32>,
     age: u64,
     pub default: Option<ActionRef>,

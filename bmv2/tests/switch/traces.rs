@@ -1,4 +1,4 @@
-//! What `Switch::set_trace` tells.
+//! What `Switch::set_trace` reports.
 
 use crate::builder::*;
 use alfirk_bmv2::*;

@@ -18,7 +18,7 @@ const MOST: u64 = 16 * BATCH as u64;
 pub(super) struct Attack {
     hostile: Hostile,
     outlet: Outlet,
-    /// Where the kernel tells how many packets have come in.
+    /// Where the kernel counts the packets that have come in.
     counter: PathBuf,
     received: u64,
     next: u64,

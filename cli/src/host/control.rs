@@ -43,7 +43,7 @@ pub(super) struct Control {
     next_token: u64,
 }
 
-/// A request, and whom to answer.
+/// A request, and who gets the answer.
 pub(super) struct Incoming {
     pub(super) client: u64,
     /// Or what is wrong with it.
@@ -77,7 +77,7 @@ impl Control {
         }
     }
 
-    /// Whether [`Control::accept`] should be called again and again, because nothing tells when somebody comes.
+    /// Whether [`Control::accept`] should be called again and again, because nothing says when somebody comes.
     pub(super) fn is_waiting(&self) -> bool {
         matches!(self.door, Door::Device(_)) && self.clients.is_empty()
     }

@@ -84,7 +84,7 @@ impl Pace {
         self.send(host, now);
     }
 
-    /// Takes what the host has to tell.
+    /// Takes the events of the host.
     fn collect(&mut self, host: &mut Host) {
         while let Some(event) = host.poll_event() {
             let handling = self.model.handling(event.received_bytes());

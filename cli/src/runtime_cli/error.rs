@@ -21,7 +21,7 @@ pub enum Error {
     Refused(&'static str, String),
     /// The connection is of no more use.
     Connection(String),
-    /// There is nobody to tell.
+    /// Nobody reads the output.
     Output(io::Error),
 }
 

@@ -13,12 +13,12 @@ use serde::Deserialize;
 use super::program::Table;
 use super::values::hex;
 
-/// A key as `table_add` tells it, with the bytes parted.
+/// A key as `table_add` prints it, with the bytes parted.
 pub fn added_key(key: &[BmMatchParam]) -> String {
     let fields: Vec<String> = key
         .iter()
         .map(|param| match param.r#type {
-            // The original tells no more of these.
+            // The original prints no more of these.
             BmMatchParamType::Valid => "VALID-".to_owned(),
             kind => format!("{}-{}", kind.name(), param_value(param, ":")),
         })
@@ -26,7 +26,7 @@ pub fn added_key(key: &[BmMatchParam]) -> String {
     fields.join("\t")
 }
 
-/// Arguments as `table_add` tells them, with the bytes parted.
+/// Arguments as `table_add` prints them, with the bytes parted.
 pub fn added_data(data: &[Vec<u8>]) -> String {
     let data: Vec<String> = data.iter().map(|bytes| hex(bytes, ":")).collect();
     data.join("\t")

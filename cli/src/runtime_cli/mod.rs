@@ -1,7 +1,7 @@
 //! `alfirk cli`: tables, arrays, multicast groups and more of a running switch, by hand or by script, over BMv2's Thrift services.
 //!
 //! It takes the command lines, commands and scripts of BMv2's `simple_switch_CLI` and answers in its words.
-//! `line` understands a line, `program` the names in it, `values` the keys and arguments, `format` shows what the switch tells; all
+//! `line` understands a line, `program` the names in it, `values` the keys and arguments, `format` shows what the switch reports; all
 //! without a connection. `commands` asks the switch, and here lines are read.
 
 mod commands;
@@ -216,7 +216,7 @@ enum After {
     End,
 }
 
-/// Does what a line asks for. Only what makes further lines pointless is an error; the rest is told.
+/// Does what a line asks for. Only what makes further lines pointless is an error; the rest is printed.
 fn follow(session: &mut Session<'_>, line: Line<'_>) -> error::Result<After> {
     match line {
         Line::Nothing => {}

@@ -126,7 +126,7 @@ impl Underlay {
         Ok(too_long)
     }
 
-    /// Passes on the datagrams that wait, with whom they are from; gives how many there were.
+    /// Passes on the datagrams that wait, with their senders; gives how many there were.
     pub fn receive(
         &self,
         incoming: &mut Incoming,

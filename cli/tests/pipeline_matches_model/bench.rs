@@ -245,7 +245,7 @@ pub fn expected_registers(model: &Group) -> Vec<u64> {
     cells
 }
 
-/// Feedback that came in, told, recirculations and punts, as the pipeline counts them.
+/// Feedback that came in, that went to the source, recirculations and punts, as the pipeline counts them.
 pub fn work(switch: &Switch, strategy: Strategy) -> [u64; 4] {
     [0, 1, 2, 3].map(|cell| {
         let at = u64::from(number_of(strategy)) * WORK_CELLS + cell;

@@ -191,7 +191,7 @@ fn check(strategy: Strategy, scene: &Scene, script: &Script) -> TestCaseResult {
     pair.check_state()
 }
 
-/// A sender's word does not tell its path: of two equal ones a walk keeps the one it saw first.
+/// A sender's word does not hold its path: of two equal ones a walk keeps the one it saw first.
 #[test]
 fn walk_keeps_the_first_of_two_senders_at_one_number() {
     let scene = Scene {

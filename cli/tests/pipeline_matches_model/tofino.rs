@@ -174,7 +174,7 @@ impl Pair {
             let expected = word(leaf.newest.psn, number);
             same("ingress.ack_aggregate.leaves.leaves", cell, expected)?;
             same("egress.path_msn.msns", cell, word(model.msns[path], 0))?;
-            // The lower 8 bits say who told it last.
+            // The lower 8 bits say who acknowledged it last.
             let filter = read("egress.retransmission_filter.acked", cell) >> 8;
             prop_assert_eq!(
                 filter,
@@ -182,7 +182,7 @@ impl Pair {
                 "filter {}",
                 path
             );
-            // A NAK acknowledges the PSN before its own, which stands there above zeros.
+            // A NAK acknowledges the PSN before its own, which is there above zeros.
             let acked = read("ingress.admission.path_acknowledged.acked", cell);
             let acked = acked.wrapping_sub(u64::from(acked & 0xff == 0)) as u32 >> 8;
             prop_assert_eq!(acked, sender.acked[path], "acked {}", path);

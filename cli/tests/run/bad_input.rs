@@ -1,4 +1,4 @@
-//! What is wrong with the input is told in one message, with exit code 2, before anything is built.
+//! What is wrong with the input is said in one message, with exit code 2, before anything is built.
 
 use std::fs;
 

@@ -10,7 +10,7 @@ use crate::common::TESTBED;
 /// How long anything here may take.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Whether Mininet can run here; tells why not.
+/// Whether Mininet can run here; prints why not.
 fn mininet_can_run() -> bool {
     // SAFETY: geteuid has no preconditions.
     let root = unsafe { libc::geteuid() } == 0;
@@ -159,7 +159,7 @@ impl Testbed {
             .unwrap();
         let folder = std::env::temp_dir().join(format!("alfirk-run-{}", child.id()));
         let start = Instant::now();
-        // The message lies in the folder as soon as the root is told to send it.
+        // The message lies in the folder as soon as the root is asked to send it.
         while !folder.join("message").exists() {
             assert!(start.elapsed() < LIMIT, "the transfer did not start");
             std::thread::sleep(Duration::from_millis(20));

@@ -48,7 +48,7 @@ fn faults() -> impl Strategy<Value = FaultProbabilities> {
     })
 }
 
-/// Its answers come from switches on whose way to it another member was the source before, and which have heard no count from there since.
+/// Its answers come from switches on whose way to it another member was the source before, and which have received no count from there since.
 #[test]
 fn a_source_of_before_may_be_told_an_older_count_of_messages() {
     let topology = fat_tree(4).unwrap();
@@ -119,7 +119,7 @@ proptest! {
         }
     }
 
-    /// Between the packet that tells a region and the WRITE that needs it, too.
+    /// Between the packet that announces a region and the WRITE that needs it, too.
     #[test]
     fn a_death_during_writes_that_tell_regions_hurts_nobody_else(
         topology_index in 0usize..3,

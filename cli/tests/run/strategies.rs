@@ -79,7 +79,7 @@ fn each_strategy_costs_what_it_says() {
     // Nothing is sent again, which would ask, too.
     assert_eq!(punt.punts, punt.feedback);
     assert_eq!(punt.recirculations, 0);
-    // What receivers say is the same, and nobody is told more by one than by the other.
+    // What receivers say is the same, and nobody receives more by one than by the other.
     assert_eq!(tree.feedback, walk.feedback);
     assert!(walk_acks <= acks);
     assert!(punt_acks > 0);
@@ -105,7 +105,7 @@ fn every_strategy_delivers_every_operation_under_loss() {
     }
 }
 
-/// The window and the timeout follow the way to the controller, so that it is heard in time and the link is never idle.
+/// The window and the timeout follow the way to the controller, so that its answers come in time and the link is never idle.
 #[test]
 fn a_controller_that_finds_minima_costs_no_goodput_and_no_retransmission() {
     let topology = fat_tree(4).unwrap();

@@ -222,7 +222,7 @@ fn pipeline() -> ControllerConfig {
     PIPELINE.get_or_init(compile).clone()
 }
 
-/// Registers of Tofino must be told where the source is, which only other switches know then.
+/// Registers of Tofino must get the port of the source, which only other switches know then.
 #[test]
 fn a_message_goes_on_when_a_switch_starts_anew() {
     // Virtual nanoseconds, from the moment when all switches are ready: the group is registered by then, and the message has begun.

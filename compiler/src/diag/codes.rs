@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Stable code of an error, printed as `E0123`. The hundreds tell the phase.
+/// Stable code of an error, printed as `E0123`. The hundreds are the phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(pub u16);
 

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// A warning that the user asked to be told without being warned (`--Winfo`).
+    /// A warning that the user asked for as information (`--Winfo`).
     Info,
     /// The program is right, but probably not what was meant.
     Warning,
@@ -144,7 +144,7 @@ pub struct WarningPolicy {
     pub error_all: bool,
     /// Names of warnings that are errors (`--Werror=name`).
     pub errors: BTreeSet<String>,
-    /// Names of warnings that are only told (`--Winfo=name`).
+    /// Names of warnings that are only information (`--Winfo=name`).
     pub infos: BTreeSet<String>,
     /// How many errors are shown (`--maxErrorCount`). Default: [`Diagnostics::MAX_ERRORS`].
     pub max_errors: Option<usize>,

@@ -400,7 +400,7 @@ pub struct Request {
     pub rule: Option<RuleRequest>,
     /// Messages as JSON.
     pub json: bool,
-    /// What to tell the user before all else.
+    /// What the user reads before all else.
     pub notes: Vec<String>,
 }
 
@@ -489,7 +489,7 @@ impl P4cArgs {
 
     fn preprocessor(&self, source: &Path) -> preproc::Options {
         let mut include_dirs = self.include.clone();
-        // p4c's driver tells its compiler by this variable where the architecture is.
+        // p4c's driver gives its compiler the place of the architecture by this variable.
         include_dirs.extend(std::env::var_os("P4C_16_INCLUDE_PATH").map(PathBuf::from));
         preproc::Options {
             include_dirs,
@@ -619,7 +619,7 @@ impl P4cArgs {
     }
 }
 
-/// The time that `__DATE__` and `__TIME__` tell, which builds that must be reproducible set by `SOURCE_DATE_EPOCH`.
+/// The time that `__DATE__` and `__TIME__` have, which builds that must be reproducible set by `SOURCE_DATE_EPOCH`.
 pub(super) fn now() -> SystemTime {
     let fixed = std::env::var("SOURCE_DATE_EPOCH").ok();
     let seconds = fixed.and_then(|text| text.parse().ok());

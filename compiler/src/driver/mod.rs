@@ -312,7 +312,7 @@ impl P4InfoFormat {
         }
     }
 
-    /// The content of the file. Text begins with two comments that tell tools its type.
+    /// The content of the file. Text begins with two comments that name its type for tools.
     pub fn encode<M: Message + Name>(self, message: &M) -> Vec<u8> {
         match self {
             P4InfoFormat::Text => {

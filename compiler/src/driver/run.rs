@@ -1,4 +1,4 @@
-//! `alfirk p4c`: reads, compiles, writes files, and tells the user.
+//! `alfirk p4c`: reads, compiles, writes files, and prints diagnostics.
 
 use std::io::Write;
 use std::path::Path;

@@ -16,7 +16,7 @@ fn args(line: &[&str]) -> P4cArgs {
         .args
 }
 
-/// Runs a command line in a folder with one program; gives the exit code and what was told.
+/// Runs a command line in a folder with one program; gives the exit code and what was printed.
 fn p4c(program: &str, line: &[&str]) -> (u8, String, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let source = folder.path().join("prog.p4");

@@ -9,7 +9,7 @@ use crate::syntax::ast::{ExprKind, P4Program};
 const KNOWN: std::ops::RangeInclusive<u32> = 20_180_101..=20_200_408;
 
 /// Reports a `V1MODEL_VERSION` that is unknown. To p4c that is an error only when it has to write the program with its version
-/// (`--pp`); else it takes any version, and here a warning tells of it.
+/// (`--pp`); else it takes any version, and here a warning says so.
 pub(super) fn check(program: &P4Program, written: bool, diagnostics: &mut Diagnostics) {
     let Some(version) = program.constant("__v1model_version") else {
         return;

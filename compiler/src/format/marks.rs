@@ -1,4 +1,4 @@
-//! What brackets and signs mean, told from the tokens around them: the text may be a part of a program, with macros anywhere.
+//! What brackets and signs mean, by the tokens around them: the text may be a part of a program, with macros anywhere.
 
 use super::pieces::{Kind, Piece};
 use crate::syntax::token::TokenKind::{self, *};

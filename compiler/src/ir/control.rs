@@ -197,9 +197,9 @@ pub struct ControlTypes {
     pub type_info: TypeInfo,
     /// Headers of packet-in and packet-out messages.
     pub controller_headers: Vec<ControllerHeader>,
-    /// Whether something asks for type information that may have no type to tell of: an extern object, or a call of an
+    /// Whether something asks for type information that may have no type to describe: an extern object, or a call of an
     /// extern function in a control.
     pub type_info_present: bool,
-    /// What annotations of `main` tell of the program.
+    /// What annotations of `main` say of the program.
     pub package: Package,
 }

@@ -179,7 +179,7 @@ pub struct Objects {
     pub field_lists: Vec<FieldList>,
     /// Instances of extern objects outside v1model (`--emit-externs`).
     pub extern_instances: Vec<ExternInstance>,
-    /// Names of objects that the control plane sees, in the order in which it is told of them.
+    /// Names of objects that the control plane sees, in the order of P4Info.
     pub listing: Vec<(ObjectKind, String)>,
     /// What the control plane must know of types and controller headers.
     pub control_types: ControlTypes,

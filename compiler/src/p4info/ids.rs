@@ -1,6 +1,6 @@
 //! Ids and aliases of objects, as p4c deals them out.
 //!
-//! The top byte of an id tells the kind of object. The rest is what `@id` says, or else a hash of the name; when two
+//! The top byte of an id is the kind of object. The rest is what `@id` says, or else a hash of the name; when two
 //! names have one hash, the later one in alphabetical order takes the next free number.
 
 use std::collections::{BTreeMap, BTreeSet};

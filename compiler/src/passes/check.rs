@@ -195,7 +195,7 @@ fn applied(body: &[ir::Stmt]) -> impl Iterator<Item = &ir::Apply> {
     applied.into_iter()
 }
 
-/// A table that is applied in several places, and no other, is told from where.
+/// A table that is applied in several places, and no other, has a number for each.
 fn sites(body: &[ir::Stmt]) -> Result<(), Violation> {
     let mut places: BTreeMap<TableId, (usize, usize)> = BTreeMap::new();
     for apply in applied(body) {

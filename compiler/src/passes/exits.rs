@@ -54,7 +54,7 @@ pub fn lower(program: &mut InlinedProgram, controls: Vec<Vec<inlined::Stmt>>) ->
     }
 }
 
-/// The actions that must tell: those that exit, of tables whose application has something to store then.
+/// The actions that must store it: those that exit, of tables whose application has something to store then.
 fn collect(body: &[inlined::Stmt], program: &InlinedProgram, telling: &mut BTreeSet<ActionId>) {
     walk(body, &mut |stmt| {
         let inlined::StmtKind::Apply(apply) = &stmt.kind else {

@@ -11,13 +11,13 @@
 //! | [`exits`] | controls and actions | [`ir::Stmt`]s | what an `exit` passes out is stored before |
 //! | [`sites`] | | | a table applied in several places knows by a variable from where |
 //! | [`direct_meters`] | | | each has a field for its colour |
-//! | [`aliases`] | | | the target is told of no parser error that nobody reads |
+//! | [`aliases`] | | | the target gets no parser error that nobody reads |
 //!
 //! The type of a statement says which passes it has behind it: [`inlined::StmtKind`] before, [`ir::StmtKind`] and
 //! [`ir::ParserStmtKind`] after. What types cannot say is checked between passes in debug builds ([`check`]).
 //!
 //! A pass reports what the target cannot do with its place in the source; back ends cannot fail. All passes run, wrong
-//! as the program may be, so that one compilation tells of all that is wrong.
+//! as the program may be, so that one compilation reports all that is wrong.
 
 mod aliases;
 mod check;

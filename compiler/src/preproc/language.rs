@@ -221,7 +221,7 @@ impl Gap {
         }
     }
 
-    /// Takes white space, a line end, a comment or a letter of a call from the front of `rest`; tells its length.
+    /// Takes white space, a line end, a comment or a letter of a call from the front of `rest`; returns its length.
     fn take(&mut self, rest: &str, owed: &mut usize) -> usize {
         if rest.starts_with('\n') {
             self.line_ends(1 + std::mem::take(owed));

@@ -73,7 +73,7 @@ pub enum MacroOption {
 /// A preprocessed program.
 #[derive(Debug)]
 pub struct Preprocessed {
-    /// Its tokens. The last one is [`TokenKind::End`]; keywords are told from identifiers.
+    /// Its tokens. The last one is [`TokenKind::End`]; keywords are distinguished from identifiers.
     pub tokens: Vec<Token>,
     /// With [`Options::missing_are_generated`]: the files that were not found, as the program names them.
     pub missing: Vec<String>,

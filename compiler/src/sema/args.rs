@@ -314,7 +314,7 @@ impl Checker<'_> {
         true
     }
 
-    /// Whether an instance may be passed here, where only the type of the argument tells that it is one.
+    /// Whether an instance may be passed here, where only the type of the argument says that it is one.
     fn takes_instance(&mut self, value: &Expr, param: &Param, ty: &Type, callee: Callee) -> bool {
         // Parameters that are declared as instances are looked at where they are declared.
         if !matches!(self.out.type_ref(&param.ty), Type::Var(_)) {

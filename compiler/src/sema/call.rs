@@ -473,7 +473,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a method tells a size, which types have too.
+/// Whether a method is one for a size, which types have too.
 fn is_size(method: &str) -> bool {
     matches!(
         method,

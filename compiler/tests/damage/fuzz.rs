@@ -1,7 +1,7 @@
 //! Chance at work on the text of programs.
 //!
 //! The tests run for a moment. `ALFIRK_FUZZ_SECONDS=600 cargo test -p alfirk-compiler --test damage -- --nocapture` runs each target for
-//! that long and tells how many programs it tried. Each program comes from a number; `ALFIRK_FUZZ_SEED=N` starts with that of number N,
+//! that long and prints how many programs it tried. Each program comes from a number; `ALFIRK_FUZZ_SEED=N` starts with that of number N,
 //! which is how one that failed is tried again.
 
 use std::path::Path;
@@ -266,7 +266,7 @@ fn attempt(target: Target, text: String) -> Result<(), String> {
     work.join().map_err(|_| "a panic".to_owned())
 }
 
-/// The largest amount of memory that this process has had so far; 0 where the system does not tell.
+/// The largest amount of memory that this process has had so far; 0 where the system does not say.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -83,14 +83,14 @@ pub struct CtrlArgs {
     /// it; members and links only when a sender says that its group makes no progress.
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
     pub dead_after: f64,
-    /// Seconds after which a group is removed of which nothing was heard: no progress, no answer of its leader in band, no
+    /// Seconds after which a group is removed that shows no sign of life: no progress, no answer of its leader in band, no
     /// request to the control service (Refresh is one). 0 keeps groups for ever.
     #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
     pub lease: u64,
     /// Groups that one host may register in band; one more is refused. 0 is no limit.
     #[arg(long, value_name = "N", default_value_t = 128)]
     pub groups_per_host: usize,
-    /// Registration packets of one host that are served in a second, and at once; the rest is dropped, and the host told so.
+    /// Registration packets of one host that are served in a second, and at once; the rest is dropped, and the host gets a notice.
     /// 0 is no limit.
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     pub registration_rate: u32,

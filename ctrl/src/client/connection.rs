@@ -30,7 +30,7 @@ pub(super) enum Command {
     Stream(StreamMessageRequest),
 }
 
-/// What a connection tells the runner.
+/// What a connection reports to the runner.
 #[derive(Debug)]
 pub(super) enum Report {
     /// Connected; commands go this way until the next report of this kind.  Dropping the sender ends the connection.
@@ -192,7 +192,7 @@ fn ended(status: &tonic::Status) -> String {
     format!("the stream ended: {}", status.message())
 }
 
-/// Transport errors tell their cause only at the end of the chain.
+/// Transport errors name their cause only at the end of the chain.
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

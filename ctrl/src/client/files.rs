@@ -149,7 +149,7 @@ pub(super) fn read_topology(path: &Path) -> Result<Topology, FileError> {
     Ok(Topology::from_yaml(&path.display().to_string(), &text)?)
 }
 
-/// Reads P4Info in the form that the file's name tells: `.json`, `.bin` or `.pb`, else text.
+/// Reads P4Info in the form that the file's name says: `.json`, `.bin` or `.pb`, else text.
 pub(super) fn read_p4info(path: &Path) -> Result<P4Info, FileError> {
     let bytes = read(path, "P4Info file")?;
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("");

@@ -64,7 +64,7 @@ pub struct Runner {
     next_tag: u64,
     ready: Vec<oneshot::Sender<Result<(), SwitchError>>>,
     news: Vec<mpsc::UnboundedSender<GroupNews>>,
-    /// Where the desired state is kept, and what stands there.
+    /// Where the desired state is kept, and what is there.
     state: Option<(StateFile, String)>,
     journal: Option<Box<dyn Journal>>,
     _connections: JoinSet<()>,
@@ -91,7 +91,7 @@ pub enum GroupNews {
         /// The group.
         mcst_id: Ipv4Addr,
     },
-    /// It is gone, because nothing was heard of it for as long as groups are kept.
+    /// It is gone, because it has shown no sign of life for as long as groups are kept.
     Expired {
         /// The group.
         mcst_id: Ipv4Addr,
@@ -204,7 +204,7 @@ impl Handle {
         self.call(|reply| Call::Link(a, b, is_up, reply)).await
     }
 
-    /// All that befalls groups from now on; `None` when the runner has ended.
+    /// All that happens to groups from now on; `None` when the runner has ended.
     pub async fn news(&self) -> Option<mpsc::UnboundedReceiver<GroupNews>> {
         let (to, news) = mpsc::unbounded_channel();
         self.call(|reply| Call::News(to, reply)).await?;
@@ -296,7 +296,7 @@ impl Runner {
         self.journal = Some(journal);
     }
 
-    /// Takes up the groups that a file tells of, and keeps the file up to date from now on.
+    /// Takes up the groups of a file, and keeps the file up to date from now on.
     ///
     /// To be called before [`Runner::run`].  A file that is not there is made.
     pub fn keep_state(&mut self, file: StateFile) -> Result<(), FileError> {
@@ -504,7 +504,7 @@ impl Runner {
                 Effect::Api(reply) => replies.push(reply),
             }
         }
-        // Whoever is told that a group is there finds it there after a restart; the file is written once for all.
+        // A group that was confirmed is there after a restart; the file is written once for all.
         if replies.iter().any(ApiReply::changes_groups) {
             self.save_state();
             if let Some(journal) = &mut self.journal {

@@ -25,7 +25,7 @@ use crate::tables::{Delivery, GroupEntry, GroupName, Snapshot, Table};
 use crate::topology::SwitchIndex;
 use crate::tree::Tree;
 
-/// A part of a group that nobody has asked this controller for, as a switch's entries tell it.
+/// A part of a group that nobody has asked this controller for, as a switch's entries show it.
 #[derive(Debug)]
 pub(super) struct Orphan {
     pub(super) mcst_id: Ipv4Addr,
@@ -74,7 +74,7 @@ impl Controller {
         }
     }
 
-    /// The parts of groups that a switch shows, by index, as its entries tell them.
+    /// The parts of groups that a switch has, by index, as its entries show them.
     fn parts_found(&self, found: &Snapshot) -> BTreeMap<u16, Orphan> {
         let mut parts = BTreeMap::new();
         let mut hidden = Vec::new();
@@ -160,7 +160,7 @@ impl Controller {
         }
     }
 
-    /// The group as its entries tell it, if these are just what this controller would have written.
+    /// The group as its entries show it, if these are just what this controller would have written.
     fn assemble(&self, mcst_id: Ipv4Addr, parts: &BTreeSet<(SwitchIndex, u16)>) -> Option<Group> {
         let parts = || {
             parts.iter().filter_map(|(switch, index)| {
@@ -198,7 +198,7 @@ impl Controller {
             initial_psn: Psn::new(0),
             position: Position::before(Psn::new(0)),
             strategies: first.strategies,
-            // Nothing tells, and no host is to be kept from its groups by a guess.
+            // Nothing says so, and no host is to be kept from its groups by a guess.
             in_band: false,
             switches: switches.collect(),
             source: None,

@@ -5,7 +5,7 @@
 //! they start anew from a PSN that every member is known to have acknowledged: too old a PSN costs retransmissions,
 //! too new a one would acknowledge what a member lacks.
 //!
-//! What another switch of the tree has told its source is such a PSN only for the members that this switch reports on.
+//! What another switch of the tree has acknowledged to its source is such a PSN only for the members that this switch reports on.
 //! A sender has less than [`IN_FLIGHT`](super::position::IN_FLIGHT) packets under way, so that PSN less `IN_FLIGHT` is one for all.
 //!
 //! Where whoever makes registers ready must know behind which port the source is, the switch's neighbours in the tree are asked:
@@ -53,7 +53,7 @@ pub(super) struct Boot {
     found: Snapshot,
     /// Groups whose registers stand.
     sound: BTreeSet<Ipv4Addr>,
-    /// How far groups are, as other switches have told.
+    /// How far groups are, as other switches have reported.
     told: Vec<(Ipv4Addr, Position)>,
     /// For groups whose registers are lost, the port that each neighbour takes the source to be behind.
     sources: BTreeMap<Ipv4Addr, BTreeMap<SwitchIndex, u32>>,
@@ -62,7 +62,7 @@ pub(super) struct Boot {
 /// What another switch is asked about a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Question {
-    /// What it has told the source last.
+    /// What it has last acknowledged to the source.
     Told(Ipv4Addr),
     /// The port that it takes the source to be behind.
     Source(Ipv4Addr),

@@ -44,7 +44,7 @@ pub struct ControllerConfig {
     pub punt_rate: u32,
     /// Whether hosts that are named through the control service are asked in band, as those are that a leader names.
     pub ask_members: bool,
-    /// Nanoseconds that a host has to agree to be in a group; less than leaders wait in all, so that they hear who has not.
+    /// Nanoseconds that a host has to agree to be in a group; less than leaders wait in all, so that they learn who has not.
     pub agree_timeout_ns: u64,
     /// Nanoseconds after which a registration in band that makes no progress is forgotten.
     pub mrp_timeout_ns: u64,
@@ -55,7 +55,7 @@ pub struct ControllerConfig {
     pub dead_member_ns: u64,
     /// Nanoseconds after which a switch that is not connected counts as dead, so that traffic is led around it.
     pub dead_switch_ns: u64,
-    /// Nanoseconds after which a group is removed of which nothing was heard, see `lease.rs`; 0 keeps groups for ever.  Less
+    /// Nanoseconds after which a group is removed that shows no sign of life, see `lease.rs`; 0 keeps groups for ever.  Less
     /// frees what the dead have left behind sooner, but asks leaders more often, and takes the silent ones for dead.
     pub lease_ns: u64,
     /// When packets are marked as having met congestion; never by default.

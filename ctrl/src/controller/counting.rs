@@ -19,7 +19,7 @@ pub(super) struct Counting {
 }
 
 impl Controller {
-    /// Asks every switch that is ready; the others have nothing to tell.
+    /// Asks every switch that is ready; the others have nothing to report.
     pub(super) fn count(&mut self, now: u64, tag: Tag) {
         let switches = self.topology.switch_indexes();
         let ready: Vec<_> = switches

@@ -155,7 +155,7 @@ pub enum ApiRequest {
         members: Vec<Ipv4Addr>,
     },
     /// A sender gets no acknowledgements: find out who is dead; answered by [`ApiReply::Probing`] or
-    /// [`ApiReply::Failed`].  What comes of it is told by [`ApiReply::MembersLost`] and [`ApiReply::GroupRerouted`].
+    /// [`ApiReply::Failed`].  What comes of it is reported by [`ApiReply::MembersLost`] and [`ApiReply::GroupRerouted`].
     Suspect {
         /// Given back in the reply.
         tag: Tag,
@@ -230,7 +230,7 @@ pub struct MemberSpec {
 }
 
 impl MemberSpec {
-    /// The member as registration packets name it; without a region that they cannot tell.
+    /// The member as registration packets name it; without a region that they cannot name.
     pub fn node(&self) -> Node {
         Node {
             ip: self.ip,
@@ -337,7 +337,7 @@ pub enum ApiReply {
         /// The group.
         mcst_id: Ipv4Addr,
     },
-    /// A group is gone of which nothing was heard any more.
+    /// A group is gone that showed no sign of life.
     GroupExpired {
         /// The group.
         mcst_id: Ipv4Addr,

@@ -136,7 +136,7 @@ impl Group {
     }
 
     /// Sets the registers of the group on one switch; packets do not see them yet.  What receivers whose slots are `kept`
-    /// were told of their memory stays.
+    /// were announced of their memory stays.
     pub(super) fn registers(
         &self,
         topology: &Topology,

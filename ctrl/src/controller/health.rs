@@ -2,11 +2,11 @@
 //!
 //! Nothing is watched while all goes well.  When a sender says that a group makes no progress, every path's newest
 //! acknowledgement is read, again and again, until the group's minimum moves or somebody has held it up for too long.
-//! A sender's own path has what it sent, so the newest PSN on a switch tells how far data has come.  Of the paths that
+//! A sender's own path has what it sent, so the newest PSN on a switch says how far data has come.  Of the paths that
 //! are at the minimum and have stayed there:
 //!
 //! - a member's path on a switch that all data has reached: the member is dead and leaves the group;
-//! - the path to a switch that data has not reached, or that has told more than arrived here: the link between
+//! - the path to a switch that data has not reached, or that has acknowledged more than arrived here: the link between
 //!   them is dead, and the tree is led around it;
 //! - any other path: the trouble is further on, or before.
 //!

@@ -1,4 +1,4 @@
-//! What the controller does and hears, for people.
+//! What the controller does and receives, for people.
 
 use std::collections::BTreeMap;
 

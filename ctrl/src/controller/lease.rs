@@ -2,7 +2,7 @@
 //!
 //! A group is kept as long as there are signs of life:
 //!
-//! - what its source was told has moved since the last look: the group is in use, whoever leads it;
+//! - what is acknowledged to its source has moved since the last look: the group is in use, whoever leads it;
 //! - its leader says so, in band ([`Kind::Alive`]), when it is asked;
 //! - anybody asks the control service something about it, and be it to refresh it.
 //!
@@ -38,7 +38,7 @@ pub(super) struct Leases {
 struct Lease {
     /// When there was a sign of life last; `None` when the lease was given before any time was known.
     alive_at: Option<u64>,
-    /// What the group's source had been told at the last look.
+    /// What had been acknowledged to the group's source at the last look.
     told: Option<u64>,
 }
 
@@ -134,7 +134,7 @@ impl Controller {
         }
     }
 
-    /// A switch has told how far a group is, or could not.
+    /// A switch has reported how far a group is, or could not.
     pub(super) fn lease_read(
         &mut self,
         now: u64,

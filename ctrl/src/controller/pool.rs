@@ -63,7 +63,7 @@ impl Pool {
         self.spoiled.insert(number);
     }
 
-    /// Makes spoiled numbers usable again, and tells which these are.
+    /// Makes spoiled numbers usable again, and returns them.
     pub(super) fn clean(&mut self) -> BTreeSet<u32> {
         std::mem::take(&mut self.spoiled)
     }

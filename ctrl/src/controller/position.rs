@@ -3,7 +3,7 @@
 use alfirk_aggregation::Point;
 use alfirk_roce::wire::Psn;
 
-/// More packets than a sender has unacknowledged at a time, and few enough that state this old is still told from
+/// More packets than a sender has unacknowledged at a time, and few enough that state this old is still distinct from
 /// newer one (2^23) after some restarts in a row.
 pub(super) const IN_FLIGHT: u32 = 1 << 20;
 /// Less than half of the 16 bits of a message count that switches keep for each path.

@@ -39,7 +39,7 @@ pub fn read(group: u16, reg: u8, path: u8) -> RegisterControl {
     }
 }
 
-/// Sets what `count` receivers from slot `first` on were told of memory as when nothing was.
+/// Sets the announced memory of `count` receivers from slot `first` on as before any announcement.
 pub(super) fn init_regions(first: u32, count: u8, position: Position) -> RegisterControl {
     RegisterControl {
         op: REGISTER_OP_INIT_REGIONS,

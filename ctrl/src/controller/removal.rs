@@ -25,7 +25,7 @@ pub(super) enum Reason {
     Asked(Tag),
     /// Its leader asks for it in band.
     Dissolved(Ipv4Addr),
-    /// Nothing is heard of it any more.
+    /// It shows no sign of life any more.
     Expired,
 }
 

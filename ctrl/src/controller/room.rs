@@ -1,7 +1,7 @@
 //! What is left in one switch's tables for groups.
 //!
 //! A part of a group takes an index and, of each table, so many entries; each host next to the switch takes a slot as well, its
-//! number among all receivers there, by which the pipeline finds what it was told of the host's memory
+//! number among all receivers there, by which the pipeline finds what was announced of the host's memory
 //! (`p4src/v1model/memory_regions.p4`).  All is taken at once or nothing is, before the first write.
 //!
 //! A part that is written beside an old one of the same group keeps the slots of the hosts that stay, and with them

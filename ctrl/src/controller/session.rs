@@ -64,7 +64,7 @@ pub(super) enum Output {
     Stream(StreamMessageRequest),
 }
 
-/// What a session tells the controller.
+/// What a session reports to the controller.
 #[derive(Debug)]
 pub(super) enum Notice {
     /// The switch runs the pipeline; tasks are taken from now on.
@@ -100,13 +100,13 @@ pub(super) struct Context<'a> {
 enum State {
     /// No connection, or nothing can be done with it.
     Closed,
-    /// Waiting since then to hear who is primary; `deadline` is when to give up.
+    /// Waiting since then for the answer who is primary; `deadline` is when to give up.
     Arbitrating { since: u64, deadline: u64 },
     /// Connected, but another controller is primary.
     Backup,
-    /// Waiting to hear which pipeline the switch runs; `deadline` is when to give up.
+    /// Waiting for the answer which pipeline the switch runs; `deadline` is when to give up.
     Asking { request: RequestId, deadline: u64 },
-    /// Waiting to hear what it holds; `deadline` is when to give up.
+    /// Waiting for the answer what it holds; `deadline` is when to give up.
     Reading { deadline: u64 },
     /// Waiting for the pipeline to be loaded; `deadline` is when to give up.
     Loading { request: RequestId, deadline: u64 },
@@ -333,7 +333,7 @@ impl Session {
                 Ok(Response::Pipeline(Some(cookie))) if cookie == context.fingerprint => {
                     self.read_back(now, context, true);
                 }
-                // Another pipeline, none, or a switch that does not tell: it gets ours.
+                // Another pipeline, none, or a switch that does not say: it gets ours.
                 _ => self.load(now, context),
             },
             State::Reading { .. } if self.is_reading(request) => {

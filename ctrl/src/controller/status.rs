@@ -109,7 +109,7 @@ pub struct MrpStats {
 pub struct PuntStats {
     /// ACKs and NAKs whose minimum was looked for.
     pub feedback: u64,
-    /// Of these, how many had something to tell the source.
+    /// Of these, how many had news for the source.
     pub told: u64,
     /// Packets sent again that asked whether everyone has them.
     pub probes: u64,

@@ -10,9 +10,9 @@ use crate::constants::{REGISTER_ACK, REGISTER_AGG, REGISTER_SRC_PORT};
 /// Ids of the arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupRegisters {
-    /// What the source was told last, as a word: the PSN above 8 bits.
+    /// What was last acknowledged to the source, as a word: the PSN above 8 bits.
     told: u32,
-    /// The MSN that it was told with it, above 8 bits.
+    /// The MSN that was sent with it, above 8 bits.
     told_msns: u32,
     /// The newest PSN that a source has sent, and the port that it is behind.
     sources: u32,

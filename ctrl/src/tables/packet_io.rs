@@ -5,7 +5,7 @@ use alfirk_p4runtime::p4::v1::{PacketIn, PacketMetadata, PacketOut};
 
 use super::schema::{ProgramError, Schema};
 
-/// What the pipeline tells about a frame that it hands to the controller.
+/// What the pipeline says of a frame that it punts to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketInHeader {
     /// One of the `PACKET_IN_*` constants.
@@ -14,7 +14,7 @@ pub struct PacketInHeader {
     pub ingress_port: u32,
 }
 
-/// What the controller tells about a frame that it hands to the pipeline.
+/// What the controller says of a frame that it hands to the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketOutHeader {
     /// One of the `PACKET_OUT_*` constants.

@@ -34,7 +34,7 @@ pub struct Delivery {
     pub va_xor: u64,
     /// From the group's R_Key to the member's.
     pub rkey_xor: u32,
-    /// The member's number among all receivers of the switch: where it finds what it was told of the member's memory.
+    /// The member's number among all receivers of the switch: where it finds what was announced of the member's memory.
     pub slot: u32,
 }
 

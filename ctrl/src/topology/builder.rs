@@ -21,7 +21,7 @@ pub enum Problem {
     /// Two nodes of one name.
     #[error("the name `{0}` is taken by another node; names are unique among switches and hosts")]
     DuplicateName(String),
-    /// Device id 0 cannot be told from an unset one.
+    /// Device id 0 cannot be distinguished from an unset one.
     #[error("switch {switch}: id 0 is not a P4Runtime device id; use 1 or more")]
     DeviceIdZero {
         /// The switch.

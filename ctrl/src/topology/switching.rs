@@ -234,7 +234,7 @@ impl Switching {
         *self == Switching::default()
     }
 
-    /// What can be told without the switches.
+    /// What can be said without the switches.
     pub(super) fn check(&self) -> Result<(), SwitchingProblem> {
         if self.queueing.speedup() == Some(0) {
             return Err(SwitchingProblem::Speedup(0));
@@ -272,7 +272,7 @@ impl Switching {
         })
     }
 
-    /// What can be told of one switch: `ports` are the names of its ends and their links.
+    /// What can be said of one switch: `ports` are the names of its ends and their links.
     pub(super) fn check_switch(
         &self,
         name: &str,

@@ -47,7 +47,7 @@ impl Layout<'_> {
     pub(crate) fn parts(&self) -> u32 {
         match (self.algorithm.needs_group(), self.job.collective) {
             (true, Collective::Broadcast) => self.job.switch_source + 1,
-            // On a group members tell each other their pieces by turns.
+            // On a group members send each other their pieces by turns.
             (true, Collective::Allgather) => self.job.members.len() as u32,
             _ => 1,
         }
@@ -59,7 +59,7 @@ impl Layout<'_> {
         rank < self.parts()
     }
 
-    /// Whether a member tells the switches of a group what memory the others have.
+    /// Whether a member announces the others' memory to the switches of a group.
     pub(crate) fn tells_memory(&self, rank: u32) -> bool {
         self.job.write == WriteMode::PerRequest && self.may_send(rank)
     }
@@ -147,7 +147,7 @@ impl Layout<'_> {
                 // The orchestrator compares: a wrong byte is a result, not a failure to get one.
                 expected_sha256: None,
             };
-            // Who learns the size from the data is told nothing before.
+            // Who learns the size from the data gets nothing before.
             match spec.announce && rank > 0 {
                 true => TransferSpec {
                     size: 0,
@@ -289,7 +289,7 @@ impl Layout<'_> {
 
 /// The other ends of the edges of each of so many members, by rank, from the endpoints of all.
 ///
-/// Members of a group in the fabric need none, but those that tell the others' memory: `tells` says whether a rank may do so.
+/// Members of a group in the fabric need none, but those that announce the others' memory: `tells` says whether a rank may do so.
 pub(crate) fn peers(
     members: usize,
     endpoints: &[Endpoint],

@@ -115,7 +115,7 @@ enum Opened {
     Refused { why: String, to: Algorithm },
 }
 
-/// What the members have told by now, by rank.
+/// What the members have reported by now, by rank.
 struct Told {
     ranks: BTreeMap<HostIndex, usize>,
     ready: Vec<bool>,
@@ -423,7 +423,7 @@ impl Run<'_> {
         Ok(last)
     }
 
-    /// Has receivers tell their senders that they are ready, where they do that.
+    /// Has receivers send notices that they are ready, where they do that.
     fn make_ready(&mut self) -> Result<(), JobError> {
         let tells = self.spec.as_ref().is_some_and(|spec| spec.ready.is_some());
         for &host in self.layout.job.members[1..].iter().filter(|_| tells) {
@@ -601,7 +601,7 @@ impl Run<'_> {
             }
             MemberEvent::Finished => told.finished[rank] = true,
             MemberEvent::Left { held, beyond } => told.left[rank] = Some((held, beyond)),
-            // The controller's news tell the same.
+            // The controller's news say the same.
             MemberEvent::Group(_) => {}
             MemberEvent::Failed { .. } if self.closes() && self.incidents.any() => {
                 told.broken = true;

@@ -15,7 +15,7 @@ use crate::fabric::Victim;
 use crate::outages::Outage;
 use crate::safeguard::SafeguardConfig;
 
-/// What is sent to whom and how, the same for every algorithm.
+/// What is sent, to which hosts and how, the same for every algorithm.
 #[derive(Debug, Clone)]
 pub struct Job {
     /// The source first.
@@ -33,7 +33,7 @@ pub struct Job {
     /// What the members' queue pairs do about losses.
     pub recovery: Recovery,
     pub mtu: PathMtu,
-    /// Slices of the algorithms that relay, and of WRITEs to the group that tell each receiver's region; their own choice if
+    /// Slices of the algorithms that relay, and of WRITEs to the group that announce each receiver's region; their own choice if
     /// `None`.
     pub slices: Option<u32>,
     /// Messages into which the algorithms that cut nothing by themselves cut the data; one if `None`.
@@ -42,8 +42,8 @@ pub struct Job {
     pub block: Option<u32>,
     /// Whether members that relay pass nothing on before they hold everything.
     pub store_and_forward: bool,
-    /// Receives that members of overlays keep posted and tell of, so that nobody sends before; what RDMC posts for its algorithms, and
-    /// untold for others, if `None`.
+    /// Receives that members of overlays keep posted and announce, so that nobody sends before; what RDMC posts for its algorithms, and
+    /// unannounced for others, if `None`.
     pub ready: Option<u32>,
     /// Receives that each member keeps posted; one for each message if `None`.
     pub receives: Option<u32>,

@@ -91,7 +91,7 @@ struct Active<'a> {
     job: Job,
     algorithm: Algorithm,
     is_background: bool,
-    /// Whether its receivers tell that they are ready.
+    /// Whether its receivers announce that they are ready.
     tells_ready: bool,
     posted_at: Option<u64>,
     samples: Samples,
@@ -324,7 +324,7 @@ impl Run<'_> {
         posted.saturating_add((over + 1).saturating_mul(interval))
     }
 
-    /// Who sends to whom.
+    /// The sender and the receiver.
     fn name_of(&self, flow: &Flow) -> String {
         let name = |host: &HostIndex| self.topology.host(*host).name.as_str();
         match &flow.members[..] {

@@ -18,7 +18,7 @@ pub struct Throughput {
 /// What one flow had.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FlowThroughput {
-    /// Who sends to whom.
+    /// The sender and the receiver.
     pub flow: String,
     /// Gbit/s of payload in each interval, at the receiver that had got the least until its end.
     pub gbps: Vec<f64>,

@@ -25,7 +25,7 @@ const MAX_MIB: u64 = 1_500;
 /// Between two looks at the clock and at the memory.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What the thread at work tells the one that watches it.
+/// What the thread at work reports to the one that watches it.
 #[derive(Default)]
 struct Progress {
     case: AtomicU64,
@@ -103,7 +103,7 @@ pub fn run<T>(
     );
 }
 
-/// Memory of this process; 0 where the system does not tell.
+/// Memory of this process; 0 where the system does not say.
 fn resident_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

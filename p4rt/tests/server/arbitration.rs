@@ -1,11 +1,11 @@
-//! Who is primary, who hears of it, and who may write (P4Runtime § 5).
+//! Who is primary, who is notified of it, and who may write (P4Runtime § 5).
 
 use alfirk_p4rt::{ClientId, Event, Server};
 use alfirk_p4runtime::{p4::v1::*, Code, Status};
 
 use crate::fixture::{arbitration, bare, id, DEVICE};
 
-/// Sends an update and collects who is told what: client, highest election id, status code.
+/// Sends an update and collects who gets which notification: client, highest election id, status code.
 fn update(
     server: &mut Server,
     client: ClientId,
@@ -89,7 +89,7 @@ fn the_highest_election_id_is_primary() {
         update(&mut server, b, arbitration(id(3))),
         [(b, Some(5), Code::AlreadyExists)]
     );
-    // The old primary and the backups hear of it before the new one.
+    // The old primary and the backups are notified before the new one.
     assert_eq!(
         update(&mut server, c, arbitration(id(9))),
         [

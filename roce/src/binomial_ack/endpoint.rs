@@ -166,7 +166,7 @@ pub struct Endpoint {
     numbers: BTreeMap<(Ipv4Addr, QpNum), u32>,
     outgoing: BTreeMap<u32, Outgoing>,
     incoming: BTreeMap<QpNum, Incoming>,
-    /// Whom this member does not hear of; at the manager, whom anybody does not.
+    /// The members from which this one does not receive; at the manager, from which anybody does not.
     suspects: Suspects,
     events: VecDeque<EndpointEvent>,
 }
@@ -328,7 +328,7 @@ impl Endpoint {
         }
     }
 
-    /// At the manager: takes a member out that is dead. It is not told.
+    /// At the manager: takes a member out that is dead. It gets no notice.
     pub fn expel(&mut self, host: &mut dyn Verbs, now: u64, number: u32) {
         let Role::Manager(office) = &mut self.role else {
             return;
@@ -342,7 +342,7 @@ impl Endpoint {
         self.act(host, now);
     }
 
-    /// Ends the queue pairs and gives their memory up. Nobody is told.
+    /// Ends the queue pairs and gives their memory up. Nobody gets a notice.
     pub fn close(mut self, host: &mut dyn Verbs) {
         for member in self.outgoing.keys().copied().collect::<Vec<_>>() {
             self.drop_outgoing(host, member);
@@ -558,7 +558,7 @@ impl Endpoint {
         }
     }
 
-    /// A member is not heard of.
+    /// Nothing is received from a member.
     fn suspect(&mut self, now: u64, member: u32) {
         self.events.push_back(EndpointEvent::Silent { member });
         let knows_list = self.is_member();
@@ -592,7 +592,7 @@ impl Endpoint {
         let list = office.manager.membership();
         let known = self.numbers.get(&address).copied();
         if let Some(number) = known.filter(|number| list.place(*number).is_some()) {
-            // It has not heard so yet, or not been sent the list: its connection may have failed.
+            // It has not received that yet, or not been sent the list: its connection may have failed.
             if office.due.is_none() && !self.outgoing.contains_key(&number) {
                 self.send(host, now, number, list.emit());
             }
@@ -623,7 +623,7 @@ impl Endpoint {
         if number == MANAGER || !self.addresses.contains_key(&number) {
             return;
         }
-        // Who is out already has not heard so.
+        // Who is out already has not received that.
         let _ = office.manager.leave(number);
         office.leaving.insert(number);
         office.due = Some(now);

@@ -47,7 +47,7 @@ pub enum MembershipError {
     NoNumber,
 }
 
-/// The fixed node that all others know, and that collects and tells who is in the group.
+/// The fixed node that all others know, and that collects and announces who is in the group.
 ///
 /// Every change makes a list of a new version, which the caller sends to all members, reliably and in order.
 #[derive(Debug, Clone, Default)]
@@ -70,7 +70,7 @@ impl Manager {
         }
     }
 
-    /// Lets a node in by its address and datagram queue pair, and tells its number.
+    /// Lets a node in by its address and datagram queue pair, and returns its number.
     pub fn join(&mut self, ip: Ipv4Addr, qpn: QpNum) -> Result<(u32, Membership), MembershipError> {
         if self.members.iter().any(|member| member.ip == ip) {
             return Err(MembershipError::Joined(ip));

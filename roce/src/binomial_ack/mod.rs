@@ -9,7 +9,7 @@
 //! behind it.
 //!
 //! The members are a list that a fixed [`Manager`] makes in versions; messages name the version by which they are acknowledged.
-//! Beyond the paper: messages of any length are cut into segments, all members are told when a message is complete and forget
+//! Beyond the paper: messages of any length are cut into segments, all members get a notice when a message is complete and forget
 //! it then, and where a member is taken out while messages are under way, the one above it adopts those below it.
 //!
 //! [`Node`] is the protocol: it is given datagrams, packets of connections and the time, and says what to send.  [`Endpoint`] is

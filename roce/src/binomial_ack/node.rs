@@ -48,7 +48,7 @@ impl Config {
     }
 }
 
-/// What a node has heard and repaired.
+/// What a node has received and repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Acknowledgements that came.
@@ -107,7 +107,7 @@ struct Message {
     is_delivered: bool,
     /// Who has acknowledged it to us.
     acked: BTreeSet<u32>,
-    /// Whom we have acknowledged it to, and when to do so again if we do not hear that all have it: what should have told us
+    /// The node that we have acknowledged it to, and when to do so again if we do not receive that all have it: what should have said so
     /// may have gone to a member that is no more.
     told: Option<(u32, Wait)>,
     /// Children that are to acknowledge; only while the message is whole.
@@ -378,7 +378,7 @@ impl Node {
         }
     }
 
-    /// What it has heard and repaired by now.
+    /// What it has received and repaired by now.
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -389,7 +389,7 @@ impl Node {
         members.map(|member| member.number).collect()
     }
 
-    /// The numbers of those to whom this node is a neighbour in the tree of a root, by the newest list: its parent and its children.
+    /// The numbers of those that have this node as a neighbour in the tree of a root, by the newest list: its parent and its children.
     pub fn tree_neighbours(&self, root: u32) -> Vec<u32> {
         let places = self
             .newest()
@@ -629,7 +629,7 @@ impl Node {
         }
     }
 
-    /// All have the message: those below are told, and it is forgotten.
+    /// All have the message: those below get a notice, and it is forgotten.
     fn release(&mut self, id: MessageId) {
         let (_, children) = self.neighbours(id);
         for child in children {

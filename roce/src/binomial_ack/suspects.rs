@@ -1,12 +1,12 @@
-//! Members that somebody does not hear of, until it is known whether they live.
+//! Members from which somebody does not receive, until it is known whether they live.
 //!
-//! Whoever misses an acknowledgement, or has lost its connection to a member, tells the manager, again and again until the manager
+//! Whoever misses an acknowledgement, or has lost its connection to a member, reports it to the manager, again and again until the manager
 //! answers. The manager does not take anybody's word for it: it asks the suspect for a sign of life, waits twice as long each time, and
 //! takes it out of the list when none has come. A manager that does not answer itself is found dead by the same count.
 
 use std::collections::BTreeMap;
 
-/// How often a member is asked, or the manager told, before it is taken for dead.
+/// How often a member is asked, or the report sent to the manager, before it is taken for dead.
 const TRIES: u32 = 6;
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Suspects {
         }
     }
 
-    /// Somebody does not hear of a member, who is to be asked at once.
+    /// Somebody does not receive from a member, which is to be asked at once.
     pub(super) fn add(&mut self, now: u64, number: u32) {
         let fresh = Suspect { at: now, tries: 0 };
         self.of.entry(number).or_insert(fresh);

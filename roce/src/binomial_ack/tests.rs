@@ -173,7 +173,7 @@ impl World {
         }
     }
 
-    /// What the manager does when somebody does not hear of a member.
+    /// What the manager does when somebody does not receive from a member.
     fn look_after(&mut self, member: u32) {
         let is_there = self.manager.membership().place(member).is_some();
         if self.expels && is_there && self.dead.contains(&member) {

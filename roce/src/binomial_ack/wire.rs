@@ -181,7 +181,7 @@ pub(super) enum Manage {
     Join,
     /// To the manager: the sender wants to be in no list any more.
     Leave,
-    /// To the manager: the sender does not hear of the member with this number.
+    /// To the manager: the sender does not receive from the member with this number.
     Suspect { number: u32 },
     /// From the manager: the receiver is to give a sign of life.
     Probe,

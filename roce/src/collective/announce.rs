@@ -1,11 +1,11 @@
-//! Transfers between members that tell each other what is coming, as RDMC's do (sections 4.2 and 4.3 of its paper).
+//! Transfers between members that announce to each other what is coming, as RDMC's do (sections 4.2 and 4.3 of its paper).
 //!
 //! * *Ready for block*, with [`TransferSpec::ready`]: whoever receives along an edge keeps so many receives posted there, and says so by
 //!   an empty SEND the other way, whose immediate is the number of receives posted so far. The sender posts no more than that. So no
 //!   message finds its receiver without a buffer, and no connection suffers because somebody was late.
 //! * *The size comes with the data*, with [`TransferSpec::announce`]: receivers know the size of a block and nothing else. A receive for
 //!   one block is posted where the first one comes from; the immediate of every block is the size of the whole message. Only then the
-//!   memory for it is made, the block is put in its place, and it is planned which ones come from whom.
+//!   memory for it is made, the block is put in its place, and it is planned which ones come from which member.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -145,7 +145,7 @@ fn fill(edges: &mut [Flow], mut known: Vec<Flow>) {
 }
 
 impl Transfer {
-    /// Posts what a sender hears of its receiver's readiness by.
+    /// Posts the receives for a receiver's notices that it is ready.
     pub(super) fn listen(&mut self, host: &mut dyn Verbs, qpn: QpNum) -> Result<(), TransferError> {
         // One word for each receive posted, and the first for several.
         for _ in 0..self.spec.ready.map_or(0, |ready| ready + 1) {
@@ -253,7 +253,7 @@ impl Transfer {
         Ok(Some(slice))
     }
 
-    /// Makes room, and plans what comes from whom.
+    /// Makes room, and plans what comes from which member.
     fn learn_size(&mut self, host: &mut dyn Verbs, size: u64) -> Result<(), TransferError> {
         self.spec.set_size(size);
         self.hold_nothing();

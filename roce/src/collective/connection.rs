@@ -16,7 +16,7 @@ pub(super) struct Connection {
     pub(super) remote_memory: Option<RemoteMemory>,
     /// Where each slice's WRITE goes at each receiver, with [`WriteMode::PerRequest`](super::WriteMode::PerRequest); known after `connect`.
     pub(super) receivers: Vec<(Ipv4Addr, Vec<RemoteMemory>)>,
-    /// The slice whose regions have been told last.
+    /// The slice whose regions have been announced last.
     pub(super) told: Option<u32>,
     /// To how many receivers' switches that is not acknowledged yet.
     pub(super) untold: usize,

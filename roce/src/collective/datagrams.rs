@@ -142,7 +142,7 @@ impl Transfer {
         Ok(true)
     }
 
-    /// Takes what the edge has to tell.
+    /// Takes the events of the edge.
     fn hear_datagrams(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
         while let Some(event) = self.datagrams.as_mut().and_then(|edge| edge.member.poll()) {
             match event {
@@ -199,7 +199,7 @@ impl Transfer {
         self.advance(host, now)
     }
 
-    /// What this member's datagrams and the protocol on them have sent and heard, if there are any; connections count by themselves.
+    /// What this member's datagrams and the protocol on them have sent and received, if there are any; connections count by themselves.
     pub fn datagram_stats(&self) -> Option<QpStats> {
         let edge = self.datagrams.as_ref()?;
         let counts = edge.member.node().map(|node| node.counts())?;

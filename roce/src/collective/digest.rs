@@ -1,4 +1,4 @@
-//! What the data of a transfer is told by.
+//! What identifies the data of a transfer.
 
 use std::fmt;
 use std::str::FromStr;

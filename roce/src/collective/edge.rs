@@ -1,4 +1,4 @@
-//! Edges: who is connected to whom in a collective.
+//! Edges: which members are connected in a collective.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,11 +1,11 @@
-//! What orchestrators hear of a transfer.
+//! What a transfer reports to orchestrators.
 
 use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
 use super::error::TransferError;
 
-/// What a transfer tells its orchestrator.
+/// What a transfer reports to its orchestrator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransferEvent {
     /// Every connection of this member is up.

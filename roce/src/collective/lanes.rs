@@ -19,7 +19,7 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// The schedules of some connections; each connection is told which one it belongs to.
+    /// The schedules of some connections; each connection says which one it belongs to.
     pub(super) fn of(connections: &mut [Connection]) -> Vec<Lane> {
         let mut priorities: Vec<u8> = Vec::new();
         let mut turns: Vec<Vec<(u32, usize)>> = Vec::new();

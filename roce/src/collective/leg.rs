@@ -40,7 +40,7 @@ pub struct Leg {
     pub group: Option<GroupSpec>,
     /// How many slices each member holds, by rank; the root holds all.
     pub held: Vec<u32>,
-    /// The first slice that the root does not post until it is told to ([`Transfer::pace`]); it posts all if `None`. A leg that may be
+    /// The first slice that the root does not post until it may ([`Transfer::pace`]); it posts all if `None`. A leg that may be
     /// paused needs a limit, because what is posted is sent.
     #[serde(default)]
     pub limit: Option<u32>,
@@ -57,14 +57,14 @@ pub struct Survivors {
     /// Their racks, for algorithms that want to know.
     #[serde(default, skip_serializing_if = "Racks::is_empty")]
     pub racks: Racks,
-    /// How much there is, which some may not have heard yet.
+    /// How much there is, which some may not know yet.
     pub size: u64,
     /// The slices that are not stable: those that not all of them hold, ascending.
     pub lacking: Vec<u32>,
 }
 
 impl Transfer {
-    /// Destroys the queue pairs of this leg. What they have delivered is still told by events that are under way. If the leg has failed,
+    /// Destroys the queue pairs of this leg. What they have delivered is still reported by events that are under way. If the leg has failed,
     /// the transfer may go on by another one.
     pub fn leave(&mut self, host: &mut dyn Verbs) {
         self.legs.stage = Stage::Left;

@@ -49,7 +49,7 @@ impl Legs {
         self.stage != Stage::Running
     }
 
-    /// Whether what befalls queue pairs does not matter any more.
+    /// Whether what happens to queue pairs does not matter any more.
     pub(super) fn is_left(&self) -> bool {
         self.stage == Stage::Left
     }

@@ -50,7 +50,7 @@ pub(super) fn spread_roll(shape: Shape<'_>, rank: u32) -> Plan {
     draft.finish()
 }
 
-/// What two neighbours tell each other in one step of rolling.
+/// What two neighbours send each other in one step of rolling.
 struct Exchange {
     peer: u32,
     gives: u32,

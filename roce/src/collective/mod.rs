@@ -5,7 +5,7 @@
 //! is a function that makes the plan of one rank, in a file of its own; the machine that executes plans is the same for
 //! all. An algorithm is added by writing one such function.
 //!
-//! Who tells whom the queue pair numbers (the out-of-band exchange) is the orchestrator's business:
+//! How members get each other's queue pair numbers (the out-of-band exchange) is the orchestrator's business:
 //!
 //! 1. [`Transfer::prepare`] on every member gives [`Endpoint`]s.
 //! 2. The orchestrator gathers them, registers the group with the controller where the algorithm wants one, and hands the

@@ -1,7 +1,7 @@
 //! Taking turns: the parts of the data that different members of a group send, one after the other, on the same queue pairs.
 //!
 //! A part is a run of slices. Its source begins when every member holds the parts before it; it may be that the source before
-//! has not heard of that yet.
+//! does not know that yet.
 
 use std::ops::Range;
 

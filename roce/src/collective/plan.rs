@@ -86,7 +86,7 @@ pub struct Plan {
     pub signs: bool,
 }
 
-/// A plan in the making: what goes to and comes from each other member, told in the order in which it does.
+/// A plan in the making: what goes to and comes from each other member, in the order in which it does.
 #[derive(Default)]
 pub(super) struct Draft {
     rank: u32,

@@ -38,7 +38,7 @@ pub(super) fn register(
     }
 }
 
-/// What the other members of a group have told of their memory.
+/// What the other members of a group have announced of their memory.
 pub(super) fn receivers(
     spec: &TransferSpec,
     edge: EdgeId,
@@ -62,7 +62,7 @@ pub(super) fn receivers(
 impl Connection {
     /// Whether the WRITE of a slice may be posted; always, except with [`WriteMode::PerRequest`].
     ///
-    /// A leaf switch knows one region per receiver. So the regions of a slice are told when the WRITE before is acknowledged
+    /// A leaf switch knows one region per receiver. So the regions of a slice are announced when the WRITE before is acknowledged
     /// by everybody: go-back-N could else send that again to the regions of this one. And the WRITE follows when the regions are
     /// acknowledged: it could else overtake them, and wait behind the switch, turned to the wrong region, until it is in order.
     pub(super) fn is_told(

@@ -1,4 +1,4 @@
-//! What a transfer is to do, and what its members tell each other.
+//! What a transfer is to do, and what its members exchange.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -52,9 +52,9 @@ pub enum WriteMode {
     Uniform,
     /// Any region for each WRITE; the source announces them to the switches by one packet of 16 bytes per receiver
     ///
-    /// The root tells the switches each receiver's region before each WRITE, by messages in the stream
+    /// The root announces each receiver's region to the switches before each WRITE, by messages in the stream
     /// ([`crate::wire::mr_info`]): regions may be anywhere, of any size, and others for every WRITE. That costs two round
-    /// trips per WRITE: the root waits until a WRITE is acknowledged before it tells the regions of the next, and until these
+    /// trips per WRITE: the root waits until a WRITE is acknowledged before it announces the regions of the next, and until these
     /// are before it sends it, so that none finds another's however packets are lost and overtaken.
     ///
     /// Where members take turns, a source must begin only when the one before has all its acknowledgements.
@@ -71,7 +71,7 @@ pub struct RemoteMemory {
     pub len: u64,
 }
 
-/// One end of an edge, to be told to the other end (and for a group, to the controller).
+/// One end of an edge, to be sent to the other end (and for a group, to the controller).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Endpoint {
     pub edge: EdgeId,
@@ -143,7 +143,7 @@ pub struct TransferSpec {
     #[serde(default, skip_serializing_if = "is_nobody")]
     pub sources: Arc<[u32]>,
     /// How many receives a member keeps posted on each queue pair, at least 1; one for every message when missing. A source that gets
-    /// ahead of that hears RNR NAKs.
+    /// ahead of that receives RNR NAKs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receives: Option<u32>,
     /// Settings of the queue pairs; the host's defaults when missing.
@@ -166,7 +166,7 @@ pub struct TransferSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<u32>,
     /// How many receives a member keeps posted on each edge, telling the sender of each, who waits for that; at least 1. Not for groups.
-    /// Members begin with it when they are told to: [`Transfer::proceed`](super::Transfer::proceed).
+    /// Members begin with it when they are asked to: [`Transfer::proceed`](super::Transfer::proceed).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<u32>,
     /// Whether receivers learn the size from the first block that comes; `size` and `slices` mean nothing at them. Needs `block`.

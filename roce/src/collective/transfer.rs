@@ -42,7 +42,7 @@ pub struct Transfer {
     pub(super) whole: bool,
     /// Whether slices are but signs: [`Plan::signs`](super::Plan::signs).
     signs_only: bool,
-    /// Whether this member has been told to begin: it may tell others that it is ready, and has come to a barrier.
+    /// Whether this member may begin: it may send others the notice that it is ready, and has come to a barrier.
     pub(super) begun: bool,
     /// Where words without content come to.
     pub(super) signs: Option<MemoryKey>,
@@ -51,7 +51,7 @@ pub struct Transfer {
     pub(super) connected: bool,
     /// The parts before this one have had their turn, as far as this member is their source.
     next_part: u32,
-    /// Which parts have been told as done, where members take turns.
+    /// Which parts have been reported as done, where members take turns.
     parts_told: Vec<bool>,
     done: bool,
     pub(super) failed: bool,

@@ -15,7 +15,7 @@ use crate::verbs::Verbs;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "kebab-case")]
 pub enum LegVerb {
-    /// [`Transfer::leave`]. The driver tells what is held when it has handled what was delivered before.
+    /// [`Transfer::leave`]. The driver reports what is held when it has handled what was delivered before.
     Leave,
     /// [`Transfer::resume`]. Answer: [`LegAnswer::Endpoints`].
     Resume { leg: Leg },

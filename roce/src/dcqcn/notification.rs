@@ -1,4 +1,4 @@
-//! The notification point: when a receiver tells its sender of congestion.
+//! The notification point: when a receiver notifies its sender of congestion.
 
 /// The notification point of one queue pair.
 #[derive(Debug, Clone, Default)]

@@ -12,7 +12,7 @@ pub(super) struct Arbiter {
 }
 
 impl Arbiter {
-    /// Puts a queue pair at the end of its line unless it stands there already.
+    /// Puts a queue pair at the end of its line unless it is in it already.
     pub(super) fn enqueue(&mut self, qpn: QpNum, priority: u8) {
         if self.queued.insert(qpn) {
             self.queues.entry(priority).or_default().push_back(qpn);

@@ -1,4 +1,4 @@
-//! What a host tells its user.
+//! What a host reports to its user.
 
 use std::net::Ipv4Addr;
 

@@ -318,7 +318,7 @@ impl Host {
         self.after(qpn);
     }
 
-    /// Ends a queue pair; packets for it are dropped from now on, and nothing more is heard of its work requests.
+    /// Ends a queue pair; packets for it are dropped from now on, and its work requests have no completions any more.
     pub fn destroy_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
         let gone = self
             .qps
@@ -418,7 +418,7 @@ impl Host {
     fn receive_arp(&mut self, bytes: &[u8]) -> Result<(), DropReason> {
         let packet = arp::View::new_checked(bytes).and_then(|view| arp::Repr::parse(&view))?;
         if packet.target_ip != self.config.ip {
-            // Everybody on a segment hears its requests.
+            // Everybody on a segment receives its requests.
             return Ok(());
         }
         if packet.sender_mac.is_multicast() {

@@ -50,7 +50,7 @@ impl Host {
         qpn
     }
 
-    /// Ends a datagram queue pair; it leaves its groups, and nothing more is heard of its work requests.
+    /// Ends a datagram queue pair; it leaves its groups, and its work requests have no completions any more.
     pub fn destroy_ud_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
         let gone = self.datagrams.qps.remove(&qpn);
         gone.ok_or(ModifyError::NoSuchQueuePair(qpn))?;

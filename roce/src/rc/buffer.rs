@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// It may be expected that they are overwritten, piece by piece, with the bytes of an original at the same places. As
 /// long as that comes true, only what has been written is kept in mind, and no memory is taken: a simulator's many
 /// receivers of one message share the sender's. Each write is compared to the original; after one with other bytes, or
-/// when bytes are read that are partly written and partly not, the buffer has memory of its own. Nobody can tell the
+/// when bytes are read that are partly written and partly not, the buffer has memory of its own. Nobody can see the
 /// difference.
 pub(super) struct Buffer {
     len: usize,

@@ -1,4 +1,4 @@
-//! What a queue pair tells its user when a work request is done.
+//! What a queue pair reports to its user when a work request is done.
 
 use crate::wire::QpNum;
 

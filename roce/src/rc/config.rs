@@ -132,7 +132,7 @@ impl Retries {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NakRule {
-    /// A NAK of a later PSN tells of another gap: go back to it at once.
+    /// A NAK of a later PSN reports another gap: go back to it at once.
     #[default]
     EachGap,
     /// Take it only as an acknowledgement of what is before it, and wait for an ACK or the timeout, as Linux rxe does.

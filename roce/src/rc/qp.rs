@@ -281,7 +281,7 @@ pub struct QueuePair {
     /// Whether other ends of a group send after what this one has sent: [`QueuePair::expect_next_source`].
     handed_over: bool,
     shared: Shared,
-    /// Whether the user has heard of the failure.
+    /// Whether the failure has been reported to the user.
     failure_told: bool,
 }
 

@@ -99,7 +99,7 @@ impl Reorder {
         self.early.remove(&self.expected)
     }
 
-    /// The expected packet came, and could not be taken; the requester was told to send it again in so many nanoseconds.
+    /// The expected packet came, and could not be taken; the requester was asked to send it again in so many nanoseconds.
     pub(super) fn refused(&mut self, now: u64, delay: u64, config: &RcConfig) {
         self.newest = self.newest.max(self.expected + 1);
         let due = now + delay + self.repair.wait(1, config);

@@ -44,7 +44,7 @@ pub struct GroupSpec {
     pub members: BTreeSet<Ipv4Addr>,
 }
 
-/// What a leader tells its user.
+/// What a leader reports to its user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "news", rename_all = "kebab-case")]
 pub enum LeaderEvent {
@@ -61,7 +61,7 @@ pub enum LeaderEvent {
     /// These members did not answer, and the fabric has taken them out so that the group goes on.
     Lost { members: Vec<Ipv4Addr> },
     /// No switch knows the group any more, or nobody answered for the last time: because the leader asked for it, or because
-    /// the fabric has not heard of it for as long as groups are kept.
+    /// it has shown the fabric no sign of life for as long as groups are kept.
     Deregistered,
 }
 
@@ -195,7 +195,7 @@ impl Leader {
     }
 
     /// Says that the group makes no progress, so that dead members, links and switches are looked for. What comes of it is
-    /// told by [`LeaderEvent::Lost`]; as the packet may be lost, say it again while nothing moves.
+    /// reported by [`LeaderEvent::Lost`]; as the packet may be lost, say it again while nothing moves.
     pub fn stalled(&mut self, host: &mut dyn Verbs, now: u64) {
         if self.is_registered() {
             self.say(host, now, Kind::Stalled);

@@ -8,7 +8,7 @@ use crate::verbs::Verbs;
 use crate::wire::mrp::{Kind, Node, Repr, View, PORT};
 use crate::wire::{Psn, QpNum};
 
-/// What a member tells its user.
+/// What a member reports to its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberEvent {
     /// A queue pair of this host is in a group: it connects to (`mcst_id`, `remote_qpn`) and starts with `initial_psn`.

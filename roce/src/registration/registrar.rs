@@ -76,7 +76,7 @@ impl Registrar {
         }
     }
 
-    /// What the leader has to tell.
+    /// What the leader has to send.
     pub fn poll(&mut self) -> Option<LeaderEvent> {
         if let Some(member) = &mut self.member {
             // Whoever made the queue pairs knows the group already.

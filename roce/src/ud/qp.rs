@@ -47,7 +47,7 @@ pub struct UdSendRequest {
     pub to: UdDestination,
     pub immediate: Option<u32>,
     pub payload: Payload,
-    /// Whether the user hears when it has left; failures are told in any case.
+    /// Whether the user gets a completion when it has left; failures are reported in any case.
     pub is_signaled: bool,
 }
 

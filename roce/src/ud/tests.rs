@@ -1,4 +1,4 @@
-//! Datagrams between hosts on one wire that everybody hears.
+//! Datagrams between hosts on one wire, which all of them receive.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;

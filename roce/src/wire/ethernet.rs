@@ -27,7 +27,7 @@ pub const ETHERTYPE_ARP: u16 = 0x0806;
 pub struct MacAddr(pub [u8; 6]);
 
 impl MacAddr {
-    /// The address that every station hears.
+    /// The address that every station listens to.
     pub const BROADCAST: MacAddr = MacAddr([0xff; 6]);
 
     /// The address of an IPv4 multicast group, by the lower 23 bits of its address (RFC 1112, 6.4; annex A17.3.2.1).

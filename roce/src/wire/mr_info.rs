@@ -1,4 +1,4 @@
-//! Memory region information: the message by which a sender tells the leaf switches, in the stream of its group, where the
+//! Memory region information: the message by which a sender announces to the leaf switches, in the stream of its group, where the
 //! next WRITE goes at one receiver.
 //!
 //! It is an RC WRITE Only whose RETH holds [`R_KEY`] as R_Key, the receiver's IPv4 address in the low 32 bits of the virtual

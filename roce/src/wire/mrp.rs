@@ -240,7 +240,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// A region of `len` bytes; `None` if it has none, or more than can be told.
+    /// A region of `len` bytes; `None` if it has none, or more than fits.
     pub fn new(va: u64, rkey: u32, len: u64) -> Option<Region> {
         let rounded = len.checked_next_power_of_two().filter(|_| len > 0)?;
         let log2_len = rounded.trailing_zeros() as u8;

@@ -39,7 +39,7 @@ struct Path {
     rkey_xor: u32,
     entry: NeutralPair,
     exit: ExitPairs,
-    /// The memory of the next WRITE, as the source told it.
+    /// The memory of the next WRITE, as the source announced it.
     request: Option<mr_info::Repr>,
 }
 
@@ -139,7 +139,7 @@ fn apply(frame: &mut [u8], pair: NeutralPair) {
     xor(frame, UDP, &pair.udp_sport_xor.to_be_bytes());
 }
 
-/// The memory region information in a frame, and to whom it belongs; the frame becomes a WRITE of nothing.
+/// The memory region information in a frame, and the receiver to which it belongs; the frame becomes a WRITE of nothing.
 fn take_mr_info(mut frame: Vec<u8>) -> (Vec<u8>, Option<(Ipv4Addr, mr_info::Repr)>) {
     let bth = bth::View::new_checked(&frame[BTH..]).unwrap();
     if bth.opcode() != Opcode::WriteOnly {

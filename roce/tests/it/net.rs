@@ -311,7 +311,7 @@ impl Collective {
         true
     }
 
-    /// Whether every member has told that a part is done; its `source` need not, if there is one given.
+    /// Whether every member has reported that a part is done; its `source` need not, if there is one given.
     pub fn part_done(&self, part: u32, source: Option<u32>) -> bool {
         let told = |rank| {
             self.events.iter().any(|(i, event)| {

@@ -353,7 +353,7 @@ fn what_everybody_is_known_to_have_needs_no_ack() {
     assert_eq!(stats.stale_acks, 2);
 }
 
-/// Switches answer it, and those on the way to it may have heard no count from there since another end was the source.
+/// Switches answer it, and those on the way to it may have received no count from there since another end was the source.
 #[test]
 fn a_source_of_before_may_be_told_an_older_count() {
     let script = |next: &str| {
@@ -374,7 +374,7 @@ fn a_source_of_before_may_be_told_an_older_count() {
     };
     let before = converse(config(), &script("expect-next"));
     assert_eq!((before.violations.total(), before.inexact_msns), (0, 1));
-    // The source of now is told what the fabric has told before, or more.
+    // The present source receives what the fabric has sent before, or more.
     let now = converse(config(), &script(""));
     assert_eq!(now.violations.msn_went_back, 1);
 }

@@ -11,7 +11,7 @@ pub struct Call {
     pub args: Vec<(Option<String>, Vec<u8>)>,
 }
 
-/// The value of a key, before the table tells how it matches.
+/// The value of a key, before the table says how it matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyValue {
     /// A number.

@@ -1,4 +1,4 @@
-//! What the kernel tells of interfaces: up, down, gone, back again, another queueing discipline.
+//! What the kernel reports of interfaces: up, down, gone, back again, another queueing discipline.
 
 use alfirk_packet_io::{interface_index, LinkNews, LinkWatch};
 use tracing::{info, warn};

@@ -21,7 +21,7 @@ use alfirk_p4rt::Server;
 /// Frames for which it is worth to wake a thread up that sends them.
 const WORTH_HELP: usize = 24;
 
-/// In the token of a port of which the poller tells that it takes frames again.
+/// In the token of a port of which the poller reports that it takes frames again.
 pub(super) const WRITABLE: u64 = 1 << 34;
 
 /// Frames counted since the start.
@@ -60,7 +60,7 @@ pub(super) struct Port {
     pub(super) since: Option<u64>,
     /// To be sent at the end of the turn, or when the interface takes frames again.
     pub(super) sending: Vec<Vec<u8>>,
-    /// The interface takes no frames now; the poller tells when it does.
+    /// The interface takes no frames now; the poller reports when it does.
     pub(super) is_held: bool,
     /// Batches that the helper has.
     under_way: usize,
@@ -319,7 +319,7 @@ impl Port {
         server.recycle(&mut done.frames);
     }
 
-    /// Has the poller tell when the interface takes frames again. False when it cannot.
+    /// Has the poller report when the interface takes frames again. False when it cannot.
     fn hold(&mut self, poller: &Poller) -> bool {
         if let (false, Some(socket)) = (self.is_held, &self.socket) {
             let token = WRITABLE | u64::from(self.number);
@@ -375,7 +375,7 @@ impl Port {
                 self.index = index;
             }
             Err(error) => {
-                // It was renamed or removed again; the next news will tell.
+                // It was renamed or removed again; the next report will say.
                 debug!(
                     port = self.number,
                     interface = self.interface,

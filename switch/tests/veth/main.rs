@@ -215,7 +215,7 @@ fn main() {
     }
 }
 
-/// Runs a case, and tells whether it went well.
+/// Runs a case, and returns whether it passed.
 fn run((name, case): &Case) -> bool {
     let well = std::panic::catch_unwind(case).is_ok();
     println!("test {name} ... {}", if well { "ok" } else { "FAILED" });

@@ -15,7 +15,7 @@ use alfirk_p4runtime::p4::v1::{
     set_forwarding_pipeline_config_request::Action, ForwardingPipelineConfig,
 };
 
-/// Frames that go on until they are told not to.
+/// Frames that go on until they are stopped.
 struct Load {
     stop: Arc<AtomicBool>,
     thread: thread::JoinHandle<u32>,

@@ -56,7 +56,7 @@ pub fn a_flood_of_connections_costs_little_and_passes() {
     process.limit_files(32);
     let connect = || TcpStream::connect(process.address()).unwrap();
     let flood: Vec<TcpStream> = (0..64).map(|_| connect()).collect();
-    // Nothing can be told from outside: the wait is the measurement.
+    // Nothing can be seen from outside: the wait is the measurement.
     let (before, since) = (process.busy(), Instant::now());
     thread::sleep(Duration::from_secs(1));
     let (used, passed) = (process.busy() - before, since.elapsed());

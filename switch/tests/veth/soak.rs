@@ -248,7 +248,7 @@ async fn take_messages(mut responses: Streaming<StreamMessageResponse>, counts: 
 
 type Client = p4_runtime_client::P4RuntimeClient<tonic::transport::Channel>;
 
-/// Writes, reads and deletes until it is told to stop; panics when anything fails.
+/// Writes, reads and deletes until it is stopped; panics when anything fails.
 async fn churn(mut client: Client, program: SoakProgram, counts: Arc<Counts>) {
     let transient = program.transient();
     let as_updates = |kind: Type, entities: &[Entity]| {

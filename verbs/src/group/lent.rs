@@ -49,7 +49,7 @@ impl Group {
         }
     }
 
-    /// Ends the registration. Messages of which nobody has heard that they are done must not be left in it.
+    /// Ends the registration. Messages that are not reported as done must not be left in it.
     pub fn take_back(&mut self, lent: Lent) -> Result<()> {
         Ok(self.device.deregister(lent.key)?)
     }

@@ -145,7 +145,7 @@ pub struct Group {
     qpn: QpNum,
     /// Who sends at present.
     source: u32,
-    /// Whether, as the source, this member has told the switches where the others' buffers are.
+    /// Whether, as the source, this member has announced the others' buffers to the switches.
     told: bool,
     /// Connections to single members, without multicast.
     mesh: BTreeMap<u32, QpNum>,
@@ -230,7 +230,7 @@ impl Group {
         self.source
     }
 
-    /// The ranks that are in the group, as far as this member knows: of others that left it hears when the source changes.
+    /// The ranks that are in the group, as far as this member knows: of others that left it learns when the source changes.
     pub fn members(&self) -> impl Iterator<Item = u32> + '_ {
         self.alive.iter().copied()
     }
@@ -263,10 +263,10 @@ impl Group {
         self.wait()
     }
 
-    /// WRITEs a part of the source's buffer to the same place of all others', with an immediate that tells them. To be called by
+    /// WRITEs a part of the source's buffer to the same place of all others', with an immediate that notifies them. To be called by
     /// every member with the same arguments.
     ///
-    /// The first WRITE of a source takes two round trips more, in which the switches are told where each buffer is.
+    /// The first WRITE of a source takes two round trips more, in which each buffer is announced to the switches.
     pub fn write(&mut self, source: u32, offset: u64, len: u64) -> Result<()> {
         self.post(source, self.in_buffer(offset, len)?, Kind::Write)?;
         self.wait()
@@ -302,7 +302,7 @@ impl Group {
 
     fn wait_for_next(&mut self, deadline: Instant) -> Result<()> {
         let done = self.completion(self.qpn, deadline, "a message")?;
-        // What tells the switches of buffers was waited for when it was posted.
+        // What announces buffers to the switches was waited for when it was posted.
         debug_assert_ne!(done.wr_id, TELL);
         self.posted -= 1;
         Ok(())
@@ -687,7 +687,7 @@ impl Group {
     }
 }
 
-/// The number of work requests that tell of buffers.
+/// The number of work requests that announce buffers.
 const TELL: u64 = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

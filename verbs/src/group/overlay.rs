@@ -14,7 +14,7 @@ use super::{over, Group, GroupError, Result, Way, LEADER};
 const SLICE: u64 = 64 << 10;
 
 impl Group {
-    /// Connects every two members. The leader tells everybody's queue pairs to all.
+    /// Connects every two members. The leader sends everybody's queue pairs to all.
     pub(super) fn make_mesh(&mut self, deadline: Instant) -> Result<()> {
         let what = "connecting the members";
         let rc = self.device.default_rc();

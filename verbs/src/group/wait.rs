@@ -274,7 +274,7 @@ impl Group {
         }
     }
 
-    /// At the leader: waits until every other member is ready; gives the first error that one has told.
+    /// At the leader: waits until every other member is ready; gives the first error that one has reported.
     pub(super) fn gather(
         &mut self,
         deadline: Instant,

@@ -73,7 +73,7 @@ impl Lost {
     /// As `SWITCH:` and a value of `alfirk switch --port-drop`.
     ///
     /// A RoCEv2 packet has UDP port 4791 at offset 36 of its frame and its opcode at 42; an ACK or NAK has its syndrome at 54, whose
-    /// upper three bits tell the kind (IBTA vol. 1, 9.2.1 and 9.7.5.1.1).
+    /// upper three bits are the kind (IBTA vol. 1, 9.2.1 and 9.7.5.1.1).
     pub fn rule(&self) -> String {
         let way = if self.from_host { "in" } else { "out" };
         let kind = match self.kind {

@@ -68,7 +68,7 @@ pub struct MininetFabric {
     linux_rdma: bool,
     /// None where another program has the network, and a controller for it.
     controller: Option<Handle>,
-    /// What befalls groups.
+    /// What happens to groups.
     news: UnboundedReceiver<GroupNews>,
     runtime: Runtime,
     network: Box<dyn Network>,
@@ -358,7 +358,7 @@ impl MininetFabric {
         }
     }
 
-    /// Finds out what the clock of a host says that has another one. They are told apart anew for each transfer, since clocks drift.
+    /// Finds out what the clock of a host says that has another one. They are compared anew for each transfer, since clocks drift.
     fn set_clock(&mut self, host: HostIndex) -> Result<(), FabricError> {
         let mut best: Option<(u64, i64)> = None;
         for _ in 0..CLOCK_QUESTIONS {
@@ -403,7 +403,7 @@ impl MininetFabric {
         self.network.packets(&borrowed(&sent), &borrowed(&received))
     }
 
-    /// Waits until a leader tells what has become of its request.
+    /// Waits until a leader reports what has become of its request.
     fn until_led(&mut self, leader: HostIndex, what: &str) -> Result<LeaderEvent, FabricError> {
         let limit = self.here(GROUP_LIMIT);
         let deadline = self.now() + limit;
@@ -426,7 +426,7 @@ impl MininetFabric {
         led
     }
 
-    /// The next event that a host has told already.
+    /// The next event that a host has reported already.
     fn told(&mut self) -> Result<Option<(HostIndex, MemberEvent)>, FabricError> {
         for _ in 0..self.hosts.len() {
             let host = HostIndex(self.turn);

@@ -105,7 +105,7 @@ fn packet_cost(row: &Row, ran: u64, wake: f64) -> f64 {
     ALONE * ran as f64 / row.wire_packets.max(1) as f64 + WAKES * wake
 }
 
-/// The job with a small message, and without what befalls it.
+/// The job with a small message, and without faults.
 fn sample(job: &Job) -> Job {
     let bytes = job.data.bytes();
     let data = match job.messages {

@@ -125,7 +125,7 @@ fn integer<T: std::str::FromStr>(text: &str, what: &str) -> Result<T> {
     number(text, &format!("{what}, expected integer"))
 }
 
-/// Port and priority, if they are told.
+/// Port and priority, if they are given.
 fn queue(args: &[&str]) -> Result<(Option<i32>, Option<i32>)> {
     let port = args.get(1).map(|text| integer(text, "egress_port"));
     let priority = args.get(2).map(|text| integer(text, "priority"));

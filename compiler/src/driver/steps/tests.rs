@@ -26,7 +26,7 @@ control D(packet_out p, in headers_t hdr) { apply { } }
 V1Switch(P(), V(), I(), E(), V(), D()) main;
 ";
 
-/// Runs a command line in a folder with `prog.p4`; gives the exit code, what was told, and the folder.
+/// Runs a command line in a folder with `prog.p4`; gives the exit code, what was printed, and the folder.
 fn p4c(line: &str) -> (u8, String, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     std::fs::write(folder.path().join("prog.p4"), PROGRAM).expect("the folder can be written");

@@ -11,7 +11,7 @@ use crate::diag::Span;
 use crate::sema::{CallInfo, Callee, DefKind, Resolution, Type};
 use crate::syntax::ast::{Annotation, Arg, DeclId, Expr, ExprKind, Instantiation, Param};
 
-/// What names an instance and tells of it.
+/// What names an instance and describes it.
 pub struct InstanceName<'n> {
     /// Full control-plane name.
     pub name: String,

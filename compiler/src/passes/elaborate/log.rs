@@ -84,7 +84,7 @@ impl Elaborator<'_> {
         if !has_parts {
             return "{}".to_owned();
         }
-        // Lists, which alone need to be told how long they are, have no place in a message.
+        // Lists, which alone need their length, have no place in a message.
         let parts = self.parts_of(ty, 0);
         let holes: Vec<_> = parts
             .iter()

@@ -255,7 +255,7 @@ impl Elaborator<'_> {
         self.emit(span, Take::Verify { cond, error });
     }
 
-    /// The same code with a field for each condition: states choose by fields. Nobody comes to what follows a break.
+    /// The same code with a field for each condition: states choose by fields. What follows a break is not reached.
     fn with_fields_as_conditions(&mut self, code: Vec<Stmt>, frame: &Frame) -> Vec<Stmt> {
         let mut out = Vec::with_capacity(code.len());
         self.hold_conditions(code, frame, &mut out);

@@ -31,7 +31,7 @@ impl Elaborator<'_> {
             None => 0,
         };
         let Type::NewType(nominal) = ty else {
-            // Named types are told of wherever a value has them.
+            // Named types are described wherever a value has them.
             self.type_spec(ty);
             return (width, None);
         };
@@ -131,7 +131,7 @@ impl Elaborator<'_> {
                 }
             }
             None => {
-                // A `type` of a `type` is told of as what both are made of.
+                // A `type` of a `type` is described as what both are made of.
                 let mut under = ty;
                 while let Type::NewType(_) = under {
                     under = self.checked.underlying(&under).unwrap_or(Type::Invalid);
@@ -344,7 +344,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// What the annotations of `main` tell.
+    /// What the annotations of `main` say.
     fn package(&mut self, annotations: &[Annotation]) {
         let (brief, description) = documentation(annotations);
         let listed = unstructured_but(annotations, &["pkginfo", "platform_property"]);

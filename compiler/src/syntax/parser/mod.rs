@@ -33,7 +33,7 @@ pub fn parse(tokens: Vec<Token>, diagnostics: &mut Diagnostics) -> P4Program {
     parse_without(tokens, &BTreeSet::new(), diagnostics)
 }
 
-/// Parses a program as if it had no annotations of these names; a warning tells of each.
+/// Parses a program as if it had no annotations of these names; a warning names each.
 pub fn parse_without(
     tokens: Vec<Token>,
     disabled: &BTreeSet<String>,

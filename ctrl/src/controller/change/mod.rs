@@ -15,7 +15,7 @@
 //! So paths stay numbered densely, no acknowledgement is merged from two trees, and none is sent too early: a switch that
 //! starts from too old a PSN only causes retransmissions, and the senders' own timeouts carry the group over the pause.
 //!
-//! What a leaf was told of its hosts' memory for the next WRITE is told no second time, so hosts that stay keep their slots
+//! What was announced to a leaf of its hosts' memory for the next WRITE is not announced again, so hosts that stay keep their slots
 //! there ([`Room`](super::room::Room)).
 //!
 //! A new member knows nothing of earlier messages, so it comes between two of them: the group must be idle before it
@@ -75,7 +75,7 @@ pub(super) enum Kind {
     Reroute(Vec<Ipv4Addr>),
 }
 
-/// Who is told how it ended.
+/// Who gets the result.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Origin {
     Api(Tag),
@@ -131,7 +131,7 @@ impl Procedure for Change {
             (Reading::Source, Ok(port)) => self.sources.push((switch, port as u32)),
             // Then what was known of it has to do.
             (Reading::Source, Err(_)) => {}
-            // What a switch would have told can be done without, but not by a member that joins.
+            // What a switch would have reported can be done without, but not by a member that joins.
             (Reading::Told | Reading::Acked, Err(_)) => self.is_blind = true,
         }
     }
@@ -187,7 +187,7 @@ impl Change {
         (!self.is_blind && all.all(|psn| psn == first.psn)).then_some(first)
     }
 
-    /// What every member has acknowledged, from what the old parts told.
+    /// What every member has acknowledged, from the registers of the old parts.
     fn common(&self) -> Option<Position> {
         let least = self.told.iter().copied().reduce(Position::older)?;
         Some(match self.is_blind {

@@ -1,4 +1,4 @@
-//! What follows when a change is over: who is told, and what is done next.
+//! What follows when a change is over: who gets the result, and what is done next.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;

@@ -26,7 +26,7 @@ pub(in crate::controller) struct Agent {
     pub(super) below: BTreeMap<u32, Below>,
 }
 
-/// Who is told when an agent is done.
+/// Who gets a notice when an agent is done.
 #[derive(Debug)]
 pub(super) enum Below {
     /// A member, by its node.
@@ -42,7 +42,7 @@ pub(in crate::controller) enum Stage {
     Gathering,
     /// Members next to the switch are asked whether they agree.
     Inviting,
-    /// The switch's part is being made or undone; when it is made, the neighbours have been told.
+    /// The switch's part is being made or undone; when it is made, the neighbours have their packets.
     Making(Box<Run<Making>>),
 }
 

@@ -7,7 +7,7 @@
 //!
 //! Else whoever registers a group could have its data sent to any host. A leaf switch is given nothing of a group that
 //! is registered in band before the members next to it have agreed; the leader has by asking. What is asked for through the
-//! control service comes from somebody whom the operator trusts to speak for the hosts, who are only asked when
+//! control service comes from somebody who may speak for the hosts, as the operator says, and they are only asked when
 //! [`ask_members`](crate::ControllerConfig::ask_members) says so.
 //!
 //! Invitations are sent again when the leader sends its packets again, or by the clock where there is no leader.

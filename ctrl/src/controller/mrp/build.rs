@@ -115,7 +115,7 @@ impl Controller {
         Ok(())
     }
 
-    /// The whole tree, where the policy needs it: from the first agent, which is told of every node, to all later ones.
+    /// The whole tree, where the policy needs it: from the first agent, which receives every node, to all later ones.
     fn mrp_tree(&self, mcst_id: Ipv4Addr, agent: &Agent) -> Result<Option<Tree>, Refusal> {
         if self.planner.is_local() {
             return Ok(None);

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 
 use crate::topology::SwitchIndex;
 
-/// A host that sends too fast is told so this often, in nanoseconds.
+/// A host that sends too fast gets a notice this often, in nanoseconds.
 const REFUSAL_INTERVAL: u64 = 1_000_000_000;
 
 /// Who leads what, and how fast hosts send.
@@ -20,7 +20,7 @@ pub(in crate::controller) struct Limits {
     paces: BTreeMap<(SwitchIndex, u32), Pace>,
 }
 
-/// A bucket of tokens, told by the time at which it would be full again.
+/// A bucket of tokens, kept as the time at which it would be full again.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
     full_at: u64,

@@ -90,7 +90,7 @@ impl Mrp {
         }
     }
 
-    /// Forgets the agents of a group, and tells on which switches they may have left something.
+    /// Forgets the agents of a group, and returns on which switches they may have left something.
     fn forget(&mut self, mcst_id: Ipv4Addr) -> BTreeSet<SwitchIndex> {
         let mut doubtful = BTreeSet::new();
         for switch in self.switches_of(mcst_id) {
@@ -104,7 +104,7 @@ impl Mrp {
         doubtful
     }
 
-    /// Forgets the agents of a group that have not begun to write, and tells which have.
+    /// Forgets the agents of a group that have not begun to write, and returns those that have.
     fn stop(&mut self, mcst_id: Ipv4Addr) -> Vec<SwitchIndex> {
         let mut begun = Vec::new();
         for switch in self.switches_of(mcst_id) {
@@ -349,7 +349,7 @@ impl Controller {
         }
     }
 
-    /// A group in use is registered again: members whose confirmations may be lost are told once more.
+    /// A group in use is registered again: members whose confirmations may be lost get theirs once more.
     fn mrp_repeat(&mut self, mcst_id: Ipv4Addr, packet: &Repr) {
         let Some(registration) = self.groups.get(&mcst_id) else {
             return;

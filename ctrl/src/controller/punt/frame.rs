@@ -37,7 +37,7 @@ pub(super) struct FeedbackHeader {
     pub(super) group: u16,
     /// In a PacketIn the source's, 0 for none; in a PacketOut where the frame is to go.
     pub(super) port: u16,
-    /// What the source was told last, or is told now.
+    /// What was last acknowledged to the source, or is now.
     pub(super) told: Position,
 }
 

@@ -193,7 +193,7 @@ impl Controller {
         }
     }
 
-    /// A switch has told what a path has acknowledged, or could not.
+    /// A switch has reported what a path has acknowledged, or could not.
     pub(super) fn path_read(&mut self, part: Part, task: TaskId, result: Result<u64, SwitchError>) {
         let Some(punted) = self.punts.parts.get_mut(&part) else {
             return;

@@ -74,7 +74,7 @@ impl Session {
     }
 
     /// Asks for everything that the switch holds: one call each for tables, replication entries and meters, because servers
-    /// that cannot tell the latter can tell the former.
+    /// that cannot report the latter can report the former.
     pub(super) fn read_back(&mut self, now: u64, context: &Context, kept: bool) {
         let tables = context.program.table_ids().into_iter().map(|table_id| {
             entity::Entity::TableEntry(TableEntry {

@@ -25,7 +25,7 @@ pub(crate) struct FakeSwitch {
     pub(crate) told_msn: u32,
     /// What REGISTER_ACK holds, by group and path; what the group's REGISTER_AGG holds where nothing stands here.
     pub(crate) acked: BTreeMap<(u16, u16), u32>,
-    /// What receivers were told of memory, by slot; nothing where nothing stands here.
+    /// What was announced of the receivers' memory, by slot; nothing where there is no entry.
     pub(crate) regions: BTreeMap<u32, u64>,
     /// Packets that are acknowledged just before a group is hidden.
     pub(crate) last_minute: u32,

@@ -189,7 +189,7 @@ impl Picture {
     }
 }
 
-/// Tries all faults at all steps of a procedure, wherever they have something to do; tells which steps that were.
+/// Tries all faults at all steps of a procedure, wherever they have something to do; returns the steps where they had.
 fn try_all<P: Procedure>(scenario: &Scenario) -> BTreeSet<&'static str> {
     let mut fabric = (scenario.prepare)();
     fabric.seen = Some(BTreeSet::new());
@@ -235,7 +235,7 @@ fn try_one(scenario: &Scenario, asked: &FakeFabric, faults: &[Fault]) {
     assert!(fabric.controller.is_ready(), "{case}: {:?}", fabric.said);
     let after = Picture::of(&fabric, kind);
     let asked = Picture::of(asked, kind);
-    // A leader that does not hear that it is refused asks again, and gets a group under another index.
+    // A leader that does not receive its refusal asks again, and gets a group under another index.
     let is_as_asked = after == asked || kind == Kind::Die && after.shape() == asked.shape();
     if !is_as_asked {
         assert_eq!(after, before, "{case}: {:?}", fabric.said);

@@ -1,4 +1,4 @@
-//! Groups of which nothing is heard any more, and groups that must stay.
+//! Groups that show no sign of life any more, and groups that must stay.
 
 use super::mrp::{World, GROUP};
 use super::*;
@@ -162,6 +162,6 @@ fn a_group_whose_leader_is_gone_without_a_word_is_removed() {
     assert!(!is_there(&world.fabric, GROUP));
     assert_eq!(world.fabric.contents(), before);
     assert_eq!(expired(&world.fabric), 1);
-    // It hears of it, if it was only cut off.
+    // It receives a notice, if it was only cut off.
     assert_eq!(leader.poll(), Some(LeaderEvent::Deregistered));
 }

@@ -118,7 +118,7 @@ fn members_leave_with_the_branches_that_led_to_them_alone() {
         ports(&fabric),
         fresh_ports(leaf_spine(2, 1, 2).unwrap(), &["h1", "h2"])
     );
-    // It goes on from the oldest of what the switches told.
+    // It goes on from the oldest of what the switches reported.
     assert_eq!(fabric.switches[leaf.0].registers[&1], (2, 0x506));
     for name in ["l2", "s1"] {
         assert_eq!(counts(&fabric)[fabric.switch(name).0], [0; 5]);
@@ -244,7 +244,7 @@ fn what_remaining_members_told_of_their_memory_outlives_a_change() {
         told(&fabric, before[&2]),
         Some(0x7fee_0000 + u64::from(before[&2]))
     );
-    // Who comes anew knows nothing of what others, or itself, have told before.
+    // Who comes anew knows nothing of what others, or itself, have reported before.
     progress(&mut fabric, 0, 0x500);
     fabric.join(group.mcst_id, "h3").unwrap();
     let again = slots(&fabric, group.mcst_id, "l2");

@@ -259,7 +259,7 @@ impl FakeFabric {
         self.now = until;
     }
 
-    /// The index of the one group on a switch, as the switch tells.
+    /// The index of the one group on a switch, as the switch reports it.
     pub(super) fn index_on(&self, switch: &str) -> u16 {
         let group = &self.controller.status().groups[0];
         let on = group.switches.iter().find(|on| on.switch == switch);

@@ -30,7 +30,7 @@ pub(super) struct World {
     pub(super) fabric: FakeFabric,
     hosts: Vec<Host>,
     members: Vec<Member>,
-    /// What each member was told.
+    /// What each member received.
     told: Vec<Vec<MemberEvent>>,
     /// Of a thousand packets, on each hop.
     pub(super) loss: u64,
@@ -240,7 +240,7 @@ impl World {
     }
 }
 
-/// Memory that every third host has, as it tells it in band: of a length that is no power of two.
+/// Memory that every third host has, as it announces it in band: of a length that is no power of two.
 fn region(host: usize) -> Option<mrp::Region> {
     let at = (host as u64 + 1) << 24;
     mrp::Region::new(at, 0x100 + host as u32, 10_000_000).filter(|_| host % 3 != 1)
@@ -886,7 +886,7 @@ fn a_source_that_does_not_lead_reports_that_nothing_moves() {
         .acked
         .insert((0, 0), 0xff_ffef);
     let now = world.fabric.now;
-    // Who is no member is not heard.
+    // Who is no member is ignored.
     let packet = mrp::Repr {
         kind: mrp::Kind::Stalled,
         seq: 0,

@@ -52,7 +52,7 @@ impl Punted {
         self.fabric.run();
     }
 
-    /// An ACK or NAK as the pipeline hands it up; h1 is the source, and has been told `told`.
+    /// An ACK or NAK as the pipeline hands it up; h1 is the source, to which `told` was last acknowledged.
     fn feedback(&mut self, reason: u8, port: u32, psn: u32, syndrome: u8, msn: u32, told: u32) {
         let payload = self.payload(psn, syndrome, msn, told);
         self.hand_up(reason, port, payload);
@@ -68,7 +68,7 @@ impl Punted {
         payload
     }
 
-    /// What the switch was given to send: port, what the source was told with it, PSN, syndrome and MSN.
+    /// What the switch was given to send: port, what it acknowledges to the source, PSN, syndrome and MSN.
     fn told(&mut self) -> Vec<(u16, u32, u32, u8, u32)> {
         let sent = std::mem::take(&mut self.fabric.switches[0].feedback);
         let word = |b: &[u8]| u32::from_be_bytes([0, b[0], b[1], b[2]]);

@@ -47,7 +47,7 @@ fn a_switch_that_lost_its_state_goes_on_from_what_all_members_have() {
     fabric.switches[spine.0].restart();
     fabric.connect(spine);
     assert_eq!(fabric.contents(), before);
-    // What a leaf was told last, less what a sender may have under way, plus one.
+    // What was last acknowledged by a leaf, less what a sender may have under way, plus one.
     assert_eq!(
         fabric.switches[spine.0].registers[&0],
         (2, NO_MESSAGES | 0x40_5001)

@@ -220,6 +220,6 @@ fn a_fabric_of_16384_hosts_fits_small_tables() {
         let ecmp = EcmpGroups::new(&underlay.paths, switch);
         underlay.routes(&topology, &ecmp, switch).len()
     });
-    // An edge switch has 32 hosts of its own; a few bits tell the others from them.
+    // An edge switch has 32 hosts of its own; a few bits distinguish the others from them.
     assert_eq!(most.max(), Some(42));
 }

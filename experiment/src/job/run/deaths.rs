@@ -1,6 +1,6 @@
 //! Members that die where the others find that out by themselves: among senders of datagrams with acknowledgements.
 //!
-//! Who misses an acknowledgement tells the manager of the members, which is the source; it asks the suspect for a sign of life, and takes
+//! Who misses an acknowledgement reports it to the manager of the members, which is the source; it asks the suspect for a sign of life, and takes
 //! it out of the list ([`alfirk_roce::binomial_ack`]). So the job only kills, and waits for nobody who is dead once the source is done.
 
 use super::{Run, Told};

@@ -1,7 +1,7 @@
 //! RDMC when a member dies: the group closes, the survivors agree on what is stable, and go on as another group.
 //!
 //! Whoever notices that a neighbour does not answer ends its transfer, and the others may wait for ever: so all who are alive leave the
-//! group, and tell which blocks they hold. A block that all of them hold is stable. They are then a group of their own, with ranks without
+//! group, and report which blocks they hold. A block that all of them hold is stable. They are then a group of their own, with ranks without
 //! gaps, in which the source sends the others: of these every survivor gets all, and what it held already it gets again.
 //!
 //! Connections between members wait for words that a dead one will never say, so it may be that none of them breaks; then it is noticed

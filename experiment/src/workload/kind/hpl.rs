@@ -97,7 +97,7 @@ pub(super) fn workload(
             ("RS", p, swap, in_columns.collect()),
         ];
         for (name, size, bytes, flows) in both {
-            // A grid of one row or column has nobody to tell.
+            // A grid of one row or column has nobody to send to.
             if size > 1 && bytes > 0 {
                 phases.push(Phase {
                     name: format!("{name}{number}"),

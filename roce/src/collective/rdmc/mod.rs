@@ -1,7 +1,7 @@
 //! RDMC: reliable multicast out of point-to-point transfers of blocks. (J. Behrens, S. Jha, K. Birman, E. Tremel, "RDMC: A Reliable
 //! RDMA Multicast for Large Objects", DSN 2018.)
 //!
-//! Each [`Schedule`] says in which step a member sends which block to whom (section 4.3). Members are not in step with each other: a
+//! Each [`Schedule`] says in which step a member sends which block to which other (section 4.3). Members are not in step with each other: a
 //! member goes through its own steps in order, and a send waits for its block and for its target (`ready` in
 //! [`TransferSpec`](super::TransferSpec)). What a block is, and how receivers learn how many come, is in `announce`.
 

@@ -75,7 +75,7 @@ fn every_block_is_everywhere_l_steps_after_the_root_has_begun_it() {
     }
 }
 
-/// Section 4.4, as it stands there.
+/// Section 4.4, word for word.
 #[test]
 fn formula_of_the_paper_gives_the_same_sends() {
     for l in 1..=7u32 {

@@ -173,7 +173,7 @@ impl<'a> Elaborator<'a> {
     }
 
     /// What the parameters of a block stand for: the packet, then at `first` the headers and the metadata of its gress,
-    /// then intrinsic metadata, told by its type.
+    /// then intrinsic metadata, known by its type.
     fn blocks_parameters(
         &mut self,
         gress: &mut Gress,
