@@ -21,7 +21,7 @@ pub fn group(group: &RegisterGroup) -> Result<(GroupSpec, Vec<Node>), FabricErro
     {
         let ip = member.ip;
         return refuse(&format!(
-            "member {ip}: its packets tell memory regions from 1 byte to 2^63"
+            "member {ip}: its packets announce memory regions from 1 byte to 2^63"
         ));
     }
     let mut nodes = group.members.iter().map(MemberSpec::node);

@@ -547,7 +547,7 @@ impl<T: Target> Control<T> {
                     }),
                 ..
             })) => Ok(value),
-            _ => Err(format!("the switch does not tell register {name}[{index}]")),
+            _ => Err(format!("the switch does not report register {name}[{index}]")),
         }
     }
 
@@ -657,7 +657,7 @@ impl<T: Target> Control<T> {
             Some(p4::entity::Entity::DirectCounterEntry(entry)) => entry.data,
             _ => None,
         };
-        data.ok_or_else(|| format!("the switch does not tell counter {name}[{index}]"))
+        data.ok_or_else(|| format!("the switch does not report counter {name}[{index}]"))
     }
 }
 

@@ -14,7 +14,7 @@ pub fn text(topic: Option<&str>) -> String {
         return format!("{}\n{}\n", command.usage(), command.help);
     }
     match topic {
-        "help" | "?" => "help [command]\nLists the commands, or tells about one.\n".to_owned(),
+        "help" | "?" => "help [command]\nLists the commands, or explains one.\n".to_owned(),
         "shell" | "!" => {
             "shell <command>, or !<command>\nRuns a command of the system's shell.\n".to_owned()
         }
@@ -32,7 +32,7 @@ fn overview() -> String {
     let longest = names.iter().map(|name| name.len()).max().unwrap_or(0);
     let columns = (WIDTH / (longest + 2)).max(1);
     let rows = names.len().div_ceil(columns);
-    let mut out = "Commands (help <command> tells more):\n".to_owned();
+    let mut out = "Commands (help <command> says more):\n".to_owned();
     for row in 0..rows {
         let line: Vec<String> = names[row..]
             .iter()

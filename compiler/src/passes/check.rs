@@ -205,7 +205,7 @@ fn sites(body: &[ir::Stmt]) -> Result<(), Violation> {
     }
     let is_right = |&(all, told): &(usize, usize)| told == if all > 1 { all } else { 0 };
     match places.iter().find(|(_, places)| !is_right(places)) {
-        Some((table, _)) => Err(format!("{table:?} is not told from where it is applied")),
+        Some((table, _)) => Err(format!("{table:?} does not know from where it is applied")),
         None => Ok(()),
     }
 }

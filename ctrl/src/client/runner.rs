@@ -587,7 +587,7 @@ impl Runner {
             }
             ApiReply::GroupExpired { mcst_id } => {
                 tracing::warn!(
-                    "group {mcst_id} is removed: nothing was heard of it for as long as groups are kept (--lease)"
+                    "group {mcst_id} is removed: it showed no sign of life for as long as groups are kept (--lease)"
                 );
                 self.tell(&GroupNews::Expired { mcst_id });
             }

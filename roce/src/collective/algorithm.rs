@@ -41,7 +41,7 @@ pub enum Algorithm {
     Rdmc(Schedule),
     /// The root multicasts datagrams, which are acknowledged up a binomial tree.
     BinomialAck,
-    /// In round t everybody tells the member 2^t ranks on.
+    /// In round t everybody sends to the member 2^t ranks on.
     Dissemination,
 }
 
@@ -127,7 +127,7 @@ impl Algorithm {
             Algorithm::Rdmc(Schedule::BinomialPipeline) => "blocks along the edges of a hypercube, everybody sending and receiving in each step",
             Algorithm::Rdmc(Schedule::Hybrid) => "a binomial pipeline between racks, and one inside each",
             Algorithm::BinomialAck => "the root multicasts datagrams, which are acknowledged and repaired along a binomial tree",
-            Algorithm::Dissemination => "in round t everybody tells the member 2^t ranks on; for allgathers and barriers",
+            Algorithm::Dissemination => "in round t everybody sends to the member 2^t ranks on; for allgathers and barriers",
         }
     }
 

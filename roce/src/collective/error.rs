@@ -29,7 +29,7 @@ pub enum TransferError {
     Multicast(#[from] MulticastError),
     #[error(transparent)]
     Neutral(#[from] Unsolvable),
-    #[error("rank {rank} has told regions for {got} of {slices} slices to write")]
+    #[error("rank {rank} has announced regions for {got} of {slices} slices to write")]
     MissingRegions { rank: u32, got: usize, slices: u32 },
     #[error("no endpoint was given for the other end of {0:?}")]
     MissingPeer(EdgeId),

@@ -220,7 +220,7 @@ pub enum SpecError {
         slices: u32,
         size: u64,
     },
-    #[error("{0} knows no schedule of blocks: only a broadcast waits for everything, for ready receivers, or tells its size")]
+    #[error("{0} knows no schedule of blocks: only a broadcast waits for everything, for ready receivers, or announces its size")]
     OnlyBroadcast(Collective),
     #[error("the data cannot be cut into 0 slices")]
     NoSlices,
@@ -234,13 +234,13 @@ pub enum SpecError {
     NoBlock,
     #[error("{size} bytes in blocks of {block} are not {slices} slices")]
     WrongBlocks { slices: u32, size: u64, block: u32 },
-    #[error("in a group of the fabric ({0}) nobody tells the source that it is ready or how much there is")]
+    #[error("in a group of the fabric ({0}) nobody announces to the source that it is ready or how much there is")]
     NotInGroup(Algorithm),
     #[error("receivers that say when they are ready keep as many receives posted as they say: give one number")]
     ReadyAndReceives,
-    #[error("only SEND tells receivers how much there is: a WRITE needs memory first")]
+    #[error("only SEND announces to receivers how much there is: a WRITE needs memory first")]
     AnnouncedWrite,
-    #[error("{0} bytes are too many to be told in an immediate, which has 32 bits")]
+    #[error("{0} bytes are too many to be announced in an immediate, which has 32 bits")]
     TooLargeToAnnounce(u64),
     #[error("algorithm {0} needs a group in the fabric, and none is given")]
     NoGroup(Algorithm),

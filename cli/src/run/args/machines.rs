@@ -121,7 +121,7 @@ pub fn machines_and_placement(
         if machines[..at].iter().any(|m| m.name == machine.name) {
             let name = &machine.name;
             return Err(Failure::bad_input(format_args!(
-                "--machines: {name} stands there twice"
+                "--machines: {name} is named twice"
             )));
         }
     }
@@ -251,7 +251,7 @@ mod tests {
                 "no name of a machine",
             ),
             (&["a=b", "b"], &[], "`b` is no IPv4 address"),
-            (&["a", "a"], &[], "stands there twice"),
+            (&["a", "a"], &[], "named twice"),
             (&["a", "b", "c", "d"], &[], "4 machines for 3 switches"),
             (&["a", "b"], &["h1"], "NODE=MACHINE"),
             (&["a", "b"], &["h1=c"], "the 2 are a, b"),

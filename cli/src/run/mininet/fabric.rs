@@ -743,7 +743,7 @@ impl Fabric for MininetFabric {
         }
         let handle = self.controller()?;
         let work = async move { handle.status().await };
-        let report = self.wait_for(work, "the controller tells nothing", GROUP_LIMIT)?;
+        let report = self.wait_for(work, "the controller does not answer", GROUP_LIMIT)?;
         // On the controller's clock, which is that of the network.
         Ok(report.ok_or_else(controller_ended)?.round_trip_ns())
     }

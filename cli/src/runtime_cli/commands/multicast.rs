@@ -54,7 +54,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "mc_node_create",
         args: &[Arg::Other("<rid>"), PORTS],
-        help: "Makes a node, which stands for one copy to each of its ports, and tells its handle.\n\
+        help: "Makes a node, which stands for one copy to each of its ports, and prints its handle.\n\
             Copies carry the replication id <rid>. A node is of use when it is associated with a group.",
         run: node_create,
     },

@@ -19,7 +19,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "act_prof_create_member",
         args: &[Arg::Profile, Arg::ProfileAction, PARAMS],
-        help: "Makes a member of an action profile and tells its handle.",
+        help: "Makes a member of an action profile and prints its handle.",
         run: create_member,
     },
     Command {
@@ -37,7 +37,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "act_prof_create_group",
         args: &[Arg::Profile],
-        help: "Makes an empty group of an action profile with a selector and tells its handle.",
+        help: "Makes an empty group of an action profile with a selector and prints its handle.",
         run: create_group,
     },
     Command {
@@ -161,7 +161,7 @@ pub const COMMANDS: &[Command] = &[
             Arg::Table,
             Arg::Other("<match fields> => <member handle> [priority]"),
         ],
-        help: "Adds an entry that leads to a member and tells its handle.",
+        help: "Adds an entry that leads to a member and prints its handle.",
         run: |session, args| {
             let (table, key, member, options) = indirect_entry(session, args, false)?;
             let mut client = session.connection.standard();
@@ -178,7 +178,7 @@ pub const COMMANDS: &[Command] = &[
             Arg::Table,
             Arg::Other("<match fields> => <group handle> [priority]"),
         ],
-        help: "Adds an entry that leads to a group and tells its handle.",
+        help: "Adds an entry that leads to a group and prints its handle.",
         run: |session, args| {
             let (table, key, group, options) = indirect_entry(session, args, true)?;
             let mut client = session.connection.standard();

@@ -111,7 +111,7 @@ pub const COMMANDS: &[Command] = &[
             Arg::TableAction,
             Arg::Other("<match fields> => <action parameters> [priority]"),
         ],
-        help: "Adds an entry and tells its handle.\n\
+        help: "Adds an entry and prints its handle.\n\
             A field is written VALUE if it is matched exactly, VALUE/LENGTH by prefix, VALUE&&&MASK ternary, and LOW->HIGH as a range.\n\
             Values are numbers, or IPv4, IPv6 and MAC addresses where the width is right.\n\
             Tables with a ternary field or a range need a priority; the lowest number wins.",
