@@ -547,7 +547,9 @@ impl<T: Target> Control<T> {
                     }),
                 ..
             })) => Ok(value),
-            _ => Err(format!("the switch does not report register {name}[{index}]")),
+            _ => Err(format!(
+                "the switch does not report register {name}[{index}]"
+            )),
         }
     }
 

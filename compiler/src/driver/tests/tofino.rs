@@ -1,0 +1,265 @@
+//! Programs for Tofino: what is checked, what our model of the chip lacks, and the report of stages.
+
+use super::*;
+
+/// A program of TNA whose ingress does `body`.
+fn tna(body: &str) -> String {
+    format!(
+        "#include <core.p4>
+#if __TARGET_TOFINO__ == 1
+#include <tna.p4>
+#endif
+header h_t {{ bit<8> a; bit<16> b; }}
+struct headers_t {{ h_t h; }}
+struct metadata_t {{ bit<16> x; }}
+parser IP(packet_in p, out headers_t hdr, out metadata_t meta, out ingress_intrinsic_metadata_t ig) {{
+    state start {{ meta.x = 0; p.extract(ig); p.advance(PORT_METADATA_SIZE); p.extract(hdr.h); transition accept; }}
+}}
+control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig,
+          in ingress_intrinsic_metadata_from_parser_t prsr, inout ingress_intrinsic_metadata_for_deparser_t dprsr,
+          inout ingress_intrinsic_metadata_for_tm_t tm) {{
+    {body}
+}}
+control ID(packet_out p, inout headers_t hdr, in metadata_t meta, in ingress_intrinsic_metadata_for_deparser_t dprsr) {{
+    Mirror(1) mirror;
+    apply {{
+        if (dprsr.mirror_type == 1) {{ mirror.emit(10w5); }}
+        p.emit(hdr);
+    }}
+}}
+parser EP(packet_in p, out headers_t hdr, out metadata_t meta, out egress_intrinsic_metadata_t eg) {{
+    state start {{ meta.x = 0; p.extract(eg); transition accept; }}
+}}
+control E(inout headers_t hdr, inout metadata_t meta) {{ apply {{ }} }}
+control ED(packet_out p, inout headers_t hdr, in metadata_t meta) {{ apply {{ p.emit(hdr); }} }}
+Pipeline(IP(), I(), ID(), EP(), E(), ED()) pipe;
+Switch(pipe) main;
+"
+    )
+}
+
+/// Actions with and without the result that they may give, a hash of a list, and a direct counter.
+const STATEFUL: &str = "
+    Register<bit<16>, bit<8>>(256, 0) last;
+    RegisterAction<bit<16>, bit<8>, bit<16>>(last) swap = {
+        void apply(inout bit<16> value, out bit<16> old) { old = value; value = hdr.h.b; }
+    };
+    Register<bit<32>, bit<16>>(65536) counts;
+    RegisterAction<bit<32>, bit<16>, bit<32>>(counts) count = {
+        void apply(inout bit<32> value) { value = value |+| 1; }
+    };
+    Hash<bit<16>>(HashAlgorithm_t.CRC16) hash;
+    DirectCounter<bit<32>>(CounterType_t.PACKETS) hits;
+    action send(PortId_t port) { tm.ucast_egress_port = port; hits.count(); }
+    table t { key = { hdr.h.a : exact; } actions = { send; } counters = hits; size = 64; }
+    apply {
+        meta.x = swap.execute(hdr.h.a);
+        count.execute(hash.get({ hdr.h.a, meta.x }));
+        t.apply();
+    }";
+
+#[test]
+fn programs_of_tna_are_checked() {
+    for line in [
+        &["--arch", "tna", "DIR/prog.p4"][..],
+        &["-b", "tofino", "DIR/prog.p4"],
+    ] {
+        let (code, told, _) = p4c(&tna(STATEFUL), line);
+        assert_eq!((code, told.as_str()), (0, ""));
+    }
+}
+
+/// Two results of one access, and the smallest of eight counts.
+const OF_TOFINO_2: &str = "
+    Register<bit<32>, bit<8>>(256, 0) last;
+    RegisterAction2<bit<32>, bit<8>, bit<32>, bit<16>>(last) both = {
+        void apply(inout bit<32> value, out bit<32> old, out bit<16> sent) {
+            old = value;
+            sent = hdr.h.b;
+            value = value + 1;
+        }
+    };
+    Register<bit<128>, bit<8>>(16) counts;
+    MinMaxAction<bit<128>, bit<8>, bit<16>>(counts) least = {
+        void apply(inout bit<128> value, out bit<16> found) {
+            bit<3> index;
+            found = this.min16(value, 0xff, index);
+        }
+    };
+    apply {
+        bit<16> sent;
+        bit<32> old = both.execute(hdr.h.a, sent);
+        meta.x = least.execute(hdr.h.a) + sent + old[15:0];
+    }";
+
+#[test]
+fn tofino_2_has_more() {
+    let program = tna(OF_TOFINO_2)
+        .replace("__TARGET_TOFINO__ == 1", "1")
+        .replace("tna.p4", "t2na.p4")
+        .replace(
+            "control E(inout headers_t hdr, inout metadata_t meta)",
+            "control E(inout headers_t hdr, inout metadata_t meta, in egress_intrinsic_metadata_t eg,
+                in egress_intrinsic_metadata_from_parser_t prsr, inout egress_intrinsic_metadata_for_deparser_t dprsr,
+                inout egress_intrinsic_metadata_for_output_port_t port)",
+        )
+        .replace(
+            "control ED(packet_out p, inout headers_t hdr, in metadata_t meta)",
+            "control ED(packet_out p, inout headers_t hdr, in metadata_t meta,
+                in egress_intrinsic_metadata_for_deparser_t dprsr)",
+        )
+        .replace("10w5", "8w5");
+    let (code, told, _) = p4c(&program, &["--arch", "t2na", "DIR/prog.p4"]);
+    assert_eq!((code, told.as_str()), (0, ""));
+    let (code, told, _) = p4c(&program, &["--arch", "tna", "DIR/prog.p4"]);
+    assert_eq!(code, 1);
+    assert!(told.contains("--arch t2na"), "{told}");
+    let of_tofino_1 = program.replace("t2na.p4", "tna.p4");
+    let (code, told, _) = p4c(&of_tofino_1, &["--arch", "tna", "DIR/prog.p4"]);
+    assert_eq!(code, 1);
+    assert!(told.contains("it is declared in `t2na.p4`"), "{told}");
+}
+
+#[test]
+fn slips_in_programs_of_tna_are_found() {
+    let cases = [
+        (
+            STATEFUL.replace("ucast_egress_port", "ucast_egres_port"),
+            "ucast_egress_port",
+        ),
+        (
+            STATEFUL.replace("out bit<16> old", "out bit<8> old"),
+            "bit<16>",
+        ),
+        (
+            STATEFUL.replace(
+                "void apply(inout bit<32> value) { value",
+                "void aply(inout bit<32> value) { value",
+            ),
+            "has no abstract method `aply`",
+        ),
+        (
+            STATEFUL.replace("(inout bit<32> value)", "()"),
+            "has no abstract method `apply` like this",
+        ),
+    ];
+    for (body, words) in cases {
+        let (code, told, _) = p4c(&tna(&body), &["--arch", "tna", "DIR/prog.p4"]);
+        assert_eq!(code, 1, "{told}");
+        assert!(told.contains(words), "{told}");
+    }
+}
+
+#[test]
+fn what_a_packet_does_twice_with_a_register_is_an_error() {
+    let (both, crossed) = (
+        STATEFUL.replace(
+            "t.apply();",
+            "if (hdr.h.a == 1) { meta.x = swap.execute(0); } t.apply();",
+        ),
+        STATEFUL.replace(
+            "t.apply();",
+            "t.apply(); count.execute(0); meta.x = swap.execute(1);",
+        ),
+    );
+    for (body, register) in [(both, "swap"), (crossed, "count")] {
+        for outputs in [&[][..], &["-o", "DIR/out.json"]] {
+            let line = [&["--arch", "tna", "DIR/prog.p4"], outputs].concat();
+            let (code, told, _) = p4c(&tna(&body), &line);
+            assert_eq!(code, 1, "{register}: {told}");
+            assert!(
+                told.contains("error[E0701]: a packet that comes this way accesses register"),
+                "{told}"
+            );
+            assert!(told.contains("here it was accessed before"), "{told}");
+        }
+    }
+    // Ways that no packet goes both of.
+    let apart = STATEFUL
+        .replace(
+            "meta.x = swap.execute(hdr.h.a);",
+            "if (hdr.h.a == 2) { meta.x = swap.execute(hdr.h.a); return; }",
+        )
+        .replace("t.apply();", "t.apply(); meta.x = swap.execute(0);");
+    let (code, told, _) = p4c(&tna(&apart), &["--arch", "tna", "DIR/prog.p4"]);
+    assert_eq!((code, told.as_str()), (0, ""));
+}
+
+#[test]
+fn what_our_model_lacks_is_an_error_only_where_it_is_to_run() {
+    let body = STATEFUL.replace(
+        "DirectCounter<",
+        "Lpf<bit<16>, bit<8>>(16) filter; DirectCounter<",
+    );
+    let body = body.replace(
+        "t.apply();",
+        "t.apply(); meta.x = filter.execute(meta.x, 0);",
+    );
+    let line = ["--arch", "tna", "DIR/prog.p4"];
+    let (code, told, _) = p4c(&tna(&body), &line);
+    assert_eq!((code, told.as_str()), (0, ""));
+    let (code, told, _) = p4c(&tna(&body), &[&line[..], &["-o", "DIR/out.json"]].concat());
+    assert_eq!(code, 1);
+    assert!(
+        told.contains("error[E0702]: the model has no Lpf yet"),
+        "{told}"
+    );
+}
+
+#[test]
+fn an_architecture_is_not_taken_for_another() {
+    let refused = |program: &str, line: &[&str], code, words: &str| {
+        let (was, told, _) = p4c(program, line);
+        assert_eq!(was, code, "{told}");
+        assert!(told.contains(words), "{told}");
+    };
+    let here = "DIR/prog.p4";
+    refused(
+        &program(EMPTY),
+        &["--arch", "tna", here],
+        1,
+        "use --arch v1model",
+    );
+    let included = tna(STATEFUL).replace("#if __TARGET_TOFINO__ == 1", "#if 1");
+    refused(&included, &[here], 1, "use --arch tna");
+    let tna_here = ["--arch", "tna", here];
+    refused(
+        &included,
+        &["--arch", "v1model", "-b", "tofino", here],
+        2,
+        "is not that of --target tofino",
+    );
+    refused(&included, &["-b", "tofino3", here], 2, "tofino3");
+    let no_main = tna(STATEFUL).replace("Switch(pipe) main;", "");
+    refused(&no_main, &tna_here, 1, "Switch(...) main;");
+}
+
+#[test]
+fn the_report_of_stages_is_written_and_judges() {
+    let program = tna(STATEFUL);
+    let (code, _, files) = p4c(
+        &program,
+        &["--arch", "tna", "--report=DIR/stages.json", "DIR/prog.p4"],
+    );
+    assert_eq!(code, 0);
+    let report = std::fs::read_to_string(files.path().join("stages.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["stages"], 12);
+    assert!(report["needed"].as_u64().unwrap() <= 3, "{report}");
+
+    let (code, told, _) = p4c(&program, &["--report", "DIR/prog.p4"]);
+    assert_eq!(code, 2);
+    assert!(told.contains("v1model has no stages"), "{told}");
+
+    // Each value waits for the one before it.
+    let chain: String = (0..13)
+        .map(|_| "hdr.h.b = hdr.h.b + meta.x; meta.x = meta.x ^ hdr.h.b;")
+        .collect();
+    let body = format!("apply {{ {chain} }}");
+    let line = ["--arch", "tna", "--report=DIR/stages.txt", "DIR/prog.p4"];
+    let (code, told, files) = p4c(&tna(&body), &line);
+    assert_eq!(code, 1);
+    assert!(told.contains("needs 26 stages, and tna has 12"), "{told}");
+    let report = std::fs::read_to_string(files.path().join("stages.txt")).unwrap();
+    assert!(report.contains("does not fit"), "{report}");
+}

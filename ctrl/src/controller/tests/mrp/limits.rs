@@ -1,0 +1,129 @@
+//! What one host may ask for, and what is forgotten.
+
+use super::*;
+
+#[test]
+fn a_registration_whose_leader_falls_silent_is_forgotten() {
+    let hosts: Vec<usize> = (0..200).collect();
+    let mut world = World::new(leaf_spine(4, 1, 50).unwrap());
+    let before = world.fabric.contents();
+    let mut leader = world.leader(GROUP, &hosts);
+    // The spine never answers for its registers.
+    let spine = world.fabric.switch("s1");
+    world.fabric.switches[spine.0].lose_packets = usize::MAX;
+    world.settle(0, &mut leader, 3);
+    world.fabric.wait();
+    assert_eq!(world.fabric.contents(), before);
+    assert!(world.fabric.controller.status().groups.is_empty());
+}
+
+#[test]
+fn a_host_leads_no_more_groups_than_it_may() {
+    let config = ControllerConfig {
+        groups_per_host: 2,
+        ..ControllerConfig::new(p4info::p4info(), Vec::new())
+    };
+    let mut fabric = FakeFabric::with(leaf_spine(2, 1, 2).unwrap(), config);
+    fabric.connect_all();
+    let mut world = World::over(fabric);
+    let group = |n| Ipv4Addr::new(10, 255, 7, n);
+    let mut leaders: Vec<Leader> = (1..=2)
+        .map(|n| {
+            let mut leader = world.leader(group(n), &[0, 2]);
+            assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
+            leader
+        })
+        .collect();
+    let before = world.fabric.contents();
+    let refused = LeaderEvent::Refused {
+        reason: Refusal::TooMany,
+    };
+    let mut third = world.leader(group(3), &[0, 3]);
+    assert_eq!(world.run(0, &mut third), refused);
+    assert_eq!(world.fabric.contents(), before);
+    // Others may, and it may again when it has less.
+    let mut other = world.leader(group(4), &[1, 3]);
+    assert_eq!(world.run(1, &mut other), LeaderEvent::Registered);
+    let now = world.fabric.now;
+    leaders[0].deregister(&mut world.hosts[0], now);
+    assert_eq!(world.run(0, &mut leaders[0]), LeaderEvent::Deregistered);
+    let mut third = world.leader(group(3), &[0, 3]);
+    assert_eq!(world.run(0, &mut third), LeaderEvent::Registered);
+    // So it is after a restart.
+    let state = world.fabric.controller.save();
+    world.fabric.replace_controller();
+    world.fabric.controller.restore(&state).unwrap();
+    world.fabric.connect_all();
+    let mut fifth = world.leader(group(5), &[0, 2]);
+    assert_eq!(world.run(0, &mut fifth), refused);
+}
+
+#[test]
+fn registrations_that_are_only_begun_count_too() {
+    let config = ControllerConfig {
+        groups_per_host: 2,
+        ..ControllerConfig::new(p4info::p4info(), Vec::new())
+    };
+    let mut fabric = FakeFabric::with(leaf_spine(2, 1, 100).unwrap(), config);
+    fabric.connect_all();
+    let mut world = World::over(fabric);
+    let leaf = world.fabric.switch("l1");
+    let begin = |world: &mut World, n, total| {
+        let packet = mrp::Repr {
+            kind: mrp::Kind::Register,
+            seq: 0,
+            total,
+            initial_psn: Psn::new(1),
+            flags: 0,
+            nodes: vec![world.node(0)],
+        };
+        let group = Ipv4Addr::new(10, 255, 7, n);
+        let frame =
+            crate::controller::mrp::frame::build(VIRTUAL_MAC, world.hosts[0].ip(), group, &packet);
+        let (_, port) = world.fabric.controller.topology().attachment(HostIndex(0));
+        world.hand_up(leaf, port, &frame);
+        world.fabric.controller.mrp_stats().refused
+    };
+    assert_eq!((1..=4).map(|n| begin(&mut world, n, 2)).last(), Some(2));
+    // The half ones are forgotten in time.
+    world.fabric.wait();
+    let before = world.fabric.controller.mrp_stats().refused;
+    assert_eq!(begin(&mut world, 3, 2), before);
+    // More packets than all hosts together take.
+    assert_eq!(begin(&mut world, 5, 255), before + 1);
+}
+
+#[test]
+fn a_host_that_floods_is_told_so_and_keeps_nobody_else_from_registering() {
+    let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
+    let topology = world.fabric.controller.topology();
+    let (leaf, port) = topology.attachment(HostIndex(0));
+    let packet = mrp::Repr {
+        kind: mrp::Kind::Stalled,
+        seq: 0,
+        total: 1,
+        initial_psn: Psn::new(1),
+        flags: 0,
+        nodes: vec![world.node(0)],
+    };
+    let host = world.hosts[0].ip();
+    let frame = crate::controller::mrp::frame::build(VIRTUAL_MAC, host, GROUP, &packet);
+    for _ in 0..5_000 {
+        world.hand_up(leaf, port, &frame);
+    }
+    let stats = world.fabric.controller.mrp_stats();
+    assert_eq!(
+        (stats.wrong, stats.limited, stats.refused),
+        (2_000, 3_000, 1)
+    );
+    let told: Vec<_> = std::mem::take(&mut world.fabric.switches[leaf.0].sent);
+    assert_eq!(told.len(), 1);
+    let told = crate::controller::mrp::frame::parse(&told[0].1).unwrap();
+    assert_eq!(
+        (told.destination, told.packet.kind),
+        (host, mrp::Kind::Refuse)
+    );
+    assert_eq!(Refusal::from_bits(told.packet.flags), Refusal::TooFast);
+    let mut leader = world.leader(GROUP, &[1, 2]);
+    assert_eq!(world.run(1, &mut leader), LeaderEvent::Registered);
+}

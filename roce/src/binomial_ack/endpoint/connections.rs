@@ -1,0 +1,275 @@
+//! Connections between two members, each of which carries packets one way.
+
+use std::collections::VecDeque;
+
+use super::buffers::Buffers;
+use super::{Connections, Endpoint, MANAGER};
+use crate::binomial_ack::membership::Membership;
+use crate::binomial_ack::wire::{Manage, HEADER_LEN};
+use crate::rc::{Completion, Operation, Payload, Remote, SendOperation, SendRequest};
+use crate::verbs::Verbs;
+use crate::wire::{Psn, QpNum};
+
+/// A connection to a member.
+pub(super) struct Outgoing {
+    pub(super) qpn: QpNum,
+    pub(super) psn: Psn,
+    pub(super) state: State,
+    /// What is to be sent.
+    pub(super) queue: VecDeque<Vec<u8>>,
+    /// Sent, but not acknowledged.
+    pub(super) under_way: usize,
+}
+
+pub(super) enum State {
+    /// Asked for; to be asked for again at that time.
+    Asked(u64),
+    Connecting,
+    Connected,
+}
+
+/// A connection from a member.
+pub(super) struct Incoming {
+    pub(super) from: u32,
+    pub(super) remote_qpn: QpNum,
+    pub(super) psn: Psn,
+    pub(super) buffers: Option<Buffers>,
+}
+
+impl Endpoint {
+    pub(super) fn send(&mut self, host: &mut dyn Verbs, now: u64, to: u32, packet: Vec<u8>) {
+        if let Some(outgoing) = self.connection(host, now, to) {
+            outgoing.queue.push_back(packet);
+            outgoing.flush(host);
+        }
+    }
+
+    /// The connection to a member, asked for if there is none. None can be made where the host has no queue pair left: then what was to
+    /// be sent is lost, and repaired when it is missed.
+    pub(super) fn connection(
+        &mut self,
+        host: &mut dyn Verbs,
+        now: u64,
+        to: u32,
+    ) -> Option<&mut Outgoing> {
+        if !self.outgoing.contains_key(&to) {
+            let qpn = host.create_qp(self.config.rc).ok()?;
+            let psn = host.view(qpn).map_or(Psn::new(0), |qp| qp.sq_psn);
+            let outgoing = Outgoing {
+                qpn,
+                psn,
+                state: State::Asked(now),
+                queue: VecDeque::new(),
+                under_way: 0,
+            };
+            self.outgoing.insert(to, outgoing);
+            self.ask(host, now, to);
+        }
+        self.outgoing.get_mut(&to)
+    }
+
+    pub(super) fn ask(&mut self, host: &mut dyn Verbs, now: u64, member: u32) {
+        if let Some(outgoing) = self.outgoing.get_mut(&member) {
+            outgoing.state = State::Asked(now + self.config.connect_interval);
+            let request = Manage::Request {
+                qpn: outgoing.qpn,
+                psn: outgoing.psn,
+            };
+            self.send_datagram(host, now, member, request.emit());
+        }
+    }
+
+    pub(super) fn accept(
+        &mut self,
+        host: &mut dyn Verbs,
+        now: u64,
+        from: u32,
+        remote_qpn: QpNum,
+        rq_psn: Psn,
+    ) {
+        let known = self
+            .incoming
+            .iter()
+            .find(|(_, i)| i.from == from && i.remote_qpn == remote_qpn);
+        let answer = known.map(|(qpn, incoming)| (*qpn, incoming.psn));
+        let answer = match answer {
+            Some(answer) => answer,
+            None => {
+                // A member has one connection to us; what it had before is over.
+                self.drop_incoming(host, from, |_| true);
+                let Some(answer) = self.make_incoming(host, now, from, remote_qpn, rq_psn) else {
+                    return;
+                };
+                answer
+            }
+        };
+        let (qpn, psn) = answer;
+        let reply = Manage::Reply {
+            of: remote_qpn,
+            qpn,
+            psn,
+        };
+        self.send_datagram(host, now, from, reply.emit());
+    }
+
+    pub(super) fn make_incoming(
+        &mut self,
+        host: &mut dyn Verbs,
+        now: u64,
+        from: u32,
+        remote_qpn: QpNum,
+        rq_psn: Psn,
+    ) -> Option<(QpNum, Psn)> {
+        let (ip, _) = *self.addresses.get(&from)?;
+        let qpn = host.create_qp(self.config.rc).ok()?;
+        let psn = host.view(qpn)?.sq_psn;
+        let incoming = Incoming {
+            from,
+            remote_qpn,
+            psn,
+            buffers: None,
+        };
+        self.incoming.insert(qpn, incoming);
+        let remote = Remote {
+            ip,
+            qpn: remote_qpn,
+        };
+        let made = self.post_buffers(host, qpn);
+        if made.is_none() || host.connect_qp(now, qpn, remote, rq_psn).is_err() {
+            // It will be asked for again.
+            self.drop_incoming(host, from, |_| true);
+            return None;
+        }
+        Some((qpn, psn))
+    }
+
+    pub(super) fn post_buffers(&mut self, host: &mut dyn Verbs, qpn: QpNum) -> Option<()> {
+        let (count, len) = (self.config.connection_buffers(), self.packet_len());
+        let buffers = Buffers::register(host, count, len).ok()?;
+        self.incoming.get_mut(&qpn)?.buffers = Some(buffers);
+        for wr_id in 0..count {
+            host.post_recv(qpn, buffers.request(wr_id)).ok()?;
+        }
+        Some(())
+    }
+
+    /// The longest packet of a connection.
+    pub(super) fn packet_len(&self) -> u64 {
+        let message = HEADER_LEN as u64 + self.config.node.max_message;
+        message.max(Membership::wire_len(self.config.max_members))
+    }
+
+    pub(super) fn connected(&mut self, qpn: QpNum) -> bool {
+        let found = self.outgoing.values_mut().find(|o| o.qpn == qpn);
+        if let Some(outgoing) = found {
+            outgoing.state = State::Connected;
+            return true;
+        }
+        self.incoming.contains_key(&qpn)
+    }
+
+    pub(super) fn completed(
+        &mut self,
+        host: &mut dyn Verbs,
+        now: u64,
+        completion: &Completion,
+    ) -> bool {
+        let qpn = completion.qpn;
+        if let Some(incoming) = self.incoming.get(&qpn) {
+            let (Ok(done), Some(buffers)) = (completion.outcome, incoming.buffers) else {
+                return true;
+            };
+            if completion.operation != Operation::Receive {
+                return true;
+            }
+            let from = incoming.from;
+            let packet = buffers.read(host, completion.wr_id, done.bytes).to_vec();
+            // A queue pair that has failed since gets no more.
+            let _ = host.post_recv(qpn, buffers.request(completion.wr_id));
+            match (Membership::parse(&packet), &mut self.node) {
+                (Some(list), _) if from == MANAGER => self.take_list(host, now, list),
+                // What is no packet of the protocol changes nothing.
+                (None, Some(node)) => drop(node.handle_packet(now, from, &packet)),
+                _ => {}
+            }
+            return true;
+        }
+        let found = self.outgoing.iter_mut().find(|(_, o)| o.qpn == qpn);
+        let Some((member, outgoing)) = found else {
+            return false;
+        };
+        let member = *member;
+        outgoing.under_way = outgoing.under_way.saturating_sub(1);
+        let is_done =
+            completion.outcome.is_ok() && outgoing.under_way == 0 && outgoing.queue.is_empty();
+        if is_done && self.config.connections == Connections::PerPacket {
+            self.drop_outgoing(host, member);
+            let disconnect = Manage::Disconnect { qpn };
+            self.send_datagram(host, now, member, disconnect.emit());
+        }
+        true
+    }
+
+    pub(super) fn failed(&mut self, host: &mut dyn Verbs, now: u64, qpn: QpNum) -> bool {
+        let found = self.outgoing.iter().find(|(_, o)| o.qpn == qpn);
+        if let Some((member, _)) = found {
+            let member = *member;
+            self.drop_outgoing(host, member);
+            self.suspect(now, member);
+            return true;
+        }
+        let Some(from) = self.incoming.get(&qpn).map(|incoming| incoming.from) else {
+            return false;
+        };
+        self.drop_incoming(host, from, |_| true);
+        true
+    }
+
+    pub(super) fn drop_outgoing(&mut self, host: &mut dyn Verbs, member: u32) {
+        if let Some(outgoing) = self.outgoing.remove(&member) {
+            // It was ours.
+            let _ = host.destroy_qp(outgoing.qpn);
+        }
+    }
+
+    pub(super) fn drop_incoming(
+        &mut self,
+        host: &mut dyn Verbs,
+        from: u32,
+        which: impl Fn(&Incoming) -> bool,
+    ) {
+        let found = self
+            .incoming
+            .iter()
+            .filter(|(_, i)| i.from == from && which(i));
+        for qpn in found.map(|(qpn, _)| *qpn).collect::<Vec<_>>() {
+            if let Some(incoming) = self.incoming.remove(&qpn) {
+                // Both were ours.
+                let _ = host.destroy_qp(qpn);
+                if let Some(buffers) = incoming.buffers {
+                    let _ = host.deregister(buffers.key);
+                }
+            }
+        }
+    }
+}
+
+impl Outgoing {
+    /// Posts what waits, once there is a connection.
+    pub(super) fn flush(&mut self, host: &mut dyn Verbs) {
+        if !matches!(self.state, State::Connected) {
+            return;
+        }
+        while let Some(packet) = self.queue.pop_front() {
+            let request = SendRequest {
+                wr_id: 0,
+                operation: SendOperation::Send { immediate: None },
+                payload: Payload::Bytes(packet.into()),
+            };
+            // A queue pair that has just failed says so in an event of its own.
+            if host.post_send(self.qpn, request).is_ok() {
+                self.under_way += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Datagrams: the group's, and those by which connections are made and members come and go.
+
+use std::net::Ipv4Addr;
+
+use super::connections::State;
+use super::group::Role;
+use super::{Endpoint, MANAGER};
+use crate::binomial_ack::wire::Manage;
+use crate::rc::{Payload, Remote};
+use crate::ud::{UdCompleted, UdCompletion, UdDestination, UdPostError, UdSendRequest, GRH_LEN};
+use crate::verbs::Verbs;
+
+impl Endpoint {
+    pub(super) fn datagram(&mut self, host: &mut dyn Verbs, now: u64, completion: &UdCompletion) {
+        let Ok(UdCompleted::Received { bytes, source, .. }) = completion.outcome else {
+            return;
+        };
+        let Some(buffers) = self.buffers else {
+            return;
+        };
+        let packet = buffers.read(host, completion.wr_id, bytes);
+        let packet = packet.get(GRH_LEN as usize..).unwrap_or_default().to_vec();
+        // It was posted before, and a queue pair that has died since gets no more.
+        let _ = host.post_ud_recv(self.ud_qpn, buffers.request(completion.wr_id));
+        let address = (source.ip, source.qpn);
+        let from = self.numbers.get(&address).copied();
+        match (Manage::parse(&packet), from) {
+            (Some(Manage::Join), _) => self.let_in(host, now, address),
+            (Some(manage), Some(from)) => self.manage(host, now, from, source, manage),
+            (None, Some(from)) => {
+                if let Some(node) = &mut self.node {
+                    // What is no packet of the protocol is lost like one that never came.
+                    let _ = node.handle_datagram(now, from, &packet);
+                }
+            }
+            // A stranger's.
+            (_, None) => {}
+        }
+    }
+
+    pub(super) fn manage(
+        &mut self,
+        host: &mut dyn Verbs,
+        now: u64,
+        from: u32,
+        source: Remote,
+        manage: Manage,
+    ) {
+        match manage {
+            Manage::Request { qpn, psn } => self.accept(host, now, from, qpn, psn),
+            Manage::Reply { of, qpn, psn } => {
+                let Some(outgoing) = self.outgoing.get_mut(&from) else {
+                    return;
+                };
+                if outgoing.qpn != of || !matches!(outgoing.state, State::Asked(_)) {
+                    return;
+                }
+                let remote = Remote { ip: source.ip, qpn };
+                outgoing.state = State::Connecting;
+                let own = outgoing.qpn;
+                let is_made = host.set_sq_psn(own, outgoing.psn).is_ok()
+                    && host.connect_qp(now, own, remote, psn).is_ok();
+                if !is_made {
+                    self.drop_outgoing(host, from);
+                }
+            }
+            Manage::Disconnect { qpn } => self.drop_incoming(host, from, |i| i.remote_qpn == qpn),
+            Manage::Leave => self.let_go(now, from),
+            Manage::Suspect { number } => {
+                let is_manager = matches!(self.role, Role::Manager(_));
+                self.send_datagram(host, now, from, Manage::Alive.emit());
+                if is_manager && number != MANAGER && self.members().contains(&number) {
+                    self.suspects.add(now, number);
+                }
+            }
+            Manage::Probe => self.send_datagram(host, now, from, Manage::Alive.emit()),
+            Manage::Alive if from == MANAGER => self.suspects.clear_all(),
+            Manage::Alive => self.suspects.clear(from),
+            Manage::Join => {}
+        }
+    }
+
+    pub(super) fn send_datagram(
+        &self,
+        host: &mut dyn Verbs,
+        now: u64,
+        member: u32,
+        packet: Vec<u8>,
+    ) {
+        let Some((ip, qpn)) = self.addresses.get(&member).copied() else {
+            return;
+        };
+        let request = UdSendRequest {
+            wr_id: 0,
+            to: UdDestination {
+                ip,
+                qpn,
+                qkey: self.config.qkey,
+            },
+            immediate: None,
+            payload: Payload::Bytes(packet.into()),
+            is_signaled: false,
+        };
+        // It is sent again when it is not answered; the address may be known by then.
+        if host.post_ud_send(self.ud_qpn, request) == Err(UdPostError::Unresolved(ip)) {
+            host.resolve(now, ip);
+        }
+    }
+
+    /// What was asked for in vain is asked for again.
+    pub(super) fn resolved(&mut self, host: &mut dyn Verbs, now: u64, ip: Ipv4Addr) {
+        let is_there = |member: &u32| self.addresses.get(member).is_some_and(|(of, _)| *of == ip);
+        let waiting = self.outgoing.iter().filter(|(member, outgoing)| {
+            matches!(outgoing.state, State::Asked(_)) && is_there(member)
+        });
+        let waiting: Vec<u32> = waiting.map(|(member, _)| *member).collect();
+        let is_manager = is_there(&MANAGER);
+        for member in waiting {
+            self.ask(host, now, member);
+        }
+        if is_manager {
+            self.ask_manager(host, now);
+        }
+    }
+}
