@@ -9,6 +9,7 @@ use crate::ir::{
     StateId, TableId, Take, Transition,
 };
 use crate::names::Names;
+use crate::sema::Type;
 
 /// A statement of any block.
 pub type Stmt = crate::ir::Stmt<StmtKind>;
@@ -131,6 +132,8 @@ pub struct InlinedProgram {
     pub register_sites: Vec<Span>,
     /// Where the colours of direct meters are read.
     pub meter_reads: Vec<(MeterId, Span)>,
+    /// Types that objects show to the control plane.
+    pub shown_types: Vec<Type>,
     /// Names of scalars and headers in use.
     pub names: Names,
     /// How many labels there are.

@@ -3,6 +3,7 @@
 //! | pass | from | to | afterwards |
 //! |---|---|---|---|
 //! | [`elaborate`] | [`CheckedProgram`] | [`inlined::InlinedProgram`] | no names, no calls, no generics; expressions are pure |
+//! | [`control_types`] | types that objects show | [`crate::ir::ControlTypes`] | every type that is named is listed |
 //! | [`register_access`] | | | on Tofino, no packet accesses a register twice |
 //! | [`divisions`] | | | nothing is divided at run time |
 //! | [`parse_states`] | states that branch | [`ir::Parser`] | states are straight-line code |
@@ -20,8 +21,11 @@
 //! as the program may be, so that one compilation reports all that is wrong.
 
 mod aliases;
+mod annotations;
 mod check;
 mod checksums;
+mod control_types;
+mod control_view;
 mod deparsers;
 mod direct_meters;
 mod divisions;
@@ -33,8 +37,8 @@ mod register_access;
 mod sites;
 
 use crate::arch::Arch;
-use crate::diag::{Diagnostics, SourceMap};
-use crate::ir::{Deparser, FlatProgram, Parser, Pipeline};
+use crate::diag::{Diagnostics, Location, SourceMap, Span};
+use crate::ir::{Deparser, FlatProgram, Parser, Pipeline, Source};
 use crate::sema::CheckedProgram;
 use inlined::{Block, BlockCode, InlinedProgram};
 
@@ -66,6 +70,13 @@ pub fn lower(
     if is_right(diagnostics, options) {
         check::demand("elaborate", check::inlined(&program));
     }
+    control_types::describe(
+        checked,
+        sources,
+        &program.shown_types,
+        &mut program.objects,
+        diagnostics,
+    );
     if options.arch.is_tofino() {
         register_access::check(&program, diagnostics);
     }
@@ -140,4 +151,20 @@ fn blocks(
         .collect();
     flat.action_bodies = lowered.actions;
     flat
+}
+
+/// A place in the source, as outputs name it.
+fn source(sources: &SourceMap, span: Span) -> Source {
+    let Location { file, line, column } = sources.location(span);
+    let text = sources.text(span).trim_end_matches(';');
+    let fragment = match text.split_once('\n') {
+        None => text.to_owned(),
+        Some((first, _)) => format!("{} ...", first.trim_end()),
+    };
+    Source {
+        file: file.into(),
+        line,
+        column: column.saturating_sub(1),
+        fragment,
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use super::annotations::{documentation, field_annotations, field_name, full_name};
 use super::call::{Argument, Copies};
 use super::control::body_frame;
 use super::data::Data;
@@ -10,6 +9,7 @@ use super::frame::{Binding, ControlInstance, Frame, ReturnTarget};
 use super::Elaborator;
 use crate::diag::Span;
 use crate::ir::{self, ActionId};
+use crate::passes::annotations::{documentation, field_annotations, field_name, full_name};
 use crate::passes::inlined::Stmt;
 use crate::sema::{CallInfo, Callee, DefKind};
 use crate::syntax::ast::{
@@ -135,7 +135,8 @@ impl Elaborator<'_> {
             };
             callee.bind(param.id, Binding::Data(Data::Scalar(value)));
             let (control_width, type_name) = self.control_type(&ty);
-            let (id, annotations, structured) = field_annotations(self, &param.annotations);
+            let (id, annotations, structured) =
+                field_annotations(self.checked, self.diagnostics, &param.annotations);
             let (brief, description) = documentation(&param.annotations);
             params.push(ir::Param {
                 name: field_name(&param.annotations, &param.name.name),

@@ -175,11 +175,15 @@ impl Elaborator<'_> {
         match &def.kind {
             DefKind::EnumMember(_, index) => {
                 self.used_enums.extend(def.parent);
-                Data::Scalar(ir::Expr::bits(*index, super::layout::ENUM_BITS))
+                Data::Scalar(ir::Expr::bits(
+                    *index,
+                    crate::passes::control_view::ENUM_BITS,
+                ))
             }
-            DefKind::ErrorMember(_, index) => {
-                Data::Scalar(ir::Expr::bits(*index, super::layout::ENUM_BITS))
-            }
+            DefKind::ErrorMember(_, index) => Data::Scalar(ir::Expr::bits(
+                *index,
+                crate::passes::control_view::ENUM_BITS,
+            )),
             _ => Data::Invalid,
         }
     }

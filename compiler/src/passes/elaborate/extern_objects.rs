@@ -1,6 +1,5 @@
 //! Construction of extern objects.
 
-use super::annotations::unstructured_but;
 use super::call::{Argument, Bound};
 use super::data::Data;
 use super::frame::ExternObject;
@@ -12,6 +11,7 @@ use crate::ir::{
     ExternInstance, ExternInstanceId, Meter, MeterId, MeterUnit, Register, RegisterId, Selector,
     SizeSemantics,
 };
+use crate::passes::annotations::{self, unstructured_but};
 use crate::sema::Type;
 use crate::syntax::ast::{Annotated, Annotation, Name};
 
@@ -152,9 +152,8 @@ impl Elaborator<'_> {
         annotations: &[Annotation],
     ) -> ActionProfile {
         meta.annotations = unstructured_but(annotations, &OF_PROFILES);
-        let mut number = |name: &str| match annotations.annotation(name).and_then(Annotation::exprs)
-        {
-            Some([expr]) => self.annotation_number(expr),
+        let number = |name: &str| match annotations.annotation(name).and_then(Annotation::exprs) {
+            Some([expr]) => annotations::number(self.checked, expr),
             _ => None,
         };
         let (max_group_size, max_member_weight) =

@@ -3,11 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::annotations::full_name;
 use super::call::Argument;
 use super::frame::{Binding, ControlInstance, Frame, Instance, ParserInstance};
 use super::Elaborator;
 use crate::diag::Span;
+use crate::passes::annotations::full_name;
 use crate::sema::{CallInfo, Callee, DefKind, Resolution, Type};
 use crate::syntax::ast::{Annotation, Arg, DeclId, Expr, ExprKind, Instantiation, Param};
 

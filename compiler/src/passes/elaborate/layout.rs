@@ -2,31 +2,40 @@
 
 use std::rc::Rc;
 
-use super::annotations::field_name;
 use super::data::Place;
 use super::{join, Elaborator, MAX_HEADERS};
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{
     Field, FieldPlace, FieldRef, FieldWidth, Header, HeaderId, HeaderPlace, HeaderType,
-    HeaderTypeId, Scalar, Stack, StackId, Storage, Union, UnionId, UnionStack, UnionStackId,
-    UnionType, UnionTypeId,
+    HeaderTypeId, Scalar, Stack, StackId, Storage, TypeSpec, Union, UnionId, UnionStack,
+    UnionStackId, UnionType, UnionTypeId,
 };
+use crate::passes::annotations::field_name;
+use crate::passes::control_view;
 use crate::sema::{DefKind, Nominal, Type};
 use crate::syntax::ast::{Annotated, Annotation};
-
-/// Bits of an error or of a member of an enum without a base type.
-pub const ENUM_BITS: u32 = 32;
 
 impl Elaborator<'_> {
     /// The type of a number or truth value; `None` for all other types.
     pub fn scalar(&self, ty: &Type) -> Option<Scalar> {
-        Some(match self.checked.representation(ty) {
-            Type::Bool => Scalar::Bool,
-            Type::Bit(width) => Scalar::Bit(width),
-            Type::Signed(width) => Scalar::Int(width),
-            Type::Error | Type::Enum(_) | Type::MatchKind => Scalar::Bit(ENUM_BITS),
-            _ => return None,
-        })
+        control_view::scalar(self.checked, ty)
+    }
+
+    /// Control-plane name of a type, type arguments included.
+    pub fn type_name(&self, nominal: &Nominal) -> String {
+        control_view::type_name(self.checked, nominal)
+    }
+
+    /// A type expression of the control plane, which so gets to know the types in it.
+    pub fn type_spec(&mut self, ty: &Type) -> TypeSpec {
+        self.into.shown_types.push(ty.clone());
+        control_view::spec(self.checked, ty)
+    }
+
+    /// Width that the control plane sees, and the name of the `type`, if it is one.
+    pub fn control_type(&mut self, ty: &Type) -> (u32, Option<String>) {
+        self.into.shown_types.push(ty.clone());
+        control_view::width_and_name(self.checked, ty)
     }
 
     /// Makes a variable of this type. Its headers and scalars are named after `name`.
@@ -359,34 +368,6 @@ impl Elaborator<'_> {
         let name = self.unique(name);
         let header = self.add_header(ty, name);
         Place::Varbit(FieldRef { header, field: 0 }.into())
-    }
-
-    /// Control-plane name of a type, type arguments included.
-    pub fn type_name(&self, nominal: &Nominal) -> String {
-        let annotations = match &self.checked.def(nominal.id).kind {
-            crate::sema::DefKind::Struct(decl)
-            | crate::sema::DefKind::Header(decl)
-            | crate::sema::DefKind::HeaderUnion(decl) => &decl.annotations[..],
-            crate::sema::DefKind::Enum(decl) => &decl.annotations[..],
-            crate::sema::DefKind::NewType(decl) => &decl.annotations[..],
-            _ => &[],
-        };
-        let mut name = match annotations
-            .annotation("name")
-            .and_then(|annotation| annotation.string())
-        {
-            Some(name) => name.trim_start_matches('.').to_owned(),
-            None => nominal.name.to_string(),
-        };
-        for arg in nominal.args.iter() {
-            name.push('_');
-            name.extend(
-                arg.to_string()
-                    .chars()
-                    .filter(|c| c.is_ascii_alphanumeric() || *c == '_'),
-            );
-        }
-        name
     }
 }
 

@@ -8,10 +8,10 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::annotations::full_name;
 use super::frame::{Binding, ControlInstance, ExternObject, Instance, ParserInstance};
 use super::Elaborator;
 use crate::ir::ObjectKind;
+use crate::passes::annotations::full_name;
 use crate::syntax::ast::Decl;
 
 /// Something that is listed, or has what is.

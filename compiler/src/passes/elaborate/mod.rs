@@ -12,10 +12,10 @@
 
 mod access;
 mod action;
-mod annotations;
 mod assign;
 mod call;
 mod checksum;
+mod claims;
 mod control;
 mod data;
 mod deparser;
@@ -38,7 +38,6 @@ mod select;
 mod stmt;
 mod table;
 mod tofino;
-mod types;
 mod v1model;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,10 +46,10 @@ use std::rc::Rc;
 use data::{Data, Place};
 use frame::{Binding, ControlInstance, Frame, Instance};
 
-use crate::diag::{Code, Diagnostic, Diagnostics, Location, SourceMap, Span, Warning};
+use crate::diag::{Code, Diagnostic, Diagnostics, SourceMap, Span, Warning};
 use crate::ir::{self, FieldRef, Label, Scalar, Source};
 use crate::passes::inlined::{Block, BlockCode, InlinedProgram, Stmt, StmtKind};
-use crate::passes::Options;
+use crate::passes::{self, Options};
 use crate::sema::{ArgSource, CallInfo, CheckedProgram, DefKind, Substitution, Type};
 use crate::syntax::ast::{Arg, Decl, DeclId, Expr, ExprKind, Name, TypeRef};
 
@@ -199,7 +198,7 @@ impl<'a> Elaborator<'a> {
             false => self.v1model(&main),
             true => self.tofino(&main),
         }
-        self.finish();
+        self.finish_enums();
     }
 
     /// `scalars` is header 0, always.
@@ -262,11 +261,6 @@ impl<'a> Elaborator<'a> {
     fn add_block(&mut self, name: &'static str, span: Span, code: BlockCode) {
         let source = self.source(span);
         self.into.blocks.push(Block { name, source, code });
-    }
-
-    fn finish(&mut self) {
-        self.finish_enums();
-        self.finish_types();
     }
 
     /// Enums of the program without a base type go to the output with the numbers of their members.
@@ -332,18 +326,7 @@ impl<'a> Elaborator<'a> {
     }
 
     fn source(&self, span: Span) -> Source {
-        let Location { file, line, column } = self.sources.location(span);
-        let text = self.sources.text(span).trim_end_matches(';');
-        let fragment = match text.split_once('\n') {
-            None => text.to_owned(),
-            Some((first, _)) => format!("{} ...", first.trim_end()),
-        };
-        Source {
-            file: file.into(),
-            line,
-            column: column.saturating_sub(1),
-            fragment,
-        }
+        passes::source(self.sources, span)
     }
 
     /// Reports something that our model of Tofino cannot do. A program that is only checked may have it.
@@ -404,7 +387,7 @@ impl<'a> Elaborator<'a> {
 }
 
 /// `prefix.name`, without the dot when there is no prefix.
-fn join(prefix: &str, name: &str) -> String {
+pub(super) fn join(prefix: &str, name: &str) -> String {
     match prefix {
         "" => name.to_owned(),
         _ => format!("{prefix}.{name}"),

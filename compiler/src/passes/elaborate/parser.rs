@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use super::annotations::full_name;
 use super::frame::{Binding, Frame, Instance, ParserInstance};
 use super::{method_base, Elaborator, Region};
 use crate::diag::{Code, Span};
@@ -14,6 +13,7 @@ use crate::ir::{
     Effect, Expr as IrExpr, Keyset, Scalar, Source, StateId, StateRef, Take, Transition,
 };
 use crate::names::Names;
+use crate::passes::annotations::full_name;
 use crate::passes::inlined::{BlockCode, State, StateCode, Stmt, StmtKind};
 use crate::sema::CallInfo;
 use crate::syntax::ast::{Call, Decl, DeclId, State as AstState, Transition as AstTransition};
@@ -251,7 +251,7 @@ impl Elaborator<'_> {
     /// Emits a check whose failure is an error of the core library.
     pub fn verify(&mut self, cond: IrExpr, error: &str, span: Span) {
         let number = self.program.errors.iter().position(|name| name == error);
-        let error = IrExpr::bits(number.unwrap_or(0), super::layout::ENUM_BITS);
+        let error = IrExpr::bits(number.unwrap_or(0), crate::passes::control_view::ENUM_BITS);
         self.emit(span, Take::Verify { cond, error });
     }
 

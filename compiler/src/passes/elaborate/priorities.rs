@@ -8,6 +8,7 @@ use num_bigint::BigInt;
 use super::frame::Frame;
 use super::Elaborator;
 use crate::diag::{Code, Diagnostic, Span, Warning};
+use crate::passes::annotations;
 use crate::syntax::ast::{Annotated, Entry as AstEntry, TableDecl, TablePropertyValue};
 
 impl Elaborator<'_> {
@@ -22,7 +23,7 @@ impl Elaborator<'_> {
             .iter()
             .map(|entry| {
                 let exprs = entry.annotations.annotation("priority")?.exprs()?;
-                self.annotation_number(exprs.first()?)
+                annotations::number(self.checked, exprs.first()?)
             })
             .collect();
         if annotated.iter().any(Option::is_some) {

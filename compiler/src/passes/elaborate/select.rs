@@ -4,15 +4,15 @@ use std::rc::Rc;
 
 use num_bigint::BigInt;
 
-use super::annotations::{
-    documentation, field_annotations, field_name, full_name, unstructured_but,
-};
 use super::data::Data;
 use super::frame::Frame;
 use super::Elaborator;
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{
     self, mask, Effect, Keyset, MatchKind, Scalar, SelectKey, ValueSet, ValueSetField, ValueSetId,
+};
+use crate::passes::annotations::{
+    documentation, field_annotations, field_name, full_name, unstructured_but,
 };
 use crate::sema::{Resolution, Type};
 use crate::syntax::ast::{Annotated, Annotation, Expr, ExprKind, Name, Select, ValueSetDecl};
@@ -322,7 +322,7 @@ impl Elaborator<'_> {
                 continue;
             }
             let kind = self.match_annotation(&field.annotations);
-            let (id, _, _) = field_annotations(self, &field.annotations);
+            let (id, _, _) = field_annotations(self.checked, self.diagnostics, &field.annotations);
             let annotations = unstructured_but(&field.annotations, &["match"]);
             self.add_member(fields, name, &ty, kind, id, annotations, decl)?;
             if let Some(made) = fields.last_mut() {

@@ -109,7 +109,8 @@ impl Elaborator<'_> {
         let place = match frame.find(decl.id) {
             Some(Binding::Place(place)) if !fresh => place,
             _ => {
-                let name = super::annotations::local_name(&decl.annotations, &decl.name.name);
+                let name =
+                    crate::passes::annotations::local_name(&decl.annotations, &decl.name.name);
                 self.allocate(&ty, &super::join(&frame.name, &name))
             }
         };

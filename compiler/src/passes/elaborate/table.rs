@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use num_bigint::BigInt;
 
-use super::annotations::{documentation, field_annotations, full_name};
 use super::call::Argument;
 use super::data::Data;
 use super::frame::{ControlInstance, ExternObject, Frame, Instance, TableInfo};
@@ -15,6 +14,7 @@ use crate::ir::{
     self, mask, ActionId, ActionRef, ActionScope, DefaultAction, Effect, Entry, EntryKey, Key,
     KeyTarget, MatchKind, Scalar, Table, TableId,
 };
+use crate::passes::annotations::{documentation, field_annotations, full_name};
 use crate::sema::{Callee, DefKind, Resolution, Type, Value};
 use crate::syntax::ast::{
     ActionRef as AstActionRef, Annotated, Annotation, BinaryOp, Decl, DeclId, Direction, Expr,
@@ -104,7 +104,8 @@ impl Elaborator<'_> {
             }
             () => ActionScope::TableAndDefault,
         };
-        let (_, annotations, structured) = field_annotations(self, &reference.annotations);
+        let (_, annotations, structured) =
+            field_annotations(self.checked, self.diagnostics, &reference.annotations);
         Some(ActionRef {
             action,
             scope,
@@ -323,7 +324,8 @@ impl Elaborator<'_> {
         };
         let (control_width, type_name) = self.control_type(ty);
         let (brief, description) = documentation(&element.annotations);
-        let (id, annotations, structured) = field_annotations(self, &element.annotations);
+        let (id, annotations, structured) =
+            field_annotations(self.checked, self.diagnostics, &element.annotations);
         Key {
             name,
             target,

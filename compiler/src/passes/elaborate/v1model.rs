@@ -8,6 +8,7 @@ use super::{scalars_of, Elaborator, Region};
 use crate::arch::Arch;
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{FieldRef, Storage};
+use crate::passes::annotations;
 use crate::sema::{Callee, Type};
 use crate::syntax::ast::Instantiation;
 
@@ -161,7 +162,7 @@ impl Elaborator<'_> {
                     continue;
                 };
                 for expr in exprs {
-                    match self.annotation_number(expr) {
+                    match annotations::number(self.checked, expr) {
                         Some(list) => {
                             let mut fields = Vec::new();
                             scalars_of(member, &mut fields);

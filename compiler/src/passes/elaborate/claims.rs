@@ -1,0 +1,75 @@
+//! Names that the control plane knows, each of which one declaration has.
+
+use std::collections::btree_map::Entry;
+
+use super::Elaborator;
+use crate::diag::{Code, Diagnostic, Span};
+use crate::ir::Meta;
+use crate::passes::annotations;
+use crate::syntax::ast::Annotation;
+
+impl Elaborator<'_> {
+    /// All that annotations say of an object of a kind (`table`), whose name no other declaration may give to such an object.
+    pub fn named_meta(
+        &mut self,
+        kind: &'static str,
+        name: String,
+        annotations: &[Annotation],
+        span: Span,
+    ) -> Meta {
+        match self.claimed.entry((kind, name.clone())) {
+            Entry::Vacant(free) => {
+                free.insert(span);
+            }
+            // Tables that bind arguments of an action have copies of it, which are one to the control plane.
+            Entry::Occupied(other)
+                if kind == "action"
+                    && (*other.get() == span || !self.options.actions_need_names) => {}
+            Entry::Occupied(other) if *other.get() == span => {
+                let message = format!(
+                    "{kind} `{name}` is made more than once, with one name for the control plane"
+                );
+                self.diagnostics.report(
+                    Diagnostic::error(Code::DUPLICATE, span, message)
+                        .help("leave out the dot before its `@name`, so that the names of its instances differ"),
+                );
+            }
+            Entry::Occupied(other) => {
+                let message =
+                    format!("{kind} `{name}`: another {kind} has this name for the control plane");
+                let first = *other.get();
+                self.diagnostics.report(
+                    Diagnostic::error(Code::DUPLICATE, span, message)
+                        .other(first, "the other one")
+                        .help("give one of them another `@name`"),
+                );
+            }
+        }
+        self.meta(name, annotations, span)
+    }
+
+    /// A control-plane name for an instance that the program gives none: `name`, or that with a number when another
+    /// instance without a name is called so or has objects that are called after it.
+    pub fn free_name(&self, name: String) -> String {
+        let taken = |name: &str| {
+            self.claimed
+                .keys()
+                .filter(|(kind, _)| *kind != "action")
+                .filter_map(|(_, claimed)| claimed.strip_prefix(name))
+                .any(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        if !taken(&name) {
+            return name;
+        }
+        (0..)
+            .map(|n| format!("{name}_{n}"))
+            .find(|name| !taken(name))
+            .expect("some number is free")
+    }
+
+    /// All that annotations say of an object.
+    pub fn meta(&mut self, name: String, annotations: &[Annotation], span: Span) -> Meta {
+        let source = self.source(span);
+        annotations::meta(self.checked, self.diagnostics, name, annotations, source)
+    }
+}
