@@ -72,5 +72,9 @@ fn every_id_of_the_p4info_is_written_in_the_program() {
         .filter(|object| object.name != "NoAction" && object.id & 0xff_ffff > 0xff)
         .map(|object| object.name.as_str())
         .collect();
-    assert_eq!(made, Vec::<&str>::new(), "give them an @id");
+    assert_eq!(
+        made,
+        Vec::<&str>::new(),
+        "give them an @id from 1 to 255 that no other object of their kind has"
+    );
 }

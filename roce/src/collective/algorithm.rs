@@ -106,83 +106,44 @@ impl Algorithm {
         Algorithm::Unicast,
     ];
 
-    /// What it does, in a line.
-    pub const fn about(self) -> &'static str {
+    /// Its name without a number, what it does in a line, and where it is described.
+    const fn card(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Algorithm::Alfirk => "the source sends once; switches replicate, and merge what receivers answer",
-            Algorithm::Unicast => "the source sends everything to each member; its connections take turns",
-            Algorithm::Chain => "each member passes slices on to the next one as they come",
-            Algorithm::Binomial => "who has the data passes it on to the largest part of the tree first",
-            Algorithm::Kary(_) => "a tree in which each member passes slices on to K others by turns",
-            Algorithm::DoubleBinaryTree => "two trees with half of the slices each; leaves of one are inner nodes of the other",
-            Algorithm::Ring(Ring::One) => "increasing ring: the whole message from each member to the next",
-            Algorithm::Ring(Ring::OneModified) => "the same, but rank 1 gets it first and passes nothing on",
-            Algorithm::Ring(Ring::Two) => "two increasing rings, each through half of the members",
-            Algorithm::Ring(Ring::TwoModified) => "the same, but rank 1 gets it first and passes nothing on",
-            Algorithm::Long => "a scatter along a binomial tree, then a ring that gathers",
-            Algorithm::SpreadRoll => "a scatter along a binomial tree, then neighbours exchange pieces by turns",
-            Algorithm::Rdmc(Schedule::Sequential) => "all blocks to one member after the other",
-            Algorithm::Rdmc(Schedule::Chain) => "each member relays blocks to the next one, when that is ready for them",
-            Algorithm::Rdmc(Schedule::BinomialTree) => "who has the whole message sends it to one that has not, round by round",
-            Algorithm::Rdmc(Schedule::BinomialPipeline) => "blocks along the edges of a hypercube, everybody sending and receiving in each step",
-            Algorithm::Rdmc(Schedule::Hybrid) => "a binomial pipeline between racks, and one inside each",
-            Algorithm::BinomialAck => "the root multicasts datagrams, which are acknowledged and repaired along a binomial tree",
-            Algorithm::Dissemination => "in round t everybody sends to the member 2^t ranks on; for allgathers and barriers",
-        }
-    }
-
-    /// Where it is described.
-    pub const fn source(self) -> &'static str {
-        match self {
-            Algorithm::Alfirk => "Cepheus (HPCA 2024) sections III and IV; Gleam section 3",
-            Algorithm::Unicast => "Cepheus section II-C, multiple unicasts",
-            Algorithm::Chain => "Cepheus section II-C, Chain; Open MPI's pipelined chain",
-            Algorithm::Binomial => "Cepheus section II-C, BT; Open MPI's and MPICH's binomial tree",
-            Algorithm::Kary(_) => "MPI libraries, k-ary tree",
-            Algorithm::DoubleBinaryTree => {
-                "Sanders, Speck, Traeff: Two-tree algorithms (2009); NCCL"
-            }
-            Algorithm::Ring(Ring::One) => "HPL, BCAST 0: Increasing-ring",
-            Algorithm::Ring(Ring::OneModified) => "HPL, BCAST 1: Increasing-ring (modified)",
-            Algorithm::Ring(Ring::Two) => "HPL, BCAST 2: Increasing-2-ring",
-            Algorithm::Ring(Ring::TwoModified) => "HPL, BCAST 3: Increasing-2-ring (modified)",
-            Algorithm::Long => "van de Geijn's broadcast; MPICH, scatter and ring allgather",
-            Algorithm::SpreadRoll => "HPL, BCAST 4: Long (spread and roll)",
-            Algorithm::Rdmc(Schedule::Sequential) => "RDMC (DSN 2018) section 4.3, Sequential Send",
-            Algorithm::Rdmc(Schedule::Chain) => "RDMC section 4.3, Chain Send",
-            Algorithm::Rdmc(Schedule::BinomialTree) => "RDMC section 4.3, Binomial Tree",
-            Algorithm::Rdmc(Schedule::BinomialPipeline) => {
-                "RDMC sections 4.3 and 4.4, Binomial Pipeline"
-            }
-            Algorithm::Rdmc(Schedule::Hybrid) => "RDMC section 4.3, Hybrid Algorithms",
-            Algorithm::BinomialAck => "Mansoor, Meehan: Reliable Multicast Protocol Using RDMA",
-            Algorithm::Dissemination => "Hensgen, Finkel, Manber (1988); Bruck et al. (1997)",
+            Algorithm::Alfirk => ("alfirk", "the source sends once; switches replicate, and merge what receivers answer", "Cepheus (HPCA 2024) sections III and IV; Gleam section 3"),
+            Algorithm::Unicast => ("unicast", "the source sends everything to each member; its connections take turns", "Cepheus section II-C, multiple unicasts"),
+            Algorithm::Chain => ("chain", "each member passes slices on to the next one as they come", "Cepheus section II-C, Chain; Open MPI's pipelined chain"),
+            Algorithm::Binomial => ("binomial", "who has the data passes it on to the largest part of the tree first", "Cepheus section II-C, BT; Open MPI's and MPICH's binomial tree"),
+            Algorithm::Kary(_) => ("kary", "a tree in which each member passes slices on to K others by turns", "MPI libraries, k-ary tree"),
+            Algorithm::DoubleBinaryTree => ("double-binary-tree", "two trees with half of the slices each; leaves of one are inner nodes of the other", "Sanders, Speck, Traeff: Two-tree algorithms (2009); NCCL"),
+            Algorithm::Ring(Ring::One) => ("1ring", "increasing ring: the whole message from each member to the next", "HPL, BCAST 0: Increasing-ring"),
+            Algorithm::Ring(Ring::OneModified) => ("1ringM", "the same, but rank 1 gets it first and passes nothing on", "HPL, BCAST 1: Increasing-ring (modified)"),
+            Algorithm::Ring(Ring::Two) => ("2ring", "two increasing rings, each through half of the members", "HPL, BCAST 2: Increasing-2-ring"),
+            Algorithm::Ring(Ring::TwoModified) => ("2ringM", "the same, but rank 1 gets it first and passes nothing on", "HPL, BCAST 3: Increasing-2-ring (modified)"),
+            Algorithm::Long => ("long", "a scatter along a binomial tree, then a ring that gathers", "van de Geijn's broadcast; MPICH, scatter and ring allgather"),
+            Algorithm::SpreadRoll => ("spread-roll", "a scatter along a binomial tree, then neighbours exchange pieces by turns", "HPL, BCAST 4: Long (spread and roll)"),
+            Algorithm::Rdmc(Schedule::Sequential) => ("rdmc-sequential", "all blocks to one member after the other", "RDMC (DSN 2018) section 4.3, Sequential Send"),
+            Algorithm::Rdmc(Schedule::Chain) => ("rdmc-chain", "each member relays blocks to the next one, when that is ready for them", "RDMC section 4.3, Chain Send"),
+            Algorithm::Rdmc(Schedule::BinomialTree) => ("rdmc-binomial-tree", "who has the whole message sends it to one that has not, round by round", "RDMC section 4.3, Binomial Tree"),
+            Algorithm::Rdmc(Schedule::BinomialPipeline) => ("rdmc-binomial-pipeline", "blocks along the edges of a hypercube, everybody sending and receiving in each step", "RDMC sections 4.3 and 4.4, Binomial Pipeline"),
+            Algorithm::Rdmc(Schedule::Hybrid) => ("rdmc-hybrid", "a binomial pipeline between racks, and one inside each", "RDMC section 4.3, Hybrid Algorithms"),
+            Algorithm::BinomialAck => ("binomial-ack", "the root multicasts datagrams, which are acknowledged and repaired along a binomial tree", "Mansoor, Meehan: Reliable Multicast Protocol Using RDMA"),
+            Algorithm::Dissemination => ("dissemination", "in round t everybody sends to the member 2^t ranks on; for allgathers and barriers", "Hensgen, Finkel, Manber (1988); Bruck et al. (1997)"),
         }
     }
 
     /// Its name without a number: what it goes by.
     const fn stem(self) -> &'static str {
-        match self {
-            Algorithm::Alfirk => "alfirk",
-            Algorithm::Unicast => "unicast",
-            Algorithm::Chain => "chain",
-            Algorithm::Binomial => "binomial",
-            Algorithm::Kary(_) => "kary",
-            Algorithm::DoubleBinaryTree => "double-binary-tree",
-            Algorithm::Ring(Ring::One) => "1ring",
-            Algorithm::Ring(Ring::OneModified) => "1ringM",
-            Algorithm::Ring(Ring::Two) => "2ring",
-            Algorithm::Ring(Ring::TwoModified) => "2ringM",
-            Algorithm::Long => "long",
-            Algorithm::SpreadRoll => "spread-roll",
-            Algorithm::Rdmc(Schedule::Sequential) => "rdmc-sequential",
-            Algorithm::Rdmc(Schedule::Chain) => "rdmc-chain",
-            Algorithm::Rdmc(Schedule::BinomialTree) => "rdmc-binomial-tree",
-            Algorithm::Rdmc(Schedule::BinomialPipeline) => "rdmc-binomial-pipeline",
-            Algorithm::Rdmc(Schedule::Hybrid) => "rdmc-hybrid",
-            Algorithm::BinomialAck => "binomial-ack",
-            Algorithm::Dissemination => "dissemination",
-        }
+        self.card().0
+    }
+
+    /// What it does, in a line.
+    pub const fn about(self) -> &'static str {
+        self.card().1
+    }
+
+    /// Where it is described.
+    pub const fn source(self) -> &'static str {
+        self.card().2
     }
 
     /// Whether the fabric must know the group.
