@@ -35,6 +35,9 @@ FEATURES = ("--workspace", "--features", "alfirk-cli/verbs")
 #: Where tests that are not Rust's find the command.
 COMMAND = {"ALFIRK": str(ALFIRK)}
 
+#: What stands behind the opening fence of an example that rustdoc compiles; all else is text to it.
+RUN_BY_RUSTDOC = ("", "rust", "no_run", "should_panic", "compile_fail", "ignore")
+
 #: Checks that follow one another; lanes run side by side.
 Lane = Iterable["Check"]
 
@@ -146,7 +149,10 @@ def rust_tests() -> Iterator[Check]:
             count=count_nextest,
             env=RUST_TESTS,
         )
-        yield Check("rust doc tests", cargo("test", *FEATURES, "--doc", "--quiet"), count=count_cargo_test)
+        if any(has_doc_test(path.read_text()) for path in rust_sources()):
+            yield Check(
+                "rust doc tests", cargo("test", *FEATURES, "--doc", "--quiet"), count=count_cargo_test
+            )
     else:
         yield Check(
             "rust tests",
@@ -154,6 +160,18 @@ def rust_tests() -> Iterator[Check]:
             count=count_cargo_test,
             env=RUST_TESTS,
         )
+
+
+def rust_sources() -> Iterator[Path]:
+    """List the files that may have examples in their documentation: those of libraries."""
+    for manifest in ROOT.glob("*/Cargo.toml"):
+        yield from (manifest.parent / "src").rglob("*.rs")
+
+
+def has_doc_test(source: str) -> bool:
+    """Tell whether rustdoc would run anything of a file; it reads each crate anew to find that out."""
+    blocks = re.findall(r"^\s*//[/!] ?```(.*)$", source, re.MULTILINE)
+    return any(tag.strip() in RUN_BY_RUSTDOC for tag in blocks[::2])
 
 
 def python_tests(marker: str) -> Check:

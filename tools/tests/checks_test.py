@@ -70,6 +70,19 @@ def command_that_hangs_is_stopped_with_all_it_started(tmp_path: Path) -> None:
         assert time.monotonic() < deadline, "what the command started is still running"
 
 
+@pytest.mark.parametrize(
+    ("source", "runs"),
+    [
+        ("/// ```\n/// assert!(true);\n/// ```\n", True),
+        ("    //! ```no_run\n    //! loop {}\n    //! ```\n", True),
+        ("/// ```text\n/// A -> B\n/// ```\nfn f() {}\n", False),
+        ("// ```\n// no documentation\n// ```\n", False),
+    ],
+)
+def examples_that_rustdoc_runs_are_found(source: str, runs: bool) -> None:
+    assert checks.has_doc_test(source) == runs
+
+
 def lanes_run_side_by_side_and_their_checks_in_turn(tmp_path: Path) -> None:
     def wait_for(file: str, then: str) -> checks.Check:
         script = f"until [ -e {tmp_path}/{file} ]; do sleep 0.01; done; touch {tmp_path}/{then}"
