@@ -1,40 +1,34 @@
 //! Parser, tables, actions, deparser: the way of a plain packet.
 
 use crate::builder::*;
+use crate::p4::P4;
 use alfirk_bmv2::*;
 use serde_json::json;
 
-/// One header of a byte and a 16-bit number, forwarded by a table over the byte.
-fn forwarder(match_type: &str) -> Builder {
-    let mut b = Builder::new();
-    b.header("h_t", &["h"], json!([["a", 8, false], ["b", 16, false]]));
-    b.extracts(&["h"]).emits(&["h"]);
-    let forward = b.action(
-        "forward",
-        &[("port", 9)],
-        json!([assign(standard("egress_spec"), arg(0))]),
+/// One header of a byte and a 16-bit number, forwarded by a table over the byte, or bits of it.
+fn forwarder(key: &str) -> Switch {
+    let table = format!(
+        "@name(\".forward\") action forward(bit<9> port) {{ sm.egress_spec = port; }}
+    @name(\".discard\") action discard() {{ mark_to_drop(sm); }}
+    @name(\".t\") table t {{
+        key = {{ {key}; }}
+        actions = {{ forward; discard; }}
+        default_action = discard();
+        size = 8;
+    }}"
     );
-    let discard = b.action(
-        "discard",
-        &[],
-        json!([call(
-            "mark_to_drop",
-            json!([named("header", "standard_metadata")])
-        )]),
-    );
-    b.table(
-        "t",
-        match_type,
-        json!([key(match_type, "h", "a")]),
-        &[("forward", forward), ("discard", discard)],
-    );
-    b.set("/pipelines/0/tables/0/default_entry", json!({"action_id": discard, "action_const": false, "action_data": [], "action_entry_const": false}));
-    b
+    let program = P4 {
+        fields: "bit<8> a; bit<16> b;",
+        locals: &table,
+        ingress: "t.apply();",
+        ..P4::default()
+    };
+    program.switch()
 }
 
 #[test]
 fn exact_entries_choose_the_port_and_the_payload_goes_along() {
-    let mut switch = forwarder("exact").switch();
+    let mut switch = forwarder("hdr.h.a: exact");
     let table = switch.table("t").unwrap();
     switch
         .insert_entry(table, &[exact(7)], 0, &run_action("forward", &[3]), 0, 0)
@@ -48,7 +42,7 @@ fn exact_entries_choose_the_port_and_the_payload_goes_along() {
 
 #[test]
 fn the_longest_prefix_wins() {
-    let mut switch = forwarder("lpm").switch();
+    let mut switch = forwarder("hdr.h.a: lpm");
     let table = switch.table("t").unwrap();
     for (value, prefix_len, port) in [(0x00, 0, 1), (0xa0, 4, 2), (0xa8, 5, 3), (0xa9, 8, 4)] {
         let key = KeyMatch::Lpm {
@@ -120,9 +114,7 @@ fn fields_without_bits_are_zero_and_take_no_room() {
 
 #[test]
 fn bits_that_the_programs_mask_leaves_out_of_a_key_say_nothing_in_entries() {
-    let mut program = forwarder("exact");
-    program.set("/pipelines/0/tables/0/key/0/mask", json!("0xf0"));
-    let mut switch = program.switch();
+    let mut switch = forwarder("hdr.h.a & 0xf0: exact");
     let table = switch.table("t").unwrap();
     let (key, forward) = ([exact(0x1f)], run_action("forward", &[3]));
     let entry = switch.insert_entry(table, &key, 0, &forward, 0, 0).unwrap();
@@ -136,7 +128,7 @@ fn bits_that_the_programs_mask_leaves_out_of_a_key_say_nothing_in_entries() {
 
 #[test]
 fn the_smallest_priority_wins_and_older_entries_at_equal_ones() {
-    let mut switch = forwarder("ternary").switch();
+    let mut switch = forwarder("hdr.h.a: ternary");
     let table = switch.table("t").unwrap();
     for (value, mask, priority, port) in [
         (0x00, 0x00, 9, 1),

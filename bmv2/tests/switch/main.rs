@@ -1,4 +1,4 @@
-//! Behaviour of the switch core, on small programs put together by hand.
+//! Behaviour of the switch core, on small programs: in P4 ([`p4`]), or as JSON where JSON is what is tested ([`builder`]).
 
 mod actions;
 mod basics;
@@ -8,6 +8,7 @@ mod control_flow;
 mod expressions;
 mod hostile;
 mod management;
+mod p4;
 mod parser;
 mod stacks;
 mod tables;
