@@ -25,6 +25,11 @@ pub struct P4<'p> {
 impl P4<'_> {
     /// A switch that runs the program.
     pub fn switch(&self) -> Switch {
+        run(self.program())
+    }
+
+    /// The program, for tests that have many switches run it.
+    pub fn program(&self) -> Arc<LoadedProgram> {
         let P4 {
             fields,
             locals,
@@ -56,9 +61,14 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
         loader.add("test.p4", &source);
         let compiled = compile_with(&CompileOptions::new("test.p4"), &loader);
         let compiled = compiled.unwrap_or_else(|error| panic!("{error}"));
-        let program = LoadedProgram::from_json(&compiled.json.to_text()).expect("it is BMv2 JSON");
-        let mut switch = Switch::new(SwitchOptions::default());
-        switch.load(Arc::new(program));
-        switch
+        let program = LoadedProgram::from_json(&compiled.json.to_text());
+        Arc::new(program.expect("it is BMv2 JSON"))
     }
+}
+
+/// A switch that runs a program.
+pub fn run(program: Arc<LoadedProgram>) -> Switch {
+    let mut switch = Switch::new(SwitchOptions::default());
+    switch.load(program);
+    switch
 }

@@ -1,10 +1,34 @@
 //! Lookups of every kind, profiles, direct counters and meters.
 
+use std::sync::{Arc, OnceLock};
+
 use crate::builder::*;
+use crate::p4::{run, P4};
 use alfirk_bmv2::*;
 use proptest::prelude::*;
 use serde_json::{json, Value};
 
+/// A header of a byte, a signed byte and 80 bits, and a table `t` whose action `forward` gives the port.
+const FORWARD: &str = "@name(\".forward\") action forward(bit<9> port) { sm.egress_spec = port; }";
+const FIELDS: &str = "bit<8> a; int<8> b; bit<80> w;";
+
+fn program(fields: &str, forward: &str, properties: &str) -> Arc<LoadedProgram> {
+    let table =
+        format!("{forward} @name(\".t\") table t {{ actions = {{ forward; }} {properties} }}");
+    let program = P4 {
+        fields,
+        locals: &table,
+        ingress: "t.apply();",
+        ..P4::default()
+    };
+    program.program()
+}
+
+fn by_keys(keys: &str) -> Switch {
+    run(program(FIELDS, FORWARD, &format!("key = {{ {keys} }}")))
+}
+
+/// The same as JSON, for what our compiler writes otherwise.
 fn lookup(match_type: &str, keys: Value, size: u64) -> Builder {
     let mut b = Builder::new();
     b.header(
@@ -50,12 +74,7 @@ fn validity_is_a_key() {
 
 #[test]
 fn masks_of_the_program_are_applied_to_the_field() {
-    let b = lookup(
-        "exact",
-        json!([{"match_type": "exact", "target": ["h", "a"], "mask": "0xf0"}]),
-        8,
-    );
-    let mut switch = b.switch();
+    let mut switch = by_keys("hdr.h.a & 0xf0: exact;");
     let table = switch.table("t").unwrap();
     switch
         .insert_entry(table, &[exact(0x20)], 0, &run_action("forward", &[3]), 0, 0)
@@ -68,12 +87,7 @@ fn masks_of_the_program_are_applied_to_the_field() {
 
 #[test]
 fn wide_and_signed_keys_match_bit_by_bit() {
-    let b = lookup(
-        "exact",
-        json!([key("exact", "h", "b"), key("exact", "h", "w")]),
-        8,
-    );
-    let mut switch = b.switch();
+    let mut switch = by_keys("hdr.h.b: exact; hdr.h.w: exact;");
     let table = switch.table("t").unwrap();
     let w: Vec<u8> = (1..=10).collect();
     let key = [
@@ -90,12 +104,7 @@ fn wide_and_signed_keys_match_bit_by_bit() {
 
 #[test]
 fn lpm_with_exact_fields_beside_it() {
-    let b = lookup(
-        "lpm",
-        json!([key("exact", "h", "a"), key("lpm", "h", "w")]),
-        8,
-    );
-    let mut switch = b.switch();
+    let mut switch = by_keys("hdr.h.a: exact; hdr.h.w: lpm;");
     let table = switch.table("t").unwrap();
     let mut add = |a: u64, value: &[u8], prefix_len, port| {
         let key = [
@@ -151,9 +160,13 @@ proptest! {
         removed in proptest::collection::vec(any::<prop::sample::Index>(), 0..6),
         packets in proptest::collection::vec(any::<(u8, u8)>(), 12),
     ) {
-        let mut b = lookup("range", json!([key("ternary", "h", "a"), key("range", "standard_metadata", "ingress_port")]), 64);
-        b.set("/pipelines/0/tables/0/default_entry", json!({"action_id": 0, "action_data": ["0x1fe"]}));
-        let mut switch = b.switch();
+        static RANGES: OnceLock<Arc<LoadedProgram>> = OnceLock::new();
+        let ranges = RANGES.get_or_init(|| program(
+            FIELDS,
+            FORWARD,
+            "key = { hdr.h.a: ternary; sm.ingress_port: range; } default_action = forward(0x1fe); size = 64;",
+        ));
+        let mut switch = run(Arc::clone(ranges));
         let table = switch.table("t").unwrap();
         let mut live: Vec<(Rule, u64, EntryHandle)> = Vec::new();
         for (i, rule) in rules.iter().enumerate() {
@@ -187,15 +200,13 @@ proptest! {
 
 #[test]
 fn direct_counters_count_hits_and_direct_meters_colour_them() {
-    let mut b = lookup("exact", json!([key("exact", "h", "a")]), 8);
-    b.add(
-        "counter_arrays",
-        json!({"name": "dc", "is_direct": true, "binding": "t"}),
-    );
-    b.add("meter_arrays", json!({"name": "dm", "is_direct": true, "rate_count": 2, "type": "packets", "size": 8, "binding": "t", "result_target": ["h", "b"]}));
-    b.set("/pipelines/0/tables/0/with_counters", json!(true));
-    b.set("/pipelines/0/tables/0/direct_meters", json!("dm"));
-    let mut switch = b.switch();
+    let mut switch = run(program(
+        "bit<8> a; bit<8> b; bit<80> w;",
+        "direct_counter(CounterType.packets_and_bytes) dc;
+         direct_meter<bit<8>>(MeterType.packets) dm;
+         @name(\".forward\") action forward(bit<9> port) { sm.egress_spec = port; dm.read(hdr.h.b); }",
+        "key = { hdr.h.a: exact; } counters = dc; meters = dm; size = 8;",
+    ));
     let table = switch.table("t").unwrap();
     let handle = switch
         .insert_entry(table, &[exact(1)], 0, &run_action("forward", &[1]), 0, 0)
@@ -247,17 +258,19 @@ fn direct_counters_count_hits_and_direct_meters_colour_them() {
     assert_eq!(switch.counters()[0].table, Some(table));
 }
 
-fn selecting() -> Builder {
-    let mut b = lookup("exact", json!([key("exact", "h", "a")]), 8);
-    b.node("ingress", "action_profiles", json!({"name": "ap", "max_size": 3, "selector": {"algo": "identity", "input": [field("h", "b")]}}));
-    b.set("/pipelines/0/tables/0/type", json!("indirect_ws"));
-    b.set("/pipelines/0/tables/0/action_profile", json!("ap"));
-    b
+fn selecting() -> Switch {
+    let selector =
+        format!("@name(\".ap\") action_selector(HashAlgorithm.identity, 32w3, 32w8) ap; {FORWARD}");
+    run(program(
+        "bit<8> a; bit<8> b; bit<80> w;",
+        &selector,
+        "key = { hdr.h.a: exact; hdr.h.b: selector; } implementation = ap; size = 8;",
+    ))
 }
 
 #[test]
 fn entries_point_to_members_and_groups() {
-    let mut switch = selecting().switch();
+    let mut switch = selecting();
     let (table, profile) = (switch.table("t").unwrap(), switch.profile("ap").unwrap());
     let member = |id, port: u8| ProfileMember {
         id,
