@@ -3,18 +3,18 @@
 use crate::p4::P4;
 
 /// Sixteen bits of checksum over a number; egress_spec is checksum_error.
-const SUMMED: P4 = P4 {
-    fields: "bit<16> n; bit<16> sum;",
-    locals: "",
-    ingress: "sm.egress_spec = (bit<9>)sm.checksum_error;",
-    verify: "",
-    update: "",
-};
+fn summed() -> P4<'static> {
+    P4 {
+        fields: "bit<16> n; bit<16> sum;",
+        ingress: "sm.egress_spec = (bit<9>)sm.checksum_error;",
+        ..P4::default()
+    }
+}
 
 #[test]
 fn wrong_checksums_are_seen_in_ingress() {
     let verify = "verify_checksum(true, { hdr.h.n }, hdr.h.sum, HashAlgorithm.csum16);";
-    let mut switch = P4 { verify, ..SUMMED }.switch();
+    let mut switch = P4 { verify, ..summed() }.switch();
     assert_eq!(switch.process(0, &[0x12, 0x34, 0xed, 0xcb], 0)[0].0, 0);
     assert_eq!(switch.process(0, &[0x12, 0x34, 0xed, 0xcc], 0)[0].0, 1);
 }
@@ -22,18 +22,18 @@ fn wrong_checksums_are_seen_in_ingress() {
 #[test]
 fn checksums_of_headers_that_are_not_there_are_not_verified() {
     let verify = "verify_checksum(true, { hdr.h.n }, hdr.h.sum, HashAlgorithm.csum16);";
-    let mut switch = P4 { verify, ..SUMMED }.switch();
+    let mut switch = P4 { verify, ..summed() }.switch();
     assert_eq!(switch.process(0, &[0x12], 0), [(0, vec![0x12])]);
 }
 
 #[test]
 fn conditions_decide_about_checksums() {
     let verify = "verify_checksum(hdr.h.n & 1 == 1, { hdr.h.n }, hdr.h.sum, HashAlgorithm.csum16);";
-    let mut switch = P4 { verify, ..SUMMED }.switch();
+    let mut switch = P4 { verify, ..summed() }.switch();
     assert_eq!(switch.process(0, &[0, 2, 0, 0], 0)[0].0, 0);
     assert_eq!(switch.process(0, &[0, 3, 0, 0], 0)[0].0, 1);
     let update = "update_checksum(hdr.h.n & 1 == 1, { hdr.h.n }, hdr.h.sum, HashAlgorithm.csum16);";
-    let mut switch = P4 { update, ..SUMMED }.switch();
+    let mut switch = P4 { update, ..summed() }.switch();
     assert_eq!(switch.process(0, &[0, 2, 0, 0], 0)[0].1, [0, 2, 0, 0]);
     assert_eq!(switch.process(0, &[0, 3, 0, 0], 0)[0].1, [0, 3, 0xff, 0xfc]);
 }
@@ -42,7 +42,7 @@ fn conditions_decide_about_checksums() {
 fn the_payload_is_summed_even_at_odd_lengths() {
     let update =
         "update_checksum_with_payload(true, { hdr.h.n }, hdr.h.sum, HashAlgorithm.csum16);";
-    let mut switch = P4 { update, ..SUMMED }.switch();
+    let mut switch = P4 { update, ..summed() }.switch();
     let out = switch.process(0, &[0x00, 0x01, 0, 0, 0xf2, 0x03, 0xf4], 0);
     assert_eq!(out[0].1, [0x00, 0x01, 0x19, 0xfa, 0xf2, 0x03, 0xf4]);
 }

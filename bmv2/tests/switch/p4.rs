@@ -7,19 +7,29 @@ use alfirk_bmv2::{LoadedProgram, Switch, SwitchOptions};
 use alfirk_compiler::driver::{compile_with, CompileOptions};
 use alfirk_compiler::preproc::MemoryLoader;
 
-/// The parts of a program of v1model that a test has of its own. The header `hdr.h` of type `h_t` is extracted first and emitted last.
+/// The parts of a program of v1model that a test has of its own.
 #[derive(Clone, Copy, Default)]
 pub struct P4<'p> {
-    /// Fields of `h_t`.
+    /// Fields of the header type `h_t`; `hdr.h` is one.
     pub fields: &'p str,
+    /// Other header types.
+    pub types: &'p str,
+    /// Other members of `hdr`.
+    pub headers: &'p str,
+    /// Members of `meta`.
+    pub metadata: &'p str,
+    /// States of the parser; without any `hdr.h` is extracted.
+    pub states: &'p str,
+    /// Statements that verify checksums.
+    pub verify: &'p str,
     /// Declarations in the ingress control.
     pub locals: &'p str,
     /// What the ingress control does.
     pub ingress: &'p str,
-    /// Statements that verify checksums.
-    pub verify: &'p str,
     /// Statements that update checksums.
     pub update: &'p str,
+    /// What the deparser does, if it does not emit `hdr.h`.
+    pub deparser: Option<&'p str>,
 }
 
 impl P4<'_> {
@@ -32,19 +42,30 @@ impl P4<'_> {
     pub fn program(&self) -> Arc<LoadedProgram> {
         let P4 {
             fields,
+            types,
+            headers,
+            metadata,
+            states,
+            verify,
             locals,
             ingress,
-            verify,
             update,
+            deparser,
         } = self;
+        let states = match *states {
+            "" => "state start { pkt.extract(hdr.h); transition accept; }",
+            states => states,
+        };
+        let deparser = deparser.unwrap_or("pkt.emit(hdr.h);");
         let source = format!(
             "#include <core.p4>
 #include <v1model.p4>
 header h_t {{ {fields} }}
-struct headers_t {{ h_t h; }}
-struct metadata_t {{ }}
+{types}
+struct headers_t {{ h_t h; {headers} }}
+struct metadata_t {{ {metadata} }}
 parser P(packet_in pkt, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{
-    state start {{ pkt.extract(hdr.h); transition accept; }}
+    {states}
 }}
 control V(inout headers_t hdr, inout metadata_t meta) {{ apply {{ {verify} }} }}
 control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{
@@ -53,7 +74,7 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
 }}
 control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{ apply {{ }} }}
 control C(inout headers_t hdr, inout metadata_t meta) {{ apply {{ {update} }} }}
-control D(packet_out pkt, in headers_t hdr) {{ apply {{ pkt.emit(hdr.h); }} }}
+control D(packet_out pkt, in headers_t hdr) {{ apply {{ {deparser} }} }}
 V1Switch(P(), V(), I(), E(), C(), D()) main;
 "
         );
