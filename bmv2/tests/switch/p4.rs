@@ -26,6 +26,8 @@ pub struct P4<'p> {
     pub locals: &'p str,
     /// What the ingress control does.
     pub ingress: &'p str,
+    /// What the egress control does.
+    pub egress: &'p str,
     /// Statements that update checksums.
     pub update: &'p str,
     /// What the deparser does, if it does not emit `hdr.h`.
@@ -49,6 +51,7 @@ impl P4<'_> {
             verify,
             locals,
             ingress,
+            egress,
             update,
             deparser,
         } = self;
@@ -72,7 +75,9 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
     {locals}
     apply {{ {ingress} }}
 }}
-control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{ apply {{ }} }}
+control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{
+    apply {{ {egress} }}
+}}
 control C(inout headers_t hdr, inout metadata_t meta) {{ apply {{ {update} }} }}
 control D(packet_out pkt, in headers_t hdr) {{ apply {{ {deparser} }} }}
 V1Switch(P(), V(), I(), E(), C(), D()) main;
@@ -89,7 +94,12 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
 
 /// A switch that runs a program.
 pub fn run(program: Arc<LoadedProgram>) -> Switch {
-    let mut switch = Switch::new(SwitchOptions::default());
+    run_with(program, SwitchOptions::default())
+}
+
+/// The same with options.
+pub fn run_with(program: Arc<LoadedProgram>, options: SwitchOptions) -> Switch {
+    let mut switch = Switch::new(options);
     switch.load(program);
     switch
 }

@@ -1,11 +1,37 @@
 //! What becomes of packets at the end of ingress and egress.
 
+use std::sync::Arc;
+
 use crate::builder::*;
+use crate::p4::{run, run_with, P4};
 use alfirk_bmv2::*;
 use serde_json::{json, Value};
 
-/// A header of one byte; metadata `kept` (in field list 1) and `lost`.
-fn traffic(ingress: &[Value], egress: &[Value]) -> Builder {
+/// A header of one byte, and one that may trail it; metadata `kept` (in field list 1) and `lost`.
+fn traffic(ingress: &str, egress: &str) -> Arc<LoadedProgram> {
+    let program = P4 {
+        fields: "bit<8> a;",
+        headers: "h_t trail;",
+        metadata: "@field_list(1) bit<8> kept; bit<8> lost;",
+        ingress,
+        egress,
+        deparser: Some("pkt.emit(hdr.h); pkt.emit(hdr.trail);"),
+        ..P4::default()
+    };
+    program.program()
+}
+
+const SEND: &str = "sm.egress_spec = 1;";
+const DROP: &str = "mark_to_drop(sm);";
+const CLONE: &str = "clone(CloneType.I2E, 5);";
+
+/// Appends a byte in egress.
+fn trail(value: &str) -> String {
+    format!("hdr.trail.setValid(); hdr.trail.a = (bit<8>)({value});")
+}
+
+/// The same as JSON, for what our compiler writes otherwise.
+fn traffic_json(ingress: &[Value], egress: &[Value]) -> Builder {
     let mut b = Builder::new();
     b.scalar("kept", 8).scalar("lost", 8);
     b.header("h_t", &["h", "trail"], json!([["a", 8, false]]));
@@ -21,21 +47,6 @@ fn traffic(ingress: &[Value], egress: &[Value]) -> Builder {
     b.runs("ingress", json!(ingress));
     b.runs("egress", json!(egress));
     b
-}
-
-/// Appends a byte in egress.
-fn trail(value: Value) -> [Value; 2] {
-    [
-        call("add_header", json!([named("header", "trail")])),
-        assign(field("trail", "a"), value),
-    ]
-}
-
-fn mark_to_drop() -> Value {
-    call(
-        "mark_to_drop",
-        json!([named("header", "standard_metadata")]),
-    )
 }
 
 fn replica(port: u32, rid: u16) -> Replica {
@@ -66,21 +77,18 @@ fn effects(switch: &mut Switch, frame: &[u8]) -> Effects {
 #[test]
 fn dropping_beats_unicast_in_both_pipelines() {
     let fx = effects(
-        &mut traffic(&[send_to(1), mark_to_drop()], &[]).switch(),
+        &mut run(traffic("sm.egress_spec = 1; mark_to_drop(sm);", "")),
         &[7],
     );
     assert_eq!(
         (fx.output.len(), fx.dropped),
         (0, vec![DropReason::Ingress])
     );
-    let fx = effects(
-        &mut traffic(&[send_to(1)], &[mark_to_drop()]).switch(),
-        &[7],
-    );
+    let fx = effects(&mut run(traffic(SEND, DROP)), &[7]);
     assert_eq!((fx.output.len(), fx.dropped), (0, vec![DropReason::Egress]));
     // A later choice of a port takes the drop back.
     let fx = effects(
-        &mut traffic(&[mark_to_drop(), send_to(1)], &[]).switch(),
+        &mut run(traffic("mark_to_drop(sm); sm.egress_spec = 1;", "")),
         &[7],
     );
     assert_eq!(
@@ -91,7 +99,7 @@ fn dropping_beats_unicast_in_both_pipelines() {
         }]
     );
     // egress_spec does not move a packet in egress.
-    let fx = effects(&mut traffic(&[send_to(1)], &[send_to(9)]).switch(), &[7]);
+    let fx = effects(&mut run(traffic(SEND, "sm.egress_spec = 9;")), &[7]);
     assert_eq!(fx.output[0].port, 1);
 }
 
@@ -99,7 +107,7 @@ fn dropping_beats_unicast_in_both_pipelines() {
 fn what_drops_a_copy_of_standard_metadata_drops_the_copy_alone() {
     let drop_copy = call("mark_to_drop", json!([named("header", "copy")]));
     let build = |ingress: &[Value]| {
-        let mut b = traffic(ingress, &[]);
+        let mut b = traffic_json(ingress, &[]);
         b.add(
             "headers",
             json!({"name": "copy", "header_type": "standard_metadata", "metadata": true}),
@@ -130,17 +138,16 @@ fn what_drops_a_copy_of_standard_metadata_drops_the_copy_alone() {
 
 #[test]
 fn a_header_without_egress_spec_cannot_be_dropped() {
-    let b = traffic(&[call("mark_to_drop", json!([named("header", "h")]))], &[]);
+    let b = traffic_json(&[call("mark_to_drop", json!([named("header", "h")]))], &[]);
     let error = LoadedProgram::from_json(&b.text()).unwrap_err().to_string();
     assert!(error.contains("h has no field egress_spec"), "{error}");
 }
 
 #[test]
 fn a_priority_beyond_the_queues_drops() {
-    let priority = assign(standard("priority"), num(3));
-    let b = traffic(&[send_to(1), priority], &[]);
+    let program = traffic("sm.egress_spec = 1; sm.priority = 3;", "");
     for (n, dropped) in [(1, true), (3, true), (4, false)] {
-        let fx = effects(&mut b.switch_with(queues(n)), &[7]);
+        let fx = effects(&mut run_with(Arc::clone(&program), queues(n)), &[7]);
         assert_eq!(fx.dropped == [DropReason::Priority], dropped, "{n} queues");
         assert_eq!(fx.output.is_empty(), dropped, "{n} queues");
     }
@@ -148,13 +155,14 @@ fn a_priority_beyond_the_queues_drops() {
 
 #[test]
 fn room_for_groups_and_nodes_is_an_option() {
-    let mut switch = traffic(&[], &[]).switch_with(SwitchOptions {
+    let options = SwitchOptions {
         pre_limits: PreLimits {
             groups: 2,
             nodes: 3,
         },
         ..SwitchOptions::default()
-    });
+    };
+    let mut switch = run_with(traffic("", ""), options);
     let pre = switch.pre_mut().unwrap();
     let nodes = |n: u16| (0..n).map(|rid| replica(1, rid)).collect::<Vec<_>>();
     pre.set_group(1, &nodes(2)).unwrap();
@@ -170,31 +178,20 @@ fn room_for_groups_and_nodes_is_an_option() {
 
 #[test]
 fn the_drop_port_is_an_option() {
-    let b = traffic(&[send_to(511)], &[]);
-    let mut switch = Switch::new(SwitchOptions {
+    let options = SwitchOptions {
         drop_port: 100,
         ..SwitchOptions::default()
-    });
-    switch.load(std::sync::Arc::new(
-        LoadedProgram::from_json(&b.text()).unwrap(),
-    ));
+    };
+    let mut switch = run_with(traffic("sm.egress_spec = 511;", ""), options);
     assert_eq!(switch.process(0, &[7], 0)[0].0, 511);
-    let b = traffic(&[mark_to_drop()], &[]);
-    switch.load(std::sync::Arc::new(
-        LoadedProgram::from_json(&b.text()).unwrap(),
-    ));
+    switch.load(traffic(DROP, ""));
     assert_eq!(switch.process(0, &[7], 0), []);
 }
 
 #[test]
 fn multicast_beats_drop_and_numbers_its_copies() {
-    let egress = [
-        trail(standard("egress_rid")).as_slice(),
-        &trail(standard("egress_rid")),
-    ]
-    .concat();
-    let mcast = assign(standard("mcast_grp"), field("h", "a"));
-    let mut switch = traffic(&[mark_to_drop(), mcast.clone()], &egress).switch();
+    let mcast = "mark_to_drop(sm); sm.mcast_grp = (bit<16>)hdr.h.a;";
+    let mut switch = run(traffic(mcast, &trail("sm.egress_rid")));
     let group = [replica(4, 11), replica(2, 11), replica(3, 12)];
     switch.pre_mut().unwrap().set_group(7, &group).unwrap();
     assert_eq!(
@@ -203,21 +200,16 @@ fn multicast_beats_drop_and_numbers_its_copies() {
     );
     assert_eq!(effects(&mut switch, &[8]).dropped, [DropReason::NoGroup]);
     // mark_to_drop after the choice of a group takes it back.
-    let mut switch = traffic(&[mcast, mark_to_drop()], &[]).switch();
+    let mcast = "sm.mcast_grp = (bit<16>)hdr.h.a; mark_to_drop(sm);";
+    let mut switch = run(traffic(mcast, ""));
     switch.pre_mut().unwrap().set_group(7, &group).unwrap();
     assert_eq!(switch.process(3, &[7], 0), []);
 }
 
 #[test]
 fn copies_do_not_share_their_headers() {
-    let mut switch = traffic(
-        &[assign(standard("mcast_grp"), num(1))],
-        &[assign(
-            field("h", "a"),
-            operand(expr("+", field("h", "a"), standard("egress_port"))),
-        )],
-    )
-    .switch();
+    let add_port = "hdr.h.a = hdr.h.a + (bit<8>)sm.egress_port;";
+    let mut switch = run(traffic("sm.mcast_grp = 1;", add_port));
     switch
         .pre_mut()
         .unwrap()
@@ -231,8 +223,8 @@ fn copies_do_not_share_their_headers() {
 
 #[test]
 fn instance_types_tell_where_a_packet_comes_from() {
-    let of = |ingress: &[Value], setup: fn(&mut Switch)| {
-        let mut switch = traffic(ingress, &trail(standard("instance_type"))).switch();
+    let of = |ingress: &str, setup: fn(&mut Switch)| {
+        let mut switch = run(traffic(ingress, &trail("sm.instance_type")));
         setup(&mut switch);
         switch
             .process(0, &[7], 0)
@@ -240,7 +232,7 @@ fn instance_types_tell_where_a_packet_comes_from() {
             .map(|(port, frame)| (port, frame[1]))
             .collect::<Vec<_>>()
     };
-    assert_eq!(of(&[send_to(1)], |_| {}), [(1, 0)]);
+    assert_eq!(of(SEND, |_| {}), [(1, 0)]);
     let group = |switch: &mut Switch| {
         switch
             .pre_mut()
@@ -248,11 +240,7 @@ fn instance_types_tell_where_a_packet_comes_from() {
             .set_group(1, &[replica(4, 0)])
             .unwrap()
     };
-    assert_eq!(
-        of(&[assign(standard("mcast_grp"), num(1))], group),
-        [(4, 5)]
-    );
-    let clone = call("clone_ingress_pkt_to_egress", json!([num(5), num(2)]));
+    assert_eq!(of("sm.mcast_grp = 1;", group), [(4, 5)]);
     let mirror = |switch: &mut Switch| {
         switch
             .pre_mut()
@@ -260,24 +248,20 @@ fn instance_types_tell_where_a_packet_comes_from() {
             .set_session(5, session(&[replica(9, 0)]))
             .unwrap()
     };
-    assert_eq!(of(&[send_to(1), clone], mirror), [(9, 1), (1, 0)]);
+    assert_eq!(of(&[SEND, CLONE].concat(), mirror), [(9, 1), (1, 0)]);
 }
 
 #[test]
 fn ingress_clones_start_from_the_packet_as_it_came() {
-    let mut switch = traffic(
-        &[
-            send_to(1),
-            assign(scalar("kept"), num(0x55)),
-            assign(scalar("lost"), num(0x66)),
-            assign(field("h", "a"), num(0xee)),
-            call("clone_ingress_pkt_to_egress", json!([num(4), num(2)])),
-            // Only the last call counts.
-            call("clone_ingress_pkt_to_egress", json!([num(5), num(1)])),
-        ],
-        &trail(operand(expr("+", scalar("kept"), scalar("lost")))),
-    )
-    .switch();
+    let ingress = "
+        sm.egress_spec = 1;
+        meta.kept = 0x55;
+        meta.lost = 0x66;
+        hdr.h.a = 0xee;
+        clone(CloneType.I2E, 4);
+        // Only the last call counts.
+        clone_preserving_field_list(CloneType.I2E, 5, 1);";
+    let mut switch = run(traffic(ingress, &trail("meta.kept + meta.lost")));
     switch
         .pre_mut()
         .unwrap()
@@ -297,8 +281,7 @@ fn ingress_clones_start_from_the_packet_as_it_came() {
 
 #[test]
 fn clones_survive_the_drop_of_the_original() {
-    let clone = call("clone_ingress_pkt_to_egress", json!([num(5), num(2)]));
-    let mut switch = traffic(&[clone, mark_to_drop()], &[]).switch_with(queues(3));
+    let mut switch = run_with(traffic(&[CLONE, DROP].concat(), ""), queues(3));
     let clones = CloneSession {
         replicas: vec![replica(9, 1), replica(10, 2)],
         truncate_bytes: 2,
@@ -325,8 +308,7 @@ fn clones_survive_the_drop_of_the_original() {
 
 #[test]
 fn clones_can_go_to_a_multicast_group() {
-    let clone = call("clone_ingress_pkt_to_egress", json!([num(5), num(2)]));
-    let mut switch = traffic(&[clone, mark_to_drop()], &trail(standard("egress_rid"))).switch();
+    let mut switch = run(traffic(&[CLONE, DROP].concat(), &trail("sm.egress_rid")));
     let pre = switch.pre_mut().unwrap();
     pre.set_group(3, &[replica(1, 8), replica(2, 9)]).unwrap();
     pre.set_session(
@@ -345,32 +327,16 @@ fn clones_can_go_to_a_multicast_group() {
 
 #[test]
 fn egress_clones_keep_the_changes_of_egress() {
-    let mut switch = traffic(
-        &[
-            send_to(1),
-            assign(scalar("kept"), num(3)),
-            assign(scalar("lost"), num(4)),
-        ],
-        &[
-            // The clone is not cloned again, and shows what metadata it has kept.
-            call(
-                "_jump_if_zero",
-                json!([
-                    operand(expr("-", standard("instance_type"), num(2))),
-                    num(4)
-                ]),
-            ),
-            assign(field("h", "a"), num(0xee)),
-            call("clone_egress_pkt_to_egress", json!([num(5), num(1)])),
-            call("_jump", json!([num(6)])),
-            call("add_header", json!([named("header", "trail")])),
-            assign(
-                field("trail", "a"),
-                operand(expr("+", scalar("kept"), scalar("lost"))),
-            ),
-        ],
-    )
-    .switch();
+    let ingress = "sm.egress_spec = 1; meta.kept = 3; meta.lost = 4;";
+    // The clone is not cloned again, and shows what metadata it has kept.
+    let egress = format!(
+        "if (sm.instance_type == 2) {{ {} }} else {{
+            hdr.h.a = 0xee;
+            clone_preserving_field_list(CloneType.E2E, 5, 1);
+        }}",
+        trail("meta.kept + meta.lost")
+    );
+    let mut switch = run(traffic(ingress, &egress));
     switch
         .pre_mut()
         .unwrap()
@@ -384,34 +350,20 @@ fn egress_clones_keep_the_changes_of_egress() {
 
 #[test]
 fn resubmitted_packets_start_over_with_the_listed_fields() {
-    let mut switch = traffic(
-        &[
-            assign(
-                field("h", "a"),
-                operand(expr("+", field("h", "a"), scalar("kept"))),
-            ),
-            assign(scalar("lost"), operand(expr("+", scalar("lost"), num(1)))),
-            assign(scalar("kept"), operand(expr("+", scalar("kept"), num(1)))),
-            assign(
-                standard("egress_spec"),
-                operand(expr("+", scalar("lost"), standard("instance_type"))),
-            ),
-            call(
-                "_jump_if_zero",
-                json!([operand(expr("-", scalar("kept"), num(3))), num(6)]),
-            ),
-            call("resubmit", json!([num(1)])),
-        ],
-        &[],
-    )
-    .switch();
+    let ingress = "
+        hdr.h.a = hdr.h.a + meta.kept;
+        meta.lost = meta.lost + 1;
+        meta.kept = meta.kept + 1;
+        sm.egress_spec = (bit<9>)meta.lost + (bit<9>)sm.instance_type;
+        if (meta.kept != 3) { resubmit_preserving_field_list(1); }";
+    let mut switch = run(traffic(ingress, ""));
     // Two resubmissions; the header starts afresh each time.
     assert_eq!(switch.process(0, &[7, 1], 0), [(7, vec![9, 1])]);
 }
 
 #[test]
 fn resubmitting_for_ever_ends_with_a_drop() {
-    let mut switch = traffic(&[call("resubmit", json!([num(1)]))], &[]).switch();
+    let mut switch = run(traffic("resubmit_preserving_field_list(1);", ""));
     assert_eq!(
         effects(&mut switch, &[7]).dropped,
         [DropReason::EndlessLoop]
@@ -420,45 +372,27 @@ fn resubmitting_for_ever_ends_with_a_drop() {
 
 #[test]
 fn recirculated_packets_come_back_deparsed() {
-    let again = operand(
-        json!({"type": "expression", "value": {"op": "?", "left": num(1), "right": num(0),
-        "cond": expr("==", standard("instance_type"), num(0))}}),
+    // Recirculated packets are normal ones again for egress.
+    let ingress = "
+        sm.egress_spec = (bit<9>)(meta.kept + 1);
+        meta.lost = (bit<8>)sm.instance_type;
+        hdr.h.a = hdr.h.a + (bit<8>)sm.instance_type;";
+    let egress = format!(
+        "meta.kept = (bit<8>)sm.egress_port + 1;
+        if (meta.lost != 4) {{
+            {}
+            if (sm.instance_type == 0) {{ recirculate_preserving_field_list(1); }}
+        }}",
+        trail("sm.packet_length")
     );
-    let mut switch = traffic(
-        &[
-            assign(
-                standard("egress_spec"),
-                operand(expr("+", scalar("kept"), num(1))),
-            ),
-            // Recirculated packets are normal ones again for egress.
-            assign(scalar("lost"), standard("instance_type")),
-            assign(
-                field("h", "a"),
-                operand(expr("+", field("h", "a"), standard("instance_type"))),
-            ),
-        ],
-        &[
-            assign(
-                scalar("kept"),
-                operand(expr("+", standard("egress_port"), num(1))),
-            ),
-            call(
-                "_jump_if_zero",
-                json!([operand(expr("-", scalar("lost"), num(4))), num(5)]),
-            ),
-            call("add_header", json!([named("header", "trail")])),
-            assign(field("trail", "a"), standard("packet_length")),
-            call("recirculate", json!([again])),
-        ],
-    )
-    .switch();
+    let mut switch = run(traffic(ingress, &egress));
     // packet_length in egress was 2 before the trail.
     assert_eq!(switch.process(0, &[7, 1], 0), [(3, vec![11, 2, 1])]);
 }
 
 #[test]
 fn recirculating_for_ever_ends_with_a_drop() {
-    let mut switch = traffic(&[send_to(1)], &[call("recirculate", json!([num(2)]))]).switch();
+    let mut switch = run(traffic(SEND, "recirculate_preserving_field_list(1);"));
     assert_eq!(
         effects(&mut switch, &[7]).dropped,
         [DropReason::EndlessLoop]
@@ -467,27 +401,22 @@ fn recirculating_for_ever_ends_with_a_drop() {
 
 #[test]
 fn truncation_cuts_the_packet_as_it_leaves() {
-    let truncate = call("truncate", json!([num(3)]));
-    let egress = [trail(num(5)).as_slice(), std::slice::from_ref(&truncate)].concat();
+    let frame = [7, 1, 2, 3];
+    let egress = trail("5") + "truncate(3);";
     assert_eq!(
-        traffic(&[send_to(1)], &egress)
-            .switch()
-            .process(0, &[7, 1, 2, 3], 0)[0]
-            .1,
+        run(traffic(SEND, &egress)).process(0, &frame, 0)[0].1,
         [7, 5, 1]
     );
+    let ingress = "sm.egress_spec = 1; truncate(3);";
     assert_eq!(
-        traffic(&[send_to(1), truncate], &[])
-            .switch()
-            .process(0, &[7, 1, 2, 3], 0)[0]
-            .1,
+        run(traffic(ingress, "")).process(0, &frame, 0)[0].1,
         [7, 1, 2]
     );
 }
 
 #[test]
 fn digests_carry_the_fields_at_the_end_of_ingress() {
-    let mut b = traffic(
+    let mut b = traffic_json(
         &[
             send_to(1),
             call("generate_digest", json!([num(1), num(1)])),
@@ -511,20 +440,14 @@ fn digests_carry_the_fields_at_the_end_of_ingress() {
 
 #[test]
 fn lengths_follow_added_and_removed_headers() {
-    let b = traffic(
-        &[
-            send_to(1),
-            call("add_header", json!([named("header", "trail")])),
-            assign(field("trail", "a"), standard("packet_length")),
-        ],
-        &[assign(field("h", "a"), standard("packet_length"))],
-    );
-    assert_eq!(b.switch().process(0, &[7, 1, 1], 0)[0].1, [4, 3, 1, 1]);
+    let ingress = SEND.to_owned() + &trail("sm.packet_length");
+    let egress = "hdr.h.a = (bit<8>)sm.packet_length;";
+    let out = run(traffic(&ingress, egress)).process(0, &[7, 1, 1], 0);
+    assert_eq!(out[0].1, [4, 3, 1, 1]);
 }
 
 #[test]
 fn times_are_in_microseconds_and_queues_report_their_depth() {
-    let mut b = Builder::new();
     let fields = [
         "ingress_global_timestamp",
         "egress_global_timestamp",
@@ -534,20 +457,16 @@ fn times_are_in_microseconds_and_queues_report_their_depth() {
         "deq_qdepth",
         "egress_port",
     ];
-    let list: Vec<Value> = fields.iter().map(|f| json!([f, 16, false])).collect();
-    b.header("h_t", &["h"], json!(list))
-        .extracts(&["h"])
-        .emits(&["h"]);
-    b.runs(
-        "ingress",
-        json!([send_to(6), assign(standard("priority"), num(5))]),
-    );
-    let copies: Vec<Value> = fields
-        .iter()
-        .map(|f| assign(field("h", f), standard(f)))
-        .collect();
-    b.runs("egress", json!(copies));
-    let mut switch = b.switch_with(queues(8));
+    let header: String = fields.iter().map(|f| format!("bit<16> {f};")).collect();
+    let copy = |f: &&str| format!("hdr.h.{f} = (bit<16>)sm.{f};");
+    let copies: String = fields.iter().map(copy).collect();
+    let program = P4 {
+        fields: &header,
+        ingress: "sm.egress_spec = 6; sm.priority = 5;",
+        egress: &copies,
+        ..P4::default()
+    };
+    let mut switch = run_with(program.program(), queues(8));
     let mut fx = Effects::default();
     switch.ingress(0, &[0; 14], 1_000_000, &mut fx);
     let packet = fx.enqueued.remove(0);
@@ -568,14 +487,11 @@ fn times_are_in_microseconds_and_queues_report_their_depth() {
 
 #[test]
 fn packets_of_an_older_program_are_dropped() {
-    let b = traffic(&[send_to(1)], &[]);
-    let mut switch = b.switch();
+    let mut switch = run(traffic(SEND, ""));
     let mut fx = Effects::default();
     switch.ingress(0, &[7], 0, &mut fx);
     let packet = fx.enqueued.remove(0);
-    switch.load(std::sync::Arc::new(
-        LoadedProgram::from_json(&b.text()).unwrap(),
-    ));
+    switch.load(traffic(SEND, ""));
     switch.egress(packet, 0, QueueState::default(), &mut fx);
     assert_eq!(fx.dropped, [DropReason::NoProgram]);
     assert_eq!(
@@ -586,21 +502,16 @@ fn packets_of_an_older_program_are_dropped() {
 
 #[test]
 fn the_same_seed_and_frames_give_the_same_run() {
-    let b = traffic(
-        &[call(
-            "modify_field_rng_uniform",
-            json!([standard("egress_spec"), num(0), num(400)]),
-        )],
-        &[],
+    let program = traffic(
+        "bit<9> port; random(port, 9w0, 9w400); sm.egress_spec = port;",
+        "",
     );
     let run = |seed| {
-        let mut switch = Switch::new(SwitchOptions {
+        let options = SwitchOptions {
             seed,
             ..SwitchOptions::default()
-        });
-        switch.load(std::sync::Arc::new(
-            LoadedProgram::from_json(&b.text()).unwrap(),
-        ));
+        };
+        let mut switch = run_with(Arc::clone(&program), options);
         (0..20)
             .map(|_| switch.process(0, &[7], 0)[0].0)
             .collect::<Vec<_>>()
@@ -611,14 +522,8 @@ fn the_same_seed_and_frames_give_the_same_run() {
 
 #[test]
 fn one_frame_leaves_no_more_copies_than_the_switch_has_room_for() {
-    let mut switch = traffic(
-        &[
-            call("clone_ingress_pkt_to_egress", json!([num(5), num(2)])),
-            call("resubmit", json!([num(2)])),
-        ],
-        &[],
-    )
-    .switch();
+    let ingress = CLONE.to_owned() + "resubmit_preserving_field_list(1);";
+    let mut switch = run(traffic(&ingress, ""));
     let replicas: Vec<Replica> = (0..100).map(|rid| replica(1, rid)).collect();
     switch
         .pre_mut()
@@ -633,7 +538,7 @@ fn one_frame_leaves_no_more_copies_than_the_switch_has_room_for() {
 
 #[test]
 fn packets_that_grow_without_end_are_dropped() {
-    let mut b = traffic(
+    let mut b = traffic_json(
         &[send_to(1)],
         &[
             call("add_header", json!([named("header", "large")])),
@@ -653,7 +558,7 @@ fn what_one_packet_logs_is_bounded() {
         json!([{"type": "string", "value": "again"}, {"type": "parameters_vector", "value": []}]),
     );
     let fx = effects(
-        &mut traffic(&[log, call("_jump", json!([num(0)]))], &[]).switch(),
+        &mut traffic_json(&[log, call("_jump", json!([num(0)]))], &[]).switch(),
         &[7],
     );
     assert_eq!(fx.dropped, [DropReason::EndlessLoop]);
@@ -662,8 +567,8 @@ fn what_one_packet_logs_is_bounded() {
 
 #[test]
 fn what_one_packet_leaves_in_the_trace_is_bounded() {
-    let clone = call("clone_ingress_pkt_to_egress", json!([num(5), num(2)]));
-    let mut switch = traffic(&[clone, call("resubmit", json!([num(2)]))], &[]).switch();
+    let ingress = CLONE.to_owned() + "resubmit_preserving_field_list(1);";
+    let mut switch = run(traffic(&ingress, ""));
     let replicas: Vec<Replica> = (0..100).map(|rid| replica(1, rid)).collect();
     let pre = switch.pre_mut().unwrap();
     pre.set_session(5, session(&replicas)).unwrap();
