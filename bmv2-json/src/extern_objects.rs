@@ -27,6 +27,9 @@ pub struct MeterArray {
     /// Where a direct meter writes its colour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_target: Option<FieldRef>,
+    /// Where a direct meter finds the colour that a packet had before. Not in BMv2's own format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precolor: Option<FieldRef>,
 }
 
 fn two() -> u32 {

@@ -31,8 +31,8 @@ pub use parser::{
     Deparser, ExtractTarget, ParseState, ParseVset, Parser, ParserOp, Transition, TransitionOn,
 };
 pub use pipeline::{
-    ActionCall, ActionEntry, ActionProfile, Conditional, DefaultEntry, MatchKey, MatchType,
-    Pipeline, Selector, Table, TableEntry, TableKey, TableKeyTarget, TableType,
+    ActionCall, ActionEntry, ActionProfile, Conditional, DefaultEntry, DirectRegister, MatchKey,
+    MatchType, Pipeline, Selector, Table, TableEntry, TableKey, TableKeyTarget, TableType,
 };
 
 use serde::{Deserialize, Serialize};

@@ -52,6 +52,9 @@ pub struct Table {
     /// Name of the direct meter array.
     #[serde(default)]
     pub direct_meters: Option<String>,
+    /// Registers with a cell for each entry. Not in BMv2's own format.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub direct_registers: Vec<DirectRegister>,
     #[serde(default)]
     pub action_ids: Vec<i64>,
     #[serde(default)]
@@ -67,6 +70,14 @@ pub struct Table {
     /// Entries fixed by the program; a table that has the member is immutable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entries: Option<Vec<TableEntry>>,
+}
+
+/// A register with a cell for each entry of a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DirectRegister {
+    pub name: String,
+    /// Where the switch writes which entry was hit: the index of its cell.
+    pub entry: FieldRef,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

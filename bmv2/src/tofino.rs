@@ -35,6 +35,7 @@ mod drop {
 mod parser_error {
     pub const NO_MATCH: u64 = 0x0001;
     pub const PARTIAL_HEADER: u64 = 0x0002;
+    pub const COUNTER_RANGE: u64 = 0x0004;
     pub const TIMEOUT: u64 = 0x0008;
 }
 
@@ -409,6 +410,7 @@ impl Machine<'_> {
             error if error == parser.errors.no_error => 0,
             error if error == parser.errors.packet_too_short => parser_error::PARTIAL_HEADER,
             error if error == parser.errors.parser_timeout => parser_error::TIMEOUT,
+            error if error == parser.errors.counter_range => parser_error::COUNTER_RANGE,
             _ => parser_error::NO_MATCH,
         };
         set(words, field, bits);

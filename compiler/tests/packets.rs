@@ -11,11 +11,15 @@ fn programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs")
 }
 
-/// What is wrong, a line for each thing: mistakes of the program, of the test, or of what the switch does.
+/// What is wrong with the program beside a test.
 fn wrong(arch: Arch, test: &Path) -> Result<(), String> {
-    let program = test.with_extension("p4");
+    wrong_with(arch, &test.with_extension("p4"), test)
+}
+
+/// What is wrong, a line for each thing: mistakes of the program, of the test, or of what the switch does.
+fn wrong_with(arch: Arch, program: &Path, test: &Path) -> Result<(), String> {
     let named = |error: String| format!("{}: {error}\n", program.display());
-    let mut options = CompileOptions::new(&program);
+    let mut options = CompileOptions::new(program);
     options.actions_share_names = true;
     options.set_arch(arch);
     let compiled = compile(&options).map_err(|error| named(error.to_string()))?;
@@ -59,6 +63,16 @@ fn packets_take_the_way_that_a_program_for_tofino_says() {
     for arch in [Arch::Tna, Arch::T2na] {
         wrong(arch, &programs().join("tna/gresses.stf")).unwrap();
     }
+}
+
+#[test]
+fn stateful_objects_of_tofino_do_what_their_descriptions_say() {
+    let folder = programs().join("tna");
+    let objects = folder.join("objects.p4");
+    for arch in [Arch::Tna, Arch::T2na] {
+        wrong(arch, &folder.join("objects.stf")).unwrap();
+    }
+    wrong_with(Arch::T2na, &objects, &folder.join("objects.t2na.stf")).unwrap();
 }
 
 /// A test that cannot fail would say nothing about any program.

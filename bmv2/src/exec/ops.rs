@@ -417,10 +417,21 @@ pub enum Op {
         array: u16,
         i: Slot,
     },
+    /// `before` is the colour that the packet had, 0 for none.
     Meter {
         d: Slot,
         array: u16,
         i: Slot,
+        before: Slot,
+    },
+    /// `d := filtered`, of a value; both arrays are registers.
+    Filter {
+        d: Slot,
+        spec: u16,
+        s: Slot,
+        memory: u16,
+        i: Slot,
+        value: Slot,
     },
     /// `d := hash % max + base`, where a `max` of 0 counts as 1.
     Hash {

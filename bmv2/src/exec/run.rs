@@ -5,6 +5,8 @@ use super::headers::{self, StackWords};
 use super::ops::{Op, Pc, Slot, Test};
 use super::words::{param_words, words_of, wrap};
 use crate::drop_reason::DropReason;
+use crate::externs::filter::{Memory, Spec};
+use crate::externs::meter::Color;
 use crate::numbers::{number, shortest};
 use crate::program::{Calculation, LoadedProgram, Note};
 use crate::state::State;
@@ -16,6 +18,9 @@ use crate::trace::{Named, TraceEvent};
 /// Backward jumps and tables that one packet may pass in one pipeline. No compiler makes programs
 /// that long; a malformed one must not hang the switch.
 const MAX_STEPS: u32 = 100_000;
+
+/// The entry of a packet that hit none, beyond all direct registers.
+const NO_ENTRY: u64 = u32::MAX as u64;
 
 /// Messages that one packet may log in one pipeline; more are lost.
 const MAX_LOGS: usize = 1000;
@@ -490,12 +495,32 @@ impl Machine<'_> {
             Op::Push { stack, n } => StackWords::of(layout, stack).push(phv, w!(n)),
             Op::Pop { stack, n } => StackWords::of(layout, stack).pop(phv, w!(n)),
             Op::AssignVl { d, s } => headers::assign_varbit(layout, phv, d, s),
-            Op::Meter { d, array, i } => {
+            Op::Meter {
+                d,
+                array,
+                i,
+                before,
+            } => {
                 let kind = program.meters[usize::from(array)].kind;
                 let cells = &mut state.meters[usize::from(array)];
                 if let Some(cell) = usize::try_from(w!(i)).ok().and_then(|i| cells.get_mut(i)) {
-                    w!(d) = cell.execute(kind, ctx.ingress_length, ctx.now / 1000) as u64;
+                    let before = Color::of(w!(before));
+                    w!(d) = cell.execute(kind, ctx.ingress_length, ctx.now / 1000, before) as u64;
                 }
+            }
+            Op::Filter {
+                d,
+                spec,
+                s,
+                memory,
+                i,
+                value,
+            } => {
+                let spec = Spec::of(&state.registers[usize::from(spec)].read(w!(s)));
+                let cells = &mut state.registers[usize::from(memory)];
+                let mut memory = Memory::of(&cells.read(w!(i)));
+                w!(d) = spec.apply(&mut memory, w!(value), ctx.now);
+                cells.write(w!(i), &memory.to_cell());
             }
             Op::Hash {
                 d,
@@ -756,12 +781,24 @@ fn look_up(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
     let (hit, target) = match tables.hit(phv, ctx.ingress_length, ctx.now) {
         Some(found) => {
             if let (Some(meter), Some(direct)) = (found.meter, table.direct_meter) {
-                let color = meter.execute(direct.kind, ctx.ingress_length, ctx.now / 1000);
+                let before = direct.precolor.map_or(0, |slot| phv[usize::from(slot)]);
+                let before = Color::of(before);
+                let color = meter.execute(direct.kind, ctx.ingress_length, ctx.now / 1000, before);
                 phv[usize::from(direct.slot)] = wrap(color as u64, direct.bits, false);
+            }
+            for cells in &table.direct_registers {
+                phv[usize::from(cells.slot)] = u64::from(found.place);
+                if found.is_new {
+                    let initial = &program.registers[usize::from(cells.array)].initial;
+                    state.registers[usize::from(cells.array)].write(found.place.into(), initial);
+                }
             }
             (true, found.target)
         }
         None => {
+            for cells in &table.direct_registers {
+                phv[usize::from(cells.slot)] = NO_ENTRY;
+            }
             if let Some(action) = &tables.default {
                 return (Some(enter(program, phv, action)), action.next);
             }

@@ -1,4 +1,4 @@
-//! Two-rate three-colour meters (RFC 2698, colour-blind), in packets or bytes.
+//! Two-rate three-colour meters (RFC 2698), in packets or bytes; colour-blind, unless a packet has a colour from before.
 
 use alfirk_bmv2_json::MeterType;
 
@@ -19,6 +19,17 @@ pub enum Color {
     Green = 0,
     Yellow = 1,
     Red = 2,
+}
+
+impl Color {
+    /// The colour that a value of BMv2's or Tofino's stands for: beyond yellow it is red.
+    pub(crate) fn of(value: u64) -> Color {
+        match value {
+            0 => Color::Green,
+            1 => Color::Yellow,
+            _ => Color::Red,
+        }
+    }
 }
 
 /// One meter. Without a configuration all packets are green.
@@ -80,10 +91,16 @@ impl Meter {
         });
     }
 
-    /// Marks a packet.
-    pub fn execute(&mut self, kind: MeterType, bytes: usize, now_us: u64) -> Color {
+    /// Marks a packet that had a colour before: it gets no better one. Green is that of packets without.
+    pub(crate) fn execute(
+        &mut self,
+        kind: MeterType,
+        bytes: usize,
+        now_us: u64,
+        before: Color,
+    ) -> Color {
         let Some(b) = &mut self.config else {
-            return Color::Green;
+            return before;
         };
         let amount = match kind {
             MeterType::Packets => 1,
@@ -91,11 +108,11 @@ impl Meter {
         };
         b.committed.refill(b.config.cir, b.config.cburst, now_us);
         b.peak.refill(b.config.pir, b.config.pburst, now_us);
-        if !b.peak.has(amount) {
+        if before == Color::Red || !b.peak.has(amount) {
             return Color::Red;
         }
         b.peak.take(amount);
-        if !b.committed.has(amount) {
+        if before == Color::Yellow || !b.committed.has(amount) {
             return Color::Yellow;
         }
         b.committed.take(amount);
@@ -110,7 +127,10 @@ mod tests {
     #[test]
     fn bursts_beyond_the_committed_are_yellow_and_beyond_the_peak_red() {
         let mut meter = Meter::default();
-        assert_eq!(meter.execute(MeterType::Packets, 64, 0), Color::Green);
+        assert_eq!(
+            meter.execute(MeterType::Packets, 64, 0, Color::Green),
+            Color::Green
+        );
         let config = MeterConfig {
             cir: 1,
             cburst: 2,
@@ -119,13 +139,13 @@ mod tests {
         };
         meter.configure(Some(config), 0);
         let colors: Vec<_> = (0..5)
-            .map(|_| meter.execute(MeterType::Packets, 64, 0))
+            .map(|_| meter.execute(MeterType::Packets, 64, 0, Color::Green))
             .collect();
         use Color::*;
         assert_eq!(colors, [Green, Green, Yellow, Red, Red]);
         // After one second: one committed token, two peak tokens.
         let colors: Vec<_> = (0..3)
-            .map(|_| meter.execute(MeterType::Packets, 64, 1_000_000))
+            .map(|_| meter.execute(MeterType::Packets, 64, 1_000_000, Color::Green))
             .collect();
         assert_eq!(colors, [Green, Yellow, Red]);
         assert_eq!(meter.config(), Some(config));
@@ -143,9 +163,12 @@ mod tests {
             }),
             0,
         );
-        assert_eq!(meter.execute(MeterType::Packets, 1, 0), Color::Green);
+        assert_eq!(
+            meter.execute(MeterType::Packets, 1, 0, Color::Green),
+            Color::Green
+        );
         let green = (1..=10_000)
-            .filter(|now| meter.execute(MeterType::Packets, 1, *now) == Color::Green)
+            .filter(|now| meter.execute(MeterType::Packets, 1, *now, Color::Green) == Color::Green)
             .count();
         assert_eq!(green, 10);
     }
@@ -162,7 +185,32 @@ mod tests {
             }),
             0,
         );
-        assert_eq!(meter.execute(MeterType::Bytes, 60, 0), Color::Green);
-        assert_eq!(meter.execute(MeterType::Bytes, 60, 0), Color::Red);
+        assert_eq!(
+            meter.execute(MeterType::Bytes, 60, 0, Color::Green),
+            Color::Green
+        );
+        assert_eq!(
+            meter.execute(MeterType::Bytes, 60, 0, Color::Green),
+            Color::Red
+        );
+    }
+
+    #[test]
+    fn a_packet_gets_no_better_colour_than_it_had_and_takes_no_tokens_of_better_ones() {
+        use Color::*;
+        let mut meter = Meter::default();
+        assert_eq!(meter.execute(MeterType::Packets, 1, 0, Yellow), Yellow);
+        let config = MeterConfig {
+            cir: 0,
+            cburst: 2,
+            pir: 0,
+            pburst: 4,
+        };
+        meter.configure(Some(config), 0);
+        let before = [Red, Yellow, Green, Red, Yellow, Green, Green];
+        let after = before.map(|color| meter.execute(MeterType::Packets, 1, 0, color));
+        // Red ones took nothing, yellow ones only of the peak.
+        assert_eq!(after, [Red, Yellow, Green, Red, Yellow, Green, Red]);
+        assert_eq!([0, 1, 2, 3].map(Color::of), [Green, Yellow, Red, Red]);
     }
 }

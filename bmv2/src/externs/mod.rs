@@ -1,6 +1,7 @@
 //! Stateful and computing extern objects: registers, counters, meters, hashes, random numbers.
 
 pub mod counter;
+pub(crate) mod filter;
 pub mod hash;
 pub mod meter;
 pub mod random;

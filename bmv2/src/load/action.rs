@@ -274,8 +274,17 @@ impl Loader<'_> {
                     to: 0,
                     test: Test::LtU,
                 });
+                let before = match args.args.get(3) {
+                    Some(color) => self.amount_arg(color, scope)?,
+                    None => self.constant(0)?,
+                };
                 let d = self.temp()?;
-                self.emit(Op::Meter { d, array, i });
+                self.emit(Op::Meter {
+                    d,
+                    array,
+                    i,
+                    before,
+                });
                 self.assign_to(args.get(2)?, &word(d, 2), scope)?;
                 self.land(vec![skip]);
             }
@@ -345,6 +354,28 @@ impl Loader<'_> {
                     None => scope.at.to_owned(),
                 });
                 self.emit(Op::RegisterAccess { array, site });
+            }
+            "filter" => {
+                let array = |operand: &Expr| match operand.unwrapped() {
+                    Expr::RegisterArray(name) => {
+                        find(&self.register_names, "register array", name, scope.at)
+                    }
+                    _ => Err(scope.invalid("the second and fourth operand are register arrays")),
+                };
+                let (spec, memory) = (array(args.get(1)?)?, array(args.get(3)?)?);
+                let s = self.amount_arg(args.get(2)?, scope)?;
+                let i = self.amount_arg(args.get(4)?, scope)?;
+                let value = self.amount_arg(args.get(5)?, scope)?;
+                let d = self.temp()?;
+                self.emit(Op::Filter {
+                    d,
+                    spec,
+                    s,
+                    memory,
+                    i,
+                    value,
+                });
+                self.assign_to(args.get(0)?, &word(d, 32), scope)?;
             }
             "mirror" => {
                 let (session, list) = self.clone_args(args, scope)?;

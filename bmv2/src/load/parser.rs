@@ -101,6 +101,7 @@ impl Loader<'_> {
             header_too_short: error("HeaderTooShort"),
             parser_timeout: error("ParserTimeout"),
             parser_invalid_argument: error("ParserInvalidArgument"),
+            counter_range: error("CounterRange"),
         };
         let start = next(&parser.init_state, name)?;
         Ok(Parser {

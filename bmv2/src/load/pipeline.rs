@@ -5,7 +5,7 @@ use super::parser::missing;
 use super::{find, number, LoadError, Loader, Scope};
 use crate::exec::node::Kind;
 use crate::exec::ops::{Op, Pc, Slot};
-use crate::program::{DefaultAction, DirectMeter, Key, Note, Profile, Table};
+use crate::program::{DefaultAction, DirectMeter, DirectRegister, Key, Note, Profile, Table};
 use crate::tables::{ActionRef, KeyMatch, NewEntry, NewKey, Target};
 use alfirk_bmv2_json::{
     self as json, Expr, FieldRef, MatchKey, MatchType, Pipeline, TableKeyTarget, TableType,
@@ -224,6 +224,7 @@ impl<'a> Loader<'a> {
             && table.kind == TableType::Simple
             && !table.with_counters
             && table.direct_meters.is_none()
+            && table.direct_registers.is_empty()
             && table.entries.is_none();
         let default = match &table.default_entry {
             // The log has every table.
@@ -343,6 +344,10 @@ impl<'a> Loader<'a> {
             .direct_meters
             .as_ref()
             .map(|name| self.direct_meter(name, scope));
+        let direct_registers = table.direct_registers.iter();
+        let direct_registers = direct_registers
+            .map(|cells| self.direct_register(cells, scope))
+            .collect::<Result<_, _>>()?;
         let mut made = Table {
             name: table.name.clone(),
             kind: table.kind,
@@ -353,6 +358,7 @@ impl<'a> Loader<'a> {
                 || self.counters.iter().any(|c| c.table == Some(number)),
             support_timeout: table.support_timeout,
             direct_meter: direct_meter.transpose()?,
+            direct_registers,
             actions,
             on_hit,
             on_miss,
@@ -442,11 +448,41 @@ impl<'a> Loader<'a> {
         if !(1..=64).contains(&field.bits) || field.varbit {
             return Err(scope.invalid(format!("direct meter {name} cannot write to {target}")));
         }
+        let precolor = match &json.precolor {
+            Some(precolor) => Some(self.word_field(precolor, scope)?),
+            None => None,
+        };
         Ok(DirectMeter {
             slot: field.slot,
             bits: field.bits,
             kind: json.kind,
+            precolor,
         })
+    }
+
+    fn direct_register(
+        &self,
+        cells: &json::DirectRegister,
+        scope: Scope,
+    ) -> Result<DirectRegister, LoadError> {
+        Ok(DirectRegister {
+            array: find(
+                &self.register_names,
+                "register array",
+                &cells.name,
+                scope.at,
+            )?,
+            slot: self.word_field(&cells.entry, scope)?,
+        })
+    }
+
+    /// Where a field of up to 64 bits is.
+    fn word_field(&self, name: &FieldRef, scope: Scope) -> Result<Slot, LoadError> {
+        let (_, field) = self.field(name, scope.at)?;
+        if !(1..=64).contains(&field.bits) || field.varbit {
+            return Err(scope.invalid(format!("{name} is no number of up to 64 bits")));
+        }
+        Ok(field.slot)
     }
 
     fn args(&self, action: u16, data: &[String], scope: Scope) -> Result<Vec<u64>, LoadError> {

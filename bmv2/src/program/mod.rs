@@ -148,6 +148,7 @@ pub(crate) struct Table {
     pub with_counters: bool,
     pub support_timeout: bool,
     pub direct_meter: Option<DirectMeter>,
+    pub direct_registers: Vec<DirectRegister>,
     /// Allowed actions and where each leads.
     pub actions: Vec<(u16, Pc)>,
     /// Where a hit leads, when that does not depend on the action.
@@ -174,6 +175,16 @@ pub(crate) struct DirectMeter {
     pub slot: Slot,
     pub bits: u32,
     pub kind: MeterType,
+    /// The colour that the packet had before.
+    pub precolor: Option<Slot>,
+}
+
+/// A register with a cell for each entry of a table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DirectRegister {
+    pub array: u16,
+    /// Where the number of the entry goes that a packet hits.
+    pub slot: Slot,
 }
 
 #[derive(Clone, Debug)]

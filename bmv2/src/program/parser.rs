@@ -18,6 +18,8 @@ pub(crate) struct ParserErrors {
     pub header_too_short: u64,
     pub parser_timeout: u64,
     pub parser_invalid_argument: u64,
+    /// Tofino's own: a counter's field was beyond its range.
+    pub counter_range: u64,
 }
 
 #[derive(Debug, Default)]

@@ -74,6 +74,8 @@ struct Hot {
     target: Target,
     counter: Counter,
     last_hit: u64,
+    /// No packet has hit it.
+    is_new: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -117,6 +119,10 @@ pub(crate) struct TableState {
 pub(crate) struct Found<'a> {
     pub target: &'a Target,
     pub meter: Option<&'a mut Meter>,
+    /// Where the entry is; another one may take the place when this one is gone.
+    pub place: u32,
+    /// The packet is the first one that hits it.
+    pub is_new: bool,
 }
 
 impl TableState {
@@ -156,6 +162,8 @@ impl TableState {
         hot.last_hit = now;
         Some(Found {
             target: &hot.target,
+            place: handle,
+            is_new: std::mem::take(&mut hot.is_new),
             meter: self.meters.get_mut(handle as usize),
         })
     }
@@ -225,6 +233,7 @@ impl TableState {
             target: entry.target,
             counter: Counter::default(),
             last_hit: now,
+            is_new: true,
         };
         let cold = Cold {
             keys: entry.keys.into_boxed_slice(),

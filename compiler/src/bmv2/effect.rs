@@ -133,12 +133,33 @@ pub fn extern_call(exprs: Exprs, primitive: &Primitive, source: &Source) -> json
             meter,
             index,
             target,
+            precolor,
         } => {
             let meter =
                 json::Expr::MeterArray(program.objects.meters[meter.index()].meta.name.clone());
+            let operands = [meter, operand(index), exprs.field(*target)];
             (
                 "execute_meter",
-                vec![meter, operand(index), exprs.field(*target)],
+                operands
+                    .into_iter()
+                    .chain(precolor.as_ref().map(operand))
+                    .collect(),
+            )
+        }
+        Primitive::Filter(filter) => {
+            let array = |id: crate::ir::RegisterId| {
+                json::Expr::RegisterArray(program.objects.registers[id.index()].meta.name.clone())
+            };
+            (
+                "filter",
+                vec![
+                    exprs.field(filter.target),
+                    array(filter.spec),
+                    operand(&filter.spec_index),
+                    array(filter.memory),
+                    operand(&filter.index),
+                    operand(&filter.value),
+                ],
             )
         }
         Primitive::Hash {

@@ -93,6 +93,7 @@ pub fn meters(program: &FlatProgram) -> Vec<json::MeterArray> {
                 },
                 binding: table.map(|table| table.meta.name.clone()),
                 result_target: meter.result.map(|field| exprs.field_ref(field)),
+                precolor: meter.precolor.map(|field| exprs.field_ref(field)),
             }
         })
         .collect()

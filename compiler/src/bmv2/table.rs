@@ -50,6 +50,15 @@ pub fn emit(exprs: Exprs, id: TableId, json_id: i64, next: Successors) -> json::
         direct_meters: table
             .meter
             .map(|id| program.objects.meters[id.index()].meta.name.clone()),
+        direct_registers: (table.direct_cells.iter())
+            .map(|cells| json::DirectRegister {
+                name: program.objects.registers[cells.register.index()]
+                    .meta
+                    .name
+                    .clone(),
+                entry: exprs.field_ref(cells.entry),
+            })
+            .collect(),
         action_ids: table
             .actions
             .iter()
@@ -92,6 +101,7 @@ pub fn hidden(
         with_counters: false,
         support_timeout: false,
         direct_meters: None,
+        direct_registers: Vec::new(),
         action_ids: vec![action_id],
         actions: vec![action_name.clone()],
         base_default_next: next.clone(),

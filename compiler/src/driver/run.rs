@@ -164,10 +164,16 @@ fn report(
         false => write_file(path, text.as_bytes())?,
     }
     if !report.fits() {
-        let what = format!(
+        let mut what = format!(
             "error: {} needs {} stages, and {} has {}: shorten the longest chain of the report (--report), or make tables smaller\n",
             report.program, report.needed, report.architecture, report.stages
         );
+        if let Some((table, stages)) = report.longest_table() {
+            what += &format!(
+                " --> {}: table {} takes {stages} of them: make its `size` smaller, or its keys shorter\n",
+                table.source, table.name
+            );
+        }
         write_all(stderr, what.as_bytes())?;
     }
     Ok(report.fits())

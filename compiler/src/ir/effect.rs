@@ -64,6 +64,8 @@ pub enum Primitive {
     RegisterAccess { register: RegisterId, site: u32 },
     /// `Mirror.emit`: the fields go in front of the copy.
     Mirror { session: Expr, fields: FieldListId },
+    /// A low pass filter of Tofino's.
+    Filter(Box<Filter>),
     /// `counter.count`.
     Count { counter: CounterId, index: Expr },
     /// `meter.execute_meter`.
@@ -71,6 +73,8 @@ pub enum Primitive {
         meter: MeterId,
         index: Expr,
         target: FieldRef,
+        /// The colour that the packet had before.
+        precolor: Option<Expr>,
     },
     /// `hash`: base + calculation mod max.
     Hash {
@@ -113,6 +117,23 @@ pub enum Primitive {
     },
 }
 
+/// A call of a low pass filter: `target` gets what the filter makes of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Filter {
+    /// Where the result goes.
+    pub target: FieldRef,
+    /// How filters are set.
+    pub spec: RegisterId,
+    /// Which of the settings counts.
+    pub spec_index: Expr,
+    /// What filters remember.
+    pub memory: RegisterId,
+    /// Which filter it is.
+    pub index: Expr,
+    /// The value.
+    pub value: Expr,
+}
+
 /// An argument of an extern outside v1model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExternArg {
@@ -148,9 +169,11 @@ impl Primitive {
     /// The values that it takes.
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
-            Primitive::RegisterRead { index, .. }
-            | Primitive::Count { index, .. }
-            | Primitive::ExecuteMeter { index, .. } => vec![index],
+            Primitive::RegisterRead { index, .. } | Primitive::Count { index, .. } => vec![index],
+            Primitive::ExecuteMeter {
+                index, precolor, ..
+            } => [index].into_iter().chain(precolor).collect(),
+            Primitive::Filter(filter) => vec![&filter.spec_index, &filter.index, &filter.value],
             Primitive::RegisterWrite { index, value, .. } => vec![index, value],
             Primitive::Hash { base, max, .. } => vec![base, max],
             Primitive::Random { low, high, .. } => vec![low, high],

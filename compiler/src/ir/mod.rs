@@ -20,13 +20,13 @@ pub use control::{
     ObjectKind, Package, PlatformProperties, Representation, SerializableEnum,
     StructuredAnnotation, TypeInfo, TypeSpec,
 };
-pub use effect::{Effect, ExternArg, Primitive};
+pub use effect::{Effect, ExternArg, Filter, Primitive};
 pub use expr::{mask, wrap, BinaryOp, Expr, Scalar, UnaryOp};
 pub use objects::{
     Action, ActionProfile, ActionRef, ActionScope, Algorithm, Calculation, CalculationInput,
-    Checksum, Counter, CounterUnit, CrcParameters, DefaultAction, Digest, Entry, EntryKey,
-    ExternAttribute, ExternInstance, FieldList, Key, KeyTarget, MatchKind, Meta, Meter, MeterUnit,
-    Param, Register, Selector, SizeSemantics, Table,
+    Checksum, Counter, CounterUnit, CrcParameters, DefaultAction, Digest, DirectCells, Entry,
+    EntryKey, ExternAttribute, ExternInstance, FieldList, Key, KeyTarget, MatchKind, Meta, Meter,
+    MeterUnit, Param, Register, Selector, SizeSemantics, Table,
 };
 pub use parser::{
     Keyset, ParseState, Parser, ParserStmtKind, SelectKey, StateRef, Take, Transition, ValueSet,

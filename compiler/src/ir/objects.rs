@@ -3,8 +3,8 @@
 use num_bigint::BigInt;
 
 use super::{
-    ActionId, ActionProfileId, CalculationId, CounterId, Expr, FieldRef, HeaderId, MeterId, Scalar,
-    Source, StructuredAnnotation, TableId, TypeSpec, UnionId,
+    ActionId, ActionProfileId, CalculationId, CounterId, Expr, FieldRef, HeaderId, MeterId,
+    RegisterId, Scalar, Source, StructuredAnnotation, TableId, TypeSpec, UnionId,
 };
 
 /// What the control plane sees of an object besides its content.
@@ -208,6 +208,8 @@ pub struct Table {
     pub counter: Option<CounterId>,
     /// Direct meter.
     pub meter: Option<MeterId>,
+    /// Direct registers.
+    pub direct_cells: Vec<DirectCells>,
     /// `support_timeout`.
     pub support_timeout: bool,
 }
@@ -372,6 +374,8 @@ pub struct Meter {
     pub table: Option<TableId>,
     /// Where a direct meter stores the colour.
     pub result: Option<FieldRef>,
+    /// Where a direct meter finds the colour that a packet had before.
+    pub precolor: Option<FieldRef>,
 }
 
 /// A register array.
@@ -387,6 +391,17 @@ pub struct Register {
     pub initial: BigInt,
     /// The same as the control plane sees it.
     pub type_spec: TypeSpec,
+    /// Whether the control plane does not see it.
+    pub hidden: bool,
+}
+
+/// A register with a cell for each entry of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct DirectCells {
+    /// The cells.
+    pub register: RegisterId,
+    /// Where the switch says which entry was hit.
+    pub entry: FieldRef,
 }
 
 /// An input of a hash or checksum.

@@ -13,8 +13,8 @@ use alfirk_p4runtime::p4::config::v1 as p4;
 use p4::p4_ids::Prefix;
 
 use crate::ir::{
-    self, ActionScope, CounterUnit, MatchKind, Meta, MeterUnit, ObjectKind, Objects, SizeSemantics,
-    StructuredAnnotation,
+    self, ActionScope, CounterUnit, MatchKind, Meta, MeterUnit, ObjectKind, Objects, Register,
+    SizeSemantics, StructuredAnnotation,
 };
 use ids::{field_ids, Aliases, Symbols};
 use order::Listing;
@@ -108,7 +108,7 @@ fn symbols_of(program: &Objects) -> Symbols {
             &meter.meta,
         );
     }
-    for register in &program.registers {
+    for register in shown_registers(program) {
         add(Prefix::Register, &register.meta);
     }
     for digest in &program.digests {
@@ -118,6 +118,12 @@ fn symbols_of(program: &Objects) -> Symbols {
         add(Prefix::ControllerHeader, &header.meta);
     }
     symbols
+}
+
+/// Registers that the control plane sees.
+fn shown_registers(program: &Objects) -> impl Iterator<Item = &Register> {
+    let registers = program.registers.iter();
+    registers.filter(|register| !register.hidden)
 }
 
 struct Writer<'a> {
@@ -163,7 +169,7 @@ impl Writer<'_> {
                 .collect(),
             registers: self
                 .listing
-                .sorted(ObjectKind::Register, &program.registers, |cells| {
+                .sorted(ObjectKind::Register, shown_registers(program), |cells| {
                     &cells.meta
                 })
                 .into_iter()

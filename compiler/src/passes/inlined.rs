@@ -3,10 +3,12 @@
 //!
 //! Made by [`super::elaborate`], taken apart by the other passes; no back end sees it.
 
+use std::collections::BTreeSet;
+
 use crate::diag::Span;
 use crate::ir::{
-    Checksum, Effect, Expr, Follow, HeaderId, Label, MeterId, Objects, ParserStmtKind, Source,
-    StateId, TableId, Take, Transition,
+    Checksum, Effect, Expr, Follow, HeaderId, Label, MeterId, Objects, ParserStmtKind, RegisterId,
+    Source, StateId, TableId, Take, Transition,
 };
 use crate::names::Names;
 use crate::sema::Type;
@@ -130,6 +132,8 @@ pub struct InlinedProgram {
     pub divisions: Vec<Division>,
     /// Places in the source where registers of Tofino's are accessed; `Primitive::RegisterAccess` counts them.
     pub register_sites: Vec<Span>,
+    /// Registers with a cell for each entry of a table.
+    pub direct_registers: BTreeSet<RegisterId>,
     /// Where the colours of direct meters are read.
     pub meter_reads: Vec<(MeterId, Span)>,
     /// Types that objects show to the control plane.

@@ -5,6 +5,7 @@
 //! | [`elaborate`] | [`CheckedProgram`] | [`inlined::InlinedProgram`] | no names, no calls, no generics; expressions are pure |
 //! | [`control_types`] | types that objects show | [`crate::ir::ControlTypes`] | every type that is named is listed |
 //! | [`register_access`] | | | on Tofino, no packet accesses a register twice |
+//! | [`direct_cells`] | | | registers of entries are accessed where an entry was hit |
 //! | [`divisions`] | | | nothing is divided at run time |
 //! | [`parse_states`] | states that branch | [`ir::Parser`] | states are straight-line code |
 //! | [`checksums`] | controls | [`ir::Checksum`]s | each has its whole condition |
@@ -27,6 +28,7 @@ mod checksums;
 mod control_types;
 mod control_view;
 mod deparsers;
+mod direct_cells;
 mod direct_meters;
 mod divisions;
 pub mod elaborate;
@@ -79,6 +81,7 @@ pub fn lower(
     );
     if options.arch.is_tofino() {
         register_access::check(&program, diagnostics);
+        direct_cells::finish(&mut program, diagnostics);
     }
     divisions::refuse(&program, diagnostics);
     let mut flat = blocks(&mut program, diagnostics, options);

@@ -10,7 +10,7 @@ use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use crate::ir::{ActionScope, Effect, Follow, Label, Primitive, RegisterId, TableId};
 
 /// Registers that a packet may have accessed, and where.
-type Accessed = BTreeMap<RegisterId, u32>;
+pub(super) type Accessed = BTreeMap<RegisterId, u32>;
 
 /// What packets may have accessed where they leave a block early.
 type Leaving = BTreeMap<Label, Accessed>;
@@ -171,7 +171,7 @@ fn either(ways: impl IntoIterator<Item = Option<Accessed>>) -> Option<Accessed> 
 }
 
 /// All accesses of a body, in whatever order.
-fn collect(body: &[Stmt], into: &mut Accessed) {
+pub(super) fn collect(body: &[Stmt], into: &mut Accessed) {
     walk(body, &mut |stmt| {
         if let StmtKind::Effect(Effect::Primitive(Primitive::RegisterAccess { register, site })) =
             &stmt.kind
@@ -182,7 +182,7 @@ fn collect(body: &[Stmt], into: &mut Accessed) {
 }
 
 /// The tables that a body applies.
-fn tables_of(body: &[Stmt]) -> Vec<TableId> {
+pub(super) fn tables_of(body: &[Stmt]) -> Vec<TableId> {
     let mut tables = Vec::new();
     walk(body, &mut |stmt| {
         if let StmtKind::Apply(apply) = &stmt.kind {

@@ -292,6 +292,10 @@ impl<'a> Checker<'a> {
         .label("not found in this scope");
         if let Some(near) = self.suggest(name) {
             d = d.did_you_mean(name.span, &near);
+        } else if let Some(file @ "t2na.p4") = declared_in(&name.name) {
+            d = d.help(format!(
+                "it is declared in `{file}`: only Tofino 2 has it; include that file in the place of `tna.p4`, and compile with --arch t2na"
+            ));
         } else if let Some(file) = declared_in(&name.name) {
             let top = Span::new(name.span.file, 0, 0);
             d = d

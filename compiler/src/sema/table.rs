@@ -608,6 +608,11 @@ impl Checker<'_> {
                 }
             }
             _ if TARGET_PROPERTIES.contains(&name) => {}
+            // Tofino's, which names what has a cell for each entry.
+            "registers" | "filters"
+                if ty
+                    .nominal()
+                    .is_some_and(|object| object.name.starts_with("Direct")) => {}
             _ => {
                 let known = TARGET_PROPERTIES
                     .iter()

@@ -126,6 +126,15 @@ impl Report {
         self.needed <= self.stages
     }
 
+    /// The table that takes most stages, and how many, if any takes more than one.
+    pub fn longest_table(&self) -> Option<(&Placed, u32)> {
+        let tables = self.steps.iter().filter(|step| step.kind == "table");
+        let with_stages = tables.map(|step| (step, step.last - step.stage + 1));
+        // Of equal ones the first.
+        let longest = with_stages.rev().max_by_key(|(_, stages)| *stages);
+        longest.filter(|(_, stages)| *stages > 1)
+    }
+
     /// As a table for people.
     pub fn to_text(&self) -> String {
         text::render(self)

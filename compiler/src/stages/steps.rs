@@ -521,6 +521,10 @@ impl Collector<'_> {
                         effect.objects.insert(meter.meta.name.clone(), takes);
                         effect.writes.insert(Thing::Field(*target));
                     }
+                    Primitive::Filter(filter) => {
+                        effect.results.insert(Thing::Field(filter.target));
+                        effect.writes.insert(Thing::Field(filter.target));
+                    }
                     Primitive::Hash {
                         target,
                         calculation,

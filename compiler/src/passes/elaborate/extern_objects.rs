@@ -86,6 +86,7 @@ impl Elaborator<'_> {
                     direct,
                     table: None,
                     result: None,
+                    precolor: None,
                 });
                 if direct {
                     ExternObject::DirectMeter(id)
@@ -111,6 +112,7 @@ impl Elaborator<'_> {
                     ty: scalar,
                     initial: Default::default(),
                     type_spec,
+                    hidden: false,
                 });
                 ExternObject::Register(id)
             }

@@ -696,6 +696,7 @@ impl Elaborator<'_> {
                         meter,
                         index,
                         target,
+                        precolor: None,
                     };
                     self.with_target(&named[1].1, span, frame, make);
                 }

@@ -57,6 +57,7 @@ impl Elaborator<'_> {
             implementation: None,
             counter: None,
             meter: None,
+            direct_cells: Vec::new(),
             support_timeout: false,
         });
         self.properties(table, &decl, frame);
@@ -525,8 +526,15 @@ impl Elaborator<'_> {
                         self.attached_twice(first, table, value.span);
                     }
                     Some(ExternObject::Invalid) => {}
+                    object @ Some(ExternObject::Tofino(_)) => {
+                        self.attach_direct(object, table, value.span);
+                    }
                     _ => self.target(value.span, "meters must be a direct_meter"),
                 },
+                "registers" | "filters" if self.program.arch.is_tofino() => {
+                    let object = self.property_object(property, value, decl, frame);
+                    self.attach_direct(object, table, value.span);
+                }
                 // Priorities are reckoned with the entries; the checker has warned of properties that nobody knows.
                 _ => {}
             }

@@ -41,6 +41,7 @@ impl Elaborator<'_> {
     ) -> Data {
         match object {
             ExternObject::Counter(counter) => {
+                self.refuse_adjustment(args, span);
                 if let Some(index) = value(args, 0) {
                     let count = Primitive::Count { counter, index };
                     self.emit(span, Effect::Primitive(count));
@@ -48,31 +49,14 @@ impl Elaborator<'_> {
                 Data::Invalid
             }
             // The switch counts by itself.
-            ExternObject::DirectCounter(_) => Data::Invalid,
-            ExternObject::Meter(meter) => {
-                let Some(index) = value(args, 0) else {
-                    return Data::Invalid;
-                };
-                self.refuse_color(args, span);
-                let color = self.temporary(frame, "color", Scalar::Bit(8));
-                let execute = Primitive::ExecuteMeter {
-                    meter,
-                    index,
-                    target: color,
-                };
-                self.emit(span, Effect::Primitive(execute));
-                tofino_color(color)
+            ExternObject::DirectCounter(_) => {
+                self.refuse_adjustment(args, span);
+                Data::Invalid
             }
-            ExternObject::DirectMeter(meter) => {
-                self.refuse_color(args, span);
-                self.into.meter_reads.push((meter, span));
-                let known = self.program.meters[meter.index()].result;
-                let color = known.unwrap_or_else(|| self.temporary(frame, "color", Scalar::Bit(8)));
-                self.program.meters[meter.index()].result = Some(color);
-                tofino_color(color)
-            }
+            ExternObject::Meter(meter) => self.meter_call(meter, args, span, frame),
+            ExternObject::DirectMeter(meter) => self.direct_meter_call(meter, args, span, frame),
             ExternObject::Register(register) => {
-                self.tofino_register_call(register, method, args, span, frame)
+                self.tofino_register_call((register, None), method, args, span, frame)
             }
             ExternObject::Tofino(id) => self.own_method(id, method, info, args, span, frame),
             _ => Data::Invalid,
@@ -121,9 +105,42 @@ impl Elaborator<'_> {
             Object::Checksum { sum } => self.checksum_call(id, sum, method, args, span, frame),
             Object::Wred {
                 thresholds,
+                entry,
                 drop,
                 no_drop,
-            } => self.wred_call(thresholds, (drop, no_drop), args, span, frame),
+            } => {
+                let profile = (thresholds, entry.is_some());
+                self.wred_call(profile, (drop, no_drop), args, span, frame)
+            }
+            Object::Lpf {
+                spec,
+                memory,
+                entry,
+            } => self.lpf_call((spec, memory, entry), info, args, span, frame),
+            Object::DirectRegister { register, entry } => {
+                self.tofino_register_call((register, Some(entry)), method, args, span, frame)
+            }
+            Object::RegisterParam(register) => {
+                let cell = self.read_cell(register, &Expr::bits(0, 32), span, frame);
+                let ret = info.ret.substitute(&frame.substitution);
+                match self.scalar(&ret) {
+                    Some(ty) => Data::Scalar(ops::cast(cell, ty)),
+                    None => Data::Invalid,
+                }
+            }
+            Object::MathUnit(unit) => {
+                let ret = info.ret.substitute(&frame.substitution);
+                match (value(args, 0), self.scalar(&ret)) {
+                    (Some(number), Some(ty)) => {
+                        let result = self.math_unit_call(&unit, number, span, frame);
+                        Data::Scalar(ops::cast(result, ty))
+                    }
+                    _ => Data::Invalid,
+                }
+            }
+            Object::ParserCounter { fields } => {
+                self.parser_counter_call(id, &fields, method, args, span, frame)
+            }
             Object::Mirror => {
                 if let Some(session) = value(args, 0) {
                     if let Some(fields) = self.header_in_front(args.get(1), "mirror", span, frame) {
@@ -163,18 +180,6 @@ impl Elaborator<'_> {
                 Data::Invalid
             }
             Object::Polynomial(_) | Object::Layout => Data::Invalid,
-        }
-    }
-
-    fn refuse_color(&mut self, args: &Arguments, span: Span) {
-        let colored = args.iter().any(|(param, bound)| {
-            param.as_deref() == Some("color") && !matches!(bound.argument, Argument::Omitted)
-        });
-        if colored {
-            self.beyond_model(
-                span,
-                "the model's meters do not know colours from before yet",
-            );
         }
     }
 
@@ -415,15 +420,4 @@ impl Elaborator<'_> {
             _ => 64,
         }
     }
-}
-
-/// The colour of a meter as `MeterColor_t` has it: red is 3, and 2 in BMv2.
-fn tofino_color(color: FieldRef) -> Data {
-    let color = Expr::field(color, Scalar::Bit(8));
-    let red = ops::binary(BinaryOp::Eq, color.clone(), Expr::bits(2, 8));
-    Data::Scalar(Expr::Choose {
-        cond: Box::new(red),
-        then: Box::new(Expr::bits(3, 8)),
-        other: Box::new(color),
-    })
 }

@@ -5,8 +5,14 @@
 //! pipelines (its control; and what its deparser does besides emitting headers) and a deparser. The intrinsic metadata
 //! is found by aliases, `ingress_intrinsic_metadata_for_tm.ucast_egress_port` and so on.
 
+mod direct;
 mod externs;
+mod extremes;
+mod lpf;
+mod math_unit;
+mod meters;
 mod objects;
+mod parser_counter;
 mod registers;
 mod wred;
 
@@ -19,7 +25,7 @@ use super::data::Place;
 use super::frame::{Binding, ControlInstance, ExternObject, Instance, ParserInstance};
 use super::{Elaborator, Region};
 use crate::diag::Span;
-use crate::ir::{FieldRef, HeaderPlace, RegisterId};
+use crate::ir::{FieldRef, HeaderPlace, MeterId, RegisterId};
 use crate::sema::{CallInfo, Callee, DefKind, Resolution, Type};
 use crate::syntax::ast::{Arg, Expr, ExprKind, Instantiation, Param};
 
@@ -30,6 +36,8 @@ pub struct State {
     pub objects: Vec<Object>,
     /// Types of registers' cells.
     pub cells: BTreeMap<RegisterId, Type>,
+    /// What meters give for green, yellow and red, where it is not what `MeterColor_t` says.
+    pub colors: BTreeMap<MeterId, [u8; 3]>,
 }
 
 /// Names of the blocks of a gress for the target.

@@ -8,9 +8,10 @@ use super::super::call::{Argument, Bound};
 use super::super::frame::{ExternObject, Frame, Instance, ObjectId};
 use super::super::instance::InstanceName;
 use super::super::Elaborator;
+use super::math_unit::MathUnit;
 use crate::ir::{
-    ActionProfileId, Algorithm, Counter, CounterId, CounterUnit, CrcParameters, FieldRef, Meter,
-    MeterId, MeterUnit, Register, RegisterId, Scalar, Selector,
+    ActionProfileId, Algorithm, Counter, CounterId, CounterUnit, CrcParameters, FieldRef, Register,
+    RegisterId, Scalar, Selector,
 };
 use crate::sema::Type;
 use crate::syntax::ast::{Decl, FunctionDecl, Name};
@@ -21,6 +22,8 @@ pub enum Object {
     /// `RegisterAction` and its relatives: what a stateful ALU does with a cell.
     RegisterAction {
         register: RegisterId,
+        /// Of a `DirectRegisterAction`: the entry that was hit.
+        entry: Option<FieldRef>,
         /// `apply`, and the names around it; none before they are known.
         apply: Option<(Rc<FunctionDecl>, Rc<Frame>)>,
     },
@@ -32,9 +35,28 @@ pub enum Object {
     Random,
     /// `Checksum`, and the sum so far, once a parser has begun one.
     Checksum { sum: Option<FieldRef> },
-    /// `Wred`: a register of thresholds, and what it gives for a packet to drop or not.
+    /// `DirectRegister`, and the entry that was hit.
+    DirectRegister {
+        register: RegisterId,
+        entry: FieldRef,
+    },
+    /// `RegisterParam`: a register of one cell.
+    RegisterParam(RegisterId),
+    /// `MathUnit`.
+    MathUnit(MathUnit),
+    /// `ParserCounter`: its numbers, once a parser has begun to count.
+    ParserCounter { fields: Vec<FieldRef> },
+    /// `Lpf`, and `DirectLpf` with the entry that was hit: how it is set, and what it remembers.
+    Lpf {
+        spec: RegisterId,
+        memory: RegisterId,
+        entry: Option<FieldRef>,
+    },
+    /// `Wred` and `DirectWred`: a register of thresholds, and what it gives for a packet to drop or not.
     Wred {
         thresholds: RegisterId,
+        /// Of a `DirectWred`, which has one profile for all entries.
+        entry: Option<FieldRef>,
         drop: BigInt,
         no_drop: BigInt,
     },
@@ -48,7 +70,7 @@ pub enum Object {
     Layout,
 }
 
-type Arguments = Vec<(Option<Name>, Bound)>;
+pub(super) type Arguments = Vec<(Option<Name>, Bound)>;
 
 impl Elaborator<'_> {
     /// Makes an extern object of Tofino's.
@@ -86,43 +108,80 @@ impl Elaborator<'_> {
                     false => ExternObject::Counter(id),
                 }
             }
-            "Meter" | "DirectMeter" => {
-                let direct = ty == "DirectMeter";
-                let what = if direct { "direct meter" } else { "meter" };
-                let meta = self.named_meta(what, name.name, name.annotations, name.span);
-                let unit = match kind.as_deref() {
-                    Some("BYTES") => MeterUnit::Bytes,
-                    _ => MeterUnit::Packets,
-                };
-                let id = MeterId::from(self.program.meters.len());
-                self.program.meters.push(Meter {
-                    meta,
-                    size,
-                    unit,
-                    direct,
-                    table: None,
-                    result: None,
-                });
-                match direct {
-                    true => ExternObject::DirectMeter(id),
-                    false => ExternObject::Meter(id),
+            "Meter" | "DirectMeter" => self.tofino_meter(ty, &args, size, name),
+            "Register" => match self.tofino_register(type_args, &args, size, name) {
+                Some(register) => ExternObject::Register(register),
+                None => ExternObject::Invalid,
+            },
+            "RegisterParam" => match self.tofino_register(type_args, &args, 1, name) {
+                Some(register) => self.object(Object::RegisterParam(register)),
+                None => ExternObject::Invalid,
+            },
+            "DirectRegister" => {
+                let entry = self.entry_field(&name.name);
+                match self.tofino_register(type_args, &args, 1, name) {
+                    Some(register) => {
+                        self.program.registers[register.index()].hidden = true;
+                        self.into.direct_registers.insert(register);
+                        self.object(Object::DirectRegister { register, entry })
+                    }
+                    None => ExternObject::Invalid,
                 }
             }
-            "Register" => self.tofino_register(type_args, &args, size, name),
-            "Wred" => self.wred(&args, size, name),
-            "RegisterAction" | "RegisterAction2" | "RegisterAction3" | "RegisterAction4" => {
+            "Wred" => self.wred(&args, size, None, name),
+            "DirectWred" => {
+                let entry = self.entry_field(&name.name);
+                self.wred(&args, 1, Some(entry), name)
+            }
+            "Lpf" => self.lpf(size, None, name),
+            "DirectLpf" => {
+                let entry = self.entry_field(&name.name);
+                self.lpf(1, Some(entry), name)
+            }
+            "RegisterAction"
+            | "RegisterAction2"
+            | "RegisterAction3"
+            | "RegisterAction4"
+            | "MinMaxAction"
+            | "MinMaxAction2"
+            | "MinMaxAction3"
+            | "MinMaxAction4"
+            | "DirectRegisterAction"
+            | "DirectRegisterAction2"
+            | "DirectRegisterAction3"
+            | "DirectRegisterAction4" => {
+                let objects = &self.tofino.objects;
                 let register = args.iter().find_map(|(_, bound)| match &bound.argument {
-                    Argument::Instance(Instance::Extern(ExternObject::Register(id))) => Some(*id),
+                    Argument::Instance(Instance::Extern(ExternObject::Register(id))) => {
+                        Some((*id, None))
+                    }
+                    Argument::Instance(Instance::Extern(ExternObject::Tofino(id))) => {
+                        match objects.get(id.0) {
+                            Some(Object::DirectRegister { register, entry }) => {
+                                Some((*register, Some(*entry)))
+                            }
+                            _ => None,
+                        }
+                    }
                     _ => None,
                 });
                 match register {
-                    Some(register) => self.object(Object::RegisterAction {
+                    Some((register, entry)) => self.object(Object::RegisterAction {
                         register,
+                        entry,
                         apply: None,
                     }),
                     None => ExternObject::Invalid,
                 }
             }
+            "MathUnit" => match self.math_unit(&args) {
+                Some(unit) => self.object(Object::MathUnit(unit)),
+                None => {
+                    self.target(name.span, "a MathUnit is set by constants");
+                    ExternObject::Invalid
+                }
+            },
+            "ParserCounter" => self.object(Object::ParserCounter { fields: Vec::new() }),
             "CRCPolynomial" => match self.polynomial(type_args, &args, &name) {
                 Some(parameters) => self.object(Object::Polynomial(parameters)),
                 None => ExternObject::Invalid,
@@ -185,12 +244,12 @@ impl Elaborator<'_> {
         args: &Arguments,
         size: u64,
         name: InstanceName,
-    ) -> ExternObject {
+    ) -> Option<RegisterId> {
         let cell = type_args.first().cloned().unwrap_or(Type::Invalid);
         let Some(bits) = self.cell_bits(&cell) else {
             let message = format!("a register holds numbers, or a struct of them, not {cell}");
             self.target(name.span, message);
-            return ExternObject::Invalid;
+            return None;
         };
         let initial = (args.iter())
             .find(|(param, _)| param.as_deref() == Some("initial_value"))
@@ -215,29 +274,93 @@ impl Elaborator<'_> {
             ty,
             initial,
             type_spec,
+            hidden: false,
         });
         self.tofino.cells.insert(id, cell);
-        ExternObject::Register(id)
+        Some(id)
+    }
+
+    /// A register of zeros.
+    fn register_of_bits(&mut self, bits: u32, size: u64, name: &InstanceName) -> RegisterId {
+        let id = RegisterId::from(self.program.registers.len());
+        let cell = Type::Bit(bits);
+        let type_spec = self.type_spec(&cell);
+        let meta = self.named_meta("register", name.name.clone(), name.annotations, name.span);
+        self.program.registers.push(Register {
+            meta,
+            size: size.max(1),
+            ty: Scalar::Bit(bits),
+            initial: BigInt::ZERO,
+            type_spec,
+            hidden: false,
+        });
+        self.tofino.cells.insert(id, cell);
+        id
+    }
+
+    /// A filter: how it is set is a register of its name, what it remembers one that nobody sees.
+    fn lpf(&mut self, size: u64, entry: Option<FieldRef>, name: InstanceName) -> ExternObject {
+        let spec = self.register_of_bits(super::lpf::SPEC_BITS, size, &name);
+        let of_memory = InstanceName {
+            name: format!("{}.memory", name.name),
+            ..name
+        };
+        let memory = self.register_of_bits(super::lpf::MEMORY_BITS, size, &of_memory);
+        self.program.registers[memory.index()].hidden = true;
+        if entry.is_some() {
+            self.into.direct_registers.insert(memory);
+        }
+        self.object(Object::Lpf {
+            spec,
+            memory,
+            entry,
+        })
+    }
+
+    fn math_unit(&mut self, args: &Arguments) -> Option<MathUnit> {
+        let signed = |wanted: &str| number(args, wanted).and_then(|n| i32::try_from(n).ok());
+        if let Some(op) = self.enum_argument(args, "op") {
+            let whole = |wanted: &str| signed(wanted).map(f64::from);
+            let factor = match whole("factor") {
+                Some(factor) => factor,
+                None => whole("A")? / whole("B").filter(|divisor| *divisor != 0.0)?,
+            };
+            return MathUnit::of(&op, factor);
+        }
+        let data = args
+            .iter()
+            .find(|(name, _)| name.as_deref() == Some("data"));
+        let Argument::Value(data) = data?.1.argument.clone() else {
+            return None;
+        };
+        let ty = data_type(args)?;
+        // The entry of 15 comes first.
+        let leaves = self.leaves(data, &ty).into_iter().rev();
+        let entries: Option<Vec<u8>> = leaves
+            .map(|leaf| u8::try_from(leaf.data.constant()?).ok())
+            .collect();
+        Some(MathUnit {
+            invert: number(args, "invert")? != BigInt::ZERO,
+            shift: signed("shift")?,
+            scale: signed("scale")?,
+            table: entries?.try_into().ok()?,
+        })
     }
 
     /// A profile of random early detection for each index. The control plane reaches the thresholds as a register of the
     /// profile's name, whose cells are bit<72>: the value above which some packets are dropped ++ the value from which on
     /// all are ++ of how many in a hundred just below it, 8 bits. A cell of 0 drops none.
-    fn wred(&mut self, args: &Arguments, size: u64, name: InstanceName) -> ExternObject {
-        let id = RegisterId::from(self.program.registers.len());
-        let cell = Type::Bit(super::wred::CELL_BITS);
-        let type_spec = self.type_spec(&cell);
-        let meta = self.named_meta("register", name.name, name.annotations, name.span);
-        self.program.registers.push(Register {
-            meta,
-            size: size.max(1),
-            ty: Scalar::Bit(super::wred::CELL_BITS),
-            initial: BigInt::ZERO,
-            type_spec,
-        });
-        self.tofino.cells.insert(id, cell);
+    fn wred(
+        &mut self,
+        args: &Arguments,
+        size: u64,
+        entry: Option<FieldRef>,
+        name: InstanceName,
+    ) -> ExternObject {
+        let thresholds = self.register_of_bits(super::wred::CELL_BITS, size, &name);
         self.object(Object::Wred {
-            thresholds: id,
+            thresholds,
+            entry,
             drop: number(args, "drop_value").unwrap_or_default(),
             no_drop: number(args, "no_drop_value").unwrap_or_default(),
         })
@@ -357,8 +480,16 @@ impl Elaborator<'_> {
     }
 }
 
+/// The type of a parameter called `data`.
+fn data_type(args: &Arguments) -> Option<Type> {
+    let (_, bound) = args
+        .iter()
+        .find(|(name, _)| name.as_deref() == Some("data"))?;
+    Some(bound.ty.clone())
+}
+
 /// The number that an argument is.
-fn number(args: &Arguments, wanted: &str) -> Option<BigInt> {
+pub(super) fn number(args: &Arguments, wanted: &str) -> Option<BigInt> {
     args.iter()
         .find_map(|(param, bound)| match (param, &bound.argument) {
             (Some(param), Argument::Value(data)) if &**param == wanted => data.constant(),

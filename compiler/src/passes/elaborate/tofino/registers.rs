@@ -13,11 +13,16 @@ use super::super::frame::{Binding, Frame, ReturnTarget};
 use super::super::{join, ops, Elaborator};
 use super::Object;
 use crate::diag::Span;
-use crate::ir::{Effect, Expr, Primitive, RegisterId, Scalar};
+use crate::ir::{Effect, Expr, FieldRef, Primitive, RegisterId, Scalar};
 use crate::sema::{CallInfo, Type};
 use crate::syntax::ast::{BinaryOp, Direction, Name};
 
 type Arguments = [(Option<Name>, Bound)];
+
+/// The entry that was hit, as an index.
+fn entry_index(entry: FieldRef) -> Expr {
+    Expr::field(entry, Scalar::Bit(super::direct::ENTRY_BITS))
+}
 
 impl Elaborator<'_> {
     /// Bits of a cell; none for a type that a register cannot hold.
@@ -90,7 +95,7 @@ impl Elaborator<'_> {
     }
 
     /// Marks an access, which a packet can make once for each register.
-    fn access(&mut self, register: RegisterId, span: Span) {
+    pub(super) fn access(&mut self, register: RegisterId, span: Span) {
         let site = self.into.register_sites.len() as u32;
         self.into.register_sites.push(span);
         self.emit(
@@ -120,30 +125,35 @@ impl Elaborator<'_> {
         Expr::field(target, ty)
     }
 
-    /// `Register.read`, `write` and `clear`.
+    /// `Register.read`, `write` and `clear`, and those of a `DirectRegister`, whose cell is that of an entry.
     pub fn tofino_register_call(
         &mut self,
-        register: RegisterId,
+        (register, entry): (RegisterId, Option<FieldRef>),
         method: &str,
         args: &Arguments,
         span: Span,
         frame: &Rc<Frame>,
     ) -> Data {
         let cell = self.tofino.cells.get(&register).cloned();
-        let (Some(index), Some(cell)) = (value(args, 0), cell) else {
-            return Data::Invalid;
-        };
         if method == "clear" {
             self.beyond_model(span, "the model has no clear of registers yet");
             return Data::Invalid;
         }
+        // The cell of an entry needs no index.
+        let (index, written) = match entry {
+            Some(entry) => (Some(entry_index(entry)), 0),
+            None => (value(args, 0), 1),
+        };
+        let (Some(index), Some(cell)) = (index, cell) else {
+            return Data::Invalid;
+        };
         let index = self.hold(index, span, frame);
         self.access(register, span);
         let old = self.read_cell(register, &index, span, frame);
         let place = self.allocate(&cell, &join(&frame.name, "tmp"));
         self.unpack(&old, &place, &cell, span, frame);
         if method == "write" {
-            if let Some((_, bound)) = args.get(1) {
+            if let Some((_, bound)) = args.get(written) {
                 if let Argument::Value(data) = bound.argument.clone() {
                     if let Some(value) = self.packed(data, &cell) {
                         self.emit(
@@ -171,6 +181,14 @@ impl Elaborator<'_> {
         frame: &Rc<Frame>,
     ) -> Data {
         if method != "predicate" {
+            if matches!(method, "min8" | "max8" | "min16" | "max16") {
+                let checked = self.checked;
+                let named: Vec<_> = args
+                    .iter()
+                    .map(|bound| (bound.param.map(|id| checked.name(id)), bound.clone()))
+                    .collect();
+                return self.extreme_call(method, &named, span, frame);
+            }
             self.beyond_model(
                 span,
                 format!("the model has no {method} of stateful ALUs yet"),
@@ -211,15 +229,21 @@ impl Elaborator<'_> {
     ) -> Data {
         let Object::RegisterAction {
             register,
+            entry,
             apply: Some((decl, around)),
         } = self.tofino_object(action).clone()
         else {
             return Data::Invalid;
         };
         let cell = self.tofino.cells.get(&register).cloned();
-        let (Some(index), Some(cell), Some(body)) = (value(args, 0), cell, &decl.body) else {
+        let index = match entry {
+            Some(entry) => Some(entry_index(entry)),
+            None => value(args, 0),
+        };
+        let (Some(index), Some(cell), Some(body)) = (index, cell, &decl.body) else {
             return Data::Invalid;
         };
+        let first_result = usize::from(entry.is_none());
         let index = self.hold(index, span, frame);
         self.access(register, span);
         let old = self.read_cell(register, &index, span, frame);
@@ -269,7 +293,8 @@ impl Elaborator<'_> {
             );
         }
         // Further results of RegisterAction2 and its relatives go to `out` arguments.
-        for ((place, ty), (_, bound)) in results.iter().skip(1).zip(args.iter().skip(1)) {
+        for ((place, ty), (_, bound)) in results.iter().skip(1).zip(args.iter().skip(first_result))
+        {
             if let (Argument::Place(target), Some(data)) = (&bound.argument, place.value()) {
                 self.assign(target, data, ty, bound.span, frame);
             }

@@ -19,16 +19,20 @@ const SHARE_BITS: u32 = 8;
 pub const CELL_BITS: u32 = 2 * THRESHOLD_BITS + SHARE_BITS;
 
 impl Elaborator<'_> {
-    /// `Wred.execute(val, index)`.
+    /// `Wred.execute(val, index)`, and `DirectWred.execute(val)`, which has one profile for all entries.
     pub fn wred_call(
         &mut self,
-        thresholds: RegisterId,
+        (thresholds, is_direct): (RegisterId, bool),
         (drop, no_drop): (BigInt, BigInt),
         args: &[(Option<Name>, super::super::call::Bound)],
         span: Span,
         frame: &Rc<Frame>,
     ) -> Data {
-        let (Some(measured), Some(index)) = (value(args, 0), value(args, 1)) else {
+        let index = match is_direct {
+            true => Some(Expr::bits(0, THRESHOLD_BITS)),
+            false => value(args, 1),
+        };
+        let (Some(measured), Some(index)) = (value(args, 0), index) else {
             return Data::Invalid;
         };
         let wide = Scalar::Bit(THRESHOLD_BITS);

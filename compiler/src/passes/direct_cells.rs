@@ -1,0 +1,74 @@
+//! Pass: registers of entries.
+//!
+//! Input: the inlined program for Tofino, with tables that have registers with a cell for each entry (`DirectRegister`, `DirectLpf`).
+//! Output: the same. Invariant: such a register has as many cells as its table has entries, and is accessed in actions of that table alone,
+//! where an entry was hit.
+
+use super::inlined::InlinedProgram;
+use super::register_access::{collect, tables_of, Accessed};
+use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::ir::{RegisterId, TableId};
+
+/// Sizes registers by their tables, and refuses accesses that no entry goes with.
+pub fn finish(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
+    let mut owners: Vec<(RegisterId, TableId)> = Vec::new();
+    let objects = &mut program.objects;
+    for (number, table) in objects.tables.iter().enumerate() {
+        for cells in &table.direct_cells {
+            let register = &mut objects.registers[cells.register.index()];
+            // What the control plane sees is a setting, which is one for all entries.
+            if register.hidden {
+                register.size = table.size.max(1);
+            }
+            owners.push((cells.register, TableId::from(number)));
+        }
+    }
+    let program = &*program;
+    for (_, body) in program.controls() {
+        let mut outside = Accessed::new();
+        collect(body, &mut outside);
+        refuse_foreign(program, &outside, None, &owners, diagnostics);
+        for table in tables_of(body) {
+            let mut inside = Accessed::new();
+            for action in &program.objects.table(table).actions {
+                collect(&program.action_bodies[action.action.index()], &mut inside);
+            }
+            refuse_foreign(program, &inside, Some(table), &owners, diagnostics);
+        }
+    }
+}
+
+fn refuse_foreign(
+    program: &InlinedProgram,
+    accessed: &Accessed,
+    table: Option<TableId>,
+    owners: &[(RegisterId, TableId)],
+    diagnostics: &mut Diagnostics,
+) {
+    for (register, site) in accessed {
+        if !program.direct_registers.contains(register) {
+            continue;
+        }
+        let owner = owners.iter().find(|(owned, _)| owned == register);
+        let owner = owner.map(|(_, owner)| *owner);
+        if owner.is_some() && owner == table {
+            continue;
+        }
+        let name = &program.objects.registers[register.index()].meta.name;
+        let (message, help) = match owner {
+            None => (
+                format!("no table has {name}, so there is no entry whose cell this could be"),
+                "name it in the table that calls this action: `registers` for a register, `filters` for a filter",
+            ),
+            Some(owner) => (
+                format!(
+                    "{name} has a cell for each entry of table {}, and no such entry is hit here",
+                    program.objects.table(owner).meta.name
+                ),
+                "access it in actions of that table alone, or take an object with an index",
+            ),
+        };
+        let span = program.register_sites[*site as usize];
+        diagnostics.report(Diagnostic::error(Code::TARGET, span, message).help(help));
+    }
+}

@@ -1,0 +1,76 @@
+//! Objects with a cell for each entry of a table: `DirectRegister`, `DirectLpf`, `DirectWred`.
+//!
+//! The switch writes down which entry a packet has hit, and a cell belongs to that entry alone: it starts anew with a new one. So such an
+//! object is of use only in actions of the table that has it as its `registers`, `filters` or `meters`.
+
+use super::super::frame::ExternObject;
+use super::super::frame::ObjectId;
+use super::super::Elaborator;
+use super::Object;
+use crate::diag::{Code, Diagnostic, Span};
+use crate::ir::{DirectCells, FieldRef, RegisterId, Scalar, TableId};
+
+/// Bits of the number of an entry.
+pub const ENTRY_BITS: u32 = 32;
+
+impl Elaborator<'_> {
+    /// The field that says which entry a packet has hit, for the cells of a register.
+    pub fn entry_field(&mut self, name: &str) -> FieldRef {
+        let name = self.unique(&format!("{name}.entry"));
+        let ty = Scalar::Bit(ENTRY_BITS);
+        self.program.storage.add_scalar(name, ty)
+    }
+
+    /// Gives a table what its property names.
+    pub fn attach_direct(&mut self, object: Option<ExternObject>, table: TableId, span: Span) {
+        let cells = match object {
+            Some(ExternObject::Invalid) => return,
+            Some(ExternObject::Tofino(id)) => self.direct_cells(id),
+            _ => None,
+        };
+        let Some((register, entry)) = cells else {
+            self.target(
+                span,
+                "`registers`, `filters` and `meters` name a DirectRegister, DirectLpf, DirectWred or DirectMeter",
+            );
+            return;
+        };
+        let tables = self.program.tables.iter();
+        let owner = tables
+            .zip(0..)
+            .find(|(other, _)| other.direct_cells.iter().any(|c| c.register == register));
+        if let Some((owner, _)) = owner {
+            let (name, first) = (
+                self.program.registers[register.index()].meta.name.clone(),
+                owner.meta.name.clone(),
+            );
+            let message = format!("{name} has a cell for each entry of table {first} already");
+            self.diagnostics.report(
+                Diagnostic::error(Code::TARGET, span, message)
+                    .help("give each table an object of its own"),
+            );
+            return;
+        }
+        self.program.tables[table.index()]
+            .direct_cells
+            .push(DirectCells { register, entry });
+    }
+
+    /// The register of a direct object whose cells are kept with entries. `DirectWred` has none: all of its entries have one profile.
+    fn direct_cells(&mut self, id: ObjectId) -> Option<(RegisterId, FieldRef)> {
+        match self.tofino_object(id) {
+            Object::DirectRegister { register, entry } => Some((*register, *entry)),
+            Object::Lpf {
+                memory,
+                entry: Some(entry),
+                ..
+            } => Some((*memory, *entry)),
+            Object::Wred {
+                thresholds,
+                entry: Some(entry),
+                ..
+            } => Some((*thresholds, *entry)),
+            _ => None,
+        }
+    }
+}

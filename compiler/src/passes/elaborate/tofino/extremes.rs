@@ -1,0 +1,76 @@
+//! `min8`, `max8`, `min16`, `max16` of Tofino 2's stateful ALUs: the smallest or largest part of a cell, and which one it is.
+
+use std::rc::Rc;
+
+use super::super::call::{Argument, Bound};
+use super::super::data::Data;
+use super::super::externs::value;
+use super::super::frame::Frame;
+use super::super::{ops, Elaborator};
+use crate::diag::Span;
+use crate::ir::{Expr, Scalar};
+use crate::syntax::ast::{BinaryOp, Name};
+
+/// Bits of a cell.
+const CELL_BITS: u32 = 128;
+
+impl Elaborator<'_> {
+    /// Gives the extreme of the parts that the mask names, part 0 being the lowest bits; of equal ones it is the first. Without any
+    /// part it is 0, and so is the index.
+    pub fn extreme_call(
+        &mut self,
+        method: &str,
+        args: &[(Option<Name>, Bound)],
+        span: Span,
+        frame: &Rc<Frame>,
+    ) -> Data {
+        let (Some(cell), Some(mask)) = (value(args, 0), value(args, 1)) else {
+            return Data::Invalid;
+        };
+        let has_more = args.iter().any(|(name, bound)| {
+            name.as_deref() == Some("postmod") && !matches!(bound.argument, Argument::Omitted)
+        });
+        if has_more {
+            self.beyond_model(span, format!("the model has no postmod of {method} yet"));
+            return Data::Invalid;
+        }
+        let bits = if method.ends_with("16") { 16 } else { 8 };
+        let better = if method.starts_with("min") {
+            BinaryOp::Lt
+        } else {
+            BinaryOp::Gt
+        };
+        let parts = CELL_BITS / bits;
+        let index_bits = parts.ilog2();
+        let cell = self.hold(ops::cast(cell, Scalar::Bit(CELL_BITS)), span, frame);
+        let mask = self.hold(ops::cast(mask, Scalar::Bit(parts)), span, frame);
+        let mut best = Expr::bits(0, bits);
+        let mut index = Expr::bits(0, index_bits);
+        let mut found = Expr::Bool(false);
+        for part in 0..parts {
+            let slice = |of: &Expr, high: u32, low: u32| Expr::Slice {
+                high,
+                low,
+                arg: Box::new(of.clone()),
+            };
+            let one = Expr::bits(1, 1);
+            let is_named = ops::binary(BinaryOp::Eq, slice(&mask, part, part), one);
+            let here = slice(&cell, (part + 1) * bits - 1, part * bits);
+            let is_better = ops::binary(better, here.clone(), best.clone());
+            let takes = ops::and(is_named.clone(), ops::or(found.clone().not(), is_better));
+            let takes = self.hold(takes, span, frame);
+            let next = self.choose(takes.clone(), here, best);
+            best = self.hold(next, span, frame);
+            let next = self.choose(takes, Expr::bits(part, index_bits), index);
+            index = self.hold(next, span, frame);
+            found = self.hold(ops::or(found, is_named), span, frame);
+        }
+        if let Some((_, bound)) = args.get(2) {
+            if let Argument::Place(place) = &bound.argument {
+                let data = self.cast(Data::Scalar(index), &bound.ty);
+                self.assign(place, data, &bound.ty, span, frame);
+            }
+        }
+        Data::Scalar(best)
+    }
+}

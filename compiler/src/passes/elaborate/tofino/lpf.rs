@@ -1,0 +1,74 @@
+//! `Lpf` and `DirectLpf`: a mean that follows a value, or a rate, with time constants of the control plane's.
+//!
+//! The control plane reaches how a filter is set as a register of the filter's name, whose cells are bit<80>, and 0 at first:
+//!
+//! ```text
+//! kind (8) ++ time constant of rising values (32, ns) ++ of falling values (32, ns) ++ places to shift the result to the right (8)
+//!
+//! kind 0: the value itself; 1: the mean of values (a sample); 2: the sum of values, fading with time (a rate)
+//! ```
+//!
+//! These are the parameters that BfRt has (`$LPF_SPEC_TYPE`, `..._GAIN_TIME_CONSTANT_NS`, `..._DECAY_TIME_CONSTANT_NS`,
+//! `..._OUT_SCALE_DOWN_FACTOR`). A `DirectLpf` has one setting, in a register of one cell, for all entries of its table.
+
+use std::rc::Rc;
+
+use super::super::call::Bound;
+use super::super::data::Data;
+use super::super::externs::value;
+use super::super::frame::Frame;
+use super::super::{ops, Elaborator};
+use crate::diag::Span;
+use crate::ir::{Effect, Expr, FieldRef, Filter, Primitive, RegisterId, Scalar};
+use crate::sema::{CallInfo, Type};
+use crate::syntax::ast::Name;
+
+/// Bits of a setting.
+pub const SPEC_BITS: u32 = 80;
+/// Bits of what a filter remembers: when it was asked last, in nanoseconds, and its mean with 16 bits behind the point.
+pub const MEMORY_BITS: u32 = 128;
+/// Bits of a value.
+const VALUE: Scalar = Scalar::Bit(32);
+
+impl Elaborator<'_> {
+    /// `Lpf.execute(val, index)`, and `DirectLpf.execute(val)` for the entry that was hit.
+    pub fn lpf_call(
+        &mut self,
+        (spec, memory, entry): (RegisterId, RegisterId, Option<FieldRef>),
+        info: &CallInfo,
+        args: &[(Option<Name>, Bound)],
+        span: Span,
+        frame: &Rc<Frame>,
+    ) -> Data {
+        let ret: Type = info.ret.substitute(&frame.substitution);
+        let (Some(measured), Some(wanted)) = (value(args, 0), self.scalar(&ret)) else {
+            return Data::Invalid;
+        };
+        let (spec_index, index) = match entry {
+            Some(entry) => (
+                Expr::bits(0, 32),
+                Expr::field(entry, Scalar::Bit(super::direct::ENTRY_BITS)),
+            ),
+            None => {
+                let Some(index) = value(args, 1) else {
+                    return Data::Invalid;
+                };
+                let index = self.hold(index, span, frame);
+                (index.clone(), index)
+            }
+        };
+        let measured = self.hold(ops::cast(measured, VALUE), span, frame);
+        self.access(memory, span);
+        let target = self.temporary(frame, "filtered", VALUE);
+        let filter = Filter {
+            target,
+            spec,
+            spec_index,
+            memory,
+            index,
+            value: measured,
+        };
+        self.emit(span, Effect::Primitive(Primitive::Filter(Box::new(filter))));
+        Data::Scalar(ops::cast(Expr::field(target, VALUE), wanted))
+    }
+}

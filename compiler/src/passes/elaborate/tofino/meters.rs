@@ -1,0 +1,146 @@
+//! Meters, which may know a packet's colour from before (RFC 2698, colour-aware) and have names of their own for colours.
+
+use std::rc::Rc;
+
+use super::super::call::{Argument, Bound};
+use super::super::data::Data;
+use super::super::externs::value;
+use super::super::frame::{ExternObject, Frame};
+use super::super::instance::InstanceName;
+use super::super::{ops, Elaborator};
+use super::objects::{number, Arguments};
+use crate::diag::Span;
+use crate::ir::{Effect, Expr, FieldRef, Meter, MeterId, MeterUnit, Primitive, Scalar};
+use crate::syntax::ast::{BinaryOp, Name};
+
+const COLOR: Scalar = Scalar::Bit(8);
+/// `MeterColor_t`.
+const COLORS: [u8; 3] = [0, 1, 3];
+
+type Given = [(Option<Name>, Bound)];
+
+impl Elaborator<'_> {
+    /// Makes a meter.
+    pub fn tofino_meter(
+        &mut self,
+        ty: &str,
+        args: &Arguments,
+        size: u64,
+        name: InstanceName,
+    ) -> ExternObject {
+        let direct = ty == "DirectMeter";
+        let what = if direct { "direct meter" } else { "meter" };
+        let kind = self.enum_argument(args, "type");
+        let meta = self.named_meta(what, name.name, name.annotations, name.span);
+        let unit = match kind.as_deref() {
+            Some("BYTES") => MeterUnit::Bytes,
+            _ => MeterUnit::Packets,
+        };
+        let id = MeterId::from(self.program.meters.len());
+        self.program.meters.push(Meter {
+            meta,
+            size,
+            unit,
+            direct,
+            table: None,
+            result: None,
+            precolor: None,
+        });
+        let own = |wanted: &str| number(args, wanted).and_then(|color| u8::try_from(color).ok());
+        if let [Some(green), Some(yellow), Some(red)] = ["green", "yellow", "red"].map(own) {
+            self.tofino.colors.insert(id, [green, yellow, red]);
+        }
+        match direct {
+            true => ExternObject::DirectMeter(id),
+            false => ExternObject::Meter(id),
+        }
+    }
+
+    /// `Meter.execute(index)`, with a colour from before or without.
+    pub fn meter_call(
+        &mut self,
+        meter: MeterId,
+        args: &Given,
+        span: Span,
+        frame: &Rc<Frame>,
+    ) -> Data {
+        let Some(index) = value(args, 0) else {
+            return Data::Invalid;
+        };
+        self.refuse_adjustment(args, span);
+        let precolor = precolor(args).map(|color| self.hold(color, span, frame));
+        let target = self.temporary(frame, "color", COLOR);
+        let execute = Primitive::ExecuteMeter {
+            meter,
+            index,
+            target,
+            precolor,
+        };
+        self.emit(span, Effect::Primitive(execute));
+        self.color(meter, target)
+    }
+
+    /// `DirectMeter.execute()`: the switch has done so when it found the entry. A colour from before is taken from its field at that
+    /// moment.
+    pub fn direct_meter_call(
+        &mut self,
+        meter: MeterId,
+        args: &Given,
+        span: Span,
+        frame: &Rc<Frame>,
+    ) -> Data {
+        self.refuse_adjustment(args, span);
+        if let Some(color) = precolor(args) {
+            let field = match ops::cast(color, COLOR) {
+                Expr::Field { place, .. } => place.fixed(),
+                _ => None,
+            };
+            let known = self.program.meters[meter.index()].precolor;
+            match field {
+                Some(field) if known.is_none_or(|known| known == field) => {
+                    self.program.meters[meter.index()].precolor = Some(field);
+                }
+                _ => self.beyond_model(
+                    span,
+                    "a direct meter of the model knows the colour from before by one field of 8 bits, set before the table",
+                ),
+            }
+        }
+        self.into.meter_reads.push((meter, span));
+        let known = self.program.meters[meter.index()].result;
+        let color = known.unwrap_or_else(|| self.temporary(frame, "color", COLOR));
+        self.program.meters[meter.index()].result = Some(color);
+        self.color(meter, color)
+    }
+
+    /// Refuses to count a packet as longer or shorter than it is.
+    pub fn refuse_adjustment(&mut self, args: &Given, span: Span) {
+        if given(args, "adjust_byte_count").is_some() {
+            let message = "counters and meters of the model count a packet's own length (no adjust_byte_count)";
+            self.beyond_model(span, message);
+        }
+    }
+
+    /// The colour that the switch has stored, 0 to 2, as the program's meters have it.
+    fn color(&self, meter: MeterId, stored: FieldRef) -> Data {
+        let stored = Expr::field(stored, COLOR);
+        let [green, yellow, red] = self.tofino.colors.get(&meter).copied().unwrap_or(COLORS);
+        let is = |color: u32| ops::binary(BinaryOp::Eq, stored.clone(), Expr::bits(color, 8));
+        let known = |color: u8| Expr::bits(color, 8);
+        let others = self.choose(is(1), known(yellow), known(green));
+        Data::Scalar(self.choose(is(2), known(red), others))
+    }
+}
+
+/// The colour from before.
+fn precolor(args: &Given) -> Option<Expr> {
+    let position = given(args, "color")?;
+    value(args, position)
+}
+
+/// Where an argument stands that was given.
+fn given(args: &Given, wanted: &str) -> Option<usize> {
+    args.iter().position(|(name, bound)| {
+        name.as_deref() == Some(wanted) && !matches!(bound.argument, Argument::Omitted)
+    })
+}

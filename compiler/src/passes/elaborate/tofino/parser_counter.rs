@@ -1,0 +1,161 @@
+//! `ParserCounter`: a number of 8 bits, signed, that a parser counts down, for headers in as many parts as a field says.
+
+use std::rc::Rc;
+
+use super::super::call::{Argument, Bound};
+use super::super::data::Data;
+use super::super::externs::value;
+use super::super::frame::Frame;
+use super::super::frame::ObjectId;
+use super::super::{ops, Elaborator};
+use super::Object;
+use crate::diag::Span;
+use crate::ir::{Effect, Expr, FieldRef, Scalar, Take};
+use crate::syntax::ast::{BinaryOp, Name};
+
+const BITS: u32 = 8;
+const COUNTER: Scalar = Scalar::Bit(BITS);
+/// Numbers that wait on Tofino 2, while another one is counted.
+const STACK: usize = 4;
+/// Bits of `mask` say how many bits of a field stay; 7 are all.
+const WHOLE_MASK: u32 = BITS - 1;
+
+/// The error of a field beyond the range that `set` was given.
+const RANGE_ERROR: &str = "CounterRange";
+
+impl Elaborator<'_> {
+    /// A call of a method of a counter, whose numbers are `fields`: the present one, then those that wait.
+    pub fn parser_counter_call(
+        &mut self,
+        id: ObjectId,
+        fields: &[FieldRef],
+        method: &str,
+        args: &[(Option<Name>, Bound)],
+        span: Span,
+        frame: &Rc<Frame>,
+    ) -> Data {
+        let fields = match fields {
+            [] => {
+                let fields: Vec<FieldRef> = (0..=STACK)
+                    .map(|_| self.temporary(frame, "counter", COUNTER))
+                    .collect();
+                *self.tofino_object(id) = Object::ParserCounter {
+                    fields: fields.clone(),
+                };
+                fields
+            }
+            fields => fields.to_vec(),
+        };
+        let present = Expr::field(fields[0], COUNTER);
+        let amount = || value(args, 0).map(|amount| ops::cast(amount, COUNTER));
+        match method {
+            "set" | "push" => {
+                let named = |wanted: &str| {
+                    args.iter()
+                        .position(|(name, _)| name.as_deref() == Some(wanted))
+                        .and_then(|position| value(args, position))
+                };
+                let updates_top = args.iter().any(|(name, bound)| {
+                    name.as_deref() == Some("update_with_top")
+                        && matches!(&bound.argument, Argument::Value(data) if data.constant() == Some(1.into()))
+                });
+                if updates_top {
+                    let message =
+                        "the model has no counter that counts those below it (update_with_top)";
+                    self.beyond_model(span, message);
+                    return Data::Invalid;
+                }
+                let Some(field) = value(args, 0) else {
+                    return Data::Invalid;
+                };
+                let number = match [named("max"), named("rotate"), named("mask"), named("add")] {
+                    [Some(max), Some(rotate), Some(mask), Some(add)] => {
+                        self.ranged(field, [max, rotate, mask, add], span, frame)
+                    }
+                    _ => self.hold(ops::cast(field, COUNTER), span, frame),
+                };
+                if method == "push" {
+                    for at in (1..fields.len()).rev() {
+                        let below = Expr::field(fields[at - 1], COUNTER);
+                        self.set_counter(fields[at], below, span);
+                    }
+                }
+                self.set_counter(fields[0], number, span);
+            }
+            "pop" => {
+                for at in 1..fields.len() {
+                    let above = Expr::field(fields[at], COUNTER);
+                    self.set_counter(fields[at - 1], above, span);
+                }
+            }
+            "is_zero" => {
+                let is_zero = ops::binary(BinaryOp::Eq, present, Expr::bits(0, BITS));
+                return Data::Scalar(self.hold(is_zero, span, frame));
+            }
+            "is_negative" => {
+                let least = Expr::bits(1 << (BITS - 1), BITS);
+                let is_negative = ops::binary(BinaryOp::Ge, present, least);
+                return Data::Scalar(self.hold(is_negative, span, frame));
+            }
+            "increment" | "decrement" => {
+                let op = match method {
+                    "increment" => BinaryOp::Add,
+                    _ => BinaryOp::Sub,
+                };
+                if let Some(amount) = amount() {
+                    self.set_counter(fields[0], ops::binary(op, present, amount), span);
+                }
+            }
+            _ => {}
+        }
+        Data::Invalid
+    }
+
+    /// A field that is in range, rotated to the right, masked and added to.
+    fn ranged(
+        &mut self,
+        field: Expr,
+        [max, rotate, mask, add]: [Expr; 4],
+        span: Span,
+        frame: &Rc<Frame>,
+    ) -> Expr {
+        let field = self.hold(ops::cast(field, COUNTER), span, frame);
+        let [max, rotate, mask, add] =
+            [max, rotate, mask, add].map(|part| ops::cast(part, COUNTER));
+        let in_range = ops::binary(BinaryOp::Le, field.clone(), max);
+        let error = self
+            .program
+            .errors
+            .iter()
+            .position(|name| name == RANGE_ERROR);
+        if let Some(error) = error {
+            let error = Expr::bits(error, 32);
+            self.emit(
+                span,
+                Take::Verify {
+                    cond: in_range,
+                    error,
+                },
+            );
+        }
+        let bits = |number: u32| Expr::bits(number, BITS);
+        let back = ops::binary(BinaryOp::BitAnd, rotate, bits(WHOLE_MASK));
+        let forth = ops::binary(BinaryOp::Sub, bits(BITS), back.clone());
+        let rotated = ops::binary(
+            BinaryOp::BitOr,
+            ops::binary(BinaryOp::Shr, field.clone(), back),
+            ops::binary(BinaryOp::Shl, field, forth),
+        );
+        let rotated = self.hold(rotated, span, frame);
+        let kept = ops::binary(BinaryOp::Sub, bits(WHOLE_MASK), mask);
+        let kept = ops::binary(BinaryOp::Shr, bits(u32::from(u8::MAX)), kept);
+        let masked = ops::binary(BinaryOp::BitAnd, rotated, kept);
+        let sum = ops::binary(BinaryOp::Add, masked, add);
+        self.hold(sum, span, frame)
+    }
+
+    fn set_counter(&mut self, field: FieldRef, value: Expr, span: Span) {
+        let target = field.into();
+        self.emit(span, Effect::Assign { target, value });
+    }
+}
