@@ -1,5 +1,6 @@
 //! Running a program on a packet.
 
+mod apply;
 pub mod big;
 pub mod calculate;
 pub mod deparse;

@@ -1,0 +1,223 @@
+//! Applying tables: what is looked up, and what its action is given. Called by the interpreter ([`super::run`]).
+
+use super::ops::{Pc, Slot};
+use super::run::Machine;
+use super::words::{param_words, words_of, wrap};
+use crate::externs::meter::Color;
+use crate::numbers::{number, shortest};
+use crate::program::{Calculation, LoadedProgram};
+use crate::steps::{padded_hex, short_hex, EntryKey, Step};
+use crate::tables::{ActionRef, EntryHandle, Target};
+use crate::trace::{Named, TraceEvent};
+
+/// The entry of a packet that hit none, beyond all direct registers.
+const NO_ENTRY: u64 = u32::MAX as u64;
+
+/// Looks up, and puts the arguments of the action found into place. Gives the action's code, if
+/// one is to run, and the node after the table.
+#[inline(never)]
+pub(super) fn apply(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
+    if vm.state.recorder.is_some() {
+        return apply_recorded(vm, phv, at);
+    }
+    look_up(vm, phv, at)
+}
+
+#[cold]
+fn apply_recorded(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
+    let program = vm.program;
+    let table = &program.tables[at];
+    let number = |slot: usize, bits| number(&phv[slot..slot + words_of(bits)]);
+    let key = table.keys.iter().map(|key| Named {
+        name: key.name.clone(),
+        value: number(usize::from(key.slot), key.bits),
+    });
+    let key = key.collect();
+    let entries = &vm.state.tables[at];
+    let entry = entries.peek(phv).map(|place| entries.handle(place).0);
+    log_lookup(vm, phv, at, entry);
+    let found = look_up(vm, phv, at);
+    let action = found
+        .0
+        .and_then(|code| program.actions.iter().find(|action| action.code == code));
+    let arguments = usize::from(program.layout.params);
+    let data = action.iter().flat_map(|action| &action.params);
+    let data = data.map(|param| Named {
+        name: param.name.clone(),
+        value: self::number(&phv[arguments + param.offset..][..param_words(param.bits)]),
+    });
+    let event = TraceEvent::Table {
+        table: table.name.clone(),
+        key,
+        hit: entry.is_some(),
+        entry,
+        action: action.map(|action| action.name.clone()),
+        data: data.collect(),
+    };
+    let name = action.map(|action| action.name.clone());
+    let args = action.iter().flat_map(|action| &action.params);
+    let args = args.map(|param| {
+        let words = &phv[arguments + param.offset..][..param_words(param.bits)];
+        short_hex(&shortest(words))
+    });
+    if let Some(recorder) = &mut vm.state.recorder {
+        recorder.changes(program, phv);
+        recorder.tell(event);
+        recorder.log(|| Step::Action {
+            name,
+            args: args.collect(),
+        });
+    }
+    found
+}
+
+/// Logs what is looked up, and the entry that it finds.
+fn log_lookup(vm: &mut Machine, phv: &[u64], at: usize, found: Option<u32>) {
+    let (program, table) = (vm.program, &vm.program.tables[at]);
+    let Some(mut recorder) = vm.state.recorder.take() else {
+        return;
+    };
+    let name = || table.name.clone();
+    recorder.log(|| Step::Apply(name()));
+    recorder.log(|| {
+        let value = |slot: Slot, bits| shortest(&phv[usize::from(slot)..][..words_of(bits)]);
+        let key = table.keys.iter();
+        Step::LookUp(
+            key.map(|key| {
+                (
+                    key.name.clone(),
+                    padded_hex(&value(key.slot, key.bits), key.bits),
+                )
+            })
+            .collect(),
+        )
+    });
+    let entry =
+        found.and_then(|handle| vm.state.tables[at].entry(program, table, EntryHandle(handle)));
+    match (found, entry) {
+        (Some(handle), Some(entry)) => {
+            recorder.log(|| Step::Hit {
+                table: name(),
+                handle,
+            });
+            let keys = table.keys.iter().map(|key| EntryKey {
+                name: key.name.clone(),
+                bits: key.bits,
+            });
+            recorder.log(|| Step::Entry {
+                handle,
+                keys: keys.collect(),
+                entry,
+            });
+        }
+        _ => recorder.log(|| Step::Miss(name())),
+    }
+    vm.state.recorder = Some(recorder);
+}
+
+#[inline(always)]
+fn look_up(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
+    let Machine {
+        program,
+        state,
+        payload,
+        ctx,
+        ..
+    } = vm;
+    let table = &program.tables[at];
+    let tables = &mut state.tables[at];
+    let (hit, target) = match tables.hit(phv, ctx.ingress_length, ctx.now) {
+        Some(found) => {
+            if let (Some(meter), Some(direct)) = (found.meter, table.direct_meter) {
+                let before = direct.precolor.map_or(0, |slot| phv[usize::from(slot)]);
+                let before = Color::of(before);
+                let color = meter.execute(direct.kind, ctx.ingress_length, ctx.now / 1000, before);
+                phv[usize::from(direct.slot)] = wrap(color as u64, direct.bits, false);
+            }
+            for cells in &table.direct_registers {
+                phv[usize::from(cells.slot)] = u64::from(found.place);
+                if found.is_new {
+                    let initial = &program.registers[usize::from(cells.array)].initial;
+                    state.registers[usize::from(cells.array)].write(found.place.into(), initial);
+                }
+            }
+            (true, found.target)
+        }
+        None => {
+            for cells in &table.direct_registers {
+                phv[usize::from(cells.slot)] = NO_ENTRY;
+            }
+            if let Some(action) = &tables.default {
+                return (Some(enter(program, phv, action)), action.next);
+            }
+            match &tables.default_target {
+                Some(target) => (false, target),
+                None => return (None, table.on_miss.unwrap_or(table.on_nothing)),
+            }
+        }
+    };
+    let member = match target {
+        Target::Action(action) => return (Some(enter(program, phv, action)), action.next),
+        Target::Member(id) => *id,
+        Target::Group(id) => {
+            let profile = table.profile.map(usize::from).unwrap_or_default();
+            let group = state.profiles.get(profile).and_then(|p| p.groups.get(id));
+            let Some(group) = group else {
+                return (None, table.on_nothing);
+            };
+            let hash = match program.profiles[profile].selector.as_ref() {
+                Some(selector) => selector_hash(
+                    selector,
+                    program,
+                    phv,
+                    payload,
+                    &mut state.buffer,
+                    &mut state.selector_hashes[profile],
+                    &mut state.random,
+                ),
+                None => 0,
+            };
+            match group.choose(hash) {
+                Some(member) => member,
+                None => return (None, table.on_hit.unwrap_or(table.on_nothing)),
+            }
+        }
+    };
+    let profile = table.profile.map(usize::from).unwrap_or_default();
+    let Some(member) = state
+        .profiles
+        .get(profile)
+        .and_then(|p| p.members.get(&member))
+    else {
+        return (None, table.on_nothing);
+    };
+    let action = &member.action;
+    let next = if hit {
+        table.next_on_hit(action.action)
+    } else {
+        table.next_on_miss(action.action)
+    };
+    (
+        Some(enter(program, phv, action)),
+        next.unwrap_or(table.on_nothing),
+    )
+}
+
+#[inline]
+fn enter(program: &LoadedProgram, phv: &mut [u64], action: &ActionRef) -> Pc {
+    let params = usize::from(program.layout.params);
+    phv[params..params + action.args.len()].copy_from_slice(&action.args);
+    action.code
+}
+
+fn selector_hash(
+    selector: &Calculation,
+    program: &LoadedProgram,
+    phv: &[u64],
+    payload: &[u8],
+    buffer: &mut crate::externs::hash::BitBuffer,
+    state: &mut crate::externs::hash::HashState,
+    random: &mut crate::externs::random::Random,
+) -> u64 {
+    selector.output(&program.layout, phv, payload, buffer, state, random)
+}
