@@ -108,42 +108,23 @@ fn losses_on_all_links_are_repaired() {
     }
 }
 
+/// The MSN of an answer is that of the path at the minimum, so a wrong one of a hostile member there gets out (on v1model it is bounded:
+/// `p4src/shared/types.p4`, MSN_NEAR). A source counts it as implausible and goes by the PSN. With seeds 2, 5, 9 and 20 it meets some.
 #[test]
 fn a_hostile_member_makes_no_difference() {
     let testbed = topology("testbed");
-    for seed in ["1", "3", "4"] {
+    let mut implausible = 0;
+    for seed in (1..=9).chain([20]) {
+        let seed = seed.to_string();
         let args = [
-            "--topology",
-            &testbed,
-            "--algorithms",
-            "alfirk",
-            "--size",
-            "256KiB",
-            "--hostile",
-            "h3",
-            "--loss",
-            "0.002",
-            "--seed",
-            seed,
+            &["--topology", &testbed, "--algorithms", "alfirk"][..],
+            &["--size", "256KiB", "--hostile", "h3", "--loss", "0.002"],
+            &["--seed", &seed],
         ];
-        let row = verified(&args);
-        assert_eq!(row["implausible_packets"], 0, "{row}");
+        let row = verified(&args.concat());
+        implausible += row["implausible_packets"].as_u64().unwrap();
     }
-}
-
-/// FIXME: on Tofino the MSN of an answer is that of the path at the minimum, so a hostile member there puts a wrong one into it. The
-/// source takes such an ACK for implausible and sends its last packets again, for as long as the member lies. On v1model the MSN is
-/// bounded by what the source has (`p4src/shared/decide.p4`, MSN_NEAR).
-#[test]
-fn a_hostile_members_message_count_can_hold_up_the_source() {
-    let testbed = topology("testbed");
-    let args = [
-        &TNA[..],
-        &["--topology", &testbed, "--algorithms", "alfirk"],
-        &["--size", "256KiB", "--hostile", "h3", "--loss", "0.002"],
-        &["--seed", "9", "--time-limit", "2ms"],
-    ];
-    refused(1, &args.concat(), &["h1 is not done within"]);
+    assert!(implausible > 0, "no wrong MSN came to the source");
 }
 
 #[test]

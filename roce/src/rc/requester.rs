@@ -339,9 +339,7 @@ impl Requester {
             Syndrome::Ack { .. } => seq + 1,
             _ => seq,
         };
-        let Some(completed) = self.check_msn(aeth.msn, acknowledged, config, stats) else {
-            return Ok(());
-        };
+        let completed = self.check_msn(aeth.msn, acknowledged, config, stats);
         match aeth.syndrome {
             Syndrome::Ack { credits } => {
                 self.sends_again = false;
@@ -476,40 +474,45 @@ impl Requester {
         }
     }
 
-    /// The count of completed messages that an answer tells, if it can be: no more than were sent. Fewer than an answer before it
-    /// told are implausible, too, if it acknowledges something new, but do no harm. A source of before has its answers from switches,
-    /// which may know an older count of the port that it is behind (`p4src/shared/decide.p4`).
+    /// How many messages are complete, as an answer says; credits are counted from there.
+    ///
+    /// What is acknowledged is for the PSN alone to say (9.7.5.1.3): a count that cannot be is noted, and what the PSN says stands for it.
+    /// Linux does alike: rxe's requester never reads the count, those of hfi1 and qib complete only what the PSN finishes. In a group the
+    /// count can be that of another member than the PSN, and one member's wrong count must not hold up the others.
+    ///
+    /// More than were sent cannot be. Fewer than an answer before it told are implausible, too, if it acknowledges something new. A source
+    /// of before has its answers from switches, which may know an older count of the port that it is behind (`p4src/shared/decide.p4`).
     fn check_msn(
         &mut self,
         msn: u32,
         acknowledged: u64,
         config: &RcConfig,
         stats: &mut QpStats,
-    ) -> Option<u64> {
+    ) -> u64 {
         // Serial arithmetic in 24 bits: shifted to the top, the sign is that of the distance.
         let ahead = (msn.wrapping_sub(self.told as u32) << 8) as i32 >> 8;
-        let completed = self.told.checked_add_signed(ahead.into());
-        let Some(completed) = completed.filter(|c| *c <= self.completed_by(self.sent)) else {
-            if config.msn_rule == MsnRule::Restarts {
-                stats.inexact_msns += 1;
-                return Some(self.told);
+        let told = self.told.checked_add_signed(ahead.into());
+        let by_psn = self.completed_by(acknowledged);
+        let Some(completed) = told.filter(|c| *c <= self.completed_by(self.sent)) else {
+            match config.msn_rule {
+                MsnRule::Counted => stats.violations.msn_beyond_sent += 1,
+                MsnRule::Restarts => stats.inexact_msns += 1,
             }
-            stats.violations.msn_beyond_sent += 1;
-            return None;
+            return by_psn;
         };
         if completed < self.told && acknowledged > self.unacked {
-            // The PSN says what has arrived, and the count of an earlier answer holds.
+            // The count of an earlier answer holds.
             match config.msn_rule {
                 MsnRule::Counted if !self.is_followed => stats.violations.msn_went_back += 1,
                 MsnRule::Counted | MsnRule::Restarts => stats.inexact_msns += 1,
             }
-            return Some(self.told);
+            return self.told;
         }
-        if completed != self.completed_by(acknowledged) {
+        if completed != by_psn {
             stats.inexact_msns += 1;
         }
         self.told = self.told.max(completed);
-        Some(completed)
+        completed
     }
 
     /// Every packet before `seq` has arrived.

@@ -12,10 +12,11 @@ pub struct Violations {
     // ---- At the requester: dropped, as if they had not come, unless said otherwise. ----
     /// Answers to a PSN that was never sent (IBTA vol. 1, 9.7.5.1.3: outside the window of unacknowledged requests).
     pub psn_beyond_sent: u64,
-    /// Answers with more completed messages than were sent (9.7.7.1).
+    /// Answers with more completed messages than were sent (9.7.7.1). They are taken without their count, which only matters for
+    /// credits; the PSN says what they acknowledge.
     pub msn_beyond_sent: u64,
-    /// Answers that acknowledge more packets than the last one, and fewer messages. They are taken without their count, which
-    /// only matters for credits. Where another end of a group has begun to send since, they are no violation.
+    /// Answers that acknowledge more packets than the last one, and fewer messages. They are taken without their count, too. Where
+    /// another end of a group has begun to send since, they are no violation.
     pub msn_went_back: u64,
     /// Answers with a syndrome or NAK code that is reserved, or of a service that was not used (table 47).
     pub bad_syndrome: u64,

@@ -8,7 +8,7 @@ use alfirk_roce::wire::Psn;
 // ---- Requester ----
 
 #[test]
-fn answer_that_counts_more_messages_than_were_sent_is_dropped() {
+fn answer_that_counts_more_messages_than_were_sent_acknowledges_by_its_psn() {
     let stats = converse(
         config(),
         "post send len=1
@@ -16,14 +16,40 @@ fn answer_that_counts_more_messages_than_were_sent_is_dropped() {
          post send len=1
          < SendOnly 1 len=1 ack
          > Ack 0 msn=3
-         > Nak 1 msn=3
-         > Ack 1 msn=16777215
-         > Ack 1 msn=2
          ! Send #0: 1 bytes
-         ! Send #1: 1 bytes",
+         > Nak 1 msn=3
+         < SendOnly 1 len=1 ack
+         > Ack 1 msn=16777215
+         ! Send #1: 1 bytes
+         post send len=1
+         < SendOnly 2 len=1 ack
+         > Ack 2 msn=3
+         ! Send #2: 1 bytes",
     );
     assert_eq!(stats.violations.msn_beyond_sent, 3);
     assert_eq!(stats.violations.total(), 3);
+    assert_eq!(stats.inexact_msns, 0);
+}
+
+/// Credits are counted from a message count: from what the PSN says, where the count cannot be.
+#[test]
+fn credits_of_a_wrong_message_count_are_counted_from_the_psn() {
+    let stats = converse(
+        config(),
+        "post send len=1
+         < SendOnly 0 len=1 ack
+         > Ack 0 msn=9 credits=1
+         ! Send #0: 1 bytes
+         post send len=1
+         < SendOnly 1 len=1 ack
+         post send len=1
+         > Ack 1 msn=9 credits=1
+         < SendOnly 2 len=1 ack
+         ! Send #1: 1 bytes
+         > Ack 2 msn=3
+         ! Send #2: 1 bytes",
+    );
+    assert_eq!(stats.violations.msn_beyond_sent, 2);
 }
 
 #[test]
