@@ -201,6 +201,7 @@ def packet_tests() -> Iterator[Check]:
 
     yield ptf("packet tests")
     yield ptf("packet tests, Tofino", "--target=tna")
+    yield ptf("packet tests, Tofino 2", "--target=t2na")
     modules = ("control", "conversation", "feedback", "min_psn", "replicate", "retransmission")
     for bits in (2, 5, 7):
         yield ptf(f"packet tests, {1 << bits} paths", f"--path-bits={bits}", *modules)
