@@ -95,6 +95,8 @@ codes! {
     REGISTER_ACCESS = 701;
     /// Something that Tofino can do and our model of it cannot.
     MODEL = 702;
+    /// A table or an array that is larger than the memories of the whole chip.
+    DOES_NOT_FIT = 703;
 }
 
 macro_rules! warnings {

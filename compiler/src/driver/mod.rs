@@ -31,7 +31,7 @@ use crate::stack::on_deep_stack;
 use crate::syntax::ast::P4Program;
 use crate::syntax::parser::parse_without;
 use crate::syntax::token::Token;
-use crate::{bmv2, ir, p4info};
+use crate::{bmv2, ir, p4info, stages};
 
 /// What to compile, and how.
 #[derive(Clone, Debug, Default)]
@@ -255,6 +255,7 @@ impl Session {
             source: self.options.source.to_string_lossy().into_owned(),
         };
         let program = passes::lower(checked, &self.sources, &mut self.diagnostics, &options);
+        stages::refuse(&program, &mut self.diagnostics);
         (!self.diagnostics.has_errors()).then_some(program)
     }
 

@@ -2,6 +2,8 @@
 
 use num_bigint::BigInt;
 
+use crate::diag::Span;
+
 use super::{
     ActionId, ActionProfileId, CalculationId, CounterId, Expr, FieldRef, HeaderId, MeterId,
     RegisterId, Scalar, Source, StructuredAnnotation, TableId, TypeSpec, UnionId,
@@ -24,8 +26,10 @@ pub struct Meta {
     pub brief: String,
     /// `@description`.
     pub description: String,
-    /// Where it stands.
+    /// Where it stands, as outputs name it.
     pub source: Source,
+    /// The same for messages.
+    pub span: Span,
 }
 
 /// An action as tables call it.
@@ -212,6 +216,8 @@ pub struct Table {
     pub direct_cells: Vec<DirectCells>,
     /// `support_timeout`.
     pub support_timeout: bool,
+    /// Whether SRAM holds its entries, though not all keys are exact ones: Tofino's `Alpm` and `Atcam`.
+    pub algorithmic: bool,
 }
 
 /// A hash or checksum algorithm.

@@ -1,8 +1,9 @@
 //! Names, ids, documentation and other annotations for the control plane.
 
 use super::elaborate::join;
-use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::ir::{AnnotationContent, AnnotationValue, Meta, Source, StructuredAnnotation};
+use super::source;
+use crate::diag::{Code, Diagnostic, Diagnostics, SourceMap, Span};
+use crate::ir::{AnnotationContent, AnnotationValue, Meta, StructuredAnnotation};
 use crate::sema::{CheckedProgram, Value};
 use crate::syntax::ast::{
     Annotated, Annotation, AnnotationBody, AnnotationToken, Decl, Expr, ExprKind, UnaryOp,
@@ -122,13 +123,14 @@ fn expressions_text(tokens: &[AnnotationToken]) -> String {
     text
 }
 
-/// All that annotations say of an object that is declared at `source`.
+/// All that annotations say of an object that is declared at `span`.
 pub fn meta(
     checked: &CheckedProgram,
+    sources: &SourceMap,
     diagnostics: &mut Diagnostics,
     name: String,
     annotations: &[Annotation],
-    source: Source,
+    span: Span,
 ) -> Meta {
     let (brief, description) = documentation(annotations);
     Meta {
@@ -139,7 +141,8 @@ pub fn meta(
         structured: structured(checked, annotations),
         brief,
         description,
-        source,
+        source: source(sources, span),
+        span,
     }
 }
 

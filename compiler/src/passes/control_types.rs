@@ -7,7 +7,6 @@
 use super::annotations::{self, documentation, field_annotations, field_name, unstructured_but};
 use super::control_view::{self, Translation};
 use super::elaborate::join;
-use super::source;
 use crate::diag::{Code, Diagnostic, Diagnostics, SourceMap, Span};
 use crate::ir::{
     ControlTypes, ControllerField, ControllerHeader, NewType, Objects, PlatformProperties,
@@ -292,10 +291,11 @@ impl Describer<'_> {
         self.controller_fields(&header, "", &[], &mut fields);
         let meta = annotations::meta(
             self.checked,
+            self.sources,
             self.diagnostics,
             control_view::type_name(self.checked, &nominal),
             &decl.annotations,
-            source(self.sources, decl.name.span),
+            decl.name.span,
         );
         self.types.controller_headers.push(ControllerHeader {
             meta,

@@ -7,7 +7,8 @@ use std::ops::{Add, AddAssign};
 
 use serde::Serialize;
 
-use crate::ir::{Counter, FlatProgram, MatchKind, Meter, Register, Table};
+use crate::arch::Arch;
+use crate::ir::{FlatProgram, MatchKind, Register, Table};
 
 /// Rows of a block of SRAM, and bits of each row.
 const SRAM_ROWS: u64 = 1024;
@@ -28,6 +29,8 @@ const IMMEDIATE_BITS: u64 = 32;
 /// Bits of a counter's cell, and of a meter's.
 const COUNTER_BITS: u64 = 64;
 const METER_BITS: u64 = 128;
+/// Blocks that arrays can have in a stage: each needs a map RAM beside it to be read and written in the same cycle.
+pub const ARRAY_BLOCKS: u64 = 48;
 /// Bits of one hash distribution unit.
 const HASH_UNIT_BITS: u64 = 16;
 
@@ -121,6 +124,15 @@ impl Budget {
         stages: 20,
         stage: STAGE,
     };
+
+    /// That of the chip of an architecture, if it is one of a chip.
+    pub fn of(arch: Arch) -> Option<Budget> {
+        match arch {
+            Arch::V1model => None,
+            Arch::Tna => Some(Budget::TOFINO),
+            Arch::T2na => Some(Budget::TOFINO_2),
+        }
+    }
 }
 
 const STAGE: Use = Use {
@@ -153,33 +165,30 @@ fn packed(entries: u64, bits: u64) -> u64 {
         .unwrap_or(entries)
 }
 
-/// What a register array takes.
-pub fn register(register: &Register) -> Use {
+/// What a register array of so many cells takes.
+pub fn register(register: &Register, cells: u64) -> Use {
     Use {
-        sram: array(register.size, u64::from(register.ty.width()).max(8)),
+        sram: array(cells, u64::from(register.ty.width()).max(8)),
         stateful: 1,
         // Its index: an address of at most 16 bits in rows of 128 bits.
-        hash_units: u64::from(register.size > 1),
+        hash_units: u64::from(cells > 1),
         ..Use::default()
     }
 }
 
-/// What a counter array takes; `cells` of a direct one are its table's entries.
-pub fn counter(counter: &Counter, cells: u64) -> Use {
+/// What counters take: cells of an array, or entries of the table that has them.
+pub fn counters(cells: u64) -> Use {
     Use {
-        sram: array(
-            if counter.direct { cells } else { counter.size },
-            COUNTER_BITS,
-        ),
+        sram: array(cells, COUNTER_BITS),
         statistics: 1,
         ..Use::default()
     }
 }
 
-/// What a meter array takes; `cells` of a direct one are its table's entries.
-pub fn meter(meter: &Meter, cells: u64) -> Use {
+/// What meters take: cells of an array, or entries of the table that has them.
+pub fn meters(cells: u64) -> Use {
     Use {
-        sram: array(if meter.direct { cells } else { meter.size }, METER_BITS),
+        sram: array(cells, METER_BITS),
         stateful: 1,
         ..Use::default()
     }
@@ -193,8 +202,8 @@ pub fn hash(result_bits: u64) -> Use {
     }
 }
 
-/// What a table takes, arrays that belong to it included, but for its key's bytes of crossbars, which others may share.
-pub fn table(program: &FlatProgram, table: &Table) -> Use {
+/// What a table of so many entries takes, arrays that belong to it included, but for its key's bytes of crossbars, which others may share.
+pub fn table(program: &FlatProgram, table: &Table, size: u64) -> Use {
     let mut takes = Use {
         tables: 1,
         ..Use::default()
@@ -207,7 +216,7 @@ pub fn table(program: &FlatProgram, table: &Table) -> Use {
     let actions = table.actions.len() as u64;
     let choice_bits = u64::from(actions.max(1).next_power_of_two().trailing_zeros());
     let immediate = if data <= IMMEDIATE_BITS { data } else { 0 };
-    let pointer_bits = u64::from(table.size.max(2).next_power_of_two().trailing_zeros());
+    let pointer_bits = u64::from(size.max(2).next_power_of_two().trailing_zeros());
     let inside = choice_bits
         + if data > immediate {
             pointer_bits
@@ -215,7 +224,7 @@ pub fn table(program: &FlatProgram, table: &Table) -> Use {
             immediate
         };
     let key_bits: u64 = table.keys.iter().map(|key| u64::from(key.width)).sum();
-    let size = table.size.max(1);
+    let size = size.max(1);
     // Members of a profile stand once, however many entries name them.
     let rows_of_data = match table.implementation {
         Some(profile) => program.objects.action_profiles[profile.index()].size.max(1),
@@ -240,8 +249,8 @@ pub fn table(program: &FlatProgram, table: &Table) -> Use {
         };
     }
     let is_constant = table.keys.is_empty();
-    let ternary = (table.keys.iter()).any(|key| key.kind != MatchKind::Exact);
-    if ternary {
+    let exact = (table.keys.iter()).all(|key| key.kind == MatchKind::Exact);
+    if !exact && !table.algorithmic {
         // A range takes a nibble of four bits twice; a TCAM row holds 44 bits of key.
         let bits: u64 = (table.keys.iter())
             .map(|key| match key.kind {
@@ -253,7 +262,12 @@ pub fn table(program: &FlatProgram, table: &Table) -> Use {
         let beside = inside.max(8).next_power_of_two();
         takes.sram += (size * beside).div_ceil(SRAM_BITS * SRAM_ROWS);
     } else if !is_constant {
-        let held = key_bits.saturating_sub(ROW_BITS) + OVERHEAD_BITS + inside;
+        // An algorithmic one keeps a mask with each key. What finds the part of it that an entry is in is small, and not counted.
+        let key = match exact {
+            true => key_bits.saturating_sub(ROW_BITS),
+            false => 2 * key_bits,
+        };
+        let held = key + OVERHEAD_BITS + inside;
         let rows = packed(size, held);
         let direct = key_bits <= ROW_BITS;
         let ways = if direct { 1 } else { WAYS };
@@ -261,11 +275,11 @@ pub fn table(program: &FlatProgram, table: &Table) -> Use {
             .div_ceil(SRAM_ROWS)
             .max(ways * held.div_ceil(SRAM_BITS));
     }
-    if let Some(id) = table.counter {
-        takes += counter(&program.objects.counters[id.index()], size);
+    if table.counter.is_some() {
+        takes += counters(size);
     }
-    if let Some(id) = table.meter {
-        takes += meter(&program.objects.meters[id.index()], size);
+    if table.meter.is_some() {
+        takes += meters(size);
     }
     takes
 }

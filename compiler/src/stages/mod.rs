@@ -10,16 +10,17 @@
 
 mod chip;
 mod depend;
+mod limits;
 mod place;
 mod steps;
 mod text;
 
 use serde::Serialize;
 
-use crate::arch::Arch;
 use crate::ir::FlatProgram;
 
 pub use chip::{Budget, Use};
+pub use limits::refuse;
 
 /// Where everything stands.
 #[derive(Clone, Debug, Serialize)]
@@ -105,11 +106,7 @@ pub struct Note {
 impl Report {
     /// Places the steps of a program; none for one that is not for Tofino.
     pub fn of(program: &FlatProgram) -> Option<Report> {
-        let budget = match program.objects.arch {
-            Arch::V1model => return None,
-            Arch::Tna => Budget::TOFINO,
-            Arch::T2na => Budget::TOFINO_2,
-        };
+        let budget = Budget::of(program.objects.arch)?;
         let steps::Steps { steps, notes } = steps::of(program);
         let dependencies = depend::all(&steps);
         Some(place::report(

@@ -253,7 +253,7 @@ impl Collector<'_> {
                 false => BTreeSet::new(),
             },
             matches: keys,
-            takes: chip::table(self.program, table),
+            takes: chip::table(self.program, table, table.size),
             ..Effect::default()
         };
         if let Some(profile) = table.implementation {
@@ -331,7 +331,7 @@ impl Collector<'_> {
         let array = &self.program.objects.registers[register.index()];
         effect
             .objects
-            .insert(array.meta.name.clone(), chip::register(array));
+            .insert(array.meta.name.clone(), chip::register(array, array.size));
         effect
     }
 
@@ -511,13 +511,13 @@ impl Collector<'_> {
                 match primitive {
                     Primitive::Count { counter, .. } => {
                         let counter = &program.objects.counters[counter.index()];
-                        let takes = chip::counter(counter, counter.size);
+                        let takes = chip::counters(counter.size);
                         effect.objects.insert(counter.meta.name.clone(), takes);
                     }
                     Primitive::ExecuteMeter { meter, target, .. } => {
                         effect.results.insert(Thing::Field(*target));
                         let meter = &program.objects.meters[meter.index()];
-                        let takes = chip::meter(meter, meter.size);
+                        let takes = chip::meters(meter.size);
                         effect.objects.insert(meter.meta.name.clone(), takes);
                         effect.writes.insert(Thing::Field(*target));
                     }

@@ -1,4 +1,4 @@
-//! Programs for Tofino: what is checked, what our model of the chip lacks, and the report of stages.
+//! Programs for Tofino: what is checked, what the chip refuses, what our model of it lacks, and the report of stages.
 
 use super::*;
 
@@ -183,6 +183,121 @@ fn what_a_packet_does_twice_with_a_register_is_an_error() {
         .replace("t.apply();", "t.apply(); meta.x = swap.execute(0);");
     let (code, told, _) = p4c(&tna(&apart), &["--arch", "tna", "DIR/prog.p4"]);
     assert_eq!((code, told.as_str()), (0, ""));
+}
+
+#[test]
+fn what_both_gresses_do_with_a_register_is_an_error() {
+    let of_all = "Register<bit<16>, bit<8>>(256, 0) last;";
+    let action = "RegisterAction<bit<16>, bit<8>, bit<16>>(last) swap = {
+        void apply(inout bit<16> value, out bit<16> old) { old = value; value = hdr.h.b; }
+    };";
+    let both = tna(&format!(
+        "{action} apply {{ meta.x = swap.execute(hdr.h.a); }}"
+    ))
+    .replace("control I(", &format!("{of_all} control I("))
+    .replace(
+        "control E(inout headers_t hdr, inout metadata_t meta) { apply { } }",
+        &format!(
+            "control E(inout headers_t hdr, inout metadata_t meta) {{
+                    {action} apply {{ hdr.h.b = swap.execute(hdr.h.a); }}
+                }}"
+        ),
+    );
+    let (code, told, _) = p4c(&both, &["--arch", "tna", "DIR/prog.p4"]);
+    assert_eq!(code, 1, "{told}");
+    for words in [
+        "error[E0701]: egress cannot access register last, which ingress accesses",
+        "^^^^^^^^^^^^^^^^^^^^",
+        "ingress does it here",
+        "carry what egress needs in a header in front of the packet",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+}
+
+#[test]
+fn several_pipes_are_checked_and_not_run() {
+    let program = tna(STATEFUL).replace(
+        "Switch(pipe) main;",
+        "Pipeline(IP(), I(), ID(), EP(), E(), ED()) other; Switch(pipe, other) main;",
+    );
+    let line = ["--arch", "tna", "DIR/prog.p4"];
+    let (code, told, _) = p4c(&program, &line);
+    assert_eq!((code, told.as_str()), (0, ""));
+    let (code, told, _) = p4c(&program, &[&line[..], &["-o", "DIR/out.json"]].concat());
+    assert_eq!(code, 1);
+    assert!(
+        told.contains("the model runs a Switch of one pipeline"),
+        "{told}"
+    );
+    assert!(told.contains("a switch for each pipeline"), "{told}");
+}
+
+#[test]
+fn what_the_chip_has_no_room_for_is_an_error_at_its_line() {
+    let with = |from: &str, to: &str| {
+        let body = STATEFUL.replace("hdr.h.a : exact", "hdr.h.b : exact");
+        assert!(body.contains(from), "{from}");
+        let body = body.replace(from, to);
+        p4c(&tna(&body), &["--arch", "tna", "DIR/prog.p4"])
+    };
+    // As large as it may be, and larger by one.
+    let cases = [
+        (
+            "exact; } actions = { send; } counters = hits; size = 64",
+            "exact; } actions = { send; } counters = hits; size = SIZE",
+            "table I.t takes",
+            "SRAM, and all 12 stages of tna have 960",
+        ),
+        (
+            "exact; } actions = { send; } counters = hits; size = 64",
+            "ternary; } actions = { send; } counters = hits; size = SIZE",
+            "table I.t takes",
+            "TCAM, and all 12 stages of tna have 288",
+        ),
+        (
+            "counts;",
+            "counts; Register<bit<32>, bit<32>>(SIZE) large;",
+            "register I.large takes",
+            "SRAM, and an array of tna is in one stage and has at most 48",
+        ),
+        (
+            "counts;",
+            "counts; Counter<bit<64>, bit<32>>(SIZE, CounterType_t.BYTES) large;",
+            "counter I.large takes",
+            "SRAM, and an array of tna is in one stage and has at most 48",
+        ),
+    ];
+    for (from, to, what, why) in cases {
+        let (code, told, _) = with(from, &to.replace("SIZE", "100000000"));
+        assert_eq!(code, 1, "{told}");
+        assert!(told.contains("error[E0703]"), "{told}");
+        assert!(told.contains(what) && told.contains(why), "{told}");
+        let (_, would_do) = told.split_once("a size of ").expect("what would do");
+        let (most, _) = would_do.split_once(' ').unwrap();
+        let most: u64 = most.parse().unwrap();
+        let (code, told, _) = with(from, &to.replace("SIZE", &most.to_string()));
+        assert_eq!(code, 0, "{what} of {most}: {told}");
+        let (code, told, _) = with(from, &to.replace("SIZE", &(most + 1).to_string()));
+        assert_eq!(code, 1, "{what} of {most} and one: {told}");
+    }
+}
+
+/// Longest prefixes that partitions of SRAM hold (`Alpm`): more than TCAM has room for.
+#[test]
+fn an_algorithmic_table_takes_no_tcam() {
+    let table = |implementation: &str| {
+        STATEFUL
+            .replace("hdr.h.a : exact", "hdr.h.b : lpm")
+            .replace("size = 64", &format!("{implementation} size = 200000"))
+            .replace("action send", "Alpm(1024, 2) layout; action send")
+    };
+    let line = ["--arch", "tna", "DIR/prog.p4", "-o", "DIR/out.json"];
+    let (code, told, _) = p4c(&tna(&table("implementation = layout;")), &line);
+    assert_eq!(code, 0, "{told}");
+    let (code, told, _) = p4c(&tna(&table("")), &line);
+    assert_eq!(code, 1);
+    assert!(told.contains("blocks of TCAM"), "{told}");
 }
 
 #[test]

@@ -69,7 +69,13 @@ impl Elaborator<'_> {
 
     /// All that annotations say of an object.
     pub fn meta(&mut self, name: String, annotations: &[Annotation], span: Span) -> Meta {
-        let source = self.source(span);
-        annotations::meta(self.checked, self.diagnostics, name, annotations, source)
+        annotations::meta(
+            self.checked,
+            self.sources,
+            self.diagnostics,
+            name,
+            annotations,
+            span,
+        )
     }
 }

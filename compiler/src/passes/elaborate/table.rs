@@ -59,6 +59,7 @@ impl Elaborator<'_> {
             meter: None,
             direct_cells: Vec::new(),
             support_timeout: false,
+            algorithmic: decl.annotations.annotation("alpm").is_some(),
         });
         self.properties(table, &decl, frame);
         let (keys, computed, selectors) = self.keys(&decl, frame);
@@ -505,6 +506,9 @@ impl Elaborator<'_> {
                         self.program.action_profiles[id.index()].tables.push(table);
                     }
                     Some(ExternObject::Invalid) => {}
+                    Some(ExternObject::Tofino(id)) if self.is_layout(id) => {
+                        self.program.tables[table.index()].algorithmic = true;
+                    }
                     _ => self.target(
                         value.span,
                         "implementation must be an action_profile or action_selector",

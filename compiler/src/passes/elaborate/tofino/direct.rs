@@ -56,7 +56,7 @@ impl Elaborator<'_> {
             .push(DirectCells { register, entry });
     }
 
-    /// The register of a direct object whose cells are kept with entries. `DirectWred` has none: all of its entries have one profile.
+    /// The register of an object whose cells are kept with entries, and the field that says which entry was hit.
     fn direct_cells(&mut self, id: ObjectId) -> Option<(RegisterId, FieldRef)> {
         match self.tofino_object(id) {
             Object::DirectRegister { register, entry } => Some((*register, *entry)),

@@ -102,7 +102,7 @@ impl<'a> Elaborator<'a> {
         if main.args.len() > 1 {
             self.beyond_model(
                 main.span,
-                "the model runs a Switch of one pipeline, which all ports use",
+                "the model runs a Switch of one pipeline, which all ports use: run a switch for each pipeline, from a program with `Switch(that)`",
             );
             return None;
         }

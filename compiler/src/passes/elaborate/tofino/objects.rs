@@ -73,6 +73,11 @@ pub enum Object {
 pub(super) type Arguments = Vec<(Option<Name>, Bound)>;
 
 impl Elaborator<'_> {
+    /// Whether an object says how a table is laid out, which only the chip's memories are about.
+    pub fn is_layout(&mut self, id: ObjectId) -> bool {
+        matches!(self.tofino_object(id), Object::Layout)
+    }
+
     /// Makes an extern object of Tofino's.
     pub fn construct_for_tofino(
         &mut self,

@@ -1,0 +1,115 @@
+//! What a chip has no room for, wherever it stands: a table that is larger than the memories of all stages, an array that is larger than
+//! those of one stage.
+//!
+//! Whether a whole program fits is the report's to say, for it depends on everything else; one object that never can is an error of any
+//! compilation, at its line and with the size that would do.
+
+use super::chip::{self, Budget, Use};
+use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::ir::{FlatProgram, Meta};
+
+/// Refuses tables, registers, counters and meters that take more blocks of memory than there can be for them.
+pub fn refuse(program: &FlatProgram, diagnostics: &mut Diagnostics) {
+    let objects = &program.objects;
+    let Some(budget) = Budget::of(objects.arch) else {
+        return;
+    };
+    let chip = objects.arch.name();
+    let all = u64::from(budget.stages);
+    let of_tables = Limit {
+        sram: all * budget.stage.sram,
+        tcam: all * budget.stage.tcam,
+        place: format!("all {all} stages of {chip} have"),
+    };
+    let of_arrays = Limit {
+        sram: chip::ARRAY_BLOCKS,
+        tcam: 0,
+        place: format!("an array of {chip} is in one stage and has at most"),
+    };
+    let mut report = |what: Option<Diagnostic>| {
+        if let Some(what) = what {
+            diagnostics.report(what);
+        }
+    };
+    for table in &objects.tables {
+        let takes = |size| chip::table(program, table, size);
+        report(of_tables.judge("table", &table.meta, table.size, takes));
+    }
+    // A register with a cell for each entry is as large as its table, where nothing else was said.
+    for array in objects.registers.iter().filter(|array| !array.hidden) {
+        let takes = |size| chip::register(array, size);
+        report(of_arrays.judge("register", &array.meta, array.size, takes));
+    }
+    for array in objects.counters.iter().filter(|array| !array.direct) {
+        report(of_arrays.judge("counter", &array.meta, array.size, chip::counters));
+    }
+    for array in objects.meters.iter().filter(|array| !array.direct) {
+        report(of_arrays.judge("meter", &array.meta, array.size, chip::meters));
+    }
+}
+
+/// Entries or cells beyond which nothing fits any chip, and which can be multiplied by bits.
+const MOST_CELLS: u64 = 1 << 40;
+
+/// The most blocks for an object.
+struct Limit {
+    sram: u64,
+    tcam: u64,
+    /// Who has so many.
+    place: String,
+}
+
+impl Limit {
+    /// What is wrong with an object of a size; `takes` says what one of so many entries or cells takes.
+    fn judge(
+        &self,
+        kind: &str,
+        meta: &Meta,
+        size: u64,
+        takes: impl Fn(u64) -> Use,
+    ) -> Option<Diagnostic> {
+        let size = size.min(MOST_CELLS);
+        let now = takes(size);
+        if now.sram <= self.sram && now.tcam <= self.tcam {
+            return None;
+        }
+        // Of both the one that is short by more.
+        let (needs, has, memory) = match now.tcam * self.sram > now.sram * self.tcam {
+            true => (now.tcam, self.tcam, "TCAM"),
+            false => (now.sram, self.sram, "SRAM"),
+        };
+        let fits = |size: u64| {
+            let takes = takes(size);
+            takes.sram <= self.sram && takes.tcam <= self.tcam
+        };
+        let shorter = match kind {
+            "table" => "a shorter key",
+            _ => "shorter cells",
+        };
+        let help = match (most(size, fits), memory) {
+            (0, _) => format!("give it {shorter}: not a single one fits"),
+            (most, "TCAM") => format!(
+                "a size of {most} would do, or {shorter}; `exact` keys alone would lie in SRAM"
+            ),
+            (most, _) => format!("a size of {most} would do, or {shorter}"),
+        };
+        let message = format!(
+            "{kind} {} takes {needs} blocks of {memory}, and {} {has}",
+            meta.name, self.place
+        );
+        Some(Diagnostic::error(Code::DOES_NOT_FIT, meta.span, message).help(help))
+    }
+}
+
+/// The largest number below `bad` that does, for something that does for all smaller numbers.
+fn most(bad: u64, does: impl Fn(u64) -> bool) -> u64 {
+    let (mut good, mut bad) = (0, bad);
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        match does(middle) {
+            true => good = middle,
+            false => bad = middle,
+        }
+    }
+    good
+}
