@@ -315,6 +315,16 @@ fn what_our_model_lacks_is_an_error_only_where_it_is_to_run() {
 }
 
 #[test]
+fn a_length_that_is_adjusted_by_nothing_is_a_packets_own() {
+    let line = ["--arch", "tna", "DIR/prog.p4", "-o", "DIR/out.json"];
+    let (code, told, _) = p4c(&tna(&STATEFUL.replace("count();", "count(0);")), &line);
+    assert_eq!((code, told.as_str()), (0, ""));
+    let (code, told, _) = p4c(&tna(&STATEFUL.replace("count();", "count(4);")), &line);
+    assert_eq!(code, 1);
+    assert!(told.contains("no adjust_byte_count"), "{told}");
+}
+
+#[test]
 fn an_architecture_is_not_taken_for_another() {
     let refused = |program: &str, line: &[&str], code, words: &str| {
         let (was, told, _) = p4c(program, line);

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use num_traits::Zero;
+
 use super::super::call::{Argument, Bound};
 use super::super::data::Data;
 use super::super::externs::value;
@@ -115,7 +117,12 @@ impl Elaborator<'_> {
 
     /// Refuses to count a packet as longer or shorter than it is.
     pub fn refuse_adjustment(&mut self, args: &Given, span: Span) {
-        if given(args, "adjust_byte_count").is_some() {
+        let Some(position) = given(args, "adjust_byte_count") else {
+            return;
+        };
+        let adjustment = value(args, position);
+        let is_none = matches!(adjustment, Some(Expr::Number { value, .. }) if value.is_zero());
+        if !is_none {
             let message = "counters and meters of the model count a packet's own length (no adjust_byte_count)";
             self.beyond_model(span, message);
         }
