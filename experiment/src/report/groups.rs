@@ -1,0 +1,119 @@
+//! Lines about groups: how they came about, what they cost, and what became of them.
+
+use std::fmt::{self, Write};
+
+use super::text::{duration, grouped, plural};
+use super::{Fallback, Report};
+
+impl Report {
+    /// How groups came about, and what became of them.
+    pub(super) fn write_group_lines(&self, out: &mut String) -> fmt::Result {
+        for row in &self.results {
+            let name = &row.algorithm;
+            if let Some(ns) = row.registration_ns {
+                let how = &self.settings.registration;
+                writeln!(out, "{name}: group registered in {} ({how})", duration(ns))?;
+            }
+            if let Some(work) = &row.feedback_work {
+                writeln!(
+                    out,
+                    "{name}: {} at switches by {}: {} told on, {:.3} recirculations and {:.3} punts for each",
+                    plural(work.feedback as usize, "ACK", "ACKs"),
+                    self.settings.min_psn,
+                    grouped(work.told),
+                    work.per_ack(work.recirculations),
+                    work.per_ack(work.punts),
+                )?;
+            }
+            if let (Some(marked), Some(sent)) = (row.marked_packets, row.cnps_sent) {
+                let filtered = row.cnps_filtered.unwrap_or(0);
+                writeln!(
+                    out,
+                    "{name}: {} marked, {} sent, {} filtered, {} at the sender",
+                    plural(marked as usize, "packet", "packets"),
+                    plural(sent as usize, "CNP", "CNPs"),
+                    grouped(filtered),
+                    grouped(row.sender_cnps.unwrap_or(0)),
+                )?;
+            }
+            if let Some(times) = &row.requests {
+                writeln!(
+                    out,
+                    "{name}: {}, {} each second; {} in the mean, {} for 50 %, {} for 99 %, {} at most",
+                    plural(times.count as usize, "request", "requests"),
+                    grouped(times.per_second),
+                    duration(times.mean_ns),
+                    duration(times.p50_ns),
+                    duration(times.p99_ns),
+                    duration(times.max_ns),
+                )?;
+            }
+            if let Some(control) = &row.flow_control {
+                write!(
+                    out,
+                    "{name}: {}, {} of stopped senders",
+                    plural(control.pauses as usize, "PAUSE", "PAUSEs"),
+                    duration(control.paused_ns)
+                )?;
+                match control.links.iter().max_by_key(|link| link.paused_ns) {
+                    None => writeln!(out)?,
+                    Some(most) => writeln!(
+                        out,
+                        " on {}, most of it {} on {}",
+                        plural(control.links.len(), "link", "links"),
+                        duration(most.paused_ns),
+                        most.link
+                    )?,
+                }
+            }
+            if let Some(Fallback { to, why }) = &row.fallback {
+                writeln!(out, "{name}: no group, so {to} ran instead: {why}")?;
+            }
+            for change in &row.safeguard {
+                let way = match change.to.as_str() {
+                    "alfirk" => "back to the group",
+                    overlay => &format!("by {overlay} instead of the group"),
+                };
+                writeln!(
+                    out,
+                    "{name}: {way} after {}, in {}, with {} of {} slices everywhere: {}",
+                    duration(change.at_ns),
+                    duration(change.took_ns),
+                    change.held,
+                    change.slices,
+                    change.why,
+                )?;
+            }
+            for failure in &row.failures {
+                let [acted, moved] = match row.registration_ns {
+                    Some(_) => ["the controller acted", "acknowledgements came again"],
+                    None => ["the survivors agreed on what is stable", "went on"],
+                };
+                writeln!(
+                    out,
+                    "{name}: {} died after {}; {acted} {}, {moved} {}",
+                    failure.what,
+                    duration(failure.at_ns),
+                    after(failure.repaired_ns, "never"),
+                    after(failure.going_on_ns, "never"),
+                )?;
+            }
+            if !row.lost.is_empty() {
+                writeln!(
+                    out,
+                    "{name}: the group went on without {}",
+                    row.lost.join(", ")
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A time after a failure, or what it means that there is none.
+fn after(ns: Option<u64>, otherwise: &str) -> String {
+    ns.map_or_else(
+        || otherwise.to_string(),
+        |ns| format!("{} later", duration(ns)),
+    )
+}

@@ -1,0 +1,61 @@
+//! Numbers, times and columns for people.
+
+/// Lines of cells below each other, two blanks between them: the first one of each line to the left, the others to the right.
+pub fn aligned<L: AsRef<[String]>>(lines: &[L]) -> String {
+    let mut widths: Vec<usize> = Vec::new();
+    for line in lines {
+        for (column, cell) in line.as_ref().iter().enumerate() {
+            let width = cell.chars().count();
+            match widths.get_mut(column) {
+                Some(widest) => *widest = width.max(*widest),
+                None => widths.push(width),
+            }
+        }
+    }
+    let mut out = String::new();
+    for line in lines {
+        let mut cells = line.as_ref().iter().zip(&widths);
+        if let Some((name, &width)) = cells.next() {
+            out += &format!("{name:<width$}");
+        }
+        for (cell, &width) in cells {
+            out += &format!("  {cell:>width$}");
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Nanoseconds with three digits behind the point, in the unit that leaves one to three before it.
+pub fn duration(ns: u64) -> String {
+    let (unit, divisor) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => ("us", 1e3),
+        1_000_000..1_000_000_000 => ("ms", 1e6),
+        _ => ("s", 1e9),
+    };
+    format!("{:.3} {unit}", ns as f64 / divisor)
+}
+
+/// A number with a comma between groups of three digits.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A goodput for people.
+pub(super) fn gbps(goodput: Option<f64>) -> String {
+    goodput.map_or_else(|| "-".to_string(), |gbps| format!("{gbps:.3} Gbit/s"))
+}
+
+/// A number with its noun.
+pub(super) fn plural(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
