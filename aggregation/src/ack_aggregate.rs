@@ -8,21 +8,79 @@ use super::{
     Strategy, Walker, Word,
 };
 
+/// What is queued of a data packet, path by path: copies, and where it came from what ends there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copies {
+    own: usize,
+    paths: usize,
+    psn: u32,
+    is_news: bool,
+}
+
+impl Copies {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.paths
+    }
+
+    /// They, in the order of path numbers.
+    pub fn queued(self) -> impl Iterator<Item = Queued> {
+        let Copies {
+            own,
+            paths,
+            psn,
+            is_news,
+        } = self;
+        (0..paths).map(move |path| {
+            if path != own {
+                Queued::Copy {
+                    path,
+                    psn,
+                    is_retransmission: !is_news,
+                }
+            } else if is_news {
+                Queued::Learn { path, acked: psn }
+            } else {
+                Queued::End
+            }
+        })
+    }
+}
+
 impl Group {
     /// Data packet `psn` comes in through `port`. `now` is in microseconds, as everywhere.
     pub fn data(&mut self, port: Port, psn: u32, now: u64) -> Vec<Queued> {
+        let (mut queued, copies) = self.data_and_copies(port, psn, now);
+        queued.extend(copies.into_iter().flat_map(Copies::queued));
+        queued
+    }
+
+    /// The same for who makes the copies one by one: what is queued first, and then these.
+    pub fn data_and_copies(
+        &mut self,
+        port: Port,
+        psn: u32,
+        now: u64,
+    ) -> (Vec<Queued>, Option<Copies>) {
+        let mut queued = Vec::new();
+        let copies = self.take_data(port, psn, now, &mut queued);
+        (queued, copies)
+    }
+
+    fn take_data(
+        &mut self,
+        port: Port,
+        psn: u32,
+        now: u64,
+        queued: &mut Vec<Queued>,
+    ) -> Option<Copies> {
         let (space, config) = (self.space(), self.fixed.config);
-        let Some(own) = self.path_at(port) else {
-            return Vec::new();
-        };
-        let Some(counts) = self.sender.data(space, config.flaw, port, own, psn) else {
-            return Vec::new();
-        };
+        let own = self.path_at(port)?;
+        let counts = self.sender.data(space, config.flaw, port, own, psn)?;
         let is_news = counts && self.leaves.sent(space, own, psn);
         let msn = self.leaves.msn(own);
         let asked = Point { psn, msn };
 
-        let mut queued = Vec::new();
         if config.strategy == Strategy::Walk {
             if is_news {
                 self.walk_past_sender(own, now);
@@ -41,30 +99,19 @@ impl Group {
             if config.flaw != Flaw::DroppedTailAck {
                 queued.push(self.answer((port, asked), minimum));
             }
-            return queued;
+            return None;
         }
         if config.strategy == Strategy::Punt && !is_news {
             self.work.punts += 1;
             let probe = self.packet_in(port, Message::Probe(asked));
             queued.push(Queued::Leave(Sent::ToController(probe)));
         }
-        if !counts {
-            return queued;
-        }
-        queued.extend((0..self.fixed.ports.len()).map(|path| {
-            if path != own {
-                Queued::Copy {
-                    path,
-                    psn,
-                    is_retransmission: !is_news,
-                }
-            } else if is_news {
-                Queued::Learn { path, acked: psn }
-            } else {
-                Queued::End
-            }
-        }));
-        queued
+        counts.then_some(Copies {
+            own,
+            paths: self.fixed.ports.len(),
+            psn,
+            is_news,
+        })
     }
 
     /// An ACK, or a NAK that is not fatal, comes in through `port`.

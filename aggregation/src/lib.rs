@@ -35,6 +35,7 @@ mod types;
 mod waiting_nak;
 mod work;
 
+pub use ack_aggregate::Copies;
 pub use alfirk_roce::wire::Space;
 pub use classify::{classify, Answer};
 pub use cnp_filter::Congested;

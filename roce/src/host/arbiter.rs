@@ -32,42 +32,40 @@ impl Arbiter {
     }
 }
 
-/// The next deadline of each queue pair.
+/// The next deadline of each queue pair, by time. Each queue pair knows its own ([`Deadline`]).
 #[derive(Default)]
-pub(super) struct Deadlines {
-    by_time: BTreeSet<(u64, QpNum)>,
-    by_qp: BTreeMap<QpNum, u64>,
-}
+pub(super) struct Deadlines(BTreeSet<(u64, QpNum)>);
+
+/// What [`Deadlines`] has of a queue pair.
+#[derive(Default)]
+pub(super) struct Deadline(Option<u64>);
 
 impl Deadlines {
-    pub(super) fn set(&mut self, qpn: QpNum, deadline: Option<u64>) {
-        let old = match deadline {
-            Some(at) => self.by_qp.insert(qpn, at),
-            None => self.by_qp.remove(&qpn),
-        };
-        if old == deadline {
-            return;
+    /// Most packets move nothing, so that is found out without a search.
+    #[inline]
+    pub(super) fn set(&mut self, qpn: QpNum, known: &mut Deadline, deadline: Option<u64>) {
+        if known.0 != deadline {
+            self.move_to(qpn, known, deadline);
         }
-        if let Some(at) = old {
-            self.by_time.remove(&(at, qpn));
+    }
+
+    fn move_to(&mut self, qpn: QpNum, known: &mut Deadline, deadline: Option<u64>) {
+        if let Some(at) = std::mem::replace(&mut known.0, deadline) {
+            self.0.remove(&(at, qpn));
         }
         if let Some(at) = deadline {
-            self.by_time.insert((at, qpn));
+            self.0.insert((at, qpn));
         }
     }
 
     pub(super) fn next(&self) -> Option<u64> {
-        self.by_time.first().map(|(at, _)| *at)
+        self.0.first().map(|(at, _)| *at)
     }
 
-    /// A queue pair whose deadline has come by `now`.
-    pub(super) fn take_due(&mut self, now: u64) -> Option<QpNum> {
-        let (at, qpn) = *self.by_time.first()?;
-        if at > now {
-            return None;
-        }
-        self.set(qpn, None);
-        Some(qpn)
+    /// A queue pair whose deadline has come by `now`. It has to be set anew.
+    pub(super) fn due(&self, now: u64) -> Option<QpNum> {
+        let (at, qpn) = *self.0.first()?;
+        (at <= now).then_some(qpn)
     }
 }
 
@@ -95,13 +93,16 @@ mod tests {
     fn deadlines_can_move() {
         let mut deadlines = Deadlines::default();
         let [a, b] = [1, 2].map(QpNum::new);
-        deadlines.set(a, Some(10));
-        deadlines.set(b, Some(20));
-        deadlines.set(a, Some(30));
+        let [mut of_a, mut of_b] = [Deadline::default(), Deadline::default()];
+        deadlines.set(a, &mut of_a, Some(10));
+        deadlines.set(b, &mut of_b, Some(20));
+        deadlines.set(a, &mut of_a, Some(30));
         assert_eq!(deadlines.next(), Some(20));
-        assert_eq!(deadlines.take_due(19), None);
-        assert_eq!(deadlines.take_due(20), Some(b));
-        deadlines.set(a, None);
+        assert_eq!(deadlines.due(19), None);
+        assert_eq!(deadlines.due(20), Some(b));
+        deadlines.set(b, &mut of_b, None);
+        assert_eq!(deadlines.next(), Some(30));
+        deadlines.set(a, &mut of_a, None);
         assert_eq!(deadlines.next(), None);
     }
 }

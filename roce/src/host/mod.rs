@@ -16,6 +16,7 @@ mod event;
 mod frame;
 mod neighbor;
 mod packet;
+mod queue_pairs;
 mod stats;
 mod ud;
 
@@ -33,6 +34,7 @@ use frame::Envelope;
 pub use frame::Outer;
 use neighbor::{Due, Neighbors};
 pub use packet::{Packet, RcFrame, SharedBytes};
+use queue_pairs::QueuePairs;
 use stats::DropReason;
 pub use stats::{Drops, HostStats};
 use ud::Datagrams;
@@ -62,7 +64,7 @@ pub struct Host {
     rng: ChaCha8Rng,
     next_qpn: u32,
     next_identification: u16,
-    qps: BTreeMap<QpNum, QueuePair>,
+    qps: QueuePairs,
     /// Queue pairs that wait for the address of their next hop.
     resolving: BTreeMap<Ipv4Addr, BTreeSet<QpNum>>,
     datagrams: Datagrams,
@@ -91,7 +93,7 @@ impl Host {
             memory: MemoryTable::new(rng.next_u32() & 0xffff),
             rng,
             config,
-            qps: BTreeMap::new(),
+            qps: QueuePairs::default(),
             datagrams: Datagrams::default(),
             resolving: BTreeMap::new(),
             neighbors: Neighbors::default(),
@@ -124,7 +126,7 @@ impl Host {
 
     pub fn stats(&self) -> HostStats {
         let mut stats = self.stats;
-        for qp in self.qps.values() {
+        for qp in self.qps.iter() {
             stats.violations += qp.stats().violations;
         }
         stats
@@ -195,10 +197,10 @@ impl Host {
 
     /// Does everything that is due at `now`.
     pub fn handle_timeout(&mut self, now: u64) {
-        while let Some(qpn) = self.deadlines.take_due(now) {
-            if let Some(qp) = self.qps.get_mut(&qpn) {
-                qp.handle_timeout(now);
-            }
+        while let Some(qpn) = self.deadlines.due(now) {
+            let qp = self.qps.get_mut(qpn);
+            let qp = qp.expect("who is gone has no deadline");
+            qp.handle_timeout(now);
             self.after(qpn);
         }
         for due in self.neighbors.handle_timeout(now, &self.config.timing) {
@@ -220,7 +222,7 @@ impl Host {
     pub fn create_qp(&mut self, config: RcConfig) -> QpNum {
         let psn = Psn::new(self.rng.next_u32());
         let qpn = self.free_qpn();
-        self.qps.insert(qpn, QueuePair::new(qpn, psn, config));
+        self.qps.insert(QueuePair::new(qpn, psn, config));
         qpn
     }
 
@@ -251,7 +253,7 @@ impl Host {
     pub fn post_send(&mut self, qpn: QpNum, request: SendRequest) -> Result<(), PostError> {
         let qp = self
             .qps
-            .get_mut(&qpn)
+            .get_mut(qpn)
             .ok_or(PostError::NoSuchQueuePair(qpn))?;
         qp.post_send(&self.memory, request)?;
         self.after(qpn);
@@ -262,19 +264,19 @@ impl Host {
     pub fn post_recv(&mut self, qpn: QpNum, request: RecvRequest) -> Result<(), PostError> {
         let qp = self
             .qps
-            .get_mut(&qpn)
+            .get_mut(qpn)
             .ok_or(PostError::NoSuchQueuePair(qpn))?;
         qp.post_recv(&self.memory, request)
     }
 
     /// A queue pair, to read its state and counters.
     pub fn qp(&self, qpn: QpNum) -> Option<&QueuePair> {
-        self.qps.get(&qpn)
+        self.qps.get(qpn)
     }
 
     /// All queue pairs by number.
     pub fn qps(&self) -> impl Iterator<Item = &QueuePair> {
-        self.qps.values()
+        self.qps.iter()
     }
 
     /// Sets the PSN of a queue pair's next request, while it is idle.
@@ -304,7 +306,7 @@ impl Host {
 
     /// Completes what a queue pair has posted as acknowledged: [`QueuePair::conclude_sends`].
     pub fn conclude_sends(&mut self, now: u64, qpn: QpNum) {
-        if let Some(qp) = self.qps.get_mut(&qpn) {
+        if let Some(qp) = self.qps.get_mut(qpn) {
             qp.conclude_sends(now);
         }
         self.after(qpn);
@@ -312,7 +314,7 @@ impl Host {
 
     /// Puts a queue pair into the error state; its work requests complete as flushed.
     pub fn fail_qp(&mut self, qpn: QpNum, failure: QpFailure) {
-        if let Some(qp) = self.qps.get_mut(&qpn) {
+        if let Some(qp) = self.qps.get_mut(qpn) {
             qp.fail(failure);
         }
         self.after(qpn);
@@ -322,10 +324,9 @@ impl Host {
     pub fn destroy_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
         let gone = self
             .qps
-            .remove(&qpn)
+            .remove(qpn, &mut self.deadlines)
             .ok_or(ModifyError::NoSuchQueuePair(qpn))?;
         self.stats.violations += gone.stats().violations;
-        self.deadlines.set(qpn, None);
         for waiting in self.resolving.values_mut() {
             waiting.remove(&qpn);
         }
@@ -521,10 +522,9 @@ impl Host {
         check: impl FnOnce() -> Result<(), DropReason>,
     ) -> Result<(), DropReason> {
         let bth = &packet.headers.bth;
-        let qp = self
-            .qps
-            .get_mut(&bth.dest_qp)
-            .ok_or(DropReason::UnknownQp)?;
+        let hosted = self.qps.hosted(bth.dest_qp);
+        let hosted = hosted.ok_or(DropReason::UnknownQp)?;
+        let qp = &mut hosted.qp;
         let remote = qp.remote().ok_or(DropReason::UnknownQp)?;
         if remote.ip != source {
             return Err(DropReason::WrongSource);
@@ -533,12 +533,11 @@ impl Host {
             return Err(DropReason::WrongPkey);
         }
         check()?;
-        let qpn = bth.dest_qp;
         qp.handle_packet(now, packet, &mut self.memory);
         if tos & ipv4::ECN_MASK == ipv4::ECN_CE {
             qp.handle_mark(now, packet);
         }
-        self.after(qpn);
+        hosted.settle(&mut self.events, &mut self.deadlines, &mut self.arbiter);
         Ok(())
     }
 
@@ -552,7 +551,7 @@ impl Host {
                     None => continue,
                 }
             }
-            let Some(qp) = self.qps.get_mut(&qpn) else {
+            let Some(qp) = self.qps.get_mut(qpn) else {
                 continue;
             };
             let Some(remote) = qp.remote() else { continue };
@@ -580,7 +579,7 @@ impl Host {
                     },
             };
             let Ok(packet) = envelope.packet(&outgoing, &self.memory, by_reference) else {
-                if let Some(qp) = self.qps.get_mut(&qpn) {
+                if let Some(qp) = self.qps.get_mut(qpn) {
                     qp.fail_local_protection();
                 }
                 self.after(qpn);
@@ -617,7 +616,7 @@ impl Host {
     /// A number that no queue pair has, nor all of a multicast group together.
     fn free_qpn(&mut self) -> QpNum {
         let is_taken = |host: &Host, qpn| {
-            host.qps.contains_key(&qpn) || host.datagrams.has(qpn) || qpn == MULTICAST_QPN
+            host.qps.contains(qpn) || host.datagrams.has(qpn) || qpn == MULTICAST_QPN
         };
         while self.next_qpn < FIRST_QPN || is_taken(self, QpNum::new(self.next_qpn)) {
             self.next_qpn = (self.next_qpn + 1) & 0x00ff_ffff;
@@ -629,25 +628,14 @@ impl Host {
 
     /// Brings the host's books up to date after anything happened to a queue pair.
     fn after(&mut self, qpn: QpNum) {
-        let Some(qp) = self.qps.get_mut(&qpn) else {
-            self.deadlines.set(qpn, None);
-            return;
-        };
-        while let Some(completion) = qp.poll_completion() {
-            self.events.push_back(HostEvent::Completion(completion));
-        }
-        if let Some(failure) = qp.take_failure() {
-            self.events.push_back(HostEvent::QpFailed { qpn, failure });
-        }
-        self.deadlines.set(qpn, qp.poll_timeout());
-        if qp.wants_transmit() {
-            self.arbiter.enqueue(qpn, qp.config().priority);
+        if let Some(hosted) = self.qps.hosted(qpn) {
+            hosted.settle(&mut self.events, &mut self.deadlines, &mut self.arbiter);
         }
     }
 
     fn qp_mut(&mut self, qpn: QpNum) -> Result<&mut QueuePair, ModifyError> {
         self.qps
-            .get_mut(&qpn)
+            .get_mut(qpn)
             .ok_or(ModifyError::NoSuchQueuePair(qpn))
     }
 
@@ -673,7 +661,7 @@ impl Host {
         for qpn in self.resolving.remove(&hop).unwrap_or_default() {
             let ready = self
                 .qps
-                .get(&qpn)
+                .get(qpn)
                 .is_some_and(|qp| qp.state() == QpState::Ready);
             if ready {
                 self.events.push_back(HostEvent::Connected { qpn });

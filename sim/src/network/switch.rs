@@ -11,7 +11,7 @@ use alfirk_p4runtime::Status;
 use alfirk_roce::host::Packet;
 
 use super::message::Message;
-use super::plane::{Plane, Taken, Waiting};
+use super::plane::{NotTaken, Plane, Waiting};
 use super::ports::{AtOnce, Ports, Ticket};
 use super::Ctx;
 use crate::engine::NodeId;
@@ -33,6 +33,8 @@ pub struct SwitchNode {
     pipeline_latency: u64,
     control_latency: u64,
     ports: SwitchPorts,
+    /// Empty between packets; its memory is used again.
+    waiting: Vec<Waiting>,
     controller: Option<Connection>,
     /// A dead switch forwards nothing and answers nobody.
     alive: bool,
@@ -70,6 +72,7 @@ impl SwitchNode {
             pipeline_latency,
             control_latency,
             ports,
+            waiting: Vec::new(),
             controller: None,
             alive: true,
         }
@@ -201,21 +204,21 @@ impl SwitchNode {
             true => frame.destination(),
             false => None,
         };
+        let mut waiting = std::mem::take(&mut self.waiting);
         let taken = match &mut self.plane {
-            Some(plane) if self.fast => plane.ingress(&mut self.server, port, frame, ctx.now()),
-            _ => Taken::Not(frame),
+            Some(plane) if self.fast => {
+                plane.ingress(&mut self.server, port, frame, ctx.now(), &mut waiting)
+            }
+            _ => Err(NotTaken(frame)),
         };
-        match taken {
-            Taken::Queue(all) => {
-                for waiting in all {
-                    self.forward(waiting, ctx);
-                }
-            }
-            Taken::Not(frame) => {
-                self.hand_over();
-                let frame = frame.into_bytes();
-                self.server.take_frame_in(port, frame, ctx.now());
-            }
+        for waiting in waiting.drain(..) {
+            self.forward(waiting, ctx);
+        }
+        self.waiting = waiting;
+        if let Err(NotTaken(frame)) = taken {
+            self.hand_over();
+            let frame = frame.into_bytes();
+            self.server.take_frame_in(port, frame, ctx.now());
         }
         self.pump(ctx);
         if let Some(mcst_id) = watched {

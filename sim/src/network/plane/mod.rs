@@ -17,7 +17,9 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use alfirk_aggregation::{self as aggregation, classify, Answer, Feedback, Group, Notice, Sent};
+use alfirk_aggregation::{
+    self as aggregation, classify, Answer, Copies, Feedback, Group, Notice, Sent,
+};
 use alfirk_contract::{self as contract, Drop};
 use alfirk_ctrl::tables::{Program, Route};
 use alfirk_p4rt::Server;
@@ -65,13 +67,8 @@ enum Then {
     },
 }
 
-/// What becomes of a packet that comes in.
-pub(super) enum Taken {
-    /// These are to be queued, in this order.
-    Queue(Vec<Waiting>),
-    /// The pipelines are to handle it.
-    Not(Packet),
-}
+/// The pipelines are to handle this packet.
+pub(super) struct NotTaken(pub(super) Packet);
 
 impl Plane {
     /// One for a program without entries.
@@ -151,35 +148,40 @@ impl Plane {
         Some(native.into_model())
     }
 
-    /// A packet comes in.
+    /// A packet comes in. What is to be queued goes to `waiting`, in this order.
     pub(super) fn ingress(
         &mut self,
         server: &mut Server,
         port: u32,
         packet: Packet,
         now: u64,
-    ) -> Taken {
+        waiting: &mut Vec<Waiting>,
+    ) -> Result<(), NotTaken> {
         let frame = match packet {
             Packet::Rc(frame) => frame,
             // From a host that makes its frames by itself.
             Packet::Bytes(bytes) => match RcFrame::read(&bytes) {
                 Some(frame) => Box::new(frame),
-                None => return Taken::Not(Packet::Bytes(bytes)),
+                None => return Err(NotTaken(Packet::Bytes(bytes))),
             },
         };
         let owner = self.tables.owner(port);
         if owner.is_some_and(|owner| owner != frame.outer.ipv4.source) {
-            return Taken::Not(Packet::Rc(frame));
+            return not_taken(frame);
         }
         let to = frame.outer.ipv4.destination;
         match self.tables.group(to) {
-            Some(index) => self.group_ingress(server, port, index, frame, now),
-            None if to.is_multicast() => Taken::Not(Packet::Rc(frame)),
-            None => self.unicast(frame),
+            Some(index) => self.group_ingress(server, port, index, frame, now, waiting),
+            None if to.is_multicast() => not_taken(frame),
+            None => self.unicast(frame, waiting),
         }
     }
 
-    fn unicast(&self, mut frame: Box<RcFrame>) -> Taken {
+    fn unicast(
+        &self,
+        mut frame: Box<RcFrame>,
+        waiting: &mut Vec<Waiting>,
+    ) -> Result<(), NotTaken> {
         let outer = &mut frame.outer;
         let route = match outer.ipv4.ttl {
             0 | 1 => None,
@@ -199,15 +201,16 @@ impl Plane {
             Some(Route::NoRoute) | None => None,
         };
         let Some(port) = port else {
-            return Taken::Not(Packet::Rc(frame));
+            return not_taken(frame);
         };
         outer.ipv4.ttl -= 1;
-        Taken::Queue(vec![Waiting {
+        waiting.push(Waiting {
             port,
             len: frame.frame_len(),
             frame: Some(frame),
             then: Then::Leave,
-        }])
+        });
+        Ok(())
     }
 
     fn group_ingress(
@@ -217,9 +220,10 @@ impl Plane {
         index: u16,
         mut frame: Box<RcFrame>,
         now: u64,
-    ) -> Taken {
+        waiting: &mut Vec<Waiting>,
+    ) -> Result<(), NotTaken> {
         if self.foreign.contains(&index) {
-            return Taken::Not(Packet::Rc(frame));
+            return not_taken(frame);
         }
         let group = match self.groups.entry(index) {
             Entry::Occupied(entry) => entry.into_mut(),
@@ -233,36 +237,36 @@ impl Plane {
                     Some(loaded) => entry.insert(loaded),
                     None => {
                         self.foreign.insert(index);
-                        return Taken::Not(Packet::Rc(frame));
+                        return not_taken(frame);
                     }
                 }
             }
         };
         let kind = kind(&frame.headers);
         let Some(kind) = kind.filter(|kind| group.admits(port, &frame, *kind)) else {
-            return Taken::Not(Packet::Rc(frame));
+            return not_taken(frame);
         };
         group.enter(port, &mut frame);
 
         let len = frame.frame_len();
         let psn = frame.headers.bth.psn.get();
         let micros = now / 1_000;
-        let queued = match kind {
-            Kind::Data => group.model.data(port, psn, micros),
-            Kind::Feedback(feedback) => group.model.feedback(port, feedback, micros),
+        let (queued, copies) = match kind {
+            Kind::Data => group.model.data_and_copies(port, psn, micros),
+            Kind::Feedback(feedback) => (group.model.feedback(port, feedback, micros), None),
             Kind::Notice(notice) => {
                 let queued = group.model.notice(port, notice, micros);
                 let is_cnp = notice == Notice::Cnp;
                 if is_cnp && queued.is_empty() && group.model.sender.source.is_some() {
                     *self.drops.entry(Drop::CnpFiltered).or_default() += 1;
                 }
-                queued
+                (queued, None)
             }
         };
-        let mut waiting = Vec::with_capacity(queued.len());
-        let last = queued.len();
+        let last = queued.len() + copies.as_ref().map_or(0, Copies::count);
+        let copies = copies.into_iter().flat_map(Copies::queued);
         let mut frame = Some(frame);
-        for (number, queued) in queued.into_iter().enumerate() {
+        for (number, queued) in queued.into_iter().chain(copies).enumerate() {
             let own = |frame: &mut Option<Box<RcFrame>>| match number + 1 == last {
                 true => frame.take(),
                 false => frame.clone(),
@@ -304,7 +308,7 @@ impl Plane {
                 },
             });
         }
-        Taken::Queue(waiting)
+        Ok(())
     }
 
     /// A packet leaves its queue, in which so many are left behind it. Gives what goes on the link, if anything does.
@@ -377,6 +381,10 @@ impl Plane {
             *tos |= contract::ECN_CE;
         }
     }
+}
+
+fn not_taken(frame: Box<RcFrame>) -> Result<(), NotTaken> {
+    Err(NotTaken(Packet::Rc(frame)))
 }
 
 /// What a group's packet is; `None` for what the pipelines are to see.

@@ -1,0 +1,92 @@
+//! A host's queue pairs by number.
+
+use super::arbiter::{Arbiter, Deadline, Deadlines};
+use super::event::HostEvent;
+use crate::rc::QueuePair;
+use crate::wire::QpNum;
+
+/// A queue pair, and what the host's books have of it.
+pub(super) struct Hosted {
+    pub(super) qp: QueuePair,
+    deadline: Deadline,
+}
+
+impl Hosted {
+    /// Brings the host's books up to date after anything happened to the queue pair.
+    pub(super) fn settle(
+        &mut self,
+        events: &mut impl Extend<HostEvent>,
+        deadlines: &mut Deadlines,
+        arbiter: &mut Arbiter,
+    ) {
+        let qp = &mut self.qp;
+        let qpn = qp.qpn();
+        while let Some(completion) = qp.poll_completion() {
+            events.extend([HostEvent::Completion(completion)]);
+        }
+        if let Some(failure) = qp.take_failure() {
+            events.extend([HostEvent::QpFailed { qpn, failure }]);
+        }
+        deadlines.set(qpn, &mut self.deadline, qp.poll_timeout());
+        if qp.wants_transmit() {
+            arbiter.enqueue(qpn, qp.config().priority);
+        }
+    }
+}
+
+/// All of them, in the order of their numbers. Packets mostly are for the queue pair that the last one was for, which one look finds.
+#[derive(Default)]
+pub(super) struct QueuePairs {
+    all: Vec<(QpNum, Box<Hosted>)>,
+    last: usize,
+}
+
+impl QueuePairs {
+    pub(super) fn insert(&mut self, qp: QueuePair) {
+        let deadline = Deadline::default();
+        let qpn = qp.qpn();
+        let hosted = Box::new(Hosted { qp, deadline });
+        match self.find(qpn) {
+            Ok(at) => self.all[at].1 = hosted,
+            Err(at) => self.all.insert(at, (qpn, hosted)),
+        }
+    }
+
+    /// Takes a queue pair out; its deadline goes, too.
+    pub(super) fn remove(&mut self, qpn: QpNum, deadlines: &mut Deadlines) -> Option<QueuePair> {
+        let at = self.find(qpn).ok()?;
+        let (_, mut gone) = self.all.remove(at);
+        deadlines.set(qpn, &mut gone.deadline, None);
+        Some(gone.qp)
+    }
+
+    pub(super) fn contains(&self, qpn: QpNum) -> bool {
+        self.find(qpn).is_ok()
+    }
+
+    pub(super) fn get(&self, qpn: QpNum) -> Option<&QueuePair> {
+        let at = self.find(qpn).ok()?;
+        Some(&self.all[at].1.qp)
+    }
+
+    pub(super) fn get_mut(&mut self, qpn: QpNum) -> Option<&mut QueuePair> {
+        self.hosted(qpn).map(|hosted| &mut hosted.qp)
+    }
+
+    #[inline]
+    pub(super) fn hosted(&mut self, qpn: QpNum) -> Option<&mut Hosted> {
+        let is_last = self.all.get(self.last).is_some_and(|(of, _)| *of == qpn);
+        if !is_last {
+            self.last = self.find(qpn).ok()?;
+        }
+        Some(&mut self.all[self.last].1)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &QueuePair> {
+        self.all.iter().map(|(_, hosted)| &hosted.qp)
+    }
+
+    fn find(&self, qpn: QpNum) -> Result<usize, usize> {
+        self.all.binary_search_by_key(&qpn, |(of, _)| *of)
+    }
+}
