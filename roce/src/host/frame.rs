@@ -1,6 +1,7 @@
 //! Frames from parts.
 
 use std::net::Ipv4Addr;
+use std::rc::Rc;
 
 use super::packet::{Packet, RcFrame, SharedBytes};
 use crate::icrc;
@@ -109,10 +110,11 @@ impl Envelope {
                 Some((payload, offset, len)) => payload.share(memory, *offset, *len as u64)?,
             };
             let outer = self.headers(roce_len(&headers, payload.len()));
-            return Ok(Packet::Rc(Box::new(RcFrame {
+            return Ok(Packet::Rc(Rc::new(RcFrame {
                 outer,
                 headers,
                 payload,
+                place: None,
             })));
         }
         let payload = match &outgoing.payload {

@@ -156,6 +156,18 @@ impl Host {
         }
     }
 
+    /// How many packets may follow this one, which was given to [`Host::handle_packet`] just now, that change nothing anybody can see
+    /// before another one does: [`QueuePair::silent_followers`].
+    pub fn silent_followers(&self, frame: &RcFrame) -> u64 {
+        let qp = self.qps.get(frame.headers.bth.dest_qp);
+        let of_remote = |qp: &&QueuePair| {
+            qp.remote()
+                .is_some_and(|remote| remote.ip == frame.outer.ipv4.source)
+        };
+        qp.filter(of_remote)
+            .map_or(0, |qp| qp.silent_followers(&frame.packet()))
+    }
+
     /// The next frame to send, if there is one.
     pub fn poll_transmit(&mut self, now: u64) -> Option<Vec<u8>> {
         self.poll(now, false).map(Packet::into_bytes)

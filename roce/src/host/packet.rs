@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::frame::{roce_len, Outer};
@@ -15,8 +16,8 @@ use crate::wire::{bth, ethernet, icrc as trailer, ipv4, udp};
 pub enum Packet {
     /// Any frame, from the Ethernet header to the last byte before the FCS.
     Bytes(Vec<u8>),
-    /// A packet of a reliable connection, whose ICRC is right.
-    Rc(Box<RcFrame>),
+    /// A packet of a reliable connection, whose ICRC is right. Copies that nobody has changed are one.
+    Rc(Rc<RcFrame>),
 }
 
 /// A packet of a reliable connection in RoCEv2. It has no ICRC of its own: what it is turned into has the right one.
@@ -26,6 +27,8 @@ pub struct RcFrame {
     pub outer: Outer,
     pub headers: RcHeaders,
     pub payload: SharedBytes,
+    /// Where it is in a flow, if a simulator has put it there: the flow's number, and its own in the flow. No part of the packet.
+    pub place: Option<(u64, u32)>,
 }
 
 /// A part of bytes that others have, too.
@@ -69,6 +72,17 @@ impl SharedBytes {
             Some(all) => &all[self.start..self.start + self.len],
             None => &[],
         }
+    }
+}
+
+impl SharedBytes {
+    /// Whether `next` are the bytes right behind these, as many.
+    fn are_followed_by(&self, next: &SharedBytes) -> bool {
+        let is_same = match (&self.all, &next.all) {
+            (Some(all), Some(next)) => Arc::ptr_eq(all, next),
+            _ => false,
+        };
+        is_same && self.len == next.len && self.start + self.len == next.start
     }
 }
 
@@ -121,6 +135,7 @@ impl RcFrame {
             },
             headers: packet.headers,
             payload: SharedBytes::copy(packet.payload),
+            place: None,
         };
         // Reserved bits and trailing bytes are in no field.
         (read.frame_len() == frame.len() && read.to_bytes() == frame).then_some(read)
@@ -141,6 +156,43 @@ impl RcFrame {
         let len = roce_len(&self.headers, self.payload.len());
         self.outer.udp.payload_len = len as u16;
         self.outer.ipv4.payload_len = (udp::HEADER_LEN + len) as u16;
+    }
+
+    /// Whether it can be in a flow: it is from the middle of a message, and no switch can mark it.
+    pub fn may_follow(&self) -> bool {
+        self.headers.bth.opcode.is_middle() && self.outer.ipv4.tos & ipv4::ECN_MASK == 0
+    }
+
+    /// Whether `next` is the packet after it: the same but for PSN, place of the payload, identification, and whether an ACK is asked
+    /// for.
+    pub fn is_followed_by(&self, next: &RcFrame) -> bool {
+        let (a, b) = (&self.headers.bth, &next.headers.bth);
+        let bth = bth::Repr {
+            psn: a.psn.next(),
+            ack_req: b.ack_req,
+            ..*a
+        };
+        let ipv4 = ipv4::Repr {
+            identification: next.outer.ipv4.identification,
+            ..self.outer.ipv4
+        };
+        RcHeaders {
+            bth,
+            ..self.headers
+        } == next.headers
+            && Outer { ipv4, ..self.outer } == next.outer
+            && self.payload.are_followed_by(&next.payload)
+    }
+
+    /// Makes of it the packet so many places after it in its flow, which asks for no ACK.
+    pub fn advance(&mut self, by: u32) {
+        let bth = &mut self.headers.bth;
+        bth.psn = bth.psn.plus(by.into());
+        bth.ack_req = false;
+        self.payload.start += by as usize * self.payload.len;
+        if let Some((_, number)) = &mut self.place {
+            *number += by;
+        }
     }
 
     /// The packet within.
@@ -265,7 +317,7 @@ mod tests {
             let mut fitted = frame.clone();
             fitted.fit();
             prop_assert_eq!(&fitted, &frame);
-            prop_assert_eq!(Packet::Rc(Box::new(frame)).into_bytes(), bytes);
+            prop_assert_eq!(Packet::Rc(Rc::new(frame)).into_bytes(), bytes);
         }
 
         #[test]

@@ -532,6 +532,21 @@ impl QueuePair {
         }
     }
 
+    /// How many packets may follow `packet`, which was given to [`QueuePair::handle_packet`] just now, of which the same is true as of it: it
+    /// was taken in order, it is as long as packets can be, and it led to nothing that anybody can see. None of them may ask for an
+    /// ACK, or have the congestion mark. 0 if it is not true of it.
+    pub fn silent_followers(&self, packet: &RcPacket<'_>) -> u64 {
+        let bth = &packet.headers.bth;
+        let is_silent = self.state == QpState::Ready
+            && !self.handed_over
+            && bth.opcode.is_middle()
+            && packet.payload.len() == self.config.mtu.bytes();
+        match is_silent {
+            true => self.responder.silent_followers(bth.psn, &self.config),
+            false => 0,
+        }
+    }
+
     /// Whether an answer can be for another end of the group that sends after this one: an ACK of what has come from there,
     /// or a NAK of the next packet, which is lost here, too, or has not come yet.
     fn is_for_others(&self, packet: &RcPacket<'_>) -> bool {

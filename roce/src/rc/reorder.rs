@@ -94,6 +94,11 @@ impl Reorder {
         self.expected += 1;
     }
 
+    /// Whether nothing came early, and nothing is missing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.early.is_empty() && self.missing.is_empty()
+    }
+
     /// The expected packet, if it came early: it waits no longer.
     pub(super) fn next_early(&mut self) -> Option<Early> {
         self.early.remove(&self.expected)

@@ -140,6 +140,20 @@ impl Responder {
         })
     }
 
+    /// How many packets may follow the one of `psn`, from the middle of a message and as long as all of these, if it was taken last: each of
+    /// them is only written down.
+    pub(super) fn silent_followers(&self, psn: Psn, config: &RcConfig) -> u64 {
+        let is_in_order = self.expected == psn.next() && !self.nak_sent && self.reorder.is_empty();
+        let mtu = config.mtu.bytes() as u64;
+        match &self.inbound {
+            // The one that fills the target is no longer in the middle.
+            Some(inbound) if is_in_order => {
+                (inbound.target.len - inbound.received).saturating_sub(1) / mtu
+            }
+            _ => 0,
+        }
+    }
+
     /// Takes a request packet. An error is a fatal NAK, which is queued already.
     pub(super) fn handle_request(
         &mut self,

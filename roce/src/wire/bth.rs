@@ -175,6 +175,11 @@ impl Opcode {
         )
     }
 
+    /// Whether the packet is neither the first nor the last of a message.
+    pub const fn is_middle(self) -> bool {
+        matches!(self, Opcode::SendMiddle | Opcode::WriteMiddle)
+    }
+
     /// Whether the packet begins a SEND or WRITE message.
     pub const fn is_first(self) -> bool {
         matches!(

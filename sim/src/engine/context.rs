@@ -8,6 +8,7 @@ use alfirk_aggregation::Group;
 use super::agenda::Agenda;
 use super::link::{Direction, End, Fate, Link};
 use super::port_map::PortMap;
+use super::train::{Place, Train};
 use super::{
     DropReason, Event, FaultProbabilities, Frame, Happening, LinkConfig, LinkError, NodeId,
     Observer,
@@ -23,16 +24,22 @@ pub(super) struct Core<M, F> {
     pub(super) observers: Vec<Box<dyn Observer>>,
     seed: u64,
     agenda: Agenda<Event<M, F>>,
-    attachments: Vec<Attachment>,
+    attachments: Vec<Attachment<F>>,
+    /// Nodes that have said what they expect, some of them perhaps no longer.
+    pub(super) expecting: Vec<NodeId>,
     links: Vec<Link>,
     /// Whether any link has ever been taken down.
     has_outages: bool,
 }
 
 /// What the engine keeps for a node.
-struct Attachment {
+struct Attachment<F> {
     name: String,
     ports: PortMap<Plug, 8>,
+    /// What goes to it, if it is one that expects followers.
+    train: Option<Box<Train<F>>>,
+    /// See [`super::Node::expects_followers`].
+    expects_followers: bool,
     /// See [`super::Node::reception_delay`].
     reception_delay: u64,
     /// The earliest wake event to come that still counts.
@@ -40,7 +47,7 @@ struct Attachment {
 }
 
 /// Which end of which link a port is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plug {
     link: u32,
     /// 0 or 1; also of the direction that leads away from the port.
@@ -68,15 +75,23 @@ impl<M, F: Frame> Core<M, F> {
             seed,
             agenda: Agenda::new(),
             attachments: Vec::new(),
+            expecting: Vec::new(),
             links: Vec::new(),
             has_outages: false,
         }
     }
 
-    pub(super) fn add_node(&mut self, name: &str, reception_delay: u64) -> NodeId {
+    pub(super) fn add_node(
+        &mut self,
+        name: &str,
+        reception_delay: u64,
+        expects_followers: bool,
+    ) -> NodeId {
         self.attachments.push(Attachment {
             name: name.to_string(),
             ports: PortMap::new(),
+            train: None,
+            expects_followers,
             reception_delay,
             wake: None,
         });
@@ -183,6 +198,81 @@ impl<M, F: Frame> Core<M, F> {
             frame,
         };
         self.agenda.add(taken_in, arrival);
+    }
+
+    /// A frame of a flow leaves that is in no train.
+    fn departs(&mut self, way: Plug, place: Place) {
+        let to = self.links[way.link()].direction(way.side()).to();
+        let to = &mut self.attachments[to.node.0];
+        if !to.expects_followers {
+            return;
+        }
+        let train = to
+            .train
+            .get_or_insert_with(|| Box::new(Train::new(way, place)));
+        if train.way == way {
+            train.passes(place);
+        }
+    }
+
+    /// What is on its way to a node in a train.
+    #[inline]
+    pub(super) fn train_mut(&mut self, node: NodeId) -> Option<&mut Train<F>> {
+        self.attachments[node.0].train.as_deref_mut()
+    }
+
+    /// A frame comes to a node: one of another flow than it expects ends the train.
+    #[inline]
+    pub(super) fn interrupt(&mut self, node: NodeId, place: Option<Place>) {
+        if self
+            .train_mut(node)
+            .is_some_and(|train| !train.is_of(place))
+        {
+            self.disperse(node);
+        }
+    }
+
+    /// Ends the train to a node: what is on its way arrives as frames do. All that has arrived must have been handed over.
+    pub(super) fn disperse(&mut self, node: NodeId) {
+        let Some(train) = self.train_mut(node).filter(|train| train.has_head()) else {
+            return;
+        };
+        let way = train.way;
+        for (at, frame) in train.disperse() {
+            let link = &self.links[way.link()];
+            let arrival = Event::Arrival {
+                to: link.direction(way.side()).to(),
+                way,
+                epoch: link.epoch(),
+                frame,
+            };
+            self.agenda.add(at, arrival);
+        }
+    }
+
+    /// Leaves out of [`Core::expecting`] whose trains have ended.
+    pub(super) fn forget_dispersed(&mut self) {
+        let attachments = &mut self.attachments;
+        self.expecting.retain(|id| {
+            let train = attachments[id.0].train.as_mut();
+            train.is_some_and(|train| {
+                train.is_listed = train.has_head();
+                train.is_listed
+            })
+        });
+    }
+
+    /// When the last of all that is on its way in trains arrives; not before now.
+    pub(super) fn last_arrival(&self) -> u64 {
+        let trains = self.attachments.iter().filter_map(|a| a.train.as_ref());
+        trains
+            .filter_map(|train| train.last_arrival())
+            .fold(self.now, u64::max)
+    }
+
+    /// Whether a frame that leaves now may be in a train.
+    fn has_trains(&self) -> bool {
+        !self.has_outages && !self.is_observed()
     }
 
     /// A frame is at the end of its link, where its node takes it in later.
@@ -318,6 +408,10 @@ impl<M, F: Frame> Context<'_, M, F> {
     ///
     /// If [`Context::can_transmit`] is false for `port`: the node must queue, and [`Context::await_idle`].
     pub fn transmit(&mut self, port: u32, frame: F) {
+        let place = frame.place().filter(|_| self.core.has_trains());
+        if place.is_some_and(|place| self.transmit_follower(port, frame.len(), place)) {
+            return;
+        }
         let way = self.core.plug(self.node, port);
         let way = way.expect("transmit on a connected port");
         let now = self.core.now;
@@ -338,11 +432,57 @@ impl<M, F: Frame> Context<'_, M, F> {
                 self.core.lost(node, port, &frame, reason);
             }
             Fate::Arrives { at, copy_at } => {
+                if let Some(place) = place.filter(|_| link.keeps_order()) {
+                    self.core.departs(way, place);
+                }
                 let copy = copy_at.map(|copy_at| (copy_at, frame.clone()));
                 self.core.carry(way, at, frame);
                 if let Some((at, frame)) = copy {
                     self.core.carry(way, at, frame);
                 }
+            }
+        }
+    }
+
+    /// Puts a frame of `len` bytes on the link of `port`, of which nothing but its place matters, if the node at the other end expects
+    /// it; false if not: then it must be transmitted. The transmitter must be idle.
+    pub fn transmit_follower(&mut self, port: u32, len: usize, place: Place) -> bool {
+        if !self.core.has_trains() {
+            return false;
+        }
+        let Some(way) = self.core.plug(self.node, port) else {
+            return false;
+        };
+        let now = self.core.now;
+        let link = &mut self.core.links[way.link()];
+        let to = &mut self.core.attachments[link.direction(way.side()).to().node.0];
+        let train = to.train.as_deref_mut().filter(|train| train.way == way);
+        let Some(train) = train.filter(|train| train.takes(place) && link.keeps_order()) else {
+            return false;
+        };
+        // One that is lost leaves a gap, after which the next does not fit.
+        if let Fate::Arrives { at, .. } = link.transmit(way.side(), len, now) {
+            train.push(place, at.saturating_add(to.reception_delay));
+        }
+        true
+    }
+
+    /// Says of the frames that follow `frame`, which the node has been given just now, that so many of them change nothing that anybody
+    /// can see: they may be given to it later, by [`super::Node::on_follower`], though not later than anything else.
+    pub fn expect_followers(&mut self, frame: &F, room: u32) {
+        let Some(place) = frame.place() else {
+            return;
+        };
+        let node = self.node;
+        let Some(train) = self.core.train_mut(node) else {
+            return;
+        };
+        if room == 0 {
+            self.core.disperse(node);
+        } else {
+            train.expect(frame, place, room);
+            if !std::mem::replace(&mut train.is_listed, true) {
+                self.core.expecting.push(node);
             }
         }
     }

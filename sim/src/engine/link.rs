@@ -262,6 +262,11 @@ impl Link {
             .is_none_or(|down| *down >= at)
     }
 
+    /// Whether frames arrive in the order in which they left, and each of them once.
+    pub(super) fn keeps_order(&self) -> bool {
+        self.config.faults.duplicate == 0.0 && self.config.faults.reorder == 0.0
+    }
+
     pub(super) fn set_up(&mut self, up: bool, now: u64) {
         if self.up && !up {
             self.downs.push(now);

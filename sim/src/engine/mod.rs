@@ -20,6 +20,7 @@ mod link;
 mod port_map;
 mod queue;
 mod rate;
+mod train;
 
 #[cfg(test)]
 mod tests;
@@ -29,9 +30,11 @@ pub use link::{DropCounters, DropReason, FaultProbabilities, LinkConfig, LinkCou
 pub(crate) use port_map::PortMap;
 pub use queue::{Dequeued, EgressQueues, QueueFull};
 pub use rate::{wire_bytes, ETHERNET_FCS, ETHERNET_MIN_FRAME, ETHERNET_PREAMBLE_AND_GAP};
+pub use train::Place;
 
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
+use std::rc::Rc;
 
 use alfirk_aggregation::Group;
 use alfirk_roce::host::Packet;
@@ -55,6 +58,14 @@ pub trait Frame: Clone {
 
     /// These bytes, for observers.
     fn bytes(&self) -> Cow<'_, [u8]>;
+
+    /// Where it is in its flow, if it has one.
+    fn place(&self) -> Option<Place> {
+        None
+    }
+
+    /// Makes of a frame of a flow the one so many places after it, as far as receivers can tell.
+    fn advance(&mut self, _by: u32) {}
 }
 
 impl Frame for Vec<u8> {
@@ -75,6 +86,21 @@ impl Frame for Packet {
     fn bytes(&self) -> Cow<'_, [u8]> {
         Packet::bytes(self)
     }
+
+    fn place(&self) -> Option<Place> {
+        let Packet::Rc(frame) = self else {
+            return None;
+        };
+        let (flow, number) = frame.place?;
+        let asks = frame.headers.bth.ack_req;
+        Some(Place { flow, number, asks })
+    }
+
+    fn advance(&mut self, by: u32) {
+        if let Packet::Rc(frame) = self {
+            Rc::make_mut(frame).advance(by);
+        }
+    }
 }
 
 /// One thing attached to links: a switch, a host, a controller.
@@ -93,6 +119,15 @@ pub trait Node {
     fn reception_delay(&self) -> u64 {
         0
     }
+
+    /// Whether it may ever call [`Context::expect_followers`]; constant. It has one port then.
+    fn expects_followers(&self) -> bool {
+        false
+    }
+
+    /// A frame of which the node has said that it changes nothing has come at `at`, after all that came before and before all that
+    /// comes later.
+    fn on_follower(&mut self, _at: u64, _frame: &Self::Frame) {}
 
     /// The last bit of `frame` has arrived on `port`, [`Node::reception_delay`] ago.
     fn on_frame(
@@ -235,7 +270,8 @@ impl<N: Node> Engine<N> {
 
     /// Adds a node. Names appear in traces and should be unique.
     pub fn add_node(&mut self, name: &str, node: N) -> NodeId {
-        let id = self.core.add_node(name, node.reception_delay());
+        let (delay, expects) = (node.reception_delay(), node.expects_followers());
+        let id = self.core.add_node(name, delay, expects);
         self.nodes.push(node);
         id
     }
@@ -253,6 +289,7 @@ impl<N: Node> Engine<N> {
 
     /// Shows every later frame and note to `observer`.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        self.disperse_all();
         self.core.observers.push(observer);
     }
 
@@ -284,12 +321,23 @@ impl<N: Node> Engine<N> {
         id: NodeId,
         act: impl FnOnce(&mut N, &mut Context<'_, N::Message, N::Frame>) -> R,
     ) -> R {
+        self.catch_up(id);
+        self.core.disperse(id);
         let mut ctx = self.core.context(id);
         act(&mut self.nodes[id.0], &mut ctx)
     }
 
-    /// Handles the next event if it is due at or before `limit` (ns).
+    /// Handles the next event if it is due at or before `limit` (ns). After [`Step::Done`] nodes may not yet have been given what
+    /// has come to them and changes nothing that others can see ([`Context::expect_followers`]).
     pub fn step(&mut self, limit: u64) -> Step {
+        let step = self.handle(limit);
+        if step != Step::Done {
+            self.catch_up_all();
+        }
+        step
+    }
+
+    fn handle(&mut self, limit: u64) -> Step {
         let Some(event) = self.core.next(limit) else {
             return Step::Idle;
         };
@@ -300,6 +348,8 @@ impl<N: Node> Engine<N> {
                 epoch,
                 frame,
             } => {
+                self.catch_up(node);
+                self.core.interrupt(node, frame.place());
                 if self.core.arrives(node, way, epoch, &frame) {
                     let mut ctx = self.core.context(node);
                     self.nodes[node.0].on_frame(port, frame, &mut ctx);
@@ -314,11 +364,15 @@ impl<N: Node> Engine<N> {
             }
             Event::Wake { node } => {
                 if self.core.wakes(node) {
+                    self.catch_up(node);
+                    self.core.disperse(node);
                     let mut ctx = self.core.context(node);
                     self.nodes[node.0].on_wake(&mut ctx);
                 }
             }
             Event::Message { from, to, message } => {
+                self.catch_up(to);
+                self.core.disperse(to);
                 let mut ctx = self.core.context(to);
                 self.nodes[to.0].on_message(from, message, &mut ctx);
             }
@@ -330,6 +384,32 @@ impl<N: Node> Engine<N> {
         }
     }
 
+    /// Gives a node the followers that have come to it by now.
+    #[inline]
+    fn catch_up(&mut self, id: NodeId) {
+        let now = self.core.now;
+        if let Some(train) = self.core.train_mut(id).filter(|train| train.is_due(now)) {
+            let node = &mut self.nodes[id.0];
+            let count = train.hand_over(now, |at, frame| node.on_follower(at, frame));
+            self.core.handled += count;
+        }
+    }
+
+    fn catch_up_all(&mut self) {
+        for at in 0..self.core.expecting.len() {
+            self.catch_up(self.core.expecting[at]);
+        }
+        self.core.forget_dispersed();
+    }
+
+    fn disperse_all(&mut self) {
+        self.catch_up_all();
+        for at in 0..self.core.expecting.len() {
+            self.core.disperse(self.core.expecting[at]);
+        }
+        self.core.forget_dispersed();
+    }
+
     /// The nodes that have called [`Context::notify`] since this was asked last, in the order of their numbers.
     pub fn take_telling(&mut self) -> impl Iterator<Item = NodeId> + use<N> {
         std::mem::take(&mut self.core.telling).into_iter()
@@ -337,13 +417,16 @@ impl<N: Node> Engine<N> {
 
     /// Handles events until none is left at or before `limit`, then moves the time on to `limit`.
     pub fn run_until(&mut self, limit: u64) {
-        while self.step(limit) != Step::Idle {}
+        while self.handle(limit) != Step::Idle {}
         self.core.now = self.core.now.max(limit);
+        self.catch_up_all();
     }
 
     /// Handles events until none is left. A node that always wakes itself again never lets this end.
     pub fn run(&mut self) {
-        while self.step(u64::MAX) != Step::Idle {}
+        while self.handle(u64::MAX) != Step::Idle {}
+        self.core.now = self.core.last_arrival();
+        self.catch_up_all();
     }
 
     /// The time of the next event, if any.
@@ -368,6 +451,7 @@ impl<N: Node> Engine<N> {
 
     /// Takes a link down or up. What is on its way is lost when it goes down; what arrives in that nanosecond is not.
     pub fn set_link_up(&mut self, link: usize, up: bool) {
+        self.disperse_all();
         self.core.set_link_up(link, up);
     }
 

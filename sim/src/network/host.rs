@@ -343,6 +343,17 @@ impl HostNode {
         }
     }
 
+    /// What flow control does not look at may come later, if nothing depends on it.
+    pub(super) fn expects_followers(&self) -> bool {
+        self.flow_control.is_none()
+    }
+
+    pub(super) fn on_follower(&mut self, at: u64, frame: &Packet) {
+        if self.alive {
+            self.host.handle_packet(at, frame);
+        }
+    }
+
     pub(super) fn on_frame(&mut self, frame: Packet, ctx: &mut Ctx<'_>) {
         if !self.alive {
             return;
@@ -366,6 +377,12 @@ impl HostNode {
             let nothing_follows = self.host.is_quiet() && self.host.qp_deadline() == deadline;
             if !nothing_follows {
                 self.settle(ctx);
+            }
+            if let Packet::Rc(rc) = &frame {
+                if rc.place.is_some() {
+                    let room = self.host.silent_followers(rc);
+                    ctx.expect_followers(&frame, u32::try_from(room).unwrap_or(u32::MAX));
+                }
             }
             return;
         }

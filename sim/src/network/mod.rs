@@ -49,6 +49,19 @@ impl Node for Element {
         }
     }
 
+    fn expects_followers(&self) -> bool {
+        match self {
+            Element::Host(node) => node.expects_followers(),
+            Element::Switch(_) | Element::Controller(_) => false,
+        }
+    }
+
+    fn on_follower(&mut self, at: u64, frame: &Packet) {
+        if let Element::Host(node) = self {
+            node.on_follower(at, frame);
+        }
+    }
+
     fn on_frame(&mut self, port: u32, frame: Packet, ctx: &mut Ctx<'_>) {
         match self {
             Element::Switch(node) => node.on_frame(port, frame, ctx),

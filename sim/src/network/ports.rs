@@ -232,6 +232,14 @@ impl<Q, F: Classified> Ports<Q, F> {
             && self.ports.get(number).is_some_and(is_empty)
     }
 
+    /// Whether what has passed the egress of the switch for a port can go on the link now.
+    pub(super) fn passes_on<M>(&self, number: u32, ctx: &Context<'_, M, F>) -> bool {
+        let is_first = |port: &Port<Q, F>| port.ready.is_empty();
+        self.buffer.is_none()
+            && ctx.can_transmit(number)
+            && self.ports.get(number).is_some_and(is_first)
+    }
+
     /// Takes a frame that has passed the egress of the switch. An unconnected port swallows what it is given, as an
     /// interface without carrier does.
     pub(super) fn finish(&mut self, number: u32, frame: F) {

@@ -26,6 +26,8 @@ pub struct SwitchNode {
     /// What takes most packets from the pipelines, or only looks at groups in their registers, if either is asked for and the program
     /// is known.
     plane: Option<Plane>,
+    /// How many flows of data the planes before it had.
+    past_flows: u64,
     /// Whether it takes packets.
     fast: bool,
     /// The groups that were shown.
@@ -67,6 +69,7 @@ impl SwitchNode {
         SwitchNode {
             server,
             plane: None,
+            past_flows: 0,
             fast,
             shown: BTreeSet::new(),
             pipeline_latency,
@@ -96,6 +99,7 @@ impl SwitchNode {
     /// Begins again, with nothing of what it held; the controller learns of it.
     fn begin(&mut self, controller: NodeId, ctx: &mut Ctx<'_>) {
         self.server = self.server.begun_anew();
+        self.past_flows = self.flows();
         self.plane = None;
         self.shown.clear();
         self.alive = true;
@@ -231,8 +235,14 @@ impl SwitchNode {
         let port = waiting.port;
         match &mut self.plane {
             Some(plane) if self.ports.is_free(port, ctx) => {
-                if let Some(packet) = plane.egress(&mut self.server, waiting, 0) {
-                    ctx.transmit(port, packet);
+                let Some(leaving) = plane.egress(&mut self.server, waiting) else {
+                    return;
+                };
+                let follower = leaving.follower();
+                let is_on_its_way =
+                    follower.is_some_and(|(len, place)| ctx.transmit_follower(port, len, place));
+                if !is_on_its_way {
+                    ctx.transmit(port, plane.rewrite(&mut self.server, leaving, 0));
                 }
             }
             _ => self.enqueue(port, 0, waiting.len, Stored::Plane(waiting), ctx),
@@ -268,6 +278,12 @@ impl SwitchNode {
         }
     }
 
+    /// How many flows of data its fast planes have had.
+    fn flows(&self) -> u64 {
+        let plane = self.plane.as_ref();
+        plane.map_or(self.past_flows, Plane::flows)
+    }
+
     /// The pipelines are about to run.
     fn hand_over(&mut self) {
         if let Some(plane) = &mut self.plane {
@@ -290,7 +306,11 @@ impl SwitchNode {
                 let p4info = request.config.as_ref().and_then(|c| c.p4info.as_ref());
                 let program = p4info.and_then(|p4info| Program::resolve(p4info).ok());
                 let is_used = self.fast || ctx.wants_groups();
-                self.plane = program.filter(|_| is_used && set.is_ok()).map(Plane::new);
+                self.past_flows = self.flows();
+                let flows = self.past_flows;
+                self.plane = program
+                    .filter(|_| is_used && set.is_ok())
+                    .map(|program| Plane::new(program, flows));
                 set.map(|_| Response::SetPipeline)
             }
             Request::Write(request) => {
@@ -323,7 +343,7 @@ impl SwitchNode {
                 enq_qdepth: next.depth_at_enqueue,
                 deq_qdepth: next.depth_at_dequeue,
             };
-            self.egress(next.packet, ctx.now(), state);
+            self.egress(next.packet, state, ctx);
         }
         let alarms = [
             self.server.poll_timeout(),
@@ -383,24 +403,32 @@ impl SwitchNode {
                 enq_qdepth: 0,
                 deq_qdepth: 0,
             };
-            self.egress(packet, now, state);
+            self.egress(packet, state, ctx);
         }
     }
 
     /// A packet leaves its queue: it passes the egress, and what goes on is ready then.
-    fn egress(&mut self, packet: Stored, now: u64, state: QueueState) {
+    fn egress(&mut self, packet: Stored, state: QueueState, ctx: &mut Ctx<'_>) {
         match packet {
             Stored::Pipeline(packet) => {
                 self.hand_over();
-                self.server.dequeue(packet, now, state);
+                self.server.dequeue(packet, ctx.now(), state);
             }
             Stored::Plane(waiting) => {
                 let Some(plane) = &mut self.plane else {
                     return;
                 };
                 let number = waiting.port;
-                let leaves = plane.egress(&mut self.server, waiting, state.deq_qdepth);
-                if let Some(packet) = leaves {
+                let Some(leaving) = plane.egress(&mut self.server, waiting) else {
+                    return;
+                };
+                // One that nobody sees on its way has no place in the order of those that leave now.
+                let follower = leaving.follower();
+                let follower = follower.filter(|_| self.ports.passes_on(number, ctx));
+                let is_on_its_way =
+                    follower.is_some_and(|(len, place)| ctx.transmit_follower(number, len, place));
+                if !is_on_its_way {
+                    let packet = plane.rewrite(&mut self.server, leaving, state.deq_qdepth);
                     self.ports.finish(number, packet);
                 }
             }

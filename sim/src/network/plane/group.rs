@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::rc::Rc;
 
 use alfirk_aggregation::{Group, Queued};
 use alfirk_contract as contract;
@@ -48,11 +49,18 @@ pub(super) struct Native {
     plan: Plan,
     pub(super) model: Group,
     exits: PortMap<Exit, 0>,
+    /// The data packet that came last, as its copies are before the bridge's exit, and from which port.
+    last: Option<(u32, Rc<RcFrame>)>,
 }
 
 impl Native {
     pub(super) fn new(plan: Plan, model: Group, exits: PortMap<Exit, 0>) -> Native {
-        Native { plan, model, exits }
+        Native {
+            plan,
+            model,
+            exits,
+            last: None,
+        }
     }
 
     pub(super) fn into_model(self) -> Group {
@@ -94,6 +102,25 @@ impl Native {
         ip.ttl -= 1;
     }
 
+    /// Puts a data packet in its flow, if it can have one: behind the last one, or at the head of a new one. All copies of a flow are made
+    /// alike.
+    pub(super) fn place(&mut self, port: u32, frame: &mut Rc<RcFrame>, flows: &mut u64) {
+        let placed = Rc::make_mut(frame);
+        let last = self.last.take().filter(|(from, _)| *from == port);
+        let behind = last.filter(|(_, last)| last.is_followed_by(placed));
+        placed.place = match behind.and_then(|(_, last)| last.place) {
+            _ if !placed.may_follow() => None,
+            Some((flow, number)) => Some((flow, number + 1)),
+            None => {
+                *flows += 1;
+                Some((*flows, 0))
+            }
+        };
+        if placed.place.is_some() {
+            self.last = Some((port, Rc::clone(frame)));
+        }
+    }
+
     /// The retransmission filter: whether what was queued leaves.
     pub(super) fn filter(&mut self, queued: Queued) -> bool {
         // With a tree no time matters behind the queue.
@@ -102,9 +129,9 @@ impl Native {
     }
 
     /// The exit half of the bridge.
-    pub(super) fn exit(&self, port: u32, frame: &mut RcFrame) {
+    pub(super) fn exit(&self, port: u32, frame: &mut Rc<RcFrame>) {
         if let Some(exit) = self.exits.get(port) {
-            exit.apply(frame);
+            exit.apply(Rc::make_mut(frame));
         }
     }
 }

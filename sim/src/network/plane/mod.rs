@@ -16,6 +16,7 @@ mod tables;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
+use std::rc::Rc;
 
 use alfirk_aggregation::{
     self as aggregation, classify, Answer, Copies, Feedback, Group, Notice, Sent,
@@ -34,6 +35,8 @@ use alfirk_roce::wire::{bth, ipv4, MacAddr, Opcode, Psn};
 use group::Native;
 use tables::Tables;
 
+use crate::engine::Place;
+
 /// The fast plane of one switch.
 pub(super) struct Plane {
     program: Program,
@@ -44,6 +47,10 @@ pub(super) struct Plane {
     foreign: BTreeSet<u16>,
     /// Packets dropped by the reasons that reports show, since the counters were last brought up to date.
     drops: BTreeMap<Drop, u64>,
+    /// Counts flows of data, so that no two have the same number.
+    flows: u64,
+    /// The last of them when the controller wrote last: what is still queued of it may leave in another way than those before it did.
+    past_flows: u64,
 }
 
 /// What waits in an output queue.
@@ -51,7 +58,7 @@ pub(super) struct Waiting {
     pub(super) port: u32,
     /// Bytes in the queue, as the pipelines count them.
     pub(super) len: usize,
-    frame: Option<Box<RcFrame>>,
+    frame: Option<Rc<RcFrame>>,
     then: Then,
 }
 
@@ -67,19 +74,42 @@ enum Then {
     },
 }
 
+/// What has passed the retransmission filter, and has still to be rewritten.
+pub(super) struct Leaving {
+    port: u32,
+    frame: Rc<RcFrame>,
+    group: Option<u16>,
+}
+
+impl Leaving {
+    /// Bytes of the frame, and its place in its flow.
+    pub(super) fn follower(&self) -> Option<(usize, Place)> {
+        let (flow, number) = self.frame.place?;
+        let asks = self.frame.headers.bth.ack_req;
+        Some((self.frame.frame_len(), Place { flow, number, asks }))
+    }
+}
+
 /// The pipelines are to handle this packet.
 pub(super) struct NotTaken(pub(super) Packet);
 
 impl Plane {
-    /// One for a program without entries.
-    pub(super) fn new(program: Program) -> Plane {
+    /// One for a program without entries. Flows are counted on from `flows`.
+    pub(super) fn new(program: Program, flows: u64) -> Plane {
         Plane {
             program,
             tables: Tables::default(),
             groups: BTreeMap::new(),
             foreign: BTreeSet::new(),
             drops: BTreeMap::new(),
+            flows,
+            past_flows: flows,
         }
+    }
+
+    /// How many flows there have been.
+    pub(super) fn flows(&self) -> u64 {
+        self.flows
     }
 
     /// The pipelines are about to run: state and counters go back to them.
@@ -95,6 +125,7 @@ impl Plane {
     /// The controller has written this, and the switch has taken it.
     pub(super) fn written(&mut self, request: &WriteRequest) {
         self.foreign.clear();
+        self.past_flows = self.flows;
         for update in &request.updates {
             self.tables.apply(&self.program, update);
         }
@@ -121,6 +152,7 @@ impl Plane {
         };
         self.tables = Tables::default();
         self.foreign.clear();
+        self.past_flows = self.flows;
         for entity in server.read(&everything, now).unwrap_or_default().entities {
             let update = Update {
                 r#type: update::Type::Insert.into(),
@@ -161,7 +193,7 @@ impl Plane {
             Packet::Rc(frame) => frame,
             // From a host that makes its frames by itself.
             Packet::Bytes(bytes) => match RcFrame::read(&bytes) {
-                Some(frame) => Box::new(frame),
+                Some(frame) => Rc::new(frame),
                 None => return Err(NotTaken(Packet::Bytes(bytes))),
             },
         };
@@ -177,12 +209,8 @@ impl Plane {
         }
     }
 
-    fn unicast(
-        &self,
-        mut frame: Box<RcFrame>,
-        waiting: &mut Vec<Waiting>,
-    ) -> Result<(), NotTaken> {
-        let outer = &mut frame.outer;
+    fn unicast(&self, mut frame: Rc<RcFrame>, waiting: &mut Vec<Waiting>) -> Result<(), NotTaken> {
+        let outer = &mut Rc::make_mut(&mut frame).outer;
         let route = match outer.ipv4.ttl {
             0 | 1 => None,
             _ => self.tables.route(outer.ipv4.destination),
@@ -218,7 +246,7 @@ impl Plane {
         server: &mut Server,
         port: u32,
         index: u16,
-        mut frame: Box<RcFrame>,
+        mut frame: Rc<RcFrame>,
         now: u64,
         waiting: &mut Vec<Waiting>,
     ) -> Result<(), NotTaken> {
@@ -246,7 +274,12 @@ impl Plane {
         let Some(kind) = kind.filter(|kind| group.admits(port, &frame, *kind)) else {
             return not_taken(frame);
         };
-        group.enter(port, &mut frame);
+        let entered = Rc::make_mut(&mut frame);
+        group.enter(port, entered);
+        entered.place = None;
+        if matches!(kind, Kind::Data) {
+            group.place(port, &mut frame, &mut self.flows);
+        }
 
         let len = frame.frame_len();
         let psn = frame.headers.bth.psn.get();
@@ -267,7 +300,7 @@ impl Plane {
         let copies = copies.into_iter().flat_map(Copies::queued);
         let mut frame = Some(frame);
         for (number, queued) in queued.into_iter().chain(copies).enumerate() {
-            let own = |frame: &mut Option<Box<RcFrame>>| match number + 1 == last {
+            let own = |frame: &mut Option<Rc<RcFrame>>| match number + 1 == last {
                 true => frame.take(),
                 false => frame.clone(),
             };
@@ -281,6 +314,7 @@ impl Plane {
                     let mut frame = own(&mut frame);
                     let mut len = len;
                     if let Some(frame) = &mut frame {
+                        let frame = Rc::make_mut(frame);
                         if matches!(kind, Kind::Data) {
                             len = answered_len(len, &frame.headers);
                             make_answer(frame);
@@ -311,13 +345,8 @@ impl Plane {
         Ok(())
     }
 
-    /// A packet leaves its queue, in which so many are left behind it. Gives what goes on the link, if anything does.
-    pub(super) fn egress(
-        &mut self,
-        server: &mut Server,
-        waiting: Waiting,
-        depth: u32,
-    ) -> Option<Packet> {
+    /// A packet leaves its queue. Gives what goes on the link, if anything does.
+    pub(super) fn egress(&mut self, server: &mut Server, waiting: Waiting) -> Option<Leaving> {
         let Waiting {
             port, frame, then, ..
         } = waiting;
@@ -344,25 +373,37 @@ impl Plane {
             }
         };
         let mut frame = frame?;
+        if frame.place.is_some_and(|(flow, _)| flow <= self.past_flows) {
+            Rc::make_mut(&mut frame).place = None;
+        }
+        Some(Leaving { port, frame, group })
+    }
+
+    /// What goes on the link. So many packets are left behind it in its queue.
+    pub(super) fn rewrite(&self, server: &mut Server, leaving: Leaving, depth: u32) -> Packet {
+        let Leaving {
+            port,
+            mut frame,
+            group,
+        } = leaving;
         if let Some(index) = group {
             match self.groups.get(&index) {
                 Some(native) => native.exit(port, &mut frame),
                 None => {
                     let delivery = self.tables.delivery(server.switch(), index, port);
                     if let Some(delivery) = delivery {
-                        delivery.apply(&mut frame);
+                        delivery.apply(Rc::make_mut(&mut frame));
                     }
                 }
             }
         }
         self.mark(server, port, depth, &mut frame);
-        Some(Packet::Rc(frame))
+        Packet::Rc(frame)
     }
 
     /// Marks a packet that has waited behind too many (`ecn_marking.p4`).
-    fn mark(&self, server: &mut Server, port: u32, depth: u32, frame: &mut RcFrame) {
-        let tos = &mut frame.outer.ipv4.tos;
-        let ecn = *tos & ipv4::ECN_MASK;
+    fn mark(&self, server: &mut Server, port: u32, depth: u32, frame: &mut Rc<RcFrame>) {
+        let ecn = frame.outer.ipv4.tos & ipv4::ECN_MASK;
         if ecn == contract::ECN_NOT_ECT || ecn == contract::ECN_CE {
             return;
         }
@@ -378,12 +419,12 @@ impl Plane {
             _ => false,
         };
         if marked {
-            *tos |= contract::ECN_CE;
+            Rc::make_mut(frame).outer.ipv4.tos |= contract::ECN_CE;
         }
     }
 }
 
-fn not_taken(frame: Box<RcFrame>) -> Result<(), NotTaken> {
+fn not_taken(frame: Rc<RcFrame>) -> Result<(), NotTaken> {
     Err(NotTaken(Packet::Rc(frame)))
 }
 
@@ -443,6 +484,7 @@ fn answered_len(len: usize, headers: &RcHeaders) -> usize {
 
 /// Data becomes an empty answer to its sender (`data_to_ack.p4`).
 fn make_answer(frame: &mut RcFrame) {
+    frame.place = None;
     let bth = bth::Repr {
         opcode: Opcode::Acknowledge,
         solicited: false,

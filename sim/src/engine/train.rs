@@ -1,0 +1,173 @@
+//! Trains: frames to a node that need no event of their own.
+//!
+//! Most frames of a long message change nothing that anybody can see before a later one comes: they bring no answer, no completion
+//! and no timer. A node says so of the frames that follow one in its flow ([`super::Context::expect_followers`]), and from then on it
+//! is only written down when each of them arrives. They are handed over together, with these times, before anything else happens to the
+//! node, and before anybody looks at it. So nobody can tell them from frames that came one by one.
+//!
+//! Whatever might change what the node has said ends the train: those that are on their way become events again. A link that may
+//! duplicate frames or hold them back carries no trains, and nothing does when somebody watches, or when a link has ever gone down.
+
+use std::collections::VecDeque;
+
+use super::context::Plug;
+use super::Frame;
+
+/// Where a frame is in its flow. The frames of a flow go the same way and differ in nothing that a receiver looks at, but for what
+/// [`Frame::advance`] changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Unique among the flows that leave a node.
+    pub flow: u64,
+    /// Counts the flow's frames. One that is lost leaves a gap.
+    pub number: u32,
+    /// Whether it asks for an answer: then it is no follower.
+    pub asks: bool,
+}
+
+/// What goes to a node on one way.
+pub(super) struct Train<F> {
+    pub(super) way: Plug,
+    /// Whether it is among [`super::context::Core::expecting`].
+    pub(super) is_listed: bool,
+    /// The flow of the frame that has left last, its number, and the one from which on none is missing up to it.
+    flow: u64,
+    last: u32,
+    since: u32,
+    head: Option<Head<F>>,
+    /// When each follower that has not been handed over arrives, and its number.
+    arrivals: VecDeque<(u64, u32)>,
+}
+
+/// What a node has said.
+struct Head<F> {
+    /// The frame that it has taken last.
+    frame: F,
+    flow: u64,
+    number: u32,
+    /// From which number to which what it said is true.
+    from: u32,
+    until: u32,
+}
+
+impl<F: Frame> Train<F> {
+    /// Without what has gone before.
+    pub(super) fn new(way: Plug, place: Place) -> Train<F> {
+        Train {
+            way,
+            is_listed: false,
+            flow: place.flow,
+            last: place.number,
+            since: place.number,
+            head: None,
+            arrivals: VecDeque::new(),
+        }
+    }
+
+    /// Whether a frame that leaves now is one that the node expects.
+    #[inline]
+    pub(super) fn takes(&self, place: Place) -> bool {
+        let is_expected = |head: &Head<F>| {
+            // What comes after a gap is not in order.
+            head.flow == self.flow && self.since <= head.from && place.number <= head.until
+        };
+        !place.asks && self.is_next(place) && self.head.as_ref().is_some_and(is_expected)
+    }
+
+    #[inline]
+    fn is_next(&self, place: Place) -> bool {
+        self.flow == place.flow && self.last.wrapping_add(1) == place.number
+    }
+
+    /// One that is taken leaves, to arrive at `at`.
+    #[inline]
+    pub(super) fn push(&mut self, place: Place, at: u64) {
+        self.last = place.number;
+        self.arrivals.push_back((at, place.number));
+    }
+
+    /// One that is not taken leaves.
+    pub(super) fn passes(&mut self, place: Place) {
+        if !self.is_next(place) {
+            self.flow = place.flow;
+            self.since = place.number;
+        }
+        self.last = place.number;
+    }
+
+    /// Whether the node has said something of this flow.
+    pub(super) fn is_of(&self, place: Option<Place>) -> bool {
+        let head = self.head.as_ref();
+        head.zip(place)
+            .is_some_and(|(head, place)| head.flow == place.flow)
+    }
+
+    pub(super) fn has_head(&self) -> bool {
+        self.head.is_some()
+    }
+
+    /// The node has taken `frame` now, and so many that follow it change nothing.
+    pub(super) fn expect(&mut self, frame: &F, place: Place, room: u32) {
+        debug_assert!(!self.is_due(u64::MAX) || self.head.is_some());
+        let until = place.number.saturating_add(room);
+        match &mut self.head {
+            Some(head) if head.flow == place.flow => head.until = head.until.max(until),
+            _ => {
+                self.head = Some(Head {
+                    frame: frame.clone(),
+                    flow: place.flow,
+                    number: place.number,
+                    from: place.number,
+                    until,
+                });
+            }
+        }
+    }
+
+    /// Whether any have arrived by `now`.
+    #[inline]
+    pub(super) fn is_due(&self, now: u64) -> bool {
+        self.arrivals.front().is_some_and(|(at, _)| *at <= now)
+    }
+
+    pub(super) fn last_arrival(&self) -> Option<u64> {
+        self.arrivals.back().map(|(at, _)| *at)
+    }
+
+    /// Hands over those that have arrived by `now`; gives how many.
+    pub(super) fn hand_over(&mut self, now: u64, mut take: impl FnMut(u64, &F)) -> u64 {
+        let Some(head) = &mut self.head else {
+            return 0;
+        };
+        let mut count = 0;
+        while let Some(&(at, number)) = self.arrivals.front().filter(|(at, _)| *at <= now) {
+            self.arrivals.pop_front();
+            head.advance_to(number);
+            take(at, &head.frame);
+            count += 1;
+        }
+        count
+    }
+
+    /// Ends the train: gives those that are on their way, and when they arrive.
+    pub(super) fn disperse(&mut self) -> Vec<(u64, F)> {
+        let Some(mut head) = self.head.take() else {
+            return Vec::new();
+        };
+        let ahead = self.arrivals.drain(..).map(|(at, number)| {
+            head.advance_to(number);
+            (at, head.frame.clone())
+        });
+        ahead.collect()
+    }
+}
+
+impl<F: Frame> Head<F> {
+    fn advance_to(&mut self, number: u32) {
+        self.frame.advance(number - self.number);
+        self.number = number;
+    }
+}
+
+#[cfg(test)]
+mod tests;

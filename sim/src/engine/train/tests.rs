@@ -1,0 +1,272 @@
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+
+use super::super::{
+    Context, Engine, FaultProbabilities, Frame, Happening, LinkConfig, Node, NodeId, Observer, Step,
+};
+use super::Place;
+
+/// A frame of 76 bytes, which with all around it takes 100 ns.
+#[derive(Debug, Clone)]
+struct Numbered(Place);
+
+impl Frame for Numbered {
+    fn len(&self) -> usize {
+        76
+    }
+
+    fn bytes(&self) -> std::borrow::Cow<'_, [u8]> {
+        vec![0; 76].into()
+    }
+
+    fn place(&self) -> Option<Place> {
+        Some(self.0)
+    }
+
+    fn advance(&mut self, by: u32) {
+        self.0.number += by;
+        self.0.asks = false;
+    }
+}
+
+/// One end sends what it is given. The other takes frames in order, and answers what asks and what is not in order.
+#[derive(Default)]
+struct End {
+    waiting: VecDeque<Numbered>,
+    expected: Option<(u64, u32)>,
+    room: u32,
+    /// All that has happened here.
+    log: Vec<String>,
+    /// How much of it has come without an event.
+    followers: usize,
+}
+
+impl End {
+    fn pump(&mut self, ctx: &mut Context<'_, &'static str, Numbered>) {
+        while ctx.can_transmit(0) {
+            let Some(frame) = self.waiting.pop_front() else {
+                return;
+            };
+            if !ctx.transmit_follower(0, frame.len(), frame.0) {
+                ctx.transmit(0, frame);
+            }
+        }
+        ctx.await_idle(0);
+    }
+
+    /// Whether the frame is silent.
+    fn take(&mut self, at: u64, frame: &Numbered) -> bool {
+        let Place { flow, number, asks } = frame.0;
+        self.log.push(format!("{at}: frame {flow} {number} {asks}"));
+        let is_first = number == 0 && self.expected.is_none_or(|(of, _)| of < flow);
+        if is_first || self.expected == Some((flow, number)) {
+            self.expected = Some((flow, number + 1));
+            return !asks && !is_first;
+        }
+        false
+    }
+}
+
+impl Node for End {
+    type Message = &'static str;
+    type Frame = Numbered;
+
+    fn reception_delay(&self) -> u64 {
+        30
+    }
+
+    fn expects_followers(&self) -> bool {
+        true
+    }
+
+    fn on_follower(&mut self, at: u64, frame: &Numbered) {
+        let is_silent = self.take(at, frame);
+        assert!(is_silent, "{:?}", self.log);
+        self.followers += 1;
+    }
+
+    fn on_frame(&mut self, _: u32, frame: Numbered, ctx: &mut Context<'_, &'static str, Numbered>) {
+        let is_silent = self.take(ctx.now(), &frame);
+        let is_in_order = self.expected == Some((frame.0.flow, frame.0.number + 1));
+        if !is_silent {
+            ctx.send(NodeId(0), "answer", 5);
+        }
+        ctx.expect_followers(&frame, if is_in_order { self.room } else { 0 });
+    }
+
+    fn on_idle(&mut self, _: u32, ctx: &mut Context<'_, &'static str, Numbered>) {
+        self.pump(ctx);
+    }
+
+    fn on_wake(&mut self, ctx: &mut Context<'_, &'static str, Numbered>) {
+        self.log.push(format!("{}: wakes", ctx.now()));
+    }
+
+    fn on_message(
+        &mut self,
+        _: NodeId,
+        message: &'static str,
+        ctx: &mut Context<'_, &'static str, Numbered>,
+    ) {
+        self.log.push(format!("{}: {message}", ctx.now()));
+        if message == "forget" {
+            self.expected = None;
+        }
+    }
+}
+
+/// Sees everything and tells nothing.
+struct Blind;
+
+impl Observer for Blind {
+    fn observe(&mut self, _: u64, _: &str, _: Happening<'_>) {}
+}
+
+#[derive(Debug, Clone)]
+enum Act {
+    /// Sends so many frames of the present flow; some ask.
+    Send {
+        count: u32,
+        ask: u32,
+    },
+    /// Sends go back, in a flow of its own.
+    NewFlow,
+    /// Leaves frames of the flow out.
+    Skip(u32),
+    /// So long passes, in units of 10 ns.
+    Run(u64),
+    /// A message comes to the receiver in so long; it forgets what it expects, or not.
+    Tell {
+        after: u64,
+        forgets: bool,
+    },
+    /// The receiver's alarm.
+    Wake(u64),
+    /// Somebody meddles with the receiver.
+    Meddle,
+    Lose(f64),
+    Reorder(f64),
+    Link {
+        up: bool,
+    },
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        6 => (1..40u32, 1..20u32).prop_map(|(count, ask)| Act::Send { count, ask }),
+        1 => Just(Act::NewFlow),
+        1 => (1..3u32).prop_map(Act::Skip),
+        6 => (0..400u64).prop_map(Act::Run),
+        2 => (0..200u64, any::<bool>()).prop_map(|(after, forgets)| Act::Tell { after, forgets }),
+        1 => (0..200u64).prop_map(Act::Wake),
+        1 => Just(Act::Meddle),
+        1 => prop_oneof![Just(0.0), Just(0.1)].prop_map(Act::Lose),
+        1 => prop_oneof![3 => Just(0.0), 1 => Just(0.2)].prop_map(Act::Reorder),
+    ]
+}
+
+fn play(acts: &[Act], room: u32, is_seen: bool) -> (Vec<String>, Vec<String>, usize) {
+    let mut engine = Engine::new(3);
+    let [a, b] = ["a", "b"].map(|name| {
+        let end = End {
+            room,
+            ..End::default()
+        };
+        engine.add_node(name, end)
+    });
+    let config = LinkConfig {
+        rate: 8_000_000_000,
+        delay: 700,
+        mtu: 1_000,
+        faults: FaultProbabilities::default(),
+    };
+    engine
+        .connect((a, 0), (b, 0), config)
+        .expect("they are free");
+    if is_seen {
+        engine.observe(Box::new(Blind));
+    }
+    let mut next = Place {
+        flow: 1,
+        number: 0,
+        asks: false,
+    };
+    let mut faults = FaultProbabilities::default();
+    for act in acts {
+        match *act {
+            Act::Send { count, ask } => {
+                engine.with_node(a, |end, ctx| {
+                    for _ in 0..count {
+                        next.asks = next.number % ask == ask - 1;
+                        end.waiting.push_back(Numbered(next));
+                        next.number += 1;
+                    }
+                    end.pump(ctx);
+                });
+            }
+            Act::NewFlow => (next.flow, next.number) = (next.flow + 1, 0),
+            Act::Skip(count) => next.number += count,
+            Act::Run(tens) => engine.run_until(engine.now() + 10 * tens),
+            Act::Tell { after, forgets } => {
+                let message = if forgets { "forget" } else { "hello" };
+                engine.with_node(a, |_, ctx| ctx.send(b, message, 10 * after + 3));
+            }
+            Act::Wake(after) => {
+                engine.with_node(b, |_, ctx| ctx.wake_at(ctx.now() + 10 * after + 7))
+            }
+            Act::Meddle => engine.with_node(b, |end, ctx| {
+                end.log.push(format!("{}: meddled with", ctx.now()));
+                end.expected = None;
+            }),
+            Act::Lose(loss) => faults.loss = loss,
+            Act::Reorder(reorder) => {
+                faults.reorder = reorder;
+                faults.reorder_window = 40;
+            }
+            Act::Link { up } => engine.set_link_up(0, up),
+        }
+        engine.set_link_faults(0, faults).expect("probabilities");
+    }
+    while engine.step(u64::MAX) != Step::Idle {}
+    engine.run();
+    let counters = format!("{:?} at {}", engine.counters(a, 0), engine.now());
+    let log = |id: NodeId| engine.node(id).log.clone();
+    let mut seen = log(b);
+    seen.push(counters);
+    (log(a), seen, engine.node(b).followers)
+}
+
+proptest! {
+    #[test]
+    fn nobody_can_tell_followers_from_frames(
+        acts in proptest::collection::vec(act(), 1..30),
+        room in prop_oneof![Just(u32::MAX), 0..9u32],
+        outage in prop_oneof![3 => Just(None), 1 => (0..30usize, 0..30usize).prop_map(Some)],
+    ) {
+        let mut acts = acts;
+        if let Some((down, up)) = outage {
+            acts.insert(down.min(acts.len()), Act::Link { up: false });
+            acts.insert(up.min(acts.len()), Act::Link { up: true });
+        }
+        let (answers, seen, none) = play(&acts, room, true);
+        let (also_answers, also_seen, _) = play(&acts, room, false);
+        prop_assert_eq!(none, 0);
+        prop_assert_eq!(answers, also_answers);
+        prop_assert_eq!(seen, also_seen);
+    }
+}
+
+#[test]
+fn most_frames_of_a_long_flow_need_no_event() {
+    let acts = [
+        Act::Send {
+            count: 1_000,
+            ask: 66,
+        },
+        Act::Run(20_000),
+    ];
+    let (_, seen, followers) = play(&acts, u32::MAX, false);
+    assert_eq!(seen.len(), 1_000 + 1);
+    assert!(followers > 950, "{followers}");
+}
