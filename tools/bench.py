@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,16 +35,20 @@ from scapy.packet import Raw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from typing import TypeVar
 
     T = TypeVar("T")
+    Pairs = dict[int, tuple[str, str]]
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Seconds of each throughput measurement.
 SECONDS = 1.5
 #: Seconds between two pings: with the longer one, processors fall asleep between them.
 PAUSES = (0.002, 0.0002)
-#: Turns of the bridge and of the switch; the median counts.
+#: What joins two ports.
+BRIDGE, WIRE, SWITCH = "Linux bridge", "wire", "switch"
+#: Turns of each of them; the median counts.
 TURNS = 5
 #: Frames per system call.
 BATCH = 64
@@ -223,52 +228,87 @@ def over_veth(alfirk: Path, size: int, target: str = "") -> None:
     )
     with veth_pairs((1, 2)) as pairs:
         near, far = pairs[1][1], pairs[2][1]
-        turns = alternate(alfirk, pairs, lambda: measure(near, far, frame))
-    through_bridge, through_switch = medians(turns)
+        ways = {BRIDGE: bridge(pairs), SWITCH: l2_switch(alfirk, pairs)}
+        turns = alternate(ways, lambda: measure(near, far, frame))
     say(
         f"switch over veth, {size} B",
-        f"{through_switch:,.0f} packets/s; Linux bridge {through_bridge:,.0f}; "
+        f"{median(turns, SWITCH):,.0f} packets/s; Linux bridge {median(turns, BRIDGE):,.0f}; "
         f"ratio {ratio(turns):.2f}{target}",
     )
 
 
 def alternate(
-    alfirk: Path, pairs: dict[int, tuple[str, str]], measurement: Callable[[], T]
-) -> list[tuple[T, T]]:
-    """Measure through a Linux bridge and through the switch, in turns."""
+    ways: dict[str, Callable[[], AbstractContextManager[None]]], measurement: Callable[[], T]
+) -> list[dict[str, T]]:
+    """Measure through each way from port 1 to port 2, in turns."""
     turns = []
     for _ in range(TURNS):
-        with bridge(pairs[1][0], pairs[2][0]):
-            through_bridge = measurement()
-        with l2_switch(alfirk, pairs):
-            turns.append((through_bridge, measurement()))
+        turn = {}
+        for name, way in ways.items():
+            with way():
+                turn[name] = measurement()
+        turns.append(turn)
     return turns
 
 
-def medians(turns: list[tuple[float, float]]) -> tuple[float, float]:
-    """Give the median of the bridge, and of the switch."""
-    return statistics.median(b for b, _ in turns), statistics.median(s for _, s in turns)
+def median(turns: list[dict[str, float]], way: str) -> float:
+    """Give the median of one way."""
+    return statistics.median(turn[way] for turn in turns)
 
 
-def ratio(turns: list[tuple[float, float]]) -> float:
+def ratio(turns: list[dict[str, float]]) -> float:
     """Give the switch's part of the bridge's rate: the median of the turns."""
-    return statistics.median(
-        through_switch / max(1e-9, through_bridge) for through_bridge, through_switch in turns
+    return statistics.median(turn[SWITCH] / max(1e-9, turn[BRIDGE]) for turn in turns)
+
+
+def bridge(pairs: Pairs) -> Callable[[], AbstractContextManager[None]]:
+    """Give what joins the two ports by a Linux bridge."""
+
+    @contextmanager
+    def joined() -> Iterator[None]:
+        name = f"bench{os.getpid() % 100000}br"
+        _ip(f"link add name {name} type bridge")
+        try:
+            _ip(f"link set dev {name} up")
+            for port in (1, 2):
+                _ip(f"link set dev {pairs[port][0]} master {name}")
+            yield
+        finally:
+            _ip(f"link delete dev {name}")
+
+    return joined
+
+
+def wire(pairs: Pairs) -> Callable[[], AbstractContextManager[None]]:
+    """Give what joins the two ports by the least that a program in user space does."""
+    package = ["--package", "alfirk-packet-io", "--features", "driver", "--example", "wire"]
+    built = subprocess.run(
+        [
+            str(ROOT / "tools" / "cargo"),
+            "build",
+            "--quiet",
+            "--release",
+            *package,
+            "--message-format",
+            "json",
+        ],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     )
+    messages = [json.loads(line) for line in built.stdout.splitlines()]
+    program = next(found["executable"] for found in messages if found.get("target", {}).get("name") == "wire")
 
+    @contextmanager
+    def joined() -> Iterator[None]:
+        with subprocess.Popen([program, pairs[1][0], pairs[2][0]]) as running:
+            try:
+                yield
+            finally:
+                running.kill()
 
-@contextmanager
-def bridge(*ports: str) -> Iterator[None]:
-    """Join the ports by a Linux bridge."""
-    name = f"bench{os.getpid() % 100000}br"
-    _ip(f"link add name {name} type bridge")
-    try:
-        _ip(f"link set dev {name} up")
-        for port in ports:
-            _ip(f"link set dev {port} master {name}")
-        yield
-    finally:
-        _ip(f"link delete dev {name}")
+    return joined
 
 
 def between_hosts(alfirk: Path) -> None:
@@ -292,24 +332,21 @@ def between_hosts(alfirk: Path) -> None:
                 f"neighbour add 10.0.0.{3 - number} lladdr 02:00:00:00:00:0{3 - number} dev {interface}",
             ):
                 subprocess.run([*enter, "ip", *arguments.split()], check=True)
-        turns = alternate(
-            alfirk,
-            pairs,
-            lambda: (*(round_trip(host_1, pause) for pause in PAUSES), tcp(host_1, host_2)),
-        )
-    for at, pause in enumerate(PAUSES):
-        times = [(through_bridge[at], through_switch[at]) for through_bridge, through_switch in turns]
-        bridge_us, switch_us = medians(times)
-        above = statistics.median(through_switch - through_bridge for through_bridge, through_switch in times)
+        ways = {BRIDGE: bridge(pairs), WIRE: wire(pairs), SWITCH: l2_switch(alfirk, pairs)}
+        trips = {pause: alternate(ways, partial(round_trip, host_1, pause)) for pause in PAUSES}
+        del ways[WIRE]
+        rates = alternate(ways, partial(tcp, host_1, host_2))
+    for pause, turns in trips.items():
+        above = {way: statistics.median(turn[way] - turn[BRIDGE] for turn in turns) for way in (WIRE, SWITCH)}
         say(
             f"round trip, {pause * 1e3:g} ms apart",
-            f"{switch_us:.0f} us; Linux bridge {bridge_us:.0f} us; {above:.0f} us above it (target 30)",
+            f"{median(turns, SWITCH):.0f} us; Linux bridge {median(turns, BRIDGE):.0f} us; "
+            f"{above[SWITCH]:.0f} us above it (target 30), bare forwarder {above[WIRE]:.0f}",
         )
-    rates = [(through_bridge[-1], through_switch[-1]) for through_bridge, through_switch in turns]
-    bridge_gbps, switch_gbps = medians(rates)
     say(
         "TCP, no offloads",
-        f"{switch_gbps:.2f} Gbit/s; Linux bridge {bridge_gbps:.2f}; ratio {ratio(rates):.2f} (target 0.80)",
+        f"{median(rates, SWITCH):.2f} Gbit/s; Linux bridge {median(rates, BRIDGE):.2f}; "
+        f"ratio {ratio(rates):.2f} (target 0.80)",
     )
 
 
@@ -383,20 +420,24 @@ def tcp(sender: int, receiver: int) -> float:
         return float(server.stdout.read())
 
 
-@contextmanager
-def l2_switch(alfirk: Path, pairs: dict[int, tuple[str, str]]) -> Iterator[None]:
-    """Join the ports by `alfirk switch` with one table from MAC addresses to ports."""
-    with tempfile.TemporaryDirectory() as directory:
-        work = Path(directory)
-        program = compile_program(alfirk, ROOT / "bmv2" / "test_data" / "l2.p4", work)
-        with switch([str(alfirk), "switch"], work, pairs, log=False) as address:
-            client = Client(address, DEVICE_ID, program.with_suffix(".p4info.txtpb"))
-            client.push(program)
-            for number in (1, 2):
-                match = {"hdr.ethernet.dst": 0x020000000000 + number}
-                client.insert(Entry("ingress.hosts", match, "ingress.forward", {"port": number}))
-            yield
-            client.close()
+def l2_switch(alfirk: Path, pairs: Pairs) -> Callable[[], AbstractContextManager[None]]:
+    """Give what joins the ports by `alfirk switch` with one table from MAC addresses to ports."""
+
+    @contextmanager
+    def joined() -> Iterator[None]:
+        with tempfile.TemporaryDirectory() as directory:
+            work = Path(directory)
+            program = compile_program(alfirk, ROOT / "bmv2" / "test_data" / "l2.p4", work)
+            with switch([str(alfirk), "switch"], work, pairs, log=False) as address:
+                client = Client(address, DEVICE_ID, program.with_suffix(".p4info.txtpb"))
+                client.push(program)
+                for number in (1, 2):
+                    match = {"hdr.ethernet.dst": 0x020000000000 + number}
+                    client.insert(Entry("ingress.hosts", match, "ingress.forward", {"port": number}))
+                yield
+                client.close()
+
+    return joined
 
 
 def measure(near: str, far: str, frame: bytes) -> float:
