@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::entries;
 use super::inlined::{self, BlockCode, InlinedProgram, StmtKind as Inlined};
 use crate::ir::{
-    self, Effect, Expr, FlatProgram, Label, ParserStmtKind, Pipeline, StateRef, StmtKind, Storage,
-    TableId, Transition,
+    self, Effect, EntryKey, Expr, FlatProgram, Key, Label, MatchKind, ParserStmtKind, Pipeline,
+    StateRef, StmtKind, Storage, Table, TableId, Transition,
 };
 
 /// What is wrong with a program, for whoever mends the pass.
@@ -99,6 +100,9 @@ pub fn flat(program: &FlatProgram) -> Result<(), Violation> {
         if applied(body).next().is_some() {
             return Err("an action applies a table".to_owned());
         }
+    }
+    for table in &program.objects.tables {
+        entries_fit(table).map_err(|what| format!("{}: {what}", table.meta.name))?;
     }
     let mut meters = program.objects.meters.iter();
     match meters.find(|meter| meter.direct && meter.table.is_some() && meter.result.is_none()) {
@@ -193,6 +197,33 @@ fn applied(body: &[ir::Stmt]) -> impl Iterator<Item = &ir::Apply> {
         }
     });
     applied.into_iter()
+}
+
+/// Entries match as keys do, have priorities, and differ where the key alone tells them apart.
+fn entries_fit(table: &Table) -> Result<(), Violation> {
+    let mut keys = BTreeSet::new();
+    for entry in &table.entries {
+        let fits = |(value, key): (&EntryKey, &Key)| match (value, &key.kind) {
+            (EntryKey::Exact(_), MatchKind::Exact)
+            | (EntryKey::Range(..), MatchKind::Range)
+            | (EntryKey::Ternary(..), MatchKind::Ternary | MatchKind::Optional) => true,
+            (EntryKey::Lpm(_, length), MatchKind::Lpm) => *length <= key.width,
+            _ => false,
+        };
+        if entry.keys.len() != table.keys.len() || !entry.keys.iter().zip(&table.keys).all(fits) {
+            return Err(format!("{entry:?} does not match as the key does"));
+        }
+        if entry.control_priority < 1 {
+            return Err(format!("{entry:?} has no priority for P4Runtime"));
+        }
+        if entries::own_key(entry, &table.keys).is_some_and(|key| !keys.insert(key)) {
+            return Err(format!("{entry:?} has the key of another entry"));
+        }
+    }
+    match table.const_entries || table.entries.is_sorted_by_key(|entry| entry.priority) {
+        true => Ok(()),
+        false => Err("entries do not stand in their order".to_owned()),
+    }
 }
 
 /// A table that is applied in several places, and no other, has a number for each.

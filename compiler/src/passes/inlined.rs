@@ -5,10 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::diag::Span;
+use num_bigint::BigInt;
+
+use crate::diag::{Span, Warning};
 use crate::ir::{
-    Checksum, Effect, Expr, Follow, HeaderId, Label, MeterId, Objects, ParserStmtKind, RegisterId,
-    Source, StateId, TableId, Take, Transition,
+    ActionId, Checksum, Effect, Expr, Follow, HeaderId, Label, MeterId, Objects, ParserStmtKind,
+    RegisterId, Source, StateId, TableId, Take, Transition,
 };
 use crate::names::Names;
 use crate::sema::Type;
@@ -106,6 +108,59 @@ pub struct Block {
     pub code: BlockCode,
 }
 
+/// An element of a keyset as written, in the entries of tables. Numbers may be negative or wider than the key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeysetElement {
+    /// `_` or `default`.
+    Any,
+    /// A number.
+    Value(BigInt),
+    /// `value &&& mask`.
+    Mask(BigInt, BigInt),
+    /// `low .. high`; both ends belong to it.
+    Range(BigInt, BigInt),
+}
+
+/// An entry as written.
+#[derive(Debug)]
+pub struct WrittenEntry {
+    /// What its key matches, and where that stands.
+    pub elements: Vec<(KeysetElement, Span)>,
+    /// The action.
+    pub action: ActionId,
+    /// Its run-time arguments.
+    pub args: Vec<BigInt>,
+    /// The priority that it is given.
+    pub priority: Option<BigInt>,
+    /// `@priority`, by which programs for BMv2 gave it before the language had priorities.
+    pub annotated_priority: Option<u32>,
+    /// Whether the program says `const` of it.
+    pub constant: bool,
+    /// Where it stands, as outputs name it.
+    pub source: Source,
+    /// The same for messages.
+    pub span: Span,
+    /// Where its key stands.
+    pub keyset_span: Span,
+}
+
+/// The entries that a program gives a table.
+#[derive(Debug)]
+pub struct TableEntries {
+    /// The table.
+    pub table: TableId,
+    /// The entries in the order of the source.
+    pub list: Vec<WrittenEntry>,
+    /// Whether the program says `const` of all.
+    pub constant: bool,
+    /// `largest_priority_wins`.
+    pub largest_wins: bool,
+    /// `priority_delta`: how far an entry without a priority is from the one before it.
+    pub priority_delta: BigInt,
+    /// Warnings that `@noWarn` turns off here.
+    pub silenced: Vec<Warning>,
+}
+
 /// A division of operands that are not both known where it stands.
 #[derive(Debug)]
 pub struct Division {
@@ -128,6 +183,8 @@ pub struct InlinedProgram {
     pub blocks: Vec<Block>,
     /// What the actions of [`Objects::actions`] do, by their positions.
     pub action_bodies: Vec<Vec<Stmt>>,
+    /// Entries that the program gives tables, for each table once.
+    pub entries: Vec<TableEntries>,
     /// Divisions whose operands were not known where they stand.
     pub divisions: Vec<Division>,
     /// Places in the source where registers of Tofino's are accessed; `Primitive::RegisterAccess` counts them.

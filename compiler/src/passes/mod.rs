@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | [`elaborate`] | [`CheckedProgram`] | [`inlined::InlinedProgram`] | no names, no calls, no generics; expressions are pure |
 //! | [`control_types`] | types that objects show | [`crate::ir::ControlTypes`] | every type that is named is listed |
+//! | [`entries`] | keysets and priorities as written | entries of [`crate::ir::Table`] | each matches as its key does, and has its priority |
 //! | [`register_access`] | | | on Tofino, no packet accesses a register twice |
 //! | [`direct_cells`] | | | registers of entries are accessed where an entry was hit |
 //! | [`divisions`] | | | nothing is divided at run time |
@@ -32,6 +33,7 @@ mod direct_cells;
 mod direct_meters;
 mod divisions;
 pub mod elaborate;
+mod entries;
 mod exits;
 mod inlined;
 mod parse_states;
@@ -79,6 +81,7 @@ pub fn lower(
         &mut program.objects,
         diagnostics,
     );
+    entries::lower(&mut program, diagnostics);
     if options.arch.is_tofino() {
         register_access::check(&program, diagnostics);
         direct_cells::finish(&mut program, diagnostics);

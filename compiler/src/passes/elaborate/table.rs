@@ -11,8 +11,8 @@ use super::instance::InstanceName;
 use super::{join, Elaborator};
 use crate::diag::{Code, Diagnostic, Span, Warning};
 use crate::ir::{
-    self, mask, ActionId, ActionRef, ActionScope, DefaultAction, Effect, Entry, EntryKey, Key,
-    KeyTarget, MatchKind, Scalar, Table, TableId,
+    self, mask, ActionId, ActionRef, ActionScope, DefaultAction, Effect, Key, KeyTarget, MatchKind,
+    Scalar, Table, TableId,
 };
 use crate::passes::annotations::{documentation, field_annotations, full_name};
 use crate::sema::{Callee, DefKind, Resolution, Type, Value};
@@ -208,7 +208,7 @@ impl Elaborator<'_> {
     }
 
     /// Run-time arguments of a default action or entry.
-    fn action_arguments(&mut self, reference: &AstActionRef, frame: &Rc<Frame>) -> Vec<BigInt> {
+    pub fn action_arguments(&mut self, reference: &AstActionRef, frame: &Rc<Frame>) -> Vec<BigInt> {
         let checked = self.checked;
         let Some(info) = checked.call(reference.call) else {
             return Vec::new();
@@ -539,7 +539,7 @@ impl Elaborator<'_> {
                     let object = self.property_object(property, value, decl, frame);
                     self.attach_direct(object, table, value.span);
                 }
-                // Priorities are reckoned with the entries; the checker has warned of properties that nobody knows.
+                // Those of priorities belong to the entries; the checker has warned of properties that nobody knows.
                 _ => {}
             }
         }
@@ -588,151 +588,6 @@ impl Elaborator<'_> {
         if let Some(selector) = &mut self.program.action_profiles[profile.index()].selector {
             if selector.inputs.is_empty() {
                 selector.inputs = inputs.to_vec();
-            }
-        }
-    }
-
-    fn entries(
-        &mut self,
-        table: TableId,
-        decl: &TableDecl,
-        actions: &[(DeclId, ActionId)],
-        frame: &Rc<Frame>,
-    ) {
-        let Some((property, entries)) = decl.entries() else {
-            return;
-        };
-        let keys = self.program.tables[table.index()].keys.clone();
-        let priorities = self.priorities(decl, entries, frame);
-        let mut made = Vec::new();
-        for (entry, priority) in entries.iter().zip(priorities) {
-            let Some(Callee::Action(action)) =
-                self.checked.call(entry.action.call).map(|info| info.callee)
-            else {
-                continue;
-            };
-            let Some((_, action)) = actions.iter().find(|(known, _)| *known == action) else {
-                continue;
-            };
-            let Some(values) = self.entry_keys(&entry.keyset, &keys, frame) else {
-                continue;
-            };
-            let args = self.action_arguments(&entry.action, frame);
-            let source = self.source(entry.span);
-            made.push(Entry {
-                keys: values,
-                action: *action,
-                args,
-                priority: priority.bmv2,
-                control_priority: priority.control,
-                constant: property.is_const || entry.is_const,
-                source,
-            });
-        }
-        self.equal_entries(&made, &keys, entries);
-        if !property.is_const {
-            // p4c puts them in order, the strongest first.
-            made.sort_by_key(|entry| entry.priority);
-        }
-        let table = &mut self.program.tables[table.index()];
-        table.entries = made;
-        table.const_entries = property.is_const;
-    }
-
-    fn entry_keys(
-        &mut self,
-        keyset: &Expr,
-        keys: &[Key],
-        frame: &Rc<Frame>,
-    ) -> Option<Vec<EntryKey>> {
-        let elements: Vec<&Expr> = match &keyset.kind {
-            ExprKind::Keyset(elements) | ExprKind::List(elements) => elements.iter().collect(),
-            // `_` or `default` for a key of several elements
-            ExprKind::DontCare(_) => keys.iter().map(|_| keyset).collect(),
-            _ => vec![keyset],
-        };
-        if elements.len() != keys.len() {
-            let message = format!(
-                "the entry has {} values for a key of {}",
-                elements.len(),
-                keys.len()
-            );
-            self.error(Code::TABLE_RULE, keyset.span, message);
-            return None;
-        }
-        elements
-            .iter()
-            .zip(keys)
-            .map(|(element, key)| self.entry_key(element, key, frame))
-            .collect()
-    }
-
-    fn entry_key(&mut self, element: &Expr, key: &Key, frame: &Rc<Frame>) -> Option<EntryKey> {
-        let ones = mask(key.width);
-        let refuse = |this: &mut Self, what: &str| {
-            let kind = match key.kind {
-                MatchKind::Exact => "exact",
-                MatchKind::Lpm => "lpm",
-                MatchKind::Ternary => "ternary",
-                MatchKind::Range => "range",
-                MatchKind::Optional => "optional",
-            };
-            this.error(
-                Code::TABLE_RULE,
-                element.span,
-                format!("{what} cannot be matched by an {kind} key"),
-            );
-            None
-        };
-        match &element.kind {
-            ExprKind::DontCare(_) => match key.kind {
-                MatchKind::Exact => refuse(self, "any value"),
-                MatchKind::Lpm => Some(EntryKey::Lpm(BigInt::ZERO, 0)),
-                MatchKind::Ternary | MatchKind::Optional => {
-                    Some(EntryKey::Ternary(BigInt::ZERO, BigInt::ZERO))
-                }
-                MatchKind::Range => Some(EntryKey::Range(BigInt::ZERO, ones)),
-            },
-            ExprKind::Mask(value, bits) => {
-                let value = self.eval_constant(value, frame)? & &ones;
-                let bits = self.eval_constant(bits, frame)? & &ones;
-                let full = bits == ones;
-                match key.kind {
-                    MatchKind::Ternary => Some(EntryKey::Ternary(value & &bits, bits)),
-                    MatchKind::Lpm => {
-                        let set = (0..key.width)
-                            .filter(|bit| bits.bit(u64::from(*bit)))
-                            .count() as u32;
-                        let prefix = (&ones >> (key.width - set)) << (key.width - set);
-                        match prefix == bits {
-                            true => Some(EntryKey::Lpm(value & &bits, set)),
-                            false => refuse(self, "a mask with holes"),
-                        }
-                    }
-                    MatchKind::Exact if full => Some(EntryKey::Exact(value)),
-                    MatchKind::Optional if full || bits == BigInt::ZERO => {
-                        Some(EntryKey::Ternary(value & &bits, bits))
-                    }
-                    MatchKind::Range if full => Some(EntryKey::Range(value.clone(), value)),
-                    _ => refuse(self, "a value under a mask"),
-                }
-            }
-            ExprKind::Range(low, high) => {
-                let low = self.eval_constant(low, frame)? & &ones;
-                let high = self.eval_constant(high, frame)? & &ones;
-                match key.kind {
-                    MatchKind::Range => Some(EntryKey::Range(low, high)),
-                    _ => refuse(self, "a range"),
-                }
-            }
-            _ => {
-                let value = self.eval_constant(element, frame)? & &ones;
-                Some(match key.kind {
-                    MatchKind::Exact => EntryKey::Exact(value),
-                    MatchKind::Lpm => EntryKey::Lpm(value, key.width),
-                    MatchKind::Ternary | MatchKind::Optional => EntryKey::Ternary(value, ones),
-                    MatchKind::Range => EntryKey::Range(value.clone(), value),
-                })
             }
         }
     }

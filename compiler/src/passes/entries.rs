@@ -1,0 +1,385 @@
+//! Pass: entries.
+//!
+//! Input: the entries of tables as the program writes them, [`TableEntries`]: keysets of any form, and priorities where
+//! some are given. Output: the entries of [`crate::ir::Table`]. Invariant: each element matches in the way of its key; each
+//! entry has a priority for the switch and one for P4Runtime; where the key alone tells entries apart, no two have the
+//! same; entries that the control plane may change stand in their order, the strongest first.
+
+use std::collections::{btree_map, BTreeMap};
+
+use num_bigint::BigInt;
+
+use super::inlined::{InlinedProgram, KeysetElement, TableEntries, WrittenEntry};
+use crate::diag::{Code, Diagnostic, Diagnostics, Span, Warning};
+use crate::ir::{mask, Entry, EntryKey, Key, MatchKind};
+
+/// Gives tables their entries.
+pub fn lower(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
+    for written in std::mem::take(&mut program.entries) {
+        let table = &mut program.objects.tables[written.table.index()];
+        let priorities = priorities(&written, diagnostics);
+        let mut entries = Vec::with_capacity(written.list.len());
+        let mut places = Vec::with_capacity(written.list.len());
+        for (entry, priority) in written.list.into_iter().zip(priorities) {
+            let Some(keys) = keys(&entry, &table.keys, diagnostics) else {
+                continue;
+            };
+            places.push(entry.keyset_span);
+            entries.push(Entry {
+                keys,
+                action: entry.action,
+                args: entry.args,
+                priority: priority.switch,
+                control_priority: priority.control,
+                constant: written.constant || entry.constant,
+                source: entry.source,
+            });
+        }
+        equal_keys(&entries, &places, &table.keys, diagnostics);
+        if !written.constant {
+            // p4c puts them in order, the strongest first.
+            entries.sort_by_key(|entry| entry.priority);
+        }
+        table.entries = entries;
+        table.const_entries = written.constant;
+    }
+}
+
+/// What an entry matches, element by element; none when an element does not go with its key.
+fn keys(
+    entry: &WrittenEntry,
+    keys: &[Key],
+    diagnostics: &mut Diagnostics,
+) -> Option<Vec<EntryKey>> {
+    if entry.elements.len() != keys.len() {
+        let message = format!(
+            "the entry has {} values for a key of {}",
+            entry.elements.len(),
+            keys.len()
+        );
+        diagnostics.error(Code::TABLE_RULE, entry.keyset_span, message);
+        return None;
+    }
+    let pairs = entry.elements.iter().zip(keys);
+    pairs
+        .map(|((element, span), key)| match entry_key(element, key) {
+            Ok(made) => Some(made),
+            Err(what) => {
+                let kind = kind_name(&key.kind);
+                let message = format!("{what} cannot be matched by an {kind} key");
+                diagnostics.error(Code::TABLE_RULE, *span, message);
+                None
+            }
+        })
+        .collect()
+}
+
+/// An element in the way in which its key matches, or what it is that the key cannot match.
+fn entry_key(element: &KeysetElement, key: &Key) -> Result<EntryKey, &'static str> {
+    let ones = mask(key.width);
+    Ok(match (element, &key.kind) {
+        (KeysetElement::Any, MatchKind::Exact) => return Err("any value"),
+        (KeysetElement::Any, MatchKind::Lpm) => EntryKey::Lpm(BigInt::ZERO, 0),
+        (KeysetElement::Any, MatchKind::Ternary | MatchKind::Optional) => {
+            EntryKey::Ternary(BigInt::ZERO, BigInt::ZERO)
+        }
+        (KeysetElement::Any, MatchKind::Range) => EntryKey::Range(BigInt::ZERO, ones),
+        (KeysetElement::Mask(value, bits), kind) => {
+            let (value, bits) = (value & &ones, bits & &ones);
+            let full = bits == ones;
+            match kind {
+                MatchKind::Ternary => EntryKey::Ternary(value & &bits, bits),
+                MatchKind::Lpm => match prefix_length(&bits, key.width) {
+                    Some(length) => EntryKey::Lpm(value & &bits, length),
+                    None => return Err("a mask with holes"),
+                },
+                MatchKind::Exact if full => EntryKey::Exact(value),
+                MatchKind::Optional if full || bits == BigInt::ZERO => {
+                    EntryKey::Ternary(value & &bits, bits)
+                }
+                MatchKind::Range if full => EntryKey::Range(value.clone(), value),
+                MatchKind::Exact | MatchKind::Optional | MatchKind::Range => {
+                    return Err("a value under a mask")
+                }
+            }
+        }
+        (KeysetElement::Range(low, high), MatchKind::Range) => {
+            EntryKey::Range(low & &ones, high & &ones)
+        }
+        (KeysetElement::Range(..), _) => return Err("a range"),
+        (KeysetElement::Value(value), kind) => {
+            let value = value & &ones;
+            match kind {
+                MatchKind::Exact => EntryKey::Exact(value),
+                MatchKind::Lpm => EntryKey::Lpm(value, key.width),
+                MatchKind::Ternary | MatchKind::Optional => EntryKey::Ternary(value, ones),
+                MatchKind::Range => EntryKey::Range(value.clone(), value),
+            }
+        }
+    })
+}
+
+/// How many of the highest bits a mask has, if it has no others.
+fn prefix_length(bits: &BigInt, width: u32) -> Option<u32> {
+    let set = (0..width).filter(|bit| bits.bit(u64::from(*bit))).count() as u32;
+    let prefix = mask(set) << (width - set);
+    (prefix == *bits).then_some(set)
+}
+
+fn kind_name(kind: &MatchKind) -> &'static str {
+    match kind {
+        MatchKind::Exact => "exact",
+        MatchKind::Lpm => "lpm",
+        MatchKind::Ternary => "ternary",
+        MatchKind::Range => "range",
+        MatchKind::Optional => "optional",
+    }
+}
+
+/// The part of an entry's key that the others may not have, too; none where priorities tell entries apart.
+pub fn own_key(entry: &Entry, keys: &[Key]) -> Option<Vec<(BigInt, u32)>> {
+    let is_plain = |key: &Key| matches!(key.kind, MatchKind::Exact | MatchKind::Lpm);
+    if !keys.iter().all(is_plain) {
+        return None;
+    }
+    let values = entry.keys.iter().zip(keys).map(|(value, key)| match value {
+        EntryKey::Lpm(value, length) => (value.clone(), *length),
+        EntryKey::Exact(value) | EntryKey::Ternary(value, _) | EntryKey::Range(value, _) => {
+            (value.clone(), key.width)
+        }
+    });
+    Some(values.collect())
+}
+
+/// Refuses a second entry of one key where no priority tells them apart: the target would not load it.
+fn equal_keys(entries: &[Entry], places: &[Span], keys: &[Key], diagnostics: &mut Diagnostics) {
+    let mut known: BTreeMap<Vec<(BigInt, u32)>, Span> = BTreeMap::new();
+    for (entry, here) in entries.iter().zip(places) {
+        let Some(key) = own_key(entry, keys) else {
+            return;
+        };
+        match known.entry(key) {
+            btree_map::Entry::Vacant(free) => {
+                free.insert(*here);
+            }
+            btree_map::Entry::Occupied(first) => {
+                let what = "an entry before this one has the same key";
+                diagnostics.report(
+                    Diagnostic::error(Code::TABLE_RULE, *here, what)
+                        .label("it would never be matched")
+                        .other(*first.get(), "the first one"),
+                );
+            }
+        }
+    }
+}
+
+/// The priority of an entry.
+struct Priority {
+    /// For the switch's program, where the smallest wins.
+    switch: u32,
+    /// For P4Runtime, where the largest wins.
+    control: i32,
+}
+
+/// Priorities for the switch's program, and the same order for P4Runtime.
+fn ranked(priorities: impl Iterator<Item = u32> + Clone) -> Vec<Priority> {
+    let last = priorities.clone().max().unwrap_or(0);
+    priorities
+        .map(|switch| Priority {
+            switch,
+            control: i32::try_from(last - switch).unwrap_or(i32::MAX - 1) + 1,
+        })
+        .collect()
+}
+
+/// Priorities of all entries (spec § 14.2.1.4).
+fn priorities(written: &TableEntries, diagnostics: &mut Diagnostics) -> Vec<Priority> {
+    let list = &written.list;
+    if list.iter().any(|entry| entry.annotated_priority.is_some()) {
+        let given = list.iter().zip(1..);
+        let mut priorities =
+            ranked(given.map(|(entry, position)| entry.annotated_priority.unwrap_or(position)));
+        // The annotation is of BMv2 alone: P4Runtime has these entries in their order, as p4c writes them.
+        for (priority, rank) in priorities.iter_mut().rev().zip(1..) {
+            priority.control = rank;
+        }
+        return priorities;
+    }
+    if list.iter().all(|entry| entry.priority.is_none()) {
+        return ranked((1..).take(list.len()));
+    }
+    let mut values: Vec<BigInt> = Vec::with_capacity(list.len());
+    for entry in list {
+        let value = match (&entry.priority, values.last()) {
+            (Some(value), _) => value.clone(),
+            // The checker asks for the first one.
+            (None, None) => BigInt::from(1),
+            (None, Some(last)) if written.largest_wins => last - &written.priority_delta,
+            (None, Some(last)) => last + &written.priority_delta,
+        };
+        if value < BigInt::ZERO && !diagnostics.has_errors() {
+            diagnostics.report(
+                Diagnostic::error(
+                    Code::TABLE_RULE,
+                    entry.span,
+                    format!("the priority of this entry would be {value}"),
+                )
+                .help("begin with a larger one, or set a smaller `priority_delta`"),
+            );
+        }
+        values.push(value);
+    }
+    doubtful_priorities(written, &values, diagnostics);
+    let mut order: Vec<&BigInt> = values.iter().collect();
+    order.sort();
+    order.dedup();
+    let rank = |value: &BigInt| order.partition_point(|known| *known < value) as u32;
+    let last = order.len() as u32;
+    let mut priorities = ranked(values.iter().map(|value| match written.largest_wins {
+        true => last - rank(value),
+        false => rank(value) + 1,
+    }));
+    // The numbers of the program stay as they are, in tables where the smallest wins too, as p4c writes them.
+    let as_written: Option<Vec<i32>> = values
+        .iter()
+        .map(|value| i32::try_from(value).ok().filter(|value| *value > 0))
+        .collect();
+    for (priority, control) in priorities.iter_mut().zip(as_written.into_iter().flatten()) {
+        priority.control = control;
+    }
+    priorities
+}
+
+/// Warns about entries of one priority, of which any may win, and about the first one that stands below a weaker one.
+fn doubtful_priorities(written: &TableEntries, values: &[BigInt], diagnostics: &mut Diagnostics) {
+    let mut seen: BTreeMap<&BigInt, Span> = BTreeMap::new();
+    let mut disordered = written.silenced.contains(&Warning::EntriesOutOfOrder);
+    let same = written.silenced.contains(&Warning::DuplicatePriorities);
+    for (position, (entry, value)) in written.list.iter().zip(values).enumerate() {
+        if let Some(first) = seen.insert(value, entry.span).filter(|_| !same) {
+            let message = format!("another entry has the priority {value}, too");
+            diagnostics.report(
+                Diagnostic::warning(Warning::DuplicatePriorities, entry.span, message)
+                    .other(first, "this one")
+                    .note("where both match, either may win"),
+            );
+        }
+        let before = position
+            .checked_sub(1)
+            .map(|before| (&values[before], &written.list[before]));
+        let Some((last, weaker)) = before.filter(|_| !disordered) else {
+            continue;
+        };
+        let wins = match written.largest_wins {
+            true => value > last,
+            false => value < last,
+        };
+        if wins {
+            disordered = true;
+            let message = format!("this entry wins over the one before it: {value} against {last}");
+            diagnostics.report(
+                Diagnostic::warning(Warning::EntriesOutOfOrder, entry.span, message)
+                    .other(weaker.span, "the one before"),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(kind: MatchKind) -> Key {
+        Key {
+            name: String::new(),
+            target: crate::ir::KeyTarget::Valid(crate::ir::HeaderId(0)),
+            width: 8,
+            mask: None,
+            kind,
+            signed: false,
+            control_width: 8,
+            type_name: None,
+            id: None,
+            annotations: Vec::new(),
+            structured: Vec::new(),
+            brief: String::new(),
+            description: String::new(),
+        }
+    }
+
+    fn masked(bits: u32) -> KeysetElement {
+        KeysetElement::Mask(BigInt::from(0xab), BigInt::from(bits))
+    }
+
+    #[test]
+    fn a_prefix_is_a_mask_without_holes() {
+        let lpm = |bits| entry_key(&masked(bits), &key(MatchKind::Lpm));
+        assert_eq!(lpm(0xf0), Ok(EntryKey::Lpm(BigInt::from(0xa0), 4)));
+        assert_eq!(lpm(0xff), Ok(EntryKey::Lpm(BigInt::from(0xab), 8)));
+        assert_eq!(lpm(0), Ok(EntryKey::Lpm(BigInt::ZERO, 0)));
+        assert_eq!(lpm(0xf1), Err("a mask with holes"));
+    }
+
+    #[test]
+    fn an_exact_key_matches_one_value() {
+        let exact = |element: &KeysetElement| entry_key(element, &key(MatchKind::Exact));
+        assert_eq!(
+            exact(&masked(0xff)),
+            Ok(EntryKey::Exact(BigInt::from(0xab)))
+        );
+        assert_eq!(exact(&masked(0xfe)), Err("a value under a mask"));
+        assert_eq!(exact(&KeysetElement::Any), Err("any value"));
+        let range = KeysetElement::Range(BigInt::from(1), BigInt::from(2));
+        assert_eq!(exact(&range), Err("a range"));
+        // Negative numbers, and wider ones, are what is left of them in the key's bits.
+        let value = KeysetElement::Value(BigInt::from(-1));
+        assert_eq!(exact(&value), Ok(EntryKey::Exact(BigInt::from(0xff))));
+    }
+
+    fn written(priorities: &[Option<u32>], largest_wins: bool, delta: u32) -> TableEntries {
+        let entry = |priority: &Option<u32>| WrittenEntry {
+            elements: Vec::new(),
+            action: crate::ir::ActionId(0),
+            args: Vec::new(),
+            priority: priority.map(BigInt::from),
+            annotated_priority: None,
+            constant: false,
+            source: crate::ir::Source::default(),
+            span: Span::default(),
+            keyset_span: Span::default(),
+        };
+        TableEntries {
+            table: crate::ir::TableId(0),
+            list: priorities.iter().map(entry).collect(),
+            constant: false,
+            largest_wins,
+            priority_delta: BigInt::from(delta),
+            silenced: Vec::new(),
+        }
+    }
+
+    #[track_caller]
+    fn check(written: &TableEntries, switch: &[u32], control: &[i32]) {
+        let made = priorities(written, &mut Diagnostics::new());
+        let (a, b): (Vec<u32>, Vec<i32>) = made.iter().map(|one| (one.switch, one.control)).unzip();
+        assert_eq!((&a[..], &b[..]), (switch, control));
+    }
+
+    #[test]
+    fn entries_without_priorities_win_in_their_order() {
+        check(
+            &written(&[None, None, None], true, 1),
+            &[1, 2, 3],
+            &[3, 2, 1],
+        );
+    }
+
+    #[test]
+    fn what_the_program_gives_is_what_the_control_plane_sees() {
+        let given = [Some(30), None, Some(10)];
+        check(&written(&given, true, 5), &[1, 2, 3], &[30, 25, 10]);
+        let given = [Some(1), None, Some(9)];
+        check(&written(&given, false, 5), &[1, 2, 3], &[1, 6, 9]);
+    }
+}
