@@ -47,7 +47,7 @@ impl States<'_> {
                 (Vec::new(), vec![only])
             }
             Transition::Select { keys, cases } => (
-                keys.iter().map(|key| self.key(key)).collect(),
+                keys.iter().map(|key| self.key_field(key.place)).collect(),
                 cases
                     .iter()
                     .map(|(keyset, next)| json::Transition {
@@ -70,16 +70,6 @@ impl States<'_> {
         match state {
             StateRef::State(id) => Some(self.parser.states[id.index()].name.clone()),
             StateRef::End => None,
-        }
-    }
-
-    fn key(&self, key: &SelectKey) -> json::Expr {
-        match key {
-            SelectKey::Field { place, .. } => self.key_field(*place),
-            SelectKey::Lookahead { offset, width } => json::Expr::Lookahead {
-                offset: *offset,
-                width: *width,
-            },
         }
     }
 
@@ -119,7 +109,7 @@ impl States<'_> {
                 TransitionOn::ParseVset { name, mask: None }
             }
             Keyset::Values(values) => {
-                let widths = || keys.iter().map(SelectKey::width);
+                let widths = || keys.iter().map(|key| key.width);
                 let exact = values
                     .iter()
                     .zip(widths())

@@ -79,7 +79,7 @@ pub struct ParseState {
 pub enum Transition {
     /// Always the same.
     Always(StateRef),
-    /// By the first case that matches; when none does, parsing ends with `error.NoMatch`.
+    /// By the first case that matches; the last one always does.
     Select {
         keys: Vec<SelectKey>,
         cases: Vec<(Keyset, StateRef)>,
@@ -88,20 +88,11 @@ pub enum Transition {
 
 /// An operand of `select`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SelectKey {
+pub struct SelectKey {
     /// A field.
-    Field { place: FieldPlace, width: u32 },
-    /// Bits ahead in the packet.
-    Lookahead { offset: u32, width: u32 },
-}
-
-impl SelectKey {
-    /// Bits.
-    pub fn width(&self) -> u32 {
-        match self {
-            SelectKey::Field { width, .. } | SelectKey::Lookahead { width, .. } => *width,
-        }
-    }
+    pub place: FieldPlace,
+    /// Bits of it.
+    pub width: u32,
 }
 
 /// What a case of `select` matches.

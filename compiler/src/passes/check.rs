@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::entries;
 use super::inlined::{self, BlockCode, InlinedProgram, StmtKind as Inlined};
 use crate::ir::{
-    self, Effect, EntryKey, Expr, FlatProgram, Key, Label, MatchKind, ParserStmtKind, Pipeline,
-    StateRef, StmtKind, Storage, Table, TableId, Transition,
+    self, Effect, EntryKey, Expr, FlatProgram, Key, Keyset, Label, MatchKind, ParserStmtKind,
+    Pipeline, StateRef, StmtKind, Storage, Table, TableId, Transition,
 };
 
 /// What is wrong with a program, for whoever mends the pass.
@@ -124,6 +124,7 @@ fn states(parser: &ir::Parser, storage: &Storage) -> Result<(), Violation> {
                 fits(effect, storage)?;
             }
         }
+        ends_open(&state.transition).map_err(|what| format!("{}: {what}", state.name))?;
         let next: Vec<StateRef> = match &state.transition {
             Transition::Always(next) => vec![*next],
             Transition::Select { cases, .. } => cases.iter().map(|(_, next)| *next).collect(),
@@ -141,6 +142,35 @@ fn states(parser: &ir::Parser, storage: &Storage) -> Result<(), Violation> {
         true => Ok(()),
         false => Err(format!("not all states of {} are reached", parser.name)),
     }
+}
+
+/// The last case of a `select`, and no other, matches everything; values have no bits outside of their masks.
+fn ends_open(transition: &Transition) -> Result<(), Violation> {
+    let Transition::Select { keys, cases } = transition else {
+        return Ok(());
+    };
+    let Some(((Keyset::Default, _), others)) = cases.split_last() else {
+        return Err("the last case does not match everything".to_owned());
+    };
+    for (keyset, _) in others {
+        let is_right = match keyset {
+            Keyset::Default => false,
+            Keyset::ValueSet(_) => true,
+            Keyset::Values(values) => {
+                values.len() == keys.len()
+                    && (values.iter().zip(keys)).all(|((value, mask), key)| {
+                        value & mask == *value && mask & ir::mask(key.width) == *mask
+                    })
+            }
+        };
+        if !is_right {
+            return Err(format!(
+                "the case {keyset:?} is none for {} keys",
+                keys.len()
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn leaves_blocks_around(body: &[ir::Stmt], around: &mut Vec<Label>) -> Result<(), Violation> {
@@ -360,6 +390,87 @@ mod tests {
     }
 
     #[test]
+    fn the_last_case_and_no_other_matches_everything() {
+        let keys = || {
+            let place = FieldRef {
+                header: HeaderId(0),
+                field: 0,
+            };
+            vec![ir::SelectKey {
+                place: place.into(),
+                width: 8,
+            }]
+        };
+        let one = |value: u32, mask: u32| Keyset::Values(vec![(value.into(), mask.into())]);
+        let check = |cases: Vec<Keyset>| {
+            let cases = cases.into_iter().map(|keyset| (keyset, StateRef::End));
+            ends_open(&Transition::Select {
+                keys: keys(),
+                cases: cases.collect(),
+            })
+        };
+        assert_eq!(check(vec![one(1, 0xff), Keyset::Default]), Ok(()));
+        assert!(check(vec![one(1, 0xff)]).is_err());
+        assert!(check(vec![Keyset::Default, Keyset::Default]).is_err());
+        assert!(check(vec![one(1, 0xfe), Keyset::Default]).is_err());
+        assert!(check(vec![one(1, 0x1ff), Keyset::Default]).is_err());
+    }
+
+    #[test]
+    fn entries_match_as_their_keys_and_differ() {
+        let key = |kind| Key {
+            name: String::new(),
+            target: ir::KeyTarget::Valid(HeaderId(0)),
+            width: 8,
+            mask: None,
+            kind,
+            signed: false,
+            control_width: 8,
+            type_name: None,
+            id: None,
+            annotations: Vec::new(),
+            structured: Vec::new(),
+            brief: String::new(),
+            description: String::new(),
+        };
+        let entry = |value: u32, priority: u32| ir::Entry {
+            keys: vec![EntryKey::Exact(value.into())],
+            action: ir::ActionId(0),
+            args: Vec::new(),
+            priority,
+            control_priority: 1,
+            constant: true,
+            source: Source::default(),
+        };
+        let check = |kind, entries| {
+            entries_fit(&Table {
+                meta: ir::Meta::default(),
+                keys: vec![key(kind)],
+                actions: Vec::new(),
+                default: ir::DefaultAction {
+                    action: ir::ActionId(0),
+                    args: Vec::new(),
+                    constant: false,
+                },
+                size: 1,
+                entries,
+                const_entries: false,
+                implementation: None,
+                counter: None,
+                meter: None,
+                direct_cells: Vec::new(),
+                support_timeout: false,
+                algorithmic: false,
+            })
+        };
+        let exact = |entries| check(MatchKind::Exact, entries);
+        assert_eq!(exact(vec![entry(1, 1), entry(2, 2)]), Ok(()));
+        assert!(exact(vec![entry(1, 1), entry(1, 2)]).is_err());
+        assert!(exact(vec![entry(1, 2), entry(2, 1)]).is_err());
+        assert!(check(MatchKind::Ternary, vec![entry(1, 1)]).is_err());
+    }
+
+    #[test]
     fn statements_stand_only_where_they_may() {
         let exit = || stmt(Inlined::Exit);
         assert_eq!(inlined(&with_action(vec![exit()])), Ok(()));
@@ -373,7 +484,7 @@ mod tests {
                 name: "start".to_owned(),
                 code: Some(inlined::StateCode {
                     body: vec![exit()],
-                    transition: Transition::Always(StateRef::End),
+                    transition: inlined::Transition::Always(inlined::Next::End),
                 }),
                 source: Source::default(),
                 synthetic: false,

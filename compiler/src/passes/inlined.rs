@@ -9,8 +9,8 @@ use num_bigint::BigInt;
 
 use crate::diag::{Span, Warning};
 use crate::ir::{
-    ActionId, Checksum, Effect, Expr, Follow, HeaderId, Label, MeterId, Objects, ParserStmtKind,
-    RegisterId, Source, StateId, TableId, Take, Transition,
+    ActionId, Checksum, Effect, Expr, FieldPlace, Follow, HeaderId, Label, MeterId, Objects,
+    ParserStmtKind, RegisterId, Scalar, Source, StateId, TableId, Take, ValueSetId,
 };
 use crate::names::Names;
 use crate::sema::Type;
@@ -62,13 +62,13 @@ pub struct Apply {
     pub exit: Vec<Stmt>,
 }
 
-/// A state of a parser.
+/// A state of a parser, with transitions as written or, after [`super::selects`], those of the IR.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct State<T = Transition> {
     /// Name, unique in the parser.
     pub name: String,
     /// What it does; none for the state behind a sub-parser, which is what follows [`StmtKind::Enter`].
-    pub code: Option<StateCode>,
+    pub code: Option<StateCode<T>>,
     /// Where the state stands.
     pub source: Source,
     /// Made by the compiler: it may vanish into the states before and after it.
@@ -77,11 +77,73 @@ pub struct State {
 
 /// What a state of a parser does.
 #[derive(Clone, Debug)]
-pub struct StateCode {
+pub struct StateCode<T = Transition> {
     /// Its statements. The conditions in them are fields.
     pub body: Vec<Stmt>,
     /// What comes after the body.
-    pub transition: Transition,
+    pub transition: T,
+}
+
+/// What comes after the body of a state.
+#[derive(Clone, Debug)]
+pub enum Transition {
+    /// Always the same.
+    Always(Next),
+    /// By the first case that matches; when none does, the parser rejects with `error.NoMatch`.
+    Select {
+        keys: Vec<SelectKey>,
+        cases: Vec<Case>,
+    },
+}
+
+/// Where a transition leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Another state.
+    State(StateId),
+    /// The end of parsing.
+    End,
+    /// The end, with `error.NoMatch`.
+    NoMatch,
+}
+
+/// An operand of `select`.
+#[derive(Clone, Copy, Debug)]
+pub struct SelectKey {
+    /// The field that holds it.
+    pub place: FieldPlace,
+    /// Its type.
+    pub ty: Scalar,
+}
+
+impl SelectKey {
+    /// The same for the target, which knows no types.
+    pub fn untyped(&self) -> crate::ir::SelectKey {
+        crate::ir::SelectKey {
+            place: self.place,
+            width: self.ty.width(),
+        }
+    }
+}
+
+/// A case of `select`.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What it matches.
+    pub keyset: Keyset,
+    /// Where it leads.
+    pub next: Next,
+    /// Where the keyset stands.
+    pub span: Span,
+}
+
+/// What a case of `select` matches.
+#[derive(Clone, Debug)]
+pub enum Keyset {
+    /// An element for each key.
+    Elements(Vec<KeysetElement>),
+    /// Membership in a value set, of all keys at once.
+    ValueSet(ValueSetId),
 }
 
 /// What a block of the package does.
@@ -108,7 +170,7 @@ pub struct Block {
     pub code: BlockCode,
 }
 
-/// An element of a keyset as written, in the entries of tables. Numbers may be negative or wider than the key.
+/// An element of a keyset as written, in entries of tables and cases of `select`. Numbers may be negative or wider than the key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KeysetElement {
     /// `_` or `default`.

@@ -8,6 +8,7 @@
 //! | [`register_access`] | | | on Tofino, no packet accesses a register twice |
 //! | [`direct_cells`] | | | registers of entries are accessed where an entry was hit |
 //! | [`divisions`] | | | nothing is divided at run time |
+//! | [`selects`] | keysets as written | [`crate::ir::Transition`]s | cases match under masks, and the last one always does |
 //! | [`parse_states`] | states that branch | [`ir::Parser`] | states are straight-line code |
 //! | [`checksums`] | controls | [`ir::Checksum`]s | each has its whole condition |
 //! | [`deparsers`] | controls | [`ir::Deparser`]s | headers are emitted without a condition |
@@ -38,6 +39,7 @@ mod exits;
 mod inlined;
 mod parse_states;
 mod register_access;
+mod selects;
 mod sites;
 
 use crate::arch::Arch;
@@ -120,7 +122,11 @@ fn blocks(
         match code {
             BlockCode::Parser(states) => flat.parsers.push(Parser {
                 name,
-                states: parse_states::lower(states),
+                states: parse_states::lower(selects::lower(
+                    states,
+                    &program.objects.errors,
+                    diagnostics,
+                )),
                 source,
             }),
             BlockCode::Checksums(body) => checksums::lower(body, &mut flat.checksums, diagnostics),

@@ -19,7 +19,7 @@ use crate::ir::{
 use crate::names::Names;
 
 /// Makes the states of the target.
-pub fn lower(states: Vec<State>) -> Vec<ParseState> {
+pub fn lower(states: Vec<State<Transition>>) -> Vec<ParseState> {
     let mut layout = Layout::default();
     let mut code = Vec::with_capacity(states.len());
     for state in states {
@@ -145,7 +145,7 @@ impl Layout {
         };
         let one = vec![(BigInt::from(1), BigInt::from(1))];
         self.states[state.index()].transition = Transition::Select {
-            keys: vec![SelectKey::Field {
+            keys: vec![SelectKey {
                 place: *place,
                 width: 1,
             }],

@@ -7,14 +7,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use super::frame::{Binding, Frame, Instance, ParserInstance};
+use super::select::Plan;
 use super::{method_base, Elaborator, Region};
 use crate::diag::{Code, Span};
-use crate::ir::{
-    Effect, Expr as IrExpr, Keyset, Scalar, Source, StateId, StateRef, Take, Transition,
-};
+use crate::ir::{Effect, Expr as IrExpr, Scalar, Source, StateId, Take};
 use crate::names::Names;
 use crate::passes::annotations::full_name;
-use crate::passes::inlined::{BlockCode, State, StateCode, Stmt, StmtKind};
+use crate::passes::inlined::{BlockCode, Case, Next, State, StateCode, Stmt, StmtKind, Transition};
 use crate::sema::CallInfo;
 use crate::syntax::ast::{Call, Decl, DeclId, State as AstState, Transition as AstTransition};
 
@@ -23,15 +22,13 @@ use crate::syntax::ast::{Call, Decl, DeclId, State as AstState, Transition as As
 pub struct States {
     list: Vec<State>,
     names: Names,
-    /// Where a select goes that has no case for its keys.
-    no_match: Option<StateId>,
 }
 
 /// One run of a parser: where its states went and where its end leads.
 pub struct Run {
     frame: Rc<Frame>,
     prefix: String,
-    accept: StateRef,
+    accept: Next,
     known: BTreeMap<DeclId, StateId>,
     waiting: VecDeque<(Rc<AstState>, StateId)>,
 }
@@ -53,7 +50,7 @@ impl Elaborator<'_> {
         let frame = Rc::new(frame);
         let start = self.new_state("start", Source::default(), true);
         let body = self.block(|this| this.parser_locals(instance, &frame));
-        let mut run = self.run_of(frame, String::new(), StateRef::End);
+        let mut run = self.run_of(frame, String::new(), Next::End);
         let body = self.with_fields_as_conditions(body, &run.frame);
         let first = self.first_state(instance, &mut run);
         self.set_code(start, body, Transition::Always(first));
@@ -73,7 +70,7 @@ impl Elaborator<'_> {
         frame
     }
 
-    fn run_of(&self, frame: Rc<Frame>, prefix: String, accept: StateRef) -> Run {
+    fn run_of(&self, frame: Rc<Frame>, prefix: String, accept: Next) -> Run {
         Run {
             frame,
             prefix,
@@ -141,7 +138,7 @@ impl Elaborator<'_> {
     }
 
     /// The state that `start` of the parser became.
-    fn first_state(&mut self, instance: &Rc<ParserInstance>, run: &mut Run) -> StateRef {
+    fn first_state(&mut self, instance: &Rc<ParserInstance>, run: &mut Run) -> Next {
         let start = instance.decl.body.as_ref().and_then(|body| {
             body.states
                 .iter()
@@ -149,8 +146,8 @@ impl Elaborator<'_> {
                 .cloned()
         });
         match start {
-            Some(state) => StateRef::State(self.state_id(&state, run)),
-            None => StateRef::End,
+            Some(state) => Next::State(self.state_id(&state, run)),
+            None => Next::End,
         }
     }
 
@@ -167,13 +164,13 @@ impl Elaborator<'_> {
     }
 
     /// Where a name in a transition leads.
-    pub fn target_state(&mut self, name: &str, run: &mut Run) -> StateRef {
+    pub fn target_state(&mut self, name: &str, run: &mut Run) -> Next {
         match name {
             "accept" => run.accept,
             // v1model goes on to ingress, with whatever error there is.
-            "reject" if !self.program.arch.is_tofino() => StateRef::End,
+            "reject" if !self.program.arch.is_tofino() => Next::End,
             // The model looks for an error.
-            "reject" => StateRef::State(self.no_match(Span::default())),
+            "reject" => Next::NoMatch,
             name => {
                 let body = run
                     .frame
@@ -187,8 +184,8 @@ impl Elaborator<'_> {
                         .cloned()
                 });
                 match state {
-                    Some(state) => StateRef::State(self.state_id(&state, run)),
-                    None => StateRef::End,
+                    Some(state) => Next::State(self.state_id(&state, run)),
+                    None => Next::End,
                 }
             }
         }
@@ -212,40 +209,20 @@ impl Elaborator<'_> {
         });
         let body = self.with_fields_as_conditions(body, &run.frame);
         let transition = match &state.transition {
-            AstTransition::None => Transition::Always(StateRef::End),
+            AstTransition::None => Transition::Always(Next::End),
             AstTransition::Direct(name) => Transition::Always(self.target_state(&name.name, run)),
             AstTransition::Select(_) => {
-                let plan = plan.unwrap_or_default();
-                let mut cases: Vec<(Keyset, StateRef)> = Vec::new();
-                for (keyset, name) in plan.cases {
-                    cases.push((keyset, self.target_state(&name, run)));
-                }
-                if !matches!(cases.last(), Some((Keyset::Default, _))) {
-                    let no_match = self.no_match(state.name.span);
-                    cases.push((Keyset::Default, StateRef::State(no_match)));
-                }
-                match &cases[..] {
-                    [(Keyset::Default, only), ..] => Transition::Always(*only),
-                    _ => Transition::Select {
-                        keys: plan.keys,
-                        cases,
-                    },
-                }
+                let Plan { keys, cases } = plan.unwrap_or_default();
+                let cases = cases.into_iter().map(|(keyset, name, span)| Case {
+                    keyset,
+                    next: self.target_state(&name, run),
+                    span,
+                });
+                let cases = cases.collect();
+                Transition::Select { keys, cases }
             }
         };
         self.set_code(id, body, transition);
-    }
-
-    /// The state that rejects with `error.NoMatch`: the target itself would accept.
-    fn no_match(&mut self, span: Span) -> StateId {
-        if let Some(state) = self.states.no_match {
-            return state;
-        }
-        let state = self.new_state("noMatch", Source::default(), false);
-        let body = self.block(|this| this.verify(IrExpr::Bool(false), "NoMatch", span));
-        self.set_code(state, body, Transition::Always(StateRef::End));
-        self.states.no_match = Some(state);
-        state
     }
 
     /// Emits a check whose failure is an error of the core library.
@@ -339,12 +316,12 @@ impl Elaborator<'_> {
         self.parser_locals(instance, &callee);
         let source = self.source(span);
         let join = self.new_state(&format!("{}_end", instance.name), source, true);
-        let mut run = self.run_of(callee, instance.name.clone(), StateRef::State(join));
+        let mut run = self.run_of(callee, instance.name.clone(), Next::State(join));
         let start = self.first_state(instance, &mut run);
         let outer = std::mem::take(&mut self.out);
         self.finish_run(&mut run);
         self.out = outer;
-        if let StateRef::State(start) = start {
+        if let Next::State(start) = start {
             self.emit(span, StmtKind::Enter { start, join });
         }
         self.copy_out(copies, span, frame);

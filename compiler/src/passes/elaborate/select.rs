@@ -1,19 +1,16 @@
-//! `select` and value sets.
+//! `select` and value sets. What keysets become on the target is [`crate::passes::selects`].
 
 use std::rc::Rc;
-
-use num_bigint::BigInt;
 
 use super::data::Data;
 use super::frame::Frame;
 use super::Elaborator;
-use crate::diag::{Code, Diagnostic};
-use crate::ir::{
-    self, mask, Effect, Keyset, MatchKind, Scalar, SelectKey, ValueSet, ValueSetField, ValueSetId,
-};
+use crate::diag::{Code, Diagnostic, Span};
+use crate::ir::{self, Effect, MatchKind, Scalar, ValueSet, ValueSetField, ValueSetId};
 use crate::passes::annotations::{
     documentation, field_annotations, field_name, full_name, unstructured_but,
 };
+use crate::passes::inlined::{Keyset, KeysetElement, SelectKey};
 use crate::sema::{Resolution, Type};
 use crate::syntax::ast::{Annotated, Annotation, Expr, ExprKind, Name, Select, ValueSetDecl};
 
@@ -22,21 +19,14 @@ use crate::syntax::ast::{Annotated, Annotation, Expr, ExprKind, Name, Select, Va
 pub struct Plan {
     /// What is looked at.
     pub keys: Vec<SelectKey>,
-    /// What matches, and the name of the next state.
-    pub cases: Vec<(Keyset, Name)>,
+    /// What matches, the name of the next state, and where the keyset stands.
+    pub cases: Vec<(Keyset, Name, Span)>,
 }
 
-/// A range is split into at most this many masks for one key.
-type Masks = Vec<(BigInt, BigInt)>;
-
-/// More combinations of masks than this come from ranges in too many keys.
-const MAX_COMBINATIONS: usize = 1 << 16;
-
 impl Elaborator<'_> {
-    /// Evaluates keys and keysets.
+    /// Evaluates keys and keysets. Keys become fields.
     pub fn select(&mut self, select: &Select, frame: &Rc<Frame>) -> Plan {
         let exprs: Vec<&Expr> = select.keys.iter().collect();
-        let mut types = Vec::new();
         let mut keys = Vec::new();
         for (data, expr) in self.eval_operands(&exprs, frame).into_iter().zip(&exprs) {
             let ty = self.type_as_used(expr, frame);
@@ -53,18 +43,19 @@ impl Elaborator<'_> {
                     continue;
                 };
                 keys.push(self.select_key(value, scalar, expr, frame));
-                types.push(leaf.ty);
             }
         }
         let mut cases = Vec::new();
         for case in &select.cases {
-            for keyset in self.keysets(&case.keyset, &types, frame) {
-                let is_default = keyset == Keyset::Default;
-                cases.push((keyset, case.target.name.clone()));
-                if is_default {
-                    // Cases after it can never be taken.
-                    return Plan { keys, cases };
-                }
+            let Some(keyset) = self.keyset(&case.keyset, keys.len(), frame) else {
+                continue;
+            };
+            let is_default = matches!(&keyset, Keyset::Elements(elements)
+                if elements.iter().all(|element| *element == KeysetElement::Any));
+            cases.push((keyset, case.target.name.clone(), case.keyset.span));
+            if is_default {
+                // Cases after it can never be taken, so that their states need not be made.
+                break;
             }
         }
         Plan { keys, cases }
@@ -77,9 +68,8 @@ impl Elaborator<'_> {
         expr: &Expr,
         frame: &Rc<Frame>,
     ) -> SelectKey {
-        let width = scalar.width();
         if let ir::Expr::Field { place, .. } = value {
-            return SelectKey::Field { place, width };
+            return SelectKey { place, ty: scalar };
         }
         let held = self.temporary(frame, "tmp", scalar);
         self.emit(
@@ -89,143 +79,73 @@ impl Elaborator<'_> {
                 value,
             },
         );
-        SelectKey::Field {
+        SelectKey {
             place: held.into(),
-            width,
+            ty: scalar,
         }
     }
 
-    /// The keysets that a case stands for: ranges take several.
-    fn keysets(&mut self, keyset: &Expr, types: &[Type], frame: &Rc<Frame>) -> Vec<Keyset> {
+    /// What a case matches; none when that is not known at compile time, which is reported.
+    fn keyset(&mut self, keyset: &Expr, keys: usize, frame: &Rc<Frame>) -> Option<Keyset> {
         if let Some(set) = self.named_value_set(keyset, frame) {
-            return vec![Keyset::ValueSet(set)];
+            return Some(Keyset::ValueSet(set));
         }
         let elements: Vec<&Expr> = match &keyset.kind {
-            ExprKind::DontCare(_) => return vec![Keyset::Default],
-            ExprKind::Keyset(elements) | ExprKind::List(elements)
-                if elements.len() == types.len() =>
-            {
+            ExprKind::DontCare(_) => {
+                return Some(Keyset::Elements(vec![KeysetElement::Any; keys]));
+            }
+            ExprKind::Keyset(elements) | ExprKind::List(elements) if elements.len() == keys => {
                 elements.iter().collect()
             }
             _ => vec![keyset],
         };
         if let [only] = &elements[..] {
             if let Some(set) = self.named_value_set(only, frame) {
-                return vec![Keyset::ValueSet(set)];
+                return Some(Keyset::ValueSet(set));
             }
         }
-        let mut combinations: Vec<Masks> = vec![Vec::new()];
-        let mut position = 0;
+        let mut all = Vec::with_capacity(keys);
         for element in elements {
             if self.named_value_set(element, frame).is_some() {
                 self.target(
                     element.span,
                     "a value set must stand for all keys of the select on this target",
                 );
-                return Vec::new();
+                return None;
             }
-            let alternatives = self.element_masks(element, types, &mut position, frame);
-            let mut next = Vec::with_capacity(combinations.len() * alternatives.len());
-            for combination in &combinations {
-                for alternative in &alternatives {
-                    let mut combination = combination.clone();
-                    combination.extend(alternative.iter().cloned());
-                    next.push(combination);
+            match &element.kind {
+                ExprKind::DontCare(_) | ExprKind::Mask(..) | ExprKind::Range(..) => {
+                    all.push(self.keyset_element(element, frame)?);
                 }
+                _ => self.values_of(element, &mut all, frame)?,
             }
-            if next.len() > MAX_COMBINATIONS {
-                self.error(
-                    Code::LIMIT,
-                    keyset.span,
-                    "the ranges of this case need too many masks",
-                );
-                return Vec::new();
-            }
-            combinations = next;
         }
-        let all = combinations
-            .iter()
-            .all(|masks| masks.iter().all(|(_, mask)| *mask == BigInt::ZERO));
-        if all {
-            return vec![Keyset::Default];
-        }
-        combinations.into_iter().map(Keyset::Values).collect()
+        Some(Keyset::Elements(all))
     }
 
-    /// Alternatives for one element of a keyset, each with a value and mask for every key that it covers.
-    fn element_masks(
+    /// Adds the numbers in a value of any type.
+    fn values_of(
         &mut self,
         element: &Expr,
-        types: &[Type],
-        position: &mut usize,
+        all: &mut Vec<KeysetElement>,
         frame: &Rc<Frame>,
-    ) -> Vec<Masks> {
-        let width = |this: &Self, position: usize| {
-            types
-                .get(position)
-                .and_then(|ty| this.scalar(ty))
-                .map_or(0, Scalar::width)
+    ) -> Option<()> {
+        let ty = match self.type_as_used(element, frame) {
+            Type::Set(inner) => (*inner).clone(),
+            ty => ty,
         };
-        let here = *position;
-        match &element.kind {
-            ExprKind::DontCare(_) => {
-                *position += 1;
-                vec![vec![(BigInt::ZERO, BigInt::ZERO)]]
-            }
-            ExprKind::Mask(value, bits) => {
-                *position += 1;
-                let ones = mask(width(self, here));
-                let (Some(value), Some(bits)) = (
-                    self.eval_constant(value, frame),
-                    self.eval_constant(bits, frame),
-                ) else {
-                    return Vec::new();
-                };
-                let bits = bits & ones;
-                vec![vec![(value & &bits, bits)]]
-            }
-            ExprKind::Range(low, high) => {
-                *position += 1;
-                let (Some(low), Some(high)) = (
-                    self.eval_constant(low, frame),
-                    self.eval_constant(high, frame),
-                ) else {
-                    return Vec::new();
-                };
-                let ty = types
-                    .get(here)
-                    .and_then(|ty| self.scalar(ty))
-                    .unwrap_or(Scalar::Bit(0));
-                range_masks(&low, &high, ty)
-                    .into_iter()
-                    .map(|mask| vec![mask])
-                    .collect()
-            }
-            _ => {
-                let ty = self.type_as_used(element, frame);
-                let ty = match ty {
-                    Type::Set(inner) => (*inner).clone(),
-                    ty => ty,
-                };
-                let data = self.eval(element, frame);
-                let mut masks = Vec::new();
-                for leaf in self.leaves(data, &ty) {
-                    let ones = mask(width(self, *position));
-                    *position += 1;
-                    match leaf.data.constant() {
-                        Some(value) => masks.push((value & &ones, ones)),
-                        None => {
-                            self.target(
-                                element.span,
-                                "a case of a select must be known at compile time on this target",
-                            );
-                            return Vec::new();
-                        }
-                    }
-                }
-                vec![masks]
-            }
+        let data = self.eval(element, frame);
+        for leaf in self.leaves(data, &ty) {
+            let Some(value) = leaf.data.constant() else {
+                self.target(
+                    element.span,
+                    "a case of a select must be known at compile time on this target",
+                );
+                return None;
+            };
+            all.push(KeysetElement::Value(value));
         }
+        Some(())
     }
 
     fn named_value_set(&self, expr: &Expr, frame: &Rc<Frame>) -> Option<ValueSetId> {
@@ -362,68 +282,5 @@ impl Elaborator<'_> {
             ty,
         });
         Some(())
-    }
-}
-
-/// Values and masks that together match the numbers from `low` to `high`, both included.
-pub fn range_masks(low: &BigInt, high: &BigInt, ty: Scalar) -> Masks {
-    let ones = mask(ty.width());
-    if ty.signed() && *low < BigInt::ZERO && *high >= BigInt::ZERO {
-        // Two's complement puts the negative numbers above the others.
-        let mut masks = range_masks(low, &BigInt::from(-1), ty);
-        masks.extend(range_masks(&BigInt::ZERO, high, ty));
-        return masks;
-    }
-    let (mut low, high) = (low & &ones, high & &ones);
-    let mut masks = Vec::new();
-    while low <= high {
-        // The largest aligned block of a power of two that starts at `low` and does not pass `high`.
-        let mut bits = low
-            .trailing_zeros()
-            .unwrap_or(u64::from(ty.width()))
-            .min(u64::from(ty.width()));
-        while &low + (BigInt::from(1) << bits) - 1 > high {
-            bits -= 1;
-        }
-        let block = BigInt::from(1) << bits;
-        masks.push((low.clone(), &ones ^ (&block - 1)));
-        low += block;
-    }
-    masks
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn matched(masks: &Masks, width: u32) -> Vec<u32> {
-        (0..1u32 << width)
-            .filter(|n| {
-                masks
-                    .iter()
-                    .any(|(value, mask)| BigInt::from(*n) & mask == *value)
-            })
-            .collect()
-    }
-
-    #[test]
-    fn masks_of_a_range_match_just_its_numbers() {
-        for low in 0..16u32 {
-            for high in low..16 {
-                let masks = range_masks(&low.into(), &high.into(), Scalar::Bit(4));
-                assert_eq!(
-                    matched(&masks, 4),
-                    (low..=high).collect::<Vec<_>>(),
-                    "{low}..{high}"
-                );
-                assert!(masks.len() <= 6, "{low}..{high} took {} masks", masks.len());
-            }
-        }
-    }
-
-    #[test]
-    fn signed_ranges_go_through_zero() {
-        let masks = range_masks(&BigInt::from(-2), &BigInt::from(1), Scalar::Int(4));
-        assert_eq!(matched(&masks, 4), [0, 1, 14, 15]);
     }
 }

@@ -1,0 +1,321 @@
+//! Pass: selects.
+//!
+//! Input: states whose transitions have keysets as written. Output: the same with [`crate::ir::Transition`]. Invariant:
+//! cases match values under masks, all keys at once, or a value set; the last case of a `select`, and no other, matches
+//! everything; what no case of the source matches, and what it rejects where the target asks for a reason, goes to one
+//! state that rejects with `error.NoMatch`.
+//!
+//! BMv2 has no ranges in parsers: a range becomes the masks that together match its numbers.
+
+use num_bigint::BigInt;
+
+use super::control_view::ENUM_BITS;
+use super::inlined::{self, Case, KeysetElement, Next, SelectKey, State, StateCode, StmtKind};
+use crate::diag::{Code, Diagnostics};
+use crate::ir::{mask, Expr, Keyset, Scalar, Source, StateId, StateRef, Stmt, Take, Transition};
+use crate::names::Names;
+
+/// Values and masks.
+type Masks = Vec<(BigInt, BigInt)>;
+
+/// More combinations of masks than this come from ranges in too many keys.
+const MAX_COMBINATIONS: usize = 1 << 16;
+
+/// Makes the transitions of a parser's states; `errors` are the names of all errors, in the order of their numbers.
+pub fn lower(
+    states: Vec<State>,
+    errors: &[String],
+    diagnostics: &mut Diagnostics,
+) -> Vec<State<Transition>> {
+    let mut ends = Ends {
+        count: states.len(),
+        rejects: None,
+    };
+    let lowered = states.into_iter().map(|state| {
+        let code = state.code.map(|code| StateCode {
+            body: code.body,
+            transition: transition(code.transition, &state.source, &mut ends, diagnostics),
+        });
+        State {
+            name: state.name,
+            code,
+            source: state.source,
+            synthetic: state.synthetic,
+        }
+    });
+    let mut lowered: Vec<_> = lowered.collect();
+    if let Some(source) = ends.rejects {
+        lowered.push(no_match(&lowered, errors, source));
+    }
+    lowered
+}
+
+/// Where ways through the parser end.
+struct Ends {
+    /// States that the program has.
+    count: usize,
+    /// From where the state behind them is entered first, if it is at all.
+    rejects: Option<Source>,
+}
+
+impl Ends {
+    fn resolve(&mut self, next: Next, from: &Source) -> StateRef {
+        match next {
+            Next::State(id) => StateRef::State(id),
+            Next::End => StateRef::End,
+            Next::NoMatch => {
+                self.rejects.get_or_insert_with(|| from.clone());
+                StateRef::State(StateId::from(self.count))
+            }
+        }
+    }
+}
+
+/// The state that rejects with `error.NoMatch`: the target itself would accept.
+fn no_match(states: &[State<Transition>], errors: &[String], source: Source) -> State<Transition> {
+    let mut names = Names::default();
+    for state in states {
+        names.insert(state.name.clone());
+    }
+    let number = errors.iter().position(|name| name == "NoMatch");
+    let verify = Take::Verify {
+        cond: Expr::Bool(false),
+        error: Expr::bits(number.unwrap_or(0), ENUM_BITS),
+    };
+    State {
+        name: names.unique("noMatch"),
+        code: Some(StateCode {
+            body: vec![Stmt {
+                kind: StmtKind::Take(verify),
+                source,
+            }],
+            transition: Transition::Always(StateRef::End),
+        }),
+        source: Source::default(),
+        synthetic: false,
+    }
+}
+
+fn transition(
+    written: inlined::Transition,
+    from: &Source,
+    ends: &mut Ends,
+    diagnostics: &mut Diagnostics,
+) -> Transition {
+    let (keys, written) = match written {
+        inlined::Transition::Always(next) => {
+            return Transition::Always(ends.resolve(next, from));
+        }
+        inlined::Transition::Select { keys, cases } => (keys, cases),
+    };
+    let mut cases: Vec<(Keyset, StateRef)> = Vec::new();
+    let mut is_open = true;
+    for case in written {
+        for keyset in keysets(&case, &keys, diagnostics) {
+            is_open = keyset != Keyset::Default;
+            cases.push((keyset, ends.resolve(case.next, from)));
+        }
+        if !is_open {
+            // Cases after it can never be taken.
+            break;
+        }
+    }
+    if is_open {
+        cases.push((Keyset::Default, ends.resolve(Next::NoMatch, from)));
+    }
+    match &cases[..] {
+        [(Keyset::Default, only), ..] => Transition::Always(*only),
+        _ => Transition::Select {
+            keys: keys.iter().map(SelectKey::untyped).collect(),
+            cases,
+        },
+    }
+}
+
+/// The keysets that a case stands for: ranges take several.
+fn keysets(case: &Case, keys: &[SelectKey], diagnostics: &mut Diagnostics) -> Vec<Keyset> {
+    let elements = match &case.keyset {
+        inlined::Keyset::ValueSet(set) => return vec![Keyset::ValueSet(*set)],
+        inlined::Keyset::Elements(elements) => elements,
+    };
+    let mut combinations: Vec<Masks> = vec![Vec::new()];
+    for (element, key) in elements.iter().zip(keys) {
+        let alternatives = masks(element, key.ty);
+        if combinations.len().saturating_mul(alternatives.len()) > MAX_COMBINATIONS {
+            let what = "the ranges of this case need too many masks";
+            diagnostics.error(Code::LIMIT, case.span, what);
+            return Vec::new();
+        }
+        let mut next = Vec::with_capacity(combinations.len() * alternatives.len());
+        for combination in &combinations {
+            for alternative in &alternatives {
+                let mut combination = combination.clone();
+                combination.push(alternative.clone());
+                next.push(combination);
+            }
+        }
+        combinations = next;
+    }
+    let matches_all = |masks: &Masks| masks.iter().all(|(_, mask)| *mask == BigInt::ZERO);
+    match combinations.iter().all(matches_all) {
+        true => vec![Keyset::Default],
+        false => combinations.into_iter().map(Keyset::Values).collect(),
+    }
+}
+
+/// The values and masks that an element stands for, one of which is to match.
+fn masks(element: &KeysetElement, ty: Scalar) -> Masks {
+    let ones = mask(ty.width());
+    match element {
+        KeysetElement::Any => vec![(BigInt::ZERO, BigInt::ZERO)],
+        KeysetElement::Value(value) => vec![(value & &ones, ones)],
+        KeysetElement::Mask(value, bits) => {
+            let bits = bits & ones;
+            vec![(value & &bits, bits)]
+        }
+        KeysetElement::Range(low, high) => range_masks(low, high, ty),
+    }
+}
+
+/// Values and masks that together match the numbers from `low` to `high`, both included.
+fn range_masks(low: &BigInt, high: &BigInt, ty: Scalar) -> Masks {
+    let ones = mask(ty.width());
+    if ty.signed() && *low < BigInt::ZERO && *high >= BigInt::ZERO {
+        // Two's complement puts the negative numbers above the others.
+        let mut masks = range_masks(low, &BigInt::from(-1), ty);
+        masks.extend(range_masks(&BigInt::ZERO, high, ty));
+        return masks;
+    }
+    let (mut low, high) = (low & &ones, high & &ones);
+    let mut masks = Vec::new();
+    while low <= high {
+        // The largest aligned block of a power of two that starts at `low` and does not pass `high`.
+        let mut bits = low
+            .trailing_zeros()
+            .unwrap_or(u64::from(ty.width()))
+            .min(u64::from(ty.width()));
+        while &low + (BigInt::from(1) << bits) - 1 > high {
+            bits -= 1;
+        }
+        let block = BigInt::from(1) << bits;
+        masks.push((low.clone(), &ones ^ (&block - 1)));
+        low += block;
+    }
+    masks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diag::Span;
+    use crate::ir::{FieldRef, HeaderId};
+
+    fn case(elements: &[KeysetElement], next: Next) -> Case {
+        Case {
+            keyset: inlined::Keyset::Elements(elements.to_vec()),
+            next,
+            span: Span::default(),
+        }
+    }
+
+    /// The states of a parser with one `select` on as many numbers of 8 bits as its cases have elements.
+    fn lowered(cases: &[Case]) -> Vec<State<Transition>> {
+        let inlined::Keyset::Elements(elements) = &cases[0].keyset else {
+            unreachable!("cases of tests have elements");
+        };
+        let place = FieldRef {
+            header: HeaderId(0),
+            field: 0,
+        };
+        let ty = Scalar::Bit(8);
+        let key = SelectKey {
+            place: place.into(),
+            ty,
+        };
+        let transition = inlined::Transition::Select {
+            keys: vec![key; elements.len()],
+            cases: cases.to_vec(),
+        };
+        let state = State {
+            name: "noMatch".to_owned(),
+            code: Some(StateCode {
+                body: Vec::new(),
+                transition,
+            }),
+            source: Source::default(),
+            synthetic: false,
+        };
+        let errors = ["NoError", "NoMatch"].map(str::to_owned);
+        lower(vec![state], &errors, &mut Diagnostics::new())
+    }
+
+    fn transition_of(states: &[State<Transition>]) -> &Transition {
+        &states[0].code.as_ref().expect("it has code").transition
+    }
+
+    #[test]
+    fn cases_behind_one_that_matches_everything_are_left_out() {
+        let all = KeysetElement::Range(BigInt::ZERO, BigInt::from(255));
+        let (here, there) = (Next::State(StateId(0)), Next::End);
+        let states = lowered(&[
+            case(&[all], here),
+            case(&[KeysetElement::Value(BigInt::from(1))], there),
+        ]);
+        let always = Transition::Always(StateRef::State(StateId(0)));
+        assert_eq!((states.len(), transition_of(&states)), (1, &always));
+    }
+
+    #[test]
+    fn what_no_case_matches_is_rejected() {
+        let one = KeysetElement::Value(BigInt::from(1));
+        let states = lowered(&[case(&[one], Next::End)]);
+        let Transition::Select { cases, .. } = transition_of(&states) else {
+            panic!("a choice is left: {states:?}");
+        };
+        let rejects = StateRef::State(StateId(1));
+        assert_eq!(cases.last(), Some(&(Keyset::Default, rejects)));
+        // The program has a state of that name.
+        assert_eq!(states[1].name, "noMatch_0");
+    }
+
+    #[test]
+    fn ranges_of_several_keys_are_combined() {
+        let range = || KeysetElement::Range(BigInt::from(1), BigInt::from(2));
+        let states = lowered(&[case(&[range(), KeysetElement::Any, range()], Next::End)]);
+        let Transition::Select { cases, .. } = transition_of(&states) else {
+            panic!("a choice is left: {states:?}");
+        };
+        assert_eq!(cases.len(), 2 * 2 + 1);
+    }
+
+    fn matched(masks: &Masks, width: u32) -> Vec<u32> {
+        (0..1u32 << width)
+            .filter(|n| {
+                masks
+                    .iter()
+                    .any(|(value, mask)| BigInt::from(*n) & mask == *value)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn masks_of_a_range_match_just_its_numbers() {
+        for low in 0..16u32 {
+            for high in low..16 {
+                let masks = range_masks(&low.into(), &high.into(), Scalar::Bit(4));
+                assert_eq!(
+                    matched(&masks, 4),
+                    (low..=high).collect::<Vec<_>>(),
+                    "{low}..{high}"
+                );
+                assert!(masks.len() <= 6, "{low}..{high} took {} masks", masks.len());
+            }
+        }
+    }
+
+    #[test]
+    fn signed_ranges_go_through_zero() {
+        let masks = range_masks(&BigInt::from(-2), &BigInt::from(1), Scalar::Int(4));
+        assert_eq!(matched(&masks, 4), [0, 1, 14, 15]);
+    }
+}
