@@ -26,7 +26,7 @@ pub use objects::{
     Action, ActionProfile, ActionRef, ActionScope, Algorithm, Calculation, CalculationInput,
     Checksum, Counter, CounterUnit, CrcParameters, DefaultAction, Digest, DirectCells, Entry,
     EntryKey, ExternAttribute, ExternInstance, FieldList, Key, KeyTarget, MatchKind, Meta, Meter,
-    MeterUnit, Param, Register, Selector, SizeSemantics, Table,
+    MeterUnit, Param, Partitions, Register, Selector, SizeSemantics, Table,
 };
 pub use parser::{
     Keyset, ParseState, Parser, ParserStmtKind, SelectKey, StateRef, Take, Transition, ValueSet,

@@ -202,6 +202,8 @@ pub struct Table {
     pub default: DefaultAction,
     /// Most entries.
     pub size: u64,
+    /// Whether the program says how many.
+    pub sized: bool,
     /// Entries given by the program.
     pub entries: Vec<Entry>,
     /// Whether those are `const`; the control plane can then write none.
@@ -216,8 +218,25 @@ pub struct Table {
     pub direct_cells: Vec<DirectCells>,
     /// `support_timeout`.
     pub support_timeout: bool,
-    /// Whether SRAM holds its entries, though not all keys are exact ones: Tofino's `Alpm` and `Atcam`.
-    pub algorithmic: bool,
+    /// How SRAM holds its entries, though not all keys are exact ones: Tofino's `Alpm` and `Atcam`.
+    pub algorithmic: Option<Partitions>,
+}
+
+/// Parts of a table of which a packet looks through one. An exact part of the key says which, or what `subtrees` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Partitions {
+    /// How many.
+    pub count: u64,
+    /// Prefixes in a TCAM that lead to each partition; 0 where the key itself names the partition.
+    pub subtrees: u64,
+}
+
+impl Partitions {
+    /// Those of an `Alpm` that does not say how many.
+    pub const ALPM: Partitions = Partitions {
+        count: 1024,
+        subtrees: 2,
+    };
 }
 
 /// A hash or checksum algorithm.
@@ -302,6 +321,8 @@ pub struct Selector {
     pub algorithm: Algorithm,
     /// Its inputs, taken from the tables' `selector` keys.
     pub inputs: Vec<FieldRef>,
+    /// Whether packets keep their member when another one leaves the group: Tofino's `RESILIENT`.
+    pub resilient: bool,
 }
 
 /// What the size of a selector counts.
@@ -325,6 +346,8 @@ pub struct ActionProfile {
     pub size: u64,
     /// `@max_group_size`.
     pub max_group_size: u32,
+    /// Most groups, where the program says so; 0 when it does not.
+    pub groups: u64,
     /// `@selector_size_semantics`.
     pub semantics: Option<SizeSemantics>,
     /// The selector, if it is one; filled in by the first table that uses it.
@@ -351,6 +374,8 @@ pub struct Counter {
     pub size: u64,
     /// What it counts.
     pub unit: CounterUnit,
+    /// Bits that the program gives a cell, of the bytes if it counts both: Tofino has shorter and longer ones.
+    pub width: u32,
     /// Whether it is a direct one.
     pub direct: bool,
     /// The table of a direct counter.

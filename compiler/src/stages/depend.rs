@@ -72,12 +72,13 @@ fn of(steps: &[Step], to: usize, found: &mut Vec<Dependency>) {
         }
         // Behind one that always writes a thing nobody sees who wrote it before.
         let hides = other.certain && step.ways.starts_with(&other.ways);
+        let written = on_the_way(other, from, step);
         for (wanted, why) in [
             (&mut matches, Why::Match),
             (&mut reads, Why::Action),
             (&mut overwritten, Why::Action),
         ] {
-            let common: Vec<Thing> = wanted.intersection(&other.writes).copied().collect();
+            let common: Vec<Thing> = wanted.intersection(written).copied().collect();
             if let Some(thing) = common.first() {
                 found.push(Dependency {
                     from,
@@ -102,6 +103,13 @@ fn of(steps: &[Step], to: usize, found: &mut Vec<Dependency>) {
             });
         }
     }
+}
+
+/// What a step has written when another one runs: if that runs only after one of its outcomes, what is written on the way to it.
+fn on_the_way<'s>(other: &'s Step, position: usize, step: &Step) -> &'s BTreeSet<Thing> {
+    let way = step.ways.iter().find(|(decides, _)| *decides == position);
+    let outcome = way.and_then(|(_, outcome)| other.outcomes.get(*outcome as usize));
+    outcome.unwrap_or(&other.writes)
 }
 
 /// Whether no packet runs both.

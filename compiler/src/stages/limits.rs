@@ -4,7 +4,9 @@
 //! Whether a whole program fits is the report's to say, for it depends on everything else; one object that never can is an error of any
 //! compilation, at its line and with the size that would do.
 
+use super::arrays;
 use super::chip::{self, Budget, Use};
+use super::shape;
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::{FlatProgram, Meta};
 
@@ -32,19 +34,20 @@ pub fn refuse(program: &FlatProgram, diagnostics: &mut Diagnostics) {
         }
     };
     for table in &objects.tables {
-        let takes = |size| chip::table(program, table, size);
+        let takes = |size| shape::table(program, table, size);
         report(of_tables.judge("table", &table.meta, table.size, takes));
     }
     // A register with a cell for each entry is as large as its table, where nothing else was said.
     for array in objects.registers.iter().filter(|array| !array.hidden) {
-        let takes = |size| chip::register(array, size);
+        let takes = |size| arrays::register(array, size);
         report(of_arrays.judge("register", &array.meta, array.size, takes));
     }
     for array in objects.counters.iter().filter(|array| !array.direct) {
-        report(of_arrays.judge("counter", &array.meta, array.size, chip::counters));
+        let takes = |size| arrays::counters(array, size);
+        report(of_arrays.judge("counter", &array.meta, array.size, takes));
     }
     for array in objects.meters.iter().filter(|array| !array.direct) {
-        report(of_arrays.judge("meter", &array.meta, array.size, chip::meters));
+        report(of_arrays.judge("meter", &array.meta, array.size, arrays::meters));
     }
 }
 

@@ -8,10 +8,13 @@
 //! It is a model and not the chip's compiler: containers of the packet header vector are not allocated, and a stage whose memories are
 //! full gives what is left of a table to the next one. It knows the budgets that bf-p4c's sources publish.
 
+mod arrays;
 mod chip;
 mod depend;
+mod layout;
 mod limits;
 mod place;
+mod shape;
 mod steps;
 mod text;
 
@@ -41,6 +44,8 @@ pub struct Report {
     pub steps: Vec<Placed>,
     /// What each stage takes, the first one first.
     pub used: Vec<Use>,
+    /// Memories of tables, profiles and arrays, by name.
+    pub memories: Vec<Memory>,
     /// The longest chain of dependencies, the first step first.
     pub chain: Vec<Link>,
     /// The dependency without which the chain is shortest, and how long it is then; none if no single one shortens it.
@@ -66,6 +71,17 @@ pub struct Placed {
     pub last: u32,
     /// What it takes in all.
     pub takes: Use,
+}
+
+/// Memories of a table, a profile or an array.
+#[derive(Clone, Debug, Serialize)]
+pub struct Memory {
+    /// Its name.
+    pub name: String,
+    /// Blocks of SRAM.
+    pub sram: u64,
+    /// Blocks of TCAM.
+    pub tcam: u64,
 }
 
 /// A step of the longest chain.

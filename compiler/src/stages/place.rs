@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::chip::{Budget, Use};
-use super::depend::Dependency;
+use super::depend::{exclude_each_other, Dependency};
 use super::steps::{place_of, Kind, Step, Thing};
-use super::{Cut, Link, Note, Placed, Report};
+use super::{Cut, Link, Memory, Note, Placed, Report};
 use crate::ir::{FlatProgram, RegisterId};
 
 /// Rounds in which the accesses of registers find their common stages; more than any program took.
 const ROUNDS: usize = 1_000;
+
+/// Attempts to find room for all accesses of each register in one stage; more than any program took that has such a placement.
+const MOST_ATTEMPTS: usize = 100;
 
 /// Stages behind which the model gives up: far more than any chip has.
 const MOST_STAGES: u32 = 256;
@@ -29,7 +32,8 @@ pub fn report(
     // The last ones may have operations only.
     used.resize(needed as usize, Use::default());
     for step in steps {
-        if !step.takes.fits(&wide(budget)) {
+        let whole = (step.objects.values()).fold(step.takes, |sum, one| sum + *one);
+        if !whole.fits(&wide(budget)) {
             notes.push(Note {
                 source: place_of(&step.source),
                 text: format!("`{}` takes more of a unit than a stage has", step.name),
@@ -57,10 +61,25 @@ pub fn report(
             })
             .collect(),
         used,
+        memories: memories(steps),
         chain,
         cut,
         notes,
     }
+}
+
+/// What each object has, however many steps use it.
+fn memories(steps: &[Step]) -> Vec<Memory> {
+    let objects = steps.iter().flat_map(|step| &step.objects);
+    let by_name: BTreeMap<&String, &Use> = objects.collect();
+    by_name
+        .into_iter()
+        .map(|(name, takes)| Memory {
+            name: name.clone(),
+            sram: takes.sram,
+            tcam: takes.tcam,
+        })
+        .collect()
 }
 
 /// The budget of a table that may lie in several stages: memories have no end.
@@ -129,15 +148,17 @@ fn schedule(
     earliest: &[u32],
 ) -> (Vec<(u32, u32)>, Vec<Use>) {
     let mut least = earliest.to_vec();
+    let mut rounds = 0;
     loop {
         let (stages, used) = attempt(budget, steps, dependencies, &least);
+        rounds += 1;
         let mut firsts: Vec<u32> = stages.iter().map(|(first, _)| *first).collect();
         together(steps, &mut firsts);
         let apart = firsts
             .iter()
             .zip(&stages)
             .any(|(common, (first, _))| common != first);
-        if !apart || used.len() as u32 > MOST_STAGES {
+        if !apart || used.len() as u32 > MOST_STAGES || rounds == MOST_ATTEMPTS {
             return (stages, used);
         }
         // Accesses of one register found room in different stages: all of them wait for the last one.
@@ -203,7 +224,12 @@ fn attempt(
                 };
                 Some(first.max(from))
             });
-            if ready.is_some_and(|first| first <= stage) {
+            let clash = steps[at].deparser_byte
+                && (0..steps.len()).any(|other| {
+                    let there = placed[other].is_some_and(|(_, last)| last == stage);
+                    there && share_a_byte(&steps[at], &steps[other])
+                });
+            if !clash && ready.is_some_and(|first| first <= stage) {
                 placed[at] = put(budget, &mut chip, &steps[at], stage);
             }
             placed[at].is_none()
@@ -215,6 +241,12 @@ fn attempt(
     }
     let placed = placed.into_iter().flatten().collect();
     (placed, chip.used)
+}
+
+/// Whether two steps that some packet runs both write in one byte, and not the same field, which would be a dependency.
+fn share_a_byte(one: &Step, other: &Step) -> bool {
+    let both = one.deparser_byte && other.deparser_byte && one.gress == other.gress;
+    both && !exclude_each_other(one, other)
 }
 
 /// How many stages follow each step's first one on the longest way to the end.

@@ -63,6 +63,7 @@ impl Elaborator<'_> {
                     meta,
                     size,
                     unit,
+                    width: 64,
                     direct,
                     table: None,
                 });
@@ -123,6 +124,7 @@ impl Elaborator<'_> {
                         Some(Selector {
                             algorithm,
                             inputs: Vec::new(),
+                            resilient: false,
                         })
                     }
                     _ => None,
@@ -175,6 +177,7 @@ impl Elaborator<'_> {
             meta,
             size,
             max_group_size: max_group_size.unwrap_or(0),
+            groups: 0,
             semantics,
             selector,
             tables: Vec::new(),

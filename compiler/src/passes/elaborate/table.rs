@@ -52,6 +52,7 @@ impl Elaborator<'_> {
                 constant: false,
             },
             size: DEFAULT_SIZE,
+            sized: false,
             entries: Vec::new(),
             const_entries: false,
             implementation: None,
@@ -59,7 +60,7 @@ impl Elaborator<'_> {
             meter: None,
             direct_cells: Vec::new(),
             support_timeout: false,
-            algorithmic: decl.annotations.annotation("alpm").is_some(),
+            algorithmic: (decl.annotations.annotation("alpm")).map(|_| ir::Partitions::ALPM),
         });
         self.properties(table, &decl, frame);
         let (keys, computed, selectors) = self.keys(&decl, frame);
@@ -489,8 +490,9 @@ impl Elaborator<'_> {
                     // A size of 0 is none.
                     let size = self.eval_constant(value, frame);
                     if let Some(size) = size.filter(|size| *size != BigInt::ZERO) {
-                        self.program.tables[table.index()].size =
-                            u64::try_from(&size).unwrap_or(u64::MAX >> 1);
+                        let table = &mut self.program.tables[table.index()];
+                        table.size = u64::try_from(&size).unwrap_or(u64::MAX >> 1);
+                        table.sized = true;
                     }
                 }
                 "support_timeout" => {
@@ -506,14 +508,22 @@ impl Elaborator<'_> {
                         self.program.action_profiles[id.index()].tables.push(table);
                     }
                     Some(ExternObject::Invalid) => {}
-                    Some(ExternObject::Tofino(id)) if self.is_layout(id) => {
-                        self.program.tables[table.index()].algorithmic = true;
+                    Some(ExternObject::Tofino(id)) if self.layout(id).is_some() => {
+                        let layout = self.layout(id);
+                        self.program.tables[table.index()].algorithmic = layout;
                     }
                     _ => self.target(
                         value.span,
                         "implementation must be an action_profile or action_selector",
                     ),
                 },
+                "alpm" | "atcam" if self.program.arch.is_tofino() => {
+                    let layout = match self.property_object(property, value, decl, frame) {
+                        Some(ExternObject::Tofino(id)) => self.layout(id),
+                        _ => None,
+                    };
+                    self.program.tables[table.index()].algorithmic = layout;
+                }
                 "counters" => match self.property_object(property, value, decl, frame) {
                     Some(ExternObject::DirectCounter(id)) => {
                         self.program.tables[table.index()].counter = Some(id);

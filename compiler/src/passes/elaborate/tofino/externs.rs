@@ -179,7 +179,7 @@ impl Elaborator<'_> {
                 }
                 Data::Invalid
             }
-            Object::Polynomial(_) | Object::Layout => Data::Invalid,
+            Object::Polynomial(_) | Object::Layout(_) | Object::ParserPriority => Data::Invalid,
         }
     }
 

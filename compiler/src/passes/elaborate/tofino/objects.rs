@@ -10,8 +10,8 @@ use super::super::instance::InstanceName;
 use super::super::Elaborator;
 use super::math_unit::MathUnit;
 use crate::ir::{
-    ActionProfileId, Algorithm, Counter, CounterId, CounterUnit, CrcParameters, FieldRef, Register,
-    RegisterId, Scalar, Selector,
+    ActionProfileId, Algorithm, Counter, CounterId, CounterUnit, CrcParameters, FieldRef,
+    Partitions, Register, RegisterId, Scalar, Selector,
 };
 use crate::sema::Type;
 use crate::syntax::ast::{Decl, FunctionDecl, Name};
@@ -66,16 +66,21 @@ pub enum Object {
     Resubmit,
     /// `Digest`, by its name.
     Digest(String),
-    /// `Atcam`, `Alpm`: how a table is laid out, and `ParserPriority`. They mean nothing to the model.
-    Layout,
+    /// `Atcam` and `Alpm`: how a table is laid out, which means nothing to the model.
+    Layout(Partitions),
+    /// `ParserPriority`, which means nothing to it, either.
+    ParserPriority,
 }
 
 pub(super) type Arguments = Vec<(Option<Name>, Bound)>;
 
 impl Elaborator<'_> {
-    /// Whether an object says how a table is laid out, which only the chip's memories are about.
-    pub fn is_layout(&mut self, id: ObjectId) -> bool {
-        matches!(self.tofino_object(id), Object::Layout)
+    /// The partitions of a table that an object says how to lay out, which only the chip's memories are about.
+    pub fn layout(&mut self, id: ObjectId) -> Option<Partitions> {
+        match self.tofino_object(id) {
+            Object::Layout(partitions) => Some(*partitions),
+            _ => None,
+        }
     }
 
     /// Makes an extern object of Tofino's.
@@ -100,11 +105,13 @@ impl Elaborator<'_> {
                     Some("BYTES") => CounterUnit::Bytes,
                     _ => CounterUnit::Both,
                 };
+                let width = type_args.first().and_then(|ty| self.cell_bits(ty));
                 let id = CounterId::from(self.program.counters.len());
                 self.program.counters.push(Counter {
                     meta,
                     size,
                     unit,
+                    width: width.unwrap_or(64),
                     direct,
                     table: None,
                 });
@@ -200,7 +207,19 @@ impl Elaborator<'_> {
             "Mirror" => self.object(Object::Mirror),
             "Resubmit" => self.object(Object::Resubmit),
             "Digest" => self.object(Object::Digest(name.name)),
-            "Atcam" | "Alpm" | "ParserPriority" => self.object(Object::Layout),
+            "Atcam" | "Alpm" => {
+                let given = |what: &str| number(&args, what).and_then(|n| u64::try_from(n).ok());
+                let usual = Partitions::ALPM;
+                let partitions = Partitions {
+                    count: given("number_partitions").unwrap_or(usual.count),
+                    subtrees: match ty {
+                        "Alpm" => given("subtrees_per_partition").unwrap_or(usual.subtrees),
+                        _ => 0,
+                    },
+                };
+                self.object(Object::Layout(partitions))
+            }
+            "ParserPriority" => self.object(Object::ParserPriority),
             "ActionProfile" => {
                 let meta =
                     self.named_meta("action profile", name.name, name.annotations, name.span);
@@ -461,6 +480,7 @@ impl Elaborator<'_> {
         let selector = Selector {
             algorithm: hash.flatten().unwrap_or(Algorithm::Identity),
             inputs: Vec::new(),
+            resilient: self.enum_argument(args, "mode").as_deref() == Some("RESILIENT"),
         };
         let most = number(args, "max_group_size").and_then(|most| u32::try_from(most).ok());
         let meta = self.named_meta("action profile", name.name, name.annotations, name.span);
@@ -470,6 +490,8 @@ impl Elaborator<'_> {
         };
         let mut profile = self.profile(meta, size, Some(selector), name.annotations);
         profile.max_group_size = most.unwrap_or(profile.max_group_size);
+        let groups = number(args, "num_groups").and_then(|groups| u64::try_from(groups).ok());
+        profile.groups = groups.unwrap_or(0);
         match of_profile {
             Some(id) => {
                 // The control plane writes members and groups to the selector, under its name.

@@ -1,14 +1,30 @@
 //! The program as steps: tables, conditions, register accesses and statements, with what each reads and writes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
-use super::chip::{self, Use};
+use super::chip::Use;
+use super::shape;
 use super::Note;
+use crate::arch::Arch;
 use crate::ir::{
-    self, walk_exprs, Apply, BinaryOp, CalculationInput, Expr, FieldPlace, FieldRef, FlatProgram,
-    HeaderId, HeaderPlace, KeyTarget, MatchKind, Primitive, RegisterId, Scalar, Source, Stmt,
-    StmtKind,
+    self, walk_exprs, ActionId, ActionScope, Apply, Expr, FieldPlace, FieldRef, FlatProgram,
+    Follow, HeaderId, KeyTarget, MatchKind, Primitive, RegisterId, Source, Stmt, StmtKind, Table,
 };
+use effect::{end_of_access, Effect, Effects};
+use read::{fixed, operations, reads, things_of};
+
+mod effect;
+mod read;
+
+/// Fields of a byte of Tofino's deparser.
+const DEPARSER_BYTE: [&str; 5] = [
+    "ingress_intrinsic_metadata_for_deparser.drop_ctl",
+    "ingress_intrinsic_metadata_for_tm.bypass_egress",
+    "ingress_intrinsic_metadata_for_tm.copy_to_cpu",
+    "ingress_intrinsic_metadata_for_tm.deflect_on_drop",
+    "ingress_intrinsic_metadata_for_tm.packet_color",
+];
 
 /// What steps read and write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,6 +66,10 @@ pub struct Step {
     /// What its action reads.
     pub reads: BTreeSet<Thing>,
     pub writes: BTreeSet<Thing>,
+    /// Whether it writes one of the bits that the deparser has in one byte.
+    pub deparser_byte: bool,
+    /// Of a table: what of that is written on the way to each of its outcomes.
+    pub outcomes: Vec<BTreeSet<Thing>>,
     /// What registers, hashes and meters give it, on which its action can still do an operation.
     pub results: BTreeSet<Thing>,
     /// Whether it writes all of that whenever it runs.
@@ -83,6 +103,7 @@ pub fn of(program: &FlatProgram) -> Steps {
         notes: Vec::new(),
         ways: Vec::new(),
         copies: BTreeMap::new(),
+        result_at: None,
         to_come: reads(program),
     };
     // Deparsers have units of their own.
@@ -95,7 +116,7 @@ pub fn of(program: &FlatProgram) -> Steps {
         collector.copies.clear();
         collector.body(&pipeline.body);
         // What is left lives on in the deparser and the next gress.
-        collector.write_out(|_| true);
+        collector.write_out(|_, _| true);
     }
     Steps {
         steps: collector.steps,
@@ -111,6 +132,8 @@ struct Collector<'a> {
     ways: Vec<(usize, u32)>,
     /// Fields that were given copies of others, not written yet: readers take the others as long as these stay as they are.
     copies: BTreeMap<FieldRef, Copied>,
+    /// Where an extern was called last that has a result: what is done with it there is the extern's own work.
+    result_at: Option<(Rc<str>, u32)>,
     /// How often each field is read by what is not looked at yet; actions of tables and inputs of hashes always count.
     to_come: BTreeMap<FieldRef, usize>,
 }
@@ -121,21 +144,6 @@ struct Copied {
     source: Source,
     /// The depth of ways at which it was made.
     depth: usize,
-}
-
-/// What an action or statement does.
-#[derive(Clone, Debug, Default)]
-struct Effect {
-    matches: BTreeSet<Thing>,
-    /// Of these, the key of a table with ternary matches.
-    ternary: BTreeSet<Thing>,
-    reads: BTreeSet<Thing>,
-    writes: BTreeSet<Thing>,
-    results: BTreeSet<Thing>,
-    length: u32,
-    takes: Use,
-    registers: BTreeSet<RegisterId>,
-    objects: BTreeMap<String, Use>,
 }
 
 impl Collector<'_> {
@@ -181,6 +189,12 @@ impl Collector<'_> {
                 _ => self.statement(stmt),
             }
             at += 1;
+        }
+    }
+
+    fn effects(&self) -> Effects<'_> {
+        Effects {
+            program: self.program,
         }
     }
 
@@ -233,7 +247,7 @@ impl Collector<'_> {
         self.ways.push((step, outcome));
         self.body(body);
         let depth = self.ways.len();
-        self.write_out(|copied| copied.depth >= depth);
+        self.write_out(|_, copied| copied.depth >= depth);
         self.ways.pop();
     }
 
@@ -247,13 +261,21 @@ impl Collector<'_> {
             })
             .collect();
         let is_ternary = table.keys.iter().any(|key| key.kind != MatchKind::Exact);
+        // A constant in a key's field is no part of the key: it must have been written before.
+        self.write_out(|field, copied| {
+            copied.from.is_empty() && keys.contains(&Thing::Field(field))
+        });
         let mut all = Effect {
             ternary: match is_ternary {
                 true => self.seen_through(keys.clone()),
                 false => BTreeSet::new(),
             },
             matches: keys,
-            takes: chip::table(self.program, table, table.size),
+            takes: Use {
+                tables: 1,
+                ..Use::NOTHING
+            },
+            objects: self.memories(table),
             ..Effect::default()
         };
         if let Some(profile) = table.implementation {
@@ -262,9 +284,13 @@ impl Collector<'_> {
                 all.matches.insert(Thing::Field(*input));
             }
         }
+        let mut written: Vec<(ActionId, BTreeSet<Thing>)> = Vec::new();
         for reference in &table.actions {
             let action = self.program.objects.action(reference.action);
-            let effect = self.action(self.program.action_body(reference.action));
+            let effect = self
+                .effects()
+                .action(self.program.action_body(reference.action));
+            written.push((reference.action, effect.writes.clone()));
             if effect.length > 1 {
                 let name = action.meta.name.clone();
                 self.note(
@@ -297,7 +323,9 @@ impl Collector<'_> {
             0 => source,
             _ => &table.meta.source,
         };
+        let outcomes = outcomes(table, &apply.then, &written);
         let step = self.push(Kind::Table, source, name, all, one_action);
+        self.steps[step].outcomes = outcomes;
         let mut outcome = 0;
         let mut follow = |this: &mut Self, body: &[Stmt]| {
             this.branch(step, outcome, body);
@@ -308,31 +336,27 @@ impl Collector<'_> {
         }
     }
 
+    /// Memories of a table and of its profile, which are counted once, however often they are used.
+    fn memories(&self, table: &ir::Table) -> BTreeMap<String, Use> {
+        let takes = shape::table(self.program, table, table.size);
+        let mut memories = BTreeMap::from([(table.meta.name.clone(), takes)]);
+        if let Some(profile) = table.implementation {
+            let profile = &self.program.objects.action_profiles[profile.index()];
+            let takes = shape::profile(self.program, profile, profile.size);
+            memories.insert(profile.meta.name.clone(), takes);
+        }
+        memories
+    }
+
     /// A register's access with all that its ALU does: reading the cell, the method, writing it back.
     fn register(&mut self, body: &[Stmt], register: RegisterId, source: &Source) {
-        let effect = self.access(body, register);
+        let mut effect = self.effects().access(body, register);
+        effect.matches = self.seen_through(effect.matches);
         let name = self.program.objects.registers[register.index()]
             .meta
             .name
             .clone();
         self.push(Kind::Register, source, name, effect, true);
-    }
-
-    fn access(&self, body: &[Stmt], register: RegisterId) -> Effect {
-        let mut effect = Effect {
-            length: 1,
-            ..Effect::default()
-        };
-        let mut read = BTreeSet::new();
-        inside(body, &mut read, &mut effect.writes);
-        effect.matches = self.seen_through(&read - &effect.writes);
-        effect.results = effect.writes.clone();
-        effect.registers.insert(register);
-        let array = &self.program.objects.registers[register.index()];
-        effect
-            .objects
-            .insert(array.meta.name.clone(), chip::register(array, array.size));
-        effect
     }
 
     fn assign(&mut self, target: FieldPlace, value: &Expr, source: &Source) {
@@ -341,10 +365,15 @@ impl Collector<'_> {
         // What stood there is not needed any more.
         self.copies.remove(&field);
         self.written(&BTreeSet::from([Thing::Field(field)]));
-        if operations(value) <= 1 && self.is_result(&from, field, operations(value)) {
+        let mut operations = operations(value);
+        let result = self.result_at == Some((source.file.clone(), source.line));
+        if result || self.effects().is_color(value) {
+            operations = operations.min(1);
+        }
+        if operations <= 1 && self.is_result(&from, field, operations) {
             return;
         }
-        if operations(value) == 0 {
+        if operations == 0 {
             let copied = Copied {
                 from,
                 source: source.clone(),
@@ -356,7 +385,7 @@ impl Collector<'_> {
         let effect = Effect {
             reads: from,
             writes: BTreeSet::from([Thing::Field(field)]),
-            length: operations(value),
+            length: operations,
             ..Effect::default()
         };
         let name = source.fragment.trim().to_owned();
@@ -393,7 +422,7 @@ impl Collector<'_> {
 
     fn statement(&mut self, stmt: &Stmt) {
         let mut effect = Effect::default();
-        self.effect_of(stmt, &mut effect);
+        self.effects().of(stmt, &mut effect);
         if effect.reads.is_empty()
             && effect.writes.is_empty()
             && effect.matches.is_empty()
@@ -401,180 +430,14 @@ impl Collector<'_> {
         {
             return;
         }
+        if !effect.results.is_empty() {
+            self.result_at = Some((stmt.source.file.clone(), stmt.source.line));
+        }
         effect.length = effect.length.max(1);
         effect.matches = self.seen_through(effect.matches);
         effect.reads = self.seen_through(effect.reads);
         let name = stmt.source.fragment.trim().to_owned();
         self.push(Kind::Statement, &stmt.source, name, effect, true);
-    }
-
-    /// What a table's action does, all of its operations together. Copies within it are seen through.
-    fn action(&self, body: &[Stmt]) -> Effect {
-        let mut all = Effect::default();
-        let mut depth: BTreeMap<Thing, u32> = BTreeMap::new();
-        let mut before: BTreeMap<Thing, BTreeSet<Thing>> = BTreeMap::new();
-        self.action_body(body, &mut all, &mut depth, &mut before);
-        all.length = all.length.max(1);
-        all
-    }
-
-    fn action_body(
-        &self,
-        body: &[Stmt],
-        all: &mut Effect,
-        depth: &mut BTreeMap<Thing, u32>,
-        before: &mut BTreeMap<Thing, BTreeSet<Thing>>,
-    ) {
-        let mut at = 0;
-        while at < body.len() {
-            let stmt = &body[at];
-            let mut one = Effect::default();
-            match &stmt.kind {
-                StmtKind::Effect(ir::Effect::Primitive(Primitive::RegisterAccess {
-                    register,
-                    ..
-                })) => {
-                    let end = end_of_access(body, at, *register);
-                    one = self.access(&body[at..=end], *register);
-                    at = end;
-                }
-                StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => {
-                    self.action_body(body, all, depth, before);
-                }
-                StmtKind::If {
-                    cond, then, other, ..
-                } => {
-                    one.reads = things_of(cond);
-                    one.length = 1;
-                    self.action_body(then, all, depth, before);
-                    self.action_body(other, all, depth, before);
-                }
-                StmtKind::Effect(ir::Effect::Assign { target, value }) => {
-                    if let Some(field) = fixed(*target) {
-                        one.reads = things_of(value);
-                        one.writes.insert(Thing::Field(field));
-                        one.length = operations(value);
-                    }
-                }
-                _ => self.effect_of(stmt, &mut one),
-            }
-            at += 1;
-            let start = (one.reads.iter().chain(&one.matches))
-                .map(|thing| depth.get(thing).copied().unwrap_or(0))
-                .max()
-                .unwrap_or(0);
-            let end = start + one.length;
-            all.length = all.length.max(end);
-            let origin = |things: &BTreeSet<Thing>| -> BTreeSet<Thing> {
-                (things.iter())
-                    .flat_map(|thing| match before.get(thing) {
-                        Some(from) => from.clone(),
-                        None => BTreeSet::from([*thing]),
-                    })
-                    .collect()
-            };
-            let (reads, matches) = (origin(&one.reads), origin(&one.matches));
-            for thing in &one.writes {
-                let result = one.results.contains(thing);
-                depth.insert(*thing, end - u32::from(result && end > 0));
-                before.insert(*thing, &reads | &matches);
-            }
-            all.reads.extend(reads);
-            all.matches.extend(matches);
-            all.writes.extend(one.writes);
-            all.takes += one.takes;
-            all.registers.extend(one.registers);
-            all.objects.extend(one.objects);
-        }
-    }
-
-    /// What a statement that is neither assignment nor control flow does.
-    fn effect_of(&self, stmt: &Stmt, effect: &mut Effect) {
-        let program = self.program;
-        match &stmt.kind {
-            StmtKind::Effect(ir::Effect::AssignHeader { target, value }) => {
-                if let (HeaderPlace::Fixed(target), HeaderPlace::Fixed(value)) = (target, value) {
-                    effect.writes.extend(self.whole(*target));
-                    effect.reads.extend(self.whole(*value));
-                }
-            }
-            StmtKind::Effect(ir::Effect::SetValidity {
-                target: HeaderPlace::Fixed(header),
-                ..
-            }) => {
-                effect.writes.insert(Thing::Valid(*header));
-            }
-            StmtKind::Effect(ir::Effect::Primitive(primitive)) => {
-                for expr in primitive.exprs() {
-                    effect.matches.extend(things_of(expr));
-                }
-                match primitive {
-                    Primitive::Count { counter, .. } => {
-                        let counter = &program.objects.counters[counter.index()];
-                        let takes = chip::counters(counter.size);
-                        effect.objects.insert(counter.meta.name.clone(), takes);
-                    }
-                    Primitive::ExecuteMeter { meter, target, .. } => {
-                        effect.results.insert(Thing::Field(*target));
-                        let meter = &program.objects.meters[meter.index()];
-                        let takes = chip::meters(meter.size);
-                        effect.objects.insert(meter.meta.name.clone(), takes);
-                        effect.writes.insert(Thing::Field(*target));
-                    }
-                    Primitive::Filter(filter) => {
-                        effect.results.insert(Thing::Field(filter.target));
-                        effect.writes.insert(Thing::Field(filter.target));
-                    }
-                    Primitive::Hash {
-                        target,
-                        calculation,
-                        ..
-                    } => {
-                        let inputs = &program.objects.calculations[calculation.index()].inputs;
-                        for input in inputs {
-                            if let CalculationInput::Field(field) = input {
-                                effect.matches.insert(Thing::Field(*field));
-                            }
-                        }
-                        effect.writes.insert(Thing::Field(*target));
-                        effect.results.insert(Thing::Field(*target));
-                        effect.takes = chip::hash(self.bits(Thing::Field(*target)));
-                    }
-                    Primitive::Random { target, .. } => {
-                        effect.writes.insert(Thing::Field(*target));
-                        effect.results.insert(Thing::Field(*target));
-                        effect.takes.hash_units = 1;
-                    }
-                    _ => {}
-                }
-                effect.length = 1;
-            }
-            _ => {}
-        }
-    }
-
-    fn whole(&self, header: HeaderId) -> BTreeSet<Thing> {
-        let fields = self
-            .program
-            .objects
-            .storage
-            .header_type(header)
-            .fields
-            .len() as u32;
-        (0..fields)
-            .map(|field| Thing::Field(FieldRef { header, field }))
-            .chain([Thing::Valid(header)])
-            .collect()
-    }
-
-    fn bits(&self, thing: Thing) -> u64 {
-        match thing {
-            Thing::Field(field) => {
-                let scalar = self.program.objects.storage.field(field).scalar();
-                u64::from(scalar.map_or(0, Scalar::width))
-            }
-            Thing::Valid(_) => 1,
-        }
     }
 
     /// The same with copies replaced by what they are copies of.
@@ -597,12 +460,12 @@ impl Collector<'_> {
             }
         }
         let things = things.clone();
-        self.write_out(|copied| !copied.from.is_disjoint(&things));
+        self.write_out(|_, copied| !copied.from.is_disjoint(&things));
     }
 
-    fn write_out(&mut self, which: impl Fn(&Copied) -> bool) {
+    fn write_out(&mut self, which: impl Fn(FieldRef, &Copied) -> bool) {
         let chosen: Vec<FieldRef> = (self.copies.iter())
-            .filter(|(_, copied)| which(copied))
+            .filter(|(field, copied)| which(**field, copied))
             .map(|(field, _)| *field)
             .collect();
         for field in chosen {
@@ -649,9 +512,14 @@ impl Collector<'_> {
                 true => &mut ternary,
                 false => &mut exact,
             };
-            crossbar.insert(*thing, self.bits(*thing).div_ceil(8));
+            crossbar.insert(*thing, self.effects().bits(*thing).div_ceil(8));
         }
+        let deparser_byte = effect
+            .writes
+            .iter()
+            .any(|thing| self.in_deparser_byte(*thing));
         self.steps.push(Step {
+            deparser_byte,
             exact,
             ternary,
             results: effect.results,
@@ -662,6 +530,7 @@ impl Collector<'_> {
             matches: effect.matches,
             reads: effect.reads,
             writes: effect.writes,
+            outcomes: Vec::new(),
             certain,
             length: match kind {
                 Kind::Condition => 0,
@@ -675,159 +544,56 @@ impl Collector<'_> {
         self.steps.len() - 1
     }
 
+    /// Whether Tofino's deparser and traffic manager have a field in a byte with others: an instruction writes a whole byte, so that
+    /// two that write in it are in different stages.
+    fn in_deparser_byte(&self, thing: Thing) -> bool {
+        let Thing::Field(field) = thing else {
+            return false;
+        };
+        let name = &self.program.objects.storage.field(field).name;
+        self.program.objects.arch == Arch::Tna && DEPARSER_BYTE.contains(&name.as_str())
+    }
+
     fn note(&mut self, source: &Source, text: String) {
         let source = place_of(source);
         self.notes.push(Note { source, text });
     }
 }
 
-/// How often a program reads each field.
-fn reads(program: &FlatProgram) -> BTreeMap<FieldRef, usize> {
-    let mut counts = BTreeMap::new();
-    let mut count = |field: FieldRef| *counts.entry(field).or_default() += 1;
-    let pipelines = program.pipelines.iter().map(|pipeline| &pipeline.body);
-    for body in pipelines.chain(&program.action_bodies) {
-        walk_exprs(body, &mut |expr| {
-            expr.walk(&mut |expr| {
-                if let Expr::Field { place, .. } = expr {
-                    fixed(*place).into_iter().for_each(&mut count);
-                }
-            });
-        });
-    }
-    for key in program.objects.tables.iter().flat_map(|table| &table.keys) {
-        if let KeyTarget::Field(field) = key.target {
-            count(field);
+/// What the actions write that lead to each outcome of a table, in the order of the bodies that follow.
+fn outcomes(
+    table: &Table,
+    then: &Follow<Stmt>,
+    written: &[(ActionId, BTreeSet<Thing>)],
+) -> Vec<BTreeSet<Thing>> {
+    let by = |which: &dyn Fn(ActionId) -> bool| -> BTreeSet<Thing> {
+        let of = written.iter().filter(|(action, _)| which(*action));
+        of.flat_map(|(_, things)| things.clone()).collect()
+    };
+    let scope = |action: ActionId| {
+        let mut references = table.actions.iter();
+        references
+            .find(|reference| reference.action == action)
+            .map(|reference| reference.scope)
+    };
+    let of_entry = |action| scope(action) != Some(ActionScope::DefaultOnly);
+    let by_default = |action: ActionId| match table.default.constant {
+        true => action == table.default.action,
+        false => scope(action) != Some(ActionScope::TableOnly),
+    };
+    match then {
+        Follow::Hit { .. } => vec![by(&of_entry), by(&by_default)],
+        Follow::Action { actions, .. } => {
+            let named = |action: ActionId| actions.iter().any(|(ids, _)| ids.contains(&action));
+            let each = actions
+                .iter()
+                .map(|(ids, _)| by(&|action| ids.contains(&action)));
+            each.chain([by(&|action| !named(action))]).collect()
         }
     }
-    for input in (program.objects.calculations.iter()).flat_map(|calculation| &calculation.inputs) {
-        if let CalculationInput::Field(field) = input {
-            count(*field);
-        }
-    }
-    for profile in &program.objects.action_profiles {
-        let inputs = profile
-            .selector
-            .iter()
-            .flat_map(|selector| &selector.inputs);
-        inputs.copied().for_each(&mut count);
-    }
-    // What the traffic manager and deparsers look at.
-    program
-        .objects
-        .aliases
-        .iter()
-        .for_each(|(_, field)| count(*field));
-    for fields in &program.objects.field_lists {
-        fields.fields.iter().copied().for_each(&mut count);
-    }
-    counts
 }
 
 /// As messages name it.
 pub fn place_of(source: &Source) -> String {
     format!("{}:{}", source.file, source.line)
-}
-
-/// Where an access of a register that begins at `start` ends: with the cell written back, or read.
-fn end_of_access(body: &[Stmt], start: usize, accessed: RegisterId) -> usize {
-    let mut end = start;
-    for (at, stmt) in body.iter().enumerate().skip(start + 1) {
-        match &stmt.kind {
-            StmtKind::Effect(ir::Effect::Primitive(Primitive::RegisterWrite {
-                register, ..
-            })) if *register == accessed => {
-                return at;
-            }
-            StmtKind::Effect(ir::Effect::Primitive(Primitive::RegisterRead {
-                register, ..
-            })) if *register == accessed => {
-                end = at;
-            }
-            StmtKind::Effect(ir::Effect::Assign { .. })
-            | StmtKind::Block { .. }
-            | StmtKind::If { .. } => {}
-            _ => return end,
-        }
-    }
-    end
-}
-
-/// What statements read, conditions included, and write.
-fn inside(body: &[Stmt], reads: &mut BTreeSet<Thing>, writes: &mut BTreeSet<Thing>) {
-    for stmt in body {
-        match &stmt.kind {
-            StmtKind::Effect(ir::Effect::Assign { target, value }) => {
-                reads.extend(things_of(value));
-                writes.extend(fixed(*target).map(Thing::Field));
-            }
-            StmtKind::If {
-                cond, then, other, ..
-            } => {
-                reads.extend(things_of(cond));
-                inside(then, reads, writes);
-                inside(other, reads, writes);
-            }
-            StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => {
-                inside(body, reads, writes);
-            }
-            StmtKind::Effect(ir::Effect::Primitive(primitive)) => {
-                for expr in primitive.exprs() {
-                    reads.extend(things_of(expr));
-                }
-                if let Primitive::RegisterRead { target, .. } = primitive {
-                    writes.insert(Thing::Field(*target));
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-fn fixed(place: FieldPlace) -> Option<FieldRef> {
-    match place.header {
-        HeaderPlace::Fixed(header) => Some(FieldRef {
-            header,
-            field: place.field,
-        }),
-        _ => None,
-    }
-}
-
-fn things_of(expr: &Expr) -> BTreeSet<Thing> {
-    let mut things = BTreeSet::new();
-    expr.walk(&mut |expr| match expr {
-        Expr::Field { place, .. } => things.extend(fixed(*place).map(Thing::Field)),
-        Expr::Valid(HeaderPlace::Fixed(header)) => {
-            things.insert(Thing::Valid(*header));
-        }
-        _ => {}
-    });
-    things
-}
-
-/// How many operations of an ALU an expression takes one after another. Copies, casts, slices and concatenations, and masks and shifts by
-/// constants, are moves.
-fn operations(expr: &Expr) -> u32 {
-    match expr {
-        Expr::Unary { arg, .. } => 1 + operations(arg),
-        Expr::Cast { arg, .. } | Expr::Slice { arg, .. } => operations(arg),
-        Expr::Binary { op, left, right } => {
-            let below = operations(left).max(operations(right));
-            let moves = match op {
-                BinaryOp::Concat => true,
-                BinaryOp::And | BinaryOp::Shl | BinaryOp::Shr => {
-                    right.is_constant() || (*op == BinaryOp::And && left.is_constant())
-                }
-                _ => false,
-            };
-            below + u32::from(!moves)
-        }
-        Expr::Choose { cond, then, other } => {
-            let values = operations(then).max(operations(other));
-            // The comparison is a gateway's.
-            1 + values.max(operations(cond).saturating_sub(1))
-        }
-        _ => 0,
-    }
 }

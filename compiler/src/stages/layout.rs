@@ -1,0 +1,394 @@
+//! How a match table lies in memories: entries packed into rows of SRAM or TCAM, and the rows that stand beside them.
+//!
+//! The rules are those that the chip's own compiler goes by (bf-p4c, `table_layout.cpp` and `resource_estimate.cpp`), with one thing
+//! left out that only an allocation of header containers can say: how many bytes a key spans once its fields stand in containers.
+//! Here fields of a header that share a byte on the wire share it, and each field of metadata has bytes of its own.
+
+use super::arrays;
+use super::chip::{Use, SRAM_BITS, SRAM_ROWS, TCAM_BITS, TCAM_ROWS};
+
+/// Version bits of an exact entry, by which entries are changed all at once.
+const VERSION_BITS: u64 = 4;
+/// Of a row: bytes of key, bits that go on to the action, and entries.
+const ROW_KEY_BYTES: u64 = 16;
+const ROW_OVERHEAD_BITS: u64 = 64;
+const ROW_ENTRIES: u64 = 5;
+/// Most entries that are packed together, and most rows side by side.
+const MOST_PACKED: u64 = 9;
+const MOST_WIDTH: u64 = 8;
+/// Bits of a key that choose the row, and need not stand in it.
+const GHOST_BITS: u64 = 10;
+/// Fewest blocks of an exact match: four hash functions, each into a block of its own, find room for nine of ten entries.
+const FEWEST_WAYS: u64 = 4;
+/// A key of so many bits more than choose a row needs no hash: it is its own place.
+const IDENTITY_BITS: u64 = 8;
+/// Action data of at most so many bits stand in the entry itself.
+const IMMEDIATE_BITS: u64 = 32;
+/// Bytes in a row of action data.
+const DATA_ROW_BYTES: u64 = 16;
+/// Rows that one hash function of a partitioned table reaches.
+const PARTITION_ROWS: u64 = 1024;
+
+/// Of the entries of a ternary match with ranges, how many have a range that is no single value and not all values.
+const RANGE_PERCENT: u64 = 25;
+
+/// How entries are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Match {
+    /// There is no key.
+    None,
+    /// By hashes, in SRAM.
+    Exact,
+    /// In TCAM.
+    Ternary,
+    /// In SRAM, by a partition that an exact part of the key or a small TCAM finds (`Alpm`).
+    Partitioned { partitions: u64, subtrees: u64 },
+}
+
+/// What of a table its memories depend on.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub by: Match,
+    /// Bits of the key.
+    pub key_bits: u64,
+    /// Bits of each byte of the key, a byte of a range twice.
+    pub key_bytes: Vec<u64>,
+    /// Bits of the key that a mask goes with, where SRAM has both.
+    pub masked_bits: u64,
+    /// Entries.
+    pub size: u64,
+    /// Bits that choose the action, and addresses of arrays that an entry has.
+    pub overhead: u64,
+    /// Bits of each value that an entry gives an action, by action.
+    pub data: Vec<Vec<u64>>,
+    /// Whether actions use hashes or random numbers, which take the place of values in the entry.
+    pub hashes: bool,
+    /// Rows that each entry of a ternary match takes if all values of its ranges are as bad as can be.
+    pub rows_of_range: u64,
+    /// Whether entries name members of a profile, which have the values.
+    pub members: bool,
+    /// Whether the default action has values of its own, which take the place of an entry.
+    pub default_has_data: bool,
+    /// Entries that leave after a time have a place each.
+    pub timeout: bool,
+    /// Bits of the cells that each entry has: counters, a meter, registers.
+    pub cells: Vec<u64>,
+}
+
+/// Memories of a table, and how many entries they hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    pub takes: Use,
+    pub entries: u64,
+}
+
+/// The bits of an entry's values: those that stand in rows of action data, and those in the entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Values {
+    bytes: u64,
+    immediate: u64,
+}
+
+impl Shape {
+    /// The smallest layout.
+    pub fn layout(&self) -> Layout {
+        let options = self.values().into_iter().flat_map(|values| match self.by {
+            Match::None => vec![self.keyless()],
+            Match::Exact => self.exact(values),
+            Match::Ternary => vec![self.ternary(values)],
+            Match::Partitioned {
+                partitions,
+                subtrees,
+            } => self.partitioned(values, partitions.max(1), subtrees),
+        });
+        let smallest = options.min_by_key(|option| (option.takes.sram, option.takes.hash_bits));
+        smallest.unwrap_or(Layout {
+            takes: Use {
+                sram: u64::MAX >> 16,
+                ..Use::NOTHING
+            },
+            entries: self.size,
+        })
+    }
+
+    /// Where values can stand: all in rows of action data, half of them, and so on; in the end all in the entry.
+    fn values(&self) -> Vec<Values> {
+        let slots: Vec<Vec<(u64, u64)>> = self.data.iter().map(|bits| slots(bits)).collect();
+        let sum = |slots: &[(u64, u64)]| slots.iter().map(|(slot, _)| slot).sum::<u64>();
+        let bytes = slots.iter().map(|slots| row_bytes(sum(slots) / 8));
+        let bytes = bytes.max().unwrap_or(0);
+        let mut found = vec![Values {
+            bytes,
+            immediate: 0,
+        }];
+        if self.members || self.hashes {
+            return found;
+        }
+        let mut now = bytes;
+        while now > 0 {
+            let next = match now > DATA_ROW_BYTES {
+                true => now - DATA_ROW_BYTES,
+                false => now / 2,
+            };
+            let Some(values) = moved(&slots, next) else {
+                break;
+            };
+            found.push(values);
+            now = values.bytes;
+        }
+        found
+    }
+
+    /// A table without a key needs nothing but its action's values, which stand in registers of their own.
+    fn keyless(&self) -> Layout {
+        self.with_cells(Layout {
+            takes: Use::NOTHING,
+            entries: 1,
+        })
+    }
+
+    fn exact(&self, values: Values) -> Vec<Layout> {
+        let mut options = self.direct(values);
+        let (ghost_bytes, key_bits) =
+            (self.ghost_bytes(), self.key_bits.saturating_sub(GHOST_BITS));
+        let overhead = self.overhead + values.immediate;
+        let key_bytes = (self.key_bytes.len() as u64).saturating_sub(ghost_bytes);
+        for (packed, width) in packings(key_bits + overhead + VERSION_BITS, key_bytes, overhead) {
+            let rows = self.size.div_ceil(packed * SRAM_ROWS).max(1);
+            let (ways, hash_bits) = self.ways(rows, packed, values);
+            let entries = ways * packed * SRAM_ROWS;
+            let mut takes = Use {
+                hash_bits,
+                ..blocks(ways * width)
+            };
+            takes += self.beside(values, entries);
+            options.push(self.with_cells(Layout { takes, entries }));
+        }
+        options
+    }
+
+    /// A table with an entry for each value of its key needs no key in memory: the key is the address of the values.
+    fn direct(&self, values: Values) -> Vec<Layout> {
+        let complete = self.key_bits < 32 && self.size == 1 << self.key_bits;
+        let possible = complete && self.overhead == 0 && self.data.len() == 1 && !self.timeout;
+        if !possible || values.immediate > 0 || self.members {
+            return Vec::new();
+        }
+        let mut takes = self.beside(values, self.size);
+        takes.hash_bits = self.key_bits;
+        takes.hash_units = self.key_bits.div_ceil(16);
+        vec![self.with_cells(Layout {
+            takes,
+            entries: self.size,
+        })]
+    }
+
+    /// Blocks side by side of an exact match with so many rows of blocks, and the bits of hashes that find a place in them.
+    fn ways(&self, rows: u64, packed: u64, values: Values) -> (u64, u64) {
+        if self.key_bits < GHOST_BITS && rows == 1 {
+            return (1, GHOST_BITS);
+        }
+        let rows = rows.max(FEWEST_WAYS);
+        let more = self.key_bits.saturating_sub(GHOST_BITS);
+        let default_in_row = self.default_has_data && values.bytes > 0;
+        if more <= IDENTITY_BITS && !self.timeout && !default_in_row {
+            let needed = (1u64 << more).div_ceil(packed).next_power_of_two();
+            if needed <= rows {
+                return (needed, GHOST_BITS + u64::from(needed.ilog2()));
+            }
+        }
+        // Four functions of ten bits, and bits that choose one of the blocks of each.
+        let of_one = rows.min(64) / FEWEST_WAYS;
+        let choice = u64::from(of_one.max(1).ilog2());
+        let shared = FEWEST_WAYS * choice;
+        (rows, FEWEST_WAYS * GHOST_BITS + shared)
+    }
+
+    fn ternary(&self, values: Values) -> Layout {
+        let ranges = self.size / 100 * RANGE_PERCENT + self.size % 100 * RANGE_PERCENT / 100;
+        let lines = self.size - ranges + ranges * self.rows_of_range.max(1);
+        let rows = lines.div_ceil(TCAM_ROWS).max(1);
+        let entries = rows * TCAM_ROWS;
+        let mut takes = Use {
+            tcam: rows * self.tcam_width(),
+            ..Use::NOTHING
+        };
+        takes += self.indirection(values, entries);
+        takes += self.beside(values, entries);
+        self.with_cells(Layout { takes, entries })
+    }
+
+    /// What a TCAM's entry gives: its row of SRAM has what does not stand in TCAM.
+    fn indirection(&self, values: Values, entries: u64) -> Use {
+        let bits = self.overhead + values.immediate;
+        match bits {
+            0 => Use::NOTHING,
+            bits => {
+                let in_row = (SRAM_BITS / bits.max(8).next_power_of_two()).max(1);
+                blocks(entries.div_ceil(in_row * SRAM_ROWS))
+            }
+        }
+    }
+
+    fn partitioned(&self, values: Values, partitions: u64, subtrees: u64) -> Vec<Layout> {
+        let overhead = self.overhead + values.immediate;
+        // The prefix that finds the partition stands in TCAM, and again here.
+        let key_bits = self.key_bits + self.masked_bits;
+        let key_bytes = self.key_bytes.len() as u64 + self.masked_bits.div_ceil(8);
+        let mut options = Vec::new();
+        for (packed, width) in packings(key_bits + overhead + VERSION_BITS, key_bytes, overhead) {
+            if packed > ROW_ENTRIES || packed * overhead > ROW_OVERHEAD_BITS {
+                break;
+            }
+            let in_partition = self.size.div_ceil(partitions);
+            let rows = in_partition.div_ceil(packed);
+            let deep = partitions.div_ceil(PARTITION_ROWS);
+            let entries = rows * deep * packed * SRAM_ROWS;
+            // What finds the partition is a table of its own, unless a part of the key does.
+            let finder = (partitions * subtrees).div_ceil(TCAM_ROWS);
+            let mut takes = Use {
+                tcam: finder * self.tcam_width(),
+                hash_bits: GHOST_BITS + u64::from(deep.next_power_of_two().ilog2()),
+                ..blocks(rows * width * deep)
+            };
+            takes.sram += finder.div_ceil(2);
+            takes += self.beside(values, entries);
+            options.push(self.with_cells(Layout { takes, entries }));
+        }
+        options
+    }
+
+    /// Blocks of TCAM side by side for a key: a row has 44 bits, of which an entry's version takes four.
+    fn tcam_width(&self) -> u64 {
+        (8 * self.key_bytes.len() as u64 + VERSION_BITS).div_ceil(TCAM_BITS)
+    }
+
+    /// Rows of action data for so many entries; members of a profile have theirs there.
+    fn beside(&self, values: Values, entries: u64) -> Use {
+        match self.members {
+            true => Use::NOTHING,
+            false => blocks(action_data(values.bytes, entries)),
+        }
+    }
+
+    /// Blocks of action data of so many members, all values in rows.
+    pub fn members(&self, size: u64) -> u64 {
+        let first = self.values().into_iter().next();
+        first.map_or(0, |values| action_data(values.bytes, size))
+    }
+
+    /// Cells for as many entries as there is room for.
+    fn with_cells(&self, mut layout: Layout) -> Layout {
+        for bits in &self.cells {
+            layout.takes.sram += arrays::blocks(layout.entries, *bits);
+        }
+        layout
+    }
+
+    /// Bytes of the key that need not be compared, since the row's address has them: whole ones, the smallest first.
+    fn ghost_bytes(&self) -> u64 {
+        let mut sizes = self.key_bytes.clone();
+        sizes.sort_unstable();
+        let mut left = GHOST_BITS;
+        let mut bytes = 0;
+        for size in sizes {
+            if size <= left {
+                left -= size;
+                bytes += 1;
+            }
+        }
+        bytes
+    }
+}
+
+fn blocks(sram: u64) -> Use {
+    Use {
+        sram,
+        ..Use::NOTHING
+    }
+}
+
+/// Values as an action's ALUs take them: pieces of 8, 16 and 32 bits, and how many bits of each count.
+fn slots(bits: &[u64]) -> Vec<(u64, u64)> {
+    let mut slots = Vec::new();
+    for bits in bits {
+        let mut left = *bits;
+        while left > 0 {
+            let piece = left.min(32);
+            slots.push((piece.max(8).next_power_of_two(), piece));
+            left -= piece;
+        }
+    }
+    slots
+}
+
+/// Values after as many as must go have gone from rows of `bytes` into the entry; none if more would go than it has room for.
+fn moved(actions: &[Vec<(u64, u64)>], bytes: u64) -> Option<Values> {
+    let mut left = Values {
+        bytes: 0,
+        immediate: 0,
+    };
+    for slots in actions {
+        let mut stay: u64 = slots.iter().map(|(slot, _)| slot).sum();
+        let mut go: Vec<(u64, u64)> = Vec::new();
+        // The smallest one that is enough, or the largest one and then more.
+        let mut here = slots.clone();
+        here.sort_unstable();
+        while stay > bytes * 8 {
+            let excess = stay - bytes * 8;
+            let at = here.iter().position(|(slot, _)| *slot >= excess);
+            let slot = here.remove(at.unwrap_or(here.len() - 1));
+            stay -= slot.0;
+            go.push(slot);
+        }
+        let whole: u64 = go.iter().map(|(slot, _)| slot).sum();
+        // The last piece ends with its last bit that counts.
+        let slack = go.iter().map(|(slot, bits)| slot - bits).max().unwrap_or(0);
+        if whole > IMMEDIATE_BITS {
+            return None;
+        }
+        left.bytes = left.bytes.max(row_bytes(stay / 8));
+        left.immediate = left.immediate.max(whole - slack);
+    }
+    Some(left)
+}
+
+/// Bytes that a set of values has in rows: a part of a row that is a power of two, or whole rows.
+fn row_bytes(bytes: u64) -> u64 {
+    match bytes {
+        0 => 0,
+        bytes if bytes > DATA_ROW_BYTES => bytes.next_multiple_of(DATA_ROW_BYTES),
+        bytes => bytes.next_power_of_two(),
+    }
+}
+
+/// Blocks for so many sets of values of so many bytes in rows.
+fn action_data(bytes: u64, sets: u64) -> u64 {
+    match bytes {
+        0 => 0,
+        bytes if bytes > DATA_ROW_BYTES => sets.div_ceil(SRAM_ROWS) * (bytes / DATA_ROW_BYTES),
+        bytes => sets.div_ceil(DATA_ROW_BYTES / bytes * SRAM_ROWS),
+    }
+}
+
+/// Ways to pack entries: so many in so many rows side by side. What two rows hold just twice as much of as one is left out.
+fn packings(bits: u64, key_bytes: u64, overhead: u64) -> Vec<(u64, u64)> {
+    let mut found = Vec::new();
+    for packed in 1..=MOST_PACKED {
+        let width = [
+            (packed * bits).div_ceil(SRAM_BITS),
+            (packed * key_bytes).div_ceil(ROW_KEY_BYTES),
+            (packed * overhead).div_ceil(ROW_OVERHEAD_BITS),
+            packed.div_ceil(ROW_ENTRIES),
+        ];
+        let width = width.into_iter().max().unwrap_or(1).max(1);
+        if width > MOST_WIDTH {
+            break;
+        }
+        let (more, fewer) = (packed.max(width), packed.min(width));
+        if fewer == 1 || more % fewer != 0 {
+            found.push((packed, width));
+        }
+    }
+    found
+}

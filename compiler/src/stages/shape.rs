@@ -1,0 +1,363 @@
+//! What of a table its memories depend on, read from its key and its actions.
+
+use std::collections::BTreeSet;
+
+use num_bigint::BigInt;
+
+use super::arrays;
+use super::chip::Use;
+use super::layout::{Layout, Match, Shape};
+use crate::ir::{
+    self, walk, ActionProfile, ActionScope, Effect, Expr, FieldRef, FieldWidth, FlatProgram,
+    KeyTarget, MatchKind, Primitive, Stmt, StmtKind, Table,
+};
+
+/// Actions that an entry names by as many bits as count them; of more, each has the address of its instruction.
+const NAMED_ACTIONS: u64 = 8;
+const INSTRUCTION_BITS: u64 = 6;
+/// Fewest bits of an address of an array that stands in an entry.
+const ADDRESS_BITS: u64 = 10;
+/// Most rows of TCAM that a range is spread over.
+const MOST_ROWS_OF_RANGE: u64 = 8;
+/// Entries of a table that does not say how many.
+const DEFAULT_SIZE: u64 = 512;
+/// Constants of 32 bits that are at least so far from 0 are an action's data; an instruction has others.
+const LOADED_CONSTANT: i64 = 1 << 20;
+/// Bits of the pieces in which a value is loaded.
+const PIECE_BITS: u64 = 32;
+/// Of an entry whose actions do not all use an array: whether they do; and how, if they do different things with it.
+const ENABLE_BITS: u64 = 1;
+const METHOD_BITS: u64 = 3;
+
+/// What a table of so many entries takes with the cells that its entries have, but for its key's bytes of crossbars, which others may
+/// share, and for its profile.
+pub fn table(program: &FlatProgram, table: &Table, size: u64) -> Use {
+    let Layout { mut takes, .. } = shape(program, table, size).layout();
+    if table.counter.is_some() {
+        takes += arrays::COUNTER;
+    }
+    if table.meter.is_some() {
+        takes += arrays::METER;
+    }
+    takes
+}
+
+/// What a profile of so many members takes: their values, and who is in which group.
+pub fn profile(program: &FlatProgram, profile: &ActionProfile, size: u64) -> Use {
+    let tables = profile.tables.iter().map(|id| program.objects.table(*id));
+    let values = tables.map(|table| shape(program, table, table.size).members(size));
+    let mut takes = Use {
+        sram: values.max().unwrap_or(0),
+        ..Use::NOTHING
+    };
+    if let Some(selector) = &profile.selector {
+        takes += arrays::selector(profile, selector);
+    }
+    takes
+}
+
+fn shape(program: &FlatProgram, table: &Table, size: u64) -> Shape {
+    let objects = &program.objects;
+    let mut cells: Vec<u64> = Vec::new();
+    if let Some(counter) = table.counter {
+        cells.push(arrays::counter_bits(&objects.counters[counter.index()]));
+    }
+    if table.meter.is_some() {
+        cells.push(arrays::meter_bits());
+    }
+    let registers = table.direct_cells.iter().map(|cells| cells.register);
+    cells.extend(registers.map(|id| arrays::register_bits(&objects.registers[id.index()])));
+    let profile = table
+        .implementation
+        .map(|profile| &objects.action_profiles[profile.index()]);
+    let values = |action: ir::ActionId| -> Vec<u64> {
+        let uses = Uses::of(program.action_body(action));
+        let params = objects.action(action).params.iter().enumerate();
+        let used = params.filter(|(at, _)| uses.values.contains(at));
+        let widths = used.map(|(_, param)| u64::from(param.ty.width()));
+        widths.chain(uses.constants).collect()
+    };
+    let of_entries = || {
+        let actions = table.actions.iter();
+        actions.filter(|action| action.scope != ActionScope::DefaultOnly)
+    };
+    let mut overhead = match of_entries().count() as u64 {
+        0 => 0,
+        many if many > NAMED_ACTIONS => INSTRUCTION_BITS,
+        few => u64::from(few.next_power_of_two().ilog2()),
+    };
+    overhead += addresses(program, table);
+    if let Some(profile) = profile {
+        overhead += bits_of(profile.size).max(ADDRESS_BITS) + 1;
+        if profile.selector.is_some() {
+            overhead += bits_of(profile.groups).max(ADDRESS_BITS) + ENABLE_BITS;
+        }
+    }
+    Shape {
+        by: by(table),
+        key_bits: table.keys.iter().map(key_bits).sum(),
+        key_bytes: key_bytes(program, table),
+        masked_bits: (table.keys.iter())
+            .filter(|key| key.kind != MatchKind::Exact)
+            .map(key_bits)
+            .sum(),
+        size: match table.sized {
+            true => size,
+            false => DEFAULT_SIZE,
+        },
+        overhead,
+        data: of_entries().map(|action| values(action.action)).collect(),
+        hashes: of_entries().any(|action| Uses::of(program.action_body(action.action)).hashes),
+        rows_of_range: table.keys.iter().map(rows_of_range).max().unwrap_or(1),
+        members: profile.is_some(),
+        default_has_data: !values(table.default.action).is_empty(),
+        timeout: table.support_timeout,
+        cells,
+    }
+}
+
+fn bits_of(count: u64) -> u64 {
+    u64::from(count.max(1).next_power_of_two().ilog2())
+}
+
+fn by(table: &Table) -> Match {
+    let exact = table.keys.iter().all(|key| key.kind == MatchKind::Exact);
+    let forced = (table.meta.annotations.iter()).any(|annotation| annotation == "@ternary(1)");
+    match table.algorithmic {
+        _ if table.keys.is_empty() => Match::None,
+        Some(partitions) => Match::Partitioned {
+            partitions: partitions.count,
+            subtrees: partitions.subtrees,
+        },
+        None if exact && !forced => Match::Exact,
+        None => Match::Ternary,
+    }
+}
+
+/// Bits of a key's element that are compared.
+fn key_bits(key: &ir::Key) -> u64 {
+    match &key.mask {
+        Some(mask) => (0..u64::from(key.width))
+            .filter(|bit| mask.bit(*bit))
+            .count() as u64,
+        None => u64::from(key.width),
+    }
+}
+
+/// Rows of TCAM that a range can take: two for each of its nibbles but the first.
+fn rows_of_range(key: &ir::Key) -> u64 {
+    match key.kind {
+        MatchKind::Range => (2 * u64::from(key.width).div_ceil(4))
+            .saturating_sub(1)
+            .clamp(1, MOST_ROWS_OF_RANGE),
+        _ => 1,
+    }
+}
+
+/// Bits in each byte of a key. A range takes its bytes twice.
+fn key_bytes(program: &FlatProgram, table: &Table) -> Vec<u64> {
+    let mut bytes: Vec<u64> = Vec::new();
+    let mut shared: BTreeSet<(ir::HeaderId, u64)> = BTreeSet::new();
+    let mut valid = 0;
+    for key in &table.keys {
+        let times = if key.kind == MatchKind::Range { 2 } else { 1 };
+        match key.target {
+            KeyTarget::Field(field) => {
+                let width = u64::from(key.width);
+                let start = offset(program, field);
+                for at in 0..(start % 8 + width).div_ceil(8) {
+                    let first = (at * 8).max(start % 8);
+                    let bits = (at * 8 + 8).min(start % 8 + width) - first;
+                    let is_new = program.objects.storage.header(field.header).metadata
+                        || shared.insert((field.header, start / 8 + at));
+                    match bytes.last_mut() {
+                        Some(last) if !is_new => *last = (*last + bits).min(8),
+                        _ => bytes.extend(std::iter::repeat_n(bits, times)),
+                    }
+                }
+            }
+            KeyTarget::Valid(_) | KeyTarget::UnionValid(_) => valid += 1,
+        }
+    }
+    // Bits that say what is valid stand beside each other.
+    let whole = valid / 8;
+    bytes.extend(std::iter::repeat_n(8, whole));
+    bytes.extend((valid % 8 > 0).then_some((valid % 8) as u64));
+    bytes
+}
+
+/// Bits in front of a field of a header; 0 for metadata, whose fields begin where it suits.
+fn offset(program: &FlatProgram, field: FieldRef) -> u64 {
+    let storage = &program.objects.storage;
+    if storage.header(field.header).metadata {
+        return 0;
+    }
+    let fields = &storage.header_type(field.header).fields;
+    let before = fields.iter().take(field.field as usize);
+    let widths = before.map(|field| match field.width {
+        FieldWidth::Fixed(bits) | FieldWidth::Varbit(bits) => u64::from(bits),
+    });
+    widths.sum()
+}
+
+/// Bits of an entry that say which cells of arrays it is about, and whether and how its action uses them.
+fn addresses(program: &FlatProgram, table: &Table) -> u64 {
+    let objects = &program.objects;
+    let uses: Vec<Uses> = (table.actions.iter())
+        .filter(|action| action.scope != ActionScope::DefaultOnly)
+        .map(|action| Uses::of(program.action_body(action.action)))
+        .collect();
+    let arrays: BTreeSet<Array> = uses.iter().flat_map(|uses| uses.arrays.clone()).collect();
+    let mut bits = 0;
+    for array in arrays {
+        let with = uses.iter().filter(|uses| uses.arrays.contains(&array));
+        let cells = match array {
+            Array::Register(id) => objects.registers[id.index()].size,
+            Array::Counter(id) => objects.counters[id.index()].size,
+            Array::Meter(id) => objects.meters[id.index()].size,
+        };
+        let of_entry = with.clone().any(|uses| uses.addressed.contains(&array));
+        if of_entry {
+            bits += bits_of(cells).max(ADDRESS_BITS);
+        }
+        let users = with.count();
+        if users < uses.len() {
+            bits += ENABLE_BITS;
+        }
+        if users > 1 && matches!(array, Array::Register(_)) {
+            bits += METHOD_BITS;
+        }
+    }
+    bits
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Array {
+    Register(ir::RegisterId),
+    Counter(ir::CounterId),
+    Meter(ir::MeterId),
+}
+
+/// What an action does with its parameters and with arrays.
+#[derive(Clone, Debug, Default)]
+struct Uses {
+    /// Parameters whose values go to fields.
+    values: BTreeSet<usize>,
+    /// Bits of constants that no instruction loads.
+    constants: Vec<u64>,
+    /// Whether it takes results of hashes or random numbers.
+    hashes: bool,
+    /// Arrays that it uses.
+    arrays: BTreeSet<Array>,
+    /// Of these, those whose cell a parameter says.
+    addressed: BTreeSet<Array>,
+}
+
+impl Uses {
+    fn of(body: &[Stmt]) -> Uses {
+        let mut uses = Uses::default();
+        // Where an index is kept until it is used, which is no use of its own.
+        let mut kept: BTreeSet<FieldRef> = BTreeSet::new();
+        walk(body, &mut |stmt| {
+            if let Some((_, index)) = access(stmt) {
+                index.walk(&mut |expr| {
+                    if let Expr::Field { place, .. } = expr {
+                        kept.extend(place.fixed());
+                    }
+                });
+            }
+        });
+        let mut indices: BTreeSet<FieldRef> = BTreeSet::new();
+        walk(body, &mut |stmt| match &stmt.kind {
+            StmtKind::Effect(Effect::Assign { target, value }) => {
+                let params = params(value);
+                uses.constants.extend(pieces(value));
+                match target.fixed() {
+                    Some(field) if kept.contains(&field) => {
+                        if !params.is_empty() {
+                            indices.insert(field);
+                        }
+                    }
+                    _ => uses.values.extend(params),
+                }
+            }
+            _ => {
+                let Some((array, index)) = access(stmt) else {
+                    if let StmtKind::Effect(effect) = &stmt.kind {
+                        uses.hashes |= matches!(
+                            effect,
+                            Effect::Primitive(Primitive::Hash { .. } | Primitive::Random { .. })
+                        );
+                        let values = effect.exprs().into_iter().flat_map(params);
+                        uses.values.extend(values);
+                    }
+                    return;
+                };
+                uses.arrays.insert(array);
+                let mut by_entry = !params(index).is_empty();
+                index.walk(&mut |expr| {
+                    if let Expr::Field { place, .. } = expr {
+                        by_entry |= place.fixed().is_some_and(|field| indices.contains(&field));
+                    }
+                });
+                if by_entry {
+                    uses.addressed.insert(array);
+                }
+                if let StmtKind::Effect(Effect::Primitive(Primitive::RegisterWrite {
+                    value, ..
+                })) = &stmt.kind
+                {
+                    uses.values.extend(params(value));
+                }
+            }
+        });
+        uses
+    }
+}
+
+/// Bits of the pieces of a constant that are data of the action.
+fn pieces(value: &Expr) -> Vec<u64> {
+    let Expr::Number { value, ty } = value else {
+        return Vec::new();
+    };
+    let width = u64::from(ty.width());
+    let whole = (0..width / PIECE_BITS).map(|at| value >> (at * PIECE_BITS));
+    // The rest of at most 16 bits is loaded whatever it is.
+    whole
+        .filter(|piece| {
+            let piece: BigInt = piece & BigInt::from(u32::MAX);
+            let near =
+                |edge: i64| (&piece - edge).magnitude() < &LOADED_CONSTANT.unsigned_abs().into();
+            !near(0) && !near(1 << PIECE_BITS)
+        })
+        .map(|_| PIECE_BITS)
+        .collect()
+}
+
+/// An array that a statement uses, and the index.
+fn access(stmt: &Stmt) -> Option<(Array, &Expr)> {
+    let StmtKind::Effect(Effect::Primitive(primitive)) = &stmt.kind else {
+        return None;
+    };
+    Some(match primitive {
+        Primitive::RegisterRead {
+            register, index, ..
+        }
+        | Primitive::RegisterWrite {
+            register, index, ..
+        } => (Array::Register(*register), index),
+        Primitive::Count { counter, index } => (Array::Counter(*counter), index),
+        Primitive::ExecuteMeter { meter, index, .. } => (Array::Meter(*meter), index),
+        _ => return None,
+    })
+}
+
+fn params(expr: &Expr) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
+    expr.walk(&mut |expr| {
+        if let Expr::Param { index, .. } = expr {
+            found.insert(*index);
+        }
+    });
+    found
+}

@@ -1,0 +1,100 @@
+//! What expressions and programs read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Thing;
+use crate::ir::{
+    walk_exprs, BinaryOp, CalculationInput, Expr, FieldPlace, FieldRef, FlatProgram, HeaderPlace,
+    KeyTarget,
+};
+
+/// How often a program reads each field.
+pub fn reads(program: &FlatProgram) -> BTreeMap<FieldRef, usize> {
+    let mut counts = BTreeMap::new();
+    let mut count = |field: FieldRef| *counts.entry(field).or_default() += 1;
+    let pipelines = program.pipelines.iter().map(|pipeline| &pipeline.body);
+    for body in pipelines.chain(&program.action_bodies) {
+        walk_exprs(body, &mut |expr| {
+            expr.walk(&mut |expr| {
+                if let Expr::Field { place, .. } = expr {
+                    fixed(*place).into_iter().for_each(&mut count);
+                }
+            });
+        });
+    }
+    for key in program.objects.tables.iter().flat_map(|table| &table.keys) {
+        if let KeyTarget::Field(field) = key.target {
+            count(field);
+        }
+    }
+    for input in (program.objects.calculations.iter()).flat_map(|calculation| &calculation.inputs) {
+        if let CalculationInput::Field(field) = input {
+            count(*field);
+        }
+    }
+    for profile in &program.objects.action_profiles {
+        let inputs = profile
+            .selector
+            .iter()
+            .flat_map(|selector| &selector.inputs);
+        inputs.copied().for_each(&mut count);
+    }
+    // What the traffic manager and deparsers look at.
+    program
+        .objects
+        .aliases
+        .iter()
+        .for_each(|(_, field)| count(*field));
+    for fields in &program.objects.field_lists {
+        fields.fields.iter().copied().for_each(&mut count);
+    }
+    counts
+}
+
+pub fn fixed(place: FieldPlace) -> Option<FieldRef> {
+    match place.header {
+        HeaderPlace::Fixed(header) => Some(FieldRef {
+            header,
+            field: place.field,
+        }),
+        _ => None,
+    }
+}
+
+pub fn things_of(expr: &Expr) -> BTreeSet<Thing> {
+    let mut things = BTreeSet::new();
+    expr.walk(&mut |expr| match expr {
+        Expr::Field { place, .. } => things.extend(fixed(*place).map(Thing::Field)),
+        Expr::Valid(HeaderPlace::Fixed(header)) => {
+            things.insert(Thing::Valid(*header));
+        }
+        _ => {}
+    });
+    things
+}
+
+/// How many operations of an ALU an expression takes one after another. Copies, casts, slices and concatenations, and masks and shifts by
+/// constants, are moves.
+pub fn operations(expr: &Expr) -> u32 {
+    match expr {
+        Expr::Unary { arg, .. } => 1 + operations(arg),
+        Expr::Cast { arg, .. } | Expr::Slice { arg, .. } => operations(arg),
+        Expr::Binary { op, left, right } => {
+            let below = operations(left).max(operations(right));
+            let moves = match op {
+                BinaryOp::Concat => true,
+                BinaryOp::And | BinaryOp::Shl | BinaryOp::Shr => {
+                    right.is_constant() || (*op == BinaryOp::And && left.is_constant())
+                }
+                _ => false,
+            };
+            below + u32::from(!moves)
+        }
+        Expr::Choose { cond, then, other } => {
+            let values = operations(then).max(operations(other));
+            // The comparison is a gateway's.
+            1 + values.max(operations(cond).saturating_sub(1))
+        }
+        _ => 0,
+    }
+}
