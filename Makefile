@@ -10,6 +10,8 @@ TOPOLOGY ?= topologies/fat-tree-k4.yaml
 ALGORITHMS ?= alfirk,chain,binomial,unicast
 # How long `make soak` lasts.
 MINUTES ?= 30
+# Programs for `make tofino-compare`: a folder.
+PROGRAMS ?= p4src/tna
 # The switch that the PTF tests drive; `make ptf SWITCH=/usr/bin/simple_switch_grpc` tries another one.
 SWITCH ?=
 
@@ -28,7 +30,7 @@ GLIBC := $(shell uname -m)-unknown-linux-gnu
 COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_completions.d
 
 .DEFAULT_GOAL := help
-.PHONY: help build quick run test bench book contract model tofino soak mininet ptf interop interop-speed guest-image install dist deb static static-glibc static-musl install-library uninstall fmt lint clean lock setup setup-interop build-verbs
+.PHONY: help build quick run test bench book contract model tofino tofino-compare soak mininet ptf interop interop-speed guest-image install dist deb static static-glibc static-musl install-library uninstall fmt lint clean lock setup setup-interop build-verbs
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +61,9 @@ model: ## Explore the rules of aggregation to the end: every interleaving, loss 
 
 tofino: setup ## Compile the data plane for Tofino and Tofino 2 with bf-p4c (or BF_P4C), say what it takes
 	@$(PYTHON) tools/tofino.py
+
+tofino-compare: quick setup ## Compare our report of stages with bf-p4c's for the programs in PROGRAMS (a folder)
+	@$(PYTHON) tools/tofino_compare.py --alfirk $(QUICK) $(PROGRAMS)
 
 soak: build setup ## Run a live switch for MINUTES at full rate with table churn, watch its memory (needs root)
 	@$(PYTHON) tools/soak.py --alfirk $(ALFIRK) --minutes $(MINUTES)

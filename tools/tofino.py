@@ -103,12 +103,17 @@ def figures(logs: Path) -> Iterator[str]:
     yield from phv(json.loads((logs / "phv.json").read_text()))
 
 
-def stages(pipe: Path, available: int) -> Iterator[str]:
-    """How many stages each gress needs, and how many could not be fewer if the compiler says so."""
+def stages_of(pipe: Path) -> dict[str, int]:
+    """How many stages each gress takes."""
     # Of the assembly: `stage 4 ingress:`.
     assembly = next(iter(pipe.glob("*.bfa")), None)
     found = re.findall(r"^stage (\d+) (\w+):", assembly.read_text() if assembly else "", re.M)
-    needed = {gress: max(int(stage) for stage, of in found if of == gress) + 1 for _, gress in found}
+    return {gress: max(int(stage) for stage, of in found if of == gress) + 1 for _, gress in found}
+
+
+def stages(pipe: Path, available: int) -> Iterator[str]:
+    """How many stages each gress needs, and how many could not be fewer if the compiler says so."""
+    needed = stages_of(pipe)
     parts = ", ".join(f"{count} of {gress}" for gress, count in sorted(needed.items(), reverse=True))
     yield f"stages: {max(needed.values(), default='?')} of {available} ({parts})"
     summary = pipe / "logs" / "table_summary.log"
