@@ -1,6 +1,14 @@
-//! Names that are each used once.
+//! Names: of what is in something, and such that are each used once.
 
 use rustc_hash::FxHashMap;
+
+/// `prefix.name`, without the dot when there is no prefix.
+pub fn join(prefix: &str, name: &str) -> String {
+    match prefix {
+        "" => name.to_owned(),
+        _ => format!("{prefix}.{name}"),
+    }
+}
 
 /// Names in use. Each knows the number to try next for those who ask for it again, so that a thousand asking take no million tries.
 #[derive(Debug, Default)]

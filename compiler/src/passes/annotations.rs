@@ -1,9 +1,9 @@
 //! Names, ids, documentation and other annotations for the control plane.
 
-use super::elaborate::join;
 use super::source;
 use crate::diag::{Code, Diagnostic, Diagnostics, SourceMap, Span};
 use crate::ir::{AnnotationContent, AnnotationValue, Meta, StructuredAnnotation};
+use crate::names::join;
 use crate::sema::{CheckedProgram, Value};
 use crate::syntax::ast::{
     Annotated, Annotation, AnnotationBody, AnnotationToken, Decl, Expr, ExprKind, UnaryOp,

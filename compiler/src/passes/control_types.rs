@@ -6,12 +6,12 @@
 
 use super::annotations::{self, documentation, field_annotations, field_name, unstructured_but};
 use super::control_view::{self, Translation};
-use super::elaborate::join;
 use crate::diag::{Code, Diagnostic, Diagnostics, SourceMap, Span};
 use crate::ir::{
     ControlTypes, ControllerField, ControllerHeader, NewType, Objects, PlatformProperties,
     Representation, SerializableEnum,
 };
+use crate::names::join;
 use crate::sema::{CheckedProgram, DefKind, Nominal, Type, Value};
 use crate::syntax::ast::{Annotated, Annotation, Decl, ExprKind, StructDecl};
 

@@ -47,6 +47,7 @@ use frame::{Binding, ControlInstance, Frame, Instance};
 
 use crate::diag::{Code, Diagnostic, Diagnostics, SourceMap, Span, Warning};
 use crate::ir::{self, FieldRef, Label, Scalar, Source};
+use crate::names::join;
 use crate::passes::inlined::{Block, BlockCode, InlinedProgram, Stmt, StmtKind};
 use crate::passes::{self, Options};
 use crate::sema::{ArgSource, CallInfo, CheckedProgram, DefKind, Substitution, Type};
@@ -382,14 +383,6 @@ impl<'a> Elaborator<'a> {
     ) -> Substitution {
         let args = args.iter().map(|ty| ty.substitute(&frame.substitution));
         Substitution::new(params.iter().map(|param| param.id), args)
-    }
-}
-
-/// `prefix.name`, without the dot when there is no prefix.
-pub(super) fn join(prefix: &str, name: &str) -> String {
-    match prefix {
-        "" => name.to_owned(),
-        _ => format!("{prefix}.{name}"),
     }
 }
 
