@@ -453,6 +453,7 @@ mod tests {
                     constant: false,
                 },
                 size: 1,
+                sized: true,
                 entries,
                 const_entries: false,
                 implementation: None,
@@ -460,7 +461,7 @@ mod tests {
                 meter: None,
                 direct_cells: Vec::new(),
                 support_timeout: false,
-                algorithmic: false,
+                algorithmic: None,
             })
         };
         let exact = |entries| check(MatchKind::Exact, entries);
