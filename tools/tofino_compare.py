@@ -229,6 +229,11 @@ def of_alfirk(alfirk: Path, program: Program) -> Figures:
         if not report.is_file():
             return Figures(failure=first_error(done.stdout + done.stderr, done.returncode))
         said = json.loads(report.read_text())
+    return added([pipe_of_alfirk(pipe) for pipe in (said if isinstance(said, list) else [said])])
+
+
+def pipe_of_alfirk(said: dict[str, Any]) -> Figures:
+    """What our report says of a pipe."""
     totals = tuple(sum(stage.get(ours, 0) for stage in said["used"]) for _, ours, _, _ in COMPARED)
     parts = said["memories"]
     sram = tuple((part["name"], part["sram"]) for part in parts if part["sram"])

@@ -68,6 +68,11 @@ def an_error_of_bf_p4c_is_kept(tmp_path: Path) -> None:
         assert figures.failure == "a.p4(1): error: no room"
 
 
+def pipes_have_stages_of_their_own() -> None:
+    pipes = [compare.Figures(3, (6, 1), (("t", 6),)), compare.Figures(2, (1, 0), (("u", 1),))]
+    assert compare.added(pipes) == compare.Figures(3, (7, 1), (("t", 6), ("u", 1)))
+
+
 def our_report_is_added_up(tmp_path: Path) -> None:
     program = compare.program(tmp_path, _program(tmp_path, "a.p4").name, [])
     report = {

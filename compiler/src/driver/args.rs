@@ -60,6 +60,10 @@ pub struct P4cArgs {
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true)]
     report: Option<PathBuf>,
 
+    /// For Tofino: of a `Switch` of several pipelines take the one of this pipe, from 0. Each pipe's ports need a switch of their own.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..4))]
+    pipe: Option<u8>,
+
     /// Search included files in this folder too, before the shipped ones.
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
@@ -447,6 +451,7 @@ impl P4cArgs {
             warnings: self.warnings()?,
             emit_externs: self.emit_externs,
             no_assertions: self.ndebug,
+            pipe: self.pipe(arch)?,
             actions_share_names: p4info.is_empty() && entries.is_empty(),
             disabled_annotations: self.disable_annotations.iter().cloned().collect(),
         };
@@ -465,6 +470,15 @@ impl P4cArgs {
             json: self.json,
             notes: self.ignored.notes(),
         })
+    }
+
+    fn pipe(&self, arch: Arch) -> Result<Option<usize>, String> {
+        match self.pipe {
+            Some(_) if !arch.is_tofino() => {
+                Err("--pipe: v1model has no pipes; add --arch tna or --arch t2na".to_owned())
+            }
+            pipe => Ok(pipe.map(usize::from)),
+        }
     }
 
     fn report(&self, arch: Arch) -> Result<Option<PathBuf>, String> {

@@ -48,6 +48,8 @@ pub struct CompileOptions {
     pub emit_externs: bool,
     /// Leave out `assert` and `assume`.
     pub no_assertions: bool,
+    /// Of a program for Tofino with several pipes the one to take, from 0. Default: such a program can only be checked.
+    pub pipe: Option<usize>,
     /// Take two actions with one name for the control plane, as p4c does where no P4Info is asked for. Default: they are errors.
     pub actions_share_names: bool,
     /// Read the program as if it had no annotations of these names.
@@ -245,12 +247,28 @@ impl Session {
         self.elaborated_program(&checked)
     }
 
+    /// The programs of all pipes, or of the chosen one, up to the first that is wrong.
+    fn pipes(&mut self, checked: &CheckedProgram) -> Vec<ir::FlatProgram> {
+        let many = checked.main().map_or(1, |main| main.args.len());
+        if self.options.pipe.is_some() || many <= 1 {
+            return self.elaborated_program(checked).into_iter().collect();
+        }
+        let programs = (0..many).map_while(|pipe| {
+            self.options.pipe = Some(pipe);
+            self.elaborated_program(checked)
+        });
+        let programs = programs.collect();
+        self.options.pipe = None;
+        programs
+    }
+
     fn elaborated_program(&mut self, checked: &CheckedProgram) -> Option<ir::FlatProgram> {
         let options = passes::Options {
             arch: self.options.arch,
             only_check: self.only_check,
             emit_externs: self.options.emit_externs,
             no_assertions: self.options.no_assertions,
+            pipe: self.options.pipe,
             actions_need_names: self.for_p4info,
             source: self.options.source.to_string_lossy().into_owned(),
         };

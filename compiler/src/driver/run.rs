@@ -86,15 +86,15 @@ pub(super) fn compile(
         .map(|checked| Constants::of(checked, &session.sources));
     if request.only_checks() {
         session.only_check = true;
-        let program = (checked.as_ref()).and_then(|checked| session.elaborated_program(checked));
+        let programs = (checked.as_ref()).map_or(Vec::new(), |checked| session.pipes(checked));
         tell(&mut session, request.json, stderr)?;
         let Some(constants) = constants.filter(|_| !session.diagnostics.has_errors()) else {
             return Ok(BAD);
         };
         write_constants(request, &constants)?;
-        let fits = match (&request.report, program) {
-            (Some(path), Some(program)) => report(path, &program, stdout, stderr)?,
-            _ => true,
+        let fits = match &request.report {
+            Some(path) => report(path, &programs, stdout, stderr)?,
+            None => true,
         };
         return Ok(if fits { GOOD } else { BAD });
     }
@@ -111,7 +111,7 @@ pub(super) fn compile(
         return Ok(BAD);
     };
     let fits = match &request.report {
-        Some(path) => report(path, &program, stdout, stderr)?,
+        Some(path) => report(path, std::slice::from_ref(&program), stdout, stderr)?,
         None => true,
     };
     let json = bmv2::emit(&program);
@@ -142,31 +142,48 @@ pub(super) fn compile(
     Ok(if fits { GOOD } else { BAD })
 }
 
-/// Writes in which stages the steps of a program stand; whether the chip has enough of them.
+/// Writes in which stages the steps of each pipe's program stand; whether the chip has enough of them.
 fn report(
     path: &Path,
-    program: &FlatProgram,
+    programs: &[FlatProgram],
     stdout: &mut dyn Write,
     stderr: &mut dyn Write,
 ) -> Result<bool, String> {
-    let Some(report) = Report::of(program) else {
-        return Ok(true);
-    };
-    let text = match path
+    let mut reports: Vec<Report> = programs.iter().filter_map(Report::of).collect();
+    if programs.iter().any(|program| program.pipelines.is_empty()) {
+        return Err(
+            "--report: it knows a Switch of Pipelines, each of two parsers and four controls"
+                .to_owned(),
+        );
+    }
+    if reports.len() > 1 {
+        for (pipe, report) in reports.iter_mut().enumerate() {
+            report.pipe = Some(pipe);
+        }
+    }
+    let as_json = path
         .extension()
-        .is_some_and(|extension| extension == "json")
-    {
-        true => serde_json::to_string_pretty(&report).map_err(|error| error.to_string())? + "\n",
-        false => report.to_text(),
+        .is_some_and(|extension| extension == "json");
+    let text = match (as_json, &reports[..]) {
+        (true, [report]) => serde_json::to_string_pretty(report),
+        (true, several) => serde_json::to_string_pretty(several),
+        (false, several) => {
+            let texts: Vec<String> = several.iter().map(Report::to_text).collect();
+            Ok(texts.join("\n"))
+        }
     };
+    let mut text = text.map_err(|error| error.to_string())?;
+    if as_json {
+        text.push('\n');
+    }
     match path == Path::new("-") {
         true => write_all(stdout, text.as_bytes())?,
         false => write_file(path, text.as_bytes())?,
     }
-    if !report.fits() {
+    for report in reports.iter().filter(|report| !report.fits()) {
         let mut what = format!(
             "error: {} needs {} stages, and {} has {}: shorten the longest chain of the report (--report), or make tables smaller\n",
-            report.program, report.needed, report.architecture, report.stages
+            report.title(), report.needed, report.architecture, report.stages
         );
         if let Some((table, stages)) = report.longest_table() {
             what += &format!(
@@ -176,7 +193,7 @@ fn report(
         }
         write_all(stderr, what.as_bytes())?;
     }
-    Ok(report.fits())
+    Ok(reports.iter().all(Report::fits))
 }
 
 fn write_constants(request: &Request, constants: &Constants) -> Result<(), String> {

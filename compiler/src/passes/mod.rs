@@ -53,6 +53,8 @@ use inlined::{Block, BlockCode, InlinedProgram};
 pub struct Options {
     /// The architecture that the program is for.
     pub arch: Arch,
+    /// Of a program of several pipes the one to take, from 0.
+    pub pipe: Option<usize>,
     /// Keep instances of extern objects that v1model does not know.
     pub emit_externs: bool,
     /// The program is only checked: what the target cannot do is not reported.

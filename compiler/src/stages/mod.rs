@@ -30,6 +30,9 @@ pub use limits::refuse;
 pub struct Report {
     /// The program's source file.
     pub program: String,
+    /// Which of several pipes it is for, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pipe: Option<usize>,
     /// `tna` or `t2na`.
     pub architecture: &'static str,
     /// Stages that the chip has.
@@ -132,6 +135,14 @@ impl Report {
             &dependencies,
             notes,
         ))
+    }
+
+    /// The source file, and the pipe if there are several.
+    pub fn title(&self) -> String {
+        match self.pipe {
+            Some(pipe) => format!("{}, pipe {pipe}", self.program),
+            None => self.program.clone(),
+        }
     }
 
     /// Whether the chip has as many stages as it needs.

@@ -44,6 +44,7 @@ pub fn report(
     let cut = cut(program, steps, dependencies, &chain, longest_chain);
     Report {
         program: program.objects.source.clone(),
+        pipe: None,
         architecture: program.objects.arch.name(),
         stages: budget.stages,
         needed,

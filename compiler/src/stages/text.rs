@@ -23,7 +23,11 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(
         text,
         "{}: {} of {} stages for {}: it {verdict}. By dependencies alone {} stages.",
-        report.program, report.needed, report.stages, report.architecture, report.longest_chain
+        report.title(),
+        report.needed,
+        report.stages,
+        report.architecture,
+        report.longest_chain
     )?;
     writeln!(
         text,

@@ -215,22 +215,78 @@ fn what_both_gresses_do_with_a_register_is_an_error() {
     }
 }
 
-#[test]
-fn several_pipes_are_checked_and_not_run() {
-    let program = tna(STATEFUL).replace(
+/// A program of two pipes, of which the second has an ingress of its own.
+fn two_pipes(second: &str) -> String {
+    tna(STATEFUL).replace(
         "Switch(pipe) main;",
-        "Pipeline(IP(), I(), ID(), EP(), E(), ED()) other; Switch(pipe, other) main;",
-    );
+        &format!(
+            "control I2(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig,
+          in ingress_intrinsic_metadata_from_parser_t prsr, inout ingress_intrinsic_metadata_for_deparser_t dprsr,
+          inout ingress_intrinsic_metadata_for_tm_t tm) {{ {second} }}
+Pipeline(IP(), I2(), ID(), EP(), E(), ED()) other;
+Switch(pipe, other) main;"
+        ),
+    )
+}
+
+#[test]
+fn several_pipes_are_checked_and_one_is_run() {
+    let program = two_pipes("apply { tm.ucast_egress_port = 5; }");
     let line = ["--arch", "tna", "DIR/prog.p4"];
     let (code, told, _) = p4c(&program, &line);
     assert_eq!((code, told.as_str()), (0, ""));
-    let (code, told, _) = p4c(&program, &[&line[..], &["-o", "DIR/out.json"]].concat());
+    let run = |words: &[&str]| {
+        p4c(
+            &program,
+            &[&line[..], &["-o", "DIR/out.json"], words].concat(),
+        )
+    };
+    let (code, told, _) = run(&[]);
+    assert_eq!(code, 1);
+    for words in [
+        "error[E0702]: the model runs one pipeline",
+        "Switch(pipe, other) main;",
+        "`--pipe 0` to `--pipe 1`",
+        "a switch for each",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    for pipe in ["0", "1"] {
+        let (code, told, _) = run(&["--pipe", pipe]);
+        assert_eq!((code, told.as_str()), (0, ""), "pipe {pipe}");
+    }
+    let (code, told, _) = run(&["--pipe", "2"]);
     assert_eq!(code, 1);
     assert!(
-        told.contains("the model runs a Switch of one pipeline"),
+        told.contains("there is no pipe 2: the last one of this Switch is 1"),
         "{told}"
     );
-    assert!(told.contains("a switch for each pipeline"), "{told}");
+    let (code, told, _) = p4c("", &["--arch", "v1model", "--pipe", "1", "DIR/prog.p4"]);
+    assert_eq!(code, 2);
+    assert!(told.contains("v1model has no pipes"), "{told}");
+}
+
+#[test]
+fn each_pipe_is_held_to_the_rules_of_the_chip() {
+    let twice = "Register<bit<32>, bit<8>>(256) cells;
+        RegisterAction<bit<32>, bit<8>, bit<32>>(cells) look = { void apply(inout bit<32> value) { value = 1; } };
+        apply { look.execute(1); look.execute(2); }";
+    let (code, told, _) = p4c(&two_pipes(twice), &["--arch", "tna", "DIR/prog.p4"]);
+    assert_eq!(code, 1);
+    assert!(told.contains("accesses register I2.cells twice"), "{told}");
+}
+
+#[test]
+fn the_report_tells_each_pipe() {
+    let program = two_pipes("apply { tm.ucast_egress_port = 5; }");
+    let line = ["--arch", "tna", "DIR/prog.p4", "--report"];
+    let (code, said, _) = p4c(&program, &line);
+    assert_eq!(code, 0);
+    assert!(said.contains("prog.p4, pipe 0: 3 of 12 stages"), "{said}");
+    assert!(said.contains("prog.p4, pipe 1: 1 of 12 stages"), "{said}");
+    let (code, said, _) = p4c(&program, &[&line[..], &["--pipe", "1"]].concat());
+    assert_eq!(code, 0);
+    assert!(said.contains("prog.p4: 1 of 12 stages"), "{said}");
 }
 
 #[test]

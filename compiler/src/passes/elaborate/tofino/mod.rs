@@ -24,7 +24,7 @@ use std::rc::Rc;
 use super::data::Place;
 use super::frame::{Binding, ControlInstance, ExternObject, Instance, ParserInstance};
 use super::{Elaborator, Region};
-use crate::diag::Span;
+use crate::diag::{Code, Diagnostic, Span};
 use crate::ir::{FieldRef, HeaderPlace, MeterId, RegisterId};
 use crate::sema::{CallInfo, Callee, DefKind, Resolution, Type};
 use crate::syntax::ast::{Arg, Expr, ExprKind, Instantiation, Param};
@@ -72,13 +72,13 @@ struct Gress {
 }
 
 impl<'a> Elaborator<'a> {
-    /// Elaborates the blocks of `main`, which must be a `Switch` of one pipeline.
+    /// Elaborates the blocks of `main`, which must be a `Switch` of one pipeline, or of several of which one is chosen.
     pub fn tofino(&mut self, main: &Rc<Instantiation>) {
         self.options.arch.check(self.checked, self.diagnostics);
         if self.diagnostics.has_errors() {
             return;
         }
-        let Some((blocks, span)) = self.only_pipeline(main) else {
+        let Some((blocks, span)) = self.pipeline(main) else {
             return;
         };
         let blocks: Vec<Instance> = blocks.into_iter().flatten().collect();
@@ -96,16 +96,30 @@ impl<'a> Elaborator<'a> {
         self.list_objects(&blocks);
     }
 
-    /// The blocks of the only pipeline.
-    fn only_pipeline(&mut self, main: &Rc<Instantiation>) -> Option<(Vec<Option<Instance>>, Span)> {
+    /// The blocks of the chosen pipeline, or of the only one.
+    fn pipeline(&mut self, main: &Rc<Instantiation>) -> Option<(Vec<Option<Instance>>, Span)> {
         let checked = self.checked;
-        if main.args.len() > 1 {
-            self.beyond_model(
-                main.span,
-                "the model runs a Switch of one pipeline, which all ports use: run a switch for each pipeline, from a program with `Switch(that)`",
-            );
-            return None;
-        }
+        let pipes = main.args.len();
+        let chosen = match self.options.pipe {
+            Some(pipe) if pipe < pipes => pipe,
+            Some(pipe) => {
+                let last = pipes.saturating_sub(1);
+                let what =
+                    format!("there is no pipe {pipe}: the last one of this Switch is {last}");
+                self.diagnostics
+                    .report(Diagnostic::error(Code::TARGET, main.span, what));
+                return None;
+            }
+            None if pipes > 1 => {
+                let last = pipes - 1;
+                self.beyond_model(
+                    main.span,
+                    format!("the model runs one pipeline, which all ports of a switch use: compile each by `--pipe 0` to `--pipe {last}`, and run a switch for each"),
+                );
+                return None;
+            }
+            None => 0,
+        };
         let call = checked.call(main.call)?;
         if let Callee::PackageConstructor(id) = call.callee {
             if &*checked.name(id) == "MultiParserSwitch" {
@@ -116,7 +130,7 @@ impl<'a> Elaborator<'a> {
                 return None;
             }
         }
-        let (info, args, span) = self.package_of(&main.args.first()?.value)?;
+        let (info, args, span) = self.package_of(&main.args.get(chosen)?.value)?;
         let blocks = self.package_arguments(info, args)?;
         Some((blocks, span))
     }
