@@ -68,95 +68,89 @@ pub fn read_counters(
     filter: &DirectCounterEntry,
     found: Found<'_>,
 ) -> UpdateResult {
-    let wanted = |mut entry: TableEntry| {
-        entry.counter_data = Some(CounterData::default());
-        entry
+    let counters = Resource {
+        is_of: |table| table.direct_counter.is_some(),
+        ask: |entry| entry.counter_data = Some(CounterData::default()),
     };
-    let has = |table: &Table| table.direct_counter.is_some();
-    read_direct(
-        view,
-        filter.table_entry.as_ref(),
-        &wanted,
-        &has,
-        &mut |entry| {
-            let data = entry.counter_data;
-            found(Kind::DirectCounterEntry(DirectCounterEntry {
-                table_entry: Some(key_of(entry)),
-                data,
-            }));
-        },
-    )
+    counters.read(view, filter.table_entry.as_ref(), &mut |entry| {
+        let data = entry.counter_data;
+        found(Kind::DirectCounterEntry(DirectCounterEntry {
+            table_entry: Some(key_of(entry)),
+            data,
+        }));
+    })
 }
 
 pub fn read_meters(view: View<'_>, filter: &DirectMeterEntry, found: Found<'_>) -> UpdateResult {
     refuse_meter_counters("direct meter", filter.counter_data.as_ref())?;
-    let wanted = |mut entry: TableEntry| {
-        entry.meter_config = Some(MeterMessage::default());
-        entry
+    let meters = Resource {
+        is_of: |table| table.direct_meter.is_some(),
+        ask: |entry| entry.meter_config = Some(MeterMessage::default()),
     };
-    let has = |table: &Table| table.direct_meter.is_some();
-    read_direct(
-        view,
-        filter.table_entry.as_ref(),
-        &wanted,
-        &has,
-        &mut |entry| {
-            let config = entry.meter_config;
-            found(Kind::DirectMeterEntry(DirectMeterEntry {
-                table_entry: Some(key_of(entry)),
-                config,
-                counter_data: None,
-            }));
-        },
-    )
+    meters.read(view, filter.table_entry.as_ref(), &mut |entry| {
+        let config = entry.meter_config;
+        found(Kind::DirectMeterEntry(DirectMeterEntry {
+            table_entry: Some(key_of(entry)),
+            config,
+            counter_data: None,
+        }));
+    })
 }
 
-/// Reads the entries of all tables that have the resource, of one table, or a single one.
-fn read_direct(
-    view: View<'_>,
-    entry: Option<&TableEntry>,
-    wanted: &dyn Fn(TableEntry) -> TableEntry,
-    has: &dyn Fn(&Table) -> bool,
-    take: &mut dyn FnMut(TableEntry),
-) -> UpdateResult {
-    let schema = &view.pipeline.schema;
-    let take = &mut |kind| {
-        if let Kind::TableEntry(entry) = kind {
-            take(entry);
+/// A kind of resource that entries of tables have.
+struct Resource {
+    /// Whether a table has it.
+    is_of: fn(&Table) -> bool,
+    /// Sets the field by which an entry is read with it.
+    ask: fn(&mut TableEntry),
+}
+
+impl Resource {
+    /// Reads the entries of all tables that have the resource, of one table, or a single one.
+    fn read(
+        &self,
+        view: View<'_>,
+        entry: Option<&TableEntry>,
+        take: &mut dyn FnMut(TableEntry),
+    ) -> UpdateResult {
+        let schema = &view.pipeline.schema;
+        let take = &mut |kind| {
+            if let Kind::TableEntry(entry) = kind {
+                take(entry);
+            }
+        };
+        // The action of a request is of no account here (§ 9.3.1).
+        let filter = |table_id, entry: &TableEntry| {
+            let mut filter = TableEntry {
+                table_id,
+                r#match: entry.r#match.clone(),
+                priority: entry.priority,
+                ..Default::default()
+            };
+            (self.ask)(&mut filter);
+            filter
+        };
+        let all = TableEntry::default();
+        let entry = entry.unwrap_or(&all);
+        if entry.table_id == 0 {
+            let has = |table: &&Table| table.core.is_some() && (self.is_of)(table);
+            for table in schema.tables.values().filter(has) {
+                tables::read(view, &filter(table.id, &all), take)?;
+            }
+            return Ok(());
         }
-    };
-    // The action of a request is of no account here (§ 9.3.1).
-    let filter = |table_id, entry: &TableEntry| {
-        wanted(TableEntry {
-            table_id,
-            r#match: entry.r#match.clone(),
-            priority: entry.priority,
-            ..Default::default()
-        })
-    };
-    let all = TableEntry::default();
-    let entry = entry.unwrap_or(&all);
-    if entry.table_id == 0 {
-        for table in schema
-            .tables
-            .values()
-            .filter(|t| t.core.is_some() && has(t))
-        {
-            tables::read(view, &filter(table.id, &all), take)?;
+        let (table, core, entry) = locate(schema, Some(entry))?;
+        if !(self.is_of)(table) {
+            return Err(invalid(format!(
+                "table {} has no such direct resource",
+                table.name
+            )));
         }
-        return Ok(());
+        if !entry.r#match.is_empty() {
+            tables::find(view.switch, table, core, entry)?;
+        }
+        tables::read(view, &filter(table.id, entry), take)
     }
-    let (table, core, entry) = locate(schema, Some(entry))?;
-    if !has(table) {
-        return Err(invalid(format!(
-            "table {} has no such direct resource",
-            table.name
-        )));
-    }
-    if !entry.r#match.is_empty() {
-        tables::find(view.switch, table, core, entry)?;
-    }
-    tables::read(view, &filter(table.id, entry), take)
 }
 
 /// What names an entry.

@@ -1,6 +1,6 @@
 //! Action profile members, groups and one-shots (P4Runtime § 9.2).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use alfirk_p4runtime::{
     bytestring,
@@ -16,7 +16,7 @@ use alfirk_p4runtime::{
 
 use super::{
     actions::{check_action, show_action},
-    books::OneShot,
+    books::{OneShot, ProfileBook},
     device::Device,
     error::{core_error, exhausted, exists, invalid, not_found, unimplemented, UpdateResult},
     schema::{Profile, Schema, Table},
@@ -82,6 +82,20 @@ fn core_member(
     Ok(ProfileMember { id, action, args })
 }
 
+/// Whether P4Runtime can write a member or group, by profile and id: not where tables program the profile in one shot.
+fn check_written(book: &ProfileBook, (profile, id): (u32, u32), name: &str) -> UpdateResult {
+    if id == 0 {
+        return Err(invalid(format!("{name}: ids begin at 1")));
+    }
+    let one_shots = book.one_shots.get(&profile);
+    match one_shots.is_some_and(|count| *count > 0) {
+        true => Err(invalid(format!(
+            "{name}: the profile is programmed in one shot"
+        ))),
+        false => Ok(()),
+    }
+}
+
 pub fn write_member(
     scope: &mut Scope<'_>,
     kind: Type,
@@ -91,20 +105,9 @@ pub fn write_member(
     let (profile, core) = profile(&schema, member.action_profile_id)?;
     let id = member.member_id;
     let name = format!("action profile {}: member {id}", profile.name);
-    if id == 0 {
-        return Err(invalid(format!("{name}: ids begin at 1")));
-    }
     let key = (profile.id, id);
     let book = &scope.pipeline.profiles;
-    if book
-        .one_shots
-        .get(&profile.id)
-        .is_some_and(|count| *count > 0)
-    {
-        return Err(invalid(format!(
-            "{name}: the profile is programmed in one shot"
-        )));
-    }
+    check_written(book, key, &name)?;
     let known = scope.switch.member(core, id).is_ok();
     match kind {
         Type::Delete => {
@@ -159,20 +162,9 @@ pub fn write_group(scope: &mut Scope<'_>, kind: Type, group: &ActionProfileGroup
             "{name}: a profile without selector has no groups"
         )));
     }
-    if id == 0 {
-        return Err(invalid(format!("{name}: ids begin at 1")));
-    }
     let key = (profile.id, id);
     let book = &scope.pipeline.profiles;
-    if book
-        .one_shots
-        .get(&profile.id)
-        .is_some_and(|count| *count > 0)
-    {
-        return Err(invalid(format!(
-            "{name}: the profile is programmed in one shot"
-        )));
-    }
+    check_written(book, key, &name)?;
     let known = book.groups.get(&key);
     let is_there = scope.switch.group(core, id).is_ok();
     match (kind, known) {
@@ -431,20 +423,14 @@ pub fn read_members(
     filter: &ActionProfileMember,
     found: Found<'_>,
 ) -> UpdateResult {
-    check_filter(view, filter.action_profile_id, filter.member_id)?;
-    for ((profile, id), member) in &view.pipeline.profiles.members {
-        if matches(filter.action_profile_id, *profile) && matches(filter.member_id, *id) {
-            found(Kind::ActionProfileMember(member.clone()));
-        }
+    let wanted = Wanted::new(view, filter.action_profile_id, filter.member_id)?;
+    let known = &view.pipeline.profiles.members;
+    for member in wanted.of(known) {
+        found(Kind::ActionProfileMember(member.clone()));
     }
     for profile in foreign_profiles(view, filter.action_profile_id) {
         for member in view.switch.members(profile.core).map_err(core_error)? {
-            let known = view
-                .pipeline
-                .profiles
-                .members
-                .contains_key(&(profile.id, member.id));
-            if !known && matches(filter.member_id, member.id) {
+            if wanted.is_new(known, (profile.id, member.id)) {
                 let action = show_action(&view.pipeline.schema, &member.action, &member.args);
                 found(Kind::ActionProfileMember(ActionProfileMember {
                     action_profile_id: profile.id,
@@ -458,20 +444,14 @@ pub fn read_members(
 }
 
 pub fn read_groups(view: View<'_>, filter: &ActionProfileGroup, found: Found<'_>) -> UpdateResult {
-    check_filter(view, filter.action_profile_id, filter.group_id)?;
-    for ((profile, id), group) in &view.pipeline.profiles.groups {
-        if matches(filter.action_profile_id, *profile) && matches(filter.group_id, *id) {
-            found(Kind::ActionProfileGroup(group.clone()));
-        }
+    let wanted = Wanted::new(view, filter.action_profile_id, filter.group_id)?;
+    let known = &view.pipeline.profiles.groups;
+    for group in wanted.of(known) {
+        found(Kind::ActionProfileGroup(group.clone()));
     }
     for profile in foreign_profiles(view, filter.action_profile_id) {
         for group in view.switch.groups(profile.core).map_err(core_error)? {
-            let known = view
-                .pipeline
-                .profiles
-                .groups
-                .contains_key(&(profile.id, group.id));
-            if !known && matches(filter.group_id, group.id) {
+            if wanted.is_new(known, (profile.id, group.id)) {
                 let members = group.members.iter();
                 let members = members.map(|member| action_profile_group::Member {
                     member_id: member.id,
@@ -510,15 +490,38 @@ fn matches(wanted: u32, id: u32) -> bool {
     wanted == 0 || wanted == id
 }
 
-fn check_filter(view: View<'_>, profile_id: u32, id: u32) -> UpdateResult {
-    if profile_id != 0 {
-        profile(&view.pipeline.schema, profile_id).map(|_| ())
-    } else if id != 0 {
-        Err(invalid(
-            "an action profile id is needed beside a member or group id",
-        ))
-    } else {
-        Ok(())
+/// Which members or groups a request is about: those of a profile, or one of them; 0 stands for all.
+struct Wanted {
+    profile: u32,
+    id: u32,
+}
+
+impl Wanted {
+    fn new(view: View<'_>, profile_id: u32, id: u32) -> UpdateResult<Wanted> {
+        if profile_id != 0 {
+            profile(&view.pipeline.schema, profile_id)?;
+        } else if id != 0 {
+            return Err(invalid(
+                "an action profile id is needed beside a member or group id",
+            ));
+        }
+        Ok(Wanted {
+            profile: profile_id,
+            id,
+        })
+    }
+
+    /// Those that P4Runtime has made, by profile and id.
+    fn of<'b, T>(&'b self, known: &'b BTreeMap<(u32, u32), T>) -> impl Iterator<Item = &'b T> {
+        let chosen = known
+            .iter()
+            .filter(|((profile, id), _)| matches(self.profile, *profile) && matches(self.id, *id));
+        chosen.map(|(_, one)| one)
+    }
+
+    /// Whether one that the switch has is wanted, and P4Runtime has not made it.
+    fn is_new<T>(&self, known: &BTreeMap<(u32, u32), T>, key: (u32, u32)) -> bool {
+        !known.contains_key(&key) && matches(self.id, key.1)
     }
 }
 

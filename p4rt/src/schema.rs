@@ -201,6 +201,14 @@ pub struct Schema {
     digest_ids: FxHashMap<String, u32>,
 }
 
+/// What a schema is made of.
+struct Reading<'a> {
+    info: &'a P4Info,
+    program: &'a LoadedProgram,
+    /// Those taken so far.
+    ids: Ids,
+}
+
 impl Schema {
     /// Checks and indexes a P4Info for a program.
     ///
@@ -208,13 +216,17 @@ impl Schema {
     /// When the P4Info contradicts itself or the program.
     pub fn new(info: &P4Info, program: &LoadedProgram) -> Result<Schema, SchemaError> {
         let mut schema = Schema::default();
-        let mut ids = Ids::default();
-        schema.read_actions(info, &mut ids)?;
-        schema.read_direct_resources(info, &mut ids)?;
-        schema.read_profiles(info, program, &mut ids)?;
-        schema.read_tables(info, program, &mut ids)?;
-        schema.read_arrays(info, program, &mut ids)?;
-        schema.read_parser_and_digests(info, program, &mut ids)?;
+        let mut from = Reading {
+            info,
+            program,
+            ids: Ids::default(),
+        };
+        schema.read_actions(&mut from)?;
+        schema.read_direct_resources(&mut from)?;
+        schema.read_profiles(&mut from)?;
+        schema.read_tables(&mut from)?;
+        schema.read_arrays(&mut from)?;
+        schema.read_parser_and_digests(&mut from)?;
         for header in &info.controller_packet_metadata {
             let name = header.preamble.as_ref().map_or("", |p| p.name.as_str());
             match name {
@@ -239,9 +251,9 @@ impl Schema {
         self.digest_ids.get(name).copied()
     }
 
-    fn read_actions(&mut self, info: &P4Info, ids: &mut Ids) -> Result<(), SchemaError> {
-        for action in &info.actions {
-            let (id, name) = ids.take("action", action.preamble.as_ref())?;
+    fn read_actions(&mut self, from: &mut Reading<'_>) -> Result<(), SchemaError> {
+        for action in &from.info.actions {
+            let (id, name) = from.ids.take("action", action.preamble.as_ref())?;
             let params = action.params.iter().map(|param| Param {
                 id: param.id,
                 name: param.name.clone(),
@@ -254,27 +266,23 @@ impl Schema {
         Ok(())
     }
 
-    fn read_direct_resources(&mut self, info: &P4Info, ids: &mut Ids) -> Result<(), SchemaError> {
-        for counter in &info.direct_counters {
-            let (id, _) = ids.take("direct counter", counter.preamble.as_ref())?;
+    fn read_direct_resources(&mut self, from: &mut Reading<'_>) -> Result<(), SchemaError> {
+        for counter in &from.info.direct_counters {
+            let (id, _) = from.ids.take("direct counter", counter.preamble.as_ref())?;
             self.direct_counters.insert(id);
         }
-        for meter in &info.direct_meters {
-            let (id, _) = ids.take("direct meter", meter.preamble.as_ref())?;
+        for meter in &from.info.direct_meters {
+            let (id, _) = from.ids.take("direct meter", meter.preamble.as_ref())?;
             let kind = meter.spec.as_ref().map(|s| s.r#type()).unwrap_or_default();
             self.direct_meters.insert(id, kind);
         }
         Ok(())
     }
 
-    fn read_profiles(
-        &mut self,
-        info: &P4Info,
-        program: &LoadedProgram,
-        ids: &mut Ids,
-    ) -> Result<(), SchemaError> {
+    fn read_profiles(&mut self, from: &mut Reading<'_>) -> Result<(), SchemaError> {
+        let (info, program) = (from.info, from.program);
         for profile in &info.action_profiles {
-            let (id, name) = ids.take("action profile", profile.preamble.as_ref())?;
+            let (id, name) = from.ids.take("action profile", profile.preamble.as_ref())?;
             let core = program.profile(&name);
             let sum_of_members = match &profile.selector_size_semantics {
                 Some(SelectorSizeSemantics::SumOfMembers(s)) => Some(s.max_member_weight),
@@ -298,14 +306,10 @@ impl Schema {
         Ok(())
     }
 
-    fn read_tables(
-        &mut self,
-        info: &P4Info,
-        program: &LoadedProgram,
-        ids: &mut Ids,
-    ) -> Result<(), SchemaError> {
+    fn read_tables(&mut self, from: &mut Reading<'_>) -> Result<(), SchemaError> {
+        let (info, program) = (from.info, from.program);
         for table in &info.tables {
-            let (id, name) = ids.take("table", table.preamble.as_ref())?;
+            let (id, name) = from.ids.take("table", table.preamble.as_ref())?;
             let core = program.table(&name);
             let counterpart = core.and_then(|id| program.table_info(id));
             let counterpart = counterpart.as_ref();
@@ -383,31 +387,27 @@ impl Schema {
         Ok(uses)
     }
 
-    fn read_arrays(
-        &mut self,
-        info: &P4Info,
-        program: &LoadedProgram,
-        ids: &mut Ids,
-    ) -> Result<(), SchemaError> {
+    fn read_arrays(&mut self, from: &mut Reading<'_>) -> Result<(), SchemaError> {
+        let (info, program) = (from.info, from.program);
         let no_types = P4TypeInfo::default();
         let types = info.type_info.as_ref().unwrap_or(&no_types);
         let (counters, meters, registers) =
             (program.counters(), program.meters(), program.registers());
         for counter in &info.counters {
-            let (id, name) = ids.take("counter", counter.preamble.as_ref())?;
+            let (id, name) = from.ids.take("counter", counter.preamble.as_ref())?;
             let size = counters.iter().find(|c| c.name == name).map(|c| c.size);
             self.counters
                 .insert(id, Array::new(id, name, counter.size, size));
         }
         for meter in &info.meters {
-            let (id, name) = ids.take("meter", meter.preamble.as_ref())?;
+            let (id, name) = from.ids.take("meter", meter.preamble.as_ref())?;
             let size = meters.iter().find(|m| m.name == name).map(|m| m.size);
             let kind = meter.spec.as_ref().map(|s| s.r#type()).unwrap_or_default();
             let array = Array::new(id, name, meter.size, size);
             self.meters.insert(id, Meter { array, kind });
         }
         for register in &info.registers {
-            let (id, name) = ids.take("register", register.preamble.as_ref())?;
+            let (id, name) = from.ids.take("register", register.preamble.as_ref())?;
             let counterpart = registers.iter().find(|r| r.name == name);
             let array = Array::new(id, name, register.size.into(), counterpart.map(|r| r.size));
             let data = register.type_spec.as_ref();
@@ -419,17 +419,13 @@ impl Schema {
         Ok(())
     }
 
-    fn read_parser_and_digests(
-        &mut self,
-        info: &P4Info,
-        program: &LoadedProgram,
-        ids: &mut Ids,
-    ) -> Result<(), SchemaError> {
+    fn read_parser_and_digests(&mut self, from: &mut Reading<'_>) -> Result<(), SchemaError> {
+        let (info, program) = (from.info, from.program);
         let no_types = P4TypeInfo::default();
         let types = info.type_info.as_ref().unwrap_or(&no_types);
         let value_sets = program.value_sets();
         for digest in &info.digests {
-            let (id, name) = ids.take("digest", digest.preamble.as_ref())?;
+            let (id, name) = from.ids.take("digest", digest.preamble.as_ref())?;
             let data = digest.type_spec.as_ref();
             let data = data.map_or(Err(DataError::Unsupported("an unset type")), |spec| {
                 DataType::new(spec, types)
@@ -438,7 +434,7 @@ impl Schema {
             self.digests.insert(id, Digest { name, data });
         }
         for set in &info.value_sets {
-            let (id, name) = ids.take("value set", set.preamble.as_ref())?;
+            let (id, name) = from.ids.take("value set", set.preamble.as_ref())?;
             let fields = fields(&name, &set.r#match, None)?;
             let size = u64::try_from(set.size).unwrap_or(0);
             let present = value_sets.iter().any(|(known, ..)| *known == name);
