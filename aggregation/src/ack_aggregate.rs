@@ -268,7 +268,7 @@ impl Group {
         Queued::Leave(Sent::Feedback { port, feedback })
     }
 
-    /// What there is to tell the source, if anything, when all have what comes up to `minimum`.
+    /// The ACK or NAK for the source, if there is one, when all have received everything up to `minimum`.
     fn conclude(&mut self, minimum: Point) -> Option<Queued> {
         let space = self.space();
         let feedback = conclude(space, minimum, &mut self.told, &mut self.waiting_nak)?;
@@ -289,7 +289,7 @@ impl Group {
         sent.map(Queued::Leave).into_iter().collect()
     }
 
-    /// The minimum as far as known without a search: what was told last is never too new.
+    /// The minimum as far as known without a search: what was acknowledged last is never too new.
     fn known_minimum(&self) -> Point {
         let known = match self.fixed.config.strategy {
             Strategy::Tree => self.leaves.minimum(self.space()),
@@ -298,7 +298,7 @@ impl Group {
         known.map_or(self.told.last, |word| self.point_of(word))
     }
 
-    /// The MSN that goes with a path's word. A sender counts no messages; what was told last is not too new.
+    /// The MSN that goes with a path's word. A sender counts no messages; what was acknowledged last is not too new.
     fn point_of(&self, word: Word) -> Point {
         let told = &self.told;
         let msn = if word.psn == told.last.psn || word.by_sender {

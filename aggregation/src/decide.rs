@@ -1,4 +1,4 @@
-//! What there is to tell the source (`decide.p4`).
+//! Which ACK or NAK goes to the source, if any (`decide.p4`).
 
 use super::{Feedback, Point, Space, Told, WaitingNak};
 

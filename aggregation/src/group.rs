@@ -19,11 +19,11 @@ pub struct Group {
     pub leaves: Leaves,
     /// Whoever looks for the minimum under [`Strategy::Walk`](super::Strategy::Walk).
     pub walk: Walk,
-    /// What the source was told last.
+    /// What was acknowledged to the source last.
     pub told: Told,
     /// The NAK that waits.
     pub waiting_nak: WaitingNak,
-    /// The losses that the source has heard of.
+    /// The losses that were reported to the source.
     pub selective_nak: SelectiveNak,
     pub(crate) cnp_filter: CnpFilter,
     /// What egress knows of the leaves.

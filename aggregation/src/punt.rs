@@ -6,15 +6,15 @@
 //! - Feedback comes here, data does not.  The source has what others acknowledge, for it has sent that; so its path counts as
 //!   having the newest that any acknowledged while it was the source. It is not left out of the minimum: where the source is, is
 //!   known from a packet that may be old, and by now another may send what the one of before lacks.
-//! - What the source was told last comes with every packet.  Every path has that, so it is the floor of all: whoever
+//! - What was acknowledged to the source last comes with every packet.  Every path has that, so it is the floor of all: whoever
 //!   begins with it, after a restart, acknowledges nothing that somebody lacks.
 //! - The retransmission filter drops copies for paths that have acknowledged, so a path whose last acknowledgement was
-//!   missed here may never speak again.  The switch remembers each path's newest, and is to be asked when a question
+//!   missed here may send no other.  The switch remembers each path's newest, and is to be asked when a question
 //!   cannot be answered ([`Aggregator::lagging`], [`Aggregator::learn`]).
 //! - Packets come faster than they can be answered one by one. [`Aggregator::take`] any number, then ask for
-//!   [`Aggregator::answers`] once: only the newest state is told.
+//!   [`Aggregator::answers`] once: only the newest state is acknowledged.
 //!
-//! Members of one stream count the same messages, so a message count belongs to a PSN, whoever told it.
+//! Members of one stream count the same messages, so a message count belongs to a PSN, whoever reports it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Chain;
@@ -49,7 +49,7 @@ impl Path {
 pub struct Aggregator {
     space: Space,
     told: Told,
-    /// What was told is forgotten: the switch remembers it.
+    /// A NAK that was sent is forgotten: the switch remembers it.
     waiting_nak: WaitingNak,
     /// The port that the source is behind.
     source: Option<Port>,
@@ -58,10 +58,10 @@ pub struct Aggregator {
     asked: BTreeMap<Port, Point>,
 }
 
-/// What is to be said.
+/// What is to be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
-    /// News for the source.
+    /// An ACK or NAK for the source.
     pub told: Option<PacketOut>,
     /// Answers to data sent again.
     pub answered: Vec<PacketOut>,
@@ -77,7 +77,7 @@ impl IntoIterator for Answers {
 }
 
 impl Aggregator {
-    /// Of a group of which no more is known than what its source was told.
+    /// Of a group of which no more is known than what was acknowledged to its source.
     pub fn new(space: Space, ports: impl IntoIterator<Item = Port>, told: Point) -> Aggregator {
         let path = Path {
             at: told.psn,
@@ -111,7 +111,7 @@ impl Aggregator {
         }
     }
 
-    /// What is to be said, as far as is known.  Questions that cannot be answered stay until they can, or until
+    /// What is to be sent, as far as is known.  Questions that cannot be answered stay until they can, or until
     /// [`Aggregator::give_up`].
     pub fn answers(&mut self) -> Answers {
         let asked = std::mem::take(&mut self.asked);
@@ -152,12 +152,12 @@ impl Aggregator {
         self.asked.clear();
     }
 
-    /// What the source was told last.
+    /// What was acknowledged to the source last.
     pub fn told(&self) -> Point {
         self.told.last
     }
 
-    /// What the switch says along with a packet: where the source is, and what it was told.
+    /// What the switch adds to a packet: where the source is, and what was acknowledged to it.
     fn see(&mut self, source: Option<Port>, told: Point) {
         let space = self.space;
         self.told.raise(space, told);
@@ -247,7 +247,7 @@ impl Aggregator {
         all.reduce(|a, b| if self.space.lt(b, a) { b } else { a })
     }
 
-    /// With the messages that are complete with the minimum, or with what was told.
+    /// With the messages that are complete with the minimum, or with what was acknowledged.
     fn point_at(&self, psn: u32) -> Point {
         let known = self.known_at(psn).unwrap_or(self.told.last);
         let msn = self.told.at_least(self.space, known.msn);

@@ -1,9 +1,9 @@
-//! The source hears of each loss once, whoever reports it (`selective_nak.p4`).
+//! Each loss is reported to the source once, whoever reports it to the switch (`selective_nak.p4`).
 //!
 //! A selective NAK acknowledges nothing, so it waits for nobody. Of those of one packet the first passes, and then, until the
 //! packet comes by again, only one whose receiver has repeated it more often than any before: then what passed was in vain.
 
-/// A loss that the source has heard of.
+/// A loss that was reported to the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Loss {
     /// The packet.
@@ -12,7 +12,7 @@ pub struct Loss {
     pub reports: u8,
 }
 
-/// The losses that the source has heard of. Each packet has one slot, which it shares with others.
+/// The losses that were reported to the source. Each packet has one slot, which it shares with others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SelectiveNak(Vec<Loss>);
 
@@ -32,7 +32,7 @@ impl SelectiveNak {
         &self.0
     }
 
-    /// A receiver reports a loss for the `reports`th time: is it news?
+    /// A receiver reports a loss for the `reports`th time: does it go to the source?
     pub(crate) fn passes(&mut self, psn: u32, reports: u8) -> bool {
         let known = self.slot(psn);
         let is_news = known.psn != psn || reports > known.reports;

@@ -2,7 +2,7 @@
 //!
 //! From the source's port any PSN counts; as long as there was none, from any port. From another port only the PSN that
 //! comes next, both in the group and on that path: then the source is there. Everything else would be a member's way to
-//! take the group over, or to speak for what others behind the same port have not received.
+//! take the group over, or to acknowledge what others behind the same port have not received.
 
 use super::{Flaw, Port, Space};
 

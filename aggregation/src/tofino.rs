@@ -24,9 +24,9 @@ pub struct TofinoGroup {
     pub sender: Sender,
     /// What each path has. MSNs are not kept here.
     pub leaves: Leaves,
-    /// The newest minimum that feedback has told the source (`told.p4`).
+    /// The newest minimum that was acknowledged to the source (`told.p4`).
     pub told: u32,
-    /// The NAK that waits, and the PSN of the one that the source was told and has not sent again (`waiting_nak.p4`).
+    /// The NAK that waits, and the PSN of the one that was sent to the source, which has not sent the packet again (`waiting_nak.p4`).
     pub waiting: Option<Nak>,
     /// See [`TofinoGroup::waiting`].
     pub told_nak: Option<u32>,
@@ -37,7 +37,7 @@ pub struct TofinoGroup {
     pub filter: RetransmissionFilter,
     /// What each path counts of messages, as egress knows it.
     pub msns: Vec<u32>,
-    /// What the source was told of messages.
+    /// The messages that were acknowledged to the source.
     pub told_msn: u32,
 }
 
@@ -82,7 +82,7 @@ pub enum TofinoQueued {
         /// The group's minimum.
         minimum: Word,
     },
-    /// What the source is told.
+    /// What is sent to the source.
     Tell {
         /// Through this port.
         port: Port,
@@ -93,7 +93,7 @@ pub enum TofinoQueued {
         /// What it becomes, if that is a NAK.
         nak: Option<Nak>,
     },
-    /// The source is told that a receiver has ended its queue pair.
+    /// The NAK for the source when a receiver has ended its queue pair.
     TellFatal {
         /// Through this port.
         port: Port,
@@ -398,7 +398,7 @@ impl TofinoGroup {
         }
     }
 
-    /// The MSN that goes with the minimum: that of the path that holds it, or what was told last if that is a sender.
+    /// The MSN that goes with the minimum: that of the path that holds it, or what was acknowledged last if that is a sender.
     fn point_of(&mut self, word: Word) -> Point {
         let msn = match word.by_sender {
             true => self.told_msn,

@@ -1,4 +1,4 @@
-//! What the source was told last (`told.p4`).
+//! What was acknowledged to the source last (`told.p4`).
 
 use super::Space;
 
@@ -19,20 +19,20 @@ pub struct Told {
 }
 
 impl Told {
-    /// Is this minimum news to the source?
+    /// Is this minimum beyond what was acknowledged to the source?
     pub fn is_news(&self, space: Space, minimum: u32) -> bool {
         space.lt(self.last.psn, minimum)
     }
 
-    /// The source is told a minimum, if it is news.
+    /// A minimum is acknowledged to the source, if it is beyond the last one.
     pub fn raise(&mut self, space: Space, minimum: Point) {
         if self.is_news(space, minimum.psn) {
             self.last = minimum;
         }
     }
 
-    /// A count of messages may lag, but does not fall: behind a port where several members have been the source a path may
-    /// know of no message since.
+    /// A count of messages may lag, but does not fall: a path behind which several members have been the source may have
+    /// counted no message since.
     pub fn at_least(&self, space: Space, msn: u32) -> u32 {
         match space.reaches(msn, self.last.msn) {
             true => msn,

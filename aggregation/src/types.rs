@@ -135,7 +135,7 @@ impl Feedback {
 pub enum Notice {
     /// Congestion, if the path is the most congested one.
     Cnp,
-    /// A packet is lost, if the source has not heard of it. Nothing is acknowledged.
+    /// A packet is lost; it passes if that was not reported to the source. Nothing is acknowledged.
     SelectiveNak {
         /// The packet.
         psn: u32,
@@ -175,7 +175,7 @@ pub struct PacketIn {
     pub message: Message,
     /// The source's port, if any data has come.
     pub source: Option<Port>,
-    /// What the source was told last.
+    /// What was acknowledged to the source last.
     pub told: Point,
 }
 
@@ -188,14 +188,14 @@ pub enum Message {
     Probe(Point),
 }
 
-/// What the controller wants told.
+/// An ACK or NAK that the controller sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PacketOut {
     /// To whom: without it to whoever is the source when it comes.
     pub port: Option<Port>,
     /// What.
     pub feedback: Feedback,
-    /// What the source was told last, with this.
+    /// What is acknowledged to the source last, with this.
     pub told: Point,
 }
 

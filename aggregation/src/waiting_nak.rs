@@ -1,4 +1,4 @@
-//! The NAK that waits until all have what is before it, and the one that the source has been told (`waiting_nak.p4`).
+//! The NAK that waits until all have what is before it, and the one that was sent to the source (`waiting_nak.p4`).
 
 use alfirk_roce::wire::Syndrome;
 
@@ -7,9 +7,9 @@ use super::{Nak, Space};
 /// See the module's text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WaitingNak {
-    /// The oldest one that waits, or the one that the source was told.
+    /// The oldest one that waits, or the one that was sent to the source.
     pub nak: Option<Nak>,
-    /// Was the source told, and has not yet sent the PSN again?
+    /// Was it sent to the source, which has not yet sent the PSN again?
     pub is_told: bool,
 }
 
@@ -33,20 +33,20 @@ impl WaitingNak {
         }
     }
 
-    /// The NAK for the source, if all have just what is before it. From now on it counts as told.
+    /// The NAK for the source, if all have just what is before it. From now on it counts as sent to the source.
     pub fn tell(&mut self, space: Space, minimum: u32) -> Option<Nak> {
         let nak = self.nak.filter(|nak| nak.psn == space.next(minimum))?;
         (!std::mem::replace(&mut self.is_told, true)).then_some(nak)
     }
 
-    /// Somebody else tells the source; false if it knows already.
+    /// The controller sends the source this NAK; false if the source has it already.
     pub fn told(&mut self, nak: Nak) -> bool {
         let is_known = self.is_told && self.nak.is_some_and(|known| known.psn == nak.psn);
         (self.nak, self.is_told) = (Some(nak), true);
         !is_known
     }
 
-    /// The source sends: if it was told that this is missing, the NAK has done its work.
+    /// The source sends: if a NAK asked it for this PSN, that NAK is done.
     pub fn sent(&mut self, psn: u32) {
         if self.is_told && self.nak.is_some_and(|nak| nak.psn == psn) {
             self.forget();

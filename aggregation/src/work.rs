@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 pub struct Work {
     /// ACKs and NAKs that came in.
     pub feedback: u64,
-    /// Of these, what went to the source.
+    /// Of these, what was forwarded to the source.
     pub told: u64,
     /// Passes of packets that went round.
     pub recirculations: u64,

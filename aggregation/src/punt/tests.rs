@@ -31,7 +31,7 @@ fn unknowing(ports: impl IntoIterator<Item = Port>, told: Point) -> Aggregator {
     Aggregator::new(Space::PSN, ports, told)
 }
 
-/// Ports 1, 2 and 3; the source is behind port 1 and has been told 9.
+/// Ports 1, 2 and 3; the source is behind port 1, and 9 was acknowledged to it.
 fn group() -> Aggregator {
     let mut group = unknowing([1, 2, 3], at(9, 4));
     group.see(Some(1), at(9, 4));
@@ -40,7 +40,7 @@ fn group() -> Aggregator {
 
 /// One thing after another.
 trait AtOnce {
-    /// What the source is told.
+    /// What is sent to the source.
     fn tell(&mut self) -> Option<Feedback>;
     fn hear_now(&mut self, port: Port, feedback: Feedback) -> Option<Feedback>;
     /// The answer to who asks; what was not answered is forgotten.
@@ -85,7 +85,7 @@ fn a_nak_waits_until_all_have_what_is_before_it() {
     assert_eq!(group.hear_now(2, word(13, NAK, 6)), None);
     assert_eq!(group.hear_now(3, word(10, ACK, 5)), Some(word(10, ACK, 5)));
     assert_eq!(group.hear_now(3, word(12, ACK, 6)), Some(word(13, NAK, 6)));
-    // Told once.
+    // It is sent once.
     assert_eq!(group.hear_now(3, word(12, ACK, 6)), None);
 }
 
@@ -128,7 +128,7 @@ fn a_former_source_counts_again() {
     group.hear_now(2, word(12, ACK, 6));
     group.hear_now(3, word(12, ACK, 6));
     group.see(Some(2), at(12, 6));
-    // Path 1 has what its source was told, and not what path 2 sends.
+    // Path 1 has what was acknowledged to its source, and not what path 2 sends.
     assert_eq!(group.hear_now(3, word(14, ACK, 7)), None);
     assert_eq!(group.hear_now(1, word(14, ACK, 7)), Some(word(14, ACK, 7)));
 }
@@ -173,7 +173,7 @@ fn what_registers_tell_is_as_good_as_feedback() {
     for port in 1..=3 {
         group.learn(port, psn(12));
     }
-    // How many messages that is was not said.
+    // How many messages that is was not reported.
     assert_eq!(group.tell(), Some(word(12, ACK, 4)));
     assert_eq!(
         group.hear_now(2, word(13, ACK, 7)),
@@ -213,7 +213,7 @@ fn of_many_packets_only_the_newest_state_is_told() {
     }
     let Answers { told, answered } = group.answers();
     assert_eq!(told.map(|told| told.feedback), Some(word(20, ACK, 5)));
-    assert_eq!(answered, [], "the source has heard");
+    assert_eq!(answered, [], "the source has its ACK");
     assert_eq!(group.answers(), Answers::default());
 }
 
@@ -272,7 +272,7 @@ struct Truth {
     first: u32,
     /// Newest PSN that each member has, of its own or of others; the source's is what was sent.
     has: Vec<u32>,
-    /// The newest that each path has told, or sent.
+    /// The newest that each path has acknowledged, or sent.
     leaves: Vec<u32>,
     /// The newest that each member sent itself, if it sent anything.
     sent: Vec<Option<u32>>,
@@ -329,7 +329,7 @@ impl Truth {
         self.take(member, Message::Probe(asked));
     }
 
-    /// Nobody is told what somebody lacks, nor a count of messages that are not complete.
+    /// Nothing is acknowledged that somebody lacks, nor a count of messages that are not complete.
     fn answers(&mut self) -> Result<Answers, TestCaseError> {
         let answers = self.aggregate.answers();
         self.aggregate.give_up();
@@ -338,7 +338,7 @@ impl Truth {
             let acked = self.number(psn);
             for (member, has) in self.has.iter().enumerate() {
                 if out.port != Some(Self::port(member)) {
-                    prop_assert!(acked <= *has, "{acked} is told, {member} has {has}");
+                    prop_assert!(acked <= *has, "{acked} is acknowledged, {member} has {has}");
                 }
             }
             prop_assert!(msn <= Self::msn(acked));
@@ -353,7 +353,7 @@ proptest! {
     fn nobody_is_told_too_much_and_in_the_end_the_source_is_told_all(
         members in 2usize..6,
         first in prop_oneof![Just(0u32), Just(0xff_fff8), any::<u32>()],
-        // With each, whether what is to be said can wait for the next.
+        // With each, whether what is to be sent can wait for the next.
         happenings in proptest::collection::vec((happening(), any::<bool>()), 0..120),
     ) {
         // Number 0 is the PSN before the first one.
@@ -432,7 +432,7 @@ proptest! {
                 truth.answers()?;
             }
         }
-        // Everything arrives, everyone says so.
+        // Everything arrives, and everyone acknowledges it.
         let (source, all) = (truth.source, truth.has[truth.source]);
         for member in (0..members).filter(|m| *m != source) {
             truth.has[member] = all;
