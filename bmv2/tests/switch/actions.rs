@@ -1,11 +1,28 @@
 //! Primitives on fields and extern objects.
 
 use crate::builder::*;
+use crate::p4::P4;
 use alfirk_bmv2::*;
 use serde_json::{json, Value};
 
-/// A header of `fields` that ingress changes by `primitives`; sent to port 1.
-fn edits(fields: Value, primitives: &[Value]) -> Builder {
+/// A header of `fields` that ingress changes; sent to port 1.
+fn edits(fields: &str, ingress: &str) -> Switch {
+    edits_with(fields, "", ingress)
+}
+
+/// The same with declarations of its own.
+fn edits_with(fields: &str, locals: &str, ingress: &str) -> Switch {
+    let program = P4 {
+        fields,
+        locals,
+        ingress: &format!("sm.egress_spec = 1; {ingress}"),
+        ..P4::default()
+    };
+    program.switch()
+}
+
+/// The same as JSON, for primitives and forms of them that our compiler does not write.
+fn edits_json(fields: Value, primitives: &[Value]) -> Builder {
     let mut b = Builder::new();
     b.header("h_t", &["h"], fields)
         .extracts(&["h"])
@@ -32,7 +49,7 @@ fn assignments_wrap_to_the_width_of_the_field() {
     ]);
     let h = |f: &str| field("h", f);
     let sum = operand(expr("+", h("a"), h("b")));
-    let mut b = edits(
+    let mut b = edits_json(
         fields,
         &[
             assign(h("n"), h("b")),
@@ -50,86 +67,52 @@ fn assignments_wrap_to_the_width_of_the_field() {
 
 #[test]
 fn wide_fields_are_copied_and_computed_with() {
-    let fields = json!([["a", 128, false], ["b", 128, false], ["c", 8, false]]);
-    let h = |f: &str| field("h", f);
-    let sum = operand(expr(
-        "&",
-        expr("+", h("a"), h("b")),
-        hex(&format!("0x{}", "f".repeat(32))),
-    ));
-    let equal = operand(
-        json!({"type": "expression", "value": {"op": "b2d", "left": null,
-        "right": expr("==", h("a"), h("b"))}}),
+    let mut switch = edits(
+        "bit<128> a; bit<128> b; bit<8> c;",
+        "hdr.h.c = hdr.h.a == hdr.h.b ? 8w1 : 0; hdr.h.a = hdr.h.a + hdr.h.b;",
     );
-    let b = edits(fields, &[assign(h("c"), equal), assign(h("a"), sum)]);
     let mut frame = vec![0xff; 16];
     frame.extend([[0; 15].as_slice(), &[2], &[9]].concat());
-    let got = out(&mut b.switch(), &frame);
+    let got = out(&mut switch, &frame);
     assert_eq!(got[..16], [[0; 15].as_slice(), &[1]].concat());
     assert_eq!(got[32], 0);
     let same = [[7; 32].as_slice(), &[9]].concat();
-    assert_eq!(out(&mut b.switch(), &same)[32], 1);
+    assert_eq!(out(&mut switch, &same)[32], 1);
 }
 
 #[test]
 fn signed_fields_compare_and_shift_by_their_sign() {
-    let fields = json!([
-        ["a", 8, true],
-        ["b", 8, true],
-        ["less", 8, false],
-        ["half", 8, true],
-        ["big", 16, true]
-    ]);
-    let h = |f: &str| field("h", f);
-    let less = operand(
-        json!({"type": "expression", "value": {"op": "b2d", "left": null, "right": expr("<", h("a"), h("b"))}}),
-    );
-    let half = operand(expr(">>", h("a"), num(1)));
-    let b = edits(
-        fields,
-        &[
-            assign(h("less"), less),
-            assign(h("half"), half),
-            assign(h("big"), h("a")),
-        ],
+    let mut switch = edits(
+        "int<8> a; int<8> b; bit<8> less; int<8> half; int<16> big;",
+        "hdr.h.less = hdr.h.a < hdr.h.b ? 8w1 : 0;
+         hdr.h.half = hdr.h.a >> 1;
+         hdr.h.big = (int<16>)hdr.h.a;",
     );
     assert_eq!(
-        out(&mut b.switch(), &[0xf0, 0x01, 0, 0, 0, 0]),
+        out(&mut switch, &[0xf0, 0x01, 0, 0, 0, 0]),
         [0xf0, 1, 1, 0xf8, 0xff, 0xf0]
     );
     assert_eq!(
-        out(&mut b.switch(), &[0x7f, 0x80, 9, 0, 0, 0]),
+        out(&mut switch, &[0x7f, 0x80, 9, 0, 0, 0]),
         [0x7f, 0x80, 0, 0x3f, 0, 0x7f]
     );
 }
 
 #[test]
-fn saturating_casts_stop_at_the_ends() {
-    let fields = json!([
-        ["a", 8, false],
-        ["b", 8, false],
-        ["sum", 8, false],
-        ["diff", 8, false],
-        ["s", 8, true],
-        ["t", 8, true]
-    ]);
-    let h = |f: &str| field("h", f);
-    let cast = |op: &str, inner: Value| operand(expr(op, inner, num(8)));
-    let b = edits(
-        fields,
-        &[
-            assign(h("sum"), cast("usat_cast", expr("+", h("a"), h("b")))),
-            assign(h("diff"), cast("usat_cast", expr("-", h("a"), h("b")))),
-            assign(h("s"), cast("sat_cast", expr("+", h("s"), h("t")))),
-            assign(h("t"), cast("two_comp_mod", expr("-", h("t"), num(100)))),
-        ],
+fn saturating_arithmetic_stops_at_the_ends() {
+    let mut switch = edits(
+        "bit<8> a; bit<8> b; bit<8> sum; bit<8> diff; int<8> s; int<8> t;",
+        "hdr.h.sum = hdr.h.a |+| hdr.h.b;
+         hdr.h.diff = hdr.h.a |-| hdr.h.b;
+         hdr.h.s = hdr.h.s |+| hdr.h.t;
+         hdr.h.t = hdr.h.t - 100;",
     );
     assert_eq!(
-        out(&mut b.switch(), &[200, 100, 0, 0, 100, 100]),
+        out(&mut switch, &[200, 100, 0, 0, 100, 100]),
         [200, 100, 255, 100, 127, 0]
     );
     assert_eq!(
-        out(&mut b.switch(), &[5, 10, 0, 0, 0x9c, 0x9c]),
+        out(&mut switch, &[5, 10, 0, 0, 0x9c, 0x9c]),
         [5, 10, 15, 0, 0x80, 0x38]
     );
 }
@@ -142,7 +125,7 @@ fn saturating_fields_stop_at_the_ends() {
         ["c", 16, false]
     ]);
     let h = |f: &str| field("h", f);
-    let b = edits(
+    let b = edits_json(
         fields,
         &[
             assign(h("a"), operand(expr("+", h("a"), h("c")))),
@@ -155,86 +138,53 @@ fn saturating_fields_stop_at_the_ends() {
 
 #[test]
 fn ternaries_choose_and_only_then_compute() {
-    let fields = json!([["a", 8, false], ["b", 8, false]]);
-    let h = |f: &str| field("h", f);
-    let choose = json!({"type": "expression", "value": {"op": "?",
-        "left": expr("+", h("b"), num(1)), "right": h("a"), "cond": expr(">", h("a"), num(9))}});
-    let b = edits(fields, &[assign(h("b"), operand(choose))]);
-    assert_eq!(out(&mut b.switch(), &[10, 20]), [10, 21]);
-    assert_eq!(out(&mut b.switch(), &[9, 20]), [9, 9]);
+    let mut switch = edits(
+        "bit<8> a; bit<8> b;",
+        "hdr.h.b = hdr.h.a > 9 ? hdr.h.b + 1 : hdr.h.a;",
+    );
+    assert_eq!(out(&mut switch, &[10, 20]), [10, 21]);
+    assert_eq!(out(&mut switch, &[9, 20]), [9, 9]);
 }
 
 #[test]
 fn headers_appear_zeroed_and_vanish() {
-    let mut b = Builder::new();
-    b.header(
-        "h_t",
-        &["h", "g"],
-        json!([["a", 8, false], ["b", 8, false]]),
-    );
-    b.extracts(&["h"]).emits(&["g", "h"]);
-    b.runs(
-        "ingress",
-        json!([
-            send_to(1),
-            call("add_header", json!([named("header", "g")])),
-            assign(field("g", "a"), field("h", "a")),
-            // Adding a valid header changes nothing.
-            call("add_header", json!([named("header", "g")])),
-            call("remove_header", json!([named("header", "h")])),
-        ]),
-    );
-    assert_eq!(b.switch().process(0, &[7, 8, 9], 0), [(1, vec![7, 0, 9])]);
+    let program = P4 {
+        fields: "bit<8> a; bit<8> b;",
+        headers: "h_t g;",
+        // What makes a valid header valid changes nothing.
+        ingress: "sm.egress_spec = 1;
+                  hdr.g.setValid();
+                  hdr.g.a = hdr.h.a;
+                  hdr.g.setValid();
+                  hdr.h.setInvalid();",
+        deparser: Some("pkt.emit(hdr.g); pkt.emit(hdr.h);"),
+        ..P4::default()
+    };
+    let mut switch = program.switch();
+    assert_eq!(switch.process(0, &[7, 8, 9], 0), [(1, vec![7, 0, 9])]);
 }
 
 #[test]
 fn header_copies_take_over_validity() {
-    let mut b = Builder::new();
-    b.header("h_t", &["h", "g", "none"], json!([["a", 8, false]]));
-    b.extracts(&["h"]).emits(&["h", "g"]);
-    let header = |name: &str| named("header", name);
-    b.runs(
-        "ingress",
-        json!([
-            send_to(1),
-            call("assign_header", json!([header("g"), header("h")])),
-            call("assign_header", json!([header("h"), header("none")])),
-        ]),
-    );
-    assert_eq!(b.switch().process(0, &[7, 9], 0), [(1, vec![7, 9])]);
-    b.emits(&["h"]);
-    assert_eq!(b.switch().process(0, &[7, 9], 0), [(1, vec![9])]);
+    let mut program = P4 {
+        fields: "bit<8> a;",
+        headers: "h_t g; h_t none;",
+        ingress: "sm.egress_spec = 1; hdr.g = hdr.h; hdr.h = hdr.none;",
+        deparser: Some("pkt.emit(hdr.h); pkt.emit(hdr.g);"),
+        ..P4::default()
+    };
+    assert_eq!(program.switch().process(0, &[7, 9], 0), [(1, vec![7, 9])]);
+    program.deparser = Some("pkt.emit(hdr.h);");
+    assert_eq!(program.switch().process(0, &[7, 9], 0), [(1, vec![9])]);
 }
 
 #[test]
 fn registers_keep_values_between_packets_and_ignore_wrong_indexes() {
-    let fields = json!([["i", 8, false], ["v", 16, false]]);
-    let mut b = edits(
-        fields,
-        &[
-            call(
-                "register_read",
-                json!([
-                    field("h", "v"),
-                    named("register_array", "r"),
-                    field("h", "i")
-                ]),
-            ),
-            call(
-                "register_write",
-                json!([
-                    named("register_array", "r"),
-                    field("h", "i"),
-                    operand(expr("+", field("h", "v"), num(300)))
-                ]),
-            ),
-        ],
+    let mut switch = edits_with(
+        "bit<8> i; bit<16> v;",
+        "@name(\".r\") register<bit<16>>(4) r;",
+        "r.read(hdr.h.v, (bit<32>)hdr.h.i); r.write((bit<32>)hdr.h.i, hdr.h.v + 300);",
     );
-    b.add(
-        "register_arrays",
-        json!({"name": "r", "size": 4, "bitwidth": 16}),
-    );
-    let mut switch = b.switch();
     assert_eq!(out(&mut switch, &[1, 9, 9]), [1, 0, 0]);
     assert_eq!(out(&mut switch, &[1, 9, 9]), [1, 1, 44]);
     assert_eq!(
@@ -245,35 +195,16 @@ fn registers_keep_values_between_packets_and_ignore_wrong_indexes() {
     assert_eq!(switch.read_register("r", 1).unwrap(), [2, 88]);
     switch.write_register("r", 1, &[0xff, 0xff]).unwrap();
     assert_eq!(out(&mut switch, &[1, 0, 0]), [1, 0xff, 0xff]);
-    assert_eq!(switch.read_register("r", 1).unwrap(), [1, 43], "cells wrap");
+    assert_eq!(switch.read_register("r", 1).unwrap(), [1, 43]);
 }
 
 #[test]
 fn registers_wider_than_a_word_work_alike() {
-    let fields = json!([["i", 8, false], ["v", 96, false]]);
-    let mut b = edits(
-        fields,
-        &[
-            call(
-                "register_write",
-                json!([
-                    named("register_array", "r"),
-                    field("h", "i"),
-                    field("h", "v")
-                ]),
-            ),
-            assign(field("h", "v"), num(0)),
-            call(
-                "register_read",
-                json!([field("h", "v"), named("register_array", "r"), num(2)]),
-            ),
-        ],
+    let mut switch = edits_with(
+        "bit<8> i; bit<96> v;",
+        "@name(\".r\") register<bit<96>>(3) r;",
+        "r.write((bit<32>)hdr.h.i, hdr.h.v); hdr.h.v = 0; r.read(hdr.h.v, 2);",
     );
-    b.add(
-        "register_arrays",
-        json!({"name": "r", "size": 3, "bitwidth": 96}),
-    );
-    let mut switch = b.switch();
     let value: Vec<u8> = (1..=12).collect();
     let frame = [&[2], &value[..]].concat();
     assert_eq!(out(&mut switch, &frame), frame);
@@ -286,21 +217,14 @@ fn registers_wider_than_a_word_work_alike() {
 
 #[test]
 fn counters_count_packets_and_bytes_as_received() {
-    let mut b = edits(
-        json!([["i", 8, false]]),
-        &[
-            call("remove_header", json!([named("header", "h")])),
-            call(
-                "count",
-                json!([named("counter_array", "c"), field("h", "i")]),
-            ),
-        ],
-    );
-    b.add(
-        "counter_arrays",
-        json!({"name": "c", "size": 2, "is_direct": false}),
-    );
-    let mut switch = b.switch();
+    let program = P4 {
+        fields: "bit<8> i;",
+        metadata: "bit<8> i;",
+        locals: "@name(\".c\") counter(2, CounterType.packets_and_bytes) c;",
+        ingress: "meta.i = hdr.h.i; hdr.h.setInvalid(); c.count((bit<32>)meta.i);",
+        ..P4::default()
+    };
+    let mut switch = program.switch();
     for frame in [&[1, 0, 0][..], &[1], &[9, 0]] {
         switch.process(0, frame, 0);
     }
@@ -320,22 +244,11 @@ fn counters_count_packets_and_bytes_as_received() {
 
 #[test]
 fn meters_colour_by_rate() {
-    let mut b = edits(
-        json!([["i", 8, false], ["colour", 8, false]]),
-        &[call(
-            "execute_meter",
-            json!([
-                named("meter_array", "m"),
-                field("h", "i"),
-                field("h", "colour")
-            ]),
-        )],
+    let mut switch = edits_with(
+        "bit<8> i; bit<8> colour;",
+        "@name(\".m\") meter(2, MeterType.packets) m;",
+        "m.execute_meter((bit<32>)hdr.h.i, hdr.h.colour);",
     );
-    b.add(
-        "meter_arrays",
-        json!({"name": "m", "size": 2, "is_direct": false, "rate_count": 2, "type": "packets"}),
-    );
-    let mut switch = b.switch();
     assert_eq!(out(&mut switch, &[1, 9]), [1, 0], "green without rates");
     let config = MeterConfig {
         cir: 1,
@@ -360,46 +273,34 @@ fn meters_colour_by_rate() {
 
 #[test]
 fn hashes_are_reduced_and_offset() {
-    let mut b = edits(
-        json!([["a", 72, false], ["v", 32, false]]),
-        &[call(
-            "modify_field_with_hash_based_offset",
-            json!([
-                field("h", "v"),
-                num(5),
-                named("calculation", "c"),
-                hex("0x100000000")
-            ]),
-        )],
+    let value = |algorithm: &str, max: &str| {
+        let program = P4 {
+            fields: "bit<72> a; bit<32> v;",
+            metadata: "bit<64> zero;",
+            ingress: &format!(
+                "sm.egress_spec = 1;
+                 hash(hdr.h.v, HashAlgorithm.{algorithm}, 64w5, {{ hdr.h.a }}, {max});"
+            ),
+            ..P4::default()
+        };
+        let frame = [b"123456789".as_slice(), &[0; 4]].concat();
+        let got = out(&mut program.switch(), &frame);
+        u32::from_be_bytes(got[9..13].try_into().unwrap())
+    };
+    assert_eq!(value("crc32", "64w0x100000000"), 0xcbf4_3926 + 5);
+    assert_eq!(value("crc32", "64w1000"), 0xcbf4_3926 % 1000 + 5);
+    assert_eq!(
+        value("crc32", "meta.zero"),
+        5,
+        "a maximum of zero counts as one"
     );
-    b.add(
-        "calculations",
-        json!({"name": "c", "algo": "crc32", "input": [field("h", "a")]}),
-    );
-    let frame = [b"123456789".as_slice(), &[0; 4]].concat();
-    let value =
-        |b: &Builder| u32::from_be_bytes(out(&mut b.switch(), &frame)[9..13].try_into().unwrap());
-    assert_eq!(value(&b), 0xcbf4_3926 + 5);
-    b.set("/actions/0/primitives/1/parameters/3", num(1000));
-    assert_eq!(value(&b), 0xcbf4_3926 % 1000 + 5);
-    b.set("/actions/0/primitives/1/parameters/3", num(0));
-    assert_eq!(value(&b), 5, "a maximum of zero counts as one");
-    b.set("/calculations/0/algo", json!("crc16"));
-    b.set("/actions/0/primitives/1/parameters/3", num(65536));
-    assert_eq!(value(&b), 0xbb3d + 5);
+    assert_eq!(value("crc16", "64w65536"), 0xbb3d + 5);
 }
 
 #[test]
 fn random_numbers_stay_in_range_and_repeat_with_the_seed() {
-    let b = edits(
-        json!([["v", 8, false]]),
-        &[call(
-            "modify_field_rng_uniform",
-            json!([field("h", "v"), num(10), num(12)]),
-        )],
-    );
     let run = || {
-        let mut switch = b.switch();
+        let mut switch = edits("bit<8> v;", "random(hdr.h.v, 10, 12);");
         (0..50)
             .map(|_| out(&mut switch, &[0])[0])
             .collect::<Vec<_>>()
@@ -413,7 +314,7 @@ fn random_numbers_stay_in_range_and_repeat_with_the_seed() {
 #[test]
 fn jumps_lead_to_the_primitive_of_that_number() {
     let h = |f: &str| field("h", f);
-    let mut b = edits(
+    let mut b = edits_json(
         json!([["a", 8, false], ["b", 8, false]]),
         &[
             call("_jump_if_zero", json!([h("a"), num(4)])),
@@ -429,35 +330,40 @@ fn jumps_lead_to_the_primitive_of_that_number() {
 }
 
 #[test]
-fn messages_are_filled_in_and_failed_assertions_drop() {
-    let mut b = edits(
-        json!([["a", 8, true]]),
-        &[
-            call(
-                "log_msg",
-                json!([{"type": "string", "value": "a={} of \\{{}\\}"}, {"type": "parameters_vector", "value": [field("h", "a"), num(7)]}]),
-            ),
-            call(
-                "assert",
-                json!([operand(
-                    json!({"type": "expression", "value": {"op": "b2d", "left": null, "right": expr("!=", field("h", "a"), num(5))}})
-                )]),
-            ),
-        ],
+fn messages_are_filled_in() {
+    let logged = |text: &str, values: Value| {
+        let message = json!([
+            {"type": "string", "value": text},
+            {"type": "parameters_vector", "value": values}
+        ]);
+        let b = edits_json(json!([["a", 8, true]]), &[call("log_msg", message)]);
+        let mut fx = Effects::default();
+        b.switch().process_into(0, &[0xff], 0, &mut fx);
+        assert_eq!(fx.output.len(), 1);
+        fx.logs
+    };
+    let values = json!([field("h", "a"), num(7)]);
+    assert_eq!(logged("a={} of \\{{}\\}", values), ["a=-1 of {7}"]);
+    // So does p4c write that there are none.
+    assert_eq!(logged("plain", json!({})), ["plain"]);
+}
+
+#[test]
+fn failed_assertions_drop_after_what_was_logged() {
+    let mut switch = edits(
+        "bit<8> a;",
+        "log_msg(\"a={}\", { hdr.h.a }); assert(hdr.h.a != 5);",
     );
     let mut fx = Effects::default();
-    let mut switch = b.switch();
-    switch.process_into(0, &[0xff], 0, &mut fx);
-    assert_eq!(fx.logs, ["a=-1 of {7}"]);
-    assert_eq!(fx.output.len(), 1);
+    switch.process_into(0, &[4], 0, &mut fx);
+    assert_eq!(
+        (fx.output.len(), &fx.logs[..]),
+        (1, &["a=4".to_owned()][..])
+    );
     fx.clear();
     switch.process_into(0, &[5], 0, &mut fx);
     assert_eq!(fx.dropped, [DropReason::Assertion]);
     assert_eq!(fx.logs.len(), 2);
-    b.set("/actions/0/primitives/1", call("log_msg", json!([{"type": "string", "value": "plain"}, {"type": "parameters_vector", "value": {}}])));
-    fx.clear();
-    b.switch().process_into(0, &[1], 0, &mut fx);
-    assert_eq!(fx.logs, ["plain"]);
 }
 
 #[test]
@@ -468,7 +374,7 @@ fn primitives_of_p4_14_compute() {
     let fields: Vec<Value> = names.iter().map(|name| json!([name, 8, false])).collect();
     let h = |f: &str| field("h", f);
     let of_both = |op: &str, result: &str| call(op, json!([h(result), h("x"), h("y")]));
-    let b = edits(
+    let b = edits_json(
         json!(fields),
         &[
             of_both("add", "r0"),
@@ -509,19 +415,18 @@ fn headers_are_copied_and_added_by_the_names_of_p4_14() {
 }
 
 #[test]
-fn drop_drops_and_so_does_what_was_assumed_in_vain() {
-    let fields = json!([["a", 8, false]]);
+fn drop_drops() {
     let mut fx = Effects::default();
-    let b = edits(fields.clone(), &[call("drop", json!([]))]);
+    let b = edits_json(json!([["a", 8, false]]), &[call("drop", json!([]))]);
     b.switch().process_into(0, &[1], 0, &mut fx);
     assert!(fx.output.is_empty());
+}
 
-    let is_five = operand(
-        json!({"type": "expression", "value": {"op": "b2d", "left": null, "right": expr("==", field("h", "a"), num(5))}}),
-    );
-    let mut switch = edits(fields, &[call("assume", json!([is_five]))]).switch();
+#[test]
+fn what_was_assumed_in_vain_drops() {
+    let mut fx = Effects::default();
+    let mut switch = edits("bit<8> a;", "assume(hdr.h.a == 5);");
     assert_eq!(out(&mut switch, &[5]), [5]);
-    fx.clear();
     switch.process_into(0, &[6], 0, &mut fx);
     assert_eq!(fx.dropped, [DropReason::Assertion]);
 }

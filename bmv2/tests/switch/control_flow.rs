@@ -1,8 +1,33 @@
 //! Conditions, and where tables lead.
 
 use crate::builder::*;
-use alfirk_bmv2::{LoadError, LoadedProgram};
+use crate::p4::P4;
+use alfirk_bmv2::{LoadError, LoadedProgram, Switch};
 use serde_json::{json, Value};
+
+/// Headers of two bytes: `h`, which every packet has, and `other`, which follows it if the packet is long enough for `states`.
+fn program(locals: &str, ingress: &str, states: &str) -> Switch {
+    let program = P4 {
+        fields: "bit<8> a; bit<8> b;",
+        headers: "h_t other;",
+        states,
+        locals,
+        ingress,
+        ..P4::default()
+    };
+    program.switch()
+}
+
+/// Sends to port 1 what fulfils the condition, the rest to port 2.
+fn branches(condition: &str, states: &str) -> Switch {
+    let ingress =
+        format!("if ({condition}) {{ sm.egress_spec = 1; }} else {{ sm.egress_spec = 2; }}");
+    program("", &ingress, states)
+}
+
+/// A table on the first byte, with actions that do nothing.
+const NOTHING: &str = r#"@name(".x") action x() {} @name(".y") action y() {}
+    @name(".t") table t { key = { hdr.h.a: exact; } actions = { x; y; NoAction; } }"#;
 
 fn mark(b: &mut Builder, name: &str, port: u64, next: Value) {
     let id = b.action(name, &[], json!([send_to(port)]));
@@ -13,7 +38,8 @@ fn mark(b: &mut Builder, name: &str, port: u64, next: Value) {
     }));
 }
 
-fn branches(condition: Value) -> Builder {
+/// The same as JSON, for conditions and nodes that our compiler does not write.
+fn branches_json(condition: Value) -> Builder {
     let mut b = Builder::new();
     b.header(
         "h_t",
@@ -33,53 +59,36 @@ fn branches(condition: Value) -> Builder {
     b
 }
 
-fn valid(header: &str) -> Value {
-    json!({"type": "expression", "value": {"op": "d2b", "left": null, "right": field(header, "$valid$")}})
-}
-
-fn not(a: Value) -> Value {
-    json!({"type": "expression", "value": {"op": "not", "left": null, "right": a}})
-}
-
 #[test]
 fn conditions_choose_the_way() {
-    let a = || field("h", "a");
     let cases = [
         (
-            expr("and", expr(">", a(), num(3)), expr("<=", a(), num(9))),
+            "hdr.h.a > 3 && hdr.h.a <= 9",
             [(3, 2), (4, 1), (9, 1), (10, 2)],
         ),
         (
-            expr("or", expr("<", a(), num(4)), expr(">=", a(), num(9))),
+            "hdr.h.a < 4 || hdr.h.a >= 9",
             [(3, 1), (4, 2), (8, 2), (9, 1)],
         ),
         (
-            not(expr(
-                "or",
-                expr("==", a(), num(3)),
-                not(expr("!=", a(), num(9))),
-            )),
+            "!(hdr.h.a == 3 || !(hdr.h.a != 9))",
             [(3, 2), (9, 2), (4, 1), (0, 1)],
         ),
         (
-            expr("and", valid("h"), not(valid("other"))),
+            "hdr.h.isValid() && !hdr.other.isValid()",
             [(3, 1), (0, 1), (1, 1), (2, 1)],
         ),
         (
-            expr("==", valid("h"), valid("other")),
+            "hdr.h.isValid() == hdr.other.isValid()",
             [(3, 2), (0, 2), (1, 2), (2, 2)],
         ),
         (
-            json!({"type": "bool", "value": false}),
-            [(3, 2), (0, 2), (1, 2), (2, 2)],
-        ),
-        (
-            expr("<", expr("-", a(), num(5)), num(0)),
+            "(int<16>)(bit<16>)hdr.h.a - 5 < 0",
             [(3, 1), (4, 1), (5, 2), (255, 2)],
         ),
     ];
     for (condition, expected) in cases {
-        let mut switch = branches(condition.clone()).switch();
+        let mut switch = branches(condition, "");
         for (byte, port) in expected {
             assert_eq!(
                 switch.process(0, &[byte, 0], 0)[0].0,
@@ -91,51 +100,60 @@ fn conditions_choose_the_way() {
 }
 
 #[test]
+fn conditions_may_be_constant_and_their_numbers_below_zero() {
+    let below = expr("<", expr("-", field("h", "a"), num(5)), num(0));
+    let mut switch = branches_json(below).switch();
+    for (byte, port) in [(4, 1), (5, 2), (255, 2)] {
+        assert_eq!(switch.process(0, &[byte, 0], 0)[0].0, port, "{byte}");
+    }
+    let mut switch = branches_json(json!({"type": "bool", "value": false})).switch();
+    assert_eq!(switch.process(0, &[1, 0], 0)[0].0, 2);
+}
+
+#[test]
 fn headers_are_compared_by_all_fields() {
-    let mut b = branches(expr("==", named("header", "h"), named("header", "other")));
-    b.set(
-        "/parsers/0/parse_states/0/parser_ops",
-        json!([extract("h"), extract("other")]),
+    let mut switch = branches(
+        "hdr.h == hdr.other",
+        "state start { pkt.extract(hdr.h); pkt.extract(hdr.other); transition accept; }",
     );
-    b.emits(&["h", "other"]);
-    let mut switch = b.switch();
     assert_eq!(switch.process(0, &[1, 2, 1, 2], 0)[0].0, 1);
     assert_eq!(switch.process(0, &[1, 2, 1, 3], 0)[0].0, 2);
     assert_eq!(
         switch.process(0, &[1, 2], 0)[0].0,
         2,
-        "an invalid header equals nothing"
+        "a valid header differs from an invalid one"
+    );
+}
+
+#[test]
+fn an_invalid_header_equals_nothing() {
+    let equal = || expr("==", named("header", "h"), named("header", "other"));
+    let mut b = branches_json(equal());
+    assert_eq!(b.switch().process(0, &[1, 2], 0)[0].0, 2);
+    b.set("/parsers/0/parse_states/0/parser_ops", json!([]));
+    assert_eq!(
+        b.switch().process(0, &[1, 2], 0)[0].0,
+        2,
+        "both are invalid"
     );
 }
 
 #[test]
 fn hit_and_miss_lead_to_different_nodes() {
-    let mut b = Builder::new();
-    b.header("h_t", &["h"], json!([["a", 8, false]]));
-    b.extracts(&["h"]).emits(&["h"]);
-    mark(&mut b, "hit", 1, Value::Null);
-    mark(&mut b, "miss", 2, Value::Null);
-    let nop = b.action("nop", &[], json!([]));
-    b.table(
-        "t",
-        "exact",
-        json!([key("exact", "h", "a")]),
-        &[("nop", nop)],
+    let mut switch = program(
+        NOTHING,
+        "if (t.apply().hit) { sm.egress_spec = 1; } else { sm.egress_spec = 2; }",
+        "",
     );
-    b.set(
-        "/pipelines/0/tables/2/next_tables",
-        json!({"__HIT__": "tbl_hit", "__MISS__": "tbl_miss"}),
-    );
-    let mut switch = b.switch();
     let table = switch.table("t").unwrap();
     switch
-        .insert_entry(table, &[exact(5)], 0, &run_action("nop", &[]), 0, 0)
+        .insert_entry(table, &[exact(5)], 0, &run_action("x", &[]), 0, 0)
         .unwrap();
-    assert_eq!(switch.process(0, &[5], 0)[0].0, 1);
-    assert_eq!(switch.process(0, &[6], 0)[0].0, 2);
-    switch.set_default(table, &run_action("nop", &[])).unwrap();
+    assert_eq!(switch.process(0, &[5, 0], 0)[0].0, 1);
+    assert_eq!(switch.process(0, &[6, 0], 0)[0].0, 2);
+    switch.set_default(table, &run_action("x", &[])).unwrap();
     assert_eq!(
-        switch.process(0, &[6], 0)[0].0,
+        switch.process(0, &[6, 0], 0)[0].0,
         2,
         "a default action is still a miss"
     );
@@ -143,54 +161,56 @@ fn hit_and_miss_lead_to_different_nodes() {
 
 #[test]
 fn the_action_run_decides_where_to_go() {
-    let mut b = Builder::new();
-    b.header("h_t", &["h"], json!([["a", 8, false]]));
-    b.extracts(&["h"]).emits(&["h"]);
-    mark(&mut b, "one", 1, Value::Null);
-    mark(&mut b, "two", 2, Value::Null);
-    mark(&mut b, "none", 3, Value::Null);
-    let (x, y) = (b.action("x", &[], json!([])), b.action("y", &[], json!([])));
-    b.table(
-        "t",
-        "exact",
-        json!([key("exact", "h", "a")]),
-        &[("x", x), ("y", y)],
+    let mut switch = program(
+        NOTHING,
+        "switch (t.apply().action_run) {
+             x: { sm.egress_spec = 1; }
+             y: { sm.egress_spec = 2; }
+             default: { sm.egress_spec = 3; }
+         }",
+        "",
     );
-    b.set(
-        "/pipelines/0/tables/3/next_tables",
-        json!({"x": "tbl_one", "y": "tbl_two"}),
-    );
-    b.set("/pipelines/0/tables/3/base_default_next", json!("tbl_none"));
-    let mut switch = b.switch();
     let table = switch.table("t").unwrap();
     switch
         .insert_entry(table, &[exact(5)], 0, &run_action("y", &[]), 0, 0)
         .unwrap();
-    assert_eq!(switch.process(0, &[5], 0)[0].0, 2);
-    assert_eq!(switch.process(0, &[6], 0)[0].0, 3, "no action ran");
+    assert_eq!(switch.process(0, &[5, 0], 0)[0].0, 2);
+    assert_eq!(switch.process(0, &[6, 0], 0)[0].0, 3, "none of both ran");
     switch.set_default(table, &run_action("x", &[])).unwrap();
-    assert_eq!(switch.process(0, &[6], 0)[0].0, 1);
+    assert_eq!(switch.process(0, &[6, 0], 0)[0].0, 1);
+}
+
+#[test]
+fn a_table_without_a_default_goes_where_no_action_leads() {
+    let mut b = Builder::new();
+    b.header("h_t", &["h"], json!([["a", 8, false]]));
+    b.extracts(&["h"]).emits(&["h"]);
+    mark(&mut b, "one", 1, Value::Null);
+    mark(&mut b, "none", 3, Value::Null);
+    let x = b.action("x", &[], json!([]));
+    b.table("t", "exact", json!([key("exact", "h", "a")]), &[("x", x)]);
+    let table = "/pipelines/0/tables/2";
+    b.set(&format!("{table}/next_tables"), json!({"x": "tbl_one"}));
+    b.set(&format!("{table}/base_default_next"), json!("tbl_none"));
+    assert_eq!(b.switch().process(0, &[6], 0)[0].0, 3);
 }
 
 #[test]
 fn exit_ends_the_pipeline_but_not_the_packet() {
-    let mut b = Builder::new();
-    b.header("h_t", &["h"], json!([["a", 8, false]]));
-    b.extracts(&["h"]).emits(&["h"]);
-    mark(&mut b, "late", 2, Value::Null);
-    mark(&mut b, "early", 1, json!("tbl_late"));
-    b.set(
-        "/actions/1/primitives",
-        json!([send_to(1), {"op": "exit", "parameters": []}]),
-    );
-    b.start_at("ingress", "tbl_early");
-    b.runs("egress", json!([assign(field("h", "a"), num(9))]));
-    assert_eq!(b.switch().process(0, &[5], 0), [(1, vec![9])]);
+    let program = P4 {
+        fields: "bit<8> a;",
+        locals: "action early() { sm.egress_spec = 1; exit; }
+                 table t { actions = { early; } default_action = early(); }",
+        ingress: "t.apply(); sm.egress_spec = 2;",
+        egress: "hdr.h.a = 9;",
+        ..P4::default()
+    };
+    assert_eq!(program.switch().process(0, &[5], 0), [(1, vec![9])]);
 }
 
 #[test]
 fn action_calls_and_shared_ends_work() {
-    let mut b = branches(expr("==", field("h", "a"), num(1)));
+    let mut b = branches_json(expr("==", field("h", "a"), num(1)));
     let add = b.action(
         "add",
         &[],
@@ -224,7 +244,7 @@ fn control_flow_in_circles_ends_with_a_drop() {
 
 #[test]
 fn dangling_names_are_named() {
-    let mut b = branches(expr("==", field("h", "a"), num(1)));
+    let mut b = branches_json(expr("==", field("h", "a"), num(1)));
     b.set("/pipelines/0/conditionals/0/true_next", json!("nowhere"));
     match LoadedProgram::from_json(&b.text()) {
         Err(LoadError::Undefined { name, .. }) => assert_eq!(name, "nowhere"),

@@ -1,4 +1,5 @@
-//! Expressions compiled to 64-bit words give what unbounded integers give.
+//! Expressions compiled to 64-bit words give what unbounded integers give. They are JSON, which has such integers; P4 has none
+//! when a program runs.
 
 use crate::builder::*;
 use alfirk_test_budget::Cost;

@@ -1,4 +1,4 @@
-//! Nothing that comes from outside may bring the switch down.
+//! Nothing that comes from outside may bring the switch down. The program is JSON: what is tried is to put nonsense into it.
 
 use crate::builder::*;
 use alfirk_bmv2::*;

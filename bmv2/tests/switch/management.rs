@@ -1,28 +1,49 @@
 //! What the control plane may do, and what it may not.
 
-use crate::builder::*;
-use alfirk_bmv2::*;
-use serde_json::json;
+use std::sync::Arc;
 
-fn program() -> Builder {
-    let mut b = Builder::new();
-    b.header("h_t", &["h"], json!([["a", 8, false], ["b", 16, false]]));
-    b.extracts(&["h"]).emits(&["h"]);
-    let forward = b.action(
-        "forward",
-        &[("port", 9)],
-        json!([assign(standard("egress_spec"), arg(0))]),
+use crate::builder::*;
+use crate::p4::{run, P4};
+use alfirk_bmv2::*;
+use serde_json::{json, Value};
+
+/// A table of two entries, which may time out, on a byte and a number of 16 bits; its default and entries are `properties`.
+fn text(properties: &str) -> String {
+    let locals = format!(
+        r#"@name(".forward") action forward(bit<9> port) {{ sm.egress_spec = port; }}
+        @name(".nop") action nop() {{}}
+        @name(".t") table t {{
+            key = {{ hdr.h.a: exact @name("h.a"); hdr.h.b: ternary @name("h.b"); }}
+            actions = {{ forward; nop; }}
+            size = 2;
+            support_timeout = true;
+            {properties}
+        }}"#
     );
-    let nop = b.action("nop", &[], json!([]));
-    b.table(
-        "t",
-        "ternary",
-        json!([key("exact", "h", "a"), key("ternary", "h", "b")]),
-        &[("forward", forward), ("nop", nop)],
-    );
-    b.set("/pipelines/0/tables/0/max_size", json!(2));
-    b.set("/pipelines/0/tables/0/support_timeout", json!(true));
-    b
+    let program = P4 {
+        fields: "bit<8> a; bit<16> b;",
+        locals: &locals,
+        ingress: "t.apply();",
+        ..P4::default()
+    };
+    program.text()
+}
+
+fn load(text: &str) -> Switch {
+    run(Arc::new(LoadedProgram::from_json(text).unwrap()))
+}
+
+fn with(properties: &str) -> Switch {
+    load(&text(properties))
+}
+
+/// A switch whose table has a default entry of this form, which no compiler writes.
+fn with_default_entry(change: impl Fn(&mut Value)) -> Switch {
+    let mut json: Value = serde_json::from_str(&text("default_action = forward(3);")).unwrap();
+    let table = &mut json["pipelines"][0]["tables"][0];
+    assert_eq!(table["name"], "t");
+    change(&mut table["default_entry"]);
+    load(&json.to_string())
 }
 
 fn ternary(value: u64, mask: u64) -> KeyMatch {
@@ -34,7 +55,7 @@ fn ternary(value: u64, mask: u64) -> KeyMatch {
 
 #[test]
 fn entries_are_read_back_in_canonical_form() {
-    let mut switch = program().switch();
+    let mut switch = with("");
     let table = switch.table("t").unwrap();
     let key = [exact(7), ternary(0x1200, 0xff00)];
     let handle = switch
@@ -77,7 +98,7 @@ fn entries_are_read_back_in_canonical_form() {
 
 #[test]
 fn entries_can_be_changed_and_removed() {
-    let mut switch = program().switch();
+    let mut switch = with("");
     let table = switch.table("t").unwrap();
     let key = [exact(7), ternary(0, 0)];
     let handle = switch
@@ -107,7 +128,7 @@ fn entries_can_be_changed_and_removed() {
 
 #[test]
 fn what_is_wrong_with_an_entry_is_said() {
-    let mut switch = program().switch();
+    let mut switch = with("");
     let table = switch.table("t").unwrap();
     let forward = run_action("forward", &[1]);
     let mut insert = |key: &[KeyMatch], target: &EntryTarget| {
@@ -180,15 +201,20 @@ fn what_is_wrong_with_an_entry_is_said() {
 
 #[test]
 fn tables_without_a_key_have_no_entries() {
-    let mut b = Builder::new();
-    b.extracts(&[]);
-    let forward = b.action(
-        "forward",
-        &[("port", 9)],
-        json!([assign(standard("egress_spec"), arg(0))]),
-    );
-    b.table("t", "exact", json!([]), &[("forward", forward)]);
-    let mut switch = b.switch();
+    let with = |default: &str| {
+        let locals = format!(
+            r#"@name(".forward") action forward(bit<9> port) {{ sm.egress_spec = port; }}
+            @name(".t") table t {{ actions = {{ forward; }} {default} }}"#
+        );
+        let program = P4 {
+            fields: "bit<8> a;",
+            locals: &locals,
+            ingress: "t.apply();",
+            ..P4::default()
+        };
+        program.switch()
+    };
+    let mut switch = with("");
     let table = switch.table("t").unwrap();
     let refused = switch.insert_entry(table, &[], 0, &run_action("forward", &[1]), 0, 0);
     assert!(matches!(refused, Err(ManageError::NoKey { .. })));
@@ -197,19 +223,19 @@ fn tables_without_a_key_have_no_entries() {
         .unwrap();
     assert_eq!(switch.process(0, &[1], 0)[0].0, 4);
     // A constant default with arguments is part of the code.
-    b.set("/pipelines/0/tables/0/default_entry", json!({"action_id": forward, "action_const": true, "action_data": ["0x7"], "action_entry_const": true}));
-    assert_eq!(b.switch().process(0, &[1], 0)[0].0, 7);
+    let mut switch = with("const default_action = forward(7);");
+    assert_eq!(switch.process(0, &[1], 0)[0].0, 7);
 }
 
 #[test]
 fn constant_defaults_and_entries_stay() {
-    let mut b = program();
-    b.set("/pipelines/0/tables/0/default_entry", json!({"action_id": 0, "action_const": false, "action_data": ["0x3"], "action_entry_const": true}));
-    b.set("/pipelines/0/tables/0/entries", json!([
-        {"match_key": [{"match_type": "exact", "key": "0x01"}, {"match_type": "ternary", "key": "0x1234", "mask": "0xff00"}], "action_entry": {"action_id": 0, "action_data": ["0x4"]}, "priority": 2},
-        {"match_key": [{"match_type": "exact", "key": "0x01"}, {"match_type": "ternary", "key": "0x1234", "mask": "0xffff"}], "action_entry": {"action_id": 0, "action_data": ["0x5"]}, "priority": 1},
-    ]));
-    let mut switch = b.switch();
+    let mut switch = with(
+        "const default_action = forward(3);
+         const entries = {
+             (1, 0x1234): forward(5);
+             (1, 0x1200 &&& 0xff00): forward(4);
+         }",
+    );
     assert_eq!(switch.process(0, &[1, 0x12, 0x35], 0)[0].0, 4);
     assert_eq!(switch.process(0, &[1, 0x12, 0x34], 0)[0].0, 5);
     assert_eq!(switch.process(0, &[2, 0x12, 0x34], 0)[0].0, 3);
@@ -238,9 +264,8 @@ fn constant_defaults_and_entries_stay() {
 
 #[test]
 fn defaults_can_be_set_and_reset() {
-    let mut b = program();
-    b.set("/pipelines/0/tables/0/default_entry", json!({"action_id": 0, "action_const": true, "action_data": ["0x3"], "action_entry_const": false}));
-    let mut switch = b.switch();
+    // The action stays, and its arguments may be others.
+    let mut switch = with_default_entry(|entry| entry["action_const"] = json!(true));
     let table = switch.table("t").unwrap();
     assert!(matches!(
         switch.set_default(table, &run_action("nop", &[])),
@@ -259,14 +284,15 @@ fn defaults_can_be_set_and_reset() {
     );
     switch.reset_default(table).unwrap();
     assert_eq!(switch.process(0, &[2, 0, 0], 0)[0].0, 3);
-    let switch = program().switch();
+    // There is no default at all.
+    let switch = with_default_entry(|entry| *entry = Value::Null);
     let table = switch.table("t").unwrap();
     assert_eq!(switch.default_entry(table).unwrap(), None);
 }
 
 #[test]
 fn idle_entries_are_reported_after_every_timeout_without_a_hit() {
-    let mut switch = program().switch();
+    let mut switch = with("");
     let table = switch.table("t").unwrap();
     let handle = switch
         .insert_entry(
@@ -293,7 +319,7 @@ fn idle_entries_are_reported_after_every_timeout_without_a_hit() {
 
 #[test]
 fn the_program_describes_itself() {
-    let switch = program().switch();
+    let switch = with("");
     let table = switch.table("t").unwrap();
     let info = switch.table_info(table).unwrap();
     let keys: Vec<_> = info

@@ -42,6 +42,12 @@ impl P4<'_> {
 
     /// The program, for tests that have many switches run it.
     pub fn program(&self) -> Arc<LoadedProgram> {
+        let program = LoadedProgram::from_json(&self.text());
+        Arc::new(program.expect("it is BMv2 JSON"))
+    }
+
+    /// The program as BMv2 JSON.
+    pub fn text(&self) -> String {
         let P4 {
             fields,
             types,
@@ -87,8 +93,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
         loader.add("test.p4", &source);
         let compiled = compile_with(&CompileOptions::new("test.p4"), &loader);
         let compiled = compiled.unwrap_or_else(|error| panic!("{error}"));
-        let program = LoadedProgram::from_json(&compiled.json.to_text());
-        Arc::new(program.expect("it is BMv2 JSON"))
+        compiled.json.to_text()
     }
 }
 

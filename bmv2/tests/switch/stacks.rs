@@ -1,10 +1,31 @@
 //! Header stacks and unions.
 
 use crate::builder::*;
+use crate::p4::P4;
+use alfirk_bmv2::Switch;
 use serde_json::{json, Value};
 
-/// Tags until one has a zero, on a stack of three.
-fn stacked(primitives: &[Value]) -> Builder {
+/// Tags until one is zero, on a stack of three; sent to port 3 if the stack was too small. Another stack is sent behind it.
+fn stacked(ingress: &str) -> Switch {
+    let program = P4 {
+        fields: "bit<8> unused;",
+        types: "header tag_t { bit<8> id; }",
+        headers: "tag_t[3] t; tag_t[3] s;",
+        states: "state start {
+            pkt.extract(hdr.t.next);
+            transition select(hdr.t.last.id) { 0: accept; default: start; }
+        }",
+        ingress: &format!(
+            "sm.egress_spec = sm.parser_error == error.StackOutOfBounds ? 9w3 : 0; {ingress}"
+        ),
+        deparser: Some("pkt.emit(hdr.t); pkt.emit(hdr.s);"),
+        ..P4::default()
+    };
+    program.switch()
+}
+
+/// The same as JSON: our compiler makes choices of computed indexes, and P4 has `last` in parsers only.
+fn stacked_json(primitives: &[Value]) -> Builder {
     let mut b = Builder::new();
     b.scalar("i", 32);
     b.header(
@@ -37,7 +58,7 @@ fn element(stack: &str, index: Value) -> Value {
 
 #[test]
 fn elements_fill_up_until_the_stack_is_full() {
-    let mut switch = stacked(&[]).switch();
+    let mut switch = stacked("");
     assert_eq!(switch.process(0, &[5, 0, 9], 0), [(0, vec![5, 0, 9])]);
     assert_eq!(
         switch.process(0, &[5, 6, 7, 8, 0], 0),
@@ -48,38 +69,22 @@ fn elements_fill_up_until_the_stack_is_full() {
 
 #[test]
 fn push_makes_room_in_front_and_pop_takes_away() {
-    let stack = || named("header_stack", "t");
-    let push = |n| {
-        [
-            call("push", json!([stack(), num(n)])),
-            call("add_header", json!([named("header", "t[0]")])),
-            assign(field("t[0]", "id"), num(0xaa)),
-        ]
+    let out = |ingress: &str, frame: &[u8]| stacked(ingress).process(0, frame, 0).remove(0).1;
+    let push = |n: u32| {
+        let ingress = format!("hdr.t.push_front({n}); hdr.t[0].setValid(); hdr.t[0].id = 0xaa;");
+        out(&ingress, &[5, 0, 9])
     };
-    assert_eq!(
-        stacked(&push(1)).switch().process(0, &[5, 0, 9], 0)[0].1,
-        [0xaa, 5, 0, 9]
-    );
-    assert_eq!(
-        stacked(&push(2)).switch().process(0, &[5, 0, 9], 0)[0].1,
-        [0xaa, 5, 9],
-        "the last fell off"
-    );
-    let pop = |n| [call("pop", json!([stack(), num(n)]))];
-    assert_eq!(
-        stacked(&pop(1)).switch().process(0, &[5, 6, 0, 9], 0)[0].1,
-        [6, 0, 9]
-    );
-    assert_eq!(
-        stacked(&pop(7)).switch().process(0, &[5, 6, 0, 9], 0)[0].1,
-        [9]
-    );
+    assert_eq!(push(1), [0xaa, 5, 0, 9]);
+    assert_eq!(push(2), [0xaa, 5, 9], "the last fell off");
+    let pop = |n: u32| out(&format!("hdr.t.pop_front({n});"), &[5, 6, 0, 9]);
+    assert_eq!(pop(1), [6, 0, 9]);
+    assert_eq!(pop(7), [9]);
 }
 
 #[test]
 fn elements_are_reached_by_computed_indexes() {
     let i = || scalar("i");
-    let b = stacked(&[
+    let b = stacked_json(&[
         assign(
             i(),
             operand(
@@ -108,7 +113,7 @@ fn elements_are_reached_by_computed_indexes() {
 fn the_last_element_can_be_read_and_written() {
     let last =
         || json!({"type": "expression", "value": {"type": "stack_field", "value": ["t", "id"]}});
-    let b = stacked(&[assign(
+    let b = stacked_json(&[assign(
         last(),
         operand(expr(
             "+",
@@ -120,18 +125,19 @@ fn the_last_element_can_be_read_and_written() {
 }
 
 #[test]
-fn stacks_and_their_elements_are_copied() {
-    let b = stacked(&[call(
-        "assign_header_stack",
-        json!([named("header_stack", "s"), named("header_stack", "t")]),
-    )]);
-    assert_eq!(b.switch().process(0, &[5, 0, 9], 0)[0].1, [5, 0, 5, 0, 9]);
+fn stacks_are_copied() {
+    let mut switch = stacked("hdr.s = hdr.t;");
+    assert_eq!(switch.process(0, &[5, 0, 9], 0)[0].1, [5, 0, 5, 0, 9]);
+}
+
+#[test]
+fn elements_at_computed_indexes_are_copied() {
     let header = |stack: &str, i: Value| {
         operand(
             json!({"type": "expression", "value": {"op": "dereference_header_stack", "left": named("header_stack", stack), "right": i}}),
         )
     };
-    let b = stacked(&[
+    let b = stacked_json(&[
         assign(scalar("i"), num(1)),
         call(
             "assign_header",
@@ -144,129 +150,63 @@ fn stacks_and_their_elements_are_copied() {
     assert_eq!(b.switch().process(0, &[5, 0, 9], 0)[0].1, [5, 5, 0, 9]);
 }
 
-/// Unions of these names, each with a member a and a member b, sent in that order.
-fn unions_named(names: &[&str]) -> Builder {
-    let members = |member: &str| -> Vec<String> {
-        names
-            .iter()
-            .map(|name| format!("{name}.{member}"))
-            .collect()
+/// Unions with a member of one byte and one of two; what is sent begins with `first`, goes on with `second`.
+fn unions(headers: &str, states: &str, ingress: &str, [first, second]: [&str; 2]) -> Switch {
+    let program = P4 {
+        fields: "bit<8> unused;",
+        types:
+            "header a_t { bit<8> x; } header b_t { bit<16> x; } header_union u_t { a_t a; b_t b; }",
+        headers,
+        states,
+        ingress,
+        deparser: Some(&format!("pkt.emit(hdr.{first}); pkt.emit(hdr.{second});")),
+        ..P4::default()
     };
-    let mut b = Builder::new();
-    for (member, bits) in [("a", 8), ("b", 16)] {
-        let headers = members(member);
-        let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
-        b.header(
-            &format!("{member}_t"),
-            &headers,
-            json!([["x", bits, false]]),
-        );
-    }
-    b.add(
-        "header_union_types",
-        json!({"name": "u_t", "headers": [["a", "a_t"], ["b", "b_t"]]}),
-    );
-    let mut sent = Vec::new();
-    for name in names {
-        let both = [format!("{name}.a"), format!("{name}.b")];
-        let ids = both.each_ref().map(|header| b.header_id(header));
-        b.add(
-            "header_unions",
-            json!({"name": name, "union_type": "u_t", "header_ids": ids}),
-        );
-        sent.extend(both);
-    }
-    let sent: Vec<&str> = sent.iter().map(String::as_str).collect();
-    b.emits(&sent);
-    b
-}
-
-fn unions() -> Builder {
-    unions_named(&["u", "v"])
+    program.switch()
 }
 
 #[test]
 fn one_member_of_a_union_is_valid_at_most() {
-    let mut b = unions();
-    b.extracts(&["u.a"]);
-    let union = |name: &str| named("header_union", name);
-    let valid = |name: &str| {
-        json!({"type": "expression", "value": {"op": "b2d", "left": null, "right":
-        {"type": "expression", "value": {"op": "valid_union", "left": null, "right": union(name)}}}})
-    };
-    b.runs(
-        "ingress",
-        json!([
-            assign(
-                standard("egress_spec"),
-                operand(expr("+", valid("u"), expr("*", valid("v"), num(2))))
-            ),
-            call("assign_union", json!([union("v"), union("u")])),
-            call("add_header", json!([named("header", "u.b")])),
-            assign(field("u.b", "x"), num(0x0102)),
-        ]),
+    let mut switch = unions(
+        "u_t u; u_t v;",
+        "state start { pkt.extract(hdr.u.a); transition accept; }",
+        "sm.egress_spec = (hdr.u.isValid() ? 9w1 : 0) + (hdr.v.isValid() ? 9w2 : 0);
+         hdr.v = hdr.u;
+         hdr.u.b.setValid();
+         hdr.u.b.x = 0x0102;",
+        ["u", "v"],
     );
-    assert_eq!(b.switch().process(0, &[7, 9], 0), [(1, vec![1, 2, 7, 9])]);
+    assert_eq!(switch.process(0, &[7, 9], 0), [(1, vec![1, 2, 7, 9])]);
 }
 
 #[test]
 fn stacks_of_unions_work() {
-    let mut b = unions();
-    let ids: Vec<u64> = (0..2).collect();
-    b.add(
-        "header_union_stacks",
-        json!({"name": "us", "union_type": "u_t", "size": 2, "header_union_ids": ids}),
+    let mut switch = unions(
+        "u_t[2] us;",
+        "state start {
+             pkt.extract(hdr.us.next.b);
+             transition select(hdr.us.last.b.x) { 1: more; default: accept; }
+         }
+         state more { pkt.extract(hdr.us.next.a); transition accept; }",
+        "sm.egress_spec = 1; hdr.us.push_front(1);",
+        ["us", "h"],
     );
-    let next = |member: &str| json!({"op": "extract", "parameters": [{"type": "union_stack", "value": ["us", member]}]});
-    b.state(
-        "start",
-        json!([next("b")]),
-        json!([{"type": "union_stack_field", "value": ["us", "b", "x"]}]),
-        json!([on("0x0001", json!("a")), default(Value::Null)]),
-    );
-    b.state(
-        "a",
-        json!([next("a")]),
-        json!([]),
-        json!([default(Value::Null)]),
-    );
-    b.runs(
-        "ingress",
-        json!([
-            send_to(1),
-            call("push", json!([named("header_union_stack", "us"), num(1)]))
-        ]),
-    );
-    let mut switch = b.switch();
     assert_eq!(switch.process(0, &[0, 1, 7, 9], 0)[0].1, [0, 1, 9]);
     assert_eq!(switch.process(0, &[0, 2, 7, 9], 0)[0].1, [0, 2, 7, 9]);
 }
 
 #[test]
 fn stacks_of_unions_are_copied() {
-    let mut b = unions_named(&["u0", "u1", "v0", "v1"]);
-    for (stack, ids) in [("us", [0, 1]), ("vs", [2, 3])] {
-        b.add(
-            "header_union_stacks",
-            json!({"name": stack, "union_type": "u_t", "size": 2, "header_union_ids": ids}),
-        );
-    }
-    let next = |member: &str| json!({"op": "extract", "parameters": [{"type": "union_stack", "value": ["us", member]}]});
-    b.state(
-        "start",
-        json!([next("a"), next("b")]),
-        json!([]),
-        json!([default(Value::Null)]),
+    let mut switch = unions(
+        "u_t[2] us; u_t[2] vs;",
+        "state start {
+             pkt.extract(hdr.us.next.a);
+             pkt.extract(hdr.us.next.b);
+             transition accept;
+         }",
+        "sm.egress_spec = 1; hdr.vs = hdr.us; hdr.us.pop_front(1);",
+        ["us", "vs"],
     );
-    let stack = |name: &str| named("header_union_stack", name);
-    b.runs(
-        "ingress",
-        json!([
-            send_to(1),
-            call("assign_union_stack", json!([stack("vs"), stack("us")])),
-            call("pop", json!([stack("us"), num(1)])),
-        ]),
-    );
-    let out = b.switch().process(0, &[7, 1, 2, 9], 0);
+    let out = switch.process(0, &[7, 1, 2, 9], 0);
     assert_eq!(out, [(1, vec![1, 2, 7, 1, 2, 9])]);
 }

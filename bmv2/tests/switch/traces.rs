@@ -1,42 +1,36 @@
 //! What `Switch::set_trace` reports.
 
-use crate::builder::*;
+use std::sync::Arc;
+
+use crate::builder::{exact, run_action};
+use crate::p4::P4;
 use alfirk_bmv2::*;
 use serde_json::json;
 
 /// A header of a byte, looked up in a table; its hits add one to it and forward it.
-fn program() -> Builder {
-    let mut b = Builder::new();
-    b.header("h_t", &["h"], json!([["a", 8, false], ["wide", 72, false]]));
-    b.extracts(&["h"]).emits(&["h"]);
-    let forward = b.action(
-        "forward",
-        &[("port", 9)],
-        json!([
-            assign(standard("egress_spec"), arg(0)),
-            assign(
-                field("h", "a"),
-                operand(expr("+", field("h", "a"), hex("0x1")))
-            ),
-        ]),
-    );
-    let discard = b.action(
-        "discard",
-        &[],
-        json!([call(
-            "mark_to_drop",
-            json!([named("header", "standard_metadata")])
-        )]),
-    );
-    b.table(
-        "t",
-        "exact",
-        json!([key("exact", "h", "a")]),
-        &[("forward", forward), ("discard", discard)],
-    );
-    b.set("/pipelines/0/tables/0/default_entry", json!({"action_id": discard, "action_const": false, "action_data": [], "action_entry_const": false}));
-    b
-}
+const LOOKUP: P4<'_> = P4 {
+    fields: "bit<8> a; bit<72> wide;",
+    locals: TABLE,
+    ingress: "t.apply();",
+    types: "",
+    headers: "",
+    metadata: "",
+    states: "",
+    verify: "",
+    egress: "",
+    update: "",
+    deparser: None,
+};
+const TABLE: &str = r#"@name(".forward") action forward(bit<9> port) {
+        sm.egress_spec = port;
+        hdr.h.a = hdr.h.a + 1;
+    }
+    @name(".discard") action discard() { mark_to_drop(sm); }
+    @name(".t") table t {
+        key = { hdr.h.a: exact @name("h.a"); }
+        actions = { forward; discard; }
+        default_action = discard();
+    }"#;
 
 /// The log's lines, without the packet's number.
 fn logged(switch: &mut Switch, frame: &[u8]) -> Vec<String> {
@@ -46,39 +40,17 @@ fn logged(switch: &mut Switch, frame: &[u8]) -> Vec<String> {
     lines.collect()
 }
 
-/// The same program, with a condition and a register around its table, and with places in its source.
+/// The same program, with a condition and a register around its table.
 fn noted() -> Switch {
-    let mut b = program();
-    b.add(
-        "register_arrays",
-        json!({"name": "r", "size": 2, "bitwidth": 8}),
-    );
-    let info = |line: u32, text: &str| json!({"filename": "p.p4", "line": line, "column": 1, "source_fragment": text});
-    let mut set = call(
-        "register_write",
-        json!([named("register_array", "r"), num(1), field("h", "a")]),
-    );
-    set["source_info"] = info(7, "r.write(1, h.a)");
-    let beyond = call(
-        "register_write",
-        json!([named("register_array", "r"), num(2), num(0)]),
-    );
-    let read = call(
-        "register_read",
-        json!([field("h", "a"), named("register_array", "r"), num(1)]),
-    );
-    b.runs("egress", json!([set, beyond, read]));
-    b.node(
-        "ingress",
-        "conditionals",
-        json!({"name": "node_2", "source_info": info(5, "h.a != 9"),
-               "expression": expr("!=", field("h", "a"), num(9)),
-               "true_next": "t", "false_next": null}),
-    );
-    b.start_at("ingress", "node_2");
+    let program = P4 {
+        types: "@name(\".r\") register<bit<8>>(2) r;",
+        ingress: "if (hdr.h.a != 9) { t.apply(); }",
+        egress: "r.write(1, hdr.h.a); r.write(2, 0); r.read(hdr.h.a, 1);",
+        ..LOOKUP
+    };
     let mut switch = Switch::new(SwitchOptions::default());
-    switch.load(std::sync::Arc::new(
-        LoadedProgram::with_notes(&b.text()).unwrap(),
+    switch.load(Arc::new(
+        LoadedProgram::with_notes(&program.text()).unwrap(),
     ));
     let table = switch.table("t").unwrap();
     switch
@@ -102,28 +74,28 @@ fn the_log_tells_the_way_in_the_words_of_bmv2() {
             "Bytes parsed: 10",
             "Parser 'parser': end",
             "Pipeline 'ingress': start",
-            "p.p4(5) Condition \"h.a != 9\" (node_2) is true",
+            "test.p4(22) Condition \"hdr.h.a != 9\" (node_2) is true",
             "Applying table 't'",
             "Looking up key:\n* h.a                 : 07\n",
             "Table 't': hit with handle 0",
             "Dumping entry 0\nMatch key:\n* h.a                 : EXACT     07\nAction entry: forward - 3,\n",
             "Action entry is forward - 3,",
             "Action forward",
-            "Primitive (no source info)",
-            "Primitive (no source info)",
+            "test.p4(13) Primitive sm.egress_spec = port",
+            "test.p4(14) Primitive hdr.h.a = hdr.h.a + 1",
             "Pipeline 'ingress': end",
             "Egress port is 3",
             "Pipeline 'egress': start",
-            "Applying table 'tbl_egress_act'",
+            "Applying table 'tbl_test25'",
             "Looking up key:\n",
-            "Table 'tbl_egress_act': miss",
-            "Action entry is egress_act - ",
-            "Action egress_act",
-            "p.p4(7) Primitive r.write(1, h.a)",
+            "Table 'tbl_test25': miss",
+            "Action entry is test25 - ",
+            "Action test25",
+            "test.p4(25) Primitive r.write(1, hdr.h.a)",
             "Wrote register 'r' at index 1 with value 8",
-            "Primitive (no source info)",
+            "test.p4(25) Primitive r.write(2, 0)",
             "Attempted to access register 'r' with size 2 at out-of-bounds index 2.",
-            "Primitive (no source info)",
+            "test.p4(25) Primitive r.read(hdr.h.a, 1)",
             "Read register 'r' at index 1 read value 8",
             "Pipeline 'egress': end",
             "Deparser 'deparser': start",
@@ -143,18 +115,43 @@ fn the_log_tells_the_way_in_the_words_of_bmv2() {
         ]
     );
     let nine = [&[9], &FRAME[1..]].concat();
-    let condition = "p.p4(5) Condition \"h.a != 9\" (node_2) is false";
+    let condition = "test.p4(22) Condition \"hdr.h.a != 9\" (node_2) is false";
     assert!(logged(&mut switch, &nine).contains(&condition.to_owned()));
     switch.set_log(false);
     assert!(logged(&mut switch, &FRAME).is_empty());
 }
 
 #[test]
+fn the_log_says_where_the_program_gives_no_place() {
+    fn without_places(json: &mut serde_json::Value) {
+        match json {
+            serde_json::Value::Object(members) => {
+                members.remove("source_info");
+                members.values_mut().for_each(without_places);
+            }
+            serde_json::Value::Array(items) => items.iter_mut().for_each(without_places),
+            _ => {}
+        }
+    }
+    let mut json = serde_json::from_str(&LOOKUP.text()).unwrap();
+    without_places(&mut json);
+    let mut switch = Switch::new(SwitchOptions::default());
+    let program = LoadedProgram::with_notes(&json.to_string()).unwrap();
+    switch.load(Arc::new(program));
+    switch.set_log(true);
+    let lines = logged(&mut switch, &FRAME);
+    assert!(lines.contains(&"Primitive (no source info)".to_owned()));
+}
+
+#[test]
 fn the_log_numbers_packets_and_their_copies() {
-    let mut b = Builder::new();
-    b.extracts(&[]);
-    b.runs("ingress", json!([assign(standard("mcast_grp"), num(4))]));
-    let mut switch = b.switch();
+    let program = P4 {
+        fields: "bit<8> unused;",
+        states: "state start { transition accept; }",
+        ingress: "sm.mcast_grp = 4;",
+        ..P4::default()
+    };
+    let mut switch = program.switch();
     let replica = |port| Replica { port, rid: 0 };
     let copies = [replica(5), replica(6)];
     switch.pre_mut().unwrap().set_group(4, &copies).unwrap();
@@ -187,7 +184,7 @@ fn the_log_numbers_packets_and_their_copies() {
 
 #[test]
 fn the_log_goes_on_counting_over_a_new_program() {
-    let mut switch = program().switch();
+    let mut switch = LOOKUP.switch();
     switch.set_log(true);
     switch.process(1, &FRAME, 0);
     let program = switch.program().unwrap().clone();
@@ -224,7 +221,7 @@ const FRAME: [u8; 12] = [7, 0, 0, 0, 0, 0, 0, 0, 0x12, 0x34, 0xee, 0xff];
 
 #[test]
 fn the_way_of_a_packet_is_told_step_by_step() {
-    let mut switch = program().switch();
+    let mut switch = LOOKUP.switch();
     switch.set_trace(true);
     let table = switch.table("t").unwrap();
     switch
@@ -260,7 +257,7 @@ fn the_way_of_a_packet_is_told_step_by_step() {
 #[test]
 fn traces_change_nothing_that_happens() {
     let run = |trace: bool| {
-        let mut switch = program().switch();
+        let mut switch = LOOKUP.switch();
         switch.set_trace(trace);
         let table = switch.table("t").unwrap();
         let handle = switch
@@ -274,7 +271,7 @@ fn traces_change_nothing_that_happens() {
 
 #[test]
 fn tools_get_an_object_for_each_step() {
-    let mut switch = program().switch();
+    let mut switch = LOOKUP.switch();
     switch.set_trace(true);
     let mut fx = Effects::default();
     switch.process_into(1, &FRAME, 0, &mut fx);
