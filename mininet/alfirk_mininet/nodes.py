@@ -153,7 +153,7 @@ class AlfirkSwitch(Switch):
         for port, link in sorted(self.port_links.items()):
             line += ["--port-rate", f"{port}={link.rate_bps}bps"]
             line += ["--port-delay", f"{port}={link.delay_ns + settings.pipeline_latency}ns"]
-            line += ["--port-queue", f"{port}={link.queue_bytes}"]
+            line += ["--port-queue", f"{port}={link.queue_bytes}B"]
         return line
 
     def start(self, controllers: Sequence[Controller]) -> None:  # noqa: ARG002 - they come by P4Runtime

@@ -65,8 +65,8 @@ pub struct LinkArgs {
     #[arg(long, value_name = "PORT=RATE", value_parser = |s: &str| of_port(s, Rate::from_str))]
     port_rate: Vec<(u32, Rate)>,
 
-    /// Bytes that wait for the link of one port with a rate, in place of --queue-depth packets.
-    #[arg(long, value_name = "PORT=BYTES", value_parser = |s: &str| of_port(s, parse_bytes))]
+    /// How much waits for the link of one port with a rate, such as 2=1MiB, in place of --queue-depth packets.
+    #[arg(long, value_name = "PORT=SIZE", value_parser = |s: &str| of_port(s, |size| alfirk_units::SIZE.parse(size)))]
     pub port_queue: Vec<(u32, u64)>,
 
     /// Lose chosen frames of one port: `2=in,1-3,42=11` are the first three that come in on port 2 with a byte 0x11 at offset 42 of
@@ -132,11 +132,6 @@ pub fn parse_probability(text: &str) -> Result<f64, String> {
         Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
         _ => Err("expected a probability from 0 to 1".into()),
     }
-}
-
-fn parse_bytes(text: &str) -> Result<u64, String> {
-    text.parse()
-        .map_err(|_| format!("{text:?} is no number of bytes"))
 }
 
 fn of_port<T, E: ToString>(
