@@ -17,7 +17,7 @@ impl Report {
             if let Some(work) = &row.feedback_work {
                 writeln!(
                     out,
-                    "{name}: {} at switches by {}: {} told on, {:.3} recirculations and {:.3} punts for each",
+                    "{name}: {} at switches by {}: {} forwarded upstream, {:.3} recirculations and {:.3} punts for each",
                     plural(work.feedback as usize, "ACK", "ACKs"),
                     self.settings.min_psn,
                     grouped(work.told),
