@@ -12,7 +12,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use crate::exit::{print, Failure, Outcome};
-use crate::run::machines::machines_and_placement;
+use crate::run::machines::PlacementArgs;
 
 /// Print a network as YAML, for --topology of run, ctrl and Mininet.
 #[derive(Debug, clap::Args)]
@@ -96,12 +96,8 @@ enum Kind {
     Place {
         #[arg(value_name = "FILE")]
         file: std::path::PathBuf,
-        /// The machines, as `alfirk run --machines` has them
-        #[arg(long, value_name = "NAME", value_delimiter = ',', required = true)]
-        machines: Vec<String>,
-        /// Where nodes are, as `alfirk run --place` has it
-        #[arg(long, value_name = "NODE=MACHINE", value_delimiter = ',')]
-        place: Vec<String>,
+        #[command(flatten)]
+        placement: PlacementArgs,
     },
     /// Read a file, check it, and print it in the form that the generators use, with the headroom that its links need
     Check {
@@ -138,11 +134,9 @@ pub fn run(args: Args) -> Outcome {
         Kind::Mesh { hosts } => generated(topology::mesh(hosts))?,
         Kind::Testbed => topology::testbed(),
         Kind::Containerlab(args) => return containerlab::run(&args),
-        Kind::Place {
-            file,
-            machines,
-            place,
-        } => return print_places(&read(&file)?, &machines, &place, args.json),
+        Kind::Place { file, placement } => {
+            return print_places(&read(&file)?, &placement, args.json);
+        }
         Kind::Check { file } => read(&file)?,
     };
     if args.json {
@@ -165,13 +159,10 @@ pub fn run(args: Args) -> Outcome {
 }
 
 /// Who has what, and what is between.
-fn print_places(
-    topology: &Topology,
-    machines: &[String],
-    places: &[String],
-    is_json: bool,
-) -> Outcome {
-    let (machines, placement) = machines_and_placement(topology, machines, places)?;
+fn print_places(topology: &Topology, placement: &PlacementArgs, is_json: bool) -> Outcome {
+    let (machines, placement) = placement
+        .check(topology)?
+        .ok_or_else(|| Failure::bad_input("--machines: name the machines, such as a,b"))?;
     let nodes = (0..machines.len()).map(|number| {
         let nodes = placement.nodes_of(number);
         nodes.map(|node| topology.name_of(node)).collect::<Vec<_>>()

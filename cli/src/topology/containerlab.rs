@@ -12,7 +12,7 @@ use alfirk_ctrl::topology::{End, LinkIndex, Node, Placement, Topology};
 use alfirk_roce::wire::vxlan;
 
 use crate::exit::{print, Failure, Outcome};
-use crate::run::machines::{machines_and_placement, MachineName};
+use crate::run::machines::{MachineName, PlacementArgs};
 
 /// The port of P4Runtime in a container, and the first of those that machines have for them.
 const GRPC: u16 = 9559;
@@ -26,18 +26,8 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The machines, if there are several, each by a name and its address towards the others
-    #[arg(long, value_name = "NAME=ADDR", value_delimiter = ',')]
-    machines: Vec<String>,
-
-    /// Where nodes are, as `alfirk run --place` has it
-    #[arg(
-        long,
-        value_name = "NODE=MACHINE",
-        value_delimiter = ',',
-        requires = "machines"
-    )]
-    place: Vec<String>,
+    #[command(flatten)]
+    placement: PlacementArgs,
 
     /// The container image that has alfirk
     #[arg(long, value_name = "NAME", default_value = "alfirk")]
@@ -50,8 +40,9 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Outcome {
     let topology = super::read(&args.file)?;
-    let (machines, placement) = match args.machines.is_empty() {
-        true => {
+    let (machines, placement) = match args.placement.check(&topology)? {
+        Some(several) => several,
+        None => {
             let here = MachineName {
                 name: "lab".to_owned(),
                 address: Some(Ipv4Addr::LOCALHOST),
@@ -60,7 +51,6 @@ pub fn run(args: &Args) -> Outcome {
             let all = all.map_err(Failure::bad_input)?;
             (vec![here], all)
         }
-        false => machines_and_placement(&topology, &args.machines, &args.place)?,
     };
     let named = machines.iter().map(|machine| match machine.address {
         Some(address) => Ok((short(&machine.name), address)),

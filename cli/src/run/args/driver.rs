@@ -56,7 +56,7 @@ pub(super) struct DriverArgs {
 impl DriverArgs {
     /// The machines, if there are several.
     pub(super) fn machines(&self, topology: &Topology) -> Result<Option<Machines>, Failure> {
-        let why = match (&self.machines.machines.is_empty(), self.driver) {
+        let why = match (&self.machines.placement.machines.is_empty(), self.driver) {
             (true, _) => return Ok(None),
             (false, Driver::Virtual) => "virtual time is in one process; add --driver mininet",
             (false, Driver::Mininet) if self.attach.is_some() => {

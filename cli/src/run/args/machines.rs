@@ -14,11 +14,12 @@ pub const LOCAL: &str = "local";
 const SHELL: &str =
     "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3";
 
+/// The machines of a network, and what is where.
 #[derive(Debug, clap::Args)]
-pub struct MachinesArgs {
-    /// Spread the network over these machines (Mininet driver), which have this version of alfirk and Mininet, each by the name that
-    /// ssh has for it, such as root@b, or local for this one, and =ADDR where the others reach it by another address than ssh
-    /// does
+pub struct PlacementArgs {
+    /// Spread the network over these machines, each by its name, and =ADDR where the others reach it by another address than by
+    /// that name. Mininet's have this version of alfirk, and the names that ssh has for them, such as root@b, or local for this
+    /// one; containerlab needs all addresses
     #[arg(long, value_name = "NAME[=ADDR]", value_delimiter = ',')]
     pub machines: Vec<String>,
 
@@ -31,6 +32,25 @@ pub struct MachinesArgs {
         requires = "machines"
     )]
     place: Vec<String>,
+}
+
+impl PlacementArgs {
+    /// Reads the names of machines, and finds a place for each node; `None` if there is one machine only.
+    pub fn check(
+        &self,
+        topology: &Topology,
+    ) -> Result<Option<(Vec<MachineName>, Placement)>, Failure> {
+        match self.machines.is_empty() {
+            true => Ok(None),
+            false => machines_and_placement(topology, &self.machines, &self.place).map(Some),
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub struct MachinesArgs {
+    #[command(flatten)]
+    pub placement: PlacementArgs,
 
     /// What starts a command on another machine, which follows its name [default: ssh, with options that let it ask nothing]
     #[arg(long, value_name = "COMMAND", requires = "machines")]
@@ -85,10 +105,9 @@ impl Machines {
 impl MachinesArgs {
     /// Checks names, and finds a place for each node; `None` if there is one machine only.
     pub fn check(&self, topology: &Topology) -> Result<Option<Machines>, Failure> {
-        if self.machines.is_empty() {
+        let Some((machines, placement)) = self.placement.check(topology)? else {
             return Ok(None);
-        }
-        let (machines, placement) = machines_and_placement(topology, &self.machines, &self.place)?;
+        };
         let shell = self.remote_shell.as_deref().unwrap_or(SHELL);
         let shell: Vec<String> = shell.split_whitespace().map(str::to_owned).collect();
         if shell.is_empty() || self.remote_alfirk.trim().is_empty() {
@@ -107,8 +126,7 @@ impl MachinesArgs {
     }
 }
 
-/// Reads the names of machines, and finds a place for each node.
-pub fn machines_and_placement(
+fn machines_and_placement(
     topology: &Topology,
     names: &[String],
     places: &[String],
@@ -204,8 +222,10 @@ mod tests {
 
     fn check(machines: &[&str], places: &[&str]) -> Result<Machines, String> {
         let args = MachinesArgs {
-            machines: machines.iter().map(ToString::to_string).collect(),
-            place: places.iter().map(ToString::to_string).collect(),
+            placement: PlacementArgs {
+                machines: machines.iter().map(ToString::to_string).collect(),
+                place: places.iter().map(ToString::to_string).collect(),
+            },
             remote_shell: None,
             remote_alfirk: "alfirk".to_owned(),
             vxlan_port: vxlan::PORT,
