@@ -8,6 +8,7 @@ mod datagrams;
 mod experiments;
 mod fallback;
 mod groups;
+mod help;
 mod job;
 mod lossless;
 mod membership;
