@@ -113,6 +113,18 @@ impl Checker<'_> {
         }
     }
 
+    /// Type arguments of an extern object that its constructor leaves open, as the `_` of `Register<bit<32>, _>`, matter to its methods
+    /// only, and an object may have others call it: they are `void`, which no argument of a method has.
+    pub fn close_unused(&mut self, type_args: &[Type]) {
+        for open in type_args {
+            if let Type::Infer(n) = self.resolve(open) {
+                if self.dont_cares.contains(&n) {
+                    self.unify(&Type::Infer(n), &Type::Void);
+                }
+            }
+        }
+    }
+
     /// Checks arguments against parameters. `None` when they do not fit; that is reported.
     pub fn bind(
         &mut self,
@@ -180,6 +192,14 @@ impl Checker<'_> {
                     }
                     self.info_mut(value).ty = ty.clone();
                     source = ArgSource::Omitted;
+                } else if ty == Type::Void {
+                    let name = &param.name.name;
+                    let what = format!("the type of parameter `{name}` is not known: the object was declared with `_`");
+                    self.report(
+                        Diagnostic::error(Code::TYPE_ARGUMENTS, value.span, what)
+                            .help("give the object's declaration a type in place of `_`"),
+                    );
+                    ok = false;
                 } else {
                     ok &= self.argument(value, param, &ty, constructor, target.callee);
                 }

@@ -54,6 +54,8 @@ pub(super) struct Checker<'a> {
     pub this: Option<Type>,
     /// Bindings of types being inferred.
     pub inferred: Vec<Option<Type>>,
+    /// Of these, the ones that are written as `_`.
+    pub dont_cares: FxHashSet<u32>,
     /// Names of warnings that `@noWarn` of the declarations around turns off.
     pub silenced: Vec<String>,
     /// States of the parser around.
@@ -116,6 +118,7 @@ impl<'a> Checker<'a> {
             parent: None,
             this: None,
             inferred: Vec::new(),
+            dont_cares: FxHashSet::default(),
             silenced: Vec::new(),
             states: FxHashMap::default(),
             field_cache: FxHashMap::default(),

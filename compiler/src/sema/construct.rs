@@ -130,6 +130,9 @@ impl Checker<'_> {
             }
         }
         self.close_omitted(&info, &nominal.args);
+        if matches!(ty, Type::Extern(_)) {
+            self.close_unused(&nominal.args);
+        }
         let resolved = self.resolve(ty);
         if self.is_open(&resolved) {
             let open = type_params

@@ -126,7 +126,13 @@ impl Checker<'_> {
                 Type::Tuple(types.into())
             }
             TypeRefKind::List(element) => Type::List(Rc::new(self.type_ref(element))),
-            TypeRefKind::DontCare => self.fresh(),
+            TypeRefKind::DontCare => {
+                let open = self.fresh();
+                if let Type::Infer(n) = open {
+                    self.dont_cares.insert(n);
+                }
+                open
+            }
             TypeRefKind::Invalid => Type::Invalid,
         }
     }

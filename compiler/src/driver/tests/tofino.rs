@@ -59,6 +59,31 @@ const STATEFUL: &str = "
     }";
 
 #[test]
+fn a_register_needs_no_type_of_index_where_only_actions_look_at_it() {
+    let body = STATEFUL.replace(
+        "Register<bit<32>, bit<16>>(65536) counts",
+        "Register<bit<32>, _>(65536) counts",
+    );
+    let line = ["--arch", "tna", "DIR/prog.p4"];
+    let (code, told, _) = p4c(&tna(&body), &line);
+    assert_eq!((code, told.as_str()), (0, ""));
+    let (code, told, _) = p4c(&tna(&body), &[&line[..], &["-o", "DIR/out.json"]].concat());
+    assert_eq!((code, told.as_str()), (0, ""));
+    let own = body.replace(
+        "count.execute(hash.get({ hdr.h.a, meta.x }))",
+        "counts.write(8w1, 1)",
+    );
+    let (code, told, _) = p4c(&tna(&own), &line);
+    assert_eq!(code, 1);
+    assert!(
+        told.contains(
+            "the type of parameter `index` is not known: the object was declared with `_`"
+        ),
+        "{told}"
+    );
+}
+
+#[test]
 fn programs_of_tna_are_checked() {
     for line in [
         &["--arch", "tna", "DIR/prog.p4"][..],
