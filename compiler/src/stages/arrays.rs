@@ -18,6 +18,16 @@ const ROW_CHOICE_BITS: u64 = 10;
 /// Bits of one hash distribution unit.
 pub const HASH_UNIT_BITS: u64 = 16;
 
+/// Memories of an array.
+pub fn memories(cells: u64, bits: u64) -> Use {
+    let blocks = blocks(cells, bits);
+    Use {
+        sram: blocks,
+        map_rams: blocks,
+        ..Use::NOTHING
+    }
+}
+
 /// Blocks of SRAM for an array, with the one that such arrays need beside to be read and written in the same cycle.
 pub fn blocks(cells: u64, bits: u64) -> u64 {
     let in_row = (SRAM_BITS / bits.max(1).next_power_of_two()).max(1);
@@ -42,18 +52,16 @@ pub fn counter_bits(counter: &Counter) -> u64 {
 /// What a register array of so many cells takes.
 pub fn register(register: &Register, cells: u64) -> Use {
     Use {
-        sram: blocks(cells, register_bits(register)),
         stateful: 1,
-        ..Use::NOTHING
+        ..memories(cells, register_bits(register))
     }
 }
 
 /// What an array of so many counters takes.
 pub fn counters(counter: &Counter, cells: u64) -> Use {
     Use {
-        sram: blocks(cells, counter_bits(counter)),
         statistics: 1,
-        ..Use::NOTHING
+        ..memories(cells, counter_bits(counter))
     }
 }
 
@@ -66,8 +74,8 @@ pub const COUNTER: Use = Use {
 /// What an array of so many meters takes.
 pub fn meters(cells: u64) -> Use {
     Use {
-        sram: blocks(cells, METER_BITS),
-        ..METER
+        stateful: 1,
+        ..memories(cells, METER_BITS)
     }
 }
 

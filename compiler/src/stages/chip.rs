@@ -27,6 +27,8 @@ pub struct Use {
     pub sram: u64,
     /// Blocks of TCAM, 512 rows of 44 bits each.
     pub tcam: u64,
+    /// Map RAMs: one beside each block of an array that is read and written in the same cycle.
+    pub map_rams: u64,
     /// ALUs for registers, meters and selectors.
     pub stateful: u64,
     /// ALUs for counters.
@@ -50,6 +52,7 @@ impl Add for Use {
             gateways: self.gateways + other.gateways,
             sram: self.sram + other.sram,
             tcam: self.tcam + other.tcam,
+            map_rams: self.map_rams + other.map_rams,
             stateful: self.stateful + other.stateful,
             statistics: self.statistics + other.statistics,
             hash_units: self.hash_units + other.hash_units,
@@ -73,6 +76,7 @@ impl Use {
         gateways: 0,
         sram: 0,
         tcam: 0,
+        map_rams: 0,
         stateful: 0,
         statistics: 0,
         hash_units: 0,
@@ -81,6 +85,16 @@ impl Use {
         ternary_bytes: 0,
     };
 
+    /// All but memories, which a table can have in several stages.
+    pub fn without_memories(self) -> Use {
+        Use {
+            sram: 0,
+            tcam: 0,
+            map_rams: 0,
+            ..self
+        }
+    }
+
     /// Whether all of it fits in `budget`.
     pub fn fits(&self, budget: &Use) -> bool {
         let pairs = self.list().into_iter().zip(budget.list());
@@ -88,12 +102,13 @@ impl Use {
     }
 
     /// Names and numbers, in the order of reports.
-    pub fn list(&self) -> [(&'static str, u64); 10] {
+    pub fn list(&self) -> [(&'static str, u64); 11] {
         [
             ("tables", self.tables),
             ("gateways", self.gateways),
             ("SRAM", self.sram),
             ("TCAM", self.tcam),
+            ("map RAMs", self.map_rams),
             ("stateful ALUs", self.stateful),
             ("statistics ALUs", self.statistics),
             ("hash units", self.hash_units),
@@ -140,6 +155,7 @@ const STAGE: Use = Use {
     gateways: 16,
     sram: 80,
     tcam: 24,
+    map_rams: ARRAY_BLOCKS,
     stateful: 4,
     statistics: 4,
     hash_units: 6,

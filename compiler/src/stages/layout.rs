@@ -280,7 +280,7 @@ impl Shape {
     /// Cells for as many entries as there is room for.
     fn with_cells(&self, mut layout: Layout) -> Layout {
         for bits in &self.cells {
-            layout.takes.sram += arrays::blocks(layout.entries, *bits);
+            layout.takes += arrays::memories(layout.entries, *bits);
         }
         layout
     }

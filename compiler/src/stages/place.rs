@@ -88,6 +88,7 @@ fn wide(budget: &Budget) -> Use {
     Use {
         sram: u64::MAX,
         tcam: u64::MAX,
+        map_rams: u64::MAX,
         ..budget.stage
     }
 }
@@ -225,7 +226,7 @@ fn attempt(
                 };
                 Some(first.max(from))
             });
-            let clash = steps[at].deparser_byte
+            let clash = steps[at].byte.is_some()
                 && (0..steps.len()).any(|other| {
                     let there = placed[other].is_some_and(|(_, last)| last == stage);
                     there && share_a_byte(&steps[at], &steps[other])
@@ -246,7 +247,7 @@ fn attempt(
 
 /// Whether two steps that some packet runs both write in one byte, and not the same field, which would be a dependency.
 fn share_a_byte(one: &Step, other: &Step) -> bool {
-    let both = one.deparser_byte && other.deparser_byte && one.gress == other.gress;
+    let both = one.byte.is_some() && one.byte == other.byte && one.gress == other.gress;
     both && !exclude_each_other(one, other)
 }
 
@@ -276,13 +277,14 @@ fn put(budget: &Budget, chip: &mut Chip, step: &Step, stage: u32) -> Option<(u32
     now.exact_bytes += missing(&step.exact, &chip.exact, stage);
     now.ternary_bytes += missing(&step.ternary, &chip.ternary, stage);
     let room = *chip.at(stage);
-    let mut units = now;
-    (units.sram, units.tcam) = (0, 0);
-    let free = (
-        budget.stage.sram.saturating_sub(room.sram),
-        budget.stage.tcam.saturating_sub(room.tcam),
-    );
-    let memories = now.sram <= free.0 && now.tcam <= free.1;
+    let units = now.without_memories();
+    let free = Use {
+        sram: budget.stage.sram.saturating_sub(room.sram),
+        tcam: budget.stage.tcam.saturating_sub(room.tcam),
+        map_rams: budget.stage.map_rams.saturating_sub(room.map_rams),
+        ..Use::NOTHING
+    };
+    let memories = now.sram <= free.sram && now.tcam <= free.tcam && now.map_rams <= free.map_rams;
     let begins = step.kind == Kind::Table && memories_begin(now, free, &budget.stage);
     let hopeless = !units.fits(&budget.stage) || stage > MOST_STAGES;
     if !hopeless && !((room + units).fits(&budget.stage) && (memories || begins)) {
@@ -307,31 +309,38 @@ fn missing(needs: &BTreeMap<Thing, u64>, there: &BTreeSet<(u32, Thing)>, stage: 
 }
 
 /// Whether a table that is larger than a stage's memories can begin here: it takes a whole stage's, or half of them at least.
-fn memories_begin(now: Use, (sram, tcam): (u64, u64), stage: &Use) -> bool {
-    let too_large = now.sram > stage.sram || now.tcam > stage.tcam;
-    too_large && sram * 2 >= stage.sram.min(now.sram) && tcam * 2 >= stage.tcam.min(now.tcam)
+fn memories_begin(now: Use, free: Use, stage: &Use) -> bool {
+    let kinds = [
+        (now.sram, free.sram, stage.sram),
+        (now.tcam, free.tcam, stage.tcam),
+        (now.map_rams, free.map_rams, stage.map_rams),
+    ];
+    let too_large = kinds.iter().any(|(now, _, stage)| now > stage);
+    too_large
+        && kinds
+            .iter()
+            .all(|(now, free, stage)| free * 2 >= *stage.min(now))
 }
 
 /// Takes what a step needs, what does not fit from the stages behind; gives the last one.
 fn fill(budget: &Budget, chip: &mut Chip, first: u32, now: Use) -> u32 {
-    let (mut sram, mut tcam) = (now.sram, now.tcam);
+    let mut left = now;
     let mut stage = first;
-    let mut units = now;
-    (units.sram, units.tcam) = (0, 0);
-    *chip.at(first) += units;
+    *chip.at(first) += now.without_memories();
     loop {
         let room = *chip.at(stage);
-        let of_sram = sram.min(budget.stage.sram.saturating_sub(room.sram));
-        let of_tcam = tcam.min(budget.stage.tcam.saturating_sub(room.tcam));
-        *chip.at(stage) += Use {
-            sram: of_sram,
-            tcam: of_tcam,
+        let here = Use {
+            sram: left.sram.min(budget.stage.sram.saturating_sub(room.sram)),
+            tcam: left.tcam.min(budget.stage.tcam.saturating_sub(room.tcam)),
+            map_rams: (left.map_rams).min(budget.stage.map_rams.saturating_sub(room.map_rams)),
             tables: u64::from(stage > first),
-            ..Use::default()
+            ..Use::NOTHING
         };
-        sram -= of_sram;
-        tcam -= of_tcam;
-        if (sram, tcam) == (0, 0) || stage > MOST_STAGES {
+        *chip.at(stage) += here;
+        left.sram -= here.sram;
+        left.tcam -= here.tcam;
+        left.map_rams -= here.map_rams;
+        if (left.sram, left.tcam, left.map_rams) == (0, 0, 0) || stage > MOST_STAGES {
             return stage;
         }
         stage += 1;

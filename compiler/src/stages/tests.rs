@@ -8,10 +8,15 @@ use crate::arch::Arch;
 use crate::driver::{CompileOptions, Session};
 use crate::preproc::MemoryLoader;
 
-/// A program of Tofino whose ingress declares `locals` and applies `apply`.
+/// The report on a program of Tofino whose ingress declares `locals` and applies `apply`.
 fn report_of(arch: Arch, locals: &str, apply: &str) -> Report {
+    report_on(arch, program(arch, locals, apply))
+}
+
+/// The text of a program of Tofino whose ingress declares `locals` and applies `apply`.
+fn program(arch: Arch, locals: &str, apply: &str) -> String {
     let include = arch.name();
-    let text = format!(
+    format!(
         r#"
 #include <core.p4>
 #include <{include}.p4>
@@ -20,6 +25,9 @@ struct headers_t {{ op_h op; }}
 struct meta_t {{ bit<32> x; bit<32> y; bit<32> z; bit<8> small; }}
 parser IngressParser(packet_in pkt, out headers_t hdr, out meta_t md, out ingress_intrinsic_metadata_t intr) {{
     state start {{ pkt.extract(intr); pkt.advance(PORT_METADATA_SIZE); pkt.extract(hdr.op); transition accept; }}
+}}
+control Cut(inout ingress_intrinsic_metadata_for_tm_t tm) {{
+    apply {{ tm.disable_ucast_cutthru = 1; }}
 }}
 control Ingress(inout headers_t hdr, inout meta_t md, in ingress_intrinsic_metadata_t intr,
                 in ingress_intrinsic_metadata_from_parser_t from_parser,
@@ -48,7 +56,10 @@ control EgressDeparser(packet_out pkt, inout headers_t hdr, in meta_t md,
 Pipeline(IngressParser(), Ingress(), IngressDeparser(), EgressParser(), Egress(), EgressDeparser()) pipe;
 Switch(pipe) main;
 "#
-    );
+    )
+}
+
+fn report_on(arch: Arch, text: String) -> Report {
     let mut loader = MemoryLoader::default();
     loader.add("test.p4", text);
     let mut options = CompileOptions::new("test.p4");
@@ -207,6 +218,71 @@ fn what_the_deparser_has_in_one_byte_is_written_in_different_stages() {
     assert_eq!(report_of(Arch::T2na, drop, apply).needed, 1);
     let instead = "if (hdr.op.b == 0) { guard.apply(); } else { to_tm.bypass_egress = 1; }";
     assert_eq!(tna(drop, instead).needed, 1);
+}
+
+#[test]
+fn arrays_of_a_stage_have_as_many_map_rams_as_there_are() {
+    // 33 blocks each, of 48.
+    let array = |name: &str| {
+        format!(
+            "Register<bit<32>, bit<32>>(131072) {name};
+             RegisterAction<bit<32>, bit<32>, bit<32>>({name}) look_{name} = {{
+                 void apply(inout bit<32> value, out bit<32> result) {{ result = value; }}
+             }};\n"
+        )
+    };
+    let report = tna(
+        &(array("one") + &array("two")),
+        "hdr.op.c = look_one.execute(hdr.op.a); hdr.op.d = look_two.execute(hdr.op.b);",
+    );
+    assert_eq!(report.longest_chain, 1);
+    let stages = ["one", "two"].map(|name| step(&report, name).stage);
+    assert_eq!(stages, [0, 1]);
+    let used: Vec<u64> = report.used.iter().map(|used| used.map_rams).collect();
+    assert_eq!(used, [33, 33]);
+}
+
+#[test]
+fn what_goes_back_to_where_it_came_from_is_not_written() {
+    // The control gets all fields and gives them back; it changes another one than the tables.
+    let own = "action port(PortId_t p) { to_tm.ucast_egress_port = p; }
+        table first { key = { hdr.op.a: exact; } actions = { port; NoAction; } size = 16; }
+        table second { key = { hdr.op.b: exact; } actions = { port; NoAction; } size = 16; }
+        Cut() cut;";
+    let report = tna(own, "first.apply(); cut.apply(to_tm); second.apply();");
+    let stages = ["first", "second"].map(|name| step(&report, name).stage);
+    assert_eq!(stages, [0, 1]);
+}
+
+#[test]
+fn a_sum_of_three_words_without_carry_is_a_hash() {
+    let report = tna("", "hdr.op.c = hdr.op.a ^ hdr.op.b ^ hdr.op.d;");
+    assert_eq!(report.needed, 1);
+    assert_eq!(report.used[0].hash_bits, 32);
+    let carried = tna("", "hdr.op.c = hdr.op.a + hdr.op.b + hdr.op.d;");
+    assert_eq!((carried.needed, carried.used[0].hash_bits), (2, 0));
+}
+
+#[test]
+fn a_checksum_under_a_condition_has_a_table() {
+    let text = program(Arch::Tna, "", "md.small = 1;").replace(
+        "apply { pkt.emit(hdr.op); }",
+        "Checksum() one; Checksum() two;
+         apply {
+             if (md.small == 1) { hdr.op.half = one.update({ hdr.op.a }); }
+             if (md.x == 1) { hdr.op.half = two.update({ hdr.op.b }); }
+             if (hdr.op.isValid()) { hdr.op.half = two.update({ hdr.op.c }); }
+             pkt.emit(hdr.op);
+         }",
+    );
+    // Of the first gress only: the egress has the same deparser here.
+    let report = report_on(Arch::Tna, text);
+    let tables: Vec<u32> = (report.steps.iter())
+        .filter(|step| step.gress == "ingress" && step.kind == "table")
+        .map(|step| step.stage)
+        .collect();
+    assert_eq!(tables.len(), 2, "{report:#?}");
+    assert_ne!(tables[0], tables[1], "both write a bit of one byte");
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::read::{fixed, operations, things_of};
+use super::read::{fixed, in_hash, operations, things_of};
 use super::Thing;
 use crate::ir::{
-    self, CalculationInput, Expr, FieldRef, FlatProgram, HeaderId, HeaderPlace, Primitive,
-    RegisterId, Scalar, Stmt, StmtKind,
+    self, walk, Algorithm, CalculationInput, Expr, FieldRef, FlatProgram, HeaderId, HeaderPlace,
+    Primitive, RegisterId, Scalar, Stmt, StmtKind,
 };
 use crate::stages::arrays;
 use crate::stages::chip::Use;
@@ -52,7 +52,7 @@ impl Effects<'_> {
         }
         if self.is_direct(register) {
             // The table of the entries has the cells.
-            takes.sram = 0;
+            (takes.sram, takes.map_rams) = (0, 0);
         }
         effect.objects.insert(array.meta.name.clone(), takes);
         effect
@@ -63,6 +63,21 @@ impl Effects<'_> {
         let cells = self.program.objects.tables.iter();
         let mut cells = cells.flat_map(|table| &table.direct_cells);
         cells.any(|cells| cells.register == register)
+    }
+
+    /// Whether a checksum is computed somewhere in it.
+    pub fn sums(&self, body: &[Stmt]) -> bool {
+        let mut sums = false;
+        walk(body, &mut |stmt| {
+            if let StmtKind::Effect(ir::Effect::Primitive(Primitive::Hash {
+                calculation, ..
+            })) = &stmt.kind
+            {
+                let calculation = &self.program.objects.calculations[calculation.index()];
+                sums |= calculation.algorithm == Algorithm::Csum16;
+            }
+        });
+        sums
     }
 
     /// Whether a value is made of the colour that the meter of an entry gives.
@@ -129,6 +144,12 @@ impl Effects<'_> {
                         one.reads = things_of(value);
                         one.writes.insert(Thing::Field(field));
                         one.length = operations(value);
+                        if in_hash(value) {
+                            one.matches = std::mem::take(&mut one.reads);
+                            one.takes = arrays::hash(self.bits(Thing::Field(field)));
+                            one.results.clone_from(&one.writes);
+                            one.length = 1;
+                        }
                         if unit.is_some() || self.is_color(value) {
                             one.length = 1;
                             one.results.clone_from(&one.writes);
@@ -211,7 +232,7 @@ impl Effects<'_> {
                         let array = &program.objects.registers[register.index()];
                         let mut takes = arrays::meters(array.size);
                         if self.is_direct(*register) {
-                            takes.sram = 0;
+                            (takes.sram, takes.map_rams) = (0, 0);
                         }
                         effect.objects.insert(array.meta.name.clone(), takes);
                     }

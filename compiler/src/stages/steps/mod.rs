@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use super::arrays;
 use super::chip::Use;
 use super::shape;
 use super::Note;
@@ -12,10 +13,13 @@ use crate::ir::{
     Follow, HeaderId, KeyTarget, MatchKind, Primitive, RegisterId, Source, Stmt, StmtKind, Table,
 };
 use effect::{end_of_access, Effect, Effects};
-use read::{fixed, operations, reads, things_of};
+use read::{fixed, in_hash, operations, reads, things_of};
 
 mod effect;
 mod read;
+
+/// Bits of hashes that the table of a condition takes: those of a row's address.
+const CONDITION_HASH_BITS: u64 = 10;
 
 /// Fields of a byte of Tofino's deparser.
 const DEPARSER_BYTE: [&str; 5] = [
@@ -54,6 +58,15 @@ impl Kind {
     }
 }
 
+/// A byte with bits for several things. An instruction writes a whole byte, so that two that write in it are in different stages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Byte {
+    /// What Tofino's deparser and traffic manager have side by side ([`DEPARSER_BYTE`]).
+    Deparser,
+    /// Which checksums the deparser updates.
+    Checksums,
+}
+
 /// A step.
 #[derive(Clone, Debug)]
 pub struct Step {
@@ -66,8 +79,8 @@ pub struct Step {
     /// What its action reads.
     pub reads: BTreeSet<Thing>,
     pub writes: BTreeSet<Thing>,
-    /// Whether it writes one of the bits that the deparser has in one byte.
-    pub deparser_byte: bool,
+    /// The byte in which it writes bits that no dependency is about.
+    pub byte: Option<Byte>,
     /// Of a table: what of that is written on the way to each of its outcomes.
     pub outcomes: Vec<BTreeSet<Thing>>,
     /// What registers, hashes and meters give it, on which its action can still do an operation.
@@ -106,17 +119,21 @@ pub fn of(program: &FlatProgram) -> Steps {
         result_at: None,
         to_come: reads(program),
     };
-    // Deparsers have units of their own.
-    let gresses = program
-        .pipelines
-        .iter()
-        .filter(|pipeline| !pipeline.name.ends_with("_deparser"));
-    for pipeline in gresses {
-        collector.gress = pipeline.name;
-        collector.copies.clear();
-        collector.body(&pipeline.body);
-        // What is left lives on in the deparser and the next gress.
-        collector.write_out(|_, _| true);
+    for pipeline in &program.pipelines {
+        match pipeline.name.strip_suffix("_deparser") {
+            None => {
+                collector.gress = pipeline.name;
+                collector.copies.clear();
+                collector.body(&pipeline.body);
+                // What is left lives on in the deparser and the next gress.
+                collector.write_out(|_, _| true);
+            }
+            // Deparsers have units of their own, but for conditions.
+            Some(gress) => {
+                collector.gress = gress;
+                collector.checksums(&pipeline.body);
+            }
+        }
     }
     Steps {
         steps: collector.steps,
@@ -218,6 +235,33 @@ impl Collector<'_> {
     fn is_wanted(&self, field: FieldRef) -> bool {
         let metadata = self.program.objects.storage.header(field.header).metadata;
         !metadata || self.to_come.get(&field).is_some_and(|count| *count > 0)
+    }
+
+    /// A deparser's checksum that depends on metadata: a table with a row for each value of the condition sets a bit for it.
+    fn checksums(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            let StmtKind::If { cond, then, .. } = &stmt.kind else {
+                continue;
+            };
+            let things = things_of(cond);
+            let of_fields = things.iter().any(|thing| matches!(thing, Thing::Field(_)));
+            if !(of_fields && self.effects().sums(then)) {
+                continue;
+            }
+            let effect = Effect {
+                matches: things,
+                takes: Use {
+                    tables: 1,
+                    sram: 1,
+                    hash_bits: CONDITION_HASH_BITS,
+                    ..Use::NOTHING
+                },
+                ..Effect::default()
+            };
+            let name = stmt.source.fragment.trim().to_owned();
+            let step = self.push(Kind::Table, &stmt.source, name, effect, true);
+            self.steps[step].byte = Some(Byte::Checksums);
+        }
     }
 
     fn condition(&mut self, cond: &Expr, then: &[Stmt], other: &[Stmt], source: &Source) {
@@ -362,10 +406,27 @@ impl Collector<'_> {
     fn assign(&mut self, target: FieldPlace, value: &Expr, source: &Source) {
         let Some(field) = fixed(target) else { return };
         let from = self.seen_through(things_of(value));
+        // The value of a parameter that goes back to where it came from.
+        if operations(value) == 0 && from == BTreeSet::from([Thing::Field(field)]) {
+            return;
+        }
         // What stood there is not needed any more.
         self.copies.remove(&field);
         self.written(&BTreeSet::from([Thing::Field(field)]));
         let mut operations = operations(value);
+        if in_hash(value) {
+            let effect = Effect {
+                matches: from,
+                writes: BTreeSet::from([Thing::Field(field)]),
+                results: BTreeSet::from([Thing::Field(field)]),
+                length: 1,
+                takes: arrays::hash(self.effects().bits(Thing::Field(field))),
+                ..Effect::default()
+            };
+            let name = source.fragment.trim().to_owned();
+            self.push(Kind::Statement, source, name, effect, true);
+            return;
+        }
         let result = self.result_at == Some((source.file.clone(), source.line));
         if result || self.effects().is_color(value) {
             operations = operations.min(1);
@@ -514,12 +575,12 @@ impl Collector<'_> {
             };
             crossbar.insert(*thing, self.effects().bits(*thing).div_ceil(8));
         }
-        let deparser_byte = effect
+        let in_byte = effect
             .writes
             .iter()
             .any(|thing| self.in_deparser_byte(*thing));
         self.steps.push(Step {
-            deparser_byte,
+            byte: in_byte.then_some(Byte::Deparser),
             exact,
             ternary,
             results: effect.results,
@@ -544,8 +605,7 @@ impl Collector<'_> {
         self.steps.len() - 1
     }
 
-    /// Whether Tofino's deparser and traffic manager have a field in a byte with others: an instruction writes a whole byte, so that
-    /// two that write in it are in different stages.
+    /// Whether Tofino's deparser and traffic manager have a field in a byte with others.
     fn in_deparser_byte(&self, thing: Thing) -> bool {
         let Thing::Field(field) = thing else {
             return false;

@@ -81,14 +81,7 @@ pub fn operations(expr: &Expr) -> u32 {
         Expr::Cast { arg, .. } | Expr::Slice { arg, .. } => operations(arg),
         Expr::Binary { op, left, right } => {
             let below = operations(left).max(operations(right));
-            let moves = match op {
-                BinaryOp::Concat => true,
-                BinaryOp::And | BinaryOp::Shl | BinaryOp::Shr => {
-                    right.is_constant() || (*op == BinaryOp::And && left.is_constant())
-                }
-                _ => false,
-            };
-            below + u32::from(!moves)
+            below + u32::from(!moves(*op, left, right))
         }
         Expr::Choose { cond, then, other } => {
             let values = operations(then).max(operations(other));
@@ -97,4 +90,34 @@ pub fn operations(expr: &Expr) -> u32 {
         }
         _ => 0,
     }
+}
+
+/// Whether an operation only brings bits to another place: masks and shifts by constants.
+fn moves(op: BinaryOp, left: &Expr, right: &Expr) -> bool {
+    match op {
+        BinaryOp::Concat => true,
+        BinaryOp::And => left.is_constant() || right.is_constant(),
+        BinaryOp::Shl | BinaryOp::Shr => right.is_constant(),
+        _ => false,
+    }
+}
+
+/// Whether it is made of so many `^` that only a hash can do them at once (`@in_hash`): every other operation in it is a move.
+pub fn in_hash(expr: &Expr) -> bool {
+    fn xors(expr: &Expr) -> Option<u32> {
+        match expr {
+            Expr::Cast { arg, .. } | Expr::Slice { arg, .. } => xors(arg),
+            Expr::Binary { op, left, right } => {
+                let both = xors(left)? + xors(right)?;
+                match op {
+                    BinaryOp::Xor => Some(both + 1),
+                    op if moves(*op, left, right) => Some(both),
+                    _ => None,
+                }
+            }
+            Expr::Field { .. } | Expr::Number { .. } | Expr::Bool(_) => Some(0),
+            _ => None,
+        }
+    }
+    xors(expr).is_some_and(|xors| xors > 1)
 }

@@ -43,13 +43,13 @@ fn our_own_data_plane_on_tofino() {
     check(
         Arch::Tna,
         expect![[r#"
-        12 stages of 12
-        339 SRAM
-        44 TCAM
-        30 stateful ALUs
-        10 statistics ALUs
-        1040 hash bits
-    "#]],
+            12 stages of 12
+            340 SRAM
+            44 TCAM
+            30 stateful ALUs
+            10 statistics ALUs
+            1050 hash bits
+        "#]],
     );
 }
 
@@ -58,12 +58,12 @@ fn our_own_data_plane_on_tofino_2() {
     check(
         Arch::T2na,
         expect![[r#"
-        13 stages of 20
-        419 SRAM
-        44 TCAM
-        32 stateful ALUs
-        10 statistics ALUs
-        1100 hash bits
-    "#]],
+            13 stages of 20
+            420 SRAM
+            44 TCAM
+            32 stateful ALUs
+            10 statistics ALUs
+            1110 hash bits
+        "#]],
     );
 }
