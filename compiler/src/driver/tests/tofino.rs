@@ -397,6 +397,38 @@ fn what_our_model_lacks_is_an_error_only_where_it_is_to_run() {
 }
 
 #[test]
+fn selectors_with_states_are_checked_and_not_run() {
+    let selector = "Register<bit<1>, bit<32>>(1024) alive;
+    ActionProfile(64) members;
+    ActionSelector(members, hash, SelectorMode_t.FAIR, alive, 64, 4) groups;
+    SelectorAction(groups) die = { void apply(inout bit<1> value) { value = 0; } };
+    action send(PortId_t port)";
+    let body = STATEFUL
+        .replace("action send(PortId_t port)", selector)
+        .replace("hdr.h.a : exact;", "hdr.h.a : exact; hdr.h.b : selector;")
+        .replace("counters = hits;", "implementation = groups;")
+        .replace("hits.count();", "")
+        .replace(
+            "t.apply();",
+            "if (meta.x == 7) { die.execute(32w1); } else { t.apply(); }",
+        );
+    let line = ["--arch", "tna", "DIR/prog.p4"];
+    let (code, told, _) = p4c(&tna(&body), &line);
+    assert_eq!(code, 0, "{told}");
+    let (code, told, _) = p4c(&tna(&body), &[&line[..], &["-o", "DIR/out.json"]].concat());
+    assert_eq!(code, 1);
+    for words in [
+        "error[E0702]: the model's selectors have no register of their members' states",
+        "ActionSelector(members, hash, SelectorMode_t.FAIR, alive, 64, 4) groups;",
+        "change groups by P4Runtime",
+        "error[E0702]: the model has no SelectorAction yet",
+        "SelectorAction(groups) die",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+}
+
+#[test]
 fn a_length_that_is_adjusted_by_nothing_is_a_packets_own() {
     let line = ["--arch", "tna", "DIR/prog.p4", "-o", "DIR/out.json"];
     let (code, told, _) = p4c(&tna(&STATEFUL.replace("count();", "count(0);")), &line);

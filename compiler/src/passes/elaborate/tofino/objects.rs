@@ -468,6 +468,18 @@ impl Elaborator<'_> {
             Argument::Instance(Instance::Extern(ExternObject::ActionProfile(id))) => Some(*id),
             _ => None,
         });
+        let is_register = |(_, bound): &(Option<Name>, Bound)| {
+            matches!(
+                bound.argument,
+                Argument::Instance(Instance::Extern(ExternObject::Register(_)))
+            )
+        };
+        if args.iter().any(is_register) {
+            self.beyond_model(
+                name.span,
+                "the model's selectors have no register of their members' states: leave it out, and change groups by P4Runtime",
+            );
+        }
         let hash = args.iter().find_map(|(_, bound)| match &bound.argument {
             Argument::Instance(Instance::Extern(ExternObject::Tofino(id))) => {
                 match self.tofino.objects.get(id.0) {
