@@ -20,6 +20,8 @@ const MOST_WIDTH: u64 = 8;
 const GHOST_BITS: u64 = 10;
 /// Fewest blocks of an exact match: four hash functions, each into a block of its own, find room for nine of ten entries.
 const FEWEST_WAYS: u64 = 4;
+/// Most hash functions of a table.
+const MOST_WAYS: u64 = 6;
 /// A key of so many bits more than choose a row needs no hash: it is its own place.
 const IDENTITY_BITS: u64 = 8;
 /// Action data of at most so many bits stand in the entry itself.
@@ -71,6 +73,10 @@ pub struct Shape {
     pub default_has_data: bool,
     /// Entries that leave after a time have a place each.
     pub timeout: bool,
+    /// What the program says of an exact match: `@ways`, `@pack` and `@proxy_hash_width`.
+    pub ways: Option<u64>,
+    pub packed: Option<u64>,
+    pub proxy: Option<u64>,
     /// Bits of the cells that each entry has: counters, a meter, registers.
     pub cells: Vec<u64>,
 }
@@ -149,11 +155,17 @@ impl Shape {
 
     fn exact(&self, values: Values) -> Vec<Layout> {
         let mut options = self.direct(values);
-        let (ghost_bytes, key_bits) =
-            (self.ghost_bytes(), self.key_bits.saturating_sub(GHOST_BITS));
         let overhead = self.overhead + values.immediate;
-        let key_bytes = (self.key_bytes.len() as u64).saturating_sub(ghost_bytes);
-        for (packed, width) in packings(key_bits + overhead + VERSION_BITS, key_bytes, overhead) {
+        // Instead of the key an entry can hold a hash of it.
+        let (key_bits, key_bytes) = match self.proxy {
+            Some(bits) => (bits, bits.div_ceil(8)),
+            None => (
+                self.key_bits.saturating_sub(GHOST_BITS),
+                (self.key_bytes.len() as u64).saturating_sub(self.ghost_bytes()),
+            ),
+        };
+        let bits = key_bits + overhead + VERSION_BITS;
+        for (packed, width) in packings(bits, key_bytes, overhead, self.packed) {
             let rows = self.size.div_ceil(packed * SRAM_ROWS).max(1);
             let (ways, hash_bits) = self.ways(rows, packed, values);
             let entries = ways * packed * SRAM_ROWS;
@@ -185,6 +197,9 @@ impl Shape {
 
     /// Blocks side by side of an exact match with so many rows of blocks, and the bits of hashes that find a place in them.
     fn ways(&self, rows: u64, packed: u64, values: Values) -> (u64, u64) {
+        if let Some(ways) = self.ways {
+            return given_ways(ways.clamp(1, MOST_WAYS), rows);
+        }
         if self.key_bits < GHOST_BITS && rows == 1 {
             return (1, GHOST_BITS);
         }
@@ -236,7 +251,12 @@ impl Shape {
         let key_bits = self.key_bits + self.masked_bits;
         let key_bytes = self.key_bytes.len() as u64 + self.masked_bits.div_ceil(8);
         let mut options = Vec::new();
-        for (packed, width) in packings(key_bits + overhead + VERSION_BITS, key_bytes, overhead) {
+        for (packed, width) in packings(
+            key_bits + overhead + VERSION_BITS,
+            key_bytes,
+            overhead,
+            None,
+        ) {
             if packed > ROW_ENTRIES || packed * overhead > ROW_OVERHEAD_BITS {
                 break;
             }
@@ -371,10 +391,23 @@ fn action_data(bytes: u64, sets: u64) -> u64 {
     }
 }
 
-/// Ways to pack entries: so many in so many rows side by side. What two rows hold just twice as much of as one is left out.
-fn packings(bits: u64, key_bytes: u64, overhead: u64) -> Vec<(u64, u64)> {
+/// Blocks of so many ways with room for so many rows of blocks, a power of two each, and the bits of hashes that find a place in them.
+fn given_ways(ways: u64, rows: u64) -> (u64, u64) {
+    let (mut left, mut blocks, mut hash_bits) = (rows, 0, 0);
+    for more in (1..=ways).rev() {
+        let way = left.max(1).div_ceil(more).next_power_of_two();
+        left = left.saturating_sub(way);
+        blocks += way;
+        hash_bits += GHOST_BITS + u64::from(way.ilog2());
+    }
+    (blocks, hash_bits)
+}
+
+/// Ways to pack entries: so many in so many rows side by side, or `given` ones. What two rows hold just twice as much of as one is left out.
+fn packings(bits: u64, key_bytes: u64, overhead: u64, given: Option<u64>) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
-    for packed in 1..=MOST_PACKED {
+    let given = given.filter(|packed| (1..=MOST_PACKED).contains(packed));
+    for packed in given.map_or(1..=MOST_PACKED, |packed| packed..=packed) {
         let width = [
             (packed * bits).div_ceil(SRAM_BITS),
             (packed * key_bytes).div_ceil(ROW_KEY_BYTES),
@@ -386,7 +419,7 @@ fn packings(bits: u64, key_bytes: u64, overhead: u64) -> Vec<(u64, u64)> {
             break;
         }
         let (more, fewer) = (packed.max(width), packed.min(width));
-        if fewer == 1 || more % fewer != 0 {
+        if given.is_some() || fewer == 1 || more % fewer != 0 {
             found.push((packed, width));
         }
     }

@@ -112,6 +112,9 @@ fn shape(program: &FlatProgram, table: &Table, size: u64) -> Shape {
         members: profile.is_some(),
         default_has_data: !values(table.default.action).is_empty(),
         timeout: table.support_timeout,
+        ways: given(table, "ways"),
+        packed: given(table, "pack"),
+        proxy: given(table, "proxy_hash_width"),
         cells,
     }
 }
@@ -122,7 +125,7 @@ fn bits_of(count: u64) -> u64 {
 
 fn by(table: &Table) -> Match {
     let exact = table.keys.iter().all(|key| key.kind == MatchKind::Exact);
-    let forced = (table.meta.annotations.iter()).any(|annotation| annotation == "@ternary(1)");
+    let forced = given(table, "ternary") == Some(1);
     match table.algorithmic {
         _ if table.keys.is_empty() => Match::None,
         Some(partitions) => Match::Partitioned {
@@ -132,6 +135,15 @@ fn by(table: &Table) -> Match {
         None if exact && !forced => Match::Exact,
         None => Match::Ternary,
     }
+}
+
+/// The number of an annotation of a table, as `@ways(5)` and `@pragma ways 5` have it.
+fn given(table: &Table, name: &str) -> Option<u64> {
+    table.meta.annotations.iter().find_map(|annotation| {
+        let words = annotation.split(|c: char| !c.is_alphanumeric() && c != '_');
+        let mut words = words.filter(|word| !word.is_empty() && *word != "pragma");
+        (words.next() == Some(name)).then(|| words.next()?.parse().ok())?
+    })
 }
 
 /// Bits of a key's element that are compared.

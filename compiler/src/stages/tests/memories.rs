@@ -116,6 +116,25 @@ fn counters_of_entries_are_as_wide_as_the_program_says() {
 }
 
 #[test]
+fn a_program_can_say_how_a_table_is_packed() {
+    let sram = |annotations: &str| {
+        let locals = format!(
+            "action none() {{}}
+             {annotations} table t {{ key = {{ hdr.op.a: exact; }} actions = {{ none; }} size = 5120; }}"
+        );
+        step(&tna(&locals, "t.apply();"), "t").takes.sram
+    };
+    // A key of 22 bits beside the row's and four of version: four in a row.
+    assert_eq!(sram(""), 4);
+    assert_eq!(sram("@pack(1)"), 5);
+    assert_eq!(sram("@pragma pack 1\n"), 5);
+    // Ways are powers of two: 2, 1, 1 and 1.
+    assert_eq!(sram("@ways(4) @pack(1)"), 5);
+    assert_eq!(sram("@ways(2) @pack(1)"), 4 + 1);
+    assert_eq!(sram("@ways(6)"), 6);
+}
+
+#[test]
 fn cells_of_registers_are_packed() {
     for (cell, size, result, blocks) in [
         ("bit<1>", 131_072, "31w0 ++ look", 1 + 1),
