@@ -22,8 +22,9 @@ pub fn conclude(
     }
 }
 
-/// Old data, or who asks on its behalf, is answered when all have it. The source gets the minimum; who was the source before
-/// gets no more than it asked about, with the messages that its path counted then, unless it asks about just the minimum.
+/// Old data, or the packet that asks on its behalf, is answered when all have it. The source gets the minimum; a member that was
+/// the source before gets no more than it asked about, with the messages that its path counted then, unless it asks about just
+/// the minimum.
 pub fn answer(is_source: bool, asked: Point, minimum: Point) -> Feedback {
     Feedback::ack(match is_source || asked.psn == minimum.psn {
         true => minimum,

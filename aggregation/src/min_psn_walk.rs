@@ -25,9 +25,9 @@ pub struct Busy {
 
 /// What becomes of a packet that might find the minimum.
 pub(super) enum Outcome {
-    /// Nothing: there is no need, somebody else looks, or somebody else took over.
+    /// Nothing: there is no need, or another packet walks, or has taken over.
     Idle,
-    /// It goes round once more.
+    /// It is recirculated once more.
     On(Walker),
     /// This is the minimum.
     Done(Word),
@@ -79,7 +79,7 @@ impl Group {
         }
     }
 
-    /// Old data asks for the minimum, unless somebody is looking for it anyway.
+    /// Old data starts a walk for the minimum, unless one is under way.
     pub(super) fn begin_probe(&mut self, probe: (Port, Point), now: u64) -> Option<Walker> {
         if self.is_walk_alive(now) {
             return None;

@@ -147,7 +147,7 @@ impl Aggregator {
         lacking.map(|(port, _)| *port).collect()
     }
 
-    /// Questions that still cannot be answered are asked again by whoever wants to know.
+    /// Drops the questions that still cannot be answered: a source that has no answer sends its data again.
     pub fn give_up(&mut self) {
         self.asked.clear();
     }
@@ -191,7 +191,7 @@ impl Aggregator {
         if !self.paths.contains_key(&port) {
             return;
         }
-        // Whoever sends it has it.
+        // The path that sends it has it.
         self.learn(port, asked.psn);
         let newest = self.asked.entry(port).or_insert(asked);
         if self.space.lt(newest.psn, asked.psn) {

@@ -1,7 +1,8 @@
 //! Each loss is reported to the source once, whoever reports it to the switch (`selective_nak.p4`).
 //!
 //! A selective NAK acknowledges nothing, so it waits for nobody. Of those of one packet the first passes, and then, until the
-//! packet comes by again, only one whose receiver has repeated it more often than any before: then what passed was in vain.
+//! packet comes by again, only one whose receiver has repeated it more often than any before: then the one that passed had no
+//! effect.
 
 /// A loss that was reported to the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

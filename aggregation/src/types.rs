@@ -151,7 +151,7 @@ pub enum Notice {
     },
 }
 
-/// A packet that goes round looking for the minimum.
+/// A packet that is recirculated to find the minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Walker {
     /// Old data that asks whether everyone has it: its port, its PSN, and the MSN of its path then.
@@ -231,7 +231,7 @@ pub enum Queued {
         /// What goes.
         what: PacketIn,
     },
-    /// It goes round.
+    /// It is recirculated.
     Round {
         /// Who.
         walker: Walker,

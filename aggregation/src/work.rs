@@ -10,7 +10,7 @@ pub struct Work {
     pub feedback: u64,
     /// Of these, what was forwarded to the source.
     pub told: u64,
-    /// Passes of packets that went round.
+    /// Passes of packets that were recirculated.
     pub recirculations: u64,
     /// Packets for the controller.
     pub punts: u64,
