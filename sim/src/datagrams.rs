@@ -104,7 +104,7 @@ impl DatagramGroup {
         fabric.leave_datagrams(self.config.group, &[host])
     }
 
-    /// Runs until every member has the same list, and who is in none knows.
+    /// Runs until every member has the whole list, and all others have left.
     fn until_known(&self, fabric: &mut VirtualFabric) -> Result<(), FabricError> {
         let network = fabric.network();
         let deadline = network.now() + MEMBERSHIP_LIMIT;
@@ -129,7 +129,7 @@ impl DatagramGroup {
     }
 
     /// Sends a message from a member to all others, and runs until its broadcast may return; fails when that takes longer than
-    /// `limit` nanoseconds, or when somebody holds other bytes.
+    /// `limit` nanoseconds, or when a member holds other bytes.
     pub fn broadcast(
         &self,
         fabric: &mut VirtualFabric,

@@ -30,7 +30,7 @@ const CONTROL_LIMIT: u64 = 60_000_000_000;
 /// Virtual nanoseconds between two looks at the progress.
 const TICK: u64 = 20_000;
 
-/// Virtual nanoseconds without an acknowledgement after which a sender asks what is wrong: some ACK timeouts.
+/// Virtual nanoseconds without an acknowledgement after which a sender looks for what is wrong: some ACK timeouts.
 const PATIENCE: u64 = 4_000_000;
 
 /// A leader's patience: packets are lost at random, and switches take a few control latencies.
@@ -42,9 +42,9 @@ const LEADER_TIMING: LeaderTiming = LeaderTiming {
 /// A network in virtual time whose switches are ready.
 pub struct VirtualFabric {
     network: Network,
-    /// Events of transfers that nobody has asked for yet.
+    /// Events of transfers that have not been taken yet.
     events: VecDeque<(TransferId, HostIndex, MemberEvent)>,
-    /// Words of the controller that nobody has asked for yet.
+    /// Replies of the controller that have not been taken yet.
     replies: VecDeque<ApiReply>,
     news: Vec<News>,
     next_tag: u64,
@@ -68,7 +68,7 @@ impl VirtualFabric {
         Ok(fabric)
     }
 
-    /// The network, to look at and to meddle with.
+    /// The network, to be read and changed from outside.
     pub fn network(&mut self) -> &mut Network {
         &mut self.network
     }
@@ -154,7 +154,7 @@ impl VirtualFabric {
         }
     }
 
-    /// Runs until a leader tells what has become of its request.
+    /// Runs until a leader reports what has become of its request.
     fn until_led(&mut self, leader: HostIndex, what: &str) -> Result<LeaderEvent, FabricError> {
         let deadline = self.network.now().saturating_add(CONTROL_LIMIT);
         loop {
@@ -174,7 +174,7 @@ impl VirtualFabric {
         }
     }
 
-    /// Takes what transfers have to tell, in the order of the hosts, and what the controller has.
+    /// Takes the events of transfers, in the order of the hosts, and the replies of the controller.
     fn collect(&mut self) {
         let at = self.network.now();
         while let Some(reply) = self.network.next_reply() {

@@ -7,7 +7,7 @@ use alfirk_roce::wire::{
     aeth, arp, bth, ethernet, icrc, immdt, ipv4, pause, reth, udp, Opcode, Psn, QpNum, Syndrome,
 };
 
-/// A frame as far as counters and traces tell frames apart.
+/// A frame as far as counters and traces distinguish frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame {
     /// A packet of the reliable connection or a CNP.

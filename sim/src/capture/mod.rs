@@ -1,7 +1,7 @@
 //! Records of a run: packet captures, timelines and text traces, as [`crate::engine::Observer`]s.
 //!
 //! All write to what they are given. A writer that fails ends its record; the failure is kept and
-//! told by `finish`.
+//! returned by `finish`.
 
 pub mod pcap;
 pub mod pcapng;

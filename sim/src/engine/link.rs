@@ -135,7 +135,7 @@ pub(super) struct Direction {
     rng: Box<ChaCha8Rng>,
     /// When the transmitter is free again, in picoseconds.
     free_at_ps: u64,
-    /// When the node is to be told that the transmitter is idle (ns), if it waits for that.
+    /// When the node is to be called because the transmitter is idle (ns), if it waits for that.
     awaited: Option<u64>,
     counters: LinkCounters,
 }
@@ -155,7 +155,7 @@ impl Direction {
         self.free_at_ps / 1000
     }
 
-    /// The node waits for that from now on: when to tell it, unless it waits already.
+    /// The node waits for that from now on: when to call it, unless it waits already.
     pub(super) fn wait(&mut self, now: u64) -> Option<u64> {
         if self.awaited.is_some() {
             return None;
@@ -164,7 +164,7 @@ impl Direction {
         self.awaited
     }
 
-    /// Whether the node waits to be told now; it does no longer.
+    /// Whether the node is to be called now; it waits no longer.
     pub(super) fn take_waiting(&mut self, now: u64) -> bool {
         self.awaited.take_if(|at| *at == now).is_some()
     }

@@ -3,14 +3,14 @@ use std::rc::Rc;
 
 use super::*;
 
-/// Sends what it is told to, as fast as its ports allow, and writes down what comes in.
+/// Sends what messages ask for, as fast as its ports allow, and records what comes in.
 #[derive(Default)]
 struct Station {
     waiting: std::collections::VecDeque<(u32, Vec<u8>)>,
     received: Vec<(u64, u32, Vec<u8>)>,
     messages: Vec<(u64, NodeId, &'static str)>,
     woken: Vec<u64>,
-    /// When it was told that a transmitter is idle.
+    /// When it was called because a transmitter was idle.
     idle: Vec<u64>,
     reception_delay: u64,
 }
@@ -253,7 +253,7 @@ fn link_going_down_takes_what_is_on_it() {
     assert_eq!(engine.counters(b, 1).unwrap().drops.total(), 0);
 }
 
-/// Writes down when frames are seen at the ends of links.
+/// Records when frames are seen at the ends of links.
 #[derive(Clone, Default)]
 struct Receptions(Rc<RefCell<Vec<u64>>>);
 

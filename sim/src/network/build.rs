@@ -43,7 +43,7 @@ pub struct Network {
     /// In rising order.
     hosts: Vec<NodeId>,
     controller: NodeId,
-    /// Who takes part in each transfer.
+    /// The hosts of each transfer.
     parts: BTreeMap<TransferId, BTreeSet<HostIndex>>,
     /// The engine's number of each link, by the topology's index.
     links: Vec<usize>,
@@ -163,7 +163,7 @@ impl Network {
         });
     }
 
-    /// The controller's next word to its users.
+    /// The controller's next reply to its users.
     pub fn next_reply(&mut self) -> Option<ApiReply> {
         self.engine
             .with_node(self.controller, |node, _| match node {
@@ -260,7 +260,7 @@ impl Network {
         self.with_host(host, |node, ctx| node.broadcast(data, ctx));
     }
 
-    /// What a host's member has to tell, and when the application saw what led to it.
+    /// The next event of a host's member, and when the application saw what led to it.
     pub fn next_multicast_event(&mut self, host: HostIndex) -> Option<(u64, EndpointEvent)> {
         self.with_host(host, |node, _| node.next_multicast_event())
     }
@@ -314,7 +314,7 @@ impl Network {
         self.with_host(host, |node, ctx| node.act(id, verb, ctx))
     }
 
-    /// What a transfer at a host has to tell.
+    /// The next event of a transfer at a host.
     pub fn next_event(&mut self, host: HostIndex) -> Option<(TransferId, MemberEvent)> {
         self.with_host(host, |node, _| node.next_event())
     }
@@ -334,7 +334,7 @@ impl Network {
         }
     }
 
-    /// The hosts that may have got something to tell since this was asked last, in order: [`Network::next_event`] gives it.
+    /// The hosts that may have new events since the last call, in order: [`Network::next_event`] gives it.
     pub fn take_telling(&mut self) -> impl Iterator<Item = HostIndex> + '_ {
         let telling = self.engine.take_telling();
         telling.filter_map(|node| self.hosts.binary_search(&node).ok().map(HostIndex))

@@ -1,4 +1,4 @@
-//! What nodes tell each other outside the links.
+//! Messages between nodes outside the links.
 
 use std::sync::Arc;
 

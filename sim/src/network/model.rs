@@ -14,8 +14,8 @@
 ///
 /// A host that relays thus pays `nic_delay + completion_delay + post_delay` at each step, as a polling
 /// application on a real NIC does, and where it copies what it got, the copy. What a library for messages does beside that at a
-/// relay (it matches tags, runs its protocol, copies through buffers of its own) are `relay_delay` and `relay_rate`; who passes
-/// nothing on does not pay them. A NIC answers (ACK, NAK, CNP) without the application.
+/// relay (it matches tags, runs its protocol, copies through buffers of its own) are `relay_delay` and `relay_rate`; hosts that pass
+/// nothing on do not pay them. A NIC answers (ACK, NAK, CNP) without the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Model {
     /// From a post by the application until the NIC acts on it: doorbell and work request fetch.

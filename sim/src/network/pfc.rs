@@ -122,7 +122,7 @@ impl Stopped {
             .is_some_and(|until| *until > now)
     }
 
-    /// How long anything was stopped, if nothing is any more; told once.
+    /// How long anything was stopped, if nothing is any more; reported once.
     pub(super) fn expire(&mut self, now: u64) -> Option<u64> {
         match self.is_any(now) {
             true => None,
@@ -133,7 +133,7 @@ impl Stopped {
     /// When the next class may go on by itself.
     pub(super) fn poll_timeout(&self, now: u64) -> Option<u64> {
         let future = self.until.iter().copied().filter(|until| *until > now);
-        // A stop that has just run out is still to be told.
+        // A stop that has just run out is still to be reported.
         future.min().or(self.since.map(|_| now))
     }
 
@@ -152,7 +152,7 @@ pub(super) struct Sender<F> {
 }
 
 impl<F: Classified> Sender<F> {
-    /// One that nobody has stopped, on a link of this rate.
+    /// One that is not stopped, on a link of this rate.
     pub(super) fn new(bits_per_second: u64) -> Sender<F> {
         Sender {
             bits_per_second,

@@ -24,7 +24,7 @@ pub(super) struct Plan {
 pub(super) struct Path {
     pub(super) port: u32,
     pub(super) is_host: bool,
-    /// Who may be there, by address.
+    /// The members behind it, by address.
     pub(super) members: BTreeMap<Ipv4Addr, Member>,
     pub(super) delivery: Option<Delivery>,
 }
@@ -32,7 +32,7 @@ pub(super) struct Path {
 /// The exit half of the bridge at one port (`bridge_exit.p4`, `memory_regions.p4`).
 pub(super) struct Exit {
     pub(super) delivery: Delivery,
-    /// What was told of the receiver's memory for the next WRITE.
+    /// The receiver's memory for the next WRITE, as its packet has announced it.
     pub(super) region: Region,
 }
 

@@ -69,7 +69,7 @@ pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64
     let leaf = |path: usize| {
         let child = name(&format!("leaves.child_{}", path % 4));
         let word = read(switch, &child, slot(paths, index, path) / 4);
-        // The upper half is that of what the source was told, or one more.
+        // The upper half is that of what was acknowledged to the source, or one more.
         let ahead = (word as u16).wrapping_sub(told.msn as u16);
         Leaf {
             newest: Point {
@@ -132,7 +132,7 @@ pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64
     Native::new(plan, model, exits)
 }
 
-/// What the bridge's exit does for a receiver, with what was told of its memory.
+/// What the bridge's exit does for a receiver, with its memory as its packet has announced it.
 pub(super) fn exit(switch: &Switch, delivery: &Delivery) -> Exit {
     let slot = u64::from(delivery.slot);
     let region = |part: &str| read(switch, &format!("egress.memory_regions.{part}"), slot);

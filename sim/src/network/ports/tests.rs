@@ -34,7 +34,7 @@ fn frame(class: u8, from: u8, to: u8, number: u32, len: usize) -> Vec<u8> {
     frame
 }
 
-/// Who sent a frame, to whom, and its number.
+/// Source and destination of a frame, and its number.
 fn label(frame: &[u8]) -> (u8, u8, u32) {
     let number = frame[34..38].try_into().unwrap();
     (frame[11], frame[5], u32::from_be_bytes(number))
@@ -427,7 +427,7 @@ fn lost_pauses_are_said_again_and_lost_ends_run_out() {
     }
     fabric.engine.run();
     assert!(fabric.drops() > 0 && fabric.pauses("").0 > 0);
-    // Nobody is stopped for ever.
+    // No sender is stopped for ever.
     for from in [1, 2, 4, 5, 6] {
         let sent = fabric
             .engine
