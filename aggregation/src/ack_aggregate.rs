@@ -19,11 +19,13 @@ pub struct Copies {
 
 impl Copies {
     /// How many there are.
+    #[inline]
     pub fn count(&self) -> usize {
         self.paths
     }
 
     /// They, in the order of path numbers.
+    #[inline]
     pub fn queued(self) -> impl Iterator<Item = Queued> {
         let Copies {
             own,

@@ -168,6 +168,20 @@ impl Host {
             .map_or(0, |qp| qp.silent_followers(&frame.packet()))
     }
 
+    /// The same as [`Host::handle_packet`] of so many packets of which [`Host::silent_followers`] has said that they change nothing, all at once:
+    /// `first`, and those that follow it in its flow.
+    ///
+    /// # Panics
+    ///
+    /// May panic if that was not said of them.
+    pub fn handle_followers(&mut self, first: &RcFrame, count: u64) {
+        self.stats.rx_frames += count;
+        self.stats.rx_bytes += count * first.frame_len() as u64;
+        let hosted = self.qps.hosted(first.headers.bth.dest_qp);
+        let qp = &mut hosted.expect("it has said so").qp;
+        qp.handle_followers(&first.packets(count), count, &mut self.memory);
+    }
+
     /// The next frame to send, if there is one.
     pub fn poll_transmit(&mut self, now: u64) -> Option<Vec<u8>> {
         self.poll(now, false).map(Packet::into_bytes)

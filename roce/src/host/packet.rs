@@ -76,6 +76,14 @@ impl SharedBytes {
 }
 
 impl SharedBytes {
+    /// These bytes and those right behind them, so many times as many; they must be there.
+    fn run(&self, count: usize) -> &[u8] {
+        match &self.all {
+            Some(all) => &all[self.start..self.start + count * self.len],
+            None => &[],
+        }
+    }
+
     /// Whether `next` are the bytes right behind these, as many.
     fn are_followed_by(&self, next: &SharedBytes) -> bool {
         let is_same = match (&self.all, &next.all) {
@@ -192,6 +200,14 @@ impl RcFrame {
         self.payload.start += by as usize * self.payload.len;
         if let Some((_, number)) = &mut self.place {
             *number += by;
+        }
+    }
+
+    /// The packet within, with the payloads of the packets that follow it in its flow, so many in all.
+    pub(super) fn packets(&self, count: u64) -> RcPacket<'_> {
+        RcPacket {
+            headers: self.headers,
+            payload: self.payload.run(count as usize),
         }
     }
 

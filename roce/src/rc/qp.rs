@@ -547,6 +547,18 @@ impl QueuePair {
         }
     }
 
+    /// Takes so many packets of which [`QueuePair::silent_followers`] has said that they change nothing: the first one, which has the payload
+    /// of all.
+    pub fn handle_followers(
+        &mut self,
+        packet: &RcPacket<'_>,
+        count: u64,
+        memory: &mut MemoryTable,
+    ) {
+        self.responder
+            .take_followers(packet, count, memory, &mut self.shared);
+    }
+
     /// Whether an answer can be for another end of the group that sends after this one: an ACK of what has come from there,
     /// or a NAK of the next packet, which is lost here, too, or has not come yet.
     fn is_for_others(&self, packet: &RcPacket<'_>) -> bool {

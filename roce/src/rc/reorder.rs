@@ -94,6 +94,12 @@ impl Reorder {
         self.expected += 1;
     }
 
+    /// So many packets have been taken, each when it was expected; nothing is missing.
+    pub(super) fn all_taken(&mut self, count: u64) {
+        self.expected += count;
+        self.newest = self.newest.max(self.expected);
+    }
+
     /// Whether nothing came early, and nothing is missing.
     pub(super) fn is_empty(&self) -> bool {
         self.early.is_empty() && self.missing.is_empty()

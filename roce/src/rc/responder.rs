@@ -154,6 +154,29 @@ impl Responder {
         }
     }
 
+    /// Takes so many packets of which [`Responder::silent_followers`] has said so: `first`, which has the payload of all.
+    pub(super) fn take_followers(
+        &mut self,
+        first: &RcPacket<'_>,
+        count: u64,
+        memory: &mut MemoryTable,
+        shared: &mut Shared,
+    ) {
+        debug_assert_eq!(self.expected, first.headers.bth.psn, "they are in order");
+        let inbound = self.inbound.as_mut();
+        let inbound = inbound.expect("they are from the middle of a message");
+        let offset = inbound.target.offset + inbound.received;
+        memory
+            .write(inbound.target.key, offset, first.payload)
+            .expect("the packet before them was written there");
+        let len = first.payload.len() as u64;
+        inbound.received += len;
+        shared.stats.requests_received += count;
+        shared.stats.request_bytes_received += len;
+        self.expected = self.expected.plus(count);
+        self.reorder.all_taken(count);
+    }
+
     /// Takes a request packet. An error is a fatal NAK, which is queued already.
     pub(super) fn handle_request(
         &mut self,

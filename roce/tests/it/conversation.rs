@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use alfirk_roce::rc::{
     AckTimeout, MemoryKey, MemorySlice, MemoryTable, PathMtu, Payload, QpStats, QueuePair,
-    RcConfig, RcHeaders, RcPacket, RecvRequest, Remote, Retries, SendOperation, SendRequest,
+    RcConfig, RcHeaders, RcPacket, Recovery, RecvRequest, Remote, Retries, SendOperation,
+    SendRequest,
 };
 use alfirk_roce::wire::{aeth, bth, reth, NakCode, Opcode, Psn, QpNum, RnrTimer, Syndrome};
 
@@ -621,4 +622,65 @@ fn coalesced_acks_say_only_the_newest() {
     assert_eq!(first.headers.bth.psn, Psn::new(3));
     assert_eq!(first.headers.aeth.unwrap().msn, 4);
     assert!(qp.poll_transmit(0).is_none());
+}
+
+/// A message of seven packets comes, those that the queue pair says change nothing together or one by one. Gives what there is to see.
+fn receive_seven(recovery: Recovery, together: bool) -> (Vec<u8>, QpStats, Psn, RcHeaders) {
+    const LEN: usize = 256;
+    let bytes: Vec<u8> = (0..7 * LEN).map(|at| (at / 3) as u8).collect();
+    let config = RcConfig {
+        recovery,
+        window: 16,
+        ..config()
+    };
+    let mut memory = MemoryTable::new(0);
+    let region = memory.register(bytes.len() as u64, false);
+    let mut qp = QueuePair::new(QpNum::new(0x11), Psn::new(0), config);
+    qp.connect(REMOTE, Psn::new(0xff_fffd)).unwrap();
+    let buffer = MemorySlice {
+        key: region,
+        offset: 0,
+        len: bytes.len() as u64,
+    };
+    qp.post_recv(&memory, RecvRequest { wr_id: 0, buffer })
+        .unwrap();
+    let packet = |first: usize, count: usize| {
+        let opcode = match first {
+            0 => Opcode::SendFirst,
+            6 => Opcode::SendLast,
+            _ => Opcode::SendMiddle,
+        };
+        let psn = Psn::new(0xff_fffd).plus(first as u64);
+        let bth = bth::Repr {
+            ack_req: first == 6,
+            ..bth::Repr::new(opcode, QpNum::new(0x11), psn)
+        };
+        RcPacket {
+            headers: RcHeaders::plain(bth),
+            payload: &bytes[first * LEN..(first + count) * LEN],
+        }
+    };
+    for number in 0..2 {
+        assert_eq!(qp.silent_followers(&packet(number, 1)), 0, "not taken yet");
+        qp.handle_packet(0, &packet(number, 1), &mut memory);
+    }
+    assert_eq!(qp.silent_followers(&packet(1, 1)), 4, "all but the last");
+    match together {
+        true => qp.handle_followers(&packet(2, 4), 4, &mut memory),
+        false => (2..6).for_each(|number| qp.handle_packet(0, &packet(number, 1), &mut memory)),
+    }
+    assert!(qp.poll_transmit(0).is_none(), "they are silent");
+    qp.handle_packet(0, &packet(6, 1), &mut memory);
+    let answer = qp.poll_transmit(0).unwrap().headers;
+    let received = memory.read(buffer).unwrap().to_vec();
+    assert_eq!(received, bytes);
+    (received, qp.stats(), qp.rq_psn(), answer)
+}
+
+#[test]
+fn silent_packets_together_are_the_same_as_one_by_one() {
+    for recovery in [Recovery::GoBackN, Recovery::SelectiveRepeat] {
+        let one_by_one = receive_seven(recovery, false);
+        assert_eq!(receive_seven(recovery, true), one_by_one);
+    }
 }

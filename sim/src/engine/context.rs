@@ -445,9 +445,9 @@ impl<M, F: Frame> Context<'_, M, F> {
     }
 
     /// Puts a frame of `len` bytes on the link of `port`, of which nothing but its place matters, if the node at the other end expects
-    /// it; false if not: then it must be transmitted. The transmitter must be idle.
+    /// it and the transmitter is idle; false if not: then it must be transmitted.
     pub fn transmit_follower(&mut self, port: u32, len: usize, place: Place) -> bool {
-        if !self.core.has_trains() {
+        if place.asks || !self.core.has_trains() {
             return false;
         }
         let Some(way) = self.core.plug(self.node, port) else {
@@ -461,6 +461,9 @@ impl<M, F: Frame> Context<'_, M, F> {
             return false;
         };
         // One that is lost leaves a gap, after which the next does not fit.
+        if link.direction(way.side()).idle_at() > now {
+            return false;
+        }
         if let Fate::Arrives { at, .. } = link.transmit(way.side(), len, now) {
             train.push(place, at.saturating_add(to.reception_delay));
         }
@@ -468,7 +471,7 @@ impl<M, F: Frame> Context<'_, M, F> {
     }
 
     /// Says of the frames that follow `frame`, which the node has been given just now, that so many of them change nothing that anybody
-    /// can see: they may be given to it later, by [`super::Node::on_follower`], though not later than anything else.
+    /// can see: they may be given to it later, by [`super::Node::on_followers`], though not later than anything else.
     pub fn expect_followers(&mut self, frame: &F, room: u32) {
         let Some(place) = frame.place() else {
             return;

@@ -8,7 +8,7 @@ use super::{wire_bytes, LinkError, NodeId};
 use alfirk_experiment::stream::stream;
 
 /// Bytes of an Ethernet header, which the MTU does not count.
-const ETHERNET_HEADER: usize = 14;
+pub(crate) const ETHERNET_HEADER: usize = 14;
 
 /// What a link does to the frames it carries, alike in both directions.
 #[derive(Debug, Clone, PartialEq)]

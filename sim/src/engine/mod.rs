@@ -26,6 +26,7 @@ mod train;
 mod tests;
 
 pub use context::Context;
+pub(crate) use link::ETHERNET_HEADER;
 pub use link::{DropCounters, DropReason, FaultProbabilities, LinkConfig, LinkCounters};
 pub(crate) use port_map::PortMap;
 pub use queue::{Dequeued, EgressQueues, QueueFull};
@@ -125,9 +126,9 @@ pub trait Node {
         false
     }
 
-    /// A frame of which the node has said that it changes nothing has come at `at`, after all that came before and before all that
-    /// comes later.
-    fn on_follower(&mut self, _at: u64, _frame: &Self::Frame) {}
+    /// Frames of which the node has said that they change nothing have come at these times, after all that came before and before all
+    /// that comes later: `first`, and those of its flow that follow it ([`Frame::advance`]).
+    fn on_followers(&mut self, _times: impl ExactSizeIterator<Item = u64>, _first: &Self::Frame) {}
 
     /// The last bit of `frame` has arrived on `port`, [`Node::reception_delay`] ago.
     fn on_frame(
@@ -390,7 +391,7 @@ impl<N: Node> Engine<N> {
         let now = self.core.now;
         if let Some(train) = self.core.train_mut(id).filter(|train| train.is_due(now)) {
             let node = &mut self.nodes[id.0];
-            let count = train.hand_over(now, |at, frame| node.on_follower(at, frame));
+            let count = train.hand_over(now, |times, first| node.on_followers(times, first));
             self.core.handled += count;
         }
     }

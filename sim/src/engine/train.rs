@@ -8,7 +8,7 @@
 //! Whatever might change what the node has said ends the train: those that are on their way become events again. A link that may
 //! duplicate frames or hold them back carries no trains, and nothing does when somebody watches, or when a link has ever gone down.
 
-use std::collections::VecDeque;
+use std::collections::vec_deque::{Drain, VecDeque};
 
 use super::context::Plug;
 use super::Frame;
@@ -35,8 +35,16 @@ pub(super) struct Train<F> {
     last: u32,
     since: u32,
     head: Option<Head<F>>,
-    /// When each follower that has not been handed over arrives, and its number.
-    arrivals: VecDeque<(u64, u32)>,
+    /// When each follower that has not been handed over arrives,
+    arrivals: VecDeque<u64>,
+    /// and the numbers of all of these.
+    runs: VecDeque<Run>,
+}
+
+/// Frames of a flow that follow each other.
+struct Run {
+    first: u32,
+    count: u32,
 }
 
 /// What a node has said.
@@ -61,6 +69,7 @@ impl<F: Frame> Train<F> {
             since: place.number,
             head: None,
             arrivals: VecDeque::new(),
+            runs: VecDeque::new(),
         }
     }
 
@@ -83,7 +92,14 @@ impl<F: Frame> Train<F> {
     #[inline]
     pub(super) fn push(&mut self, place: Place, at: u64) {
         self.last = place.number;
-        self.arrivals.push_back((at, place.number));
+        self.arrivals.push_back(at);
+        match self.runs.back_mut() {
+            Some(run) if run.first + run.count == place.number => run.count += 1,
+            _ => self.runs.push_back(Run {
+                first: place.number,
+                count: 1,
+            }),
+        }
     }
 
     /// One that is not taken leaves.
@@ -127,24 +143,30 @@ impl<F: Frame> Train<F> {
     /// Whether any have arrived by `now`.
     #[inline]
     pub(super) fn is_due(&self, now: u64) -> bool {
-        self.arrivals.front().is_some_and(|(at, _)| *at <= now)
+        self.arrivals.front().is_some_and(|at| *at <= now)
     }
 
     pub(super) fn last_arrival(&self) -> Option<u64> {
-        self.arrivals.back().map(|(at, _)| *at)
+        self.arrivals.back().copied()
     }
 
-    /// Hands over those that have arrived by `now`; gives how many.
-    pub(super) fn hand_over(&mut self, now: u64, mut take: impl FnMut(u64, &F)) -> u64 {
+    /// Hands over those that have arrived by `now`, as many at a time as follow each other; gives how many.
+    pub(super) fn hand_over(&mut self, now: u64, mut take: impl FnMut(Drain<'_, u64>, &F)) -> u64 {
         let Some(head) = &mut self.head else {
             return 0;
         };
-        let mut count = 0;
-        while let Some(&(at, number)) = self.arrivals.front().filter(|(at, _)| *at <= now) {
-            self.arrivals.pop_front();
-            head.advance_to(number);
-            take(at, &head.frame);
-            count += 1;
+        let mut left = self.arrivals.partition_point(|at| *at <= now);
+        let count = left as u64;
+        while let Some(run) = self.runs.front_mut().filter(|_| left > 0) {
+            let taken = left.min(run.count as usize);
+            head.advance_to(run.first);
+            take(self.arrivals.drain(..taken), &head.frame);
+            left -= taken;
+            run.first += taken as u32;
+            run.count -= taken as u32;
+            if run.count == 0 {
+                self.runs.pop_front();
+            }
         }
         count
     }
@@ -154,7 +176,9 @@ impl<F: Frame> Train<F> {
         let Some(mut head) = self.head.take() else {
             return Vec::new();
         };
-        let ahead = self.arrivals.drain(..).map(|(at, number)| {
+        let numbers = self.runs.drain(..);
+        let numbers = numbers.flat_map(|run| run.first..run.first + run.count);
+        let ahead = self.arrivals.drain(..).zip(numbers).map(|(at, number)| {
             head.advance_to(number);
             (at, head.frame.clone())
         });

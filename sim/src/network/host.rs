@@ -348,9 +348,10 @@ impl HostNode {
         self.flow_control.is_none()
     }
 
-    pub(super) fn on_follower(&mut self, at: u64, frame: &Packet) {
-        if self.alive {
-            self.host.handle_packet(at, frame);
+    /// To be silent they must be packets of a queue pair.
+    pub(super) fn on_followers(&mut self, count: usize, first: &Packet) {
+        if let (true, Packet::Rc(first)) = (self.alive, first) {
+            self.host.handle_followers(first, count as u64);
         }
     }
 
@@ -551,7 +552,7 @@ impl HostNode {
             self.next_frame_at = ctx.now() + self.model.packet_interval;
             ctx.transmit(PORT, frame);
         }
-        if !ctx.can_transmit(PORT) {
+        if !ctx.can_transmit(PORT) && self.has_frames() {
             ctx.await_idle(PORT);
         }
         let multicaster = self.multicaster.as_ref();
@@ -568,6 +569,11 @@ impl HostNode {
         if let Some(at) = alarms.into_iter().chain(transfers).flatten().min() {
             ctx.wake_at(at);
         }
+    }
+
+    /// Whether there may be something to send when the link is idle.
+    fn has_frames(&self) -> bool {
+        !self.host.is_quiet() || self.hostile.is_some() || self.flow_control.is_some()
     }
 
     /// What the application does with a message beside handling it, because it passes it on.

@@ -56,9 +56,9 @@ impl Node for Element {
         }
     }
 
-    fn on_follower(&mut self, at: u64, frame: &Packet) {
+    fn on_followers(&mut self, times: impl ExactSizeIterator<Item = u64>, first: &Packet) {
         if let Element::Host(node) = self {
-            node.on_follower(at, frame);
+            node.on_followers(times.len(), first);
         }
     }
 

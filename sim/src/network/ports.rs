@@ -23,7 +23,9 @@ use alfirk_roce::wire::MacAddr;
 use super::buffer::{Buffer, NoRoom, Share};
 use super::crossbar::Crossbar;
 use super::pfc::{self, Arrival, Classified, Stopped};
-use crate::engine::{Context, Dequeued, DropReason, EgressQueues, PortMap};
+use crate::engine::{
+    wire_bytes, Context, Dequeued, DropReason, EgressQueues, PortMap, ETHERNET_HEADER,
+};
 
 /// The input port of what the switch itself sends; ports with links begin at 1.
 const INTERNAL: u32 = 0;
@@ -31,6 +33,10 @@ const INTERNAL: u32 = 0;
 /// The connected ports of a switch whose queues hold `Q`.
 pub(super) struct Ports<Q, F> {
     ports: PortMap<Port<Q, F>, 0>,
+    /// How much waits in their queues and for their links.
+    held: usize,
+    /// How many turns are to come of what has passed the egress ([`Ports::note`]).
+    noted: usize,
     /// Ports that may have something for an idle link, in the order in which that became so.
     runnable: VecDeque<u32>,
     /// Input queues, in place of those of the ports.
@@ -46,6 +52,10 @@ pub(super) struct Ports<Q, F> {
 
 struct Port<Q, F> {
     rate_bps: u64,
+    /// Whether its queue cannot run full while its link sends one frame, if it was empty before.
+    is_deep: bool,
+    /// How many packets would be before all others if those of which nothing leaves waited for their turns.
+    notes: u32,
     queues: EgressQueues<Stored<Q>>,
     /// Frames that have passed the egress of the switch and wait for the link, with their class.
     ready: VecDeque<(u8, F)>,
@@ -88,6 +98,8 @@ impl<Q, F: Classified> Ports<Q, F> {
         for (number, link) in &links {
             let port = Port {
                 rate_bps: link.rate_bps,
+                is_deep: burst(&links, link) <= u128::from(link.queue_bytes),
+                notes: 0,
                 queues: EgressQueues::new(link.queue_bytes as usize),
                 ready: VecDeque::new(),
                 stopped: Stopped::default(),
@@ -104,6 +116,8 @@ impl<Q, F: Classified> Ports<Q, F> {
         let counts = crossbar.is_some() || shared.is_some();
         Ports {
             ports,
+            held: 0,
+            noted: 0,
             runnable: VecDeque::new(),
             crossbar,
             buffer: counts.then(|| Buffer::new(shared, switching.pfc, links)),
@@ -216,7 +230,10 @@ impl<Q, F: Classified> Ports<Q, F> {
             }
         };
         match pushed {
-            Ok(()) => self.runnable.push_back(number),
+            Ok(()) => {
+                self.held += usize::from(self.crossbar.is_none());
+                self.runnable.push_back(number);
+            }
             Err(_full) => ctx.count_drop(number, len, DropReason::QueueFull),
         }
         Ok(())
@@ -225,11 +242,17 @@ impl<Q, F: Classified> Ports<Q, F> {
     /// Whether a packet for a port would leave its queue as soon as it was there: then it can pass the egress of the switch and go on the
     /// link without having been in it. Not so where packets are counted on their way, nor behind one for another port that has its turn first.
     pub(super) fn is_free<M>(&self, number: u32, ctx: &Context<'_, M, F>) -> bool {
-        let is_empty = |port: &Port<Q, F>| port.queues.is_empty() && port.ready.is_empty();
-        self.buffer.is_none()
-            && self.runnable.is_empty()
+        self.runnable.is_empty()
+            && self.is_clear(number)
             && ctx.can_transmit(number)
-            && self.ports.get(number).is_some_and(is_empty)
+            && (self.noted == 0 || self.ports.get(number).is_some_and(|port| port.notes == 0))
+    }
+
+    /// Whether nothing waits for the link of a port that leaves there, nor is counted on its way.
+    #[inline]
+    pub(super) fn is_clear(&self, number: u32) -> bool {
+        let is_empty = |port: &Port<Q, F>| port.queues.is_empty() && port.ready.is_empty();
+        self.buffer.is_none() && (self.held == 0 || self.ports.get(number).is_some_and(is_empty))
     }
 
     /// Whether what has passed the egress of the switch for a port can go on the link now.
@@ -240,6 +263,31 @@ impl<Q, F: Classified> Ports<Q, F> {
             && self.ports.get(number).is_some_and(is_first)
     }
 
+    /// Whether a packet of which nothing leaves can pass the egress of the switch before its turn has come, because nobody can tell: nothing passes
+    /// there for its port until then, and its place in the queue is not missed. [`Ports::note`] keeps its turn.
+    pub(super) fn is_first(&self, number: u32) -> bool {
+        self.is_clear(number) && self.ports.get(number).is_some_and(|port| port.is_deep)
+    }
+
+    /// Such a packet has passed the egress, and its turn is still to come: what comes for the port meanwhile is behind it.
+    pub(super) fn note(&mut self, number: u32) {
+        if let Some(port) = self.ports.get_mut(number) {
+            port.notes += 1;
+            self.noted += 1;
+            self.runnable.push_back(number);
+        }
+    }
+
+    /// A frame that nobody sees on its way has gone on the link of a port that was clear: what had its turn before has had it.
+    #[inline]
+    pub(super) fn gone(&mut self, number: u32) {
+        if self.noted > 0 {
+            if let Some(port) = self.ports.get_mut(number) {
+                self.noted -= std::mem::take(&mut port.notes) as usize;
+            }
+        }
+    }
+
     /// Takes a frame that has passed the egress of the switch. An unconnected port swallows what it is given, as an
     /// interface without carrier does.
     pub(super) fn finish(&mut self, number: u32, frame: F) {
@@ -247,6 +295,7 @@ impl<Q, F: Classified> Ports<Q, F> {
         let class = share.map_or(0, |share| share.class);
         if let Some(port) = self.ports.get_mut(number) {
             port.ready.push_back((class, frame));
+            self.held += 1;
             self.runnable.push_back(number);
         }
     }
@@ -315,12 +364,23 @@ impl<Q, F: Classified> Ports<Q, F> {
             return None;
         }
         if let Some((_, frame)) = ready.and_then(|at| port.ready.remove(at)) {
+            self.held -= 1;
             ctx.transmit(number, frame);
             self.await_idle(number, ctx);
             return None;
         }
+        if port.notes > 0 {
+            port.notes -= 1;
+            self.noted -= 1;
+            self.runnable.push_back(number);
+            return None;
+        }
         match &mut self.crossbar {
-            None => port.queues.pop_unless(is_stopped),
+            None => {
+                let next = port.queues.pop_unless(is_stopped)?;
+                self.held -= 1;
+                Some(next)
+            }
             Some(crossbar) => {
                 let next = crossbar.grant(number, is_stopped)?;
                 // The packet behind this one may be free to go elsewhere.
@@ -333,8 +393,9 @@ impl<Q, F: Classified> Ports<Q, F> {
 
     /// The link of a port is busy. If somebody waits for it, or holds an input as long as it is, the port has its turn after that.
     fn await_idle<M>(&self, number: u32, ctx: &mut Context<'_, M, F>) {
-        let is_waiting =
-            |port: &Port<Q, F>| port.tells || !port.ready.is_empty() || !port.queues.is_empty();
+        let is_waiting = |port: &Port<Q, F>| {
+            port.tells || port.notes > 0 || !port.ready.is_empty() || !port.queues.is_empty()
+        };
         if self.crossbar.is_some() || self.ports.get(number).is_some_and(is_waiting) {
             ctx.await_idle(number);
         }
@@ -372,13 +433,26 @@ impl<Q, F: Classified> Ports<Q, F> {
         for port in self.ports.values_mut() {
             port.queues.clear();
             port.ready.clear();
+            port.notes = 0;
             port.tells = false;
             port.refresh_at = None;
         }
+        (self.held, self.noted) = (0, 0);
         if let Some(crossbar) = &mut self.crossbar {
             crossbar.clear();
         }
     }
+}
+
+/// How many bytes may come for a port while its link sends one frame: of each frame that comes in, one copy.
+fn burst(links: &[(u32, LinkAttributes)], out: &LinkAttributes) -> u128 {
+    let frame = |link: &LinkAttributes| wire_bytes(link.mtu as usize + ETHERNET_HEADER);
+    let rate = |link: &LinkAttributes| u128::from(link.rate_bps);
+    let meanwhile = |link| u128::from(frame(out)) * rate(link) / rate(out).max(1);
+    let of_each = links
+        .iter()
+        .map(|(_, link)| u128::from(frame(link)) + meanwhile(link));
+    of_each.sum::<u128>() + u128::from(frame(out))
 }
 
 #[cfg(test)]

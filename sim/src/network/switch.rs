@@ -211,7 +211,16 @@ impl SwitchNode {
         let mut waiting = std::mem::take(&mut self.waiting);
         let taken = match &mut self.plane {
             Some(plane) if self.fast => {
-                plane.ingress(&mut self.server, port, frame, ctx.now(), &mut waiting)
+                let (now, ports) = (ctx.now(), &mut self.ports);
+                // Nobody can tell which of these leave before others in one instant.
+                let goes = |port, len, place| {
+                    let goes = ports.is_clear(port) && ctx.transmit_follower(port, len, place);
+                    if goes {
+                        ports.gone(port);
+                    }
+                    goes
+                };
+                plane.ingress(&mut self.server, port, frame, now, goes, &mut waiting)
             }
             _ => Err(NotTaken(frame)),
         };
@@ -230,10 +239,21 @@ impl SwitchNode {
         }
     }
 
-    /// Queues a packet of the plane, or puts it on its link at once if that is idle and nothing waits for it.
+    /// Queues a packet of the plane, or puts it on its link at once if that is idle and nothing waits for it. What the egress only learns from
+    /// it learns at once, if nobody can tell.
     fn forward(&mut self, waiting: Waiting, ctx: &mut Ctx<'_>) {
         let port = waiting.port;
         match &mut self.plane {
+            Some(plane)
+                if waiting.is_note() && self.ports.is_first(port) && !ctx.wants_groups() =>
+            {
+                let is_its_turn = self.ports.is_free(port, ctx);
+                let left = plane.egress(&mut self.server, waiting);
+                debug_assert!(left.is_none(), "there is nothing to leave");
+                if !is_its_turn {
+                    self.ports.note(port);
+                }
+            }
             Some(plane) if self.ports.is_free(port, ctx) => {
                 let Some(leaving) = plane.egress(&mut self.server, waiting) else {
                     return;

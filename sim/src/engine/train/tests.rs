@@ -80,10 +80,14 @@ impl Node for End {
         true
     }
 
-    fn on_follower(&mut self, at: u64, frame: &Numbered) {
-        let is_silent = self.take(at, frame);
-        assert!(is_silent, "{:?}", self.log);
-        self.followers += 1;
+    fn on_followers(&mut self, times: impl ExactSizeIterator<Item = u64>, first: &Numbered) {
+        let mut frame = first.clone();
+        for (number, at) in times.enumerate() {
+            frame.advance(u32::from(number > 0));
+            let is_silent = self.take(at, &frame);
+            assert!(is_silent, "{:?}", self.log);
+            self.followers += 1;
+        }
     }
 
     fn on_frame(&mut self, _: u32, frame: Numbered, ctx: &mut Context<'_, &'static str, Numbered>) {

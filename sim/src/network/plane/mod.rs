@@ -13,7 +13,6 @@ mod group;
 mod registers;
 mod tables;
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::rc::Rc;
@@ -62,6 +61,13 @@ pub(super) struct Waiting {
     then: Then,
 }
 
+impl Waiting {
+    /// Whether nothing leaves when its turn comes: the egress only learns from it.
+    pub(super) fn is_note(&self) -> bool {
+        self.frame.is_none()
+    }
+}
+
 enum Then {
     /// It leaves as it is.
     Leave,
@@ -84,9 +90,7 @@ pub(super) struct Leaving {
 impl Leaving {
     /// Bytes of the frame, and its place in its flow.
     pub(super) fn follower(&self) -> Option<(usize, Place)> {
-        let (flow, number) = self.frame.place?;
-        let asks = self.frame.headers.bth.ack_req;
-        Some((self.frame.frame_len(), Place { flow, number, asks }))
+        Some((self.frame.frame_len(), place(&self.frame)?))
     }
 }
 
@@ -180,13 +184,15 @@ impl Plane {
         Some(native.into_model())
     }
 
-    /// A packet comes in. What is to be queued goes to `waiting`, in this order.
+    /// A packet comes in. What is to be queued goes to `waiting`, in this order; but not copies that have left already: `goes` is
+    /// asked of each that passes the egress whenever it leaves, by its port, its length and its place in its flow.
     pub(super) fn ingress(
         &mut self,
         server: &mut Server,
         port: u32,
         packet: Packet,
         now: u64,
+        goes: impl FnMut(u32, usize, Place) -> bool,
         waiting: &mut Vec<Waiting>,
     ) -> Result<(), NotTaken> {
         let frame = match packet {
@@ -203,7 +209,10 @@ impl Plane {
         }
         let to = frame.outer.ipv4.destination;
         match self.tables.group(to) {
-            Some(index) => self.group_ingress(server, port, index, frame, now, waiting),
+            Some(index) if self.has_group(server, index, now) => {
+                self.group_ingress(port, index, frame, now, goes, waiting)
+            }
+            Some(_) => not_taken(frame),
             None if to.is_multicast() => not_taken(frame),
             None => self.unicast(frame, waiting),
         }
@@ -241,34 +250,35 @@ impl Plane {
         Ok(())
     }
 
+    /// Whether the state of a group is here, or can come here from the registers.
+    fn has_group(&mut self, server: &Server, index: u16, now: u64) -> bool {
+        if self.groups.contains_key(&index) {
+            return true;
+        }
+        if self.foreign.contains(&index) {
+            return false;
+        }
+        let Some(plan) = self.tables.plan(index) else {
+            self.foreign.insert(index);
+            return false;
+        };
+        let paths = self.program.sizes.paths;
+        let loaded = registers::load(server.switch(), paths, index, plan, now / 1_000);
+        self.groups.insert(index, loaded);
+        true
+    }
+
     fn group_ingress(
         &mut self,
-        server: &mut Server,
         port: u32,
         index: u16,
         mut frame: Rc<RcFrame>,
         now: u64,
+        mut goes: impl FnMut(u32, usize, Place) -> bool,
         waiting: &mut Vec<Waiting>,
     ) -> Result<(), NotTaken> {
-        if self.foreign.contains(&index) {
+        let Some(group) = self.groups.get_mut(&index) else {
             return not_taken(frame);
-        }
-        let group = match self.groups.entry(index) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                let plan = self.tables.plan(index);
-                let loaded = plan.map(|plan| {
-                    let paths = self.program.sizes.paths;
-                    registers::load(server.switch(), paths, index, plan, now / 1_000)
-                });
-                match loaded {
-                    Some(loaded) => entry.insert(loaded),
-                    None => {
-                        self.foreign.insert(index);
-                        return not_taken(frame);
-                    }
-                }
-            }
         };
         let kind = kind(&frame.headers);
         let Some(kind) = kind.filter(|kind| group.admits(port, &frame, *kind)) else {
@@ -296,8 +306,21 @@ impl Plane {
                 (queued, None)
             }
         };
+        let place = place(&frame).filter(|place| !place.asks && place.flow > self.past_flows);
         let last = queued.len() + copies.as_ref().map_or(0, Copies::count);
         let copies = copies.into_iter().flat_map(Copies::queued);
+        let copies = copies.filter(|copy| match (copy, place) {
+            // The retransmission filter lets these pass.
+            (
+                &aggregation::Queued::Copy {
+                    path,
+                    is_retransmission: false,
+                    ..
+                },
+                Some(place),
+            ) => !goes(group.model.ports()[path], len, place),
+            _ => true,
+        });
         let mut frame = Some(frame);
         for (number, queued) in queued.into_iter().chain(copies).enumerate() {
             let own = |frame: &mut Option<Rc<RcFrame>>| match number + 1 == last {
@@ -422,6 +445,13 @@ impl Plane {
             Rc::make_mut(frame).outer.ipv4.tos |= contract::ECN_CE;
         }
     }
+}
+
+/// Where a packet is in its flow.
+fn place(frame: &RcFrame) -> Option<Place> {
+    let (flow, number) = frame.place?;
+    let asks = frame.headers.bth.ack_req;
+    Some(Place { flow, number, asks })
 }
 
 fn not_taken(frame: Rc<RcFrame>) -> Result<(), NotTaken> {
