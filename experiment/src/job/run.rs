@@ -116,7 +116,7 @@ enum Opened {
 }
 
 /// What the members have reported by now, by rank.
-struct Told {
+struct Reported {
     ranks: BTreeMap<HostIndex, usize>,
     ready: Vec<bool>,
     /// When each was done, and what it holds.
@@ -133,10 +133,10 @@ struct Told {
     lost: Vec<bool>,
 }
 
-impl Told {
-    fn new(hosts: &[HostIndex], parts: u32) -> Told {
+impl Reported {
+    fn new(hosts: &[HostIndex], parts: u32) -> Reported {
         let members = hosts.len();
-        Told {
+        Reported {
             ranks: hosts.iter().copied().zip(0..).collect(),
             ready: vec![false; members],
             done: vec![None; members],
@@ -150,12 +150,12 @@ impl Told {
 
     fn missing<'a>(
         &'a self,
-        has: &'a impl Fn(&Told, usize) -> bool,
+        has: &'a impl Fn(&Reported, usize) -> bool,
     ) -> impl Iterator<Item = usize> + 'a {
         (0..self.lost.len()).filter(move |&rank| self.is_missing(rank, has))
     }
 
-    fn is_missing(&self, rank: usize, has: &impl Fn(&Told, usize) -> bool) -> bool {
+    fn is_missing(&self, rank: usize, has: &impl Fn(&Reported, usize) -> bool) -> bool {
         !self.lost[rank] && !has(self, rank)
     }
 }
@@ -173,17 +173,17 @@ impl Run<'_> {
         let opened = self.open()?;
         let mut fallback = None;
         let posted_at;
-        let mut told = Told::new(&self.layout.job.members, self.layout.parts());
+        let mut reported = Reported::new(&self.layout.job.members, self.layout.parts());
         match (opened, &mut guard) {
             (Opened::Ready(endpoints), guard) => {
-                posted_at = self.set_out(&endpoints, &mut told, watch)?;
+                posted_at = self.set_out(&endpoints, &mut reported, watch)?;
                 if let Some(guard) = guard {
                     guard.group_begins(posted_at[0]);
                 }
             }
             (Opened::Refused { why, .. }, Some(guard)) => {
                 let reason = Reason::Refused(why);
-                posted_at = vec![self.fall_back(&mut told, guard, reason, watch)?];
+                posted_at = vec![self.fall_back(&mut reported, guard, reason, watch)?];
             }
             (Opened::Refused { why, to }, None) => {
                 fallback = Some(Fallback {
@@ -192,14 +192,14 @@ impl Run<'_> {
                 });
                 self.close()?;
                 self.layout.algorithm = to;
-                told = Told::new(&self.layout.job.members, self.layout.parts());
+                reported = Reported::new(&self.layout.job.members, self.layout.parts());
                 let endpoints = self.prepare()?;
-                posted_at = self.set_out(&endpoints, &mut told, watch)?;
+                posted_at = self.set_out(&endpoints, &mut reported, watch)?;
             }
         }
         match &mut guard {
-            Some(guard) => self.attend(&mut told, guard, watch)?,
-            None => self.see_through(&mut told, watch)?,
+            Some(guard) => self.attend(&mut reported, guard, watch)?,
+            None => self.see_through(&mut reported, watch)?,
         }
         let traffic = self.traffic()?.since(&self.cost.before);
         let traffic = self.cost.spent.plus(&traffic);
@@ -209,8 +209,8 @@ impl Run<'_> {
             Some(before) => Some(self.counts()? - before),
             None => None,
         };
-        self.end(&mut told)?;
-        let row = self.row(&told, &posted_at, &traffic, counts.as_ref());
+        self.end(&mut reported)?;
+        let row = self.row(&reported, &posted_at, &traffic, counts.as_ref());
         Ok(Row {
             algorithm: asked_for.to_string(),
             registration_ns: self.registration_ns,
@@ -251,42 +251,42 @@ impl Run<'_> {
     fn set_out(
         &mut self,
         endpoints: &[Endpoint],
-        told: &mut Told,
+        reported: &mut Reported,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<Vec<u64>, JobError> {
         self.connect(&self.layout.job.members, endpoints)?;
-        self.wait(told, "is not connected", |t, rank| t.ready[rank], watch)?;
-        self.turn_hostile(told)?;
+        self.wait(reported, "is not connected", |t, rank| t.ready[rank], watch)?;
+        self.turn_hostile(reported)?;
         self.make_ready()?;
         // Counters of the switches say nothing about algorithms without a group.
         if self.grouped && self.counted.is_none() {
             self.counted = Some(self.counts()?);
         }
         self.cost.before = self.traffic()?;
-        self.send(told, watch)
+        self.send(reported, watch)
     }
 
     /// Waits until all is done and acknowledged, without those who die on the way.
     fn see_through(
         &mut self,
-        told: &mut Told,
+        reported: &mut Reported,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
         loop {
-            let is_done = |t: &Told, rank: usize| t.done[rank].is_some();
-            self.wait(told, "is not done", is_done, watch)?;
+            let is_done = |t: &Reported, rank: usize| t.done[rank].is_some();
+            self.wait(reported, "is not done", is_done, watch)?;
             // The last acknowledgements belong to what the transfer costs, though nobody waits for them.
-            let has_finished = |t: &Told, rank: usize| t.finished[rank];
-            self.wait(told, "has not finished", has_finished, watch)?;
-            if !told.broken {
+            let has_finished = |t: &Reported, rank: usize| t.finished[rank];
+            self.wait(reported, "has not finished", has_finished, watch)?;
+            if !reported.broken {
                 return Ok(());
             }
-            self.recover(told, watch)?;
+            self.recover(reported, watch)?;
         }
     }
 
     /// Leaves nothing behind on the fabric.
-    fn end(&mut self, told: &mut Told) -> Result<(), JobError> {
+    fn end(&mut self, reported: &mut Reported) -> Result<(), JobError> {
         self.close()?;
         if self.layout.algorithm.needs_datagrams() {
             let members = &self.layout.job.members;
@@ -297,7 +297,7 @@ impl Run<'_> {
             let removed = self.deregister();
             self.on_fabric(removed)?;
             // A controller that was about to heal the group is done with that now.
-            let heard = self.hear_news(told, self.moved.0);
+            let heard = self.hear_news(reported, self.moved.0);
             self.on_fabric(heard)?;
         }
         Ok(())
@@ -313,7 +313,7 @@ impl Run<'_> {
     /// Has one source after the other post its part; gives the times.
     fn send(
         &mut self,
-        told: &mut Told,
+        reported: &mut Reported,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<Vec<u64>, JobError> {
         let mut posted_at = Vec::new();
@@ -346,7 +346,7 @@ impl Run<'_> {
                 let early =
                     self.layout.job.switch_early && self.layout.job.write != WriteMode::PerRequest;
                 self.wait(
-                    told,
+                    reported,
                     "does not have its part",
                     |t, rank| t.parts[part as usize][rank].is_some() || (early && rank == source),
                     watch,
@@ -457,32 +457,32 @@ impl Run<'_> {
     /// Waits until `has` holds of every rank that is not lost.
     fn wait(
         &mut self,
-        told: &mut Told,
+        reported: &mut Reported,
         what: &'static str,
-        has: impl Fn(&Told, usize) -> bool,
+        has: impl Fn(&Reported, usize) -> bool,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
         let deadline = self.fabric.now().saturating_add(self.layout.job.time_limit);
-        let mut missing = told.missing(&has).next();
+        let mut missing = reported.missing(&has).next();
         while let Some(rank) = missing {
             if self.fabric.now() >= deadline {
-                return Err(self.too_late(what, told.missing(&has)));
+                return Err(self.too_late(what, reported.missing(&has)));
             }
-            self.step(told, deadline, watch)?;
+            self.step(reported, deadline, watch)?;
             if self.grouped && self.layout.guarded().is_none() {
-                let looked = self.look_after(told);
+                let looked = self.look_after(reported);
                 self.on_fabric(looked)?;
             } else if self.closes() {
-                self.strike(told)?;
-                if told.broken {
+                self.strike(reported)?;
+                if reported.broken {
                     return Ok(());
                 }
             } else if self.buries() {
-                self.bury(told)?;
+                self.bury(reported)?;
             }
             // The others are looked at only when this one is missing no more.
-            if !told.is_missing(rank, &has) {
-                missing = told.missing(&has).next();
+            if !reported.is_missing(rank, &has) {
+                missing = reported.missing(&has).next();
             }
         }
         Ok(())
@@ -491,7 +491,7 @@ impl Run<'_> {
     /// Waits for what comes next, at most until `limit`, and takes it.
     fn step(
         &mut self,
-        told: &mut Told,
+        reported: &mut Reported,
         limit: u64,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
@@ -500,7 +500,7 @@ impl Run<'_> {
         let soon = due.into_iter().flatten().fold(soon, u64::min);
         let event = self.fabric.next_event(soon.min(limit));
         match self.on_fabric(event)? {
-            Some((host, event)) => self.take(told, host, event)?,
+            Some((host, event)) => self.take(reported, host, event)?,
             None => watch(self.progress()?),
         }
         let now = self.fabric.now();
@@ -512,7 +512,7 @@ impl Run<'_> {
     }
 
     /// Lets the hostile members loose, if there is a group.
-    fn turn_hostile(&mut self, told: &mut Told) -> Result<(), JobError> {
+    fn turn_hostile(&mut self, reported: &mut Reported) -> Result<(), JobError> {
         for &host in self.layout.job.hostiles.iter().filter(|_| self.grouped) {
             let rank = self
                 .layout
@@ -521,7 +521,7 @@ impl Run<'_> {
                 .iter()
                 .position(|&member| member == host);
             if let Some(rank) = rank {
-                told.lost[rank] = true;
+                reported.lost[rank] = true;
             }
             let target = Target {
                 mcst_id: self.layout.mcst_id(),
@@ -544,23 +544,23 @@ impl Run<'_> {
     }
 
     /// Breaks what is due to break, sees what the controller has done about it, and complains when nothing moves.
-    fn look_after(&mut self, told: &mut Told) -> Result<(), FabricError> {
+    fn look_after(&mut self, reported: &mut Reported) -> Result<(), FabricError> {
         let now = self.fabric.now();
         let source = self.layout.job.members[self.sending];
         let acknowledged = self.fabric.acknowledged(source)?;
         while let Some(kill) = self.incidents.take_due(now) {
             self.fabric.kill(kill)?;
         }
-        self.hear_news(told, acknowledged)?;
+        self.hear_news(reported, acknowledged)?;
         // A host that had acknowledged everything when it died is nobody that the group waits for.
-        if told.finished[self.sending] && self.incidents.any() {
+        if reported.finished[self.sending] && self.incidents.any() {
             for (rank, &host) in self.layout.job.members.iter().enumerate() {
                 let is_gone = self.incidents.has_killed(host);
-                told.lost[rank] |= is_gone && told.done[rank].is_none();
+                reported.lost[rank] |= is_gone && reported.done[rank].is_none();
             }
         }
         self.incidents.moved(now, acknowledged);
-        if acknowledged != self.moved.0 || told.finished[self.sending] {
+        if acknowledged != self.moved.0 || reported.finished[self.sending] {
             self.moved = (acknowledged, now);
         } else if now - self.moved.1 >= self.patience(source) {
             self.moved.1 = now;
@@ -572,39 +572,44 @@ impl Run<'_> {
     }
 
     /// Takes what the controller has done to the group.
-    fn hear_news(&mut self, told: &mut Told, acknowledged: u64) -> Result<(), FabricError> {
+    fn hear_news(&mut self, reported: &mut Reported, acknowledged: u64) -> Result<(), FabricError> {
         for news in self.fabric.news()? {
             if news.mcst_id != self.layout.mcst_id() {
                 continue;
             }
             for (rank, &host) in self.layout.job.members.iter().enumerate() {
-                told.lost[rank] |= news.lost.contains(&self.layout.topology.host(host).ip);
+                reported.lost[rank] |= news.lost.contains(&self.layout.topology.host(host).ip);
             }
-            let has_finished = told.finished[self.sending];
+            let has_finished = reported.finished[self.sending];
             self.incidents
                 .repaired(self.layout.topology, &news, acknowledged, has_finished);
         }
         Ok(())
     }
 
-    fn take(&self, told: &mut Told, host: HostIndex, event: MemberEvent) -> Result<(), JobError> {
-        let Some(&rank) = told.ranks.get(&host) else {
+    fn take(
+        &self,
+        reported: &mut Reported,
+        host: HostIndex,
+        event: MemberEvent,
+    ) -> Result<(), JobError> {
+        let Some(&rank) = reported.ranks.get(&host) else {
             return Ok(());
         };
         match event {
-            MemberEvent::Ready => told.ready[rank] = true,
-            MemberEvent::Done { sha256, at } => told.done[rank] = Some((at, sha256)),
+            MemberEvent::Ready => reported.ready[rank] = true,
+            MemberEvent::Done { sha256, at } => reported.done[rank] = Some((at, sha256)),
             MemberEvent::PartDone { part, at } => {
-                if let Some(told) = told.parts.get_mut(part as usize) {
-                    told[rank] = Some(at);
+                if let Some(reported) = reported.parts.get_mut(part as usize) {
+                    reported[rank] = Some(at);
                 }
             }
-            MemberEvent::Finished => told.finished[rank] = true,
-            MemberEvent::Left { held, beyond } => told.left[rank] = Some((held, beyond)),
+            MemberEvent::Finished => reported.finished[rank] = true,
+            MemberEvent::Left { held, beyond } => reported.left[rank] = Some((held, beyond)),
             // The controller's news say the same.
             MemberEvent::Group(_) => {}
             MemberEvent::Failed { .. } if self.closes() && self.incidents.any() => {
-                told.broken = true;
+                reported.broken = true;
             }
             MemberEvent::Failed { why } => {
                 return Err(JobError::Member {
@@ -647,7 +652,7 @@ impl Run<'_> {
 
     fn row(
         &self,
-        told: &Told,
+        reported: &Reported,
         posted_at: &[u64],
         traffic: &Traffic,
         counts: Option<&Counts>,
@@ -656,15 +661,19 @@ impl Run<'_> {
         let is_only_source =
             posted_at.len() == 1 && !self.layout.job.collective.begins_everywhere();
         let first = usize::from(is_only_source);
-        let last = told.done[first..].iter().flatten().map(|&(at, _)| at).max();
+        let last = reported.done[first..]
+            .iter()
+            .flatten()
+            .map(|&(at, _)| at)
+            .max();
         let completion_ns = last.map_or(0, |at| at.saturating_sub(posted_at[0]));
-        let ranks = told.done.iter().enumerate().skip(first);
+        let ranks = reported.done.iter().enumerate().skip(first);
         let right = ranks
             .filter(|(rank, done)| done.is_some_and(|(_, sha256)| sha256 == self.expected(*rank)));
         let receivers_verified = right.count();
-        let receivers = told.done.len() - first;
-        let lost =
-            (first..told.done.len()).filter(|&rank| told.lost[rank] && told.done[rank].is_none());
+        let receivers = reported.done.len() - first;
+        let lost = (first..reported.done.len())
+            .filter(|&rank| reported.lost[rank] && reported.done[rank].is_none());
         let lost: Vec<String> = lost.map(|rank| self.host_name(rank)).collect();
         Row {
             completion_ns,
@@ -674,7 +683,7 @@ impl Run<'_> {
             receivers_verified,
             failures: self.incidents.report(),
             lost,
-            parts: self.part_rows(told, posted_at),
+            parts: self.part_rows(reported, posted_at),
             ..Row::of_cost(self.layout.algorithm, self.layout.job, traffic, counts)
         }
     }
@@ -694,15 +703,18 @@ impl Run<'_> {
     }
 
     /// What each source did; nothing unless members take turns.
-    fn part_rows(&self, told: &Told, posted_at: &[u64]) -> Vec<PartRow> {
+    fn part_rows(&self, reported: &Reported, posted_at: &[u64]) -> Vec<PartRow> {
         let Some(spec) = self.spec.as_ref().filter(|spec| spec.takes_turns()) else {
             return Vec::new();
         };
-        let rows = posted_at.iter().zip(&told.parts).enumerate();
-        rows.map(|(part, (&posted_at, told))| {
+        let rows = posted_at.iter().zip(&reported.parts).enumerate();
+        rows.map(|(part, (&posted_at, reported))| {
             let source = spec.source_of(part as u32) as usize;
             let (_, bytes) = spec.part(part as u32);
-            let others = told.iter().enumerate().filter(|(rank, _)| *rank != source);
+            let others = reported
+                .iter()
+                .enumerate()
+                .filter(|(rank, _)| *rank != source);
             let last = others.filter_map(|(_, at)| *at).max();
             let completion_ns = last.map_or(0, |at| at.saturating_sub(posted_at));
             PartRow {

@@ -3,7 +3,7 @@
 //! Who misses an acknowledgement reports it to the manager of the members, which is the source; it asks the suspect for a sign of life, and takes
 //! it out of the list ([`alfirk_roce::binomial_ack`]). So the job only kills, and waits for nobody who is dead once the source is done.
 
-use super::{Run, Told};
+use super::{Reported, Run};
 use crate::job::JobError;
 
 impl Run<'_> {
@@ -13,16 +13,16 @@ impl Run<'_> {
     }
 
     /// Kills who is due to die.
-    pub(super) fn bury(&mut self, told: &mut Told) -> Result<(), JobError> {
+    pub(super) fn bury(&mut self, reported: &mut Reported) -> Result<(), JobError> {
         let now = self.fabric.now();
         while let Some(victim) = self.incidents.take_due(now) {
             let killed = self.fabric.kill(victim);
             self.on_fabric(killed)?;
         }
-        if told.finished[0] && self.incidents.any() {
+        if reported.finished[0] && self.incidents.any() {
             self.incidents.agreed(now, now);
             for (rank, &host) in self.layout.job.members.iter().enumerate() {
-                told.lost[rank] |= self.incidents.has_killed(host);
+                reported.lost[rank] |= self.incidents.has_killed(host);
             }
         }
         Ok(())

@@ -6,7 +6,7 @@
 
 use alfirk_roce::collective::{Algorithm, Leg, LegVerb, Progress};
 
-use super::{Run, Told};
+use super::{Reported, Run};
 use crate::job::error::JobError;
 use crate::report::Change;
 use crate::safeguard::{Decision, Safeguard, SafeguardConfig};
@@ -40,24 +40,24 @@ impl Run<'_> {
     /// Sees the message through, changing its way as the safeguard says.
     pub(super) fn attend(
         &mut self,
-        told: &mut Told,
+        reported: &mut Reported,
         state: &mut Watch,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
         let deadline = self.fabric.now().saturating_add(self.layout.job.time_limit);
-        let is_over = |t: &Told, rank: usize| t.done[rank].is_some() && t.finished[rank];
-        while told.missing(&is_over).next().is_some() {
+        let is_over = |t: &Reported, rank: usize| t.done[rank].is_some() && t.finished[rank];
+        while reported.missing(&is_over).next().is_some() {
             let now = self.fabric.now();
             if now >= deadline {
-                return Err(self.too_late("is not done", told.missing(&is_over)));
+                return Err(self.too_late("is not done", reported.missing(&is_over)));
             }
             let mut until = deadline.min(state.guard.next().max(now + 1));
             if !self.grouped {
                 until = until.min(self.pace(state)?);
             }
-            self.step(told, until, watch)?;
+            self.step(reported, until, watch)?;
             let now = self.fabric.now();
-            if now < state.guard.next() || told.missing(&is_over).next().is_none() {
+            if now < state.guard.next() || reported.missing(&is_over).next().is_none() {
                 continue;
             }
             let acknowledged = match self.grouped {
@@ -67,9 +67,9 @@ impl Run<'_> {
             match state.guard.observe(now, acknowledged) {
                 Decision::Stay => {}
                 Decision::FallBack(why) => {
-                    self.fall_back(told, state, Reason::Slow(why.to_string()), watch)?;
+                    self.fall_back(reported, state, Reason::Slow(why.to_string()), watch)?;
                 }
-                Decision::Return => self.try_group(told, state, watch)?,
+                Decision::Return => self.try_group(reported, state, watch)?,
             }
         }
         Ok(())
@@ -80,13 +80,13 @@ impl Run<'_> {
     /// Gives when the source sent again, or for the first time.
     pub(super) fn fall_back(
         &mut self,
-        told: &mut Told,
+        reported: &mut Reported,
         state: &mut Watch,
         reason: Reason,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<u64, JobError> {
         let asked_at = self.fabric.now();
-        let held = self.leave(told, state, watch)?;
+        let held = self.leave(reported, state, watch)?;
         if self.grouped {
             // Nobody uses it any more. If it cannot be removed now it takes room until the controller ends, and nothing else.
             match self.deregister() {
@@ -106,7 +106,7 @@ impl Run<'_> {
             survivors: None,
         };
         let everywhere = fewest(&leg.held);
-        let began = self.begin(told, state, leg, watch)?;
+        let began = self.begin(reported, state, leg, watch)?;
         state.note(reason, (asked_at, began), (everywhere, self.slices()));
         state.guard.overlay_begins(began);
         Ok(began)
@@ -147,7 +147,7 @@ impl Run<'_> {
     /// Asks for a group beside the overlay, and changes to it if it is granted.
     fn try_group(
         &mut self,
-        told: &mut Told,
+        reported: &mut Reported,
         state: &mut Watch,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
@@ -181,8 +181,8 @@ impl Run<'_> {
             state.guard.overlay_begins(self.fabric.now());
             return Ok(());
         }
-        self.drain(told, limit, watch)?;
-        let held = self.leave(told, state, watch)?;
+        self.drain(reported, limit, watch)?;
+        let held = self.leave(reported, state, watch)?;
         self.layout.algorithm = Algorithm::Alfirk;
         self.grouped = true;
         let leg = Leg {
@@ -192,7 +192,7 @@ impl Run<'_> {
             limit: None,
             survivors: None,
         };
-        let began = self.begin(told, state, leg, watch)?;
+        let began = self.begin(reported, state, leg, watch)?;
         let refusals = std::mem::take(&mut state.refusals);
         let held = (limit, self.slices());
         state.note(Reason::Well(refusals), (asked_at, began), held);
@@ -203,7 +203,7 @@ impl Run<'_> {
     /// Waits until every receiver holds the first `limit` slices.
     fn drain(
         &mut self,
-        told: &mut Told,
+        reported: &mut Reported,
         limit: u32,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
@@ -221,7 +221,7 @@ impl Run<'_> {
                 return Err(self.too_late("has not got what was sent", rank..members));
             }
             let soon = now.saturating_add(self.fabric.tick() / 8).max(now + 1);
-            self.step(told, soon.min(deadline), watch)?;
+            self.step(reported, soon.min(deadline), watch)?;
         }
         Ok(())
     }
@@ -229,26 +229,26 @@ impl Run<'_> {
     /// Has all members leave the present leg, the root first; gives how many slices each holds.
     fn leave(
         &mut self,
-        told: &mut Told,
+        reported: &mut Reported,
         state: &mut Watch,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<Vec<u32>, JobError> {
         if state.posted_at.is_some() {
             self.settle_cost()?;
         }
-        told.left.fill(None);
+        reported.left.fill(None);
         for &host in &self.layout.job.members {
             let left = self.fabric.act(host, LegVerb::Leave);
             self.on_fabric(left)?;
         }
         self.wait(
-            told,
+            reported,
             "has not left the group",
             |t, rank| t.left[rank].is_some(),
             watch,
         )?;
         let slices = self.slices();
-        let held = told.left.iter().enumerate();
+        let held = reported.left.iter().enumerate();
         let held = held.map(|(rank, left)| match (rank, left) {
             (0, _) => slices,
             (_, Some((held, _))) => *held,
@@ -260,13 +260,13 @@ impl Run<'_> {
     /// Makes, connects and starts the queue pairs of a leg; gives when it began.
     fn begin(
         &mut self,
-        told: &mut Told,
+        reported: &mut Reported,
         state: &mut Watch,
         leg: Leg,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<u64, JobError> {
-        told.ready.fill(false);
-        told.finished.fill(false);
+        reported.ready.fill(false);
+        reported.finished.fill(false);
         let mut endpoints = Vec::new();
         for &host in &self.layout.job.members {
             let resumed = self
@@ -275,7 +275,7 @@ impl Run<'_> {
             endpoints.extend(self.on_fabric(resumed)?);
         }
         self.connect(&self.layout.job.members, &endpoints)?;
-        self.wait(told, "is not connected", |t, rank| t.ready[rank], watch)?;
+        self.wait(reported, "is not connected", |t, rank| t.ready[rank], watch)?;
         self.cost.before = self.traffic()?;
         for &host in &self.layout.job.members[1..] {
             let proceeded = self.fabric.act(host, LegVerb::Proceed);

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use alfirk_ctrl::topology::HostIndex;
 use alfirk_roce::collective::{Algorithm, Leg, LegVerb, Progress, Survivors};
 
-use super::{Run, Told};
+use super::{Reported, Run};
 use crate::fabric::Victim;
 use crate::job::error::JobError;
 
@@ -23,7 +23,7 @@ impl Run<'_> {
     }
 
     /// Breaks what is due to break.
-    pub(super) fn strike(&mut self, told: &mut Told) -> Result<(), JobError> {
+    pub(super) fn strike(&mut self, reported: &mut Reported) -> Result<(), JobError> {
         let now = self.fabric.now();
         while let Some(victim) = self.incidents.take_due(now) {
             let killed = self.fabric.kill(victim);
@@ -36,7 +36,7 @@ impl Run<'_> {
                     .iter()
                     .position(|host| *host == dead);
                 if let Some(rank) = rank {
-                    told.lost[rank] = true;
+                    reported.lost[rank] = true;
                 }
             }
             self.received.1 = now;
@@ -47,7 +47,7 @@ impl Run<'_> {
             if bytes != self.received.0 {
                 (self.received.0, self.received.1) = (bytes, now);
             }
-            told.broken |= now - self.received.1 >= self.fabric.patience();
+            reported.broken |= now - self.received.1 >= self.fabric.patience();
         }
         Ok(())
     }
@@ -55,35 +55,35 @@ impl Run<'_> {
     /// Has the survivors leave, agree, and go on.
     pub(super) fn recover(
         &mut self,
-        told: &mut Told,
+        reported: &mut Reported,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
         if self.fabric.now() - self.layout.begun > self.layout.job.time_limit {
-            let is_done = |t: &Told, rank: usize| t.done[rank].is_some();
-            return Err(self.too_late("is not done", told.missing(&is_done)));
+            let is_done = |t: &Reported, rank: usize| t.done[rank].is_some();
+            return Err(self.too_late("is not done", reported.missing(&is_done)));
         }
         self.settle_cost()?;
-        told.left.fill(None);
-        for &host in &self.survivors(told) {
+        reported.left.fill(None);
+        for &host in &self.survivors(reported) {
             let left = self.fabric.act(host, LegVerb::Leave);
             self.on_fabric(left)?;
         }
         // Another one may die meanwhile; and what it breaks is broken already.
-        told.broken = false;
-        while told.missing(&has_left).next().is_some() {
-            told.broken = false;
-            self.wait(told, "has not left the group", has_left, watch)?;
+        reported.broken = false;
+        while reported.missing(&has_left).next().is_some() {
+            reported.broken = false;
+            self.wait(reported, "has not left the group", has_left, watch)?;
         }
-        told.broken = false;
+        reported.broken = false;
         self.received.1 = self.fabric.now();
         let agreed_at = self.fabric.now();
-        let lacking = self.lacking(told);
+        let lacking = self.lacking(reported);
 
-        let survivors = self.survivors(told);
+        let survivors = self.survivors(reported);
         if survivors.len() < 2 {
             // The source has nobody to send to any more.
-            told.done[0] = Some((agreed_at, self.layout.job.data.sha256()));
-            told.finished[0] = true;
+            reported.done[0] = Some((agreed_at, self.layout.job.data.sha256()));
+            reported.finished[0] = true;
             return Ok(());
         }
         let leg = Leg {
@@ -101,8 +101,8 @@ impl Run<'_> {
                 lacking,
             }),
         };
-        told.ready.fill(false);
-        told.finished.fill(false);
+        reported.ready.fill(false);
+        reported.finished.fill(false);
         let mut endpoints = Vec::new();
         for &host in &survivors {
             let resumed = self
@@ -111,9 +111,9 @@ impl Run<'_> {
             endpoints.extend(self.on_fabric(resumed)?);
         }
         self.connect(&survivors, &endpoints)?;
-        self.wait(told, "is not connected", |t, rank| t.ready[rank], watch)?;
+        self.wait(reported, "is not connected", |t, rank| t.ready[rank], watch)?;
         self.cost.before = self.traffic()?;
-        if told.broken {
+        if reported.broken {
             return Ok(());
         }
         // The source last: the others are to be ready.
@@ -125,18 +125,18 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn survivors(&self, told: &Told) -> Vec<HostIndex> {
-        let alive = self.layout.job.members.iter().zip(&told.lost);
+    fn survivors(&self, reported: &Reported) -> Vec<HostIndex> {
+        let alive = self.layout.job.members.iter().zip(&reported.lost);
         let alive = alive.filter(|(_, lost)| !**lost);
         alive.map(|(host, _)| *host).collect()
     }
 
     /// The slices that not every survivor holds.
-    fn lacking(&self, told: &Told) -> Vec<u32> {
+    fn lacking(&self, reported: &Reported) -> Vec<u32> {
         let slices = self.spec.as_ref().map_or(0, |spec| spec.slices);
         let mut lacking = BTreeSet::new();
         // The source, which is the first, holds everything.
-        let receivers = told.left.iter().zip(&told.lost).skip(1);
+        let receivers = reported.left.iter().zip(&reported.lost).skip(1);
         for (left, _) in receivers.filter(|(_, lost)| !**lost) {
             let (held, beyond) = left.clone().unwrap_or_default();
             let beyond: BTreeSet<u32> = beyond.into_iter().collect();
@@ -146,6 +146,6 @@ impl Run<'_> {
     }
 }
 
-fn has_left(told: &Told, rank: usize) -> bool {
-    told.left[rank].is_some()
+fn has_left(reported: &Reported, rank: usize) -> bool {
+    reported.left[rank].is_some()
 }
