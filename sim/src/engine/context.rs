@@ -19,7 +19,7 @@ pub(super) struct Core<M, F> {
     pub(super) now: u64,
     pub(super) handled: u64,
     pub(super) notified: bool,
-    /// Who has something for the caller, until it asks.
+    /// Nodes that have something for the caller, until it fetches it.
     pub(super) telling: BTreeSet<NodeId>,
     pub(super) observers: Vec<Box<dyn Observer>>,
     seed: u64,
@@ -330,8 +330,8 @@ impl<M, F: Frame> Core<M, F> {
         !self.observers.is_empty()
     }
 
-    /// Whether the node waits to be told now that the transmitter can take the next frame at this end of a link. Not if it was given one at the last
-    /// moment.
+    /// Whether the node is to be called now, because the transmitter at this end of a link can take the next frame. Not if it was
+    /// given one at the last moment.
     pub(super) fn becomes_idle(&mut self, plug: Plug) -> bool {
         let now = self.now;
         let direction = self.links[plug.link()].direction_mut(plug.side());
@@ -384,8 +384,8 @@ impl<M, F: Frame> Context<'_, M, F> {
             .is_some_and(|d| d.idle_at() <= self.core.now)
     }
 
-    /// Asks for [`super::Node::on_idle`] when the transmitter of `port` can take the next frame. Who has nothing to send does not
-    /// ask, and who sends another frame before asks again.
+    /// Asks for [`super::Node::on_idle`] when the transmitter of `port` can take the next frame. A node with nothing to send does not
+    /// ask, and one that sends another frame before then asks again.
     pub fn await_idle(&mut self, port: u32) {
         let node = self.node;
         let Some(plug) = self.core.plug(node, port) else {
@@ -548,7 +548,7 @@ impl<M, F: Frame> Context<'_, M, F> {
         self.core.telling.insert(self.node);
     }
 
-    /// Adds a line to the trace; `text` is called only if somebody reads it.
+    /// Adds a line to the trace; `text` is called only if an observer takes notes.
     pub fn note(&mut self, text: impl FnOnce() -> String) {
         if self.wants_notes() {
             let text = text();
@@ -556,12 +556,12 @@ impl<M, F: Frame> Context<'_, M, F> {
         }
     }
 
-    /// Whether somebody reads notes.
+    /// Whether an observer takes notes.
     pub fn wants_notes(&self) -> bool {
         self.core.observers.iter().any(|o| o.wants_notes())
     }
 
-    /// Whether somebody wants to see what switches keep of groups.
+    /// Whether an observer takes what switches keep of groups.
     pub fn wants_groups(&self) -> bool {
         self.core.observers.iter().any(|o| o.wants_groups())
     }

@@ -12,7 +12,7 @@
 //!   nothing elsewhere;
 //! * a fault that is switched off still consumes its draw, so switching on duplication does not move
 //!   the losses;
-//! * nodes are told the time and never ask for it.
+//! * nodes get the time as an argument and read no clock.
 
 mod agenda;
 mod context;
@@ -65,7 +65,7 @@ pub trait Frame: Clone {
         None
     }
 
-    /// Makes of a frame of a flow the one so many places after it, as far as receivers can tell.
+    /// Makes of a frame of a flow the one so many places after it, as far as receivers can distinguish frames.
     fn advance(&mut self, _by: u32) {}
 }
 
@@ -126,7 +126,7 @@ pub trait Node {
         false
     }
 
-    /// Frames of which the node has said that they change nothing have come at these times, after all that came before and before all
+    /// Frames that the node has announced as such that change nothing have come at these times, after all that came before and before all
     /// that comes later: `first`, and those of its flow that follow it ([`Frame::advance`]).
     fn on_followers(&mut self, _times: impl ExactSizeIterator<Item = u64>, _first: &Self::Frame) {}
 
@@ -168,7 +168,7 @@ pub enum Happening<'a> {
         frame: Option<&'a [u8]>,
         reason: DropReason,
     },
-    /// A node tells something about itself that no frame shows.
+    /// A node reports something about itself that no frame shows.
     Note(&'a str),
     /// What a switch keeps of the group of address `mcst_id`, when a packet or the controller may have changed it; nothing, if the group is gone.
     Group {

@@ -1,12 +1,12 @@
 //! Trains: frames to a node that need no event of their own.
 //!
 //! Most frames of a long message change nothing that anybody can see before a later one comes: they bring no answer, no completion
-//! and no timer. A node says so of the frames that follow one in its flow ([`super::Context::expect_followers`]), and from then on it
-//! is only written down when each of them arrives. They are handed over together, with these times, before anything else happens to the
-//! node, and before anybody looks at it. So nobody can tell them from frames that came one by one.
+//! and no timer. A node announces those that follow one in its flow ([`super::Context::expect_followers`]); from then on only the time
+//! at which each of them arrives is recorded. They are handed over together, with these times, before anything else happens to the
+//! node, and before its state is read. So nothing distinguishes them from frames that came one by one.
 //!
-//! Whatever might change what the node has said ends the train: those that are on their way become events again. A link that may
-//! duplicate frames or hold them back carries no trains, and nothing does when somebody watches, or when a link has ever gone down.
+//! Whatever might change what the node has announced ends the train: those that are on their way become events again. A link that may
+//! duplicate frames or hold them back carries no trains, and no link does when there are observers, or when any link has ever gone down.
 
 use std::collections::vec_deque::{Drain, VecDeque};
 

@@ -40,21 +40,21 @@ pub struct HostNode {
     /// ACK and NAK frames that arrived.
     acks_received: u64,
     registrar: Registrar,
-    /// A dead host neither sends nor takes anything.
+    /// A host that has failed neither sends nor receives.
     alive: bool,
     /// What else it sends, whenever its link is idle.
     hostile: Option<Hostile>,
     events: VecDeque<(TransferId, MemberEvent)>,
     /// A member of a group of datagrams that are acknowledged up a tree.
     multicaster: Option<Multicaster>,
-    /// What it tells, and when the application saw what led to it.
+    /// Its events, and when the application saw what led to them.
     multicast_events: VecDeque<(u64, EndpointEvent)>,
 }
 
 /// A host's part in a transfer.
 struct Part {
     transfer: Transfer,
-    /// Whether its end has been told.
+    /// Whether its end has been reported.
     finished: bool,
 }
 
@@ -192,7 +192,7 @@ impl HostNode {
         Some(answer)
     }
 
-    /// What a transfer has to tell.
+    /// The next event of a transfer.
     pub(super) fn next_event(&mut self) -> Option<(TransferId, MemberEvent)> {
         self.events.pop_front()
     }
@@ -268,7 +268,7 @@ impl HostNode {
         }
     }
 
-    /// What the member has to tell, and when the application saw what led to it.
+    /// The member's next event, and when the application saw what led to it.
     pub(super) fn next_multicast_event(&mut self) -> Option<(u64, EndpointEvent)> {
         self.multicast_events.pop_front()
     }
@@ -280,7 +280,7 @@ impl HostNode {
         self.registrar.expect(&mut self.host, qpn);
     }
 
-    /// Registers a group that this host leads; [`MemberEvent::Group`] tells how it goes.
+    /// Registers a group that this host leads; [`MemberEvent::Group`] reports how it goes.
     pub(super) fn lead(
         &mut self,
         spec: GroupSpec,
@@ -478,10 +478,10 @@ impl HostNode {
         self.collect(ctx);
     }
 
-    /// Passes on what transfers and the group have to tell.
+    /// Passes on the events of transfers and of the group.
     fn collect(&mut self, ctx: &mut Ctx<'_>) {
         while let Some(event) = self.registrar.poll() {
-            // Who registers in band does so for the only transfer.
+            // A group that is registered in band is that of the only transfer.
             self.tell(TransferId::MAIN, MemberEvent::Group(event), ctx);
         }
         let mut told = Vec::new();

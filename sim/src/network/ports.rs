@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Where packets are counted at their input, a copy for the very port where its packet came in passes the egress at once:
-//! nearly all of them end there (multicast that does not go back, ACKs that are no news), and if they waited for the
+//! nearly all of them end there (multicast that does not go back, ACKs that acknowledge nothing new), and if they waited for the
 //! link, two switches that pause each other would wait for ever.
 //!
 //! With flow control a packet's class chooses its queue, without it the priority that the ingress has set does.
@@ -263,8 +263,8 @@ impl<Q, F: Classified> Ports<Q, F> {
             && self.ports.get(number).is_some_and(is_first)
     }
 
-    /// Whether a packet of which nothing leaves can pass the egress of the switch before its turn has come, because nobody can tell: nothing passes
-    /// there for its port until then, and its place in the queue is not missed. [`Ports::note`] keeps its turn.
+    /// Whether a packet of which nothing leaves can pass the egress of the switch before its turn has come, because no difference can be
+    /// seen: nothing passes there for its port until then, and its place in the queue is not missed. [`Ports::note`] keeps its turn.
     pub(super) fn is_first(&self, number: u32) -> bool {
         self.is_clear(number) && self.ports.get(number).is_some_and(|port| port.is_deep)
     }
@@ -278,7 +278,7 @@ impl<Q, F: Classified> Ports<Q, F> {
         }
     }
 
-    /// A frame that nobody sees on its way has gone on the link of a port that was clear: what had its turn before has had it.
+    /// A frame that no observer sees has gone on the link of a port that was clear: what had its turn before has had it.
     #[inline]
     pub(super) fn gone(&mut self, number: u32) {
         if self.noted > 0 {
@@ -391,7 +391,7 @@ impl<Q, F: Classified> Ports<Q, F> {
         }
     }
 
-    /// The link of a port is busy. If somebody waits for it, or holds an input as long as it is, the port has its turn after that.
+    /// The link of a port is busy. If packets wait for it, or hold an input as long as it is, the port has its turn after that.
     fn await_idle<M>(&self, number: u32, ctx: &mut Context<'_, M, F>) {
         let is_waiting = |port: &Port<Q, F>| {
             port.tells || port.notes > 0 || !port.ready.is_empty() || !port.queues.is_empty()
@@ -411,7 +411,7 @@ impl<Q, F: Classified> Ports<Q, F> {
         alarms.flatten().min()
     }
 
-    /// Does what is due: says again who must stop, and lets go on what was stopped long enough.
+    /// Does what is due: sends PAUSE again to those who must stop, and lets go on what was stopped long enough.
     pub(super) fn handle_timeout<M>(&mut self, ctx: &mut Context<'_, M, F>) {
         if self.pfc.is_none() {
             return;

@@ -38,7 +38,7 @@ pub struct SwitchNode {
     /// Empty between packets; its memory is used again.
     waiting: Vec<Waiting>,
     controller: Option<Connection>,
-    /// A dead switch forwards nothing and answers nobody.
+    /// A switch that has failed forwards nothing and answers nothing.
     alive: bool,
 }
 
@@ -212,7 +212,7 @@ impl SwitchNode {
         let taken = match &mut self.plane {
             Some(plane) if self.fast => {
                 let (now, ports) = (ctx.now(), &mut self.ports);
-                // Nobody can tell which of these leave before others in one instant.
+                // In one instant it cannot be seen which of these leave before others.
                 let goes = |port, len, place| {
                     let goes = ports.is_clear(port) && ctx.transmit_follower(port, len, place);
                     if goes {
@@ -240,7 +240,7 @@ impl SwitchNode {
     }
 
     /// Queues a packet of the plane, or puts it on its link at once if that is idle and nothing waits for it. What the egress only learns from
-    /// it learns at once, if nobody can tell.
+    /// it learns at once, if no difference can be seen.
     fn forward(&mut self, waiting: Waiting, ctx: &mut Ctx<'_>) {
         let port = waiting.port;
         match &mut self.plane {
@@ -442,7 +442,7 @@ impl SwitchNode {
                 let Some(leaving) = plane.egress(&mut self.server, waiting) else {
                     return;
                 };
-                // One that nobody sees on its way has no place in the order of those that leave now.
+                // One that no observer sees has no place in the order of those that leave now.
                 let follower = leaving.follower();
                 let follower = follower.filter(|_| self.ports.passes_on(number, ctx));
                 let is_on_its_way =

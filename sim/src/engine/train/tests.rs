@@ -120,7 +120,7 @@ impl Node for End {
     }
 }
 
-/// Sees everything and tells nothing.
+/// Sees everything and does nothing.
 struct Blind;
 
 impl Observer for Blind {
@@ -147,7 +147,7 @@ enum Act {
     },
     /// The receiver's alarm.
     Wake(u64),
-    /// Somebody meddles with the receiver.
+    /// The receiver is changed from outside.
     Meddle,
     Lose(f64),
     Reorder(f64),

@@ -6,7 +6,7 @@
 //! to be dropped or refused. The tables are those that the controller writes ([`tables`]).
 //!
 //! A group's state is in the registers or here, never in both ([`registers`]): before the pipelines run, it goes back to the registers, and
-//! with the next packet it comes here again. So nobody can tell which of the two a switch has, but by the time that it takes, and by
+//! with the next packet it comes here again. Nothing shows which of the two a switch has but the time that it takes, and
 //! the counters of tables and drops, which the pipelines alone keep (but those that reports show).
 
 mod group;
@@ -463,7 +463,7 @@ fn not_taken(frame: Rc<RcFrame>) -> Result<(), NotTaken> {
 enum Kind {
     Data,
     Feedback(Feedback),
-    /// None that the controller is to hear of.
+    /// None that goes to the controller.
     Notice(Notice),
 }
 
