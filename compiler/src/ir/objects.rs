@@ -121,6 +121,28 @@ pub struct Key {
     pub description: String,
 }
 
+#[cfg(test)]
+impl Key {
+    /// A key of 8 bits, for tests.
+    pub fn of(kind: MatchKind) -> Key {
+        Key {
+            name: String::new(),
+            target: KeyTarget::Valid(HeaderId(0)),
+            width: 8,
+            mask: None,
+            kind,
+            signed: false,
+            control_width: 8,
+            type_name: None,
+            id: None,
+            annotations: Vec::new(),
+            structured: Vec::new(),
+            brief: String::new(),
+            description: String::new(),
+        }
+    }
+}
+
 /// Where an action of a table may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ActionScope {

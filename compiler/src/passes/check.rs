@@ -418,21 +418,6 @@ mod tests {
 
     #[test]
     fn entries_match_as_their_keys_and_differ() {
-        let key = |kind| Key {
-            name: String::new(),
-            target: ir::KeyTarget::Valid(HeaderId(0)),
-            width: 8,
-            mask: None,
-            kind,
-            signed: false,
-            control_width: 8,
-            type_name: None,
-            id: None,
-            annotations: Vec::new(),
-            structured: Vec::new(),
-            brief: String::new(),
-            description: String::new(),
-        };
         let entry = |value: u32, priority: u32| ir::Entry {
             keys: vec![EntryKey::Exact(value.into())],
             action: ir::ActionId(0),
@@ -445,7 +430,7 @@ mod tests {
         let check = |kind, entries| {
             entries_fit(&Table {
                 meta: ir::Meta::default(),
-                keys: vec![key(kind)],
+                keys: vec![Key::of(kind)],
                 actions: Vec::new(),
                 default: ir::DefaultAction {
                     action: ir::ActionId(0),

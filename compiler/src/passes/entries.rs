@@ -290,31 +290,13 @@ fn doubtful_priorities(written: &TableEntries, values: &[BigInt], diagnostics: &
 mod tests {
     use super::*;
 
-    fn key(kind: MatchKind) -> Key {
-        Key {
-            name: String::new(),
-            target: crate::ir::KeyTarget::Valid(crate::ir::HeaderId(0)),
-            width: 8,
-            mask: None,
-            kind,
-            signed: false,
-            control_width: 8,
-            type_name: None,
-            id: None,
-            annotations: Vec::new(),
-            structured: Vec::new(),
-            brief: String::new(),
-            description: String::new(),
-        }
-    }
-
     fn masked(bits: u32) -> KeysetElement {
         KeysetElement::Mask(BigInt::from(0xab), BigInt::from(bits))
     }
 
     #[test]
     fn a_prefix_is_a_mask_without_holes() {
-        let lpm = |bits| entry_key(&masked(bits), &key(MatchKind::Lpm));
+        let lpm = |bits| entry_key(&masked(bits), &Key::of(MatchKind::Lpm));
         assert_eq!(lpm(0xf0), Ok(EntryKey::Lpm(BigInt::from(0xa0), 4)));
         assert_eq!(lpm(0xff), Ok(EntryKey::Lpm(BigInt::from(0xab), 8)));
         assert_eq!(lpm(0), Ok(EntryKey::Lpm(BigInt::ZERO, 0)));
@@ -323,7 +305,7 @@ mod tests {
 
     #[test]
     fn an_exact_key_matches_one_value() {
-        let exact = |element: &KeysetElement| entry_key(element, &key(MatchKind::Exact));
+        let exact = |element: &KeysetElement| entry_key(element, &Key::of(MatchKind::Exact));
         assert_eq!(
             exact(&masked(0xff)),
             Ok(EntryKey::Exact(BigInt::from(0xab)))
