@@ -308,7 +308,8 @@ fn missing(needs: &BTreeMap<Thing, u64>, there: &BTreeSet<(u32, Thing)>, stage: 
     new.map(|(_, bytes)| bytes).sum()
 }
 
-/// Whether a table that is larger than a stage's memories can begin here: it takes a whole stage's, or half of them at least.
+/// Whether a table that is larger than a stage's memories can begin here: an eighth of the stage's, or of what it
+/// needs, must be free, for less would only make it one stage longer.
 fn memories_begin(now: Use, free: Use, stage: &Use) -> bool {
     let kinds = [
         (now.sram, free.sram, stage.sram),
@@ -319,7 +320,7 @@ fn memories_begin(now: Use, free: Use, stage: &Use) -> bool {
     too_large
         && kinds
             .iter()
-            .all(|(now, free, stage)| free * 2 >= *stage.min(now))
+            .all(|(now, free, stage)| free * 8 >= *stage.min(now))
 }
 
 /// Takes what a step needs, what does not fit from the stages behind; gives the last one.
