@@ -27,6 +27,8 @@ import tofino
 
 LIST = "programs.txt"
 INCLUDES = "P4C_16_INCLUDE_PATH"
+# How compilers begin their errors: `error[E0404]: ...`, `a.p4(1): error: ...`.
+ERROR = re.compile(r"\berror(\[\w+\])?:|Compiler Bug|terminated", re.I)
 SWITCH = re.compile(r"^\s*Switch\s*(<[^;]*>)?\s*\(", re.M)
 
 # What is compared: our name (Use in compiler/src/stages/chip.rs), and bf-p4c's lists in resources.json.
@@ -174,9 +176,7 @@ def of_bf_p4c(compiler: str | None, program: Program, output: Path, seconds: int
 
 def first_error(said: str, code: int) -> str:
     """The first error of a compiler, on one line."""
-    errors = [
-        line.strip() for line in said.splitlines() if re.search(r"\berror\b|terminated|bug", line, re.I)
-    ]
+    errors = [line.strip() for line in said.splitlines() if ERROR.search(line)]
     return errors[0] if errors else f"exit code {code}"
 
 

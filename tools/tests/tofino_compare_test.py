@@ -73,6 +73,12 @@ def pipes_have_stages_of_their_own() -> None:
     assert compare.added(pipes) == compare.Figures(3, (7, 1), (("t", 6), ("u", 1)))
 
 
+def the_first_error_is_no_note_and_no_name() -> None:
+    said = ["a.p4(1): warning: 'debug' is unused", " typedef error E;", "error[E0404]: no", "error: 1 error"]
+    assert compare.first_error("\n".join(said), 1) == "error[E0404]: no"
+    assert compare.first_error("", 3) == "exit code 3"
+
+
 def our_report_is_added_up(tmp_path: Path) -> None:
     program = compare.program(tmp_path, _program(tmp_path, "a.p4").name, [])
     report = {
