@@ -99,7 +99,7 @@ fn earliest(
     dependencies: &[Dependency],
     left_out: Option<(usize, usize)>,
 ) -> Vec<u32> {
-    let mut stages = vec![0; steps.len()];
+    let mut stages: Vec<u32> = steps.iter().map(|step| step.from).collect();
     for _ in 0..ROUNDS {
         let before = stages.clone();
         for dependency in dependencies {

@@ -138,7 +138,7 @@ fn by(table: &Table) -> Match {
 }
 
 /// The number of an annotation of a table, as `@ways(5)` and `@pragma ways 5` have it.
-fn given(table: &Table, name: &str) -> Option<u64> {
+pub fn given(table: &Table, name: &str) -> Option<u64> {
     table.meta.annotations.iter().find_map(|annotation| {
         let words = annotation.split(|c: char| !c.is_alphanumeric() && c != '_');
         let mut words = words.filter(|word| !word.is_empty() && *word != "pragma");

@@ -221,6 +221,18 @@ fn what_the_deparser_has_in_one_byte_is_written_in_different_stages() {
 }
 
 #[test]
+fn a_table_stands_no_earlier_than_the_program_says() {
+    let tables = table("one", "hdr.op.a", "md.x", 16).replace("table one", "@stage(3) table one")
+        + &table("two", "md.x", "hdr.op.c", 16);
+    let report = tna(&tables, "one.apply(); two.apply();");
+    let stages = ["one", "two"].map(|name| step(&report, name).stage);
+    assert_eq!(
+        (stages, report.needed, report.longest_chain),
+        ([3, 4], 5, 5)
+    );
+}
+
+#[test]
 fn arrays_of_a_stage_have_as_many_map_rams_as_there_are() {
     // 33 blocks each, of 48.
     let array = |name: &str| {

@@ -18,6 +18,9 @@ use read::{fixed, in_hash, operations, reads, things_of};
 mod effect;
 mod read;
 
+/// The last stage that a program can name.
+const MOST_STAGE: u32 = 31;
+
 /// Bits of hashes that the table of a condition takes: those of a row's address.
 const CONDITION_HASH_BITS: u64 = 10;
 
@@ -89,6 +92,8 @@ pub struct Step {
     pub certain: bool,
     /// Stages from its first operation to its last.
     pub length: u32,
+    /// The first stage in which the program lets it be (`@stage`).
+    pub from: u32,
     /// The ways that lead to it: steps that decide, and which of their outcomes.
     pub ways: Vec<(usize, u32)>,
     pub takes: Use,
@@ -370,6 +375,8 @@ impl Collector<'_> {
         let outcomes = outcomes(table, &apply.then, &written);
         let step = self.push(Kind::Table, source, name, all, one_action);
         self.steps[step].outcomes = outcomes;
+        let from = shape::given(table, "stage").unwrap_or(0);
+        self.steps[step].from = u32::try_from(from).unwrap_or(0).min(MOST_STAGE);
         let mut outcome = 0;
         let mut follow = |this: &mut Self, body: &[Stmt]| {
             this.branch(step, outcome, body);
@@ -592,6 +599,7 @@ impl Collector<'_> {
             reads: effect.reads,
             writes: effect.writes,
             outcomes: Vec::new(),
+            from: 0,
             certain,
             length: match kind {
                 Kind::Condition => 0,
