@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use num_bigint::BigInt;
+
 use super::steps::{Step, Thing};
 
 /// Why a step comes behind another one.
@@ -73,12 +75,16 @@ fn of(steps: &[Step], to: usize, found: &mut Vec<Dependency>) {
         // Behind one that always writes a thing nobody sees who wrote it before.
         let hides = other.certain && step.ways.starts_with(&other.ways);
         let written = on_the_way(other, from, step);
-        for (wanted, why) in [
-            (&mut matches, Why::Match),
-            (&mut reads, Why::Action),
-            (&mut overwritten, Why::Action),
+        for (wanted, why, of_writes) in [
+            (&mut matches, Why::Match, false),
+            (&mut reads, Why::Action, false),
+            (&mut overwritten, Why::Action, true),
         ] {
-            let common: Vec<Thing> = wanted.intersection(written).copied().collect();
+            let common: Vec<Thing> = wanted
+                .intersection(written)
+                .filter(|thing| !(of_writes && apart(other, step, thing)))
+                .copied()
+                .collect();
             if let Some(thing) = common.first() {
                 found.push(Dependency {
                     from,
@@ -87,7 +93,7 @@ fn of(steps: &[Step], to: usize, found: &mut Vec<Dependency>) {
                     thing: Some(*thing),
                 });
             }
-            if hides {
+            if hides && other.slice.is_none() {
                 for thing in common {
                     wanted.remove(&thing);
                 }
@@ -102,6 +108,16 @@ fn of(steps: &[Step], to: usize, found: &mut Vec<Dependency>) {
                 thing: None,
             });
         }
+    }
+}
+
+/// Whether two steps write different bits of a field.
+fn apart(one: &Step, other: &Step, thing: &Thing) -> bool {
+    match (&one.slice, &other.slice) {
+        (Some((first, bits)), Some((second, others))) => {
+            first == thing && second == thing && (bits & others) == BigInt::ZERO
+        }
+        _ => false,
     }
 }
 

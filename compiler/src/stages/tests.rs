@@ -276,6 +276,28 @@ fn a_sum_of_three_words_without_carry_is_a_hash() {
 }
 
 #[test]
+fn halves_of_a_word_do_not_wait_for_each_other() {
+    let halves = |one: &str, two: &str| {
+        let apply = format!(
+            "hdr.op.c[{one}] = hdr.op.a[15:0] ^ hdr.op.b[15:0] ^ hdr.op.d[15:0];
+             hdr.op.c[{two}] = hdr.op.a[31:16] ^ hdr.op.b[31:16] ^ hdr.op.d[31:16];"
+        );
+        let report = tna("", &apply);
+        let bits: u64 = report.used.iter().map(|used| used.hash_bits).sum();
+        (report.needed, bits)
+    };
+    assert_eq!(halves("31:16", "15:0"), (1, 32));
+    // Bits of both: the second comes behind the first.
+    assert_eq!(halves("23:8", "15:0"), (2, 32));
+    // Who wrote the whole word before is waited for, too.
+    let behind = tna(
+        &table("one", "hdr.op.a", "hdr.op.c", 16),
+        "one.apply(); hdr.op.c[15:0] = hdr.op.b[15:0] + 1; hdr.op.d = hdr.op.c;",
+    );
+    assert_eq!((behind.needed, behind.longest_chain), (3, 3));
+}
+
+#[test]
 fn a_checksum_under_a_condition_has_a_table() {
     let text = program(Arch::Tna, "", "md.small = 1;").replace(
         "apply { pkt.emit(hdr.op); }",

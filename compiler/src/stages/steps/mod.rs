@@ -13,7 +13,8 @@ use crate::ir::{
     Follow, HeaderId, KeyTarget, MatchKind, Primitive, RegisterId, Source, Stmt, StmtKind, Table,
 };
 use effect::{end_of_access, Effect, Effects};
-use read::{fixed, in_hash, operations, reads, things_of};
+use num_bigint::BigInt;
+use read::{fixed, in_hash, operations, reads, slice, things_of};
 
 mod effect;
 mod read;
@@ -86,6 +87,8 @@ pub struct Step {
     pub byte: Option<Byte>,
     /// Of a table: what of that is written on the way to each of its outcomes.
     pub outcomes: Vec<BTreeSet<Thing>>,
+    /// If it writes only some bits of a field: which ones.
+    pub slice: Option<(Thing, BigInt)>,
     /// What registers, hashes and meters give it, on which its action can still do an operation.
     pub results: BTreeSet<Thing>,
     /// Whether it writes all of that whenever it runs.
@@ -412,6 +415,10 @@ impl Collector<'_> {
 
     fn assign(&mut self, target: FieldPlace, value: &Expr, source: &Source) {
         let Some(field) = fixed(target) else { return };
+        if let Some((bits, value)) = slice(field, value) {
+            self.assign_slice(field, bits, value, source);
+            return;
+        }
         let from = self.seen_through(things_of(value));
         // The value of a parameter that goes back to where it came from.
         if operations(value) == 0 && from == BTreeSet::from([Thing::Field(field)]) {
@@ -460,6 +467,34 @@ impl Collector<'_> {
         self.push(Kind::Statement, source, name, effect, true);
     }
 
+    /// An assignment to some bits of a field, which leaves the others as they are.
+    fn assign_slice(&mut self, field: FieldRef, bits: BigInt, value: &Expr, source: &Source) {
+        let from = self.seen_through(things_of(value));
+        let thing = Thing::Field(field);
+        // What stands in the rest of it is needed.
+        self.write_out(|other, _| other == field);
+        if operations(value) <= 1 && self.is_result(&from, field, operations(value)) {
+            return;
+        }
+        let mut effect = Effect {
+            writes: BTreeSet::from([thing]),
+            length: operations(value).max(1),
+            ..Effect::default()
+        };
+        match in_hash(value) {
+            true => {
+                effect.matches = from;
+                effect.results = BTreeSet::from([thing]);
+                effect.length = 1;
+                effect.takes = arrays::hash(bits.magnitude().count_ones());
+            }
+            false => effect.reads = from,
+        }
+        let name = source.fragment.trim().to_owned();
+        let step = self.push(Kind::Statement, source, name, effect, true);
+        self.steps[step].slice = Some((thing, bits));
+    }
+
     /// Lets the step that computes `from`, or the result in it, write it to `field`, if that is under the same conditions and nobody in
     /// between uses the field: so results of registers and hashes go to their places, which have an ALU each for one operation on them.
     fn is_result(&mut self, from: &BTreeSet<Thing>, field: FieldRef, operations: u32) -> bool {
@@ -475,6 +510,7 @@ impl Collector<'_> {
         };
         let raw = operations == 0 || (from & &step.writes).is_subset(&step.results);
         let fits = step.gress == self.gress
+            && step.slice.is_none()
             && matches!(step.kind, Kind::Register | Kind::Statement)
             && step.ways == self.ways
             && (others.is_empty() || operations == 1)
@@ -599,6 +635,7 @@ impl Collector<'_> {
             reads: effect.reads,
             writes: effect.writes,
             outcomes: Vec::new(),
+            slice: None,
             from: 0,
             certain,
             length: match kind {

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use num_bigint::BigInt;
+
 use super::Thing;
 use crate::ir::{
-    walk_exprs, BinaryOp, CalculationInput, Expr, FieldPlace, FieldRef, FlatProgram, HeaderPlace,
-    KeyTarget,
+    mask, walk_exprs, BinaryOp, CalculationInput, Expr, FieldPlace, FieldRef, FlatProgram,
+    HeaderPlace, KeyTarget,
 };
 
 /// How often a program reads each field.
@@ -120,4 +122,33 @@ pub fn in_hash(expr: &Expr) -> bool {
         }
     }
     xors(expr).is_some_and(|xors| xors > 1)
+}
+
+/// The bits that an assignment to a slice of a field changes, and what they get; none if it changes the field as a whole.
+pub fn slice(field: FieldRef, value: &Expr) -> Option<(BigInt, &Expr)> {
+    let Expr::Binary {
+        op: BinaryOp::Or,
+        left,
+        right,
+    } = value
+    else {
+        return None;
+    };
+    let kept = |side: &Expr| match side {
+        Expr::Binary {
+            op: BinaryOp::And,
+            left,
+            right,
+        } => match (&**left, &**right) {
+            (Expr::Field { place, .. }, Expr::Number { value, ty })
+                if fixed(*place) == Some(field) =>
+            {
+                Some(mask(ty.width()) ^ value)
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    let changed = kept(left).map(|bits| (bits, &**right));
+    changed.or_else(|| kept(right).map(|bits| (bits, &**left)))
 }
