@@ -9,15 +9,20 @@ use super::shape;
 use super::Note;
 use crate::arch::Arch;
 use crate::ir::{
-    self, walk_exprs, ActionId, ActionScope, Apply, Expr, FieldPlace, FieldRef, FlatProgram,
-    Follow, HeaderId, KeyTarget, MatchKind, Primitive, RegisterId, Source, Stmt, StmtKind, Table,
+    self, walk_exprs, ActionId, Apply, Expr, FieldPlace, FieldRef, FlatProgram, KeyTarget,
+    MatchKind, Primitive, RegisterId, Source, Stmt, StmtKind,
 };
 use effect::{end_of_access, Effect, Effects};
 use num_bigint::BigInt;
+use outcomes::outcomes;
 use read::{fixed, in_hash, operations, reads, slice, things_of};
 
 mod effect;
+mod outcomes;
 mod read;
+mod step;
+
+pub use step::{Byte, Kind, Step, Thing};
 
 /// The last stage that a program can name.
 const MOST_STAGE: u32 = 31;
@@ -33,81 +38,6 @@ const DEPARSER_BYTE: [&str; 5] = [
     "ingress_intrinsic_metadata_for_tm.deflect_on_drop",
     "ingress_intrinsic_metadata_for_tm.packet_color",
 ];
-
-/// What steps read and write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Thing {
-    Field(FieldRef),
-    /// Whether a header is valid.
-    Valid(HeaderId),
-}
-
-/// What a step is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Table,
-    Condition,
-    Register,
-    Statement,
-}
-
-impl Kind {
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Table => "table",
-            Kind::Condition => "condition",
-            Kind::Register => "register",
-            Kind::Statement => "statement",
-        }
-    }
-}
-
-/// A byte with bits for several things. An instruction writes a whole byte, so that two that write in it are in different stages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Byte {
-    /// What Tofino's deparser and traffic manager have side by side ([`DEPARSER_BYTE`]).
-    Deparser,
-    /// Which checksums the deparser updates.
-    Checksums,
-}
-
-/// A step.
-#[derive(Clone, Debug)]
-pub struct Step {
-    pub gress: &'static str,
-    pub kind: Kind,
-    pub name: String,
-    pub source: Source,
-    /// What it looks at before its action: keys, conditions, indices, inputs of hashes.
-    pub matches: BTreeSet<Thing>,
-    /// What its action reads.
-    pub reads: BTreeSet<Thing>,
-    pub writes: BTreeSet<Thing>,
-    /// The byte in which it writes bits that no dependency is about.
-    pub byte: Option<Byte>,
-    /// Of a table: what of that is written on the way to each of its outcomes.
-    pub outcomes: Vec<BTreeSet<Thing>>,
-    /// If it writes only some bits of a field: which ones.
-    pub slice: Option<(Thing, BigInt)>,
-    /// What registers, hashes and meters give it, on which its action can still do an operation.
-    pub results: BTreeSet<Thing>,
-    /// Whether it writes all of that whenever it runs.
-    pub certain: bool,
-    /// Stages from its first operation to its last.
-    pub length: u32,
-    /// The first stage in which the program lets it be (`@stage`).
-    pub from: u32,
-    /// The ways that lead to it: steps that decide, and which of their outcomes.
-    pub ways: Vec<(usize, u32)>,
-    pub takes: Use,
-    /// What it needs on the crossbars of exact and of ternary matches, and how many bytes of it. Steps of a stage share them.
-    pub exact: BTreeMap<Thing, u64>,
-    pub ternary: BTreeMap<Thing, u64>,
-    /// Registers that it accesses: all accesses of one are in one stage.
-    pub registers: BTreeSet<RegisterId>,
-    /// Objects (counters, meters, registers by name) whose memories are counted once however many steps use them.
-    pub objects: BTreeMap<String, Use>,
-}
 
 /// All steps of a program.
 pub struct Steps {
@@ -662,39 +592,6 @@ impl Collector<'_> {
     fn note(&mut self, source: &Source, text: String) {
         let source = place_of(source);
         self.notes.push(Note { source, text });
-    }
-}
-
-/// What the actions write that lead to each outcome of a table, in the order of the bodies that follow.
-fn outcomes(
-    table: &Table,
-    then: &Follow<Stmt>,
-    written: &[(ActionId, BTreeSet<Thing>)],
-) -> Vec<BTreeSet<Thing>> {
-    let by = |which: &dyn Fn(ActionId) -> bool| -> BTreeSet<Thing> {
-        let of = written.iter().filter(|(action, _)| which(*action));
-        of.flat_map(|(_, things)| things.clone()).collect()
-    };
-    let scope = |action: ActionId| {
-        let mut references = table.actions.iter();
-        references
-            .find(|reference| reference.action == action)
-            .map(|reference| reference.scope)
-    };
-    let of_entry = |action| scope(action) != Some(ActionScope::DefaultOnly);
-    let by_default = |action: ActionId| match table.default.constant {
-        true => action == table.default.action,
-        false => scope(action) != Some(ActionScope::TableOnly),
-    };
-    match then {
-        Follow::Hit { .. } => vec![by(&of_entry), by(&by_default)],
-        Follow::Action { actions, .. } => {
-            let named = |action: ActionId| actions.iter().any(|(ids, _)| ids.contains(&action));
-            let each = actions
-                .iter()
-                .map(|(ids, _)| by(&|action| ids.contains(&action)));
-            each.chain([by(&|action| !named(action))]).collect()
-        }
     }
 }
 

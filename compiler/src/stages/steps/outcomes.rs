@@ -1,0 +1,39 @@
+//! What a table's actions write on the way to each of its outcomes.
+
+use std::collections::BTreeSet;
+
+use super::Thing;
+use crate::ir::{ActionId, ActionScope, Follow, Stmt, Table};
+
+/// What the actions write that lead to each outcome of a table, in the order of the bodies that follow.
+pub fn outcomes(
+    table: &Table,
+    then: &Follow<Stmt>,
+    written: &[(ActionId, BTreeSet<Thing>)],
+) -> Vec<BTreeSet<Thing>> {
+    let by = |which: &dyn Fn(ActionId) -> bool| -> BTreeSet<Thing> {
+        let of = written.iter().filter(|(action, _)| which(*action));
+        of.flat_map(|(_, things)| things.clone()).collect()
+    };
+    let scope = |action: ActionId| {
+        let mut references = table.actions.iter();
+        references
+            .find(|reference| reference.action == action)
+            .map(|reference| reference.scope)
+    };
+    let of_entry = |action| scope(action) != Some(ActionScope::DefaultOnly);
+    let by_default = |action: ActionId| match table.default.constant {
+        true => action == table.default.action,
+        false => scope(action) != Some(ActionScope::TableOnly),
+    };
+    match then {
+        Follow::Hit { .. } => vec![by(&of_entry), by(&by_default)],
+        Follow::Action { actions, .. } => {
+            let named = |action: ActionId| actions.iter().any(|(ids, _)| ids.contains(&action));
+            let each = actions
+                .iter()
+                .map(|(ids, _)| by(&|action| ids.contains(&action)));
+            each.chain([by(&|action| !named(action))]).collect()
+        }
+    }
+}
