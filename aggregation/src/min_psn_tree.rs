@@ -109,8 +109,41 @@ impl Leaves {
         })
     }
 
-    /// The oldest of all.
+    /// The oldest of all, as [`Leaves::oldest`] finds it, in fewer steps: each packet of a group asks for it.
     pub fn minimum(&self, space: Space) -> Option<Word> {
-        self.oldest(space, 0..self.0.len(), None)
+        let mut leaves = self.0.iter().enumerate();
+        let (mut path, mut oldest) = leaves.next()?;
+        for (at, leaf) in leaves {
+            // Of paths that come in their order, the first receiver's is the one before others of equal age.
+            let is_preferred =
+                leaf.newest.psn == oldest.newest.psn && oldest.by_sender && !leaf.by_sender;
+            if is_preferred || space.lt(leaf.newest.psn, oldest.newest.psn) {
+                (path, oldest) = (at, leaf);
+            }
+        }
+        Some(self.word(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn minimum_is_the_oldest_of_all(
+            leaves in proptest::collection::vec((0..6u32, any::<bool>()), 0..12),
+            base in prop_oneof![Just(0), Just(0x00ff_fffd), 0..0x0100_0000u32],
+        ) {
+            let leaf = |(ahead, by_sender)| Leaf {
+                newest: Point { psn: (base + ahead) & 0x00ff_ffff, msn: 0 },
+                by_sender,
+            };
+            let leaves = Leaves::of(leaves.into_iter().map(leaf).collect());
+            let all = 0..leaves.0.len();
+            prop_assert_eq!(leaves.minimum(Space::PSN), leaves.oldest(Space::PSN, all, None));
+        }
     }
 }

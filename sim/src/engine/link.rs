@@ -47,6 +47,10 @@ impl FaultProbabilities {
     fn any(&self) -> bool {
         self.loss > 0.0 || self.duplicate > 0.0 || self.reorder > 0.0
     }
+
+    fn keep_order(&self) -> bool {
+        self.duplicate == 0.0 && self.reorder == 0.0
+    }
 }
 
 /// Why a frame was lost.
@@ -195,6 +199,11 @@ pub(super) enum Fate {
 
 pub(super) struct Link {
     config: LinkConfig,
+    /// Whether it spoils any frames, and whether it leaves their order and number alone.
+    spoils: bool,
+    keeps_order: bool,
+    /// Bytes of the last frame with all around it, and how long it takes: most frames are as long as the one before.
+    last: (u64, u64),
     up: bool,
     /// When it has gone down (ns).
     downs: Vec<u64>,
@@ -231,6 +240,9 @@ impl Link {
             direction(&b_name, &a_name, a),
         ];
         Ok(Link {
+            spoils: config.faults.any(),
+            keeps_order: config.faults.keep_order(),
+            last: (0, 0),
             config,
             up: true,
             downs: Vec::new(),
@@ -264,7 +276,7 @@ impl Link {
 
     /// Whether frames arrive in the order in which they left, and each of them once.
     pub(super) fn keeps_order(&self) -> bool {
-        self.config.faults.duplicate == 0.0 && self.config.faults.reorder == 0.0
+        self.keeps_order
     }
 
     pub(super) fn set_up(&mut self, up: bool, now: u64) {
@@ -277,10 +289,12 @@ impl Link {
     pub(super) fn set_faults(&mut self, faults: FaultProbabilities) -> Result<(), LinkError> {
         check(&faults, || self.directions[0].name.clone())?;
         self.config.faults = faults;
+        (self.spoils, self.keeps_order) = (faults.any(), faults.keep_order());
         Ok(())
     }
 
     /// Starts to send a frame of `len` bytes from `side` at `now`; the transmitter must be idle.
+    #[inline]
     pub(super) fn transmit(&mut self, side: usize, len: usize, now: u64) -> Fate {
         let direction = &mut self.directions[side];
         let on_wire = wire_bytes(len);
@@ -288,8 +302,11 @@ impl Link {
         direction.counters.bytes += len as u64;
         direction.counters.wire_bytes += on_wire;
 
+        if self.last.0 != on_wire {
+            self.last = (on_wire, serialisation_ps(on_wire, self.config.rate));
+        }
         let start = direction.free_at_ps.max(now.saturating_mul(1000));
-        let end = start.saturating_add(serialisation_ps(on_wire, self.config.rate));
+        let end = start.saturating_add(self.last.1);
         direction.free_at_ps = end;
         direction.awaited = None;
 
@@ -303,7 +320,7 @@ impl Link {
                 copy_at: None,
             }
         };
-        if self.config.faults.any() {
+        if self.spoils {
             fate = spoil(direction, &self.config.faults, fate);
         }
         if let Fate::Dropped(reason) = fate {
