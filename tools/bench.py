@@ -332,9 +332,9 @@ def between_hosts(alfirk: Path) -> None:
                 f"neighbour add 10.0.0.{3 - number} lladdr 02:00:00:00:00:0{3 - number} dev {interface}",
             ):
                 subprocess.run([*enter, "ip", *arguments.split()], check=True)
-        ways = {BRIDGE: bridge(pairs), WIRE: wire(pairs), SWITCH: l2_switch(alfirk, pairs)}
-        trips = {pause: alternate(ways, partial(round_trip, host_1, pause)) for pause in PAUSES}
-        del ways[WIRE]
+        ways = {BRIDGE: bridge(pairs), SWITCH: l2_switch(alfirk, pairs)}
+        with_wire = {WIRE: wire(pairs), **ways}
+        trips = {pause: alternate(with_wire, partial(round_trip, host_1, pause)) for pause in PAUSES}
         rates = alternate(ways, partial(tcp, host_1, host_2))
     for pause, turns in trips.items():
         above = {way: statistics.median(turn[way] - turn[BRIDGE] for turn in turns) for way in (WIRE, SWITCH)}

@@ -1,10 +1,13 @@
-//! Joins two interfaces by the least that a program outside of the kernel does: it sleeps until a frame is there, takes
-//! it, and sends it. What a round trip through it costs above a Linux bridge, no program that sleeps can go below.
+//! Joins two interfaces, and does no more: it sleeps until frames are in the ring of a socket, takes them, and sends them.
+//! What a round trip through it costs above a Linux bridge is the waking of a process, and the kernel's calls.
 //!
 //! `cargo run --release -p alfirk-packet-io --features driver --example wire -- eth1 eth2`, as root; `make bench` does it.
 
 use alfirk_packet_io::{interface_index, PacketSocket, Poller, ReceiveBatch};
 use std::{io, os::fd::AsRawFd, process::ExitCode};
+
+/// Bytes of a socket's ring.
+const RING: usize = 1 << 20;
 
 /// Frames that come in at `ports[i]` leave by the other one. Returns on an error only.
 fn join(ports: &mut [PacketSocket; 2]) -> io::Result<()> {
@@ -33,7 +36,7 @@ fn main() -> ExitCode {
         eprintln!("wire: give the names of two interfaces");
         return ExitCode::from(2);
     };
-    let open = |name: &String| PacketSocket::open(interface_index(name)?);
+    let open = |name: &String| PacketSocket::with_ring(interface_index(name)?, RING);
     let joined = open(first).and_then(|first| Ok([first, open(second)?]));
     match joined.and_then(|mut ports| join(&mut ports)) {
         Ok(()) => ExitCode::SUCCESS,
