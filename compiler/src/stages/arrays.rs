@@ -4,7 +4,7 @@ use super::chip::{Use, SRAM_BITS, SRAM_ROWS};
 use crate::ir::{ActionProfile, Counter, CounterUnit, Register, Selector};
 
 /// Bits of a meter's cell.
-const METER_BITS: u64 = 128;
+pub const METER_BITS: u64 = 128;
 /// Members of a group that stand in one row, a bit each.
 const MEMBERS_IN_ROW: u64 = 120;
 /// Members and groups of a selector that does not say how many it has.
@@ -84,11 +84,6 @@ pub const METER: Use = Use {
     stateful: 1,
     ..Use::NOTHING
 };
-
-/// Bits of a cell of a meter.
-pub fn meter_bits() -> u64 {
-    METER_BITS
-}
 
 /// What a selector takes besides its members' action data: which members of each group are there.
 pub fn selector(profile: &ActionProfile, selector: &Selector) -> Use {

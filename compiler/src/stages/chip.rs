@@ -140,6 +140,16 @@ impl Budget {
         stage: STAGE,
     };
 
+    /// The memories of a stage that are left when `used` are taken.
+    pub fn free_memories(&self, used: &Use) -> Use {
+        Use {
+            sram: self.stage.sram.saturating_sub(used.sram),
+            tcam: self.stage.tcam.saturating_sub(used.tcam),
+            map_rams: self.stage.map_rams.saturating_sub(used.map_rams),
+            ..Use::NOTHING
+        }
+    }
+
     /// That of the chip of an architecture, if it is one of a chip.
     pub fn of(arch: Arch) -> Option<Budget> {
         match arch {

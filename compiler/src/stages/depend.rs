@@ -45,6 +45,16 @@ pub struct Dependency {
     pub thing: Option<Thing>,
 }
 
+impl Dependency {
+    /// Stages from the first stage of the one to the first in which the one that waits can be.
+    pub fn distance(&self, steps: &[Step]) -> u32 {
+        match self.why.costs() {
+            true => steps[self.from].length,
+            false => 0,
+        }
+    }
+}
+
 /// All dependencies, those of one step together, in the order of steps.
 pub fn all(steps: &[Step]) -> Vec<Dependency> {
     let mut found = Vec::new();

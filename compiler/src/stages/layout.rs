@@ -188,7 +188,7 @@ impl Shape {
         }
         let mut takes = self.beside(values, self.size);
         takes.hash_bits = self.key_bits;
-        takes.hash_units = self.key_bits.div_ceil(16);
+        takes.hash_units = self.key_bits.div_ceil(arrays::HASH_UNIT_BITS);
         vec![self.with_cells(Layout {
             takes,
             entries: self.size,

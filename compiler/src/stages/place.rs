@@ -32,8 +32,7 @@ pub fn report(
     // The last ones may have operations only.
     used.resize(needed as usize, Use::default());
     for step in steps {
-        let whole = (step.objects.values()).fold(step.takes, |sum, one| sum + *one);
-        if !whole.fits(&wide(budget)) {
+        if !step.whole().fits(&wide(budget)) {
             notes.push(Note {
                 source: place_of(&step.source),
                 text: format!("`{}` takes more of a unit than a stage has", step.name),
@@ -58,7 +57,7 @@ pub fn report(
                 source: place_of(&step.source),
                 stage: *stage,
                 last: *last,
-                takes: (step.objects.values()).fold(step.takes, |sum, one| sum + *one),
+                takes: step.whole(),
             })
             .collect(),
         used,
@@ -107,8 +106,7 @@ fn earliest(
             if why.costs() && left_out == Some((from, to)) {
                 continue;
             }
-            let distance = if why.costs() { steps[from].length } else { 0 };
-            stages[to] = stages[to].max(stages[from] + distance);
+            stages[to] = stages[to].max(stages[from] + dependency.distance(steps));
         }
         together(steps, &mut stages);
         if stages == before || stages.iter().any(|stage| *stage > MOST_STAGES) {
@@ -256,9 +254,8 @@ fn heights(steps: &[Step], dependencies: &[Dependency]) -> Vec<u32> {
     let mut heights: Vec<u32> = steps.iter().map(|step| step.length).collect();
     // Dependencies go forward only, and stand in the order of those that wait.
     for dependency in dependencies.iter().rev() {
-        let Dependency { from, to, why, .. } = *dependency;
-        let distance = if why.costs() { steps[from].length } else { 0 };
-        heights[from] = heights[from].max(distance + heights[to]);
+        let Dependency { from, to, .. } = *dependency;
+        heights[from] = heights[from].max(dependency.distance(steps) + heights[to]);
     }
     heights
 }
@@ -278,12 +275,7 @@ fn put(budget: &Budget, chip: &mut Chip, step: &Step, stage: u32) -> Option<(u32
     now.ternary_bytes += missing(&step.ternary, &chip.ternary, stage);
     let room = *chip.at(stage);
     let units = now.without_memories();
-    let free = Use {
-        sram: budget.stage.sram.saturating_sub(room.sram),
-        tcam: budget.stage.tcam.saturating_sub(room.tcam),
-        map_rams: budget.stage.map_rams.saturating_sub(room.map_rams),
-        ..Use::NOTHING
-    };
+    let free = budget.free_memories(&room);
     let memories = now.sram <= free.sram && now.tcam <= free.tcam && now.map_rams <= free.map_rams;
     let begins = step.kind == Kind::Table && memories_begin(now, free, &budget.stage);
     let hopeless = !units.fits(&budget.stage) || stage > MOST_STAGES;
@@ -329,11 +321,11 @@ fn fill(budget: &Budget, chip: &mut Chip, first: u32, now: Use) -> u32 {
     let mut stage = first;
     *chip.at(first) += now.without_memories();
     loop {
-        let room = *chip.at(stage);
+        let free = budget.free_memories(chip.at(stage));
         let here = Use {
-            sram: left.sram.min(budget.stage.sram.saturating_sub(room.sram)),
-            tcam: left.tcam.min(budget.stage.tcam.saturating_sub(room.tcam)),
-            map_rams: (left.map_rams).min(budget.stage.map_rams.saturating_sub(room.map_rams)),
+            sram: left.sram.min(free.sram),
+            tcam: left.tcam.min(free.tcam),
+            map_rams: left.map_rams.min(free.map_rams),
             tables: u64::from(stage > first),
             ..Use::NOTHING
         };
@@ -362,11 +354,8 @@ fn chain(
     let mut links: Vec<Link> = Vec::new();
     loop {
         let tight = dependencies.iter().filter(|dependency| {
-            let distance = match dependency.why.costs() {
-                true => steps[dependency.from].length,
-                false => 0,
-            };
-            dependency.to == at && earliest[dependency.from] + distance == earliest[at]
+            dependency.to == at
+                && earliest[dependency.from] + dependency.distance(steps) == earliest[at]
         });
         // One that costs is the reason; others only where nothing costs.
         let reason = tight.max_by_key(|dependency| (dependency.why.costs(), dependency.from));
@@ -377,7 +366,7 @@ fn chain(
                 && dependencies.iter().any(|dependency| {
                     dependency.to == *other
                         && dependency.why.costs()
-                        && earliest[dependency.from] + steps[dependency.from].length == earliest[at]
+                        && earliest[dependency.from] + dependency.distance(steps) == earliest[at]
                 })
         });
         let mut link = Link {

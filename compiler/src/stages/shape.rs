@@ -19,7 +19,7 @@ const INSTRUCTION_BITS: u64 = 6;
 const ADDRESS_BITS: u64 = 10;
 /// Most rows of TCAM that a range is spread over.
 const MOST_ROWS_OF_RANGE: u64 = 8;
-/// Entries of a table that does not say how many.
+/// Entries for which the chip has room in a table that does not say how many.
 const DEFAULT_SIZE: u64 = 512;
 /// Constants of 32 bits that are at least so far from 0 are an action's data; an instruction has others.
 const LOADED_CONSTANT: i64 = 1 << 20;
@@ -63,30 +63,30 @@ fn shape(program: &FlatProgram, table: &Table, size: u64) -> Shape {
         cells.push(arrays::counter_bits(&objects.counters[counter.index()]));
     }
     if table.meter.is_some() {
-        cells.push(arrays::meter_bits());
+        cells.push(arrays::METER_BITS);
     }
     let registers = table.direct_cells.iter().map(|cells| cells.register);
     cells.extend(registers.map(|id| arrays::register_bits(&objects.registers[id.index()])));
     let profile = table
         .implementation
         .map(|profile| &objects.action_profiles[profile.index()]);
-    let values = |action: ir::ActionId| -> Vec<u64> {
-        let uses = Uses::of(program.action_body(action));
-        let params = objects.action(action).params.iter().enumerate();
+    let values = |(action, uses): &(ir::ActionId, Uses)| -> Vec<u64> {
+        let params = objects.action(*action).params.iter().enumerate();
         let used = params.filter(|(at, _)| uses.values.contains(at));
         let widths = used.map(|(_, param)| u64::from(param.ty.width()));
-        widths.chain(uses.constants).collect()
+        widths.chain(uses.constants.iter().copied()).collect()
     };
-    let of_entries = || {
-        let actions = table.actions.iter();
-        actions.filter(|action| action.scope != ActionScope::DefaultOnly)
-    };
-    let mut overhead = match of_entries().count() as u64 {
+    let with_uses = |action| (action, Uses::of(program.action_body(action)));
+    let of_entries: Vec<(ir::ActionId, Uses)> = (table.actions.iter())
+        .filter(|action| action.scope != ActionScope::DefaultOnly)
+        .map(|action| with_uses(action.action))
+        .collect();
+    let mut overhead = match of_entries.len() as u64 {
         0 => 0,
         many if many > NAMED_ACTIONS => INSTRUCTION_BITS,
         few => u64::from(few.next_power_of_two().ilog2()),
     };
-    overhead += addresses(program, table);
+    overhead += addresses(program, &of_entries);
     if let Some(profile) = profile {
         overhead += bits_of(profile.size).max(ADDRESS_BITS) + 1;
         if profile.selector.is_some() {
@@ -106,11 +106,11 @@ fn shape(program: &FlatProgram, table: &Table, size: u64) -> Shape {
             false => DEFAULT_SIZE,
         },
         overhead,
-        data: of_entries().map(|action| values(action.action)).collect(),
-        hashes: of_entries().any(|action| Uses::of(program.action_body(action.action)).hashes),
+        data: of_entries.iter().map(values).collect(),
+        hashes: of_entries.iter().any(|(_, uses)| uses.hashes),
         rows_of_range: table.keys.iter().map(rows_of_range).max().unwrap_or(1),
         members: profile.is_some(),
-        default_has_data: !values(table.default.action).is_empty(),
+        default_has_data: !values(&with_uses(table.default.action)).is_empty(),
         timeout: table.support_timeout,
         ways: given(table, "ways"),
         packed: given(table, "pack"),
@@ -213,16 +213,17 @@ fn offset(program: &FlatProgram, field: FieldRef) -> u64 {
 }
 
 /// Bits of an entry that say which cells of arrays it is about, and whether and how its action uses them.
-fn addresses(program: &FlatProgram, table: &Table) -> u64 {
+fn addresses(program: &FlatProgram, actions: &[(ir::ActionId, Uses)]) -> u64 {
     let objects = &program.objects;
-    let uses: Vec<Uses> = (table.actions.iter())
-        .filter(|action| action.scope != ActionScope::DefaultOnly)
-        .map(|action| Uses::of(program.action_body(action.action)))
+    let uses = actions.iter().map(|(_, uses)| uses);
+    let arrays: BTreeSet<Array> = uses
+        .clone()
+        .flat_map(|uses| &uses.arrays)
+        .copied()
         .collect();
-    let arrays: BTreeSet<Array> = uses.iter().flat_map(|uses| uses.arrays.clone()).collect();
     let mut bits = 0;
     for array in arrays {
-        let with = uses.iter().filter(|uses| uses.arrays.contains(&array));
+        let with = uses.clone().filter(|uses| uses.arrays.contains(&array));
         let cells = match array {
             Array::Register(id) => objects.registers[id.index()].size,
             Array::Counter(id) => objects.counters[id.index()].size,
@@ -233,7 +234,7 @@ fn addresses(program: &FlatProgram, table: &Table) -> u64 {
             bits += bits_of(cells).max(ADDRESS_BITS);
         }
         let users = with.count();
-        if users < uses.len() {
+        if users < actions.len() {
             bits += ENABLE_BITS;
         }
         if users > 1 && matches!(array, Array::Register(_)) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::read::{fixed, in_hash, operations, things_of};
+use super::read::{in_hash, operations, things_of};
 use super::Thing;
 use crate::ir::{
     self, walk, Algorithm, CalculationInput, Expr, FieldRef, FlatProgram, HeaderId, HeaderPlace,
@@ -140,7 +140,7 @@ impl Effects<'_> {
                     self.action_body(other, all, depth, before);
                 }
                 StmtKind::Effect(ir::Effect::Assign { target, value }) => {
-                    if let Some(field) = fixed(*target) {
+                    if let Some(field) = target.fixed() {
                         one.reads = things_of(value);
                         one.writes.insert(Thing::Field(field));
                         one.length = operations(value);
@@ -323,7 +323,7 @@ fn inside(body: &[Stmt], reads: &mut BTreeSet<Thing>, writes: &mut BTreeSet<Thin
         match &stmt.kind {
             StmtKind::Effect(ir::Effect::Assign { target, value }) => {
                 reads.extend(things_of(value));
-                writes.extend(fixed(*target).map(Thing::Field));
+                writes.extend(target.fixed().map(Thing::Field));
             }
             StmtKind::If {
                 cond, then, other, ..

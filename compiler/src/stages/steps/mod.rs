@@ -15,7 +15,7 @@ use crate::ir::{
 use effect::{end_of_access, Effect, Effects};
 use num_bigint::BigInt;
 use outcomes::outcomes;
-use read::{fixed, in_hash, operations, reads, slice, things_of};
+use read::{in_hash, operations, reads, slice, things_of};
 
 mod effect;
 mod outcomes;
@@ -164,7 +164,7 @@ impl Collector<'_> {
     fn looked_at(&mut self, expr: &Expr) {
         expr.walk(&mut |expr| {
             if let Expr::Field { place, .. } = expr {
-                fixed(*place).into_iter().for_each(|field| self.read(field));
+                place.fixed().into_iter().for_each(|field| self.read(field));
             }
         });
     }
@@ -344,7 +344,7 @@ impl Collector<'_> {
     }
 
     fn assign(&mut self, target: FieldPlace, value: &Expr, source: &Source) {
-        let Some(field) = fixed(target) else { return };
+        let Some(field) = target.fixed() else { return };
         if let Some((bits, value)) = slice(field, value) {
             self.assign_slice(field, bits, value, source);
             return;

@@ -6,8 +6,8 @@ use num_bigint::BigInt;
 
 use super::Thing;
 use crate::ir::{
-    mask, walk_exprs, BinaryOp, CalculationInput, Expr, FieldPlace, FieldRef, FlatProgram,
-    HeaderPlace, KeyTarget,
+    mask, walk_exprs, BinaryOp, CalculationInput, Expr, FieldRef, FlatProgram, HeaderPlace,
+    KeyTarget,
 };
 
 /// How often a program reads each field.
@@ -19,7 +19,7 @@ pub fn reads(program: &FlatProgram) -> BTreeMap<FieldRef, usize> {
         walk_exprs(body, &mut |expr| {
             expr.walk(&mut |expr| {
                 if let Expr::Field { place, .. } = expr {
-                    fixed(*place).into_iter().for_each(&mut count);
+                    place.fixed().into_iter().for_each(&mut count);
                 }
             });
         });
@@ -53,20 +53,10 @@ pub fn reads(program: &FlatProgram) -> BTreeMap<FieldRef, usize> {
     counts
 }
 
-pub fn fixed(place: FieldPlace) -> Option<FieldRef> {
-    match place.header {
-        HeaderPlace::Fixed(header) => Some(FieldRef {
-            header,
-            field: place.field,
-        }),
-        _ => None,
-    }
-}
-
 pub fn things_of(expr: &Expr) -> BTreeSet<Thing> {
     let mut things = BTreeSet::new();
     expr.walk(&mut |expr| match expr {
-        Expr::Field { place, .. } => things.extend(fixed(*place).map(Thing::Field)),
+        Expr::Field { place, .. } => things.extend(place.fixed().map(Thing::Field)),
         Expr::Valid(HeaderPlace::Fixed(header)) => {
             things.insert(Thing::Valid(*header));
         }
@@ -141,7 +131,7 @@ pub fn slice(field: FieldRef, value: &Expr) -> Option<(BigInt, &Expr)> {
             right,
         } => match (&**left, &**right) {
             (Expr::Field { place, .. }, Expr::Number { value, ty })
-                if fixed(*place) == Some(field) =>
+                if place.fixed() == Some(field) =>
             {
                 Some(mask(ty.width()) ^ value)
             }

@@ -81,3 +81,10 @@ pub struct Step {
     /// Objects (counters, meters, registers by name) whose memories are counted once however many steps use them.
     pub objects: BTreeMap<String, Use>,
 }
+
+impl Step {
+    /// What it takes with all objects that it uses.
+    pub fn whole(&self) -> Use {
+        (self.objects.values()).fold(self.takes, |sum, one| sum + *one)
+    }
+}
