@@ -9,9 +9,6 @@ use super::{
 };
 use crate::ir::{Entry, EntryKey, FlatProgram, Key, MatchKind, Source, Table, TableId};
 
-/// The size of a table that states none, as in p4c.
-const DEFAULT_SIZE: u64 = 1024;
-
 /// The nodes that follow a table.
 pub struct Successors {
     /// By action name, or by `__HIT__` and `__MISS__`.
@@ -97,7 +94,7 @@ pub fn hidden(
         match_type: MatchType::Exact,
         kind: json::TableType::Simple,
         action_profile: None,
-        max_size: DEFAULT_SIZE,
+        max_size: Table::DEFAULT_SIZE,
         with_counters: false,
         support_timeout: false,
         direct_meters: None,

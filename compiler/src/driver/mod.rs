@@ -253,22 +253,25 @@ impl Session {
         if self.options.pipe.is_some() || many <= 1 {
             return self.elaborated_program(checked).into_iter().collect();
         }
-        let programs = (0..many).map_while(|pipe| {
-            self.options.pipe = Some(pipe);
-            self.elaborated_program(checked)
-        });
-        let programs = programs.collect();
-        self.options.pipe = None;
-        programs
+        let programs = (0..many).map_while(|pipe| self.elaborated_pipe(checked, Some(pipe)));
+        programs.collect()
     }
 
     fn elaborated_program(&mut self, checked: &CheckedProgram) -> Option<ir::FlatProgram> {
+        self.elaborated_pipe(checked, self.options.pipe)
+    }
+
+    fn elaborated_pipe(
+        &mut self,
+        checked: &CheckedProgram,
+        pipe: Option<usize>,
+    ) -> Option<ir::FlatProgram> {
         let options = passes::Options {
             arch: self.options.arch,
             only_check: self.only_check,
             emit_externs: self.options.emit_externs,
             no_assertions: self.options.no_assertions,
-            pipe: self.options.pipe,
+            pipe,
             actions_need_names: self.for_p4info,
             source: self.options.source.to_string_lossy().into_owned(),
         };

@@ -244,6 +244,35 @@ pub struct Table {
     pub algorithmic: Option<Partitions>,
 }
 
+impl Table {
+    /// Most entries of a table that does not say how many, as in p4c.
+    pub const DEFAULT_SIZE: u64 = 1024;
+
+    /// A table that has nothing yet but its name.
+    pub fn new(meta: Meta) -> Table {
+        Table {
+            meta,
+            keys: Vec::new(),
+            actions: Vec::new(),
+            default: DefaultAction {
+                action: ActionId(0),
+                args: Vec::new(),
+                constant: false,
+            },
+            size: Table::DEFAULT_SIZE,
+            sized: false,
+            entries: Vec::new(),
+            const_entries: false,
+            implementation: None,
+            counter: None,
+            meter: None,
+            direct_cells: Vec::new(),
+            support_timeout: false,
+            algorithmic: None,
+        }
+    }
+}
+
 /// Parts of a table of which a packet looks through one. An exact part of the key says which, or what `subtrees` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partitions {

@@ -429,24 +429,9 @@ mod tests {
         };
         let check = |kind, entries| {
             entries_fit(&Table {
-                meta: ir::Meta::default(),
                 keys: vec![Key::of(kind)],
-                actions: Vec::new(),
-                default: ir::DefaultAction {
-                    action: ir::ActionId(0),
-                    args: Vec::new(),
-                    constant: false,
-                },
-                size: 1,
-                sized: true,
                 entries,
-                const_entries: false,
-                implementation: None,
-                counter: None,
-                meter: None,
-                direct_cells: Vec::new(),
-                support_timeout: false,
-                algorithmic: None,
+                ..Table::new(ir::Meta::default())
             })
         };
         let exact = |entries| check(MatchKind::Exact, entries);

@@ -21,9 +21,6 @@ use crate::syntax::ast::{
     ExprKind, KeyElement, TableDecl, TableProperty, TablePropertyValue,
 };
 
-/// Entries that fit in a table whose size is not given, as in p4c.
-const DEFAULT_SIZE: u64 = 1024;
-
 impl Elaborator<'_> {
     /// A table of a control, made on first use.
     pub fn table(
@@ -43,24 +40,8 @@ impl Elaborator<'_> {
         let meta = self.named_meta("table", name, &decl.annotations, decl.name.span);
         let table = TableId::from(self.program.tables.len());
         self.program.tables.push(Table {
-            meta,
-            keys: Vec::new(),
-            actions: Vec::new(),
-            default: DefaultAction {
-                action: ActionId(0),
-                args: Vec::new(),
-                constant: false,
-            },
-            size: DEFAULT_SIZE,
-            sized: false,
-            entries: Vec::new(),
-            const_entries: false,
-            implementation: None,
-            counter: None,
-            meter: None,
-            direct_cells: Vec::new(),
-            support_timeout: false,
             algorithmic: (decl.annotations.annotation("alpm")).map(|_| ir::Partitions::ALPM),
+            ..Table::new(meta)
         });
         self.properties(table, &decl, frame);
         let (keys, computed, selectors) = self.keys(&decl, frame);
