@@ -174,14 +174,25 @@ def has_doc_test(source: str) -> bool:
     return any(tag.strip() in RUN_BY_RUSTDOC for tag in blocks[::2])
 
 
-def python_tests(marker: str) -> Check:
-    """Run the tests of pytest that have a marker, or have it not."""
-    return Check(
-        "mininet tests" if marker == "root" else "python tests",
-        [str(VENV / "pytest"), "-m", marker],
-        count=count_pytest,
-        env=COMMAND,
-    )
+def python_tests() -> Check:
+    """Run the tests of pytest that need nothing special."""
+    command = [str(VENV / "pytest"), "-m", "not root"]
+    return Check("python tests", command, count=count_pytest, env=COMMAND)
+
+
+def mininet_tests() -> Iterator[Check]:
+    """List the tests of pytest that need root, in two halves that take equally long.
+
+    Each has interfaces, processes and `/run` of its own, so that it removes and counts nobody else's.
+    """
+    script = 'mount -t sysfs sysfs /sys && mount -t tmpfs run /run && ip link set lo up && "$@"; exit $?'
+    # The shell stays, and takes in processes whose parents have ended.
+    alone = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script, "sh"]
+    first = [f"mininet/tests/{name}_test.py" for name in ("interactive", "life", "main_job", "mn")]
+    halves = [("mininet tests", first), ("mininet tests, rest", [f"--ignore={path}" for path in first])]
+    for name, which in halves:
+        command = [*alone, str(VENV / "pytest"), "-m", "root", *which]
+        yield Check(name, command, count=count_pytest, env=COMMAND)
 
 
 def guest_tests() -> Iterator[Check]:
@@ -239,8 +250,8 @@ def stages(*, lint: bool, test: bool, root: bool) -> Iterator[list[Lane]]:
     """List the stages, one after the other, each with the lanes that share the processors during it.
 
     Cargo is in one lane, since it locks the target folder. What has a lane beside it leaves a processor
-    idle for long: compilers do at the end of a crate, packet tests while they wait for packets. On Mininet
-    and guests time counts, so they are alone.
+    idle for long: compilers do at the end of a crate, packet tests while they wait for packets, networks
+    while they are built. Guests are many processes themselves, so they are alone.
     """
     built = rust_tests() if test else [p4_format(*cargo("run", "--quiet", "--package", "alfirk-cli", "--"))]
     rust: list[Lane] = [rust_lints()] if lint else []
@@ -251,9 +262,10 @@ def stages(*, lint: bool, test: bool, root: bool) -> Iterator[list[Lane]]:
     formatted = [p4_format(str(ALFIRK))] if lint else []
     packets = list(packet_tests()) if root else []
     # With the shortest set of packet tests in the first lane both take two and a half minutes.
-    yield [chain(formatted, fuzz_checks(), [python_tests("not root")], packets[-1:]), packets[:-1]]
+    yield [chain(formatted, fuzz_checks(), [python_tests()], packets[-1:]), packets[:-1]]
     if root:
-        yield [chain(guest_tests(), [python_tests("root")])]
+        yield [guest_tests()]
+        yield [[half] for half in mininet_tests()]
 
 
 class Runner:
