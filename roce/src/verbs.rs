@@ -128,6 +128,12 @@ pub trait Verbs {
     /// Registers `len` zero bytes, open to WRITEs, under this key and address.
     fn register_at(&mut self, key: MemoryKey, va: u64, len: u64) -> Result<(), MemoryError>;
 
+    /// Says what registered memory will probably hold. Where sender and receiver share a process, memory of which that comes true takes no
+    /// room of its own ([`crate::rc::MemoryTable::expect`]); elsewhere it has no effect.
+    fn expect_bytes(&mut self, key: MemoryKey, bytes: &Arc<[u8]>) {
+        let _ = (key, bytes);
+    }
+
     /// Opens a part of registered memory to WRITEs; gives the address and the R_Key that it has by itself.
     fn bind_window(&mut self, part: MemorySlice) -> Result<(u64, u32), MemoryError>;
 
@@ -270,6 +276,11 @@ impl Verbs for Host {
 
     fn register_at(&mut self, key: MemoryKey, va: u64, len: u64) -> Result<(), MemoryError> {
         self.memory_mut().register_at(key, va, len)
+    }
+
+    fn expect_bytes(&mut self, key: MemoryKey, bytes: &Arc<[u8]>) {
+        // Of memory that is not there nothing is expected.
+        let _ = self.memory_mut().expect(key, bytes);
     }
 
     fn bind_window(&mut self, part: MemorySlice) -> Result<(u64, u32), MemoryError> {

@@ -8,8 +8,8 @@ use alfirk_ctrl::controller::{MemberSpec, MemoryRegion, RegisterGroup};
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn};
 use alfirk_ctrl::topology::{HostIndex, Paths, SwitchIndex, Topology};
 use alfirk_roce::collective::{
-    blocks, Algorithm, Collective, DatagramSpec, EdgeId, Endpoint, GroupSpec, Members, Racks,
-    TransferOp, TransferSpec, WriteMode,
+    blocks, blocks_at_once, Algorithm, Collective, DatagramSpec, EdgeId, Endpoint, GroupSpec,
+    Members, Racks, TransferOp, TransferSpec, WriteMode,
 };
 use alfirk_roce::dcqcn::DcqcnConfig;
 use alfirk_roce::rc::{RcConfig, MAX_MESSAGE};
@@ -19,9 +19,6 @@ use super::spec::{Congestion, Job};
 use crate::fabric::Fabric;
 use crate::safeguard::SafeguardConfig;
 use crate::stream::seed;
-
-/// Receives that RDMC keeps posted on a connection: "only a few".
-const RDMC_RECEIVES: u32 = 4;
 
 /// Where those members send datagrams whose algorithm wants to: of the addresses that are for an organization itself (RFC 2365).
 pub(super) const DATAGRAM_GROUP: Ipv4Addr = Ipv4Addr::new(239, 192, 0, 4);
@@ -138,9 +135,9 @@ impl Layout<'_> {
                     && is_overlay
                     && self.algorithm.is_one_tree(),
                 block,
-                ready: match is_rdmc {
-                    true => Some(job.ready.unwrap_or(RDMC_RECEIVES)),
-                    false => job.ready.filter(|_| is_overlay),
+                ready: match block.filter(|_| is_rdmc) {
+                    Some(block) => Some(job.ready.unwrap_or(blocks_at_once(block))),
+                    None => job.ready.filter(|_| is_overlay),
                 },
                 depth: job.depth.filter(|_| counts_requests),
                 announce: is_rdmc && job.op == TransferOp::Send,

@@ -258,6 +258,7 @@ impl Transfer {
         self.spec.set_size(size);
         self.hold_nothing();
         self.memory = Some(host.register_memory(size, false)?);
+        self.expect_original(host);
         let plan = self.spec.plan();
         for (connections, flows) in [
             (&mut self.incoming, plan.incoming),
@@ -270,7 +271,7 @@ impl Transfer {
             }
         }
         self.whole = plan.whole;
-        self.make_lanes();
+        self.follow_schedules(host)?;
         let qpns: Vec<QpNum> = self.incoming.iter().map(|c| c.qpn).collect();
         for qpn in qpns {
             self.post_allowed_receives(host, qpn)?;

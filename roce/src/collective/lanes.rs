@@ -8,6 +8,12 @@ use super::connection::Connection;
 const AT_ONCE: usize = 4;
 const BYTES_AT_ONCE: u64 = 256 * 1024;
 
+/// How many blocks of so many bytes, at least 1, a member of a schedule sends at a time, and does best to be ready for.
+pub fn blocks_at_once(block: u32) -> u32 {
+    let blocks = BYTES_AT_ONCE.div_ceil(block.max(1).into());
+    blocks.min(AT_ONCE as u64) as u32
+}
+
 /// The sends of one schedule.
 pub(super) struct Lane {
     /// Which outgoing connection has its turn, by step.

@@ -145,7 +145,7 @@ impl Transfer {
             self.listen(host, connection.qpn)?;
             self.outgoing.push(connection);
         }
-        self.make_lanes();
+        self.follow_schedules(host)?;
         self.stand_down(host);
         Ok(endpoints)
     }

@@ -165,7 +165,8 @@ pub struct TransferSpec {
     /// [`blocks`](super::blocks) slices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<u32>,
-    /// How many receives a member keeps posted on each edge, telling the sender of each, who waits for that; at least 1. Not for groups.
+    /// How many receives a member keeps posted, telling the sender of each, who waits for that; at least 1: for the next blocks of its
+    /// schedule, or, where there is none, on each edge. Not for groups.
     /// Members begin with it when they are asked to: [`Transfer::proceed`](super::Transfer::proceed).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<u32>,

@@ -15,12 +15,10 @@ use super::lanes::Lane;
 use super::legs::Legs;
 use super::plan::Flow;
 use super::post::{receivers, register, FIRST, MR_INFO, READY};
+use super::receives::Arrivals;
 use super::spec::{Endpoint, RemoteMemory, TransferOp, TransferSpec, WriteMode};
 use crate::host::HostEvent;
-use crate::rc::{
-    Completion, CompletionError, MemoryKey, MemorySlice, Operation, QpFailure, QpStats,
-    RecvRequest, Remote,
-};
+use crate::rc::{Completion, CompletionError, MemoryKey, Operation, QpFailure, QpStats, Remote};
 use crate::verbs::Verbs;
 use crate::wire::{Psn, QpNum};
 
@@ -38,6 +36,8 @@ pub struct Transfer {
     pub(super) datagrams: Option<DatagramEdge>,
     /// The schedules of what goes out.
     lanes: Vec<Lane>,
+    /// The schedule of what comes in, where receivers say when they are ready.
+    pub(super) arrivals: Arrivals,
     /// Whether nothing is passed on before everything is here.
     pub(super) whole: bool,
     /// Whether slices are but signs: [`Plan::signs`](super::Plan::signs).
@@ -90,6 +90,7 @@ impl Transfer {
             missing: 0,
             datagrams: None,
             lanes: Vec::new(),
+            arrivals: Arrivals::default(),
             whole: plan.whole,
             signs_only: plan.signs,
             begun: false,
@@ -138,14 +139,22 @@ impl Transfer {
             transfer.listen(host, connection.qpn)?;
             transfer.outgoing.push(connection);
         }
-        transfer.make_lanes();
+        transfer.follow_schedules(host)?;
         transfer.count_missing();
         Ok((transfer, endpoints))
     }
 
     /// Lets the data be compared to what was sent before it is hashed, where sender and receiver share memory.
-    pub fn compare_with(&mut self, original: Arc<Original>) {
+    pub fn compare_with(&mut self, host: &mut dyn Verbs, original: Arc<Original>) {
         self.original = Some(original);
+        self.expect_original(host);
+    }
+
+    /// Says what the memory for the data will hold, when there is one and it is known.
+    pub(super) fn expect_original(&self, host: &mut dyn Verbs) {
+        if let (Some(key), Some(original)) = (self.memory, &self.original) {
+            host.expect_bytes(key, original.bytes());
+        }
     }
 
     pub fn spec(&self) -> &TransferSpec {
@@ -299,7 +308,7 @@ impl Transfer {
 
     /// Whether nothing may come in before this member has begun: the switches of a group acknowledge the root's sign for all, so each
     /// must be late with its receive as long as it is late itself.
-    fn waits_to_receive(&self) -> bool {
+    pub(super) fn waits_to_receive(&self) -> bool {
         self.signs_only && self.spec.algorithm.needs_group()
     }
 
@@ -507,60 +516,6 @@ impl Transfer {
         Ok(Connection::new(flow, qpn))
     }
 
-    /// Takes a connection that data comes in by, and posts as many receives as the spec allows.
-    pub(super) fn receive_by(
-        &mut self,
-        host: &mut dyn Verbs,
-        connection: Connection,
-    ) -> Result<(), TransferError> {
-        let qpn = connection.qpn;
-        self.incoming.push(connection);
-        self.post_allowed_receives(host, qpn)
-    }
-
-    /// Posts as many receives of a queue pair as the spec allows.
-    pub(super) fn post_allowed_receives(
-        &mut self,
-        host: &mut dyn Verbs,
-        qpn: QpNum,
-    ) -> Result<(), TransferError> {
-        if self.waits_to_receive() && !self.begun {
-            return Ok(());
-        }
-        let on_qp = self.incoming.iter().filter(|c| c.qpn == qpn);
-        let posted: usize = on_qp.map(|c| c.receives).sum();
-        let limit = self.spec.receives_kept().map_or(usize::MAX, |n| n as usize);
-        self.post_receives(host, qpn, limit.saturating_sub(posted))
-    }
-
-    /// Posts the next `count` receives of a queue pair, one per slice: into its place for a SEND, and an empty one for the notice
-    /// of a WRITE.
-    fn post_receives(
-        &mut self,
-        host: &mut dyn Verbs,
-        qpn: QpNum,
-        count: usize,
-    ) -> Result<(), TransferError> {
-        let key = self.memory.expect("a member that receives has memory");
-        let mut left = count;
-        for connection in self.incoming.iter_mut().filter(|c| c.qpn == qpn) {
-            let next = connection.flow.slices.get(connection.receives..);
-            let next = next.unwrap_or_default().iter();
-            for slice in next.take(left) {
-                let (offset, len) = match self.spec.op {
-                    TransferOp::Send => self.spec.slice(*slice),
-                    TransferOp::Write | TransferOp::WriteImm => (0, 0),
-                };
-                let buffer = MemorySlice { key, offset, len };
-                let wr_id = u64::from(*slice);
-                host.post_recv(qpn, RecvRequest { wr_id, buffer })?;
-                connection.receives += 1;
-                left -= 1;
-            }
-        }
-        self.tell_ready(host)
-    }
-
     /// Nothing is here yet.
     pub(super) fn hold_nothing(&mut self) {
         self.held = vec![false; self.spec.slices as usize];
@@ -592,9 +547,11 @@ impl Transfer {
         }
     }
 
-    /// Orders what goes out by the steps of its schedules, if it has any.
-    pub(super) fn make_lanes(&mut self) {
+    /// Orders what goes out and what comes in by the steps of its schedules, if it has any, and posts the first receives of these.
+    pub(super) fn follow_schedules(&mut self, host: &mut dyn Verbs) -> Result<(), TransferError> {
         self.lanes = Lane::of(&mut self.outgoing);
+        self.arrivals = Arrivals::of(&self.incoming);
+        self.post_next_arrivals(host)
     }
 
     pub(super) fn endpoint(
@@ -680,9 +637,7 @@ impl Transfer {
                     connection.completed += 1;
                 }
                 self.take_slice(slice);
-                if self.spec.receives_kept().is_some() && !self.legs.is_left() {
-                    self.post_receives(host, qpn, 1)?;
-                }
+                self.post_after_arrival(host, qpn)?;
             }
             // The leaf switch of one receiver has what it needs for the WRITE to come.
             Operation::Write if completion.wr_id & MR_INFO != 0 => {

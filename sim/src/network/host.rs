@@ -144,11 +144,7 @@ impl HostNode {
         let Some(Part { transfer, .. }) = self.transfers.get_mut(&id) else {
             return;
         };
-        transfer.compare_with(Arc::clone(original));
-        if let Some(key) = transfer.memory() {
-            let known = self.host.memory_mut().expect(key, original.bytes());
-            known.expect("a transfer's memory is registered");
-        }
+        transfer.compare_with(&mut self.host, Arc::clone(original));
     }
 
     /// The application posts the data now.

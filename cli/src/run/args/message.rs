@@ -50,8 +50,9 @@ pub(super) struct MessageArgs {
     #[arg(long)]
     pub(super) store_and_forward: bool,
 
-    /// Have receivers of overlays post N receives per connection and send the sender a notice, for which it waits: RDMC's
-    /// ready-for-block messages [default: 4 for RDMC's algorithms, and no notice for others]
+    /// Have receivers of overlays post N receives and send the sender of each a notice, for which it waits: RDMC's ready-for-block
+    /// messages. By RDMC's schedules they are for the next N blocks whoever sends them, by others N per connection [default: 1 for blocks
+    /// of 256 KiB or more and up to 4 for shorter ones with RDMC, and no notice for others]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "receives")]
     pub(super) ready: Option<u32>,
 

@@ -1,0 +1,147 @@
+//! The receives that a member keeps posted.
+//!
+//! Without a limit there is one for each slice that will come. With `receives` ([`TransferSpec::receives`](super::TransferSpec::receives)) each
+//! queue pair has so many; a message that finds none is answered by an RNR NAK.
+//!
+//! With `ready` a sender posts nothing before its receiver has said that there is a receive for it. Where blocks come by a schedule, a member is
+//! ready for the next few of it and for no others, whoever sends them: RDMC's "node is waiting for exactly one node to send a block"
+//! (section 4.3 of its paper). Members are not in step; if each of their connections had receives of its own, two blocks of different steps
+//! would share the link of one member, both would take twice as long, and so would what waits for them elsewhere.
+
+use super::connection::Connection;
+use super::error::TransferError;
+use super::spec::TransferOp;
+use super::transfer::Transfer;
+use crate::rc::{MemorySlice, RecvRequest};
+use crate::verbs::Verbs;
+use crate::wire::QpNum;
+
+/// The order in which the blocks of a schedule come to a member.
+#[derive(Default)]
+pub(super) struct Arrivals {
+    /// By step: the connection, by its index, and which of its slices, from 0.
+    turns: Vec<(usize, usize)>,
+    /// How many of them have had their receive.
+    posted: usize,
+}
+
+impl Arrivals {
+    /// That of some incoming connections; empty where there is no schedule.
+    pub(super) fn of(incoming: &[Connection]) -> Arrivals {
+        let mut turns: Vec<(u32, usize, usize)> = Vec::new();
+        for (index, connection) in incoming.iter().enumerate() {
+            let steps = connection.flow.steps.iter().enumerate();
+            turns.extend(steps.map(|(nth, step)| (*step, index, nth)));
+        }
+        turns.sort_unstable();
+        Arrivals {
+            turns: turns.into_iter().map(|turn| (turn.1, turn.2)).collect(),
+            posted: 0,
+        }
+    }
+
+    /// The connection that the next receive is for, if fewer than `most` blocks of the schedule are waited for.
+    fn next(&mut self, incoming: &[Connection], most: usize) -> Option<usize> {
+        let arrived: usize = incoming.iter().map(|c| c.completed).sum();
+        while self.posted < arrived.saturating_add(most) {
+            let (connection, nth) = *self.turns.get(self.posted)?;
+            self.posted += 1;
+            // A first block has its receive before it is known which blocks come.
+            if incoming[connection].receives <= nth {
+                return Some(connection);
+            }
+        }
+        None
+    }
+}
+
+impl Transfer {
+    /// Takes a connection that data comes in by, and posts as many receives as the spec allows.
+    pub(super) fn receive_by(
+        &mut self,
+        host: &mut dyn Verbs,
+        connection: Connection,
+    ) -> Result<(), TransferError> {
+        let qpn = connection.qpn;
+        self.incoming.push(connection);
+        self.post_allowed_receives(host, qpn)
+    }
+
+    /// Posts as many receives of a queue pair as the spec allows; those of a schedule wait until it is known as a whole.
+    pub(super) fn post_allowed_receives(
+        &mut self,
+        host: &mut dyn Verbs,
+        qpn: QpNum,
+    ) -> Result<(), TransferError> {
+        if self.waits_to_receive() && !self.begun {
+            return Ok(());
+        }
+        let on_qp = || self.incoming.iter().filter(|c| c.qpn == qpn);
+        if on_qp().any(|connection| self.is_scheduled(connection)) {
+            return Ok(());
+        }
+        let posted: usize = on_qp().map(|c| c.receives).sum();
+        let limit = self.spec.receives_kept().map_or(usize::MAX, |n| n as usize);
+        self.post_receives(host, qpn, limit.saturating_sub(posted))
+    }
+
+    /// Posts what takes the place of a receive of this queue pair that a slice has come to.
+    pub(super) fn post_after_arrival(
+        &mut self,
+        host: &mut dyn Verbs,
+        qpn: QpNum,
+    ) -> Result<(), TransferError> {
+        if self.legs.is_left() || self.spec.receives_kept().is_none() {
+            return Ok(());
+        }
+        let mut on_qp = self.incoming.iter().filter(|c| c.qpn == qpn);
+        match on_qp.any(|connection| self.is_scheduled(connection)) {
+            true => self.post_next_arrivals(host),
+            false => self.post_receives(host, qpn, 1),
+        }
+    }
+
+    /// Posts the receives of the schedule for which this member may be ready, if it follows one.
+    pub(super) fn post_next_arrivals(&mut self, host: &mut dyn Verbs) -> Result<(), TransferError> {
+        let Some(most) = self.spec.ready else {
+            return Ok(());
+        };
+        while let Some(connection) = self.arrivals.next(&self.incoming, most as usize) {
+            self.post_receives(host, self.incoming[connection].qpn, 1)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the receives of a connection are posted in the order of a schedule.
+    fn is_scheduled(&self, connection: &Connection) -> bool {
+        self.spec.ready.is_some() && !connection.flow.steps.is_empty()
+    }
+
+    /// Posts the next `count` receives of a queue pair, one per slice: into its place for a SEND, and an empty one for the notice
+    /// of a WRITE.
+    fn post_receives(
+        &mut self,
+        host: &mut dyn Verbs,
+        qpn: QpNum,
+        count: usize,
+    ) -> Result<(), TransferError> {
+        let key = self.memory.expect("a member that receives has memory");
+        let mut left = count;
+        for connection in self.incoming.iter_mut().filter(|c| c.qpn == qpn) {
+            let next = connection.flow.slices.get(connection.receives..);
+            let next = next.unwrap_or_default().iter();
+            for slice in next.take(left) {
+                let (offset, len) = match self.spec.op {
+                    TransferOp::Send => self.spec.slice(*slice),
+                    TransferOp::Write | TransferOp::WriteImm => (0, 0),
+                };
+                let buffer = MemorySlice { key, offset, len };
+                let wr_id = u64::from(*slice);
+                host.post_recv(qpn, RecvRequest { wr_id, buffer })?;
+                connection.receives += 1;
+                left -= 1;
+            }
+        }
+        self.tell_ready(host)
+    }
+}
