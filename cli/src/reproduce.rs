@@ -63,7 +63,7 @@ macro_rules! experiment {
 }
 
 /// The figures and tables that are experiments.
-const EXPERIMENTS: [(&str, &str); 20] = [
+const EXPERIMENTS: [(&str, &str); 21] = [
     experiment!("cepheus-figure-8"),
     experiment!("cepheus-figure-9"),
     experiment!("cepheus-figure-10"),
@@ -82,6 +82,7 @@ const EXPERIMENTS: [(&str, &str); 20] = [
     experiment!("gleam-figure-16"),
     experiment!("rdmc-steps"),
     experiment!("rdmc-slow-link"),
+    experiment!("rdmc-delay"),
     experiment!("cyclic-figures-8-to-17"),
     experiment!("cyclic-unicast"),
 ];

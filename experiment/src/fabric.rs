@@ -51,6 +51,9 @@ pub trait Fabric {
     /// Breaks something for good.
     fn kill(&mut self, victim: Victim) -> Result<(), FabricError>;
 
+    /// Has a host's application do nothing for so many nanoseconds from now on, while its NIC goes on. Only where time is virtual.
+    fn suspend(&mut self, host: HostIndex, lasts: u64) -> Result<(), FabricError>;
+
     /// Has a member send random packets of all kinds to a group, beside what its queue pairs send, until its transfer is closed:
     /// as fast as its link takes them, and where links have no rate, as many as it receives.
     fn turn_hostile(

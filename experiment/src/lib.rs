@@ -5,25 +5,25 @@
 //!
 //! Nothing here reads a clock or asks the system for randomness: what is drawn comes from named [`stream`]s of the run's seed.
 
+mod changes;
 mod fabric;
 pub mod in_band;
 mod incidents;
 mod job;
 mod machines;
 mod member;
-mod outages;
 mod report;
 mod safeguard;
 pub mod stream;
 pub mod workload;
 
+pub use changes::{Outage, Suspension};
 pub use fabric::{
     Fabric, FabricError, FlowControl, News, PausedLink, SharedFabric, Traffic, Victim,
 };
 pub use job::{run_algorithm, Congestion, Job, JobError, Kill, Registration};
 pub use machines::{MachineSummary, MachinesSummary};
 pub use member::{MemberEvent, TransferId};
-pub use outages::Outage;
 pub use report::{
     aligned, duration, goodput_gbps, Change, ClockSummary, Failure, Fallback, GroupSummary, Input,
     LoadSummary, PartRow, Report, Row, Settings, TopologySummary, WorkloadSummary,

@@ -362,6 +362,11 @@ impl Fabric for VirtualFabric {
         Ok(transfer.map_or(0, Transfer::held))
     }
 
+    fn suspend(&mut self, host: HostIndex, lasts: u64) -> Result<(), FabricError> {
+        self.network.suspend_host(host, lasts);
+        Ok(())
+    }
+
     fn set_loss(&mut self, link: LinkIndex, loss: Option<f64>) -> Result<(), FabricError> {
         let set = self.network.set_loss(link, loss);
         set.map_err(|error| FabricError::Broken(error.to_string()))

@@ -65,6 +65,8 @@ pub struct Config {
     pub lose: Vec<Lost>,
     /// Of links that differ from the topology's, as they were written.
     pub rates: Vec<String>,
+    /// Whose application does nothing for a while, as written.
+    pub suspensions: Vec<String>,
     /// Nanoseconds.
     pub dead_after: u64,
     pub driver: Driver,

@@ -69,6 +69,7 @@ fn settings(config: &Config) -> Settings {
         loss: config.loss.everywhere,
         outages: config.loss.names.clone(),
         rates: config.rates.clone(),
+        suspensions: config.suspensions.clone(),
         fallback_below: job.safeguard.map(|config| config.below),
         registration: name(job.registration),
         switching: (!switching.is_default()).then(|| switching.to_string()),

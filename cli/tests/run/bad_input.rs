@@ -398,6 +398,18 @@ fn source_changes_that_cannot_be() {
 }
 
 #[test]
+fn suspensions_that_cannot_be() {
+    run(&["--suspend", "h2@1ms"], &["h2@1ms", "HOST@FROM-TO"]);
+    run(&["--suspend", "s1@1ms-2ms"], &["no host s1"]);
+    run(&["--suspend", "h2@2ms-1ms"], &["ends before it begins"]);
+    run(&["--suspend", "h2@now-1ms"], &["--suspend", "now"]);
+    run(
+        &["--suspend", "h2@1ms-2ms", "--driver", "mininet"],
+        &["--suspend", "one process"],
+    );
+}
+
+#[test]
 fn algorithms_that_the_topology_or_the_flags_rule_out() {
     run(
         &["--algorithms", "rdmc-hybrid"],

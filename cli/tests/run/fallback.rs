@@ -285,6 +285,9 @@ impl Fabric for Crowded {
     fn kill(&mut self, victim: Victim) -> Result<(), FabricError> {
         self.inner.kill(victim)
     }
+    fn suspend(&mut self, host: HostIndex, lasts: u64) -> Result<(), FabricError> {
+        self.inner.suspend(host, lasts)
+    }
     fn prepare(
         &mut self,
         host: HostIndex,

@@ -16,6 +16,7 @@ mod mininet;
 mod models;
 mod network;
 mod random;
+mod rdmc;
 mod recovery;
 mod strategies;
 mod tofino;

@@ -21,10 +21,10 @@ use guarded::{Reason, Watch};
 use super::error::JobError;
 use super::layout::{peers, Layout, DATAGRAM_GROUP};
 use super::spec::{Job, Registration};
+use crate::changes::{Change, Changes};
 use crate::fabric::{Fabric, FabricError, Traffic};
 use crate::incidents::Incidents;
 use crate::member::MemberEvent;
-use crate::outages::Outages;
 use crate::report::{goodput_gbps, Fallback, PartRow, Row};
 
 /// Runs `algorithm` on `fabric`. `watch` is shown now and then how many bytes the receivers have together.
@@ -64,7 +64,7 @@ struct Run<'a> {
     counted: Option<Counts>,
     cost: Cost,
     incidents: Incidents,
-    outages: Outages,
+    changes: Changes,
 }
 
 impl<'a> Run<'a> {
@@ -96,7 +96,7 @@ impl<'a> Run<'a> {
                 before: Traffic::nothing(),
             },
             incidents: Incidents::new(&job.kills),
-            outages: Outages::new(&job.outages),
+            changes: Changes::new(&job.outages, &job.suspensions),
         }
     }
 }
@@ -321,7 +321,7 @@ impl Run<'_> {
             // The last one decides when it can be over.
             let last = self.begin_everywhere(&spec)?;
             self.incidents.begin(last);
-            self.outages.begin(last);
+            self.changes.begin(last);
             return Ok(vec![last]);
         }
         for part in 0..self.layout.parts() {
@@ -339,7 +339,7 @@ impl Run<'_> {
             posted_at.push(self.on_fabric(posted)?);
             if part == 0 {
                 self.incidents.begin(posted_at[0]);
-                self.outages.begin(posted_at[0]);
+                self.changes.begin(posted_at[0]);
             }
             if part + 1 < self.layout.parts() {
                 // A leaf switch knows one region per receiver; what an old source sends again must not find a new one's.
@@ -496,7 +496,7 @@ impl Run<'_> {
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
         let soon = self.fabric.now().saturating_add(self.fabric.tick());
-        let due = [self.incidents.next(), self.outages.next()];
+        let due = [self.incidents.next(), self.changes.next()];
         let soon = due.into_iter().flatten().fold(soon, u64::min);
         let event = self.fabric.next_event(soon.min(limit));
         match self.on_fabric(event)? {
@@ -504,9 +504,12 @@ impl Run<'_> {
             None => watch(self.progress()?),
         }
         let now = self.fabric.now();
-        while let Some((link, loss)) = self.outages.take_due(now) {
-            let set = self.fabric.set_loss(link, loss);
-            self.on_fabric(set)?;
+        while let Some(change) = self.changes.take_due(now) {
+            let done = match change {
+                Change::Loss(link, loss) => self.fabric.set_loss(link, loss),
+                Change::Suspend(host, lasts) => self.fabric.suspend(host, lasts),
+            };
+            self.on_fabric(done)?;
         }
         Ok(())
     }

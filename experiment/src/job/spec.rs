@@ -11,8 +11,8 @@ use alfirk_roce::rc::{PathMtu, Recovery};
 use alfirk_roce::wire::Psn;
 use serde::Serialize;
 
+use crate::changes::{Outage, Suspension};
 use crate::fabric::Victim;
-use crate::outages::Outage;
 use crate::safeguard::SafeguardConfig;
 
 /// What is sent, to which hosts and how, the same for every algorithm.
@@ -72,6 +72,8 @@ pub struct Job {
     pub safeguard: Option<SafeguardConfig>,
     /// Which links lose frames, and when.
     pub outages: Vec<Outage>,
+    /// Whose application does nothing for a while, and when; only in virtual time.
+    pub suspensions: Vec<Suspension>,
     /// What breaks while the message is under way.
     pub kills: Vec<Kill>,
     /// Members that send random packets to the group while the message is under way. Nobody waits for them.
@@ -108,6 +110,7 @@ impl Job {
             fallback: None,
             safeguard: None,
             outages: Vec::new(),
+            suspensions: Vec::new(),
             kills: Vec::new(),
             hostiles: Vec::new(),
         }

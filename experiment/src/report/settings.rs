@@ -37,6 +37,9 @@ pub struct Settings {
     /// Losses of single links for a while, as they were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<String>,
+    /// Whose application does nothing for a while, as it was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suspensions: Vec<String>,
     /// Rates of single links that the topology has otherwise, as they were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<String>,

@@ -100,6 +100,9 @@ impl Report {
         for outage in &settings.outages {
             write!(out, ", loss {outage}")?;
         }
+        for suspension in &settings.suspensions {
+            write!(out, ", {suspension} suspended")?;
+        }
         for rate in &settings.rates {
             write!(out, ", rate {rate}")?;
         }

@@ -72,6 +72,7 @@ fn report() -> Report {
             slices: None,
             loss: 0.0,
             outages: Vec::new(),
+            suspensions: Vec::new(),
             rates: Vec::new(),
             fallback_below: None,
             registration: "api".to_string(),

@@ -296,6 +296,11 @@ impl Network {
         self.with_host(host, |node, ctx| node.kill(ctx));
     }
 
+    /// Has a host's application do nothing for so many nanoseconds from now on, while its NIC goes on.
+    pub fn suspend_host(&mut self, host: HostIndex, lasts: u64) {
+        self.with_host(host, |node, ctx| node.suspend(lasts, ctx));
+    }
+
     /// Has a host send random packets of all kinds to a group, under its own address and as fast as its link takes them beside what
     /// its queue pairs send, until its transfer is closed.
     pub fn turn_hostile(&mut self, host: HostIndex, target: Target, seed: u64) {

@@ -305,7 +305,13 @@ impl HostNode {
         self.settle(ctx);
     }
 
-    // ---- Death ----
+    // ---- What goes wrong ----
+
+    /// The application does nothing for so many nanoseconds, beginning as soon as it has seen what it is about to see.
+    pub(super) fn suspend(&mut self, lasts: u64, ctx: &mut Ctx<'_>) {
+        ctx.note(|| format!("application suspended for {lasts} ns"));
+        self.free_at = self.free_at.max(ctx.now()).saturating_add(lasts);
+    }
 
     /// Ends the host at once: nothing leaves it any more, and nothing is taken in.
     pub(super) fn kill(&mut self, ctx: &mut Ctx<'_>) {

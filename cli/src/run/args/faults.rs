@@ -1,12 +1,13 @@
 //! What goes wrong while the message is under way: losses, deaths, and members that do harm.
 
 use alfirk_ctrl::topology::{HostIndex, Node, Topology};
-use alfirk_experiment::{Kill, Victim};
+use alfirk_experiment::{Kill, Suspension, Victim};
 use alfirk_roce::collective::Algorithm;
 use alfirk_units::TIME;
 
 use super::lose::Lost;
 use super::loss::{find_link, Losses};
+use super::quantity::quantity;
 use super::Args;
 use crate::exit::Failure;
 use crate::run::config::Driver;
@@ -39,6 +40,11 @@ pub(super) struct FaultArgs {
     #[arg(long, value_name = "NODE@TIME", value_delimiter = ',')]
     pub(super) kill: Vec<String>,
 
+    /// Have a host's application do nothing from one time after the post to another, while its NIC goes on: what a scheduler does
+    /// (virtual driver)
+    #[arg(long, value_name = "HOST@FROM-TO", value_delimiter = ',')]
+    pub(super) suspend: Vec<String>,
+
     /// How long what does not answer is waited for until the group goes on without it [default: 20ms, and 3s
     /// with --scale off]
     #[arg(long, value_name = "TIME", value_parser = |text: &str| TIME.parse(text))]
@@ -68,6 +74,21 @@ impl FaultArgs {
                 .map_err(|why| Failure::bad_input(format_args!("--lose {text}: {why}")))
         };
         self.lose.iter().map(read).collect()
+    }
+
+    /// Whose application does nothing for a while.
+    pub(super) fn suspensions(
+        &self,
+        topology: &Topology,
+        driver: Driver,
+    ) -> Result<Vec<Suspension>, Failure> {
+        if !self.suspend.is_empty() && driver == Driver::Mininet {
+            return Err(Failure::bad_input(
+                "--suspend: on Mininet a host and its NIC are one process; leave --driver mininet out",
+            ));
+        }
+        let suspensions = self.suspend.iter().map(|text| suspension(topology, text));
+        suspensions.collect()
     }
 
     /// Nanoseconds; `is_fast` if times are those of fast equipment.
@@ -155,6 +176,26 @@ impl Args {
         }
         Ok(kills)
     }
+}
+
+/// `h3@1ms-1.5ms`.
+fn suspension(topology: &Topology, text: &str) -> Result<Suspension, Failure> {
+    let refuse = |why: &str| Failure::bad_input(format_args!("--suspend {text}: {why}"));
+    let parts = text
+        .split_once('@')
+        .and_then(|(name, time)| Some((name, time.split_once('-')?)));
+    let Some((name, (from, until))) = parts else {
+        return Err(refuse("write it as HOST@FROM-TO, as h3@1ms-1.5ms"));
+    };
+    let Some(Node::Host(host)) = topology.node_named(name) else {
+        return Err(refuse(&format!("the topology has no host {name}")));
+    };
+    let from = quantity("--suspend", from, &TIME)?;
+    let until = quantity("--suspend", until, &TIME)?;
+    if until <= from {
+        return Err(refuse("it ends before it begins"));
+    }
+    Ok(Suspension { host, from, until })
 }
 
 /// `h3@20us`, `s1@1ms`, `s1-s2@50us`.

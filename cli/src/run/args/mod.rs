@@ -190,6 +190,7 @@ impl Args {
             fallback,
             safeguard,
             outages: losses.outages,
+            suspensions: self.faults.suspensions(&topology, driver)?,
             kills,
             hostiles,
             ..Job::new(Vec::new(), Arc::from([]))
@@ -211,6 +212,7 @@ impl Args {
             lose: self.faults.lost(&topology, driver)?,
             guests: self.guests(&topology)?,
             rates: self.rates.names(),
+            suspensions: self.faults.suspend.clone(),
             dead_after: self.faults.dead_after(is_fast),
             driver,
             scale,

@@ -19,7 +19,7 @@ pub(in crate::run) struct WorkloadArgs {
         value_name = "KIND[:KEY=VALUE,...]",
         conflicts_with_all = [
             "source", "group", "rotate", "input", "messages", "collective", "switch_source", "fallback_below",
-            "kill", "hostile", "registration", "initial_psn",
+            "kill", "suspend", "hostile", "registration", "initial_psn",
         ]
     )]
     workload: Option<String>,

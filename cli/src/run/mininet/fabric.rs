@@ -664,6 +664,12 @@ impl Fabric for MininetFabric {
         Ok(self.status(host)?.held)
     }
 
+    fn suspend(&mut self, _host: HostIndex, _lasts: u64) -> Result<(), FabricError> {
+        Err(FabricError::Broken(
+            "hosts of Mininet are processes, whose applications cannot stand still without their NICs".to_string(),
+        ))
+    }
+
     fn set_loss(&mut self, link: LinkIndex, loss: Option<f64>) -> Result<(), FabricError> {
         let (switch, interface) = self.switch_end(link)?;
         match loss {

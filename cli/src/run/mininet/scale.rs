@@ -117,6 +117,7 @@ fn sample(job: &Job) -> Job {
         data,
         kills: Vec::new(),
         outages: Vec::new(),
+        suspensions: Vec::new(),
         ..job.clone()
     }
 }

@@ -300,7 +300,7 @@ impl Run<'_> {
             .start(self.layout.job.members[0], &self.layout.job.data);
         let posted = self.on_fabric(posted)?;
         self.incidents.begin(posted);
-        self.outages.begin(posted);
+        self.changes.begin(posted);
         Ok(posted)
     }
 
