@@ -3,7 +3,7 @@
 //! Input: the bodies of controls that verify and update checksums. Output: a list of checksums. Invariant: each has the
 //! whole condition under which it counts, and nothing else is left of these controls.
 
-use super::elaborate::ops;
+use super::builder::ops;
 use super::inlined::{Stmt, StmtKind};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::{Checksum, Expr};

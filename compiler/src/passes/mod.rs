@@ -25,6 +25,7 @@
 
 mod aliases;
 mod annotations;
+mod builder;
 mod check;
 mod checksums;
 mod control_types;

@@ -4,12 +4,12 @@ use std::rc::Rc;
 
 use super::call::{Argument, Copies};
 use super::control::body_frame;
-use super::data::Data;
 use super::frame::{Binding, ControlInstance, Frame, ReturnTarget};
 use super::Elaborator;
 use crate::diag::Span;
 use crate::ir::{self, ActionId};
 use crate::passes::annotations::{documentation, field_annotations, field_name, full_name};
+use crate::passes::builder::data::Data;
 use crate::passes::inlined::Stmt;
 use crate::sema::{CallInfo, Callee, DefKind};
 use crate::syntax::ast::{
@@ -83,16 +83,9 @@ impl Elaborator<'_> {
             prologue.extend(code);
         }
         let params = self.run_time_params(&decl, &callee);
-        let meta = self.named_meta(
-            "action",
-            full_name(
-                self.owner_name(global, instance),
-                &decl.annotations,
-                &decl.name.name,
-            ),
-            &decl.annotations,
-            decl.name.span,
-        );
+        let owner = self.owner_name(global, instance);
+        let name = full_name(owner, &decl.annotations, &decl.name.name);
+        let meta = self.named_meta("action", name, &decl.annotations, decl.name.span);
         let body = self.action_body(&decl, callee, prologue, copies);
         let action = ActionId::from(self.program.actions.len());
         self.program.actions.push(ir::Action { meta, params });

@@ -5,11 +5,11 @@
 
 use std::rc::Rc;
 
-use super::data::{Data, Footprint, Place};
 use super::frame::{Binding, Frame, Instance, ReturnTarget};
 use super::{method_base, Elaborator, MAX_DEPTH, MAX_STATEMENTS};
 use crate::diag::{Code, Span};
-use crate::ir::{self, Effect, Scalar};
+use crate::ir::{self, Effect};
+use crate::passes::builder::data::{Data, Footprint, Place};
 use crate::passes::inlined::{leaves, Stmt, StmtKind};
 use crate::sema::{ArgSource, BuiltinMethod, CallInfo, Callee, DefKind, Type};
 use crate::syntax::ast::{
@@ -130,8 +130,8 @@ impl Elaborator<'_> {
                 Argument::Place(place)
                     if param.direction == Direction::InOut && later_effects && !is_next(place) =>
                 {
-                    let data = self.read(place, &ty, span, frame);
-                    Some(self.materialize(data, &ty, span, frame))
+                    let data = self.read(place, &ty, span, &frame.name);
+                    Some(self.materialize(data, &ty, span, &frame.name))
                 }
                 _ => None,
             };
@@ -223,7 +223,7 @@ impl Elaborator<'_> {
         match later_effects {
             true => {
                 let own = self.type_as_used(expr, frame);
-                Argument::Value(self.materialize(data, &own, expr.span, frame))
+                Argument::Value(self.materialize(data, &own, expr.span, &frame.name))
             }
             false => Argument::Value(data),
         }
@@ -272,7 +272,7 @@ impl Elaborator<'_> {
                     let mut data = data.clone();
                     let changes = !prints[position].is_empty() && (touched[position] || closure);
                     if changes || data.is_long() {
-                        data = self.materialize(data, &bound.ty, bound.span, frame);
+                        data = self.materialize(data, &bound.ty, bound.span, &frame.name);
                     }
                     Binding::Data(data)
                 }
@@ -298,9 +298,9 @@ impl Elaborator<'_> {
                     if bound.direction == Direction::InOut {
                         let data = match bound.saved {
                             Some(data) => data,
-                            None => self.read(&place, &bound.ty, bound.span, frame),
+                            None => self.read(&place, &bound.ty, bound.span, &frame.name),
                         };
-                        self.assign(&inner, data, &bound.ty, bound.span, frame);
+                        self.assign(&inner, data, &bound.ty, bound.span, &frame.name);
                     }
                     let data = inner.value().unwrap_or(Data::Invalid);
                     copies.push((bound.turn, (place, data, bound.ty.clone())));
@@ -325,7 +325,7 @@ impl Elaborator<'_> {
     /// Makes the copies that end a call.
     pub fn copy_out(&mut self, copies: Copies, span: Span, frame: &Rc<Frame>) {
         for (place, data, ty) in copies {
-            self.assign(&place, data, &ty, span, frame);
+            self.assign(&place, data, &ty, span, &frame.name);
         }
     }
 
@@ -448,7 +448,7 @@ impl Elaborator<'_> {
     fn is_valid(&mut self, base: &Expr, span: Span, frame: &Rc<Frame>) -> Data {
         if self.is_path(base, frame) {
             let place = self.place(base, frame);
-            return self.validity(&place, span, frame);
+            return self.validity(&place, span, &frame.name);
         }
         match self.eval(base, frame) {
             Data::Header(place) => Data::Scalar(ir::Expr::Valid(place)),
@@ -459,90 +459,10 @@ impl Elaborator<'_> {
         }
     }
 
-    fn validity(&mut self, place: &Place, span: Span, frame: &Rc<Frame>) -> Data {
-        match place {
-            Place::Header(place) => Data::Scalar(ir::Expr::Valid(*place)),
-            Place::Union(id) => Data::Scalar(ir::Expr::UnionValid(*id)),
-            Place::Dynamic { index, elements } => {
-                let result = self.temporary(frame, "tmp", Scalar::Bool);
-                let value = ir::Expr::Bool(false);
-                self.emit(
-                    span,
-                    Effect::Assign {
-                        target: result.into(),
-                        value,
-                    },
-                );
-                self.by_index(index, elements.len(), span, |this, position| {
-                    if let Data::Scalar(value) = this.validity(&elements[position], span, frame) {
-                        this.emit(
-                            span,
-                            Effect::Assign {
-                                target: result.into(),
-                                value,
-                            },
-                        );
-                    }
-                });
-                Data::Scalar(ir::Expr::field(result, Scalar::Bool))
-            }
-            Place::Next(_) => Data::boolean(false),
-            _ => Data::Invalid,
-        }
-    }
-
-    fn set_valid(&mut self, place: &Place, span: Span) {
-        match place {
-            Place::Header(target) => self.emit(
-                span,
-                Effect::SetValidity {
-                    target: *target,
-                    valid: true,
-                },
-            ),
-            Place::Dynamic { index, elements } => {
-                self.by_index(index, elements.len(), span, |this, position| {
-                    this.set_valid(&elements[position], span)
-                });
-            }
-            Place::Next(_) | Place::NextMember(..) => {
-                self.target(
-                    span,
-                    "the next element of a stack can only be extracted to on this target",
-                );
-            }
-            _ => {}
-        }
-    }
-
     fn size_of(&mut self, base: &Expr, max: bool, bytes: bool, frame: &Rc<Frame>) -> Data {
         let ty = self.type_of(base, frame);
         let bits = self.bits(&ty, max);
         Data::Int(if bytes { bits.div_ceil(8) } else { bits }.into())
-    }
-
-    /// Bits of a value of a type (spec § 9).
-    pub fn bits(&self, ty: &Type, max: bool) -> u64 {
-        if let Some(scalar) = self.scalar(ty) {
-            return u64::from(scalar.width());
-        }
-        match self.checked.representation(ty) {
-            Type::Varbit(width) => u64::from(if max { width } else { 0 }),
-            Type::Stack(element, size) => self.bits(&element, max) * u64::from(size),
-            Type::HeaderUnion(_) => {
-                let members = self
-                    .checked
-                    .fields(ty)
-                    .into_iter()
-                    .map(|(_, ty)| self.bits(&ty, max));
-                (if max { members.max() } else { members.min() }).unwrap_or(0)
-            }
-            _ => self
-                .parts(ty)
-                .iter()
-                .map(|(_, ty)| self.bits(ty, max))
-                .sum(),
-        }
     }
 }
 

@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use super::call::{Argument, Bound};
-use super::data::{Data, Place};
 use super::externs::value;
 use super::frame::{Binding, ControlInstance};
 use super::{Elaborator, Region};
 use crate::diag::Span;
 use crate::ir::{self, Algorithm, CalculationInput, Checksum};
+use crate::passes::builder::data::{Data, Place};
 use crate::passes::inlined::{BlockCode, StmtKind};
 use crate::sema::{DefKind, Type};
 use crate::syntax::ast::Name;

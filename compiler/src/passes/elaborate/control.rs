@@ -3,11 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::data::Data;
 use super::frame::{Binding, ControlInstance, Frame, Instance, ParserInstance, ReturnTarget};
 use super::{join, method_base, Elaborator};
 use crate::diag::Span;
 use crate::ir::{self, Effect, Follow, Scalar};
+use crate::passes::builder::data::Data;
 use crate::passes::inlined::{exits, Apply, Stmt, StmtKind};
 use crate::sema::{CallInfo, Callee, DefKind, Resolution};
 use crate::syntax::ast::{
@@ -204,7 +204,7 @@ impl Elaborator<'_> {
                         crate::syntax::ast::Direction::InOut => {
                             let data = match bound.saved {
                                 Some(data) => data,
-                                None => self.read(&place, &bound.ty, bound.span, frame),
+                                None => self.read(&place, &bound.ty, bound.span, &frame.name),
                             };
                             moves.push((inner.clone(), data, bound.ty.clone()));
                         }
@@ -217,7 +217,7 @@ impl Elaborator<'_> {
             }
         }
         let span = outs.first().map_or(callee_span(callee), |(_, span)| *span);
-        self.assign_all(moves, span, frame);
+        self.assign_all(moves, span, &frame.name);
         for (place, span) in outs {
             self.invalidate(&place, span);
         }
@@ -390,7 +390,7 @@ impl Elaborator<'_> {
         let Some(table) = self.applied_table(base) else {
             return Data::Invalid;
         };
-        let result = self.temporary(frame, "tmp", Scalar::Bool);
+        let result = self.temporary(&frame.name, "tmp", Scalar::Bool);
         let mut set = |value| {
             self.block(|this| {
                 let value = ir::Expr::Bool(value);

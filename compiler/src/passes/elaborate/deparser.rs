@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use super::call::Argument;
-use super::data::Data;
 use super::frame::{Binding, ControlInstance, Frame};
 use super::{Elaborator, Region};
 use crate::diag::Span;
 use crate::ir::{HeaderId, HeaderPlace};
+use crate::passes::builder::data::Data;
 use crate::passes::inlined::{BlockCode, StmtKind};
 use crate::sema::CallInfo;
 use crate::syntax::ast::Call;

@@ -4,12 +4,12 @@ use std::rc::Rc;
 
 use num_bigint::BigInt;
 
-use super::access::place_of;
-use super::data::{Data, Place};
 use super::frame::{Binding, Frame};
-use super::{ops, unnamed, Elaborator};
+use super::{ops, Elaborator};
 use crate::diag::{Code, Diagnostic, Span, Warning};
 use crate::ir::{self, Effect, HeaderPlace, Scalar};
+use crate::passes::builder::data::{Data, Place};
+use crate::passes::builder::place_of;
 use crate::sema::{DefKind, Resolution, Type, Value};
 use crate::syntax::ast::{BinaryOp, DeclId, Expr, ExprKind, Ident, Name, NamedExpr, UnaryOp};
 
@@ -193,7 +193,7 @@ impl Elaborator<'_> {
             Some(Binding::Data(data)) => return data,
             Some(Binding::Place(place)) => {
                 let ty = self.declared_type(id, frame);
-                return self.read(&place, &ty, span, frame);
+                return self.read(&place, &ty, span, &frame.name);
             }
             Some(Binding::Instance(_)) => return Data::Invalid,
             None => {}
@@ -262,7 +262,7 @@ impl Elaborator<'_> {
         {
             let place = self.place(expr, frame);
             let ty = self.type_of(expr, frame);
-            return self.read(&place, &ty, expr.span, frame);
+            return self.read(&place, &ty, expr.span, &frame.name);
         }
         let ty = self.type_of(base, frame);
         let data = self.eval_uncast(base, frame);
@@ -276,43 +276,11 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A field of a value.
-    pub fn project(&mut self, data: Data, ty: &Type, field: &str) -> Data {
-        let parts = self.parts(ty);
-        match parts.iter().position(|(name, _)| &**name == field) {
-            Some(index) => self.part(data, &parts, index),
-            None => Data::Invalid,
-        }
-    }
-
-    /// One of a value's parts, by its position.
-    fn part(&mut self, data: Data, parts: &[(Name, Type)], index: usize) -> Data {
-        match data {
-            Data::Struct(mut fields) if index < fields.len() => fields.swap_remove(index).1,
-            Data::HeaderOf(mut fields) if index < fields.len() => fields.swap_remove(index),
-            Data::InvalidHeader => self.default_value(&parts[index].1),
-            Data::Header(place) => {
-                let first = parts[..index]
-                    .iter()
-                    .map(|(_, ty)| self.field_count(ty))
-                    .sum();
-                self.header_field(place, first, &parts[index].1)
-                    .value()
-                    .unwrap_or(Data::Invalid)
-            }
-            Data::Union(id) => {
-                let member = self.program.storage.union(id).members[index];
-                Data::Header(HeaderPlace::Fixed(member))
-            }
-            _ => Data::Invalid,
-        }
-    }
-
     fn eval_index(&mut self, expr: &Expr, base: &Expr, index: &Expr, frame: &Rc<Frame>) -> Data {
         if self.is_path(base, frame) && matches!(self.type_of(base, frame), Type::Stack(..)) {
             let place = self.place(expr, frame);
             let ty = self.type_of(expr, frame);
-            return self.read(&place, &ty, expr.span, frame);
+            return self.read(&place, &ty, expr.span, &frame.name);
         }
         let stack = self.type_of(base, frame);
         let mut data = self.eval(base, frame);
@@ -325,14 +293,14 @@ impl Elaborator<'_> {
                 _ => {
                     let place = self.allocate(&stack, &super::join(&frame.name, "tmp"));
                     let held = std::mem::replace(&mut data, Data::Invalid);
-                    self.assign(&place, held, &stack, base.span, frame);
+                    self.assign(&place, held, &stack, base.span, &frame.name);
                     place
                 }
             };
             if !matches!(place, Place::Ignore) {
                 let place = self.element(place, index, frame);
                 let ty = self.type_of(expr, frame);
-                return self.read(&place, &ty, expr.span, frame);
+                return self.read(&place, &ty, expr.span, &frame.name);
             }
         }
         let Some(index) = self.eval_u32(index, frame) else {
@@ -421,7 +389,7 @@ impl Elaborator<'_> {
             self.out.extend(then);
             return second;
         }
-        let result = self.temporary(frame, "tmp", Scalar::Bool);
+        let result = self.temporary(&frame.name, "tmp", Scalar::Bool);
         let span = left.span.to(right.span);
         self.emit(
             span,
@@ -488,11 +456,11 @@ impl Elaborator<'_> {
         let result = self.allocate(&ty, &super::join(&frame.name, "tmp"));
         let then_code = self.block(|this| {
             this.out = then_code;
-            this.assign(&result, a, &ty, then.span, frame);
+            this.assign(&result, a, &ty, then.span, &frame.name);
         });
         let other_code = self.block(|this| {
             this.out = other_code;
-            this.assign(&result, b, &ty, other.span, frame);
+            this.assign(&result, b, &ty, other.span, &frame.name);
         });
         self.emit_if(expr.span, cond, then_code, other_code);
         result.value().unwrap_or(Data::Invalid)
@@ -508,47 +476,11 @@ impl Elaborator<'_> {
                 .any(|later| self.has_effects(later))
             {
                 let ty = self.type_as_used(expr, frame);
-                data = self.materialize(data, &ty, expr.span, frame);
+                data = self.materialize(data, &ty, expr.span, &frame.name);
             }
             values.push(data);
         }
         values
-    }
-
-    /// Copies a value to a variable of its own, unless it is a constant.
-    pub fn materialize(&mut self, data: Data, ty: &Type, span: Span, frame: &Rc<Frame>) -> Data {
-        if data.is_constant() {
-            return data;
-        }
-        if let (Type::Int, Data::Scalar(value)) = (ty, &data) {
-            return Data::Scalar(self.hold(value.clone(), span, frame));
-        }
-        let place = self.allocate(ty, &super::join(&frame.name, "tmp"));
-        self.assign(&place, data, ty, span, frame);
-        place.value().unwrap_or(Data::Invalid)
-    }
-
-    /// Names and types of a struct's, header's or tuple's parts.
-    pub fn parts(&self, ty: &Type) -> Vec<(Name, Type)> {
-        match self.checked.representation(ty) {
-            Type::Tuple(types) => types.iter().map(|ty| (unnamed(), ty.clone())).collect(),
-            Type::Record(fields) => fields.to_vec(),
-            ty => self
-                .checked
-                .fields(&ty)
-                .into_iter()
-                .map(|(field, ty)| (field.name.name.clone(), ty))
-                .collect(),
-        }
-    }
-
-    /// The same, and the elements of a stack, or of a list with `count` of them.
-    pub fn parts_of(&self, ty: &Type, count: usize) -> Vec<(Name, Type)> {
-        match self.checked.representation(ty) {
-            Type::List(element) => vec![(unnamed(), (*element).clone()); count],
-            Type::Stack(element, size) => vec![(unnamed(), (*element).clone()); size as usize],
-            ty => self.parts(&ty),
-        }
     }
 
     fn eval_list(&mut self, items: &[Expr], ty: &Type, frame: &Rc<Frame>) -> Data {
@@ -609,71 +541,9 @@ impl Elaborator<'_> {
             }
         };
         match later.iter().any(|later| self.has_effects(later)) {
-            true => self.materialize(data, ty, item.span, frame),
+            true => self.materialize(data, ty, item.span, &frame.name),
             false => data,
         }
-    }
-
-    fn aggregate(&mut self, values: Vec<(Name, Data)>, ty: &Type) -> Data {
-        match self.checked.representation(ty) {
-            Type::Header(_) => Data::HeaderOf(values.into_iter().map(|(_, data)| data).collect()),
-            _ => Data::Struct(values),
-        }
-    }
-
-    /// The default value of a type (spec § 7.3).
-    pub fn default_value(&mut self, ty: &Type) -> Data {
-        if let Some(scalar) = self.scalar(ty) {
-            return Data::Scalar(ir::Expr::number(0, scalar));
-        }
-        match self.checked.representation(ty) {
-            Type::Struct(_) | Type::Tuple(_) | Type::Record(_) => {
-                let parts = self.parts(ty);
-                Data::Struct(
-                    parts
-                        .into_iter()
-                        .map(|(name, ty)| (name, self.default_value(&ty)))
-                        .collect(),
-                )
-            }
-            Type::Header(_) | Type::HeaderUnion(_) | Type::Stack(..) => Data::InvalidHeader,
-            Type::Int => Data::Int(BigInt::ZERO),
-            Type::String => Data::String(Name::from("")),
-            _ => Data::Invalid,
-        }
-    }
-
-    /// Converts a value to a type that a cast allows.
-    pub fn cast(&mut self, data: Data, to: &Type) -> Data {
-        if let Some(scalar) = self.scalar(to) {
-            return self.cast_scalar(data, scalar);
-        }
-        if *to == Type::Int {
-            return self.cast_int(data);
-        }
-        let Data::Struct(values) = data else {
-            return data;
-        };
-        let parts = self.parts_of(to, values.len());
-        if parts.len() != values.len() {
-            return Data::Struct(values);
-        }
-        let by_name = values.iter().all(|(name, _)| !name.is_empty())
-            && parts
-                .iter()
-                .all(|(name, _)| values.iter().any(|(known, _)| known == name));
-        let mut values: Vec<(Name, Data)> = match by_name {
-            true => parts
-                .iter()
-                .filter_map(|(name, _)| values.iter().find(|(known, _)| known == name).cloned())
-                .collect(),
-            false => values,
-        };
-        for ((name, data), (part, ty)) in values.iter_mut().zip(&parts) {
-            *name = part.clone();
-            *data = self.cast(std::mem::replace(data, Data::Invalid), ty);
-        }
-        self.aggregate(values, to)
     }
 
     /// Whether two values of a type are equal.

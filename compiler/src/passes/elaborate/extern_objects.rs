@@ -1,7 +1,6 @@
 //! Construction of extern objects.
 
 use super::call::{Argument, Bound};
-use super::data::Data;
 use super::frame::ExternObject;
 use super::instance::InstanceName;
 use super::Elaborator;
@@ -12,6 +11,7 @@ use crate::ir::{
     SizeSemantics,
 };
 use crate::passes::annotations::{self, unstructured_but};
+use crate::passes::builder::data::Data;
 use crate::sema::Type;
 use crate::syntax::ast::{Annotated, Annotation, Name};
 

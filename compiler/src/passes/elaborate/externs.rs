@@ -5,7 +5,6 @@ use std::rc::Rc;
 use num_bigint::BigInt;
 
 use super::call::{Argument, Bound};
-use super::data::{Data, Place};
 use super::frame::{ExternObject, Frame, Instance};
 use super::{join, method_base, scalars_of, Elaborator, Region};
 use crate::diag::{Code, Diagnostic, Span, Warning};
@@ -13,7 +12,8 @@ use crate::ir::{
     self, Algorithm, Calculation, CalculationId, CalculationInput, Digest, DigestId, Effect,
     ExternArg, ExternInstanceId, FieldList, FieldListId, FieldRef, MeterId, Primitive, Take,
 };
-use crate::sema::{CallInfo, DefKind, Type};
+use crate::passes::builder::data::{Data, Place};
+use crate::sema::{CallInfo, Type};
 use crate::syntax::ast::{Call, DeclId, ExprKind, Name};
 
 /// What makes digests one.
@@ -23,14 +23,6 @@ pub enum DigestKey {
     Type(String),
     /// The statement that sends values without a type's name.
     Call(Span),
-}
-
-/// A number, truth value or varbit inside of a structured value.
-pub struct Leaf {
-    /// The value.
-    pub data: Data,
-    /// Its type.
-    pub ty: Type,
 }
 
 impl Elaborator<'_> {
@@ -43,19 +35,6 @@ impl Elaborator<'_> {
                 }
                 _ => None,
             })
-    }
-
-    /// The name of the member of an enum that a constant is.
-    pub fn enum_member(&self, data: &Data, ty: &Type) -> Option<String> {
-        let Type::Enum(nominal) = ty else { return None };
-        let index = usize::try_from(data.constant()?).ok()?;
-        match &self.checked.def(nominal.id).kind {
-            DefKind::Enum(decl) => decl
-                .members
-                .get(index)
-                .map(|member| member.name.name.to_string()),
-            _ => None,
-        }
     }
 
     /// The hash algorithm that an argument names.
@@ -213,7 +192,7 @@ impl Elaborator<'_> {
         }
         let mut kept = Vec::new();
         for (original, _, ty) in &written {
-            let aside = self.temporary(frame, "tmp", *ty);
+            let aside = self.temporary(&frame.name, "tmp", *ty);
             let value = ir::Expr::field(*original, *ty);
             self.emit(
                 span,
@@ -313,7 +292,7 @@ impl Elaborator<'_> {
             self.target(bound.span, message);
             return;
         };
-        let held = self.temporary(frame, "tmp", ty);
+        let held = self.temporary(&frame.name, "tmp", ty);
         let primitive = primitive(held);
         self.emit(span, Effect::Primitive(primitive));
         self.assign(
@@ -321,7 +300,7 @@ impl Elaborator<'_> {
             Data::Scalar(ir::Expr::field(held, ty)),
             &bound.ty,
             span,
-            frame,
+            &frame.name,
         );
     }
 
@@ -333,7 +312,7 @@ impl Elaborator<'_> {
         if matches!(&max, ir::Expr::Number { value, .. } if *value == BigInt::ZERO) {
             if let Argument::Place(place) = &args[0].1.argument {
                 let data = self.cast(Data::Scalar(base), &args[0].1.ty);
-                self.assign(place, data, &args[0].1.ty, span, frame);
+                self.assign(place, data, &args[0].1.ty, span, &frame.name);
             }
             return;
         }
@@ -394,7 +373,7 @@ impl Elaborator<'_> {
                 }
                 (Data::Scalar(value), _) => match (frame, value.scalar()) {
                     (Some(frame), Some(scalar)) => {
-                        let held = self.temporary(frame, "tmp", scalar);
+                        let held = self.temporary(&frame.name, "tmp", scalar);
                         self.emit(span, Effect::Assign { target: held.into(), value });
                         inputs.push(CalculationInput::Field(held));
                     }
@@ -408,53 +387,6 @@ impl Elaborator<'_> {
             }
         }
         inputs
-    }
-
-    /// The numbers in a structured value, one by one.
-    pub fn leaves(&mut self, data: Data, ty: &Type) -> Vec<Leaf> {
-        let mut leaves = Vec::new();
-        self.add_leaves(data, ty, &mut leaves);
-        leaves
-    }
-
-    fn add_leaves(&mut self, data: Data, ty: &Type, leaves: &mut Vec<Leaf>) {
-        let parts = self.parts(ty);
-        match data {
-            Data::Struct(values) => {
-                for ((_, value), (_, ty)) in values.into_iter().zip(&parts) {
-                    self.add_leaves(value, ty, leaves);
-                }
-            }
-            Data::HeaderOf(values) => {
-                for (value, (_, ty)) in values.into_iter().zip(&parts) {
-                    self.add_leaves(value, ty, leaves);
-                }
-            }
-            Data::Header(place) => {
-                let mut position = 0;
-                for (_, part) in &parts {
-                    let field = self.header_field(place, position, part);
-                    position += self.field_count(part);
-                    if let Some(value) = field.value() {
-                        self.add_leaves(value, part, leaves);
-                    }
-                }
-            }
-            Data::Stack(id) => {
-                let Type::Stack(element, _) = ty else { return };
-                for header in self.program.storage.stack(id).elements.clone() {
-                    self.add_leaves(
-                        Data::Header(ir::HeaderPlace::Fixed(header)),
-                        element,
-                        leaves,
-                    );
-                }
-            }
-            data => leaves.push(Leaf {
-                data,
-                ty: ty.clone(),
-            }),
-        }
     }
 
     /// A digest has fields of its own, so that it carries the values of now whatever happens to the originals.
@@ -524,7 +456,7 @@ impl Elaborator<'_> {
                     leaf.data,
                     &leaf.ty,
                     span,
-                    frame,
+                    &frame.name,
                 );
             }
         }
@@ -754,10 +686,10 @@ impl Elaborator<'_> {
                 let Some(ty) = self.scalar(&bound.ty) else {
                     return;
                 };
-                let own = known.unwrap_or_else(|| self.temporary(frame, "color", ty));
+                let own = known.unwrap_or_else(|| self.temporary(&frame.name, "color", ty));
                 let held = self.program.storage.field(own).scalar().unwrap_or(ty);
                 let color = Data::Scalar(ir::Expr::field(own, held));
-                self.assign(place, color, &bound.ty, span, frame);
+                self.assign(place, color, &bound.ty, span, &frame.name);
                 own
             }
         };
@@ -781,8 +713,8 @@ impl Elaborator<'_> {
                     true => place.value().unwrap_or(Data::Invalid),
                     false => {
                         let own = self.allocate(&bound.ty, &join(&frame.name, "tmp"));
-                        let old = self.read(&place, &bound.ty, span, frame);
-                        self.assign(&own, old, &bound.ty, span, frame);
+                        let old = self.read(&place, &bound.ty, span, &frame.name);
+                        self.assign(&own, old, &bound.ty, span, &frame.name);
                         let data = own.value().unwrap_or(Data::Invalid);
                         copies.push((place, data.clone(), bound.ty.clone()));
                         data

@@ -4,11 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::data::{Data, Place};
 use crate::ir::{
     ActionId, ActionProfileId, CounterId, ExternInstanceId, FieldRef, Label, MeterId, RegisterId,
     TableId, ValueSetId,
 };
+use crate::passes::builder::data::{Data, Place};
 use crate::sema::{Substitution, Type};
 use crate::syntax::ast::{ControlDecl, DeclId, ExprId, ParserDecl};
 

@@ -1,10 +1,10 @@
 //! `log_msg`: a text with holes, and the numbers that go into them.
 
 use super::call::{Argument, Bound};
-use super::data::Data;
 use super::Elaborator;
 use crate::diag::{Code, Span, Warning};
 use crate::ir::{self, Effect, Primitive, Scalar};
+use crate::passes::builder::data::Data;
 use crate::sema::Type;
 use crate::syntax::ast::Name;
 

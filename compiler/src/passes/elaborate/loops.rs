@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use num_bigint::BigInt;
 
-use super::data::{Data, Place};
 use super::frame::{Binding, Frame};
 use super::Elaborator;
 use crate::diag::Span;
 use crate::ir::{self, HeaderPlace};
+use crate::passes::builder::data::{Data, Place};
 use crate::passes::inlined::StmtKind;
 use crate::sema::Type;
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Stmt, VarDecl};
@@ -140,13 +140,13 @@ impl Elaborator<'_> {
         let (Data::Scalar(low), Data::Scalar(high)) = (low, high) else {
             return;
         };
-        let high = self.hold(high, span, frame);
+        let high = self.hold(high, span, &frame.name);
         let name = super::join(&frame.name, &variable.0.name.name);
         let place = self.allocate(variable.1, &name);
         let Place::Scalar(field, _) = place else {
             return;
         };
-        self.assign(&place, Data::Scalar(low), variable.1, span, frame);
+        self.assign(&place, Data::Scalar(low), variable.1, span, &frame.name);
         let current = ir::Expr::field(field, scalar);
         let loop_frame = Frame::inside(frame);
         loop_frame.bind(variable.0.id, Binding::Place(place.clone()));
@@ -167,7 +167,7 @@ impl Elaborator<'_> {
             );
             let one = Data::Scalar(ir::Expr::number(1, scalar));
             let next = this.binary(BinaryOp::Add, Data::Scalar(current.clone()), one, span);
-            this.assign(&place, next, variable.1, span, frame);
+            this.assign(&place, next, variable.1, span, &frame.name);
         });
         let looped = self.block(|this| this.emit(span, StmtKind::Loop { label, body: code }));
         let cond = ir::Expr::binary(ir::BinaryOp::Le, current, high);
@@ -199,7 +199,7 @@ impl Elaborator<'_> {
             false => {
                 let place =
                     self.allocate(variable.1, &super::join(&frame.name, &variable.0.name.name));
-                self.assign(&place, data, variable.1, variable.0.span, frame);
+                self.assign(&place, data, variable.1, variable.0.span, &frame.name);
                 Binding::Place(place)
             }
         };

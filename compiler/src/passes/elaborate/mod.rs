@@ -12,25 +12,19 @@
 
 mod access;
 mod action;
-mod assign;
 mod call;
 mod checksum;
-mod claims;
 mod control;
-mod data;
 mod deparser;
-mod division;
 mod entries;
 mod expr;
 mod extern_objects;
 mod externs;
 mod frame;
 mod instance;
-mod layout;
 mod listing;
 mod log;
 mod loops;
-pub mod ops;
 mod packet;
 mod parser;
 mod select;
@@ -40,18 +34,20 @@ mod tofino;
 mod v1model;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
-use data::{Data, Place};
 use frame::{Binding, ControlInstance, Frame, Instance};
 
-use crate::diag::{Code, Diagnostic, Diagnostics, SourceMap, Span, Warning};
-use crate::ir::{self, FieldRef, Label, Scalar, Source};
+use crate::diag::{Code, Diagnostic, Diagnostics, SourceMap, Span};
+use crate::ir::{self, FieldRef, Label};
 use crate::names::join;
-use crate::passes::inlined::{Block, BlockCode, InlinedProgram, Stmt, StmtKind};
-use crate::passes::{self, Options};
+use crate::passes::builder::data::{Data, Place};
+use crate::passes::builder::{ops, Builder, MAX_STATEMENTS};
+use crate::passes::inlined::{Block, BlockCode, InlinedProgram, Stmt};
+use crate::passes::Options;
 use crate::sema::{ArgSource, CallInfo, CheckedProgram, DefKind, Substitution, Type};
-use crate::syntax::ast::{Arg, Decl, DeclId, Expr, ExprKind, Name, TypeRef};
+use crate::syntax::ast::{Arg, Decl, DeclId, Expr, ExprKind, TypeRef};
 
 /// Elaborates a program. When something is reported as an error, the result must not be used.
 pub fn elaborate(
@@ -60,16 +56,13 @@ pub fn elaborate(
     diagnostics: &mut Diagnostics,
     options: &Options,
 ) -> InlinedProgram {
-    let mut elaborator = Elaborator::new(checked, sources, diagnostics, options);
+    let mut elaborator = Elaborator::new(Builder::new(checked, sources, diagnostics, options));
     elaborator.run();
     // What an instance remembers of its first application leads back to it.
     for control in &elaborator.controls {
         control.state.take();
     }
-    InlinedProgram {
-        objects: elaborator.program,
-        ..elaborator.into
-    }
+    elaborator.build.finish()
 }
 
 /// Which block of the architecture is being elaborated.
@@ -84,19 +77,9 @@ enum Region {
 }
 
 struct Elaborator<'a> {
-    checked: &'a CheckedProgram,
-    sources: &'a SourceMap,
-    diagnostics: &'a mut Diagnostics,
-    options: &'a Options,
-    /// What the program declares.
-    program: ir::Objects,
-    /// Its code, and what passes must know of it.
-    into: InlinedProgram,
-    /// Statements made so far of the body at hand.
-    out: Vec<Stmt>,
+    /// The program that is being made.
+    build: Builder<'a>,
     region: Region,
-    /// Statements made so far, whatever became of them.
-    statements: usize,
     /// Calls that are being inlined, to tell recursion.
     depth: usize,
     /// Copies to make when `exit` leaves what is being inlined, innermost last.
@@ -107,10 +90,6 @@ struct Elaborator<'a> {
     loops: Vec<(Label, Label)>,
     /// Names and instances of the top level.
     top: Rc<Frame>,
-    /// Header types by P4 type.
-    header_types: Vec<(Type, ir::HeaderTypeId)>,
-    /// Union types by P4 type.
-    union_types: Vec<(Type, ir::UnionTypeId)>,
     /// Actions of the top level, made so far.
     top_actions: BTreeMap<DeclId, ir::ActionId>,
     /// Fields with `@field_list`, by list.
@@ -121,58 +100,39 @@ struct Elaborator<'a> {
     states: parser::States,
     /// Enums whose members became numbers.
     used_enums: BTreeSet<DeclId>,
-    /// Names that the control plane knows, by kind of object, with the declarations that have them.
-    claimed: BTreeMap<(&'static str, String), Span>,
     /// Action profiles that tables made by themselves.
     own_profiles: usize,
     /// What only Tofino has.
     tofino: tofino::State,
 }
 
+impl<'a> Deref for Elaborator<'a> {
+    type Target = Builder<'a>;
+
+    fn deref(&self) -> &Builder<'a> {
+        &self.build
+    }
+}
+
+impl<'a> DerefMut for Elaborator<'a> {
+    fn deref_mut(&mut self) -> &mut Builder<'a> {
+        &mut self.build
+    }
+}
+
 /// Deeper nesting of calls than this is no program of a human.
 const MAX_DEPTH: usize = 64;
 
-/// Most statements that inlining may make. Calls that nest and repeat grow without bounds otherwise.
-const MAX_STATEMENTS: usize = 250_000;
-
-/// Most header instances, elements of stacks included.
-const MAX_HEADERS: usize = 1 << 16;
-
 impl<'a> Elaborator<'a> {
-    fn new(
-        checked: &'a CheckedProgram,
-        sources: &'a SourceMap,
-        diagnostics: &'a mut Diagnostics,
-        options: &'a Options,
-    ) -> Self {
-        let errors = checked
-            .errors()
-            .iter()
-            .map(|id| checked.name(*id).to_string())
-            .collect();
-        let program = ir::Objects {
-            source: options.source.clone(),
-            arch: options.arch,
-            errors,
-            ..ir::Objects::default()
-        };
+    fn new(build: Builder<'a>) -> Self {
         Elaborator {
-            checked,
-            sources,
-            diagnostics,
-            options,
-            program,
-            into: InlinedProgram::default(),
-            out: Vec::new(),
+            build,
             region: Region::Parser,
-            statements: 0,
             depth: 0,
             pending_copies: Vec::new(),
             controls: Vec::new(),
             loops: Vec::new(),
             top: Rc::new(Frame::default()),
-            header_types: Vec::new(),
-            union_types: Vec::new(),
             top_actions: BTreeMap::new(),
             field_lists: BTreeMap::new(),
             digests: BTreeMap::new(),
@@ -180,12 +140,10 @@ impl<'a> Elaborator<'a> {
             used_enums: BTreeSet::new(),
             own_profiles: 0,
             tofino: tofino::State::default(),
-            claimed: BTreeMap::new(),
         }
     }
 
     fn run(&mut self) {
-        self.add_scalars();
         let Some(main) = self.checked.main().cloned() else {
             let what =
                 Diagnostic::global(Code::PACKAGE_RULE, "the program has no instance named main")
@@ -199,22 +157,6 @@ impl<'a> Elaborator<'a> {
             true => self.tofino(&main),
         }
         self.finish_enums();
-    }
-
-    /// `scalars` is header 0, always.
-    fn add_scalars(&mut self) {
-        let ty = ir::HeaderType {
-            name: "scalars_0".to_owned(),
-            fields: Vec::new(),
-        };
-        self.program.storage.header_types.push(ty);
-        let scalars = ir::Header {
-            name: "scalars".to_owned(),
-            ty: ir::HeaderTypeId(0),
-            metadata: true,
-        };
-        self.program.storage.headers.push(scalars);
-        self.into.names.insert("scalars".to_owned());
     }
 
     /// Makes the extern objects that the top level declares.
@@ -291,72 +233,6 @@ impl<'a> Elaborator<'a> {
         std::mem::replace(&mut self.out, outer)
     }
 
-    fn emit(&mut self, span: Span, kind: impl Into<StmtKind>) {
-        self.statements += 1;
-        if self.statements > MAX_STATEMENTS {
-            if self.statements == MAX_STATEMENTS + 1 {
-                let message = format!(
-                    "the program grows to more than {MAX_STATEMENTS} statements, this being the first beyond"
-                );
-                self.diagnostics.report(
-                    Diagnostic::error(Code::LIMIT, span, message)
-                        .note("the target has no calls, so bodies are repeated for each call, and for each value of a loop")
-                        .help("apply controls in fewer places, or less deeply within others and in loops"),
-                );
-            }
-            return;
-        }
-        let (kind, source) = (kind.into(), self.source(span));
-        self.out.push(Stmt { kind, source });
-    }
-
-    fn label(&mut self) -> Label {
-        self.into.label()
-    }
-
-    /// A name that no scalar and no header has yet.
-    fn unique(&mut self, wanted: &str) -> String {
-        self.into.unique(wanted)
-    }
-
-    /// A new variable for a number or truth value.
-    fn temporary(&mut self, frame: &Frame, stem: &str, ty: Scalar) -> FieldRef {
-        let name = self.unique(&join(&frame.name, stem));
-        self.program.storage.add_scalar(name, ty)
-    }
-
-    fn source(&self, span: Span) -> Source {
-        passes::source(self.sources, span)
-    }
-
-    /// Reports something that our model of Tofino cannot do. A program that is only checked may have it.
-    fn beyond_model(&mut self, span: Span, message: impl Into<String>) {
-        if !self.options.only_check {
-            let what = Diagnostic::error(Code::MODEL, span, message);
-            let help = "the program can be checked, without -o, and compiled for the chip";
-            self.diagnostics.report(what.help(help));
-        }
-    }
-
-    /// Reports something that the target cannot do.
-    fn target(&mut self, span: Span, message: impl Into<String>) {
-        if self.options.only_check {
-            return;
-        }
-        self.diagnostics
-            .report(Diagnostic::error(Code::TARGET, span, message));
-    }
-
-    fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
-        self.diagnostics
-            .report(Diagnostic::error(code, span, message));
-    }
-
-    fn warn(&mut self, warning: Warning, span: Span, message: impl Into<String>) {
-        self.diagnostics
-            .report(Diagnostic::warning(warning, span, message));
-    }
-
     /// A type as written, with the type parameters of the frame replaced.
     fn written_type(&self, ty: &TypeRef, frame: &Frame) -> Type {
         self.checked.type_ref(ty).substitute(&frame.substitution)
@@ -402,11 +278,6 @@ fn scalars_of(place: &Place, into: &mut Vec<FieldRef>) {
             .for_each(|(_, member)| scalars_of(member, into)),
         _ => {}
     }
-}
-
-/// The name of a tuple's element.
-fn unnamed() -> Name {
-    Name::from("")
 }
 
 /// The base of a callee `base.method`.

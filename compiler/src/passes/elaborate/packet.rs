@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use super::call::Argument;
-use super::data::{Data, Place};
 use super::frame::{Binding, Frame};
 use super::{join, Elaborator};
 use crate::diag::Span;
-use crate::ir::{self, Effect, FieldRef, Scalar, Take};
-use crate::sema::{CallInfo, Resolution, Type};
+use crate::ir::{self, FieldRef, Scalar, Take};
+use crate::passes::builder::data::{Data, Place};
+use crate::sema::{CallInfo, Resolution};
 use crate::syntax::ast::{Call, Expr, ExprKind};
 
 impl Elaborator<'_> {
@@ -34,7 +34,7 @@ impl Elaborator<'_> {
             }
             "lookahead" => {
                 let ty = info.ret.substitute(&frame.substitution);
-                return self.lookahead(&ty, span, frame);
+                return self.lookahead(&ty, span, &frame.name);
             }
             "length" if self.program.arch.is_tofino() => {
                 self.target(
@@ -154,81 +154,6 @@ impl Elaborator<'_> {
             (&target.kind, self.checked.resolution(target))
         {
             frame.rebind(id, Binding::Place(Place::Header(last)));
-        }
-    }
-
-    /// `lookahead<T>()`: the bits are read field by field into a variable.
-    pub fn lookahead(&mut self, ty: &Type, span: Span, frame: &Rc<Frame>) -> Data {
-        let place = self.allocate(ty, &join(&frame.name, "tmp"));
-        let mut offset = 0;
-        self.look(&place, ty, &mut offset, span);
-        place.value().unwrap_or(Data::Invalid)
-    }
-
-    fn look(&mut self, place: &Place, ty: &Type, offset: &mut u32, span: Span) {
-        match place {
-            Place::Scalar(target, scalar) => {
-                let width = scalar.width();
-                let ahead = ir::Expr::Lookahead {
-                    offset: *offset,
-                    width,
-                };
-                *offset += width;
-                let value = super::ops::cast(ahead, *scalar);
-                match value {
-                    // BMv2 looks ahead only straight into a field, and fields are as wide as what is read.
-                    ir::Expr::Cast { arg, .. } => {
-                        self.emit(
-                            span,
-                            Effect::Assign {
-                                target: *target,
-                                value: *arg,
-                            },
-                        );
-                    }
-                    value => self.emit(
-                        span,
-                        Effect::Assign {
-                            target: *target,
-                            value,
-                        },
-                    ),
-                }
-            }
-            Place::Struct(members) => {
-                let parts = self.parts(ty);
-                for ((_, member), (_, ty)) in members.iter().zip(&parts) {
-                    self.look(member, ty, offset, span);
-                }
-            }
-            Place::Header(header) => {
-                self.emit(
-                    span,
-                    Effect::SetValidity {
-                        target: *header,
-                        valid: true,
-                    },
-                );
-                let mut position = 0;
-                for (_, part) in self.parts(ty) {
-                    let field = self.header_field(*header, position, &part);
-                    position += self.field_count(&part);
-                    self.look(&field, &part, offset, span);
-                }
-            }
-            Place::Stack(stack) => {
-                let Type::Stack(element, _) = self.checked.representation(ty) else {
-                    return;
-                };
-                for header in self.program.storage.stack(*stack).elements.clone() {
-                    let place = Place::Header(ir::HeaderPlace::Fixed(header));
-                    self.look(&place, &element, offset, span);
-                }
-            }
-            _ => self.target(
-                span,
-                format!("a value of type {ty} cannot be looked ahead at on this target"),
-            ),
         }
     }
 }

@@ -247,7 +247,7 @@ impl Elaborator<'_> {
                     cond, then, other, ..
                 } => {
                     if !matches!(cond, IrExpr::Field { .. }) {
-                        let held = self.temporary(frame, "tmp", Scalar::Bool);
+                        let held = self.temporary(&frame.name, "tmp", Scalar::Bool);
                         let value = std::mem::replace(cond, IrExpr::field(held, Scalar::Bool));
                         let target = held.into();
                         out.push(Stmt {

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use super::data::Data;
 use super::frame::Frame;
 use super::Elaborator;
 use crate::diag::{Code, Diagnostic, Span};
@@ -10,6 +9,7 @@ use crate::ir::{self, Effect, MatchKind, Scalar, ValueSet, ValueSetField, ValueS
 use crate::passes::annotations::{
     documentation, field_annotations, field_name, full_name, unstructured_but,
 };
+use crate::passes::builder::data::Data;
 use crate::passes::inlined::{Keyset, KeysetElement, SelectKey};
 use crate::sema::{Resolution, Type};
 use crate::syntax::ast::{Annotated, Annotation, Expr, ExprKind, Name, Select, ValueSetDecl};
@@ -71,7 +71,7 @@ impl Elaborator<'_> {
         if let ir::Expr::Field { place, .. } = value {
             return SelectKey { place, ty: scalar };
         }
-        let held = self.temporary(frame, "tmp", scalar);
+        let held = self.temporary(&frame.name, "tmp", scalar);
         self.emit(
             expr.span,
             Effect::Assign {

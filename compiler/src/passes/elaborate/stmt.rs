@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use super::control::Outcome;
-use super::data::Data;
 use super::frame::{Binding, Frame};
 use super::{ops, Elaborator};
 use crate::diag::{Code, Span};
 use crate::ir::{self};
+use crate::passes::builder::data::Data;
 use crate::passes::inlined::StmtKind;
 use crate::sema::{Callee, Resolution};
 use crate::syntax::ast::{
@@ -115,7 +115,7 @@ impl Elaborator<'_> {
             }
         };
         match value {
-            Some(data) => self.assign(&place, data, &ty, decl.span, frame),
+            Some(data) => self.assign(&place, data, &ty, decl.span, &frame.name),
             None => self.invalidate(&place, decl.span),
         }
         frame.bind(decl.id, Binding::Place(place));
@@ -134,9 +134,9 @@ impl Elaborator<'_> {
         let mut old = Data::Invalid;
         if op.is_some() {
             // The left operand's value comes first, as in `left = left op right`.
-            old = self.read(&place, &ty, left.span, frame);
+            old = self.read(&place, &ty, left.span, &frame.name);
             if self.has_effects(right) {
-                old = self.materialize(old, &ty, left.span, frame);
+                old = self.materialize(old, &ty, left.span, &frame.name);
             }
         }
         let mut data = self.eval(right, frame);
@@ -149,7 +149,7 @@ impl Elaborator<'_> {
             };
         }
         let data = self.cast(data, &ty);
-        self.assign(&place, data, &ty, span, frame);
+        self.assign(&place, data, &ty, span, &frame.name);
     }
 
     fn if_statement(
@@ -248,7 +248,7 @@ impl Elaborator<'_> {
         let data = self.eval(subject, frame);
         let data = match data {
             // The cases must all see the value of now.
-            Data::Scalar(expr) => Data::Scalar(self.hold(expr, subject.span, frame)),
+            Data::Scalar(expr) => Data::Scalar(self.hold(expr, subject.span, &frame.name)),
             other => other,
         };
         let mut chain: Vec<(ir::Expr, &Block, Span)> = Vec::new();
@@ -337,7 +337,7 @@ impl Elaborator<'_> {
         if let (Some(value), Some((place, ty))) = (value, &target.result) {
             let data = self.eval(value, frame);
             let data = self.cast(data, ty);
-            self.assign(place, data, ty, span, frame);
+            self.assign(place, data, ty, span, &frame.name);
         }
         self.emit(span, StmtKind::Break(target.label));
     }

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use num_bigint::BigInt;
 
 use super::call::Argument;
-use super::data::Data;
 use super::frame::{ControlInstance, ExternObject, Frame, Instance, TableInfo};
 use super::instance::InstanceName;
 use super::{join, Elaborator};
@@ -15,6 +14,7 @@ use crate::ir::{
     Scalar, Table, TableId,
 };
 use crate::passes::annotations::{documentation, field_annotations, full_name};
+use crate::passes::builder::data::Data;
 use crate::sema::{Callee, DefKind, Resolution, Type, Value};
 use crate::syntax::ast::{
     ActionRef as AstActionRef, Annotated, Annotation, BinaryOp, Decl, DeclId, Direction, Expr,
@@ -238,7 +238,7 @@ impl Elaborator<'_> {
             let (target, key_mask) = match self.direct_key(&element.expr, frame) {
                 Some(direct) => direct,
                 None => {
-                    let field = self.temporary(frame, "key", scalar);
+                    let field = self.temporary(&frame.name, "key", scalar);
                     computed.push((position, field));
                     (KeyTarget::Field(field), None)
                 }
@@ -247,7 +247,7 @@ impl Elaborator<'_> {
                 let field = match (target, key_mask) {
                     (KeyTarget::Field(field), None) => field,
                     _ => {
-                        let field = self.temporary(frame, "key", scalar);
+                        let field = self.temporary(&frame.name, "key", scalar);
                         computed.push((position, field));
                         field
                     }

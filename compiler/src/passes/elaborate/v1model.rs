@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use super::data::Place;
 use super::frame::{Binding, ExternObject, Instance};
 use super::{scalars_of, Elaborator, Region};
 use crate::arch::Arch;
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{FieldRef, Storage};
 use crate::passes::annotations;
+use crate::passes::builder::data::Place;
 use crate::sema::{Callee, Type};
 use crate::syntax::ast::Instantiation;
 

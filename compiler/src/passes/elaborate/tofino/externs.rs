@@ -5,7 +5,6 @@ use std::rc::Rc;
 use num_bigint::BigInt;
 
 use super::super::call::{Argument, Bound};
-use super::super::data::Data;
 use super::super::externs::{value, DigestKey};
 use super::super::frame::ObjectId;
 use super::super::frame::{ExternObject, Frame};
@@ -16,6 +15,7 @@ use crate::ir::{
     self, Algorithm, CalculationInput, Effect, Expr, FieldList, FieldListId, FieldRef, Primitive,
     Scalar, Take,
 };
+use crate::passes::builder::data::Data;
 use crate::sema::{CallInfo, Type};
 use crate::syntax::ast::{BinaryOp, Name};
 
@@ -93,7 +93,7 @@ impl Elaborator<'_> {
                     return Data::Invalid;
                 };
                 let width = scalar.width().min(64);
-                let target = self.temporary(frame, "random", Scalar::Bit(width));
+                let target = self.temporary(&frame.name, "random", Scalar::Bit(width));
                 let random = Primitive::Random {
                     target,
                     low: Expr::bits(0, width),
@@ -223,7 +223,7 @@ impl Elaborator<'_> {
     ) -> Expr {
         let calculation = self.calculation(algorithm, inputs, span);
         let ty = Scalar::Bit(width);
-        let target = self.temporary(frame, "hash", ty);
+        let target = self.temporary(&frame.name, "hash", ty);
         let hash = Primitive::Hash {
             target,
             base: Expr::bits(0, width),
@@ -268,7 +268,7 @@ impl Elaborator<'_> {
             });
         }
         let sum = sum.unwrap_or_else(|| {
-            let sum = self.temporary(frame, "sum", SUM);
+            let sum = self.temporary(&frame.name, "sum", SUM);
             *self.tofino_object(id) = Object::Checksum { sum: Some(sum) };
             sum
         });
@@ -292,19 +292,19 @@ impl Elaborator<'_> {
                 let both = Expr::unary(ir::UnaryOp::Complement, both);
                 self.store(sum, both, span);
             }
-            "get" => return Data::Scalar(self.hold(so_far, span, frame)),
+            "get" => return Data::Scalar(self.hold(so_far, span, &frame.name)),
             "subtract_all_and_deposit" => {
                 if let Some((_, bound)) = args.first() {
                     if let Argument::Place(place) = &bound.argument {
                         let value = self.cast(Data::Scalar(so_far), &bound.ty);
-                        self.assign(place, value, &bound.ty, span, frame);
+                        self.assign(place, value, &bound.ty, span, &frame.name);
                     }
                 }
             }
             // True where it is wrong.
             "verify" => {
                 let wrong = ops::binary(BinaryOp::Ne, so_far, Expr::bits(ALL_ONES, 16));
-                return Data::Scalar(self.hold(wrong, span, frame));
+                return Data::Scalar(self.hold(wrong, span, &frame.name));
             }
             _ => {}
         }
@@ -331,9 +331,9 @@ impl Elaborator<'_> {
             };
             for leaf in self.leaves(data, &bound.ty.clone()) {
                 let scalar = self.scalar(&leaf.ty)?;
-                let field = self.temporary(frame, what, scalar);
-                let place = super::super::data::Place::Scalar(field.into(), scalar);
-                self.assign(&place, leaf.data, &leaf.ty, span, frame);
+                let field = self.temporary(&frame.name, what, scalar);
+                let place = crate::passes::builder::data::Place::Scalar(field.into(), scalar);
+                self.assign(&place, leaf.data, &leaf.ty, span, &frame.name);
                 fields.push(field);
             }
         }
@@ -401,7 +401,7 @@ impl Elaborator<'_> {
             "is_validated" => Data::boolean(true),
             "port_metadata_unpack" => {
                 let ret = info.ret.substitute(&frame.substitution);
-                let data = self.lookahead(&ret, span, frame);
+                let data = self.lookahead(&ret, span, &frame.name);
                 let bits = Expr::bits(self.port_metadata_bits(), 32);
                 self.emit(span, Take::Advance(bits));
                 data

@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use super::super::call::{Argument, Bound};
-use super::super::data::Data;
 use super::super::externs::value;
 use super::super::frame::Frame;
 use super::super::{ops, Elaborator};
 use crate::diag::Span;
 use crate::ir::{Expr, Scalar};
+use crate::passes::builder::data::Data;
 use crate::syntax::ast::{BinaryOp, Name};
 
 /// Bits of a cell.
@@ -42,8 +42,8 @@ impl Elaborator<'_> {
         };
         let parts = CELL_BITS / bits;
         let index_bits = parts.ilog2();
-        let cell = self.hold(ops::cast(cell, Scalar::Bit(CELL_BITS)), span, frame);
-        let mask = self.hold(ops::cast(mask, Scalar::Bit(parts)), span, frame);
+        let cell = self.hold(ops::cast(cell, Scalar::Bit(CELL_BITS)), span, &frame.name);
+        let mask = self.hold(ops::cast(mask, Scalar::Bit(parts)), span, &frame.name);
         let mut best = Expr::bits(0, bits);
         let mut index = Expr::bits(0, index_bits);
         let mut found = Expr::Bool(false);
@@ -58,17 +58,17 @@ impl Elaborator<'_> {
             let here = slice(&cell, (part + 1) * bits - 1, part * bits);
             let is_better = ops::binary(better, here.clone(), best.clone());
             let takes = ops::and(is_named.clone(), ops::or(found.clone().not(), is_better));
-            let takes = self.hold(takes, span, frame);
+            let takes = self.hold(takes, span, &frame.name);
             let next = self.choose(takes.clone(), here, best);
-            best = self.hold(next, span, frame);
+            best = self.hold(next, span, &frame.name);
             let next = self.choose(takes, Expr::bits(part, index_bits), index);
-            index = self.hold(next, span, frame);
-            found = self.hold(ops::or(found, is_named), span, frame);
+            index = self.hold(next, span, &frame.name);
+            found = self.hold(ops::or(found, is_named), span, &frame.name);
         }
         if let Some((_, bound)) = args.get(2) {
             if let Argument::Place(place) = &bound.argument {
                 let data = self.cast(Data::Scalar(index), &bound.ty);
-                self.assign(place, data, &bound.ty, span, frame);
+                self.assign(place, data, &bound.ty, span, &frame.name);
             }
         }
         Data::Scalar(best)

@@ -14,12 +14,12 @@
 use std::rc::Rc;
 
 use super::super::call::Bound;
-use super::super::data::Data;
 use super::super::externs::value;
 use super::super::frame::Frame;
 use super::super::{ops, Elaborator};
 use crate::diag::Span;
 use crate::ir::{Effect, Expr, FieldRef, Filter, Primitive, RegisterId, Scalar};
+use crate::passes::builder::data::Data;
 use crate::sema::{CallInfo, Type};
 use crate::syntax::ast::Name;
 
@@ -53,13 +53,13 @@ impl Elaborator<'_> {
                 let Some(index) = value(args, 1) else {
                     return Data::Invalid;
                 };
-                let index = self.hold(index, span, frame);
+                let index = self.hold(index, span, &frame.name);
                 (index.clone(), index)
             }
         };
-        let measured = self.hold(ops::cast(measured, VALUE), span, frame);
+        let measured = self.hold(ops::cast(measured, VALUE), span, &frame.name);
         self.access(memory, span);
-        let target = self.temporary(frame, "filtered", VALUE);
+        let target = self.temporary(&frame.name, "filtered", VALUE);
         let filter = Filter {
             target,
             spec,

@@ -138,7 +138,7 @@ impl Elaborator<'_> {
         frame: &Rc<Frame>,
     ) -> Expr {
         let word = Scalar::Bit(BITS);
-        let number = self.hold(ops::cast(number, word), span, frame);
+        let number = self.hold(ops::cast(number, word), span, &frame.name);
         let part = Scalar::Bit(MANTISSA_BITS);
         // The right shift is the second byte, the left one the first.
         let shifts = |power: i32| {
@@ -159,22 +159,22 @@ impl Elaborator<'_> {
             index = self.choose(is_there.clone(), ops::cast(aligned, part), index);
             amounts = self.choose(is_there, shifts(unit.power(top)), amounts);
         }
-        let index = self.hold(index, span, frame);
-        let amounts = self.hold(amounts, span, frame);
+        let index = self.hold(index, span, &frame.name);
+        let amounts = self.hold(amounts, span, &frame.name);
         let mut byte = Expr::bits(unit.table[0], 64);
         for (position, entry) in unit.table.iter().enumerate().skip(1) {
             let here = Expr::bits(position, MANTISSA_BITS);
             let is_here = ops::binary(BinaryOp::Eq, index.clone(), here);
             byte = self.choose(is_here, Expr::bits(*entry, 64), byte);
         }
-        let byte = self.hold(byte, span, frame);
+        let byte = self.hold(byte, span, &frame.name);
         let amount = |high: u32, low: u32| Expr::Slice {
             high,
             low,
             arg: Box::new(amounts.clone()),
         };
         let left = ops::binary(BinaryOp::Shl, byte, amount(15, 8));
-        let left = self.hold(left, span, frame);
+        let left = self.hold(left, span, &frame.name);
         let shifted = ops::binary(BinaryOp::Shr, left, amount(7, 0));
         ops::cast(shifted, word)
     }

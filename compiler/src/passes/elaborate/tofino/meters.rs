@@ -5,7 +5,6 @@ use std::rc::Rc;
 use num_traits::Zero;
 
 use super::super::call::{Argument, Bound};
-use super::super::data::Data;
 use super::super::externs::value;
 use super::super::frame::{ExternObject, Frame};
 use super::super::instance::InstanceName;
@@ -13,6 +12,7 @@ use super::super::{ops, Elaborator};
 use super::objects::{number, Arguments};
 use crate::diag::Span;
 use crate::ir::{Effect, Expr, FieldRef, Meter, MeterId, MeterUnit, Primitive, Scalar};
+use crate::passes::builder::data::Data;
 use crate::syntax::ast::{BinaryOp, Name};
 
 const COLOR: Scalar = Scalar::Bit(8);
@@ -70,8 +70,8 @@ impl Elaborator<'_> {
             return Data::Invalid;
         };
         self.refuse_adjustment(args, span);
-        let precolor = precolor(args).map(|color| self.hold(color, span, frame));
-        let target = self.temporary(frame, "color", COLOR);
+        let precolor = precolor(args).map(|color| self.hold(color, span, &frame.name));
+        let target = self.temporary(&frame.name, "color", COLOR);
         let execute = Primitive::ExecuteMeter {
             meter,
             index,
@@ -110,7 +110,7 @@ impl Elaborator<'_> {
         }
         self.into.meter_reads.push((meter, span));
         let known = self.program.meters[meter.index()].result;
-        let color = known.unwrap_or_else(|| self.temporary(frame, "color", COLOR));
+        let color = known.unwrap_or_else(|| self.temporary(&frame.name, "color", COLOR));
         self.program.meters[meter.index()].result = Some(color);
         self.color(meter, color)
     }

@@ -21,11 +21,11 @@ pub use objects::Object;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::data::Place;
 use super::frame::{Binding, ControlInstance, ExternObject, Instance, ParserInstance};
 use super::{Elaborator, Region};
 use crate::diag::{Code, Diagnostic, Span};
 use crate::ir::{FieldRef, HeaderPlace, MeterId, RegisterId};
+use crate::passes::builder::data::Place;
 use crate::sema::{CallInfo, Callee, DefKind, Resolution, Type};
 use crate::syntax::ast::{Arg, Expr, ExprKind, Instantiation, Param};
 

@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use super::super::call::{Argument, Bound};
-use super::super::data::Data;
 use super::super::externs::value;
 use super::super::frame::Frame;
 use super::super::frame::ObjectId;
@@ -11,6 +10,7 @@ use super::super::{ops, Elaborator};
 use super::Object;
 use crate::diag::Span;
 use crate::ir::{Effect, Expr, FieldRef, Scalar, Take};
+use crate::passes::builder::data::Data;
 use crate::syntax::ast::{BinaryOp, Name};
 
 const BITS: u32 = 8;
@@ -37,7 +37,7 @@ impl Elaborator<'_> {
         let fields = match fields {
             [] => {
                 let fields: Vec<FieldRef> = (0..=STACK)
-                    .map(|_| self.temporary(frame, "counter", COUNTER))
+                    .map(|_| self.temporary(&frame.name, "counter", COUNTER))
                     .collect();
                 *self.tofino_object(id) = Object::ParserCounter {
                     fields: fields.clone(),
@@ -72,7 +72,7 @@ impl Elaborator<'_> {
                     [Some(max), Some(rotate), Some(mask), Some(add)] => {
                         self.ranged(field, [max, rotate, mask, add], span, frame)
                     }
-                    _ => self.hold(ops::cast(field, COUNTER), span, frame),
+                    _ => self.hold(ops::cast(field, COUNTER), span, &frame.name),
                 };
                 if method == "push" {
                     for at in (1..fields.len()).rev() {
@@ -90,12 +90,12 @@ impl Elaborator<'_> {
             }
             "is_zero" => {
                 let is_zero = ops::binary(BinaryOp::Eq, present, Expr::bits(0, BITS));
-                return Data::Scalar(self.hold(is_zero, span, frame));
+                return Data::Scalar(self.hold(is_zero, span, &frame.name));
             }
             "is_negative" => {
                 let least = Expr::bits(1 << (BITS - 1), BITS);
                 let is_negative = ops::binary(BinaryOp::Ge, present, least);
-                return Data::Scalar(self.hold(is_negative, span, frame));
+                return Data::Scalar(self.hold(is_negative, span, &frame.name));
             }
             "increment" | "decrement" => {
                 let op = match method {
@@ -119,7 +119,7 @@ impl Elaborator<'_> {
         span: Span,
         frame: &Rc<Frame>,
     ) -> Expr {
-        let field = self.hold(ops::cast(field, COUNTER), span, frame);
+        let field = self.hold(ops::cast(field, COUNTER), span, &frame.name);
         let [max, rotate, mask, add] =
             [max, rotate, mask, add].map(|part| ops::cast(part, COUNTER));
         let in_range = ops::binary(BinaryOp::Le, field.clone(), max);
@@ -146,12 +146,12 @@ impl Elaborator<'_> {
             ops::binary(BinaryOp::Shr, field.clone(), back),
             ops::binary(BinaryOp::Shl, field, forth),
         );
-        let rotated = self.hold(rotated, span, frame);
+        let rotated = self.hold(rotated, span, &frame.name);
         let kept = ops::binary(BinaryOp::Sub, bits(WHOLE_MASK), mask);
         let kept = ops::binary(BinaryOp::Shr, bits(u32::from(u8::MAX)), kept);
         let masked = ops::binary(BinaryOp::BitAnd, rotated, kept);
         let sum = ops::binary(BinaryOp::Add, masked, add);
-        self.hold(sum, span, frame)
+        self.hold(sum, span, &frame.name)
     }
 
     fn set_counter(&mut self, field: FieldRef, value: Expr, span: Span) {

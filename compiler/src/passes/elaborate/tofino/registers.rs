@@ -6,7 +6,6 @@
 use std::rc::Rc;
 
 use super::super::call::{Argument, Bound};
-use super::super::data::{Data, Place};
 use super::super::externs::value;
 use super::super::frame::ObjectId;
 use super::super::frame::{Binding, Frame, ReturnTarget};
@@ -14,6 +13,7 @@ use super::super::{join, ops, Elaborator};
 use super::Object;
 use crate::diag::Span;
 use crate::ir::{Effect, Expr, FieldRef, Primitive, RegisterId, Scalar};
+use crate::passes::builder::data::{Data, Place};
 use crate::sema::{CallInfo, Type};
 use crate::syntax::ast::{BinaryOp, Direction, Name};
 
@@ -88,7 +88,7 @@ impl Elaborator<'_> {
                     },
                 };
                 let value = Data::Scalar(ops::cast(bits, *scalar));
-                self.assign(place, value, ty, span, frame);
+                self.assign(place, value, ty, span, &frame.name);
             }
             _ => {}
         }
@@ -113,7 +113,7 @@ impl Elaborator<'_> {
         frame: &Rc<Frame>,
     ) -> Expr {
         let ty = self.program.registers[register.index()].ty;
-        let target = self.temporary(frame, "cell", ty);
+        let target = self.temporary(&frame.name, "cell", ty);
         self.emit(
             span,
             Effect::Primitive(Primitive::RegisterRead {
@@ -147,7 +147,7 @@ impl Elaborator<'_> {
         let (Some(index), Some(cell)) = (index, cell) else {
             return Data::Invalid;
         };
-        let index = self.hold(index, span, frame);
+        let index = self.hold(index, span, &frame.name);
         self.access(register, span);
         let old = self.read_cell(register, &index, span, frame);
         let place = self.allocate(&cell, &join(&frame.name, "tmp"));
@@ -244,7 +244,7 @@ impl Elaborator<'_> {
             return Data::Invalid;
         };
         let first_result = usize::from(entry.is_none());
-        let index = self.hold(index, span, frame);
+        let index = self.hold(index, span, &frame.name);
         self.access(register, span);
         let old = self.read_cell(register, &index, span, frame);
 
@@ -264,7 +264,7 @@ impl Elaborator<'_> {
                 }
                 _ => {
                     let zero = self.default_value(&ty);
-                    self.assign(&place, zero, &ty, span, frame);
+                    self.assign(&place, zero, &ty, span, &frame.name);
                     results.push((place.clone(), ty));
                 }
             }
@@ -296,7 +296,7 @@ impl Elaborator<'_> {
         for ((place, ty), (_, bound)) in results.iter().skip(1).zip(args.iter().skip(first_result))
         {
             if let (Argument::Place(target), Some(data)) = (&bound.argument, place.value()) {
-                self.assign(target, data, ty, bound.span, frame);
+                self.assign(target, data, ty, bound.span, &frame.name);
             }
         }
         match results.first().and_then(|(place, _)| place.value()) {

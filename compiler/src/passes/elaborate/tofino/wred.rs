@@ -4,12 +4,12 @@ use std::rc::Rc;
 
 use num_bigint::BigInt;
 
-use super::super::data::Data;
 use super::super::externs::value;
 use super::super::frame::Frame;
 use super::super::{ops, Elaborator};
 use crate::diag::Span;
 use crate::ir::{Effect, Expr, Primitive, RegisterId, Scalar};
+use crate::passes::builder::data::Data;
 use crate::syntax::ast::{BinaryOp, Name};
 
 /// Bits of a threshold, and of the share in a hundred.
@@ -36,8 +36,8 @@ impl Elaborator<'_> {
             return Data::Invalid;
         };
         let wide = Scalar::Bit(THRESHOLD_BITS);
-        let index = self.hold(index, span, frame);
-        let measured = self.hold(ops::cast(measured, wide), span, frame);
+        let index = self.hold(index, span, &frame.name);
+        let measured = self.hold(ops::cast(measured, wide), span, &frame.name);
         let cell = self.read_cell(thresholds, &index, span, frame);
         let part = |high: u32, low: u32| Expr::Slice {
             high,
@@ -47,12 +47,15 @@ impl Elaborator<'_> {
         let from = part(CELL_BITS - 1, CELL_BITS - THRESHOLD_BITS);
         let to = part(THRESHOLD_BITS + SHARE_BITS - 1, SHARE_BITS);
         let share = part(SHARE_BITS - 1, 0);
-        let (from, to) = (self.hold(from, span, frame), self.hold(to, span, frame));
-        let share = self.hold(ops::cast(share, wide), span, frame);
+        let (from, to) = (
+            self.hold(from, span, &frame.name),
+            self.hold(to, span, &frame.name),
+        );
+        let share = self.hold(ops::cast(share, wide), span, &frame.name);
 
         let zero = || Expr::bits(0, THRESHOLD_BITS);
         let mut random = |low: Expr, high: Expr| {
-            let target = self.temporary(frame, "random", wide);
+            let target = self.temporary(&frame.name, "random", wide);
             self.emit(
                 span,
                 Effect::Primitive(Primitive::Random { target, low, high }),

@@ -2,12 +2,12 @@
 
 use num_bigint::BigInt;
 
-use super::Elaborator;
+use super::Builder;
 use crate::diag::Span;
 use crate::ir::{self, Expr, Scalar};
 use crate::passes::inlined::Division;
 
-impl Elaborator<'_> {
+impl Builder<'_> {
     /// `left / right`, or else `left % right`, of operands that are not both known.
     pub fn divide(&mut self, quotient: bool, left: Expr, right: Expr, span: Span) -> Expr {
         if let Some(simple) = without_division(quotient, &left, &right) {

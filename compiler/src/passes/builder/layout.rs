@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::data::Place;
-use super::{join, Elaborator, MAX_HEADERS};
+use super::{join, Builder, MAX_HEADERS};
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{
     Field, FieldPlace, FieldRef, FieldWidth, Header, HeaderId, HeaderPlace, HeaderType,
@@ -15,7 +15,7 @@ use crate::passes::control_view;
 use crate::sema::{DefKind, Nominal, Type};
 use crate::syntax::ast::{Annotated, Annotation};
 
-impl Elaborator<'_> {
+impl Builder<'_> {
     /// The type of a number or truth value; `None` for all other types.
     pub fn scalar(&self, ty: &Type) -> Option<Scalar> {
         control_view::scalar(self.checked, ty)

@@ -2,13 +2,13 @@
 
 use std::collections::btree_map::Entry;
 
-use super::Elaborator;
+use super::Builder;
 use crate::diag::{Code, Diagnostic, Span};
 use crate::ir::Meta;
 use crate::passes::annotations;
 use crate::syntax::ast::Annotation;
 
-impl Elaborator<'_> {
+impl Builder<'_> {
     /// All that annotations say of an object of a kind (`table`), whose name no other declaration may give to such an object.
     pub fn named_meta(
         &mut self,

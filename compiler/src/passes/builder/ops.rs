@@ -3,13 +3,13 @@
 use num_bigint::BigInt;
 
 use super::data::Data;
-use super::Elaborator;
+use super::Builder;
 use crate::diag::{Code, Span};
 use crate::ir::{self, Expr, Scalar};
 use crate::sema::{value, Type, Value};
 use crate::syntax::ast::{BinaryOp, UnaryOp};
 
-impl Elaborator<'_> {
+impl Builder<'_> {
     /// Applies an operator to one operand.
     pub fn unary(&mut self, op: UnaryOp, arg: Data, span: Span) -> Data {
         if let Some((constant, ty)) = constant(&arg) {

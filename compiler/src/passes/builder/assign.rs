@@ -1,18 +1,15 @@
 //! Assignment of values of any type to places of any kind.
 
-use std::rc::Rc;
-
 use super::data::{Data, Footprint, Place};
-use super::frame::Frame;
-use super::{ops, Elaborator};
+use super::{ops, Builder};
 use crate::diag::Span;
 use crate::ir::{self, Effect, HeaderPlace, Scalar};
 use crate::sema::Type;
 use crate::syntax::ast::Name;
 
-impl Elaborator<'_> {
+impl Builder<'_> {
     /// Stores a value of type `ty`.
-    pub fn assign(&mut self, place: &Place, data: Data, ty: &Type, span: Span, frame: &Rc<Frame>) {
+    pub fn assign(&mut self, place: &Place, data: Data, ty: &Type, span: Span, scope: &str) {
         match place {
             Place::Ignore => {}
             Place::Scalar(target, scalar) => {
@@ -22,7 +19,7 @@ impl Elaborator<'_> {
             }
             Place::Slice { base, low, width } => {
                 if let Data::Scalar(value) = self.cast_scalar(data, Scalar::Bit(*width)) {
-                    self.assign_slice(base, low, *width, value, span, frame);
+                    self.assign_slice(base, low, *width, value, span, scope);
                 }
             }
             Place::Varbit(target) => match data {
@@ -49,9 +46,9 @@ impl Elaborator<'_> {
                         )
                     },
                 );
-                self.assign_all(moves.collect(), span, frame);
+                self.assign_all(moves.collect(), span, scope);
             }
-            Place::Header(target) => self.assign_header(*target, data, ty, span, frame),
+            Place::Header(target) => self.assign_header(*target, data, ty, span, scope),
             Place::Union(target) => match data {
                 Data::Union(value) if value != *target => {
                     self.emit(
@@ -78,7 +75,7 @@ impl Elaborator<'_> {
                 Data::Struct(values) => {
                     let elements = self.program.storage.stack(*target).elements.iter();
                     let places = elements.map(|header| Place::Header(HeaderPlace::Fixed(*header)));
-                    self.assign_elements(places.collect(), values, ty, span, frame);
+                    self.assign_elements(places.collect(), values, ty, span, scope);
                 }
                 Data::InvalidHeader => self.invalidate(place, span),
                 _ => {}
@@ -96,14 +93,14 @@ impl Elaborator<'_> {
                 Data::Struct(values) => {
                     let elements = self.program.storage.union_stack(*target).elements.iter();
                     let places = elements.map(|union| Place::Union(*union));
-                    self.assign_elements(places.collect(), values, ty, span, frame);
+                    self.assign_elements(places.collect(), values, ty, span, scope);
                 }
                 Data::InvalidHeader => self.invalidate(place, span),
                 _ => {}
             },
             Place::Dynamic { index, elements } => {
                 self.by_index(index, elements.len(), span, |this, position| {
-                    this.assign(&elements[position], data.clone(), ty, span, frame);
+                    this.assign(&elements[position], data.clone(), ty, span, scope);
                 });
             }
             Place::Next(_) | Place::NextUnion(_) | Place::NextMember(..) | Place::LastUnion(_) => {
@@ -122,7 +119,7 @@ impl Elaborator<'_> {
         values: Vec<(Name, Data)>,
         ty: &Type,
         span: Span,
-        frame: &Rc<Frame>,
+        scope: &str,
     ) {
         let element = match self.checked.representation(ty) {
             Type::Stack(element, _) => (*element).clone(),
@@ -134,7 +131,7 @@ impl Elaborator<'_> {
             .into_iter()
             .zip(values.into_iter().chain(rest))
             .map(|(place, (_, data))| (place, data, element.clone()));
-        self.assign_all(moves.collect(), span, frame);
+        self.assign_all(moves.collect(), span, scope);
     }
 
     fn assign_field(&mut self, target: (ir::FieldPlace, Scalar), value: ir::Expr, span: Span) {
@@ -151,7 +148,7 @@ impl Elaborator<'_> {
         data: Data,
         ty: &Type,
         span: Span,
-        frame: &Rc<Frame>,
+        scope: &str,
     ) {
         match data {
             Data::Header(value) if value != target => {
@@ -181,7 +178,7 @@ impl Elaborator<'_> {
                 let own = Place::Header(target).footprint(&self.program.storage);
                 for (_, data, part) in &mut moves {
                     if data.footprint(&self.program.storage).overlaps(&own) {
-                        *data = self.materialize(data.clone(), part, span, frame);
+                        *data = self.materialize(data.clone(), part, span, scope);
                     }
                 }
                 self.emit(
@@ -191,19 +188,14 @@ impl Elaborator<'_> {
                         valid: true,
                     },
                 );
-                self.assign_all(moves, span, frame);
+                self.assign_all(moves, span, scope);
             }
             _ => {}
         }
     }
 
     /// Assigns several values as if at once.
-    pub fn assign_all(
-        &mut self,
-        mut moves: Vec<(Place, Data, Type)>,
-        span: Span,
-        frame: &Rc<Frame>,
-    ) {
+    pub fn assign_all(&mut self, mut moves: Vec<(Place, Data, Type)>, span: Span, scope: &str) {
         let mut written = Footprint::default();
         let mut clash = false;
         for (place, data, _) in &moves {
@@ -213,12 +205,12 @@ impl Elaborator<'_> {
         if clash {
             for (_, data, ty) in &mut moves {
                 if data.footprint(&self.program.storage).overlaps(&written) {
-                    *data = self.materialize(data.clone(), ty, span, frame);
+                    *data = self.materialize(data.clone(), ty, span, scope);
                 }
             }
         }
         for (place, data, ty) in moves {
-            self.assign(&place, data, &ty, span, frame);
+            self.assign(&place, data, &ty, span, scope);
         }
     }
 
@@ -230,11 +222,11 @@ impl Elaborator<'_> {
         width: u32,
         value: ir::Expr,
         span: Span,
-        frame: &Rc<Frame>,
+        scope: &str,
     ) {
         if let Place::Dynamic { index, elements } = base {
             self.by_index(index, elements.len(), span, |this, position| {
-                this.assign_slice(&elements[position], low, width, value.clone(), span, frame);
+                this.assign_slice(&elements[position], low, width, value.clone(), span, scope);
             });
             return;
         }
@@ -242,7 +234,7 @@ impl Elaborator<'_> {
             Place::Scalar(place, ty) => (ir::Expr::field(*place, *ty), *ty),
             Place::Slice { width, .. } => {
                 let ty = Scalar::Bit(*width);
-                match self.read(base, &Type::Bit(*width), span, frame) {
+                match self.read(base, &Type::Bit(*width), span, scope) {
                     Data::Scalar(expr) => (expr, ty),
                     _ => return,
                 }
@@ -273,7 +265,7 @@ impl Elaborator<'_> {
             Scalar::Int(width) => Type::Signed(width),
             _ => Type::Bit(bits),
         };
-        self.assign(base, Data::Scalar(joined), &ty, span, frame);
+        self.assign(base, Data::Scalar(joined), &ty, span, scope);
     }
 
     /// Makes all headers in a place invalid.

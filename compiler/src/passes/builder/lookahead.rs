@@ -1,0 +1,85 @@
+//! Looking ahead in the packet, for values of any type.
+
+use super::data::{Data, Place};
+use super::Builder;
+use crate::diag::Span;
+use crate::ir::{self, Effect};
+use crate::names::join;
+use crate::sema::Type;
+
+impl Builder<'_> {
+    /// `lookahead<T>()`: the bits are read field by field into a variable.
+    pub fn lookahead(&mut self, ty: &Type, span: Span, scope: &str) -> Data {
+        let place = self.allocate(ty, &join(scope, "tmp"));
+        let mut offset = 0;
+        self.look(&place, ty, &mut offset, span);
+        place.value().unwrap_or(Data::Invalid)
+    }
+
+    fn look(&mut self, place: &Place, ty: &Type, offset: &mut u32, span: Span) {
+        match place {
+            Place::Scalar(target, scalar) => {
+                let width = scalar.width();
+                let ahead = ir::Expr::Lookahead {
+                    offset: *offset,
+                    width,
+                };
+                *offset += width;
+                let value = super::ops::cast(ahead, *scalar);
+                match value {
+                    // BMv2 looks ahead only straight into a field, and fields are as wide as what is read.
+                    ir::Expr::Cast { arg, .. } => {
+                        self.emit(
+                            span,
+                            Effect::Assign {
+                                target: *target,
+                                value: *arg,
+                            },
+                        );
+                    }
+                    value => self.emit(
+                        span,
+                        Effect::Assign {
+                            target: *target,
+                            value,
+                        },
+                    ),
+                }
+            }
+            Place::Struct(members) => {
+                let parts = self.parts(ty);
+                for ((_, member), (_, ty)) in members.iter().zip(&parts) {
+                    self.look(member, ty, offset, span);
+                }
+            }
+            Place::Header(header) => {
+                self.emit(
+                    span,
+                    Effect::SetValidity {
+                        target: *header,
+                        valid: true,
+                    },
+                );
+                let mut position = 0;
+                for (_, part) in self.parts(ty) {
+                    let field = self.header_field(*header, position, &part);
+                    position += self.field_count(&part);
+                    self.look(&field, &part, offset, span);
+                }
+            }
+            Place::Stack(stack) => {
+                let Type::Stack(element, _) = self.checked.representation(ty) else {
+                    return;
+                };
+                for header in self.program.storage.stack(*stack).elements.clone() {
+                    let place = Place::Header(ir::HeaderPlace::Fixed(header));
+                    self.look(&place, &element, offset, span);
+                }
+            }
+            _ => self.target(
+                span,
+                format!("a value of type {ty} cannot be looked ahead at on this target"),
+            ),
+        }
+    }
+}

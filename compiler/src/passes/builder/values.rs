@@ -1,0 +1,240 @@
+//! Values of structured types: their parts, their numbers one by one, and conversions.
+
+use num_bigint::BigInt;
+
+use super::data::Data;
+use super::Builder;
+use crate::diag::Span;
+use crate::ir::{self, HeaderPlace};
+use crate::names::join;
+use crate::sema::{DefKind, Type};
+use crate::syntax::ast::Name;
+
+/// A number, truth value or varbit inside of a structured value.
+pub struct Leaf {
+    /// The value.
+    pub data: Data,
+    /// Its type.
+    pub ty: Type,
+}
+
+impl Builder<'_> {
+    /// Copies a value to a variable of its own, unless it is a constant.
+    pub fn materialize(&mut self, data: Data, ty: &Type, span: Span, scope: &str) -> Data {
+        if data.is_constant() {
+            return data;
+        }
+        if let (Type::Int, Data::Scalar(value)) = (ty, &data) {
+            return Data::Scalar(self.hold(value.clone(), span, scope));
+        }
+        let place = self.allocate(ty, &join(scope, "tmp"));
+        self.assign(&place, data, ty, span, scope);
+        place.value().unwrap_or(Data::Invalid)
+    }
+
+    /// Names and types of a struct's, header's or tuple's parts.
+    pub fn parts(&self, ty: &Type) -> Vec<(Name, Type)> {
+        match self.checked.representation(ty) {
+            Type::Tuple(types) => types.iter().map(|ty| (unnamed(), ty.clone())).collect(),
+            Type::Record(fields) => fields.to_vec(),
+            ty => self
+                .checked
+                .fields(&ty)
+                .into_iter()
+                .map(|(field, ty)| (field.name.name.clone(), ty))
+                .collect(),
+        }
+    }
+
+    /// The same, and the elements of a stack, or of a list with `count` of them.
+    pub fn parts_of(&self, ty: &Type, count: usize) -> Vec<(Name, Type)> {
+        match self.checked.representation(ty) {
+            Type::List(element) => vec![(unnamed(), (*element).clone()); count],
+            Type::Stack(element, size) => vec![(unnamed(), (*element).clone()); size as usize],
+            ty => self.parts(&ty),
+        }
+    }
+
+    pub fn aggregate(&mut self, values: Vec<(Name, Data)>, ty: &Type) -> Data {
+        match self.checked.representation(ty) {
+            Type::Header(_) => Data::HeaderOf(values.into_iter().map(|(_, data)| data).collect()),
+            _ => Data::Struct(values),
+        }
+    }
+
+    /// The default value of a type (spec § 7.3).
+    pub fn default_value(&mut self, ty: &Type) -> Data {
+        if let Some(scalar) = self.scalar(ty) {
+            return Data::Scalar(ir::Expr::number(0, scalar));
+        }
+        match self.checked.representation(ty) {
+            Type::Struct(_) | Type::Tuple(_) | Type::Record(_) => {
+                let parts = self.parts(ty);
+                Data::Struct(
+                    parts
+                        .into_iter()
+                        .map(|(name, ty)| (name, self.default_value(&ty)))
+                        .collect(),
+                )
+            }
+            Type::Header(_) | Type::HeaderUnion(_) | Type::Stack(..) => Data::InvalidHeader,
+            Type::Int => Data::Int(BigInt::ZERO),
+            Type::String => Data::String(Name::from("")),
+            _ => Data::Invalid,
+        }
+    }
+
+    /// Converts a value to a type that a cast allows.
+    pub fn cast(&mut self, data: Data, to: &Type) -> Data {
+        if let Some(scalar) = self.scalar(to) {
+            return self.cast_scalar(data, scalar);
+        }
+        if *to == Type::Int {
+            return self.cast_int(data);
+        }
+        let Data::Struct(values) = data else {
+            return data;
+        };
+        let parts = self.parts_of(to, values.len());
+        if parts.len() != values.len() {
+            return Data::Struct(values);
+        }
+        let by_name = values.iter().all(|(name, _)| !name.is_empty())
+            && parts
+                .iter()
+                .all(|(name, _)| values.iter().any(|(known, _)| known == name));
+        let mut values: Vec<(Name, Data)> = match by_name {
+            true => parts
+                .iter()
+                .filter_map(|(name, _)| values.iter().find(|(known, _)| known == name).cloned())
+                .collect(),
+            false => values,
+        };
+        for ((name, data), (part, ty)) in values.iter_mut().zip(&parts) {
+            *name = part.clone();
+            *data = self.cast(std::mem::replace(data, Data::Invalid), ty);
+        }
+        self.aggregate(values, to)
+    }
+
+    /// A field of a value.
+    pub fn project(&mut self, data: Data, ty: &Type, field: &str) -> Data {
+        let parts = self.parts(ty);
+        match parts.iter().position(|(name, _)| &**name == field) {
+            Some(index) => self.part(data, &parts, index),
+            None => Data::Invalid,
+        }
+    }
+
+    /// One of a value's parts, by its position.
+    pub fn part(&mut self, data: Data, parts: &[(Name, Type)], index: usize) -> Data {
+        match data {
+            Data::Struct(mut fields) if index < fields.len() => fields.swap_remove(index).1,
+            Data::HeaderOf(mut fields) if index < fields.len() => fields.swap_remove(index),
+            Data::InvalidHeader => self.default_value(&parts[index].1),
+            Data::Header(place) => {
+                let first = parts[..index]
+                    .iter()
+                    .map(|(_, ty)| self.field_count(ty))
+                    .sum();
+                self.header_field(place, first, &parts[index].1)
+                    .value()
+                    .unwrap_or(Data::Invalid)
+            }
+            Data::Union(id) => {
+                let member = self.program.storage.union(id).members[index];
+                Data::Header(HeaderPlace::Fixed(member))
+            }
+            _ => Data::Invalid,
+        }
+    }
+
+    /// The numbers in a structured value, one by one.
+    pub fn leaves(&mut self, data: Data, ty: &Type) -> Vec<Leaf> {
+        let mut leaves = Vec::new();
+        self.add_leaves(data, ty, &mut leaves);
+        leaves
+    }
+
+    pub fn add_leaves(&mut self, data: Data, ty: &Type, leaves: &mut Vec<Leaf>) {
+        let parts = self.parts(ty);
+        match data {
+            Data::Struct(values) => {
+                for ((_, value), (_, ty)) in values.into_iter().zip(&parts) {
+                    self.add_leaves(value, ty, leaves);
+                }
+            }
+            Data::HeaderOf(values) => {
+                for (value, (_, ty)) in values.into_iter().zip(&parts) {
+                    self.add_leaves(value, ty, leaves);
+                }
+            }
+            Data::Header(place) => {
+                let mut position = 0;
+                for (_, part) in &parts {
+                    let field = self.header_field(place, position, part);
+                    position += self.field_count(part);
+                    if let Some(value) = field.value() {
+                        self.add_leaves(value, part, leaves);
+                    }
+                }
+            }
+            Data::Stack(id) => {
+                let Type::Stack(element, _) = ty else { return };
+                for header in self.program.storage.stack(id).elements.clone() {
+                    self.add_leaves(
+                        Data::Header(ir::HeaderPlace::Fixed(header)),
+                        element,
+                        leaves,
+                    );
+                }
+            }
+            data => leaves.push(Leaf {
+                data,
+                ty: ty.clone(),
+            }),
+        }
+    }
+
+    /// The name of the member of an enum that a constant is.
+    pub fn enum_member(&self, data: &Data, ty: &Type) -> Option<String> {
+        let Type::Enum(nominal) = ty else { return None };
+        let index = usize::try_from(data.constant()?).ok()?;
+        match &self.checked.def(nominal.id).kind {
+            DefKind::Enum(decl) => decl
+                .members
+                .get(index)
+                .map(|member| member.name.name.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Bits of a value of a type (spec § 9).
+    pub fn bits(&self, ty: &Type, max: bool) -> u64 {
+        if let Some(scalar) = self.scalar(ty) {
+            return u64::from(scalar.width());
+        }
+        match self.checked.representation(ty) {
+            Type::Varbit(width) => u64::from(if max { width } else { 0 }),
+            Type::Stack(element, size) => self.bits(&element, max) * u64::from(size),
+            Type::HeaderUnion(_) => {
+                let members = self
+                    .checked
+                    .fields(ty)
+                    .into_iter()
+                    .map(|(_, ty)| self.bits(&ty, max));
+                (if max { members.max() } else { members.min() }).unwrap_or(0)
+            }
+            _ => self
+                .parts(ty)
+                .iter()
+                .map(|(_, ty)| self.bits(ty, max))
+                .sum(),
+        }
+    }
+}
+
+/// The name of a tuple's element.
+pub fn unnamed() -> Name {
+    Name::from("")
+}
