@@ -275,7 +275,7 @@ impl Group {
         let space = self.space();
         let feedback = conclude(space, minimum, &mut self.told, &mut self.waiting_nak)?;
         let port = self.sender.source?;
-        self.work.told += 1;
+        self.work.forwarded += 1;
         Some(Queued::Leave(Sent::Feedback { port, feedback }))
     }
 

@@ -222,7 +222,7 @@ fn each_strategy_has_its_price() {
         // With each packet the trigger moves a number of times that grows with the logarithm of the receivers'
         // (each walk ends at one of those that have not reported yet), and a walk looks at all nodes.
         let nodes = u64::from(receivers + 1).div_ceil(4);
-        let walks_per_packet = walk.recirculations as f64 / (nodes * walk.told) as f64;
+        let walks_per_packet = walk.recirculations as f64 / (nodes * walk.forwarded) as f64;
         assert!(
             walks_per_packet < 2.0 * f64::from(receivers).ln(),
             "{walk:?}"

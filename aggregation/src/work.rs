@@ -8,8 +8,8 @@ use std::hash::{Hash, Hasher};
 pub struct Work {
     /// ACKs and NAKs that came in.
     pub feedback: u64,
-    /// Of these, what was forwarded to the source.
-    pub told: u64,
+    /// Of these, what was forwarded upstream, to the source.
+    pub forwarded: u64,
     /// Passes of packets that were recirculated.
     pub recirculations: u64,
     /// Packets for the controller.

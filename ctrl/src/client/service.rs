@@ -222,7 +222,7 @@ impl Control for ControlService {
 fn work(work: Work) -> control::Work {
     control::Work {
         feedback: work.feedback,
-        told: work.told,
+        forwarded: work.forwarded,
         recirculations: work.recirculations,
         punts: work.punts,
     }
@@ -231,7 +231,7 @@ fn work(work: Work) -> control::Work {
 fn punts(stats: &PuntStats) -> control::Punts {
     control::Punts {
         feedback: stats.feedback,
-        told: stats.told,
+        forwarded: stats.told,
         probes: stats.probes,
         answered: stats.answered,
         icrcs: stats.icrcs,

@@ -50,7 +50,7 @@ impl Controller {
         if self.counting.reads.values().all(|of| *of != tag) {
             if let Some(mut counts) = self.counting.sums.remove(&tag) {
                 // Switches do not know what becomes of what they hand up.
-                counts.work[usize::from(MinPsn::Punt.number())].told += self.punts.stats.told;
+                counts.work[usize::from(MinPsn::Punt.number())].forwarded += self.punts.stats.told;
                 self.say(ApiReply::Counted { tag, counts });
             }
         }

@@ -31,7 +31,7 @@ pub struct Work {
     /// That came in.
     pub feedback: u64,
     /// That went to the source, or that the controller has sent there.
-    pub told: u64,
+    pub forwarded: u64,
     /// Passes through the pipeline beyond the first.
     pub recirculations: u64,
     /// Handed to the controller, data that asks included.
@@ -65,7 +65,7 @@ impl Counts {
     fn combine(&self, other: &Counts, how: impl Fn(u64, u64) -> u64) -> Counts {
         let work = [0, 1, 2].map(|n: usize| Work {
             feedback: how(self.work[n].feedback, other.work[n].feedback),
-            told: how(self.work[n].told, other.work[n].told),
+            forwarded: how(self.work[n].forwarded, other.work[n].forwarded),
             recirculations: how(self.work[n].recirculations, other.work[n].recirculations),
             punts: how(self.work[n].punts, other.work[n].punts),
         });
@@ -141,7 +141,7 @@ impl Counters {
                 if let Some(work) = counts.work.get_mut(strategy) {
                     match index % WORK_STRIDE {
                         0 => work.feedback += packets,
-                        1 => work.told += packets,
+                        1 => work.forwarded += packets,
                         2 => work.recirculations += packets,
                         3 => work.punts += packets,
                         _ => {}

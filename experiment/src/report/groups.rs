@@ -20,7 +20,7 @@ impl Report {
                     "{name}: {} at switches by {}: {} forwarded upstream, {:.3} recirculations and {:.3} punts for each",
                     plural(work.feedback as usize, "ACK", "ACKs"),
                     self.settings.min_psn,
-                    grouped(work.told),
+                    grouped(work.forwarded_upstream),
                     work.per_ack(work.recirculations),
                     work.per_ack(work.punts),
                 )?;

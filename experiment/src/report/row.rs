@@ -117,7 +117,7 @@ impl Row {
             copies_filtered: counts.map(|c| c.copies_filtered),
             feedback_work: work.map(|work| FeedbackWork {
                 feedback: work.feedback,
-                told: work.told,
+                forwarded_upstream: work.forwarded,
                 recirculations: work.recirculations,
                 punts: work.punts,
             }),
@@ -144,7 +144,7 @@ pub struct FeedbackWork {
     /// ACKs and NAKs that came in at switches.
     pub feedback: u64,
     /// ACKs and NAKs that switches, or the controller, sent on to the source.
-    pub told: u64,
+    pub forwarded_upstream: u64,
     /// Passes through a pipeline beyond the first.
     pub recirculations: u64,
     /// Packets handed to the controller: ACKs, NAKs, and data that asks whether everyone has it.

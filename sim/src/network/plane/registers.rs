@@ -186,7 +186,7 @@ pub(super) fn store(switch: &mut Switch, paths: u32, index: u16, group: Native) 
     }
     store_tree(switch, paths, index, &model);
     let work = model.work;
-    for (at, count) in [work.feedback, work.told, work.recirculations, work.punts]
+    for (at, count) in [work.feedback, work.forwarded, work.recirculations, work.punts]
         .into_iter()
         .enumerate()
     {
