@@ -181,6 +181,7 @@ impl<'a> Exprs<'a> {
                 offset: *offset,
                 width: *width,
             },
+            Expr::Result { .. } => unreachable!("the pass `externs` leaves no result of a call"),
             Expr::Unary { op, arg } => self.unary(*op, arg),
             Expr::Binary { op, left, right } => self.binary(*op, left, right),
             Expr::Choose { cond, then, other } => {

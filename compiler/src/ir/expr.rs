@@ -2,7 +2,7 @@
 
 use num_bigint::BigInt;
 
-use super::{FieldPlace, HeaderPlace, StackId, UnionId, UnionStackId};
+use super::{CallId, FieldPlace, HeaderPlace, StackId, UnionId, UnionStackId};
 
 /// The type of a number or truth value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,6 +100,8 @@ pub enum Expr {
     UnionLastIndex(UnionStackId),
     /// The first bits of the rest of the packet, without taking them; parsers only.
     Lookahead { offset: u32, width: u32 },
+    /// The result of a call of an extern, as elaboration leaves it; gone behind the pass `externs`.
+    Result { call: CallId, ty: Scalar },
     /// One operand.
     Unary { op: UnaryOp, arg: Box<Expr> },
     /// Two operands.
@@ -181,7 +183,10 @@ impl Expr {
     /// The type of the value. Whole headers and unions have none.
     pub fn scalar(&self) -> Option<Scalar> {
         Some(match self {
-            Expr::Number { ty, .. } | Expr::Field { ty, .. } | Expr::Param { ty, .. } => *ty,
+            Expr::Number { ty, .. }
+            | Expr::Field { ty, .. }
+            | Expr::Param { ty, .. }
+            | Expr::Result { ty, .. } => *ty,
             Expr::Bool(_) | Expr::Valid(_) | Expr::UnionValid(_) => Scalar::Bool,
             Expr::Header(_) | Expr::Union(_) => return None,
             Expr::LastIndex(_) | Expr::UnionLastIndex(_) => Scalar::Bit(32),

@@ -101,6 +101,8 @@ index! {
     FieldListId,
     /// An instance of an extern object that v1model does not know, in [`Objects::extern_instances`].
     ExternInstanceId,
+    /// A call of an extern that elaboration leaves to a pass.
+    CallId
 }
 
 /// Where something stands in the source, as the outputs name it.

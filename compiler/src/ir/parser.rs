@@ -41,6 +41,19 @@ pub enum Take {
     Verify { cond: Expr, error: Expr },
 }
 
+impl Take {
+    /// The values that it takes.
+    pub fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            Take::Extract { varbit_bits, .. }
+            | Take::ExtractNext { varbit_bits, .. }
+            | Take::ExtractNextMember { varbit_bits, .. } => varbit_bits.iter().collect(),
+            Take::Advance(bits) => vec![bits],
+            Take::Verify { cond, error } => vec![cond, error],
+        }
+    }
+}
+
 /// Where a transition leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StateRef {

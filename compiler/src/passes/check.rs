@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::entries;
+use super::externs::call::{Callee, Externs, Given};
 use super::inlined::{self, BlockCode, InlinedProgram, StmtKind as Inlined};
 use crate::ir::{
     self, Effect, EntryKey, Expr, FlatProgram, Key, Keyset, Label, MatchKind, ParserStmtKind,
@@ -20,6 +21,77 @@ pub fn demand(pass: &str, holds: Result<(), Violation>) {
             panic!("a pass up to `{pass}` has a mistake: {violation}");
         }
     }
+}
+
+/// What elaboration leaves knows no target: statements and values of externs are calls that there are, whose objects are declared
+/// before what uses them.
+pub fn elaborated(program: &InlinedProgram) -> Result<(), Violation> {
+    let Externs {
+        instances, calls, ..
+    } = &program.externs;
+    for (position, declared) in instances.iter().enumerate() {
+        let mut used = declared.args.iter().filter_map(Given::object);
+        if used.any(|id| id.0 >= position) {
+            return Err(format!("{} is made before what it uses", declared.name));
+        }
+    }
+    for (position, call) in calls.iter().enumerate() {
+        let object = match &call.callee {
+            Callee::Method(id, _) => Some(*id),
+            Callee::Function(_) | Callee::Own(_) => None,
+        };
+        let mut used = call.args.iter().filter_map(Given::object).chain(object);
+        if used.any(|id| id.0 >= instances.len()) {
+            return Err(format!("call {position} is of no object"));
+        }
+    }
+    let of_target = |stmt: &inlined::Stmt| match &stmt.kind {
+        Inlined::Effect(Effect::Primitive(_)) | Inlined::Checksum(_) => true,
+        Inlined::Call(id) => id.index() >= calls.len(),
+        _ => false,
+    };
+    match find(program, of_target) {
+        Some(stmt) => Err(format!("elaboration leaves {stmt:?}")),
+        None => Ok(()),
+    }
+}
+
+/// Behind the pass for externs nothing is left of objects, calls and their results.
+pub fn lowered(program: &InlinedProgram) -> Result<(), Violation> {
+    let has_result = |expr: &Expr| {
+        let mut found = false;
+        expr.walk(&mut |node| found |= matches!(node, Expr::Result { .. }));
+        found
+    };
+    let of_extern = |stmt: &inlined::Stmt| {
+        matches!(stmt.kind, Inlined::Call(_)) || stmt.kind.exprs().into_iter().any(has_result)
+    };
+    if let Some(stmt) = find(program, of_extern) {
+        return Err(format!("the pass for externs leaves {stmt:?}"));
+    }
+    let Externs {
+        instances, calls, ..
+    } = &program.externs;
+    match instances.is_empty() && calls.is_empty() {
+        true => Ok(()),
+        false => Err("objects or calls of externs are left".to_owned()),
+    }
+}
+
+/// A statement of any body that is of a kind.
+fn find(
+    program: &InlinedProgram,
+    is_wanted: impl Fn(&inlined::Stmt) -> bool,
+) -> Option<&inlined::Stmt> {
+    let mut found = None;
+    for body in program.bodies() {
+        inlined::walk(body, &mut |stmt| {
+            if found.is_none() && is_wanted(stmt) {
+                found = Some(stmt);
+            }
+        });
+    }
+    found
 }
 
 /// The inlined program: each kind of statement stands where it may, and every break leaves a block around it.
@@ -63,7 +135,7 @@ fn stands(body: &[inlined::Stmt], place: Place, around: &mut Vec<Label>) -> Resu
             Inlined::Exit => place != Place::Parser,
             Inlined::Apply(_) => place == Place::Control,
             Inlined::Take(_) | Inlined::Enter { .. } => place == Place::Parser,
-            Inlined::Checksum(_) | Inlined::Emit(_) => false,
+            Inlined::Call(_) | Inlined::Checksum(_) | Inlined::Emit(_) => false,
         };
         if !allowed {
             return Err(format!("{place:?} has {stmt:?}"));
@@ -272,195 +344,4 @@ fn sites(body: &[ir::Stmt]) -> Result<(), Violation> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ir::{FieldRef, HeaderId, ParseState, Parser, Scalar, Source, StateId, Stmt};
-
-    fn stmt<K>(kind: impl Into<K>) -> ir::Stmt<K> {
-        ir::Stmt {
-            kind: kind.into(),
-            source: Source::default(),
-        }
-    }
-
-    fn with_pipeline(body: Vec<Stmt>) -> FlatProgram {
-        FlatProgram {
-            pipelines: vec![Pipeline {
-                name: "ingress",
-                body,
-                source: Source::default(),
-            }],
-            ..FlatProgram::default()
-        }
-    }
-
-    fn with_action(body: Vec<inlined::Stmt>) -> InlinedProgram {
-        let mut program = InlinedProgram::default();
-        program.objects.actions.push(ir::Action {
-            meta: ir::Meta::default(),
-            params: Vec::new(),
-        });
-        program.action_bodies.push(body);
-        program
-    }
-
-    fn apply(site: Option<Expr>) -> Stmt {
-        stmt(StmtKind::Apply(Box::new(ir::Apply {
-            table: TableId(0),
-            then: ir::Follow::default(),
-            site,
-        })))
-    }
-
-    #[test]
-    fn a_break_leaves_a_block_around_it() {
-        let leave = || stmt(StmtKind::Break(Label(1)));
-        let block = |label| {
-            stmt(StmtKind::Block {
-                label: Label(label),
-                body: vec![leave()],
-            })
-        };
-        assert_eq!(flat(&with_pipeline(vec![block(1)])), Ok(()));
-        assert!(flat(&with_pipeline(vec![block(2)])).is_err());
-        assert!(flat(&with_pipeline(vec![block(1), leave()])).is_err());
-    }
-
-    #[test]
-    fn a_table_of_several_places_and_no_other_is_told_from_where() {
-        let site = || Some(Expr::Bool(true));
-        assert_eq!(flat(&with_pipeline(vec![apply(None)])), Ok(()));
-        assert!(flat(&with_pipeline(vec![apply(site())])).is_err());
-        let twice = |second| flat(&with_pipeline(vec![apply(site()), apply(second)]));
-        assert_eq!(twice(site()), Ok(()));
-        assert!(twice(None).is_err());
-    }
-
-    #[test]
-    fn a_field_gets_values_of_its_width() {
-        let mut program = with_pipeline(Vec::new());
-        let storage = &mut program.objects.storage;
-        storage.header_types.push(ir::HeaderType {
-            name: "scalars_0".to_owned(),
-            fields: Vec::new(),
-        });
-        storage.headers.push(ir::Header {
-            name: "scalars".to_owned(),
-            ty: ir::HeaderTypeId(0),
-            metadata: true,
-        });
-        let field: FieldRef = storage.add_scalar("x".to_owned(), Scalar::Bit(8));
-        let mut store = |width| {
-            let effect = Effect::Assign {
-                target: field.into(),
-                value: Expr::bits(1, width),
-            };
-            program.pipelines[0].body = vec![stmt(effect)];
-            flat(&program)
-        };
-        assert_eq!(store(8), Ok(()));
-        assert!(store(9).is_err());
-    }
-
-    #[test]
-    fn states_are_named_once_and_reached() {
-        let state = |name: &str, next| ParseState {
-            name: name.to_owned(),
-            body: Vec::new(),
-            transition: Transition::Always(next),
-            source: Source::default(),
-        };
-        let check = |states| {
-            let parser = Parser {
-                name: "parser",
-                states,
-                source: Source::default(),
-            };
-            flat(&FlatProgram {
-                parsers: vec![parser],
-                ..FlatProgram::default()
-            })
-        };
-        let second = StateRef::State(StateId(1));
-        let end = StateRef::End;
-        assert_eq!(check(vec![state("a", second), state("b", end)]), Ok(()));
-        assert!(check(vec![state("a", second), state("a", end)]).is_err());
-        assert!(check(vec![state("a", end), state("b", end)]).is_err());
-        assert!(check(vec![state("a", second)]).is_err());
-    }
-
-    #[test]
-    fn the_last_case_and_no_other_matches_everything() {
-        let keys = || {
-            let place = FieldRef {
-                header: HeaderId(0),
-                field: 0,
-            };
-            vec![ir::SelectKey {
-                place: place.into(),
-                width: 8,
-            }]
-        };
-        let one = |value: u32, mask: u32| Keyset::Values(vec![(value.into(), mask.into())]);
-        let check = |cases: Vec<Keyset>| {
-            let cases = cases.into_iter().map(|keyset| (keyset, StateRef::End));
-            ends_open(&Transition::Select {
-                keys: keys(),
-                cases: cases.collect(),
-            })
-        };
-        assert_eq!(check(vec![one(1, 0xff), Keyset::Default]), Ok(()));
-        assert!(check(vec![one(1, 0xff)]).is_err());
-        assert!(check(vec![Keyset::Default, Keyset::Default]).is_err());
-        assert!(check(vec![one(1, 0xfe), Keyset::Default]).is_err());
-        assert!(check(vec![one(1, 0x1ff), Keyset::Default]).is_err());
-    }
-
-    #[test]
-    fn entries_match_as_their_keys_and_differ() {
-        let entry = |value: u32, priority: u32| ir::Entry {
-            keys: vec![EntryKey::Exact(value.into())],
-            action: ir::ActionId(0),
-            args: Vec::new(),
-            priority,
-            control_priority: 1,
-            constant: true,
-            source: Source::default(),
-        };
-        let check = |kind, entries| {
-            entries_fit(&Table {
-                keys: vec![Key::of(kind)],
-                entries,
-                ..Table::new(ir::Meta::default())
-            })
-        };
-        let exact = |entries| check(MatchKind::Exact, entries);
-        assert_eq!(exact(vec![entry(1, 1), entry(2, 2)]), Ok(()));
-        assert!(exact(vec![entry(1, 1), entry(1, 2)]).is_err());
-        assert!(exact(vec![entry(1, 2), entry(2, 1)]).is_err());
-        assert!(check(MatchKind::Ternary, vec![entry(1, 1)]).is_err());
-    }
-
-    #[test]
-    fn statements_stand_only_where_they_may() {
-        let exit = || stmt(Inlined::Exit);
-        assert_eq!(inlined(&with_action(vec![exit()])), Ok(()));
-        let emit = stmt(Inlined::Emit(HeaderId(0)));
-        assert!(inlined(&with_action(vec![emit])).is_err());
-        let mut parser = with_action(Vec::new());
-        parser.blocks.push(inlined::Block {
-            name: "parser",
-            source: Source::default(),
-            code: BlockCode::Parser(vec![inlined::State {
-                name: "start".to_owned(),
-                code: Some(inlined::StateCode {
-                    body: vec![exit()],
-                    transition: inlined::Transition::Always(inlined::Next::End),
-                }),
-                source: Source::default(),
-                synthetic: false,
-            }]),
-        });
-        assert!(inlined(&parser).is_err());
-    }
-}
+mod tests;

@@ -84,7 +84,8 @@ impl Constants {
             | Expr::Union(_)
             | Expr::LastIndex(_)
             | Expr::UnionLastIndex(_)
-            | Expr::Lookahead { .. } => false,
+            | Expr::Lookahead { .. }
+            | Expr::Result { .. } => false,
         }
     }
 }

@@ -144,8 +144,9 @@ impl Lowering<'_> {
                 }
             },
             inlined::StmtKind::Apply(apply) => return self.apply(*apply, source, out),
-            // Refused when the program was elaborated, or taken out by the pass of their block.
-            inlined::StmtKind::Take(_)
+            // Refused when the program was elaborated, or taken out by the pass for externs or that of their block.
+            inlined::StmtKind::Call(_)
+            | inlined::StmtKind::Take(_)
             | inlined::StmtKind::Enter { .. }
             | inlined::StmtKind::Checksum(_)
             | inlined::StmtKind::Emit(_) => return,

@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 
 use num_bigint::BigInt;
 
+use super::externs::call::Externs;
 use crate::diag::{Span, Warning};
 use crate::ir::{
-    ActionId, Checksum, Effect, Expr, FieldPlace, Follow, HeaderId, Label, MeterId, Objects,
+    ActionId, CallId, Checksum, Effect, Expr, Follow, HeaderId, Label, MeterId, Objects,
     ParserStmtKind, RegisterId, Scalar, Source, StateId, TableId, Take, ValueSetId,
 };
 use crate::names::Names;
@@ -40,6 +41,8 @@ pub enum StmtKind {
     Exit,
     /// Applies a table; controls only.
     Apply(Box<Apply>),
+    /// A call of an extern, with its arguments in [`Externs::calls`]; only before the pass [`super::externs`].
+    Call(CallId),
     /// Parsers only.
     Take(Take),
     /// The rest goes on at `join`, after the states of a sub-parser from `start` on; parsers only.
@@ -78,8 +81,10 @@ pub struct State<T = Transition> {
 /// What a state of a parser does.
 #[derive(Clone, Debug)]
 pub struct StateCode<T = Transition> {
-    /// Its statements. The conditions in them are fields.
+    /// Its statements. Behind [`super::parser_fields`], the conditions in them are fields.
     pub body: Vec<Stmt>,
+    /// Prefix of names made for it.
+    pub scope: String,
     /// What comes after the body.
     pub transition: T,
 }
@@ -108,20 +113,25 @@ pub enum Next {
 }
 
 /// An operand of `select`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct SelectKey {
-    /// The field that holds it.
-    pub place: FieldPlace,
+    /// Its value; behind [`super::parser_fields`], a field.
+    pub value: Expr,
     /// Its type.
     pub ty: Scalar,
+    /// Where it stands.
+    pub source: Source,
 }
 
 impl SelectKey {
-    /// The same for the target, which knows no types.
-    pub fn untyped(&self) -> crate::ir::SelectKey {
-        crate::ir::SelectKey {
-            place: self.place,
-            width: self.ty.width(),
+    /// The same for the target, which knows no types; none for what is not a field.
+    pub fn untyped(&self) -> Option<crate::ir::SelectKey> {
+        match self.value {
+            Expr::Field { place, .. } => Some(crate::ir::SelectKey {
+                place,
+                width: self.ty.width(),
+            }),
+            _ => None,
         }
     }
 }
@@ -241,6 +251,8 @@ pub struct Division {
 pub struct InlinedProgram {
     /// What it declares.
     pub objects: Objects,
+    /// Objects and calls of externs, between elaboration and [`super::externs`].
+    pub externs: Externs,
     /// The blocks of its package, in the order in which a packet meets them.
     pub blocks: Vec<Block>,
     /// What the actions of [`Objects::actions`] do, by their positions.
@@ -275,6 +287,20 @@ impl InlinedProgram {
         Label(self.labels - 1)
     }
 
+    /// The bodies of all blocks and actions.
+    pub fn bodies(&self) -> impl Iterator<Item = &Vec<Stmt>> {
+        let of_blocks = self.blocks.iter().flat_map(|block| match &block.code {
+            BlockCode::Parser(states) => {
+                let code = states.iter().filter_map(|state| state.code.as_ref());
+                code.map(|code| &code.body).collect()
+            }
+            BlockCode::Control(body) | BlockCode::Checksums(body) | BlockCode::Deparser(body) => {
+                vec![body]
+            }
+        });
+        of_blocks.chain(&self.action_bodies)
+    }
+
     /// Bodies of controls, deparsers of Tofino included, which do more than emit headers.
     pub fn controls(&self) -> impl Iterator<Item = (&'static str, &Vec<Stmt>)> {
         self.blocks.iter().filter_map(|block| match &block.code {
@@ -286,6 +312,24 @@ impl InlinedProgram {
 }
 
 impl StmtKind {
+    /// The values that the statement itself looks at.
+    pub fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            StmtKind::Effect(effect) => effect.exprs(),
+            StmtKind::If { cond, .. } => vec![cond],
+            StmtKind::Take(take) => take.exprs(),
+            StmtKind::Checksum(checksum) => vec![&checksum.condition],
+            StmtKind::Block { .. }
+            | StmtKind::Loop { .. }
+            | StmtKind::Break(_)
+            | StmtKind::Exit
+            | StmtKind::Apply(_)
+            | StmtKind::Call(_)
+            | StmtKind::Enter { .. }
+            | StmtKind::Emit(_) => Vec::new(),
+        }
+    }
+
     /// The bodies inside of the statement.
     pub fn bodies(&self) -> Vec<&Vec<Stmt>> {
         match self {
@@ -295,6 +339,7 @@ impl StmtKind {
             StmtKind::Effect(_)
             | StmtKind::Break(_)
             | StmtKind::Exit
+            | StmtKind::Call(_)
             | StmtKind::Take(_)
             | StmtKind::Enter { .. }
             | StmtKind::Checksum(_)

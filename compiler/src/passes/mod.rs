@@ -2,7 +2,9 @@
 //!
 //! | pass | from | to | afterwards |
 //! |---|---|---|---|
-//! | [`elaborate`] | [`CheckedProgram`] | [`inlined::InlinedProgram`] | no names, no calls, no generics; expressions are pure |
+//! | [`elaborate`] | [`CheckedProgram`] | [`inlined::InlinedProgram`], [`externs::call`] | no names, no calls but of externs, no generics; expressions are pure |
+//! | [`externs`] | objects, properties of tables and calls of externs | [`ir::Objects`], [`ir::Primitive`]s | nothing is left of a target's language |
+//! | [`parser_fields`] | | | parsers choose by fields |
 //! | [`control_types`] | types that objects show | [`crate::ir::ControlTypes`] | every type that is named is listed |
 //! | [`entries`] | keysets and priorities as written | entries of [`crate::ir::Table`] | each matches as its key does, and has its priority |
 //! | [`register_access`] | | | on Tofino, no packet accesses a register twice |
@@ -16,6 +18,8 @@
 //! | [`sites`] | | | a table applied in several places knows by a variable from where |
 //! | [`direct_meters`] | | | each has a field for its colour |
 //! | [`aliases`] | | | the target gets no parser error that nobody reads |
+//!
+//! The first two make code with [`builder`], which knows types and no names.
 //!
 //! The type of a statement says which passes it has behind it: [`inlined::StmtKind`] before, [`ir::StmtKind`] and
 //! [`ir::ParserStmtKind`] after. What types cannot say is checked between passes in debug builds ([`check`]).
@@ -34,11 +38,13 @@ mod deparsers;
 mod direct_cells;
 mod direct_meters;
 mod divisions;
-pub mod elaborate;
+mod elaborate;
 mod entries;
 mod exits;
+mod externs;
 mod inlined;
 mod parse_states;
+mod parser_fields;
 mod register_access;
 mod selects;
 mod sites;
@@ -75,9 +81,17 @@ pub fn lower(
     diagnostics: &mut Diagnostics,
     options: &Options,
 ) -> FlatProgram {
-    let mut program = elaborate::elaborate(checked, sources, diagnostics, options);
+    let build = elaborate::elaborate(checked, sources, diagnostics, options);
+    if is_right(build.diagnostics, options) {
+        check::demand("elaborate", check::elaborated(&build.into));
+    }
+    let mut program = externs::lower(build);
     if is_right(diagnostics, options) {
-        check::demand("elaborate", check::inlined(&program));
+        check::demand("externs", check::lowered(&program));
+    }
+    parser_fields::hold(&mut program);
+    if is_right(diagnostics, options) {
+        check::demand("parser_fields", check::inlined(&program));
     }
     control_types::describe(
         checked,

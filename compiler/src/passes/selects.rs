@@ -34,6 +34,7 @@ pub fn lower(
     let lowered = states.into_iter().map(|state| {
         let code = state.code.map(|code| StateCode {
             body: code.body,
+            scope: code.scope,
             transition: transition(code.transition, &state.source, &mut ends, diagnostics),
         });
         State {
@@ -89,6 +90,7 @@ fn no_match(states: &[State<Transition>], errors: &[String], source: Source) -> 
                 kind: StmtKind::Take(verify),
                 source,
             }],
+            scope: String::new(),
             transition: Transition::Always(StateRef::End),
         }),
         source: Source::default(),
@@ -126,7 +128,7 @@ fn transition(
     match &cases[..] {
         [(Keyset::Default, only), ..] => Transition::Always(*only),
         _ => Transition::Select {
-            keys: keys.iter().map(SelectKey::untyped).collect(),
+            keys: keys.iter().filter_map(SelectKey::untyped).collect(),
             cases,
         },
     }
@@ -229,8 +231,9 @@ mod tests {
         };
         let ty = Scalar::Bit(8);
         let key = SelectKey {
-            place: place.into(),
+            value: Expr::field(place, ty),
             ty,
+            source: Source::default(),
         };
         let transition = inlined::Transition::Select {
             keys: vec![key; elements.len()],
@@ -240,6 +243,7 @@ mod tests {
             name: "noMatch".to_owned(),
             code: Some(StateCode {
                 body: Vec::new(),
+                scope: String::new(),
                 transition,
             }),
             source: Source::default(),

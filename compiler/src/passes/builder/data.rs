@@ -6,7 +6,7 @@ use std::rc::Rc;
 use num_bigint::BigInt;
 
 use crate::ir::{
-    Expr, FieldPlace, FieldRef, HeaderId, HeaderPlace, Scalar, StackId, Storage, UnionId,
+    CallId, Expr, FieldPlace, FieldRef, HeaderId, HeaderPlace, Scalar, StackId, Storage, UnionId,
     UnionStackId,
 };
 use crate::syntax::ast::Name;
@@ -193,6 +193,18 @@ impl Place {
         }
     }
 
+    /// The variables in it that are fields of their own.
+    pub fn variables(&self) -> Vec<FieldRef> {
+        match self {
+            Place::Scalar(field, _) | Place::Varbit(field) => field.fixed().into_iter().collect(),
+            Place::Struct(members) => {
+                let members = members.iter();
+                members.flat_map(|(_, member)| member.variables()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// All that may be written there.
     pub fn footprint(&self, storage: &Storage) -> Footprint {
         let mut print = Footprint::default();
@@ -236,11 +248,12 @@ impl Place {
     }
 }
 
-/// What a value reads or a place covers: whole headers, and single variables.
+/// What a value reads or a place covers: whole headers, single variables, and results of calls, which nothing covers.
 #[derive(Clone, Debug, Default)]
 pub struct Footprint {
     headers: BTreeSet<HeaderId>,
     scalars: BTreeSet<FieldRef>,
+    results: BTreeSet<CallId>,
 }
 
 impl Footprint {
@@ -253,11 +266,12 @@ impl Footprint {
     pub fn extend(&mut self, other: &Footprint) {
         self.headers.extend(&other.headers);
         self.scalars.extend(&other.scalars);
+        self.results.extend(&other.results);
     }
 
     /// Whether nothing is touched.
     pub fn is_empty(&self) -> bool {
-        self.headers.is_empty() && self.scalars.is_empty()
+        self.headers.is_empty() && self.scalars.is_empty() && self.results.is_empty()
     }
 
     fn add_expr(&mut self, storage: &Storage, expr: &Expr) {
@@ -267,6 +281,10 @@ impl Footprint {
             Expr::UnionValid(id) | Expr::Union(id) => self.add_union(storage, *id),
             Expr::LastIndex(id) => self.add_stack(storage, *id),
             Expr::UnionLastIndex(id) => self.add_union_stack(storage, *id),
+            // A variable of its own will hold it.
+            Expr::Result { call, .. } => {
+                self.results.insert(*call);
+            }
             _ => {}
         });
     }

@@ -11,9 +11,13 @@ impl Builder<'_> {
     /// `lookahead<T>()`: the bits are read field by field into a variable.
     pub fn lookahead(&mut self, ty: &Type, span: Span, scope: &str) -> Data {
         let place = self.allocate(ty, &join(scope, "tmp"));
-        let mut offset = 0;
-        self.look(&place, ty, &mut offset, span);
+        self.look_ahead(&place, ty, span);
         place.value().unwrap_or(Data::Invalid)
+    }
+
+    /// Reads the bits ahead into a place.
+    pub fn look_ahead(&mut self, place: &Place, ty: &Type, span: Span) {
+        self.look(place, ty, &mut 0, span);
     }
 
     fn look(&mut self, place: &Place, ty: &Type, offset: &mut u32, span: Span) {

@@ -150,37 +150,14 @@ impl Builder<'_> {
     pub fn slice(&self, data: Data, high: u32, low: u32) -> Data {
         match data {
             Data::Int(number) => Data::Scalar(Expr::bits(number >> low, high - low + 1)),
-            Data::Scalar(Expr::Number { value, .. }) => {
-                Data::Scalar(Expr::bits(value >> low, high - low + 1))
-            }
-            Data::Scalar(expr) => {
-                let whole = expr.scalar() == Some(Scalar::Bit(high + 1)) && low == 0;
-                Data::Scalar(if whole {
-                    expr
-                } else {
-                    Expr::Slice {
-                        high,
-                        low,
-                        arg: Box::new(expr),
-                    }
-                })
-            }
+            Data::Scalar(expr) => Data::Scalar(slice(expr, high, low)),
             other => other,
         }
     }
 
     /// `cond ? then : other` of numbers and truth values.
     pub fn choose(&self, cond: Expr, then: Expr, other: Expr) -> Expr {
-        match cond {
-            Expr::Bool(true) => then,
-            Expr::Bool(false) => other,
-            _ if then == other => then,
-            cond => Expr::Choose {
-                cond: Box::new(cond),
-                then: Box::new(then),
-                other: Box::new(other),
-            },
-        }
+        choose(cond, then, other)
     }
 
     fn no_value(&mut self, span: Span, why: value::FoldError) -> Data {
@@ -219,6 +196,33 @@ pub fn binary(op: BinaryOp, left: Expr, right: Expr) -> Expr {
         BinaryOp::Concat => ir::BinaryOp::Concat,
     };
     Expr::binary(op, left, right)
+}
+
+/// `cond ? then : other` of numbers and truth values.
+pub fn choose(cond: Expr, then: Expr, other: Expr) -> Expr {
+    match cond {
+        Expr::Bool(true) => then,
+        Expr::Bool(false) => other,
+        _ if then == other => then,
+        cond => Expr::Choose {
+            cond: Box::new(cond),
+            then: Box::new(then),
+            other: Box::new(other),
+        },
+    }
+}
+
+/// Bits `high` to `low` of a number.
+pub fn slice(expr: Expr, high: u32, low: u32) -> Expr {
+    match expr {
+        Expr::Number { value, .. } => Expr::bits(value >> low, high - low + 1),
+        expr if low == 0 && expr.scalar() == Some(Scalar::Bit(high + 1)) => expr,
+        expr => Expr::Slice {
+            high,
+            low,
+            arg: Box::new(expr),
+        },
+    }
 }
 
 /// `left && right`.

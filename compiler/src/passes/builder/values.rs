@@ -7,7 +7,7 @@ use super::Builder;
 use crate::diag::Span;
 use crate::ir::{self, HeaderPlace};
 use crate::names::join;
-use crate::sema::{DefKind, Type};
+use crate::sema::Type;
 use crate::syntax::ast::Name;
 
 /// A number, truth value or varbit inside of a structured value.
@@ -193,19 +193,6 @@ impl Builder<'_> {
                 data,
                 ty: ty.clone(),
             }),
-        }
-    }
-
-    /// The name of the member of an enum that a constant is.
-    pub fn enum_member(&self, data: &Data, ty: &Type) -> Option<String> {
-        let Type::Enum(nominal) = ty else { return None };
-        let index = usize::try_from(data.constant()?).ok()?;
-        match &self.checked.def(nominal.id).kind {
-            DefKind::Enum(decl) => decl
-                .members
-                .get(index)
-                .map(|member| member.name.name.to_string()),
-            _ => None,
         }
     }
 

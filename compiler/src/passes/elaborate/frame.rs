@@ -4,11 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::ir::{
-    ActionId, ActionProfileId, CounterId, ExternInstanceId, FieldRef, Label, MeterId, RegisterId,
-    TableId, ValueSetId,
-};
+use crate::ir::{ActionId, FieldRef, Label, TableId, ValueSetId};
 use crate::passes::builder::data::{Data, Place};
+use crate::passes::externs::call::InstanceId;
 use crate::sema::{Substitution, Type};
 use crate::syntax::ast::{ControlDecl, DeclId, ExprId, ParserDecl};
 
@@ -34,36 +32,16 @@ pub enum Instance {
     Extern(ExternObject),
 }
 
-/// An extern object of the architecture or of the program.
+/// An extern object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExternObject {
     /// `packet_in`.
     PacketIn,
     /// `packet_out`.
     PacketOut,
-    /// `counter`.
-    Counter(CounterId),
-    /// `direct_counter`.
-    DirectCounter(CounterId),
-    /// `meter`.
-    Meter(MeterId),
-    /// `direct_meter`.
-    DirectMeter(MeterId),
-    /// `register`.
-    Register(RegisterId),
-    /// `action_profile` or `action_selector`.
-    ActionProfile(ActionProfileId),
-    /// One of Tofino's that v1model has no equal of.
-    Tofino(ObjectId),
-    /// Any other, kept with `--emit-externs`.
-    Other(ExternInstanceId),
-    /// One that was reported as an error.
-    Invalid,
+    /// One that the program declares.
+    Object(InstanceId),
 }
-
-/// The position of an object in [`super::tofino::State::objects`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ObjectId(pub usize);
 
 /// An instance of a control: what is shared by all its applications.
 #[derive(Debug)]

@@ -4,11 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::call::Argument;
-use super::frame::{Binding, ControlInstance, Frame, Instance, ParserInstance};
+use super::frame::{Binding, ControlInstance, ExternObject, Frame, Instance, ParserInstance};
 use super::Elaborator;
 use crate::diag::Span;
 use crate::passes::annotations::full_name;
-use crate::sema::{CallInfo, Callee, DefKind, Resolution, Type};
+use crate::sema::{CallInfo, Callee, DefKind, Resolution};
 use crate::syntax::ast::{Annotation, Arg, DeclId, Expr, ExprKind, Instantiation, Param};
 
 /// What names an instance and describes it.
@@ -34,8 +34,8 @@ impl Elaborator<'_> {
         let instance = self.construct(info, &decl.args, name, frame)?;
         if let Instance::Extern(object) = instance {
             self.program.control_types.type_info_present = true;
-            if let Some(body) = &decl.body {
-                self.implement(object, body, frame);
+            if let (ExternObject::Object(id), Some(body)) = (object, &decl.body) {
+                self.implement(id, body, frame);
             }
         }
         frame.bind(decl.id, Binding::Instance(instance.clone()));
@@ -137,22 +137,8 @@ impl Elaborator<'_> {
                 })))
             }
             Callee::ExternConstructor { ext, .. } => {
-                let type_args: Vec<Type> = info
-                    .type_args
-                    .iter()
-                    .map(|ty| ty.substitute(&frame.substitution))
-                    .collect();
-                let bound = self.arguments(info, args, frame);
-                let named = bound
-                    .into_iter()
-                    .map(|bound| (bound.param.map(|id| checked.name(id)), bound))
-                    .collect();
-                Some(Instance::Extern(self.construct_extern(
-                    &checked.name(ext),
-                    &type_args,
-                    named,
-                    name,
-                )))
+                let id = self.declare(checked.name(ext), info, args, name, frame);
+                Some(Instance::Extern(ExternObject::Object(id)))
             }
             _ => None,
         }

@@ -12,12 +12,13 @@ use super::frame::{Binding, ControlInstance, ExternObject, Instance, ParserInsta
 use super::Elaborator;
 use crate::ir::ObjectKind;
 use crate::passes::annotations::full_name;
+use crate::passes::externs::call::Listed;
 use crate::syntax::ast::Decl;
 
 /// Something that is listed, or has what is.
 enum Node {
     Block(Instance),
-    Object(ObjectKind, String),
+    Object(Listed),
 }
 
 /// What stands in a control once all others are inlined into it.
@@ -30,7 +31,7 @@ struct Contents {
 }
 
 impl Elaborator<'_> {
-    /// Sets [`crate::ir::Objects::listing`] when all blocks are elaborated.
+    /// Lists them when all blocks are elaborated.
     pub fn list_objects(&mut self, blocks: &[Instance]) {
         let checked = self.checked;
         let main = checked.main().map(|main| main.id);
@@ -52,7 +53,7 @@ impl Elaborator<'_> {
         let mut seen: Vec<*const ()> = Vec::new();
         while let Some(node) = queue.pop_front() {
             match node {
-                Node::Object(kind, name) => self.program.listing.push((kind, name)),
+                Node::Object(listed) => self.into.externs.listing.push(listed),
                 Node::Block(Instance::Control(control)) => {
                     let address = Rc::as_ptr(&control).cast();
                     if seen.contains(&address) {
@@ -66,8 +67,8 @@ impl Elaborator<'_> {
                         .into_iter()
                         .chain(contents.called_globals)
                         .chain(contents.actions)
-                        .map(|name| (ObjectKind::Action, name));
-                    self.program.listing.extend(actions);
+                        .map(|name| Listed::Object(ObjectKind::Action, name));
+                    self.into.externs.listing.extend(actions);
                     queue.extend(contents.objects);
                 }
                 Node::Block(Instance::Parser(parser)) => {
@@ -100,7 +101,8 @@ impl Elaborator<'_> {
                         .map(|(_, action)| self.program.action(*action).meta.name.clone());
                     into.global_actions.extend(global);
                     let name = self.program.table(info.id).meta.name.clone();
-                    into.objects.push(Node::Object(ObjectKind::Table, name));
+                    into.objects
+                        .push(Node::Object(Listed::Object(ObjectKind::Table, name)));
                 }
                 Decl::Instantiation(decl) => match frame.find(decl.id) {
                     Some(Binding::Instance(Instance::Control(inner))) => {
@@ -129,7 +131,7 @@ impl Elaborator<'_> {
                 Decl::ValueSet(decl) => {
                     if let Some(id) = parser.value_sets.borrow().get(&decl.id) {
                         let name = self.program.value_sets[id.index()].meta.name.clone();
-                        nodes.push(Node::Object(ObjectKind::ValueSet, name));
+                        nodes.push(Node::Object(Listed::Object(ObjectKind::ValueSet, name)));
                     }
                 }
                 Decl::Instantiation(decl) => match parser.instances.borrow().get(&decl.id) {
@@ -147,20 +149,9 @@ impl Elaborator<'_> {
         let Instance::Extern(object) = instance else {
             return Some(Node::Block(instance));
         };
-        let program = &self.program;
-        let (kind, meta) = match object {
-            ExternObject::Counter(id) => (ObjectKind::Counter, &program.counters[id.index()].meta),
-            ExternObject::Meter(id) => (ObjectKind::Meter, &program.meters[id.index()].meta),
-            ExternObject::Register(id) => {
-                (ObjectKind::Register, &program.registers[id.index()].meta)
-            }
-            ExternObject::ActionProfile(id) => (
-                ObjectKind::ActionProfile,
-                &program.action_profiles[id.index()].meta,
-            ),
-            // Direct ones stand with their tables; of others the control plane does not know.
-            _ => return None,
-        };
-        Some(Node::Object(kind, meta.name.clone()))
+        match object {
+            ExternObject::Object(id) => Some(Node::Object(Listed::Extern(id))),
+            ExternObject::PacketIn | ExternObject::PacketOut => None,
+        }
     }
 }

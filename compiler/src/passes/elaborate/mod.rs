@@ -1,37 +1,37 @@
 //! Pass: elaborate.
 //!
-//! Input: a program that the checker accepts. Output: the inlined program ([`InlinedProgram`]). Invariant: no names but
-//! control-plane ones, no expression with effects, no copy that is not needed; variables have fields of their own,
-//! generics have their types, and constants are folded.
+//! Input: a program that the checker accepts. Output: the inlined program ([`crate::passes::inlined::InlinedProgram`]) with externs
+//! as they are declared and called ([`crate::passes::externs::call`]), still in the [`Builder`] that made it. Invariant: no names but
+//! control-plane ones, no expression with effects, no copy that is not needed; variables have fields of their own, generics
+//! have their types, and constants are folded. Nothing in it is a target's but the blocks of its package.
 //!
 //! Starting from the arguments of `main`, every body is walked once for each of its applications, with names bound to
 //! what they stand for there (see `frame`), and calls are inlined on the way. These belong together: what a call passes
 //! without a copy, which loops unroll and which choices are decided follows from what names stand for just there.
 //!
-//! What v1model cannot do is reported here with its place in the source.
+//! Of externs it knows those of core.p4: `packet_in`, `packet_out`, `verify` and `static_assert`. Calls of all others become
+//! [`crate::passes::inlined::StmtKind::Call`], and [`crate::ir::Expr::Result`] stands for what they give. The architecture's package, with its
+//! blocks and their parameters, is in `package/`.
 
 mod access;
 mod action;
 mod call;
-mod checksum;
 mod control;
 mod deparser;
 mod entries;
 mod expr;
-mod extern_objects;
 mod externs;
 mod frame;
 mod instance;
+mod keys;
 mod listing;
-mod log;
 mod loops;
+mod package;
 mod packet;
 mod parser;
 mod select;
 mod stmt;
 mod table;
-mod tofino;
-mod v1model;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
@@ -40,40 +40,30 @@ use std::rc::Rc;
 use frame::{Binding, ControlInstance, Frame, Instance};
 
 use crate::diag::{Code, Diagnostic, Diagnostics, SourceMap, Span};
-use crate::ir::{self, FieldRef, Label};
+use crate::ir::{self, Label};
 use crate::names::join;
 use crate::passes::builder::data::{Data, Place};
 use crate::passes::builder::{ops, Builder, MAX_STATEMENTS};
-use crate::passes::inlined::{Block, BlockCode, InlinedProgram, Stmt};
+use crate::passes::externs::call::{InstanceId, Region};
+use crate::passes::inlined::{Block, BlockCode, Stmt};
 use crate::passes::Options;
 use crate::sema::{ArgSource, CallInfo, CheckedProgram, DefKind, Substitution, Type};
 use crate::syntax::ast::{Arg, Decl, DeclId, Expr, ExprKind, TypeRef};
 
 /// Elaborates a program. When something is reported as an error, the result must not be used.
-pub fn elaborate(
-    checked: &CheckedProgram,
-    sources: &SourceMap,
-    diagnostics: &mut Diagnostics,
-    options: &Options,
-) -> InlinedProgram {
+pub fn elaborate<'a>(
+    checked: &'a CheckedProgram,
+    sources: &'a SourceMap,
+    diagnostics: &'a mut Diagnostics,
+    options: &'a Options,
+) -> Builder<'a> {
     let mut elaborator = Elaborator::new(Builder::new(checked, sources, diagnostics, options));
     elaborator.run();
     // What an instance remembers of its first application leads back to it.
     for control in &elaborator.controls {
         control.state.take();
     }
-    elaborator.build.finish()
-}
-
-/// Which block of the architecture is being elaborated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Region {
-    Parser,
-    Verify,
-    Ingress,
-    Egress,
-    Compute,
-    Deparser,
+    elaborator.build
 }
 
 struct Elaborator<'a> {
@@ -92,18 +82,14 @@ struct Elaborator<'a> {
     top: Rc<Frame>,
     /// Actions of the top level, made so far.
     top_actions: BTreeMap<DeclId, ir::ActionId>,
-    /// Fields with `@field_list`, by list.
-    field_lists: BTreeMap<u32, Vec<FieldRef>>,
-    /// Digests by name, or where they are sent if they have none.
-    digests: BTreeMap<externs::DigestKey, ir::DigestId>,
+    /// Bodies that objects give their abstract methods.
+    bodies: BTreeMap<InstanceId, Rc<externs::Bodies>>,
     /// Parser states being made.
     states: parser::States,
     /// Enums whose members became numbers.
     used_enums: BTreeSet<DeclId>,
     /// Action profiles that tables made by themselves.
     own_profiles: usize,
-    /// What only Tofino has.
-    tofino: tofino::State,
 }
 
 impl<'a> Deref for Elaborator<'a> {
@@ -134,12 +120,10 @@ impl<'a> Elaborator<'a> {
             loops: Vec::new(),
             top: Rc::new(Frame::default()),
             top_actions: BTreeMap::new(),
-            field_lists: BTreeMap::new(),
-            digests: BTreeMap::new(),
+            bodies: BTreeMap::new(),
             states: parser::States::default(),
             used_enums: BTreeSet::new(),
             own_profiles: 0,
-            tofino: tofino::State::default(),
         }
     }
 
@@ -259,24 +243,6 @@ impl<'a> Elaborator<'a> {
     ) -> Substitution {
         let args = args.iter().map(|ty| ty.substitute(&frame.substitution));
         Substitution::new(params.iter().map(|param| param.id), args)
-    }
-}
-
-/// All variables in a place.
-fn scalars_of(place: &Place, into: &mut Vec<FieldRef>) {
-    match place {
-        Place::Scalar(field, _) | Place::Varbit(field) => {
-            if let ir::HeaderPlace::Fixed(header) = field.header {
-                into.push(FieldRef {
-                    header,
-                    field: field.field,
-                });
-            }
-        }
-        Place::Struct(members) => members
-            .iter()
-            .for_each(|(_, member)| scalars_of(member, into)),
-        _ => {}
     }
 }
 

@@ -6,8 +6,9 @@ use super::call::Argument;
 use super::frame::{Binding, Frame};
 use super::{join, Elaborator};
 use crate::diag::Span;
-use crate::ir::{self, FieldRef, Scalar, Take};
+use crate::ir::{self, Scalar, Take};
 use crate::passes::builder::data::{Data, Place};
+use crate::passes::externs::known;
 use crate::sema::{CallInfo, Resolution};
 use crate::syntax::ast::{Call, Expr, ExprKind};
 
@@ -36,25 +37,7 @@ impl Elaborator<'_> {
                 let ty = info.ret.substitute(&frame.substitution);
                 return self.lookahead(&ty, span, &frame.name);
             }
-            "length" if self.program.arch.is_tofino() => {
-                self.target(
-                    span,
-                    "a parser does not know the packet's length on this target",
-                );
-            }
-            "length" => {
-                let storage = &self.program.storage;
-                let field = storage
-                    .header_type(ir::Storage::STANDARD_METADATA)
-                    .position("packet_length");
-                let header = ir::Storage::STANDARD_METADATA;
-                return match field {
-                    Some(field) => {
-                        Data::Scalar(ir::Expr::field(FieldRef { header, field }, Scalar::Bit(32)))
-                    }
-                    None => Data::Invalid,
-                };
-            }
+            "length" => return known::packet_length(&mut self.build, span),
             _ => {}
         }
         Data::Invalid

@@ -10,7 +10,7 @@ use super::frame::{Binding, Frame, Instance, ParserInstance};
 use super::select::Plan;
 use super::{method_base, Elaborator, Region};
 use crate::diag::{Code, Span};
-use crate::ir::{Effect, Expr as IrExpr, Scalar, Source, StateId, Take};
+use crate::ir::{Expr as IrExpr, Source, StateId, Take};
 use crate::names::Names;
 use crate::passes::annotations::full_name;
 use crate::passes::inlined::{BlockCode, Case, Next, State, StateCode, Stmt, StmtKind, Transition};
@@ -51,9 +51,8 @@ impl Elaborator<'_> {
         let start = self.new_state("start", Source::default(), true);
         let body = self.block(|this| this.parser_locals(instance, &frame));
         let mut run = self.run_of(frame, String::new(), Next::End);
-        let body = self.with_fields_as_conditions(body, &run.frame);
         let first = self.first_state(instance, &mut run);
-        self.set_code(start, body, Transition::Always(first));
+        self.set_code(start, body, Transition::Always(first), &run);
         self.finish_run(&mut run);
         let states = std::mem::take(&mut self.states.list);
         self.add_block(name, instance.decl.name.span, BlockCode::Parser(states));
@@ -133,8 +132,12 @@ impl Elaborator<'_> {
         StateId::from(self.states.list.len() - 1)
     }
 
-    fn set_code(&mut self, state: StateId, body: Vec<Stmt>, transition: Transition) {
-        self.states.list[state.index()].code = Some(StateCode { body, transition });
+    fn set_code(&mut self, state: StateId, body: Vec<Stmt>, transition: Transition, run: &Run) {
+        self.states.list[state.index()].code = Some(StateCode {
+            body,
+            scope: run.frame.name.clone(),
+            transition,
+        });
     }
 
     /// The state that `start` of the parser became.
@@ -207,7 +210,6 @@ impl Elaborator<'_> {
                 plan = Some(this.select(select, &frame));
             }
         });
-        let body = self.with_fields_as_conditions(body, &run.frame);
         let transition = match &state.transition {
             AstTransition::None => Transition::Always(Next::End),
             AstTransition::Direct(name) => Transition::Always(self.target_state(&name.name, run)),
@@ -222,7 +224,7 @@ impl Elaborator<'_> {
                 Transition::Select { keys, cases }
             }
         };
-        self.set_code(id, body, transition);
+        self.set_code(id, body, transition, run);
     }
 
     /// Emits a check whose failure is an error of the core library.
@@ -230,52 +232,6 @@ impl Elaborator<'_> {
         let number = self.program.errors.iter().position(|name| name == error);
         let error = IrExpr::bits(number.unwrap_or(0), crate::passes::control_view::ENUM_BITS);
         self.emit(span, Take::Verify { cond, error });
-    }
-
-    /// The same code with a field for each condition: states choose by fields. What follows a break is not reached.
-    fn with_fields_as_conditions(&mut self, code: Vec<Stmt>, frame: &Frame) -> Vec<Stmt> {
-        let mut out = Vec::with_capacity(code.len());
-        self.hold_conditions(code, frame, &mut out);
-        out
-    }
-
-    /// Appends the same code with a field for each condition; whether its end is reached.
-    fn hold_conditions(&mut self, code: Vec<Stmt>, frame: &Frame, out: &mut Vec<Stmt>) -> bool {
-        for mut stmt in code {
-            let goes_on = match &mut stmt.kind {
-                StmtKind::If {
-                    cond, then, other, ..
-                } => {
-                    if !matches!(cond, IrExpr::Field { .. }) {
-                        let held = self.temporary(&frame.name, "tmp", Scalar::Bool);
-                        let value = std::mem::replace(cond, IrExpr::field(held, Scalar::Bool));
-                        let target = held.into();
-                        out.push(Stmt {
-                            kind: Effect::Assign { target, value }.into(),
-                            source: stmt.source.clone(),
-                        });
-                    }
-                    let mut ends = [false; 2];
-                    for (end, way) in ends.iter_mut().zip([then, other]) {
-                        let code = std::mem::take(way);
-                        *end = self.hold_conditions(code, frame, way);
-                    }
-                    ends.contains(&true)
-                }
-                StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => {
-                    let code = std::mem::take(body);
-                    self.hold_conditions(code, frame, body);
-                    true
-                }
-                StmtKind::Break(_) => false,
-                _ => true,
-            };
-            out.push(stmt);
-            if !goes_on {
-                return false;
-            }
-        }
-        true
     }
 
     /// `sub_parser.apply(...)` in a state.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::frame::Frame;
 use super::Elaborator;
 use crate::diag::{Code, Diagnostic, Span};
-use crate::ir::{self, Effect, MatchKind, Scalar, ValueSet, ValueSetField, ValueSetId};
+use crate::ir::{MatchKind, ValueSet, ValueSetField, ValueSetId};
 use crate::passes::annotations::{
     documentation, field_annotations, field_name, full_name, unstructured_but,
 };
@@ -24,7 +24,7 @@ pub struct Plan {
 }
 
 impl Elaborator<'_> {
-    /// Evaluates keys and keysets. Keys become fields.
+    /// Evaluates keys and keysets.
     pub fn select(&mut self, select: &Select, frame: &Rc<Frame>) -> Plan {
         let exprs: Vec<&Expr> = select.keys.iter().collect();
         let mut keys = Vec::new();
@@ -42,7 +42,11 @@ impl Elaborator<'_> {
                 let Data::Scalar(value) = leaf.data else {
                     continue;
                 };
-                keys.push(self.select_key(value, scalar, expr, frame));
+                keys.push(SelectKey {
+                    value,
+                    ty: scalar,
+                    source: self.source(expr.span),
+                });
             }
         }
         let mut cases = Vec::new();
@@ -59,30 +63,6 @@ impl Elaborator<'_> {
             }
         }
         Plan { keys, cases }
-    }
-
-    fn select_key(
-        &mut self,
-        value: ir::Expr,
-        scalar: Scalar,
-        expr: &Expr,
-        frame: &Rc<Frame>,
-    ) -> SelectKey {
-        if let ir::Expr::Field { place, .. } = value {
-            return SelectKey { place, ty: scalar };
-        }
-        let held = self.temporary(&frame.name, "tmp", scalar);
-        self.emit(
-            expr.span,
-            Effect::Assign {
-                target: held.into(),
-                value,
-            },
-        );
-        SelectKey {
-            place: held.into(),
-            ty: scalar,
-        }
     }
 
     /// What a case matches; none when that is not known at compile time, which is reported.

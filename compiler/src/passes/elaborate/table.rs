@@ -1,4 +1,4 @@
-//! Tables and their properties.
+//! Tables, with their actions and properties.
 
 use std::rc::Rc;
 
@@ -7,18 +7,19 @@ use num_bigint::BigInt;
 use super::call::Argument;
 use super::frame::{ControlInstance, ExternObject, Frame, Instance, TableInfo};
 use super::instance::InstanceName;
+use super::keys::Keys;
 use super::{join, Elaborator};
-use crate::diag::{Code, Diagnostic, Span, Warning};
+use crate::diag::{Code, Span};
 use crate::ir::{
-    self, mask, ActionId, ActionRef, ActionScope, DefaultAction, Effect, Key, KeyTarget, MatchKind,
-    Scalar, Table, TableId,
+    self, mask, ActionId, ActionRef, ActionScope, DefaultAction, Scalar, Table, TableId,
 };
-use crate::passes::annotations::{documentation, field_annotations, full_name};
-use crate::passes::builder::data::Data;
-use crate::sema::{Callee, DefKind, Resolution, Type, Value};
+use crate::passes::annotations::{field_annotations, full_name};
+use crate::passes::externs::call::{InstanceId, TableObjects};
+use crate::passes::externs::known;
+use crate::sema::{Callee, DefKind};
 use crate::syntax::ast::{
-    ActionRef as AstActionRef, Annotated, Annotation, BinaryOp, Decl, DeclId, Direction, Expr,
-    ExprKind, KeyElement, TableDecl, TableProperty, TablePropertyValue,
+    ActionRef as AstActionRef, Annotated, Decl, DeclId, Direction, Expr, ExprKind, Name, TableDecl,
+    TableProperty, TablePropertyValue,
 };
 
 impl Elaborator<'_> {
@@ -43,8 +44,12 @@ impl Elaborator<'_> {
             algorithmic: (decl.annotations.annotation("alpm")).map(|_| ir::Partitions::ALPM),
             ..Table::new(meta)
         });
-        self.properties(table, &decl, frame);
-        let (keys, computed, selectors) = self.keys(&decl, frame);
+        let properties = self.properties(table, &decl, frame);
+        let Keys {
+            keys,
+            computed,
+            selectors,
+        } = self.keys(&decl, frame);
         self.program.tables[table.index()].keys = keys;
         let mut actions = Vec::new();
         for reference in decl.actions() {
@@ -60,7 +65,13 @@ impl Elaborator<'_> {
         }
         self.default_action(table, &decl, &mut actions, instance, frame);
         self.entries(table, &decl, &actions, frame);
-        self.selector(table, &selectors);
+        let default_action = self.own_default_action(&decl);
+        self.into.externs.tables.push(TableObjects {
+            table,
+            properties,
+            selectors,
+            default_action,
+        });
         let info = TableInfo {
             id: table,
             computed,
@@ -138,14 +149,6 @@ impl Elaborator<'_> {
                 args,
                 constant: property.is_const,
             };
-            if entry.implementation.is_some() && self.no_action() != Some(action) {
-                let what = Diagnostic::warning(
-                    Warning::Ignore,
-                    property.span,
-                    "this target has no default action for tables with an action profile; a miss does nothing",
-                );
-                self.diagnostics.report(what);
-            }
             return;
         }
         let Some(no_action) = self.no_action() else {
@@ -167,6 +170,15 @@ impl Elaborator<'_> {
             },
         };
         self.program.tables[table.index()].default.action = id;
+    }
+
+    /// Where a default action other than `NoAction` is given.
+    fn own_default_action(&self, decl: &TableDecl) -> Option<Span> {
+        let (property, reference) = decl.default_action()?;
+        match self.checked.call(reference.call)?.callee {
+            Callee::Action(action) if self.no_action() != Some(action) => Some(property.span),
+            _ => None,
+        }
     }
 
     fn add_default_only(&mut self, table: TableId, action: ActionId) {
@@ -220,248 +232,14 @@ impl Elaborator<'_> {
         values
     }
 
-    fn keys(
+    /// Evaluates the properties of a table; what is returned are those that name objects.
+    fn properties(
         &mut self,
+        table: TableId,
         decl: &TableDecl,
         frame: &Rc<Frame>,
-    ) -> (Vec<Key>, Vec<(usize, ir::FieldRef)>, Vec<ir::FieldRef>) {
-        let (mut keys, mut computed, mut selectors) = (Vec::new(), Vec::new(), Vec::new());
-        for (position, element) in decl.key().iter().enumerate() {
-            let ty = self.type_as_used(&element.expr, frame);
-            let Some(scalar) = self.scalar(&ty) else {
-                self.target(
-                    element.expr.span,
-                    format!("a key must be a number on this target, not {ty}"),
-                );
-                continue;
-            };
-            let (target, key_mask) = match self.direct_key(&element.expr, frame) {
-                Some(direct) => direct,
-                None => {
-                    let field = self.temporary(&frame.name, "key", scalar);
-                    computed.push((position, field));
-                    (KeyTarget::Field(field), None)
-                }
-            };
-            if &*element.match_kind.name == "selector" {
-                let field = match (target, key_mask) {
-                    (KeyTarget::Field(field), None) => field,
-                    _ => {
-                        let field = self.temporary(&frame.name, "key", scalar);
-                        computed.push((position, field));
-                        field
-                    }
-                };
-                selectors.push(field);
-                continue;
-            }
-            keys.push(self.key(element, decl, target, key_mask, (&ty, scalar)));
-        }
-        let prefixes = keys.iter().filter(|key| key.kind == MatchKind::Lpm).count();
-        let others = |key: &Key| !matches!(key.kind, MatchKind::Exact | MatchKind::Lpm);
-        if prefixes > 1 && !keys.iter().any(others) {
-            let what = "a table has one key at most that is matched by its longest prefix";
-            self.target(decl.name.span, what);
-        }
-        (keys, computed, selectors)
-    }
-
-    fn key(
-        &mut self,
-        element: &KeyElement,
-        decl: &TableDecl,
-        target: KeyTarget,
-        mask: Option<BigInt>,
-        (ty, scalar): (&Type, Scalar),
-    ) -> Key {
-        let kind = match &*element.match_kind.name {
-            "exact" => MatchKind::Exact,
-            "lpm" => MatchKind::Lpm,
-            "ternary" => MatchKind::Ternary,
-            "range" => MatchKind::Range,
-            "optional" => MatchKind::Optional,
-            other => {
-                let message = format!("this target has no match kind {other}");
-                self.target(element.match_kind.span, message);
-                MatchKind::Exact
-            }
-        };
-        let name = match element
-            .annotations
-            .annotation("name")
-            .and_then(|annotation| annotation.string())
-        {
-            Some(name) => name.to_owned(),
-            None => self.key_name(&element.expr).unwrap_or_else(|| {
-                let what = Diagnostic::error(
-                    Code::TABLE_RULE,
-                    element.expr.span,
-                    format!(
-                        "the control plane needs a name for this key of table {}",
-                        decl.name
-                    ),
-                )
-                .help("add one: @name(\"...\")");
-                self.diagnostics.report(what);
-                String::new()
-            }),
-        };
-        let (control_width, type_name) = self.control_type(ty);
-        let (brief, description) = documentation(&element.annotations);
-        let (id, annotations, structured) =
-            field_annotations(self.checked, self.diagnostics, &element.annotations);
-        Key {
-            name,
-            target,
-            width: scalar.width(),
-            mask,
-            kind,
-            signed: scalar.signed(),
-            control_width,
-            type_name,
-            id,
-            annotations,
-            structured,
-            brief,
-            description,
-        }
-    }
-
-    /// A key that BMv2 can read where it is: a field, perhaps under a constant mask, or a header's validity.
-    fn direct_key(
-        &mut self,
-        expr: &Expr,
-        frame: &Rc<Frame>,
-    ) -> Option<(KeyTarget, Option<BigInt>)> {
-        if let (ExprKind::Binary(BinaryOp::BitAnd, left, right), None) =
-            (&expr.kind, self.checked.value(expr))
-        {
-            let constant = self.checked.value(right)?;
-            let (target, None) = self.direct_key(left, frame)? else {
-                return None;
-            };
-            return Some((target, Some(constant.as_int()?.clone())));
-        }
-        let is_valid = matches!(
-            self.checked.call(expr.id).map(|info| info.callee),
-            Some(Callee::Builtin(crate::sema::BuiltinMethod::IsValid))
-        );
-        if !is_valid && !self.is_path(expr, frame) {
-            return None;
-        }
-        let mut data = Data::Invalid;
-        let code = self.block(|this| data = this.eval(expr, frame));
-        if !code.is_empty() {
-            return None;
-        }
-        match data {
-            Data::Scalar(ir::Expr::Field { place, .. }) => {
-                Some((KeyTarget::Field(place.fixed()?), None))
-            }
-            Data::Scalar(ir::Expr::Valid(ir::HeaderPlace::Fixed(header))) => {
-                Some((KeyTarget::Valid(header), None))
-            }
-            _ => None,
-        }
-    }
-
-    /// Stores the keys that are computed, before the table is applied.
-    pub fn compute_keys(&mut self, id: DeclId, info: &TableInfo, frame: &Rc<Frame>) {
-        let DefKind::Table(decl) = &self.checked.def(id).kind else {
-            return;
-        };
-        let decl = Rc::clone(decl);
-        for (position, field) in &info.computed {
-            if let Some(element) = decl.key().get(*position) {
-                let value = self.eval_scalar(&element.expr, frame);
-                self.emit(
-                    element.expr.span,
-                    Effect::Assign {
-                        target: (*field).into(),
-                        value,
-                    },
-                );
-            }
-        }
-    }
-
-    /// The name of a key without `@name`: the expression as written; none when it is too complex.
-    fn key_name(&self, expr: &Expr) -> Option<String> {
-        Some(match &expr.kind {
-            ExprKind::Name(path) => match self.checked.resolution(expr) {
-                // Constants stand there with their values.
-                Resolution::Decl(id) => match &self.checked.def(id).kind {
-                    DefKind::Const(constant) => {
-                        match (&constant.value.kind, &self.checked.info(expr.id).value) {
-                            (ExprKind::Int(_), _) => self.key_name(&constant.value)?,
-                            (_, Some(Value::Int(value))) => value.to_string(),
-                            _ => return None,
-                        }
-                    }
-                    _ => path.name.name.to_string(),
-                },
-                _ => path.name.name.to_string(),
-            },
-            ExprKind::Member(base, member) => {
-                let field = match self.checked.resolution(expr) {
-                    Resolution::Decl(id) => match &self.checked.def(id).kind {
-                        DefKind::Field(field, _) => Some(field),
-                        _ => None,
-                    },
-                    _ => None,
-                };
-                let given = field
-                    .and_then(|field| field.annotations.annotation("name"))
-                    .and_then(Annotation::string);
-                match given.and_then(|given| given.strip_prefix('.')) {
-                    Some(absolute) => absolute.to_owned(),
-                    None => join(&self.key_name(base)?, given.unwrap_or(&member.name)),
-                }
-            }
-            ExprKind::Index(base, index) => {
-                format!("{}[{}]", self.key_name(base)?, self.key_name(index)?)
-            }
-            ExprKind::Slice { base, hi, lo } => {
-                format!(
-                    "{}[{}:{}]",
-                    self.key_name(base)?,
-                    self.key_name(hi)?,
-                    self.key_name(lo)?
-                )
-            }
-            ExprKind::Int(literal) => match literal.base {
-                16 => format!("0x{:x}", literal.value),
-                8 => format!("0o{:o}", literal.value),
-                2 => format!("0b{:b}", literal.value),
-                _ => literal.value.to_string(),
-            },
-            ExprKind::Binary(BinaryOp::BitAnd, left, right) => {
-                format!("{} & {}", self.key_name(left)?, self.key_name(right)?)
-            }
-            ExprKind::Call(call) => {
-                let valid = matches!(
-                    self.checked.call(expr.id).map(|info| info.callee),
-                    Some(Callee::Builtin(crate::sema::BuiltinMethod::IsValid))
-                );
-                match (valid, super::method_base(&call.callee)) {
-                    (true, Some(base)) => join(&self.key_name(base)?, "$valid$"),
-                    _ => return None,
-                }
-            }
-            _ => return None,
-        })
-    }
-
-    /// Refuses a direct counter or meter of two tables.
-    fn attached_twice(&mut self, first: Option<TableId>, second: TableId, span: Span) {
-        if let Some(first) = first.filter(|first| *first != second) {
-            let name = &self.program.tables[first.index()].meta.name;
-            let what = format!("this is attached to table {name} already, and can be to one only");
-            self.target(span, what);
-        }
-    }
-
-    fn properties(&mut self, table: TableId, decl: &TableDecl, frame: &Rc<Frame>) {
+    ) -> Vec<(Name, Option<InstanceId>, Span)> {
+        let mut objects = Vec::new();
         for property in &decl.properties {
             let TablePropertyValue::Expr(value) = &property.value else {
                 continue;
@@ -483,57 +261,15 @@ impl Elaborator<'_> {
                         .is_some_and(|value| value != BigInt::ZERO);
                     self.program.tables[table.index()].support_timeout = on;
                 }
-                "implementation" => match self.property_object(property, value, decl, frame) {
-                    Some(ExternObject::ActionProfile(id)) => {
-                        self.program.tables[table.index()].implementation = Some(id);
-                        self.program.action_profiles[id.index()].tables.push(table);
-                    }
-                    Some(ExternObject::Invalid) => {}
-                    Some(ExternObject::Tofino(id)) if self.layout(id).is_some() => {
-                        let layout = self.layout(id);
-                        self.program.tables[table.index()].algorithmic = layout;
-                    }
-                    _ => self.target(
-                        value.span,
-                        "implementation must be an action_profile or action_selector",
-                    ),
-                },
-                "alpm" | "atcam" if self.program.arch.is_tofino() => {
-                    let layout = match self.property_object(property, value, decl, frame) {
-                        Some(ExternObject::Tofino(id)) => self.layout(id),
-                        _ => None,
-                    };
-                    self.program.tables[table.index()].algorithmic = layout;
-                }
-                "counters" => match self.property_object(property, value, decl, frame) {
-                    Some(ExternObject::DirectCounter(id)) => {
-                        self.program.tables[table.index()].counter = Some(id);
-                        let first = self.program.counters[id.index()].table.replace(table);
-                        self.attached_twice(first, table, value.span);
-                    }
-                    Some(ExternObject::Invalid) => {}
-                    _ => self.target(value.span, "counters must be a direct_counter"),
-                },
-                "meters" => match self.property_object(property, value, decl, frame) {
-                    Some(ExternObject::DirectMeter(id)) => {
-                        self.program.tables[table.index()].meter = Some(id);
-                        let first = self.program.meters[id.index()].table.replace(table);
-                        self.attached_twice(first, table, value.span);
-                    }
-                    Some(ExternObject::Invalid) => {}
-                    object @ Some(ExternObject::Tofino(_)) => {
-                        self.attach_direct(object, table, value.span);
-                    }
-                    _ => self.target(value.span, "meters must be a direct_meter"),
-                },
-                "registers" | "filters" if self.program.arch.is_tofino() => {
+                name if known::is_object_property(self.options.arch, name) => {
                     let object = self.property_object(property, value, decl, frame);
-                    self.attach_direct(object, table, value.span);
+                    objects.push((Rc::clone(&property.name.name), object, value.span));
                 }
                 // Those of priorities belong to the entries; the checker has warned of properties that nobody knows.
                 _ => {}
             }
         }
+        objects
     }
 
     /// The extern object that a property names or makes.
@@ -543,7 +279,7 @@ impl Elaborator<'_> {
         value: &Expr,
         decl: &TableDecl,
         frame: &Rc<Frame>,
-    ) -> Option<ExternObject> {
+    ) -> Option<InstanceId> {
         let instance = match &value.kind {
             ExprKind::Call(call) => {
                 let checked = self.checked;
@@ -566,20 +302,8 @@ impl Elaborator<'_> {
             _ => self.instance_of(value, frame),
         };
         match instance? {
-            Instance::Extern(object) => Some(object),
+            Instance::Extern(ExternObject::Object(id)) => Some(id),
             _ => None,
-        }
-    }
-
-    /// Inputs of a selector come from the first table that uses it.
-    fn selector(&mut self, table: TableId, inputs: &[ir::FieldRef]) {
-        let Some(profile) = self.program.tables[table.index()].implementation else {
-            return;
-        };
-        if let Some(selector) = &mut self.program.action_profiles[profile.index()].selector {
-            if selector.inputs.is_empty() {
-                selector.inputs = inputs.to_vec();
-            }
         }
     }
 }

@@ -1,39 +1,24 @@
 //! Meters, which may know a packet's colour from before (RFC 2698, colour-aware) and have names of their own for colours.
 
-use std::rc::Rc;
-
 use num_traits::Zero;
 
-use super::super::call::{Argument, Bound};
-use super::super::externs::value;
-use super::super::frame::{ExternObject, Frame};
-use super::super::instance::InstanceName;
-use super::super::{ops, Elaborator};
-use super::objects::{number, Arguments};
+use super::super::call::Given;
+use super::super::{enum_argument, named, named_value, number, value, Lowering, Made};
 use crate::diag::Span;
-use crate::ir::{Effect, Expr, FieldRef, Meter, MeterId, MeterUnit, Primitive, Scalar};
+use crate::ir::{Effect, Expr, FieldRef, Meta, Meter, MeterId, MeterUnit, Primitive, Scalar};
 use crate::passes::builder::data::Data;
-use crate::syntax::ast::{BinaryOp, Name};
+use crate::passes::builder::ops;
+use crate::syntax::ast::BinaryOp;
 
 const COLOR: Scalar = Scalar::Bit(8);
 /// `MeterColor_t`.
 const COLORS: [u8; 3] = [0, 1, 3];
 
-type Given = [(Option<Name>, Bound)];
-
-impl Elaborator<'_> {
+impl Lowering<'_> {
     /// Makes a meter.
-    pub fn tofino_meter(
-        &mut self,
-        ty: &str,
-        args: &Arguments,
-        size: u64,
-        name: InstanceName,
-    ) -> ExternObject {
+    pub fn tofino_meter(&mut self, ty: &str, args: &[Given], size: u64, meta: Meta) -> Made {
         let direct = ty == "DirectMeter";
-        let what = if direct { "direct meter" } else { "meter" };
-        let kind = self.enum_argument(args, "type");
-        let meta = self.named_meta(what, name.name, name.annotations, name.span);
+        let kind = enum_argument(self, args, "type");
         let unit = match kind.as_deref() {
             Some("BYTES") => MeterUnit::Bytes,
             _ => MeterUnit::Packets,
@@ -53,25 +38,19 @@ impl Elaborator<'_> {
             self.tofino.colors.insert(id, [green, yellow, red]);
         }
         match direct {
-            true => ExternObject::DirectMeter(id),
-            false => ExternObject::Meter(id),
+            true => Made::DirectMeter(id),
+            false => Made::Meter(id),
         }
     }
 
     /// `Meter.execute(index)`, with a colour from before or without.
-    pub fn meter_call(
-        &mut self,
-        meter: MeterId,
-        args: &Given,
-        span: Span,
-        frame: &Rc<Frame>,
-    ) -> Data {
+    pub fn meter_call(&mut self, meter: MeterId, args: &[Given], span: Span, scope: &str) -> Data {
         let Some(index) = value(args, 0) else {
             return Data::Invalid;
         };
         self.refuse_adjustment(args, span);
-        let precolor = precolor(args).map(|color| self.hold(color, span, &frame.name));
-        let target = self.temporary(&frame.name, "color", COLOR);
+        let precolor = named_value(args, "color").map(|color| self.hold(color, span, scope));
+        let target = self.temporary(scope, "color", COLOR);
         let execute = Primitive::ExecuteMeter {
             meter,
             index,
@@ -87,12 +66,12 @@ impl Elaborator<'_> {
     pub fn direct_meter_call(
         &mut self,
         meter: MeterId,
-        args: &Given,
+        args: &[Given],
         span: Span,
-        frame: &Rc<Frame>,
+        scope: &str,
     ) -> Data {
         self.refuse_adjustment(args, span);
-        if let Some(color) = precolor(args) {
+        if let Some(color) = named_value(args, "color") {
             let field = match ops::cast(color, COLOR) {
                 Expr::Field { place, .. } => place.fixed(),
                 _ => None,
@@ -110,17 +89,17 @@ impl Elaborator<'_> {
         }
         self.into.meter_reads.push((meter, span));
         let known = self.program.meters[meter.index()].result;
-        let color = known.unwrap_or_else(|| self.temporary(&frame.name, "color", COLOR));
+        let color = known.unwrap_or_else(|| self.temporary(scope, "color", COLOR));
         self.program.meters[meter.index()].result = Some(color);
         self.color(meter, color)
     }
 
     /// Refuses to count a packet as longer or shorter than it is.
-    pub fn refuse_adjustment(&mut self, args: &Given, span: Span) {
-        let Some(position) = given(args, "adjust_byte_count") else {
+    pub fn refuse_adjustment(&mut self, args: &[Given], span: Span) {
+        if !named(args, "adjust_byte_count").is_some_and(Given::is_given) {
             return;
-        };
-        let adjustment = value(args, position);
+        }
+        let adjustment = named_value(args, "adjust_byte_count");
         let is_none = matches!(adjustment, Some(Expr::Number { value, .. }) if value.is_zero());
         if !is_none {
             let message = "counters and meters of the model count a packet's own length (no adjust_byte_count)";
@@ -137,17 +116,4 @@ impl Elaborator<'_> {
         let others = self.choose(is(1), known(yellow), known(green));
         Data::Scalar(self.choose(is(2), known(red), others))
     }
-}
-
-/// The colour from before.
-fn precolor(args: &Given) -> Option<Expr> {
-    let position = given(args, "color")?;
-    value(args, position)
-}
-
-/// Where an argument stands that was given.
-fn given(args: &Given, wanted: &str) -> Option<usize> {
-    args.iter().position(|(name, bound)| {
-        name.as_deref() == Some(wanted) && !matches!(bound.argument, Argument::Omitted)
-    })
 }

@@ -2,13 +2,15 @@
 
 use std::rc::Rc;
 
-use super::frame::{Binding, ExternObject, Instance};
-use super::{scalars_of, Elaborator, Region};
+use super::super::frame::{Binding, ControlInstance, ExternObject, Instance};
+use super::super::Elaborator;
 use crate::arch::Arch;
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{FieldRef, Storage};
 use crate::passes::annotations;
 use crate::passes::builder::data::Place;
+use crate::passes::externs::call::Region;
+use crate::passes::inlined::BlockCode;
 use crate::sema::{Callee, Type};
 use crate::syntax::ast::Instantiation;
 
@@ -130,6 +132,22 @@ impl Elaborator<'_> {
         self.list_objects(&blocks);
     }
 
+    /// A control that verifies or updates checksums.
+    fn checksum_block(
+        &mut self,
+        instance: &Rc<ControlInstance>,
+        region: Region,
+        arguments: Vec<Binding>,
+    ) {
+        self.region = region;
+        let body = self.block(|this| this.apply_top(instance, arguments));
+        let name = match region {
+            Region::Verify => "verify_checksum",
+            _ => "compute_checksum",
+        };
+        self.add_block(name, instance.decl.name.span, BlockCode::Checksums(body));
+    }
+
     /// Aliases for those fields that this version of v1model has.
     fn standard_aliases(&self) -> Vec<(String, FieldRef)> {
         let header = Storage::STANDARD_METADATA;
@@ -164,9 +182,8 @@ impl Elaborator<'_> {
                 for expr in exprs {
                     match annotations::number(self.checked, expr) {
                         Some(list) => {
-                            let mut fields = Vec::new();
-                            scalars_of(member, &mut fields);
-                            self.field_lists.entry(list).or_default().extend(fields);
+                            let lists = &mut self.into.externs.field_lists;
+                            lists.entry(list).or_default().extend(member.variables());
                         }
                         None => self.error(
                             Code::ANNOTATION_RULE,

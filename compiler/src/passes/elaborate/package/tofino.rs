@@ -5,40 +5,17 @@
 //! pipelines (its control; and what its deparser does besides emitting headers) and a deparser. The intrinsic metadata
 //! is found by aliases, `ingress_intrinsic_metadata_for_tm.ucast_egress_port` and so on.
 
-mod direct;
-mod externs;
-mod extremes;
-mod lpf;
-mod math_unit;
-mod meters;
-mod objects;
-mod parser_counter;
-mod registers;
-mod wred;
-
-pub use objects::Object;
-
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::frame::{Binding, ControlInstance, ExternObject, Instance, ParserInstance};
-use super::{Elaborator, Region};
+use super::super::frame::{Binding, ControlInstance, ExternObject, Instance, ParserInstance};
+use super::super::Elaborator;
 use crate::diag::{Code, Diagnostic, Span};
-use crate::ir::{FieldRef, HeaderPlace, MeterId, RegisterId};
+use crate::ir::{FieldRef, HeaderPlace};
 use crate::passes::builder::data::Place;
+use crate::passes::externs::call::Region;
 use crate::sema::{CallInfo, Callee, DefKind, Resolution, Type};
 use crate::syntax::ast::{Arg, Expr, ExprKind, Instantiation, Param};
-
-/// What is elaborated of Tofino's own.
-#[derive(Default)]
-pub struct State {
-    /// Extern objects that v1model has no equal of.
-    pub objects: Vec<Object>,
-    /// Types of registers' cells.
-    pub cells: BTreeMap<RegisterId, Type>,
-    /// What meters give for green, yellow and red, where it is not what `MeterColor_t` says.
-    pub colors: BTreeMap<MeterId, [u8; 3]>,
-}
 
 /// Names of the blocks of a gress for the target.
 struct Names {

@@ -3,17 +3,15 @@
 //! The switch writes down which entry a packet has hit, and a cell belongs to that entry alone: it starts anew with a new one. So such an
 //! object is of use only in actions of the table that has it as its `registers`, `filters` or `meters`.
 
-use super::super::frame::ExternObject;
-use super::super::frame::ObjectId;
-use super::super::Elaborator;
-use super::Object;
+use super::super::Lowering;
+use super::{Object, ObjectId};
 use crate::diag::{Code, Diagnostic, Span};
 use crate::ir::{DirectCells, FieldRef, RegisterId, Scalar, TableId};
 
 /// Bits of the number of an entry.
 pub const ENTRY_BITS: u32 = 32;
 
-impl Elaborator<'_> {
+impl Lowering<'_> {
     /// The field that says which entry a packet has hit, for the cells of a register.
     pub fn entry_field(&mut self, name: &str) -> FieldRef {
         let name = self.unique(&format!("{name}.entry"));
@@ -21,13 +19,9 @@ impl Elaborator<'_> {
         self.program.storage.add_scalar(name, ty)
     }
 
-    /// Gives a table what its property names.
-    pub fn attach_direct(&mut self, object: Option<ExternObject>, table: TableId, span: Span) {
-        let cells = match object {
-            Some(ExternObject::Invalid) => return,
-            Some(ExternObject::Tofino(id)) => self.direct_cells(id),
-            _ => None,
-        };
+    /// Gives a table the object that its property names.
+    pub fn attach_direct(&mut self, object: Option<ObjectId>, table: TableId, span: Span) {
+        let cells = object.and_then(|id| self.direct_cells(id));
         let Some((register, entry)) = cells else {
             self.target(
                 span,
@@ -57,8 +51,8 @@ impl Elaborator<'_> {
     }
 
     /// The register of an object whose cells are kept with entries, and the field that says which entry was hit.
-    fn direct_cells(&mut self, id: ObjectId) -> Option<(RegisterId, FieldRef)> {
-        match self.tofino_object(id) {
+    fn direct_cells(&self, id: ObjectId) -> Option<(RegisterId, FieldRef)> {
+        match &self.tofino.objects[id.0] {
             Object::DirectRegister { register, entry } => Some((*register, *entry)),
             Object::Lpf {
                 memory,

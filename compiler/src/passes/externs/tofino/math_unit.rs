@@ -6,15 +6,13 @@
 //! about 1 part in 16. What the descriptions leave open, and how it is here: of 0 the first byte is taken, with an exponent of 0; bits
 //! beyond the result's width are lost.
 
+use super::super::Lowering;
+use crate::passes::builder::ops;
 use num_bigint::BigInt;
 
-use super::super::{ops, Elaborator};
 use crate::diag::Span;
 use crate::ir::{Expr, Scalar};
 use crate::syntax::ast::BinaryOp;
-
-use super::super::frame::Frame;
-use std::rc::Rc;
 
 /// Bits of the numbers that a unit computes with.
 const BITS: u32 = 32;
@@ -128,17 +126,17 @@ impl MathUnit {
     }
 }
 
-impl Elaborator<'_> {
+impl Lowering<'_> {
     /// `MathUnit.execute(x)`.
     pub fn math_unit_call(
         &mut self,
         unit: &MathUnit,
         number: Expr,
         span: Span,
-        frame: &Rc<Frame>,
+        scope: &str,
     ) -> Expr {
         let word = Scalar::Bit(BITS);
-        let number = self.hold(ops::cast(number, word), span, &frame.name);
+        let number = self.hold(ops::cast(number, word), span, scope);
         let part = Scalar::Bit(MANTISSA_BITS);
         // The right shift is the second byte, the left one the first.
         let shifts = |power: i32| {
@@ -159,22 +157,22 @@ impl Elaborator<'_> {
             index = self.choose(is_there.clone(), ops::cast(aligned, part), index);
             amounts = self.choose(is_there, shifts(unit.power(top)), amounts);
         }
-        let index = self.hold(index, span, &frame.name);
-        let amounts = self.hold(amounts, span, &frame.name);
+        let index = self.hold(index, span, scope);
+        let amounts = self.hold(amounts, span, scope);
         let mut byte = Expr::bits(unit.table[0], 64);
         for (position, entry) in unit.table.iter().enumerate().skip(1) {
             let here = Expr::bits(position, MANTISSA_BITS);
             let is_here = ops::binary(BinaryOp::Eq, index.clone(), here);
             byte = self.choose(is_here, Expr::bits(*entry, 64), byte);
         }
-        let byte = self.hold(byte, span, &frame.name);
+        let byte = self.hold(byte, span, scope);
         let amount = |high: u32, low: u32| Expr::Slice {
             high,
             low,
             arg: Box::new(amounts.clone()),
         };
         let left = ops::binary(BinaryOp::Shl, byte, amount(15, 8));
-        let left = self.hold(left, span, &frame.name);
+        let left = self.hold(left, span, scope);
         let shifted = ops::binary(BinaryOp::Shr, left, amount(7, 0));
         ops::cast(shifted, word)
     }

@@ -1,19 +1,16 @@
 //! `log_msg`: a text with holes, and the numbers that go into them.
 
-use super::call::{Argument, Bound};
-use super::Elaborator;
+use super::call::Given;
+use super::Lowering;
 use crate::diag::{Code, Span, Warning};
 use crate::ir::{self, Effect, Primitive, Scalar};
 use crate::passes::builder::data::Data;
 use crate::sema::Type;
-use crate::syntax::ast::Name;
 
-impl Elaborator<'_> {
+impl Lowering<'_> {
     /// Logs a text with a number in each `{}`.
-    pub fn log_msg(&mut self, args: &[(Option<Name>, Bound)], span: Span) {
-        let Some(Argument::Value(Data::String(format))) =
-            args.first().map(|(_, bound)| &bound.argument)
-        else {
+    pub fn log_msg(&mut self, args: &[Given], span: Span) {
+        let Some(Data::String(format)) = args.first().and_then(Given::data) else {
             self.error(
                 Code::NOT_CONSTANT,
                 span,
@@ -23,9 +20,9 @@ impl Elaborator<'_> {
         };
         let mut format = format.to_string();
         let mut values = Vec::new();
-        if let Some((_, bound)) = args.get(1) {
+        if let Some(bound) = args.get(1) {
             format = self.unfold_holes(&format, &bound.ty);
-            if let Argument::Value(data) = bound.argument.clone() {
+            if let Some(data) = bound.data().cloned() {
                 for leaf in self.leaves(data, &bound.ty) {
                     match leaf.data {
                         Data::Scalar(expr) => values.push(expr),

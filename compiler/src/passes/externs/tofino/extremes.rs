@@ -1,35 +1,24 @@
 //! `min8`, `max8`, `min16`, `max16` of Tofino 2's stateful ALUs: the smallest or largest part of a cell, and which one it is.
 
-use std::rc::Rc;
-
-use super::super::call::{Argument, Bound};
-use super::super::externs::value;
-use super::super::frame::Frame;
-use super::super::{ops, Elaborator};
+use super::super::call::{Argument, Given};
+use super::super::{named, value, Lowering};
 use crate::diag::Span;
 use crate::ir::{Expr, Scalar};
 use crate::passes::builder::data::Data;
-use crate::syntax::ast::{BinaryOp, Name};
+use crate::passes::builder::ops;
+use crate::syntax::ast::BinaryOp;
 
 /// Bits of a cell.
 const CELL_BITS: u32 = 128;
 
-impl Elaborator<'_> {
+impl Lowering<'_> {
     /// Gives the extreme of the parts that the mask names, part 0 being the lowest bits; of equal ones it is the first. Without any
     /// part it is 0, and so is the index.
-    pub fn extreme_call(
-        &mut self,
-        method: &str,
-        args: &[(Option<Name>, Bound)],
-        span: Span,
-        frame: &Rc<Frame>,
-    ) -> Data {
+    pub fn extreme_call(&mut self, method: &str, args: &[Given], span: Span, scope: &str) -> Data {
         let (Some(cell), Some(mask)) = (value(args, 0), value(args, 1)) else {
             return Data::Invalid;
         };
-        let has_more = args.iter().any(|(name, bound)| {
-            name.as_deref() == Some("postmod") && !matches!(bound.argument, Argument::Omitted)
-        });
+        let has_more = named(args, "postmod").is_some_and(Given::is_given);
         if has_more {
             self.beyond_model(span, format!("the model has no postmod of {method} yet"));
             return Data::Invalid;
@@ -42,8 +31,8 @@ impl Elaborator<'_> {
         };
         let parts = CELL_BITS / bits;
         let index_bits = parts.ilog2();
-        let cell = self.hold(ops::cast(cell, Scalar::Bit(CELL_BITS)), span, &frame.name);
-        let mask = self.hold(ops::cast(mask, Scalar::Bit(parts)), span, &frame.name);
+        let cell = self.hold(ops::cast(cell, Scalar::Bit(CELL_BITS)), span, scope);
+        let mask = self.hold(ops::cast(mask, Scalar::Bit(parts)), span, scope);
         let mut best = Expr::bits(0, bits);
         let mut index = Expr::bits(0, index_bits);
         let mut found = Expr::Bool(false);
@@ -58,17 +47,17 @@ impl Elaborator<'_> {
             let here = slice(&cell, (part + 1) * bits - 1, part * bits);
             let is_better = ops::binary(better, here.clone(), best.clone());
             let takes = ops::and(is_named.clone(), ops::or(found.clone().not(), is_better));
-            let takes = self.hold(takes, span, &frame.name);
+            let takes = self.hold(takes, span, scope);
             let next = self.choose(takes.clone(), here, best);
-            best = self.hold(next, span, &frame.name);
+            best = self.hold(next, span, scope);
             let next = self.choose(takes, Expr::bits(part, index_bits), index);
-            index = self.hold(next, span, &frame.name);
-            found = self.hold(ops::or(found, is_named), span, &frame.name);
+            index = self.hold(next, span, scope);
+            found = self.hold(ops::or(found, is_named), span, scope);
         }
-        if let Some((_, bound)) = args.get(2) {
+        if let Some(bound) = args.get(2) {
             if let Argument::Place(place) = &bound.argument {
                 let data = self.cast(Data::Scalar(index), &bound.ty);
-                self.assign(place, data, &bound.ty, span, &frame.name);
+                self.assign(place, data, &bound.ty, span, scope);
             }
         }
         Data::Scalar(best)

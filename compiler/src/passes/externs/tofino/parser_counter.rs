@@ -1,17 +1,13 @@
 //! `ParserCounter`: a number of 8 bits, signed, that a parser counts down, for headers in as many parts as a field says.
 
-use std::rc::Rc;
-
-use super::super::call::{Argument, Bound};
-use super::super::externs::value;
-use super::super::frame::Frame;
-use super::super::frame::ObjectId;
-use super::super::{ops, Elaborator};
-use super::Object;
+use super::super::call::Given;
+use super::super::{named_value, number, value, Lowering};
+use super::{Object, ObjectId};
 use crate::diag::Span;
 use crate::ir::{Effect, Expr, FieldRef, Scalar, Take};
 use crate::passes::builder::data::Data;
-use crate::syntax::ast::{BinaryOp, Name};
+use crate::passes::builder::ops;
+use crate::syntax::ast::BinaryOp;
 
 const BITS: u32 = 8;
 const COUNTER: Scalar = Scalar::Bit(BITS);
@@ -23,21 +19,21 @@ const WHOLE_MASK: u32 = BITS - 1;
 /// The error of a field beyond the range that `set` was given.
 const RANGE_ERROR: &str = "CounterRange";
 
-impl Elaborator<'_> {
+impl Lowering<'_> {
     /// A call of a method of a counter, whose numbers are `fields`: the present one, then those that wait.
     pub fn parser_counter_call(
         &mut self,
         id: ObjectId,
         fields: &[FieldRef],
         method: &str,
-        args: &[(Option<Name>, Bound)],
+        args: &[Given],
         span: Span,
-        frame: &Rc<Frame>,
+        scope: &str,
     ) -> Data {
         let fields = match fields {
             [] => {
                 let fields: Vec<FieldRef> = (0..=STACK)
-                    .map(|_| self.temporary(&frame.name, "counter", COUNTER))
+                    .map(|_| self.temporary(scope, "counter", COUNTER))
                     .collect();
                 *self.tofino_object(id) = Object::ParserCounter {
                     fields: fields.clone(),
@@ -50,15 +46,8 @@ impl Elaborator<'_> {
         let amount = || value(args, 0).map(|amount| ops::cast(amount, COUNTER));
         match method {
             "set" | "push" => {
-                let named = |wanted: &str| {
-                    args.iter()
-                        .position(|(name, _)| name.as_deref() == Some(wanted))
-                        .and_then(|position| value(args, position))
-                };
-                let updates_top = args.iter().any(|(name, bound)| {
-                    name.as_deref() == Some("update_with_top")
-                        && matches!(&bound.argument, Argument::Value(data) if data.constant() == Some(1.into()))
-                });
+                let named = |wanted: &str| named_value(args, wanted);
+                let updates_top = number(args, "update_with_top") == Some(1.into());
                 if updates_top {
                     let message =
                         "the model has no counter that counts those below it (update_with_top)";
@@ -70,9 +59,9 @@ impl Elaborator<'_> {
                 };
                 let number = match [named("max"), named("rotate"), named("mask"), named("add")] {
                     [Some(max), Some(rotate), Some(mask), Some(add)] => {
-                        self.ranged(field, [max, rotate, mask, add], span, frame)
+                        self.ranged(field, [max, rotate, mask, add], span, scope)
                     }
-                    _ => self.hold(ops::cast(field, COUNTER), span, &frame.name),
+                    _ => self.hold(ops::cast(field, COUNTER), span, scope),
                 };
                 if method == "push" {
                     for at in (1..fields.len()).rev() {
@@ -90,12 +79,12 @@ impl Elaborator<'_> {
             }
             "is_zero" => {
                 let is_zero = ops::binary(BinaryOp::Eq, present, Expr::bits(0, BITS));
-                return Data::Scalar(self.hold(is_zero, span, &frame.name));
+                return Data::Scalar(self.hold(is_zero, span, scope));
             }
             "is_negative" => {
                 let least = Expr::bits(1 << (BITS - 1), BITS);
                 let is_negative = ops::binary(BinaryOp::Ge, present, least);
-                return Data::Scalar(self.hold(is_negative, span, &frame.name));
+                return Data::Scalar(self.hold(is_negative, span, scope));
             }
             "increment" | "decrement" => {
                 let op = match method {
@@ -117,9 +106,9 @@ impl Elaborator<'_> {
         field: Expr,
         [max, rotate, mask, add]: [Expr; 4],
         span: Span,
-        frame: &Rc<Frame>,
+        scope: &str,
     ) -> Expr {
-        let field = self.hold(ops::cast(field, COUNTER), span, &frame.name);
+        let field = self.hold(ops::cast(field, COUNTER), span, scope);
         let [max, rotate, mask, add] =
             [max, rotate, mask, add].map(|part| ops::cast(part, COUNTER));
         let in_range = ops::binary(BinaryOp::Le, field.clone(), max);
@@ -146,12 +135,12 @@ impl Elaborator<'_> {
             ops::binary(BinaryOp::Shr, field.clone(), back),
             ops::binary(BinaryOp::Shl, field, forth),
         );
-        let rotated = self.hold(rotated, span, &frame.name);
+        let rotated = self.hold(rotated, span, scope);
         let kept = ops::binary(BinaryOp::Sub, bits(WHOLE_MASK), mask);
         let kept = ops::binary(BinaryOp::Shr, bits(u32::from(u8::MAX)), kept);
         let masked = ops::binary(BinaryOp::BitAnd, rotated, kept);
         let sum = ops::binary(BinaryOp::Add, masked, add);
-        self.hold(sum, span, &frame.name)
+        self.hold(sum, span, scope)
     }
 
     fn set_counter(&mut self, field: FieldRef, value: Expr, span: Span) {

@@ -1,16 +1,14 @@
 //! Random early detection: a value against thresholds of the control plane's.
 
-use std::rc::Rc;
-
+use super::super::call::Given;
+use super::super::{value, Lowering};
+use crate::passes::builder::data::Data;
+use crate::passes::builder::ops;
 use num_bigint::BigInt;
 
-use super::super::externs::value;
-use super::super::frame::Frame;
-use super::super::{ops, Elaborator};
 use crate::diag::Span;
 use crate::ir::{Effect, Expr, Primitive, RegisterId, Scalar};
-use crate::passes::builder::data::Data;
-use crate::syntax::ast::{BinaryOp, Name};
+use crate::syntax::ast::BinaryOp;
 
 /// Bits of a threshold, and of the share in a hundred.
 const THRESHOLD_BITS: u32 = 32;
@@ -18,15 +16,15 @@ const SHARE_BITS: u32 = 8;
 /// Bits of a profile: two thresholds and a share.
 pub const CELL_BITS: u32 = 2 * THRESHOLD_BITS + SHARE_BITS;
 
-impl Elaborator<'_> {
+impl Lowering<'_> {
     /// `Wred.execute(val, index)`, and `DirectWred.execute(val)`, which has one profile for all entries.
     pub fn wred_call(
         &mut self,
         (thresholds, is_direct): (RegisterId, bool),
         (drop, no_drop): (BigInt, BigInt),
-        args: &[(Option<Name>, super::super::call::Bound)],
+        args: &[Given],
         span: Span,
-        frame: &Rc<Frame>,
+        scope: &str,
     ) -> Data {
         let index = match is_direct {
             true => Some(Expr::bits(0, THRESHOLD_BITS)),
@@ -36,9 +34,9 @@ impl Elaborator<'_> {
             return Data::Invalid;
         };
         let wide = Scalar::Bit(THRESHOLD_BITS);
-        let index = self.hold(index, span, &frame.name);
-        let measured = self.hold(ops::cast(measured, wide), span, &frame.name);
-        let cell = self.read_cell(thresholds, &index, span, frame);
+        let index = self.hold(index, span, scope);
+        let measured = self.hold(ops::cast(measured, wide), span, scope);
+        let cell = self.read_cell(thresholds, &index, span, scope);
         let part = |high: u32, low: u32| Expr::Slice {
             high,
             low,
@@ -47,15 +45,12 @@ impl Elaborator<'_> {
         let from = part(CELL_BITS - 1, CELL_BITS - THRESHOLD_BITS);
         let to = part(THRESHOLD_BITS + SHARE_BITS - 1, SHARE_BITS);
         let share = part(SHARE_BITS - 1, 0);
-        let (from, to) = (
-            self.hold(from, span, &frame.name),
-            self.hold(to, span, &frame.name),
-        );
-        let share = self.hold(ops::cast(share, wide), span, &frame.name);
+        let (from, to) = (self.hold(from, span, scope), self.hold(to, span, scope));
+        let share = self.hold(ops::cast(share, wide), span, scope);
 
         let zero = || Expr::bits(0, THRESHOLD_BITS);
         let mut random = |low: Expr, high: Expr| {
-            let target = self.temporary(&frame.name, "random", wide);
+            let target = self.temporary(scope, "random", wide);
             self.emit(
                 span,
                 Effect::Primitive(Primitive::Random { target, low, high }),

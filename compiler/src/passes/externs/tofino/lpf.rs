@@ -11,17 +11,13 @@
 //! These are the parameters that BfRt has (`$LPF_SPEC_TYPE`, `..._GAIN_TIME_CONSTANT_NS`, `..._DECAY_TIME_CONSTANT_NS`,
 //! `..._OUT_SCALE_DOWN_FACTOR`). A `DirectLpf` has one setting, in a register of one cell, for all entries of its table.
 
-use std::rc::Rc;
-
-use super::super::call::Bound;
-use super::super::externs::value;
-use super::super::frame::Frame;
-use super::super::{ops, Elaborator};
+use super::super::call::Given;
+use super::super::{value, Lowering};
 use crate::diag::Span;
 use crate::ir::{Effect, Expr, FieldRef, Filter, Primitive, RegisterId, Scalar};
 use crate::passes::builder::data::Data;
-use crate::sema::{CallInfo, Type};
-use crate::syntax::ast::Name;
+use crate::passes::builder::ops;
+use crate::sema::Type;
 
 /// Bits of a setting.
 pub const SPEC_BITS: u32 = 80;
@@ -30,18 +26,17 @@ pub const MEMORY_BITS: u32 = 128;
 /// Bits of a value.
 const VALUE: Scalar = Scalar::Bit(32);
 
-impl Elaborator<'_> {
+impl Lowering<'_> {
     /// `Lpf.execute(val, index)`, and `DirectLpf.execute(val)` for the entry that was hit.
     pub fn lpf_call(
         &mut self,
         (spec, memory, entry): (RegisterId, RegisterId, Option<FieldRef>),
-        info: &CallInfo,
-        args: &[(Option<Name>, Bound)],
+        ret: &Type,
+        args: &[Given],
         span: Span,
-        frame: &Rc<Frame>,
+        scope: &str,
     ) -> Data {
-        let ret: Type = info.ret.substitute(&frame.substitution);
-        let (Some(measured), Some(wanted)) = (value(args, 0), self.scalar(&ret)) else {
+        let (Some(measured), Some(wanted)) = (value(args, 0), self.scalar(ret)) else {
             return Data::Invalid;
         };
         let (spec_index, index) = match entry {
@@ -53,13 +48,13 @@ impl Elaborator<'_> {
                 let Some(index) = value(args, 1) else {
                     return Data::Invalid;
                 };
-                let index = self.hold(index, span, &frame.name);
+                let index = self.hold(index, span, scope);
                 (index.clone(), index)
             }
         };
-        let measured = self.hold(ops::cast(measured, VALUE), span, &frame.name);
+        let measured = self.hold(ops::cast(measured, VALUE), span, scope);
         self.access(memory, span);
-        let target = self.temporary(&frame.name, "filtered", VALUE);
+        let target = self.temporary(scope, "filtered", VALUE);
         let filter = Filter {
             target,
             spec,

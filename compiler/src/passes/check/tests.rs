@@ -1,0 +1,246 @@
+use super::*;
+use crate::diag::Span;
+use crate::ir::{FieldRef, HeaderId, ParseState, Parser, Scalar, Source, StateId, Stmt};
+use crate::passes::externs::call::{Call, CallResult, InstanceId, Region};
+use crate::sema::Type;
+
+fn stmt<K>(kind: impl Into<K>) -> ir::Stmt<K> {
+    ir::Stmt {
+        kind: kind.into(),
+        source: Source::default(),
+    }
+}
+
+fn with_pipeline(body: Vec<Stmt>) -> FlatProgram {
+    FlatProgram {
+        pipelines: vec![Pipeline {
+            name: "ingress",
+            body,
+            source: Source::default(),
+        }],
+        ..FlatProgram::default()
+    }
+}
+
+fn with_action(body: Vec<inlined::Stmt>) -> InlinedProgram {
+    let mut program = InlinedProgram::default();
+    program.objects.actions.push(ir::Action {
+        meta: ir::Meta::default(),
+        params: Vec::new(),
+    });
+    program.action_bodies.push(body);
+    program
+}
+
+fn apply(site: Option<Expr>) -> Stmt {
+    stmt(StmtKind::Apply(Box::new(ir::Apply {
+        table: TableId(0),
+        then: ir::Follow::default(),
+        site,
+    })))
+}
+
+#[test]
+fn a_break_leaves_a_block_around_it() {
+    let leave = || stmt(StmtKind::Break(Label(1)));
+    let block = |label| {
+        stmt(StmtKind::Block {
+            label: Label(label),
+            body: vec![leave()],
+        })
+    };
+    assert_eq!(flat(&with_pipeline(vec![block(1)])), Ok(()));
+    assert!(flat(&with_pipeline(vec![block(2)])).is_err());
+    assert!(flat(&with_pipeline(vec![block(1), leave()])).is_err());
+}
+
+#[test]
+fn a_table_of_several_places_and_no_other_is_told_from_where() {
+    let site = || Some(Expr::Bool(true));
+    assert_eq!(flat(&with_pipeline(vec![apply(None)])), Ok(()));
+    assert!(flat(&with_pipeline(vec![apply(site())])).is_err());
+    let twice = |second| flat(&with_pipeline(vec![apply(site()), apply(second)]));
+    assert_eq!(twice(site()), Ok(()));
+    assert!(twice(None).is_err());
+}
+
+#[test]
+fn a_field_gets_values_of_its_width() {
+    let mut program = with_pipeline(Vec::new());
+    let storage = &mut program.objects.storage;
+    storage.header_types.push(ir::HeaderType {
+        name: "scalars_0".to_owned(),
+        fields: Vec::new(),
+    });
+    storage.headers.push(ir::Header {
+        name: "scalars".to_owned(),
+        ty: ir::HeaderTypeId(0),
+        metadata: true,
+    });
+    let field: FieldRef = storage.add_scalar("x".to_owned(), Scalar::Bit(8));
+    let mut store = |width| {
+        let effect = Effect::Assign {
+            target: field.into(),
+            value: Expr::bits(1, width),
+        };
+        program.pipelines[0].body = vec![stmt(effect)];
+        flat(&program)
+    };
+    assert_eq!(store(8), Ok(()));
+    assert!(store(9).is_err());
+}
+
+#[test]
+fn states_are_named_once_and_reached() {
+    let state = |name: &str, next| ParseState {
+        name: name.to_owned(),
+        body: Vec::new(),
+        transition: Transition::Always(next),
+        source: Source::default(),
+    };
+    let check = |states| {
+        let parser = Parser {
+            name: "parser",
+            states,
+            source: Source::default(),
+        };
+        flat(&FlatProgram {
+            parsers: vec![parser],
+            ..FlatProgram::default()
+        })
+    };
+    let second = StateRef::State(StateId(1));
+    let end = StateRef::End;
+    assert_eq!(check(vec![state("a", second), state("b", end)]), Ok(()));
+    assert!(check(vec![state("a", second), state("a", end)]).is_err());
+    assert!(check(vec![state("a", end), state("b", end)]).is_err());
+    assert!(check(vec![state("a", second)]).is_err());
+}
+
+#[test]
+fn the_last_case_and_no_other_matches_everything() {
+    let keys = || {
+        let place = FieldRef {
+            header: HeaderId(0),
+            field: 0,
+        };
+        vec![ir::SelectKey {
+            place: place.into(),
+            width: 8,
+        }]
+    };
+    let one = |value: u32, mask: u32| Keyset::Values(vec![(value.into(), mask.into())]);
+    let check = |cases: Vec<Keyset>| {
+        let cases = cases.into_iter().map(|keyset| (keyset, StateRef::End));
+        ends_open(&Transition::Select {
+            keys: keys(),
+            cases: cases.collect(),
+        })
+    };
+    assert_eq!(check(vec![one(1, 0xff), Keyset::Default]), Ok(()));
+    assert!(check(vec![one(1, 0xff)]).is_err());
+    assert!(check(vec![Keyset::Default, Keyset::Default]).is_err());
+    assert!(check(vec![one(1, 0xfe), Keyset::Default]).is_err());
+    assert!(check(vec![one(1, 0x1ff), Keyset::Default]).is_err());
+}
+
+#[test]
+fn entries_match_as_their_keys_and_differ() {
+    let entry = |value: u32, priority: u32| ir::Entry {
+        keys: vec![EntryKey::Exact(value.into())],
+        action: ir::ActionId(0),
+        args: Vec::new(),
+        priority,
+        control_priority: 1,
+        constant: true,
+        source: Source::default(),
+    };
+    let check = |kind, entries| {
+        entries_fit(&Table {
+            keys: vec![Key::of(kind)],
+            entries,
+            ..Table::new(ir::Meta::default())
+        })
+    };
+    let exact = |entries| check(MatchKind::Exact, entries);
+    assert_eq!(exact(vec![entry(1, 1), entry(2, 2)]), Ok(()));
+    assert!(exact(vec![entry(1, 1), entry(1, 2)]).is_err());
+    assert!(exact(vec![entry(1, 2), entry(2, 1)]).is_err());
+    assert!(check(MatchKind::Ternary, vec![entry(1, 1)]).is_err());
+}
+
+fn assign(value: Expr) -> inlined::Stmt {
+    let target = FieldRef {
+        header: HeaderId(0),
+        field: 0,
+    };
+    let target = target.into();
+    stmt(Effect::Assign { target, value })
+}
+
+#[test]
+fn elaboration_leaves_calls_that_there_are_and_nothing_of_a_target() {
+    let call = || stmt(Inlined::Call(ir::CallId(0)));
+    let drop = stmt(Effect::Primitive(ir::Primitive::MarkToDrop));
+    assert_eq!(elaborated(&with_action(Vec::new())), Ok(()));
+    assert!(elaborated(&with_action(vec![drop])).is_err());
+    assert!(elaborated(&with_action(vec![call()])).is_err());
+    let mut program = with_action(vec![call()]);
+    program.externs.calls.push(Call {
+        callee: Callee::Function("f".into()),
+        args: Vec::new(),
+        ret: Type::Void,
+        result: CallResult::None,
+        implementations: Vec::new(),
+        region: Region::Ingress,
+        scope: String::new(),
+        span: Span::default(),
+    });
+    assert_eq!(elaborated(&program), Ok(()));
+    program.externs.calls[0].callee = Callee::Method(InstanceId(0), "m".into());
+    assert!(elaborated(&program).is_err());
+}
+
+#[test]
+fn no_call_and_no_result_is_left_behind_the_pass_for_externs() {
+    let result = Expr::Result {
+        call: ir::CallId(0),
+        ty: Scalar::Bit(8),
+    };
+    let shifted = Expr::binary(ir::BinaryOp::Shr, result, Expr::bits(1, 8));
+    assert_eq!(
+        lowered(&with_action(vec![assign(Expr::bits(1, 8))])),
+        Ok(())
+    );
+    assert!(lowered(&with_action(vec![assign(shifted)])).is_err());
+    let call = stmt(Inlined::Call(ir::CallId(0)));
+    let inner = stmt(Inlined::Block {
+        label: Label(0),
+        body: vec![call],
+    });
+    assert!(lowered(&with_action(vec![inner])).is_err());
+}
+
+#[test]
+fn statements_stand_only_where_they_may() {
+    let exit = || stmt(Inlined::Exit);
+    assert_eq!(inlined(&with_action(vec![exit()])), Ok(()));
+    let emit = stmt(Inlined::Emit(HeaderId(0)));
+    assert!(inlined(&with_action(vec![emit])).is_err());
+    let mut parser = with_action(Vec::new());
+    parser.blocks.push(inlined::Block {
+        name: "parser",
+        source: Source::default(),
+        code: BlockCode::Parser(vec![inlined::State {
+            name: "start".to_owned(),
+            code: Some(inlined::StateCode {
+                body: vec![exit()],
+                scope: String::new(),
+                transition: inlined::Transition::Always(inlined::Next::End),
+            }),
+            source: Source::default(),
+            synthetic: false,
+        }]),
+    });
+    assert!(inlined(&parser).is_err());
+}

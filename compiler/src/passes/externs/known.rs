@@ -1,0 +1,72 @@
+//! What elaboration asks about externs: which objects the control plane knows, which properties of tables name objects, and
+//! calls that only compute a value, which are folded where they stand as operators are.
+
+use super::call::{Call, Callee};
+use super::{tofino, v1model};
+use crate::arch::Arch;
+use crate::diag::Span;
+use crate::ir::{self, Expr, FieldRef, Scalar};
+use crate::passes::builder::data::Data;
+use crate::passes::builder::Builder;
+
+/// What the control plane calls objects of an extern type, if it knows such objects.
+pub fn control_kind(arch: Arch, ty: &str) -> Option<&'static str> {
+    match arch.is_tofino() {
+        false => v1model::control_kind(ty),
+        true => tofino::control_kind(ty),
+    }
+}
+
+/// Whether a property of tables names an extern object.
+pub fn is_object_property(arch: Arch, property: &str) -> bool {
+    match property {
+        "implementation" | "counters" | "meters" => true,
+        "alpm" | "atcam" | "registers" | "filters" => arch.is_tofino(),
+        _ => false,
+    }
+}
+
+/// Whether calls give results. Those of BMv2 store what they find in arguments, and other externs of `--emit-externs` can do no more.
+pub fn give_results(arch: Arch) -> bool {
+    arch.is_tofino()
+}
+
+/// The value of a call that does nothing but compute one; none for other calls.
+pub fn value_of(build: &mut Builder, call: &Call) -> Option<Data> {
+    if !build.options.arch.is_tofino() {
+        return None;
+    }
+    match &call.callee {
+        Callee::Function(name) => tofino::function_value(build, name, call),
+        Callee::Own(method) if &**method == "predicate" => Some(tofino::predicate(build, call)),
+        Callee::Own(_) => None,
+        Callee::Method(id, _) => {
+            let declared = &build.into.externs.instances[id.0];
+            match &*declared.ty == "Hash" && tofino::is_identity(build, &declared.args) {
+                true => Some(tofino::identity(build, call)),
+                false => None,
+            }
+        }
+    }
+}
+
+/// `packet_in.length()`.
+pub fn packet_length(build: &mut Builder, span: Span) -> Data {
+    if build.options.arch.is_tofino() {
+        build.target(
+            span,
+            "a parser does not know the packet's length on this target",
+        );
+        return Data::Invalid;
+    }
+    let header = ir::Storage::STANDARD_METADATA;
+    match build
+        .program
+        .storage
+        .header_type(header)
+        .position("packet_length")
+    {
+        Some(field) => Data::Scalar(Expr::field(FieldRef { header, field }, Scalar::Bit(32))),
+        None => Data::Invalid,
+    }
+}

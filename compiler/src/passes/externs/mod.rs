@@ -1,0 +1,265 @@
+//! Pass: externs.
+//!
+//! Input: the elaborated program, with objects of externs as they are declared and calls of externs with their evaluated arguments
+//! ([`call`]). Output: the inlined program. Invariant: every object is one of [`crate::ir::Objects`], every call is statements and a
+//! value that the target has, and nothing is left of either.
+//!
+//! Each target has a folder: what its externs are called, what their objects and calls become, and what it refuses. Elaboration knows
+//! none of this; what it must know of externs it asks [`known`].
+//!
+//! Objects come first, then tables get theirs, then calls are lowered in the order of the source's evaluation, so that objects that
+//! calls make (calculations, digests, field lists) are numbered in this order.
+
+pub mod call;
+mod digest;
+mod hash;
+pub mod known;
+mod log;
+mod profiles;
+mod splice;
+mod tables;
+mod tofino;
+mod v1model;
+
+use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
+
+use crate::ir::{
+    ActionProfileId, CounterId, DigestId, Effect, Expr, ExternInstanceId, FieldRef, MeterId,
+    ObjectKind, Primitive, RegisterId,
+};
+use crate::passes::builder::data::Data;
+use crate::passes::builder::{ops, Builder};
+use crate::passes::inlined::InlinedProgram;
+use crate::sema::{DefKind, Type};
+
+use call::{Call, CallResult, Callee, Declared, Externs, Given, InstanceId, Listed, Region};
+use splice::Lowered;
+
+/// What an object became.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Made {
+    /// `counter`.
+    Counter(CounterId),
+    /// `direct_counter`.
+    DirectCounter(CounterId),
+    /// `meter`.
+    Meter(MeterId),
+    /// `direct_meter`.
+    DirectMeter(MeterId),
+    /// `register`.
+    Register(RegisterId),
+    /// `action_profile` or `action_selector`.
+    ActionProfile(ActionProfileId),
+    /// One of Tofino's that v1model has no equal of.
+    Tofino(tofino::ObjectId),
+    /// Any other, kept with `--emit-externs`.
+    Other(ExternInstanceId),
+    /// One that was reported as an error.
+    Invalid,
+}
+
+struct Lowering<'a> {
+    build: Builder<'a>,
+    /// The block in which the call at hand stands.
+    region: Region,
+    /// What objects became.
+    made: Vec<Made>,
+    /// What calls became, so far.
+    lowered: Lowered,
+    /// Fields of the user metadata with `@field_list`, by list.
+    field_lists: BTreeMap<u32, Vec<FieldRef>>,
+    /// Digests by name, or where they are sent if they have none.
+    digests: BTreeMap<digest::DigestKey, DigestId>,
+    /// What only Tofino has.
+    tofino: tofino::State,
+}
+
+impl<'a> Deref for Lowering<'a> {
+    type Target = Builder<'a>;
+
+    fn deref(&self) -> &Builder<'a> {
+        &self.build
+    }
+}
+
+impl<'a> DerefMut for Lowering<'a> {
+    fn deref_mut(&mut self) -> &mut Builder<'a> {
+        &mut self.build
+    }
+}
+
+/// Lowers all externs of a program.
+pub fn lower(mut build: Builder) -> InlinedProgram {
+    let externs = std::mem::take(&mut build.into.externs);
+    let Externs {
+        instances,
+        calls,
+        tables,
+        listing,
+        field_lists,
+    } = externs;
+    let mut lowering = Lowering {
+        build,
+        region: Region::default(),
+        made: Vec::with_capacity(instances.len()),
+        lowered: Lowered::default(),
+        field_lists,
+        digests: BTreeMap::new(),
+        tofino: tofino::State::default(),
+    };
+    for declared in instances {
+        let made = lowering.make(declared);
+        lowering.made.push(made);
+    }
+    for objects in tables {
+        lowering.attach(objects);
+    }
+    for listed in listing {
+        let object = lowering.listed(listed);
+        lowering.program.listing.extend(object);
+    }
+    for call in calls {
+        lowering.call(call);
+    }
+    let lowered = lowering.lowered;
+    let mut program = lowering.build.finish();
+    lowered.replace_all(&mut program);
+    program
+}
+
+impl Lowering<'_> {
+    fn make(&mut self, declared: Declared) -> Made {
+        match self.program.arch.is_tofino() {
+            false => self.make_for_v1model(declared),
+            true => self.make_for_tofino(declared),
+        }
+    }
+
+    /// What a declared object became.
+    fn made(&self, id: InstanceId) -> Made {
+        self.made[id.0]
+    }
+
+    fn listed(&self, listed: Listed) -> Option<(ObjectKind, String)> {
+        let id = match listed {
+            Listed::Object(kind, name) => return Some((kind, name)),
+            Listed::Extern(id) => id,
+        };
+        let program = &self.program;
+        let (kind, meta) = match self.made(id) {
+            Made::Counter(id) => (ObjectKind::Counter, &program.counters[id.index()].meta),
+            Made::Meter(id) => (ObjectKind::Meter, &program.meters[id.index()].meta),
+            Made::Register(id) => (ObjectKind::Register, &program.registers[id.index()].meta),
+            Made::ActionProfile(id) => {
+                let profile = &program.action_profiles[id.index()];
+                (ObjectKind::ActionProfile, &profile.meta)
+            }
+            // Direct ones stand with their tables; of others the control plane does not know.
+            Made::DirectCounter(_)
+            | Made::DirectMeter(_)
+            | Made::Tofino(_)
+            | Made::Other(_)
+            | Made::Invalid => return None,
+        };
+        Some((kind, meta.name.clone()))
+    }
+
+    /// Makes statements and the result of a call.
+    fn call(&mut self, mut call: Call) {
+        self.lowered.arguments(&mut call.args);
+        self.region = call.region;
+        let outer = std::mem::take(&mut self.out);
+        let data = self.call_of_any_target(&mut call);
+        let result = match call.result {
+            CallResult::None => None,
+            CallResult::Scalar(ty) => Some(match data {
+                Data::Scalar(value) => ops::cast(value, ty),
+                // What was refused.
+                _ => Expr::number(0, ty),
+            }),
+            CallResult::Place(place) => {
+                self.assign(&place, data, &call.ret, call.span, &call.scope);
+                None
+            }
+        };
+        let code = std::mem::replace(&mut self.out, outer);
+        self.lowered.code.push(code);
+        self.lowered.results.push(result);
+    }
+
+    /// Makes the statements of a call. The result is invalid if there is none, or if it is where it belongs already.
+    fn call_of_any_target(&mut self, call: &mut Call) -> Data {
+        if let Callee::Function(name) = &call.callee {
+            match &**name {
+                "log_msg" => {
+                    self.log_msg(&call.args, call.span);
+                    return Data::Invalid;
+                }
+                "assert" | "assume" => {
+                    if let Some(check) = value(&call.args, 0) {
+                        let primitive = match &**name {
+                            "assert" => Primitive::Assert(check),
+                            _ => Primitive::Assume(check),
+                        };
+                        self.emit(call.span, Effect::Primitive(primitive));
+                    }
+                    return Data::Invalid;
+                }
+                _ => {}
+            }
+        }
+        match self.program.arch.is_tofino() {
+            false => {
+                self.v1model_call(call);
+                Data::Invalid
+            }
+            true => self.tofino_call(call),
+        }
+    }
+}
+
+/// The name of the enum member that an argument is.
+fn enum_argument(build: &Builder, args: &[Given], wanted: &str) -> Option<String> {
+    let given = named(args, wanted)?;
+    enum_member(build, given.data()?, &given.ty)
+}
+
+/// The name of the member of an enum that a constant is.
+fn enum_member(build: &Builder, data: &Data, ty: &Type) -> Option<String> {
+    let Type::Enum(nominal) = ty else { return None };
+    let index = usize::try_from(data.constant()?).ok()?;
+    match &build.checked.def(nominal.id).kind {
+        DefKind::Enum(decl) => (decl.members.get(index)).map(|member| member.name.name.to_string()),
+        _ => None,
+    }
+}
+
+/// The argument of a parameter.
+fn named<'g>(args: &'g [Given], wanted: &str) -> Option<&'g Given> {
+    args.iter()
+        .find(|given| given.param.as_deref() == Some(wanted))
+}
+
+/// The number that the argument of a parameter is.
+fn number(args: &[Given], wanted: &str) -> Option<num_bigint::BigInt> {
+    named(args, wanted)?.data()?.constant()
+}
+
+/// The number or truth value that an argument is.
+fn value(args: &[Given], position: usize) -> Option<Expr> {
+    scalar_of(args.get(position)?)
+}
+
+/// The same of a parameter by its name.
+fn named_value(args: &[Given], wanted: &str) -> Option<Expr> {
+    scalar_of(named(args, wanted)?)
+}
+
+fn scalar_of(given: &Given) -> Option<Expr> {
+    match given.data()? {
+        Data::Scalar(expr) => Some(expr.clone()),
+        Data::Int(value) => Some(Expr::bits(value.clone(), (value.bits() as u32).max(1))),
+        _ => None,
+    }
+}

@@ -1,0 +1,91 @@
+//! Objects that tables name in their properties.
+
+use super::call::TableObjects;
+use super::{Lowering, Made};
+use crate::diag::{Diagnostic, Span, Warning};
+use crate::ir::TableId;
+
+impl Lowering<'_> {
+    /// Gives a table its action profile, direct counter and meter, and what else it names.
+    pub fn attach(&mut self, objects: TableObjects) {
+        let TableObjects {
+            table,
+            properties,
+            selectors,
+            default_action,
+        } = objects;
+        for (property, object, span) in properties {
+            let object = object.map(|id| self.made(id));
+            if object != Some(Made::Invalid) {
+                self.attach_object(table, &property, object, span);
+            }
+        }
+        let Some(profile) = self.program.tables[table.index()].implementation else {
+            return;
+        };
+        if let Some(span) = default_action {
+            let what = Diagnostic::warning(
+                Warning::Ignore,
+                span,
+                "this target has no default action for tables with an action profile; a miss does nothing",
+            );
+            self.diagnostics.report(what);
+        }
+        // Inputs of a selector come from the first table that uses it.
+        if let Some(selector) = &mut self.program.action_profiles[profile.index()].selector {
+            if selector.inputs.is_empty() {
+                selector.inputs = selectors;
+            }
+        }
+    }
+
+    fn attach_object(&mut self, table: TableId, property: &str, object: Option<Made>, span: Span) {
+        match (property, object) {
+            ("implementation", Some(Made::ActionProfile(id))) => {
+                self.program.tables[table.index()].implementation = Some(id);
+                self.program.action_profiles[id.index()].tables.push(table);
+            }
+            ("implementation", Some(Made::Tofino(id))) if self.layout(id).is_some() => {
+                self.program.tables[table.index()].algorithmic = self.layout(id);
+            }
+            ("implementation", _) => self.target(
+                span,
+                "implementation must be an action_profile or action_selector",
+            ),
+            ("alpm" | "atcam", object) => {
+                let layout = match object {
+                    Some(Made::Tofino(id)) => self.layout(id),
+                    _ => None,
+                };
+                self.program.tables[table.index()].algorithmic = layout;
+            }
+            ("counters", Some(Made::DirectCounter(id))) => {
+                self.program.tables[table.index()].counter = Some(id);
+                let first = self.program.counters[id.index()].table.replace(table);
+                self.attached_twice(first, table, span);
+            }
+            ("counters", _) => self.target(span, "counters must be a direct_counter"),
+            ("meters", Some(Made::DirectMeter(id))) => {
+                self.program.tables[table.index()].meter = Some(id);
+                let first = self.program.meters[id.index()].table.replace(table);
+                self.attached_twice(first, table, span);
+            }
+            ("meters", Some(Made::Tofino(id))) => self.attach_direct(Some(id), table, span),
+            ("meters", _) => self.target(span, "meters must be a direct_meter"),
+            ("registers" | "filters", Some(Made::Tofino(id))) => {
+                self.attach_direct(Some(id), table, span);
+            }
+            ("registers" | "filters", _) => self.attach_direct(None, table, span),
+            _ => {}
+        }
+    }
+
+    /// Refuses a direct counter or meter of two tables.
+    fn attached_twice(&mut self, first: Option<TableId>, second: TableId, span: Span) {
+        if let Some(first) = first.filter(|first| *first != second) {
+            let name = &self.program.tables[first.index()].meta.name;
+            let what = format!("this is attached to table {name} already, and can be to one only");
+            self.target(span, what);
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Registers, and what stateful ALUs do with their cells.
+//!
+//! A cell is a number in the output. One that is a struct has the struct's fields one behind the other, the first in
+//! the highest bits.
+
+use super::super::call::{Argument, Call, CallResult, Given, Implementation};
+use super::super::{value, Lowering};
+use crate::diag::Span;
+use crate::ir::{Effect, Expr, FieldRef, Primitive, RegisterId, Scalar};
+use crate::names::join;
+use crate::passes::builder::data::{Data, Place};
+use crate::passes::builder::{ops, Builder};
+use crate::sema::Type;
+use crate::syntax::ast::{BinaryOp, Direction};
+
+/// The entry that was hit, as an index.
+fn entry_index(entry: FieldRef) -> Expr {
+    Expr::field(entry, Scalar::Bit(super::direct::ENTRY_BITS))
+}
+
+impl Lowering<'_> {
+    /// Stores what a cell holds at a place of the cell's type.
+    fn unpack(&mut self, cell: &Expr, place: &Place, ty: &Type, span: Span, scope: &str) {
+        let mut end = self.cell_bits(ty).unwrap_or(0);
+        self.unpack_part(cell, &mut end, place, ty, span, scope);
+    }
+
+    fn unpack_part(
+        &mut self,
+        cell: &Expr,
+        end: &mut u32,
+        place: &Place,
+        ty: &Type,
+        span: Span,
+        scope: &str,
+    ) {
+        match place {
+            Place::Struct(members) => {
+                let parts = self.parts(ty);
+                for ((_, member), (_, part)) in members.iter().zip(&parts) {
+                    self.unpack_part(cell, end, member, part, span, scope);
+                }
+            }
+            Place::Scalar(_, scalar) => {
+                let (high, low) = (*end, *end - scalar.width());
+                *end = low;
+                let bits = match cell.scalar().map(Scalar::width) {
+                    Some(all) if low == 0 && high == all => cell.clone(),
+                    _ => Expr::Slice {
+                        high: high - 1,
+                        low,
+                        arg: Box::new(cell.clone()),
+                    },
+                };
+                let value = Data::Scalar(ops::cast(bits, *scalar));
+                self.assign(place, value, ty, span, scope);
+            }
+            _ => {}
+        }
+    }
+
+    /// Marks an access, which a packet can make once for each register.
+    pub(super) fn access(&mut self, register: RegisterId, span: Span) {
+        let site = self.into.register_sites.len() as u32;
+        self.into.register_sites.push(span);
+        self.emit(
+            span,
+            Effect::Primitive(Primitive::RegisterAccess { register, site }),
+        );
+    }
+
+    /// Reads a cell into a variable of its own.
+    pub fn read_cell(
+        &mut self,
+        register: RegisterId,
+        index: &Expr,
+        span: Span,
+        scope: &str,
+    ) -> Expr {
+        let ty = self.program.registers[register.index()].ty;
+        let target = self.temporary(scope, "cell", ty);
+        self.emit(
+            span,
+            Effect::Primitive(Primitive::RegisterRead {
+                target,
+                register,
+                index: index.clone(),
+            }),
+        );
+        Expr::field(target, ty)
+    }
+
+    /// `Register.read`, `write` and `clear`, and those of a `DirectRegister`, whose cell is that of an entry.
+    pub fn tofino_register_call(
+        &mut self,
+        (register, entry): (RegisterId, Option<FieldRef>),
+        method: &str,
+        call: &Call,
+    ) -> Data {
+        let (args, span, scope) = (&call.args[..], call.span, &*call.scope);
+        let cell = self.tofino.cells.get(&register).cloned();
+        if method == "clear" {
+            self.beyond_model(span, "the model has no clear of registers yet");
+            return Data::Invalid;
+        }
+        // The cell of an entry needs no index.
+        let (index, written) = match entry {
+            Some(entry) => (Some(entry_index(entry)), 0),
+            None => (value(args, 0), 1),
+        };
+        let (Some(index), Some(cell)) = (index, cell) else {
+            return Data::Invalid;
+        };
+        let index = self.hold(index, span, scope);
+        self.access(register, span);
+        let old = self.read_cell(register, &index, span, scope);
+        let place = match &call.result {
+            CallResult::Place(place) => place.clone(),
+            CallResult::None | CallResult::Scalar(_) => self.allocate(&cell, &join(scope, "tmp")),
+        };
+        self.unpack(&old, &place, &cell, span, scope);
+        if method == "write" {
+            if let Some(data) = args.get(written).and_then(Given::data) {
+                if let Some(value) = self.packed(data.clone(), &cell) {
+                    let write = Primitive::RegisterWrite {
+                        register,
+                        index,
+                        value,
+                    };
+                    self.emit(span, Effect::Primitive(write));
+                }
+            }
+        }
+        match call.result {
+            CallResult::Scalar(_) => place.value().unwrap_or(Data::Invalid),
+            CallResult::None | CallResult::Place(_) => Data::Invalid,
+        }
+    }
+
+    /// A method that an implementation of `apply` calls of its own stateful ALU.
+    pub fn own_call(&mut self, method: &str, call: &Call) -> Data {
+        if matches!(method, "min8" | "max8" | "min16" | "max16") {
+            return self.extreme_call(method, &call.args, call.span, &call.scope);
+        }
+        let message = format!("the model has no {method} of stateful ALUs yet");
+        self.beyond_model(call.span, message);
+        Data::Invalid
+    }
+
+    /// `RegisterAction.execute`: reads the cell, runs `apply` on it, writes it back, and gives what `apply` gave out.
+    pub fn execute(
+        &mut self,
+        register: RegisterId,
+        entry: Option<FieldRef>,
+        call: &mut Call,
+    ) -> Data {
+        let implementations = std::mem::take(&mut call.implementations);
+        let is_apply = |known: &Implementation| &*known.name == "apply";
+        let Some(apply) = implementations.into_iter().find(is_apply) else {
+            return Data::Invalid;
+        };
+        let (args, span, scope) = (&call.args[..], call.span, &*call.scope);
+        let cell = self.tofino.cells.get(&register).cloned();
+        let index = match entry {
+            Some(entry) => Some(entry_index(entry)),
+            None => value(args, 0),
+        };
+        let (Some(index), Some(cell)) = (index, cell) else {
+            return Data::Invalid;
+        };
+        let first_result = usize::from(entry.is_none());
+        let index = self.hold(index, span, scope);
+        self.access(register, span);
+        let old = self.read_cell(register, &index, span, scope);
+
+        let mut results = Vec::new();
+        let mut word = None;
+        for (direction, ty, place) in apply.params {
+            match direction {
+                Direction::InOut => {
+                    self.unpack(&old, &place, &cell, span, scope);
+                    word = Some(place);
+                }
+                _ => {
+                    let zero = self.default_value(&ty);
+                    self.assign(&place, zero, &ty, span, scope);
+                    results.push((place, ty));
+                }
+            }
+        }
+        self.out.extend(apply.code);
+
+        let new = word.and_then(|place| place.value());
+        if let Some(value) = new.and_then(|data| self.packed(data, &cell)) {
+            let write = Primitive::RegisterWrite {
+                register,
+                index,
+                value,
+            };
+            self.emit(span, Effect::Primitive(write));
+        }
+        // Further results of RegisterAction2 and its relatives go to `out` arguments.
+        for ((place, ty), given) in results.iter().skip(1).zip(args.iter().skip(first_result)) {
+            if let (Argument::Place(target), Some(data)) = (&given.argument, place.value()) {
+                self.assign(target, data, ty, given.span, scope);
+            }
+        }
+        match results.first().and_then(|(place, _)| place.value()) {
+            Some(data) => data,
+            // `apply` gives nothing out, so nobody can count on the result.
+            None => self.default_value(&call.ret),
+        }
+    }
+}
+
+/// `this.predicate(...)`: one bit of as many as there are outcomes of all comparisons; the first comparison is the lowest bit of its
+/// number.
+pub fn predicate(build: &Builder, call: &Call) -> Data {
+    let mut number: Option<Expr> = None;
+    for given in &call.args {
+        let holds = match given.data() {
+            Some(Data::Scalar(holds)) => ops::cast(holds.clone(), Scalar::Bit(1)),
+            _ => Expr::bits(0, 1),
+        };
+        number = Some(match number {
+            None => holds,
+            Some(lower) => ops::binary(BinaryOp::Concat, holds, lower),
+        });
+    }
+    let Some(number) = number else {
+        return Data::Invalid;
+    };
+    let outcomes = Expr::bits(1, 1 << call.args.len());
+    let one = ops::binary(BinaryOp::Shl, outcomes, number);
+    match build.scalar(&call.ret) {
+        Some(wanted) => Data::Scalar(ops::cast(one, wanted)),
+        None => Data::Scalar(one),
+    }
+}
+
+impl Builder<'_> {
+    /// Bits of a cell; none for a type that a register cannot hold.
+    pub fn cell_bits(&self, ty: &Type) -> Option<u32> {
+        if let Some(scalar) = self.scalar(ty) {
+            return Some(scalar.width());
+        }
+        let parts = self.parts(ty);
+        if parts.is_empty() {
+            return None;
+        }
+        parts.iter().map(|(_, part)| self.cell_bits(part)).sum()
+    }
+
+    /// A value as the number that its cell holds.
+    pub fn packed(&mut self, data: Data, ty: &Type) -> Option<Expr> {
+        let mut all: Option<Expr> = None;
+        for leaf in self.leaves(data, ty) {
+            let scalar = self.scalar(&leaf.ty)?;
+            let value = match self.cast(leaf.data, &leaf.ty) {
+                Data::Scalar(value) => ops::cast(value, Scalar::Bit(scalar.width())),
+                _ => return None,
+            };
+            all = Some(match all {
+                None => value,
+                Some(all) => ops::binary(BinaryOp::Concat, all, value),
+            });
+        }
+        all
+    }
+}

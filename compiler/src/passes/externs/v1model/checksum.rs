@@ -1,0 +1,67 @@
+//! Calls that verify and update checksums.
+
+use super::super::call::{Argument, Given, Region};
+use super::super::{enum_member, value, Lowering};
+use crate::diag::Span;
+use crate::ir::{self, Algorithm, CalculationInput, Checksum};
+use crate::passes::builder::data::{Data, Place};
+use crate::passes::inlined::StmtKind;
+
+impl Lowering<'_> {
+    /// A call of one of the checksum functions.
+    pub fn checksum(&mut self, name: &str, args: &[Given], span: Span) {
+        let verify = name.starts_with("verify");
+        let right = if verify {
+            Region::Verify
+        } else {
+            Region::Compute
+        };
+        if self.region != right {
+            let control = if verify {
+                "VerifyChecksum"
+            } else {
+                "ComputeChecksum"
+            };
+            self.target(
+                span,
+                format!("{name} can be called only in the {control} control"),
+            );
+            return;
+        }
+        let Some(condition) = value(args, 0) else {
+            return;
+        };
+        let target = match &args[2].argument {
+            Argument::Place(Place::Scalar(place, _)) => place.fixed(),
+            Argument::Value(Data::Scalar(ir::Expr::Field { place, .. })) => place.fixed(),
+            _ => None,
+        };
+        let Some(target) = target else {
+            self.target(args[2].span, "the checksum must be a field of a header");
+            return;
+        };
+        let algorithm = args[3]
+            .data()
+            .and_then(|data| enum_member(self, data, &args[3].ty));
+        let Some(algorithm) = algorithm.and_then(|name| Algorithm::from_name(&name)) else {
+            return;
+        };
+        let Some(data) = args[1].data().cloned() else {
+            return;
+        };
+        let mut inputs = self.calculation_inputs(data, &args[1].ty, args[1].span, None);
+        if name.ends_with("_with_payload") {
+            inputs.push(CalculationInput::Payload);
+        }
+        let calculation = self.calculation(algorithm, inputs, span);
+        let source = self.source(span);
+        let checksum = Checksum {
+            verify,
+            condition,
+            target,
+            calculation,
+            source,
+        };
+        self.emit(span, StmtKind::Checksum(Box::new(checksum)));
+    }
+}

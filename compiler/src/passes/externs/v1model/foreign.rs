@@ -1,0 +1,60 @@
+//! Externs outside of v1model, which `--emit-externs` keeps.
+
+use super::super::call::{Argument, Given};
+use super::super::Lowering;
+use crate::diag::Span;
+use crate::ir::{Effect, ExternArg, ExternInstanceId, Primitive};
+use crate::names::join;
+use crate::passes::builder::data::Data;
+
+impl Lowering<'_> {
+    /// A call that the target gets as it is: numbers, headers and strings one by one.
+    pub fn foreign_call(
+        &mut self,
+        name: String,
+        instance: Option<ExternInstanceId>,
+        given: &[Given],
+        span: Span,
+        scope: &str,
+    ) {
+        let mut args = Vec::new();
+        let mut copies = Vec::new();
+        for bound in given {
+            let data = match &bound.argument {
+                Argument::Value(data) => data.clone(),
+                Argument::Place(place) => match place.is_fixed() {
+                    true => place.value().unwrap_or(Data::Invalid),
+                    false => {
+                        let own = self.allocate(&bound.ty, &join(scope, "tmp"));
+                        let old = self.read(place, &bound.ty, span, scope);
+                        self.assign(&own, old, &bound.ty, span, scope);
+                        let data = own.value().unwrap_or(Data::Invalid);
+                        copies.push((place, data.clone(), &bound.ty));
+                        data
+                    }
+                },
+                Argument::Object(_) | Argument::Omitted => continue,
+            };
+            match data {
+                Data::String(text) => args.push(ExternArg::String(text.to_string())),
+                Data::Header(place) => args.push(ExternArg::Header(place)),
+                data => args.extend(self.leaves(data, &bound.ty).into_iter().filter_map(|leaf| {
+                    match leaf.data {
+                        Data::Scalar(expr) => Some(ExternArg::Expr(expr)),
+                        Data::Header(place) => Some(ExternArg::Header(place)),
+                        _ => None,
+                    }
+                })),
+            }
+        }
+        let call = Primitive::Extern {
+            name,
+            instance,
+            args,
+        };
+        self.emit(span, Effect::Primitive(call));
+        for (place, data, ty) in copies {
+            self.assign(place, data, ty, span, scope);
+        }
+    }
+}

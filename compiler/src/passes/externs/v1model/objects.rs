@@ -1,0 +1,168 @@
+//! Objects of v1model.
+
+use super::super::call::{Declared, Given};
+use super::super::{enum_argument, enum_member, number, Lowering, Made};
+use crate::diag::{Code, Diagnostic};
+use crate::ir::{
+    self, ActionProfileId, Counter, CounterId, CounterUnit, ExternAttribute, ExternInstance,
+    ExternInstanceId, Meter, MeterId, MeterUnit, Register, RegisterId, Selector,
+};
+use crate::passes::builder::data::Data;
+use crate::sema::Type;
+
+impl Lowering<'_> {
+    /// Makes an object.
+    pub fn make_for_v1model(&mut self, declared: Declared) -> Made {
+        let Declared {
+            ty,
+            type_args,
+            args,
+            name,
+            meta,
+            annotations,
+            span,
+        } = declared;
+        let meta = meta.unwrap_or_else(|| self.meta(name, &annotations, span));
+        let size = number(&args, "size")
+            .and_then(|size| u64::try_from(size).ok())
+            .unwrap_or(0);
+        let kind = enum_argument(self, &args, "type");
+        let ty = &*ty;
+        match ty {
+            "counter" | "direct_counter" => {
+                let unit = match kind.as_deref() {
+                    Some("packets") => CounterUnit::Packets,
+                    Some("bytes") => CounterUnit::Bytes,
+                    _ => CounterUnit::Both,
+                };
+                let direct = ty == "direct_counter";
+                let id = CounterId::from(self.program.counters.len());
+                self.program.counters.push(Counter {
+                    meta,
+                    size,
+                    unit,
+                    width: 64,
+                    direct,
+                    table: None,
+                });
+                if direct {
+                    Made::DirectCounter(id)
+                } else {
+                    Made::Counter(id)
+                }
+            }
+            "meter" | "direct_meter" => {
+                let unit = match kind.as_deref() {
+                    Some("bytes") => MeterUnit::Bytes,
+                    _ => MeterUnit::Packets,
+                };
+                let direct = ty == "direct_meter";
+                let id = MeterId::from(self.program.meters.len());
+                self.program.meters.push(Meter {
+                    meta,
+                    size,
+                    unit,
+                    direct,
+                    table: None,
+                    result: None,
+                    precolor: None,
+                });
+                if direct {
+                    Made::DirectMeter(id)
+                } else {
+                    Made::Meter(id)
+                }
+            }
+            "register" => {
+                let cell = type_args.first().cloned().unwrap_or(Type::Invalid);
+                let Some(scalar) = self.scalar(&cell) else {
+                    let message = format!("a register holds numbers on this target, not {cell}");
+                    self.target(span, message);
+                    return Made::Invalid;
+                };
+                if size == 0 {
+                    self.target(span, "a register has at least one cell on this target");
+                }
+                let type_spec = self.type_spec(&cell);
+                let id = RegisterId::from(self.program.registers.len());
+                self.program.registers.push(Register {
+                    meta,
+                    size,
+                    ty: scalar,
+                    initial: Default::default(),
+                    type_spec,
+                    hidden: false,
+                });
+                Made::Register(id)
+            }
+            "action_profile" | "action_selector" => {
+                let selector = match ty {
+                    "action_selector" => {
+                        let algorithm = self.algorithm(&args, "algorithm", span);
+                        Some(Selector {
+                            algorithm,
+                            inputs: Vec::new(),
+                            resilient: false,
+                        })
+                    }
+                    _ => None,
+                };
+                let profile = self.profile(meta, size, selector, &annotations);
+                let id = ActionProfileId::from(self.program.action_profiles.len());
+                self.program.action_profiles.push(profile);
+                Made::ActionProfile(id)
+            }
+            _ if self.options.emit_externs => self.foreign_instance(ty, args, meta),
+            _ => {
+                let what = Diagnostic::error(
+                    Code::TARGET,
+                    span,
+                    format!("extern {ty} is not part of v1model, so this target does not have it"),
+                )
+                .help("a switch extended with it takes its instances from the output of --emit-externs");
+                self.diagnostics.report(what);
+                Made::Invalid
+            }
+        }
+    }
+
+    fn foreign_instance(&mut self, ty: &str, args: Vec<Given>, meta: ir::Meta) -> Made {
+        let mut attributes = Vec::new();
+        for given in args {
+            let (Some(param), Some(data)) = (&given.param, given.data()) else {
+                continue;
+            };
+            let value = match data {
+                Data::String(text) => ExternAttribute::String(text.to_string()),
+                data => match (enum_member(self, data, &given.ty), data.constant()) {
+                    (Some(member), _) => ExternAttribute::String(member),
+                    (None, Some(value)) => ExternAttribute::Number(value),
+                    (None, None) => continue,
+                },
+            };
+            attributes.push((param.to_string(), value));
+        }
+        let id = ExternInstanceId::from(self.program.extern_instances.len());
+        let (name, source) = (meta.name, meta.source);
+        self.program.extern_instances.push(ExternInstance {
+            name,
+            ty: ty.to_owned(),
+            attributes,
+            source,
+        });
+        Made::Other(id)
+    }
+}
+
+/// What the control plane calls objects of an extern type, if it knows such objects.
+pub fn control_kind(ty: &str) -> Option<&'static str> {
+    Some(match ty {
+        "action_profile" | "action_selector" => "action profile",
+        "counter" => "counter",
+        "direct_counter" => "direct counter",
+        "meter" => "meter",
+        "direct_meter" => "direct meter",
+        "register" => "register",
+        _ => return None,
+    })
+}
