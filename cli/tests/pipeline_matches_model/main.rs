@@ -172,7 +172,12 @@ impl Pair {
         let work = self.model.work;
         prop_assert_eq!(
             bench::work(&self.switch, self.strategy),
-            [work.feedback, work.forwarded, work.recirculations, work.punts],
+            [
+                work.feedback,
+                work.forwarded,
+                work.recirculations,
+                work.punts
+            ],
             "feedback, told, recirculations, punts"
         );
         Ok(())

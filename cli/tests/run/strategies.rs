@@ -271,7 +271,10 @@ fn the_report_tells_what_a_strategy_costs() {
     let report = json(&[&arguments[..], &["--json"]].concat());
     let work = &report["results"][0]["feedback_work"];
     assert_eq!(work["punts"], work["feedback"]);
-    assert_eq!(work["forwarded_upstream"], report["results"][0]["sender_acks"]);
+    assert_eq!(
+        work["forwarded_upstream"],
+        report["results"][0]["sender_acks"]
+    );
 }
 
 /// Three receivers behind links of 100, 50 and 20 Gbit/s, all faster served by the source than they can take it.

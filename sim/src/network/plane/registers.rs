@@ -186,9 +186,14 @@ pub(super) fn store(switch: &mut Switch, paths: u32, index: u16, group: Native) 
     }
     store_tree(switch, paths, index, &model);
     let work = model.work;
-    for (at, count) in [work.feedback, work.forwarded, work.recirculations, work.punts]
-        .into_iter()
-        .enumerate()
+    for (at, count) in [
+        work.feedback,
+        work.forwarded,
+        work.recirculations,
+        work.punts,
+    ]
+    .into_iter()
+    .enumerate()
     {
         // Those of the tree are the first.
         count_packets(switch, &name("work"), at as u64, count);
