@@ -108,6 +108,8 @@ pub enum Next {
     State(StateId),
     /// The end of parsing.
     End,
+    /// `reject`: the end, with whatever error there is.
+    Reject,
     /// The end, with `error.NoMatch`.
     NoMatch,
 }

@@ -19,7 +19,7 @@
 //! | [`direct_meters`] | | | each has a field for its colour |
 //! | [`aliases`] | | | the target gets no parser error that nobody reads |
 //!
-//! The first two make code with [`builder`], which knows types and no names.
+//! Elaboration walks the blocks that [`package`] finds in `main`; it and [`externs`] make code with [`builder`], which knows types and no names.
 //!
 //! The type of a statement says which passes it has behind it: [`inlined::StmtKind`] before, [`ir::StmtKind`] and
 //! [`ir::ParserStmtKind`] after. What types cannot say is checked between passes in debug builds ([`check`]).
@@ -43,6 +43,7 @@ mod entries;
 mod exits;
 mod externs;
 mod inlined;
+mod package;
 mod parse_states;
 mod parser_fields;
 mod register_access;
@@ -81,7 +82,7 @@ pub fn lower(
     diagnostics: &mut Diagnostics,
     options: &Options,
 ) -> FlatProgram {
-    let build = elaborate::elaborate(checked, sources, diagnostics, options);
+    let build = package::elaborate(checked, sources, diagnostics, options);
     if is_right(build.diagnostics, options) {
         check::demand("elaborate", check::elaborated(&build.into));
     }
@@ -139,11 +140,7 @@ fn blocks(
         match code {
             BlockCode::Parser(states) => flat.parsers.push(Parser {
                 name,
-                states: parse_states::lower(selects::lower(
-                    states,
-                    &program.objects.errors,
-                    diagnostics,
-                )),
+                states: parse_states::lower(selects::lower(states, &program.objects, diagnostics)),
                 source,
             }),
             BlockCode::Checksums(body) => checksums::lower(body, &mut flat.checksums, diagnostics),

@@ -12,7 +12,9 @@ use num_bigint::BigInt;
 use super::control_view::ENUM_BITS;
 use super::inlined::{self, Case, KeysetElement, Next, SelectKey, State, StateCode, StmtKind};
 use crate::diag::{Code, Diagnostics};
-use crate::ir::{mask, Expr, Keyset, Scalar, Source, StateId, StateRef, Stmt, Take, Transition};
+use crate::ir::{
+    mask, Expr, Keyset, Objects, Scalar, Source, StateId, StateRef, Stmt, Take, Transition,
+};
 use crate::names::Names;
 
 /// Values and masks.
@@ -21,14 +23,15 @@ type Masks = Vec<(BigInt, BigInt)>;
 /// More combinations of masks than this come from ranges in too many keys.
 const MAX_COMBINATIONS: usize = 1 << 16;
 
-/// Makes the transitions of a parser's states; `errors` are the names of all errors, in the order of their numbers.
+/// Makes the transitions of a parser's states.
 pub fn lower(
     states: Vec<State>,
-    errors: &[String],
+    objects: &Objects,
     diagnostics: &mut Diagnostics,
 ) -> Vec<State<Transition>> {
     let mut ends = Ends {
         count: states.len(),
+        goes_on: !objects.arch.is_tofino(),
         rejects: None,
     };
     let lowered = states.into_iter().map(|state| {
@@ -46,7 +49,7 @@ pub fn lower(
     });
     let mut lowered: Vec<_> = lowered.collect();
     if let Some(source) = ends.rejects {
-        lowered.push(no_match(&lowered, errors, source));
+        lowered.push(no_match(&lowered, &objects.errors, source));
     }
     lowered
 }
@@ -55,6 +58,9 @@ pub fn lower(
 struct Ends {
     /// States that the program has.
     count: usize,
+    /// Whether a packet goes on to ingress after `reject`, with whatever error there is, as on v1model. The model of Tofino looks
+    /// for an error.
+    goes_on: bool,
     /// From where the state behind them is entered first, if it is at all.
     rejects: Option<Source>,
 }
@@ -64,7 +70,8 @@ impl Ends {
         match next {
             Next::State(id) => StateRef::State(id),
             Next::End => StateRef::End,
-            Next::NoMatch => {
+            Next::Reject if self.goes_on => StateRef::End,
+            Next::Reject | Next::NoMatch => {
                 self.rejects.get_or_insert_with(|| from.clone());
                 StateRef::State(StateId::from(self.count))
             }
@@ -249,8 +256,11 @@ mod tests {
             source: Source::default(),
             synthetic: false,
         };
-        let errors = ["NoError", "NoMatch"].map(str::to_owned);
-        lower(vec![state], &errors, &mut Diagnostics::new())
+        let objects = Objects {
+            errors: ["NoError", "NoMatch"].map(str::to_owned).to_vec(),
+            ..Objects::default()
+        };
+        lower(vec![state], &objects, &mut Diagnostics::new())
     }
 
     fn transition_of(states: &[State<Transition>]) -> &Transition {

@@ -8,6 +8,7 @@ mod assign;
 mod claims;
 pub mod data;
 mod division;
+mod equal;
 mod layout;
 mod lookahead;
 pub mod ops;

@@ -7,7 +7,7 @@ use num_bigint::BigInt;
 use super::frame::{Binding, Frame};
 use super::{ops, Elaborator};
 use crate::diag::{Code, Diagnostic, Span, Warning};
-use crate::ir::{self, Effect, HeaderPlace, Scalar};
+use crate::ir::{self, Effect, Scalar};
 use crate::passes::builder::data::{Data, Place};
 use crate::passes::builder::place_of;
 use crate::sema::{DefKind, Resolution, Type, Value};
@@ -545,100 +545,4 @@ impl Elaborator<'_> {
             false => data,
         }
     }
-
-    /// Whether two values of a type are equal.
-    pub fn equal(&mut self, a: Data, b: Data, ty: &Type, span: Span) -> ir::Expr {
-        if let Type::Stack(element, size) = self.checked.representation(ty) {
-            let pairs = self
-                .elements(a, size)
-                .into_iter()
-                .zip(self.elements(b, size));
-            return pairs.fold(ir::Expr::Bool(true), |all, (a, b)| {
-                let same = self.equal(a, b, &element, span);
-                ops::and(all, same)
-            });
-        }
-        match (a, b) {
-            (Data::Header(a), Data::Header(b)) => same_header(a, b),
-            (Data::Header(place), Data::InvalidHeader)
-            | (Data::InvalidHeader, Data::Header(place)) => ir::Expr::Valid(place).not(),
-            (Data::InvalidHeader, Data::InvalidHeader) => ir::Expr::Bool(true),
-            (Data::HeaderOf(_), Data::InvalidHeader) | (Data::InvalidHeader, Data::HeaderOf(_)) => {
-                ir::Expr::Bool(false)
-            }
-            (Data::Header(place), other @ Data::HeaderOf(_))
-            | (other @ Data::HeaderOf(_), Data::Header(place)) => {
-                let fields = self.equal_parts(Data::Header(place), other, ty, span);
-                ops::and(ir::Expr::Valid(place), fields)
-            }
-            (Data::Union(a), Data::Union(b)) => same_union(a, b),
-            (Data::Union(id), Data::InvalidHeader) | (Data::InvalidHeader, Data::Union(id)) => {
-                ir::Expr::UnionValid(id).not()
-            }
-            (a @ (Data::Struct(_) | Data::HeaderOf(_)), b)
-            | (a, b @ (Data::Struct(_) | Data::HeaderOf(_))) => self.equal_parts(a, b, ty, span),
-            (Data::Varbit(a), Data::Varbit(b)) => {
-                // BMv2 compares what is in the fields as numbers, whatever their lengths.
-                let ty = match ty {
-                    Type::Varbit(width) => Scalar::Bit(*width),
-                    _ => Scalar::Bit(0),
-                };
-                let field = |place| ir::Expr::Field { place, ty };
-                ir::Expr::binary(ir::BinaryOp::Eq, field(a), field(b))
-            }
-            (a, b) => match self.binary(BinaryOp::Eq, a, b, span) {
-                Data::Scalar(expr) => expr,
-                _ => ir::Expr::Bool(false),
-            },
-        }
-    }
-
-    /// The elements of a stack of `size` elements.
-    fn elements(&self, stack: Data, size: u32) -> Vec<Data> {
-        let storage = &self.program.storage;
-        match stack {
-            Data::Stack(id) => {
-                let elements = storage.stack(id).elements.iter();
-                elements
-                    .map(|header| Data::Header(HeaderPlace::Fixed(*header)))
-                    .collect()
-            }
-            Data::UnionStack(id) => {
-                let elements = storage.union_stack(id).elements.iter();
-                elements.map(|union| Data::Union(*union)).collect()
-            }
-            Data::Struct(values) => {
-                let mut values: Vec<Data> = values.into_iter().map(|(_, data)| data).collect();
-                values.resize(size as usize, Data::InvalidHeader);
-                values
-            }
-            other => vec![other; size as usize],
-        }
-    }
-
-    fn equal_parts(&mut self, a: Data, b: Data, ty: &Type, span: Span) -> ir::Expr {
-        let mut all = ir::Expr::Bool(true);
-        let parts = self.parts(ty);
-        for (index, (_, part)) in parts.iter().enumerate() {
-            let left = self.part(a.clone(), &parts, index);
-            let right = self.part(b.clone(), &parts, index);
-            let same = self.equal(left, right, part, span);
-            all = ops::and(all, same);
-        }
-        all
-    }
-}
-
-/// Two headers are equal when both are invalid, too (spec § 8.17). BMv2 compares valid ones only.
-fn same_header(a: HeaderPlace, b: HeaderPlace) -> ir::Expr {
-    let none = ops::and(ir::Expr::Valid(a).not(), ir::Expr::Valid(b).not());
-    let equal = ir::Expr::binary(ir::BinaryOp::Eq, ir::Expr::Header(a), ir::Expr::Header(b));
-    ops::or(none, equal)
-}
-
-/// The same of unions.
-fn same_union(a: ir::UnionId, b: ir::UnionId) -> ir::Expr {
-    let none = ops::and(ir::Expr::UnionValid(a).not(), ir::Expr::UnionValid(b).not());
-    let equal = ir::Expr::binary(ir::BinaryOp::Eq, ir::Expr::Union(a), ir::Expr::Union(b));
-    ops::or(none, equal)
 }

@@ -3,15 +3,14 @@
 //! Input: a program that the checker accepts. Output: the inlined program ([`crate::passes::inlined::InlinedProgram`]) with externs
 //! as they are declared and called ([`crate::passes::externs::call`]), still in the [`Builder`] that made it. Invariant: no names but
 //! control-plane ones, no expression with effects, no copy that is not needed; variables have fields of their own, generics
-//! have their types, and constants are folded. Nothing in it is a target's but the blocks of its package.
+//! have their types, and constants are folded. Nothing in it is a target's.
 //!
-//! Starting from the arguments of `main`, every body is walked once for each of its applications, with names bound to
+//! Starting from the blocks that [`crate::passes::package`] names, every body is walked once for each of its applications, with names bound to
 //! what they stand for there (see `frame`), and calls are inlined on the way. These belong together: what a call passes
 //! without a copy, which loops unroll and which choices are decided follows from what names stand for just there.
 //!
 //! Of externs it knows those of core.p4: `packet_in`, `packet_out`, `verify` and `static_assert`. Calls of all others become
-//! [`crate::passes::inlined::StmtKind::Call`], and [`crate::ir::Expr::Result`] stands for what they give. The architecture's package, with its
-//! blocks and their parameters, is in `package/`.
+//! [`crate::passes::inlined::StmtKind::Call`], and [`crate::ir::Expr::Result`] stands for what they give.
 
 mod access;
 mod action;
@@ -21,12 +20,11 @@ mod deparser;
 mod entries;
 mod expr;
 mod externs;
-mod frame;
+pub mod frame;
 mod instance;
 mod keys;
 mod listing;
 mod loops;
-mod package;
 mod packet;
 mod parser;
 mod select;
@@ -37,39 +35,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
-use frame::{Binding, ControlInstance, Frame, Instance};
+use frame::{Binding, ControlInstance, Frame};
 
-use crate::diag::{Code, Diagnostic, Diagnostics, SourceMap, Span};
+use crate::diag::Span;
 use crate::ir::{self, Label};
 use crate::names::join;
 use crate::passes::builder::data::{Data, Place};
 use crate::passes::builder::{ops, Builder, MAX_STATEMENTS};
 use crate::passes::externs::call::{InstanceId, Region};
 use crate::passes::inlined::{Block, BlockCode, Stmt};
-use crate::passes::Options;
-use crate::sema::{ArgSource, CallInfo, CheckedProgram, DefKind, Substitution, Type};
-use crate::syntax::ast::{Arg, Decl, DeclId, Expr, ExprKind, TypeRef};
+use crate::sema::{DefKind, Substitution, Type};
+use crate::syntax::ast::{Decl, DeclId, Expr, ExprKind, TypeRef};
 
-/// Elaborates a program. When something is reported as an error, the result must not be used.
-pub fn elaborate<'a>(
-    checked: &'a CheckedProgram,
-    sources: &'a SourceMap,
-    diagnostics: &'a mut Diagnostics,
-    options: &'a Options,
-) -> Builder<'a> {
-    let mut elaborator = Elaborator::new(Builder::new(checked, sources, diagnostics, options));
-    elaborator.run();
-    // What an instance remembers of its first application leads back to it.
-    for control in &elaborator.controls {
-        control.state.take();
-    }
-    elaborator.build
-}
-
-struct Elaborator<'a> {
+/// A program being elaborated.
+pub struct Elaborator<'a> {
     /// The program that is being made.
     build: Builder<'a>,
-    region: Region,
+    /// The block that is being elaborated.
+    pub region: Region,
     /// Calls that are being inlined, to tell recursion.
     depth: usize,
     /// Copies to make when `exit` leaves what is being inlined, innermost last.
@@ -79,7 +62,7 @@ struct Elaborator<'a> {
     /// Loops around the statement at hand: labels for `break` and `continue`.
     loops: Vec<(Label, Label)>,
     /// Names and instances of the top level.
-    top: Rc<Frame>,
+    pub top: Rc<Frame>,
     /// Actions of the top level, made so far.
     top_actions: BTreeMap<DeclId, ir::ActionId>,
     /// Bodies that objects give their abstract methods.
@@ -110,7 +93,8 @@ impl<'a> DerefMut for Elaborator<'a> {
 const MAX_DEPTH: usize = 64;
 
 impl<'a> Elaborator<'a> {
-    fn new(build: Builder<'a>) -> Self {
+    /// Nothing is elaborated yet.
+    pub fn new(build: Builder<'a>) -> Self {
         Elaborator {
             build,
             region: Region::Parser,
@@ -127,24 +111,18 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    fn run(&mut self) {
-        let Some(main) = self.checked.main().cloned() else {
-            let what =
-                Diagnostic::global(Code::PACKAGE_RULE, "the program has no instance named main")
-                    .help("end it with V1Switch(...) main;");
-            self.diagnostics.report(what);
-            return;
-        };
-        self.top_instances();
-        match self.options.arch.is_tofino() {
-            false => self.v1model(&main),
-            true => self.tofino(&main),
+    /// The program, once all of its blocks are elaborated.
+    pub fn finish(mut self) -> Builder<'a> {
+        // What an instance remembers of its first application leads back to it.
+        for control in &self.controls {
+            control.state.take();
         }
         self.finish_enums();
+        self.build
     }
 
     /// Makes the extern objects that the top level declares.
-    fn top_instances(&mut self) {
+    pub fn top_instances(&mut self) {
         let checked = self.checked;
         for decl in &checked.program.decls {
             if let Decl::Instantiation(instance) = decl {
@@ -156,22 +134,8 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// The instances that a package is made of, in the order of its parameters; none where one is left out.
-    fn package_arguments(
-        &mut self,
-        call: &CallInfo,
-        args: &[Arg],
-    ) -> Option<Vec<Option<Instance>>> {
-        let top = Rc::clone(&self.top);
-        (call.args.iter())
-            .map(|arg| match arg.source {
-                ArgSource::Arg(index) => Some(Some(self.instance_of(&args[index].value, &top)?)),
-                _ => Some(None),
-            })
-            .collect()
-    }
-
-    fn control_block(
+    /// A control of the architecture, and what the target calls it.
+    pub fn control_block(
         &mut self,
         instance: &Rc<frame::ControlInstance>,
         region: Region,
@@ -184,7 +148,7 @@ impl<'a> Elaborator<'a> {
     }
 
     /// Adds a block of the package.
-    fn add_block(&mut self, name: &'static str, span: Span, code: BlockCode) {
+    pub fn add_block(&mut self, name: &'static str, span: Span, code: BlockCode) {
         let source = self.source(span);
         self.into.blocks.push(Block { name, source, code });
     }
@@ -208,10 +172,8 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    // Helpers of all phases.
-
     /// Runs `make` with an empty list of statements and returns what it put there.
-    fn block(&mut self, make: impl FnOnce(&mut Self)) -> Vec<Stmt> {
+    pub fn block(&mut self, make: impl FnOnce(&mut Self)) -> Vec<Stmt> {
         let outer = std::mem::take(&mut self.out);
         make(self);
         std::mem::replace(&mut self.out, outer)

@@ -170,10 +170,7 @@ impl Elaborator<'_> {
     pub fn target_state(&mut self, name: &str, run: &mut Run) -> Next {
         match name {
             "accept" => run.accept,
-            // v1model goes on to ingress, with whatever error there is.
-            "reject" if !self.program.arch.is_tofino() => Next::End,
-            // The model looks for an error.
-            "reject" => Next::NoMatch,
+            "reject" => Next::Reject,
             name => {
                 let body = run
                     .frame

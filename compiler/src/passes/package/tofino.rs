@@ -8,8 +8,10 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::super::frame::{Binding, ControlInstance, ExternObject, Instance, ParserInstance};
-use super::super::Elaborator;
+use super::super::elaborate::frame::{
+    Binding, ControlInstance, ExternObject, Instance, ParserInstance,
+};
+use super::super::elaborate::Elaborator;
 use crate::diag::{Code, Diagnostic, Span};
 use crate::ir::{FieldRef, HeaderPlace};
 use crate::passes::builder::data::Place;

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use super::super::frame::{Binding, ControlInstance, ExternObject, Instance};
-use super::super::Elaborator;
+use super::super::elaborate::frame::{Binding, ControlInstance, ExternObject, Instance};
+use super::super::elaborate::Elaborator;
 use crate::arch::Arch;
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{FieldRef, Storage};

@@ -1,0 +1,59 @@
+//! What the package of an architecture is made of: its blocks in the order in which a packet meets them, and what their parameters
+//! stand for. It has elaboration walk each.
+
+mod tofino;
+mod v1model;
+
+use std::rc::Rc;
+
+use super::builder::Builder;
+use super::elaborate::frame::Instance;
+use super::elaborate::Elaborator;
+use super::Options;
+use crate::diag::{Code, Diagnostic, Diagnostics, SourceMap};
+use crate::sema::{ArgSource, CallInfo, CheckedProgram};
+use crate::syntax::ast::Arg;
+
+/// Elaborates the blocks of a program's package. When something is reported as an error, the result must not be used.
+pub fn elaborate<'a>(
+    checked: &'a CheckedProgram,
+    sources: &'a SourceMap,
+    diagnostics: &'a mut Diagnostics,
+    options: &'a Options,
+) -> Builder<'a> {
+    let build = Builder::new(checked, sources, diagnostics, options);
+    let mut elaborator = Elaborator::new(build);
+    match checked.main() {
+        Some(main) => {
+            elaborator.top_instances();
+            match options.arch.is_tofino() {
+                false => elaborator.v1model(main),
+                true => elaborator.tofino(main),
+            }
+        }
+        None => {
+            let what =
+                Diagnostic::global(Code::PACKAGE_RULE, "the program has no instance named main")
+                    .help("end it with V1Switch(...) main;");
+            elaborator.diagnostics.report(what);
+        }
+    }
+    elaborator.finish()
+}
+
+impl Elaborator<'_> {
+    /// The instances that a package is made of, in the order of its parameters; none where one is left out.
+    fn package_arguments(
+        &mut self,
+        call: &CallInfo,
+        args: &[Arg],
+    ) -> Option<Vec<Option<Instance>>> {
+        let top = Rc::clone(&self.top);
+        (call.args.iter())
+            .map(|arg| match arg.source {
+                ArgSource::Arg(index) => Some(Some(self.instance_of(&args[index].value, &top)?)),
+                _ => Some(None),
+            })
+            .collect()
+    }
+}
