@@ -50,5 +50,5 @@ pub fn main() {
         println!("port {}: {:02x?}", sent.port, sent.frame);
     }
     assert_eq!(effects.output[0].port, 1);
-    assert_eq!(&effects.output[0].frame[..6], b"\x02\0\0\0\0\x02");
+    assert_eq!(&effects.output[0].frame.bytes()[..6], b"\x02\0\0\0\0\x02");
 }

@@ -3,10 +3,11 @@
 use crate::drop_reason::DropReason;
 use crate::exec::ops::Slot;
 use crate::exec::run::Context;
-use crate::frame::Frame;
+use crate::frame::{Frame, Rest};
 use crate::program::Meta;
 use crate::steps::LogLine;
 use crate::trace::TraceLine;
+use alfirk_packet_io::frame::SplitFrame;
 use std::sync::Arc;
 
 /// Collects the effects of [`Switch::ingress`](crate::Switch::ingress) and
@@ -45,8 +46,8 @@ impl Effects {
 
     /// Takes all output frames and gives their memory back.
     pub fn recycle(&mut self) {
-        self.spare
-            .extend(self.output.drain(..).map(|output| output.frame));
+        let heads = self.output.drain(..).map(|output| output.frame);
+        self.spare.extend(heads.map(|frame| frame.into_parts().0));
     }
 }
 
@@ -77,8 +78,16 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
+    /// What comes behind the parsed headers.
+    pub fn rest<'a>(frame: &'a Option<Arc<Frame>>, payload: usize) -> Rest<'a> {
+        match frame {
+            Some(frame) => Rest::new(frame, payload),
+            None => Rest::NONE,
+        }
+    }
+
     pub fn frame(&self) -> &Frame {
-        static EMPTY: Frame = Frame::EMPTY;
+        static EMPTY: Frame = Frame::empty();
         self.frame.as_deref().unwrap_or(&EMPTY)
     }
 }
@@ -97,7 +106,8 @@ pub struct QueueState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
     pub port: u32,
-    pub frame: Vec<u8>,
+    /// With a tail where the packet came in with one: [`Switch::ingress_owned`](crate::Switch::ingress_owned).
+    pub frame: SplitFrame,
 }
 
 /// One message of a `digest` call.

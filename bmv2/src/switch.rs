@@ -14,6 +14,7 @@ use crate::program::LoadedProgram;
 use crate::state::State;
 use crate::steps::Step;
 use crate::trace::{Recorder, TraceEvent};
+use alfirk_packet_io::frame::SplitFrame;
 use std::sync::Arc;
 
 /// Settings for the whole life of a switch.
@@ -149,7 +150,7 @@ impl Pool {
 
     /// The same, keeping the bytes in the memory they are in. What memory that frees goes to
     /// `spare`.
-    fn adopt(&mut self, bytes: Vec<u8>, spare: &mut Vec<Vec<u8>>) -> Arc<Frame> {
+    fn adopt(&mut self, bytes: SplitFrame, spare: &mut Vec<Vec<u8>>) -> Arc<Frame> {
         let mut frame = self.frames.pop().unwrap_or_default();
         match Arc::get_mut(&mut frame) {
             Some(frame) => {
@@ -159,7 +160,7 @@ impl Pool {
                 }
             }
             None => {
-                let mut fresh = Frame::EMPTY;
+                let mut fresh = Frame::empty();
                 fresh.adopt(bytes);
                 frame = Arc::new(fresh);
             }
@@ -168,9 +169,12 @@ impl Pool {
     }
 
     pub fn take_back(&mut self, mut packet: Box<Packet>) {
-        if let Some(frame) = packet.frame.take() {
-            if Arc::strong_count(&frame) == 1 && self.frames.len() < POOL {
-                self.frames.push(frame);
+        if let Some(mut frame) = packet.frame.take() {
+            if let Some(last) = Arc::get_mut(&mut frame) {
+                last.let_go();
+                if self.frames.len() < POOL {
+                    self.frames.push(frame);
+                }
             }
         }
         if self.packets.len() < POOL {
@@ -305,13 +309,19 @@ impl Switch {
     }
 
     /// Like [`Switch::ingress`], without copying the frame. Its memory is used again for a frame
-    /// that leaves, if that fits into `fx.spare`.
-    pub fn ingress_owned(&mut self, port: u32, frame: Vec<u8>, now: u64, fx: &mut Effects) {
+    /// that leaves, if that fits into `fx.spare`. Where the program parses nothing of the frame's tail, frames made of it share that.
+    pub fn ingress_owned(
+        &mut self,
+        port: u32,
+        frame: impl Into<SplitFrame>,
+        now: u64,
+        fx: &mut Effects,
+    ) {
         let Some(mut m) = self.machine() else {
             fx.dropped.push(DropReason::NoProgram);
             return;
         };
-        let frame = m.pool.adopt(frame, &mut fx.spare);
+        let frame = m.pool.adopt(frame.into(), &mut fx.spare);
         m.frame_in(port, frame, now, fx);
     }
 
@@ -338,7 +348,7 @@ impl Switch {
         self.process_into(port, frame, now, &mut fx);
         fx.output
             .into_iter()
-            .map(|output| (output.port, output.frame))
+            .map(|output| (output.port, output.frame.into_bytes()))
             .collect()
     }
 
@@ -539,7 +549,7 @@ impl Machine<'_> {
             payload,
             ctx,
         } = packet;
-        let rest = frame.as_ref().map_or(&[][..], |f| &f.bytes()[*payload..]);
+        let rest = Packet::rest(frame, *payload);
         run(
             self.program,
             self.state,
@@ -791,7 +801,7 @@ impl Machine<'_> {
             payload,
             ctx,
         } = &mut *packet;
-        let rest = frame.as_ref().map_or(&[][..], |f| &f.bytes()[*payload..]);
+        let rest = Packet::rest(frame, *payload);
         let headers = deparse(program, &program.deparser, self.state, words, rest, ctx);
         fx.logs.append(&mut ctx.logs);
         if let Some(recorder) = &mut self.state.recorder {
@@ -800,14 +810,14 @@ impl Machine<'_> {
         if let Some(reason) = ctx.fault {
             return self.drop(packet, reason, fx);
         }
-        let mut out = fx.spare.pop().unwrap_or_default();
+        let out = fx.spare.pop().unwrap_or_default();
         let headers = &self.state.headers[..headers];
         let frame = frame.get_or_insert_default();
-        match Arc::get_mut(frame) {
-            Some(frame) => out = frame.leave(*payload, headers, out),
+        let mut out = match Arc::get_mut(frame) {
+            Some(frame) => frame.leave(*payload, headers, out),
             // Other copies of the packet need it, too.
-            None => frame.copy_behind(*payload, headers, &mut out),
-        }
+            None => frame.copy_behind(*payload, headers, out),
+        };
         if let Some(bytes) = ctx.truncate {
             out.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
         }
@@ -815,14 +825,14 @@ impl Machine<'_> {
             return self.drop(packet, DropReason::TooLong, fx);
         }
         if ctx.recirculate != 0 {
-            let frame = self.pool.frame(&out);
+            let length = out.len() as u64;
+            let frame = self.pool.adopt(out, &mut fx.spare);
             let mut fresh = self.pool.packet(program, frame);
             let number = ctx.number;
             self.keep(words, &mut fresh.words, ctx.recirculate);
             let words = &mut fresh.words;
             set(words, intrinsic.instance_type, instance::RECIRCULATED);
-            set(words, intrinsic.packet_length, out.len() as u64);
-            fx.spare.push(out);
+            set(words, intrinsic.packet_length, length);
             self.log(|| Step::Recirculate);
             self.number_copy(&mut fresh, number);
             self.tell(|| TraceEvent::Recirculated);

@@ -381,6 +381,7 @@ impl Machine<'_> {
         let bytes = frame.len();
         self.tell(|| TraceEvent::Out { port, bytes });
         self.log(|| Step::Sent { bytes, port });
+        let frame = frame.into();
         fx.output.push(Output { port, frame });
     }
 
@@ -455,11 +456,11 @@ impl Machine<'_> {
             payload,
             ctx,
         } = packet;
-        let rest = frame.as_ref().map_or(&[][..], |f| &f.bytes()[*payload..]);
+        let rest = Packet::rest(frame, *payload);
         let headers = deparse(self.program, &gress.deparser, self.state, words, rest, ctx);
-        let mut bytes = Vec::with_capacity(headers + rest.len());
+        let mut bytes = Vec::with_capacity(headers + rest.bytes().len());
         bytes.extend_from_slice(&self.state.headers[..headers]);
-        bytes.extend_from_slice(rest);
+        bytes.extend_from_slice(rest.bytes());
         if let Some(recorder) = &mut self.state.recorder {
             recorder.changes(self.program, words);
         }

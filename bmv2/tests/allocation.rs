@@ -99,7 +99,7 @@ fn forwarding_needs_no_memory() {
         }
         let output = fx.output.pop().expect("the packet is forwarded");
         assert_eq!(output.port, 3);
-        frame = output.frame;
+        frame = output.frame.into_bytes();
         assert_eq!(frame[..6], [2, 0, 0, 0, 0, 9]);
         assert_eq!(frame[22..26], [63, 17, 0x26, 0xb8], "TTL and checksum");
         assert_eq!(frame[34..], original[34..]);

@@ -3,6 +3,7 @@
 use alfirk_p4runtime::{p4::v1::StreamMessageResponse, Status};
 
 use alfirk_bmv2::Queued;
+use alfirk_packet_io::frame::SplitFrame;
 
 /// Names a client's stream for as long as it is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,7 +19,7 @@ pub enum Event {
         /// Through this port; one without a link loses it.
         port: u32,
         /// From the Ethernet header on, without FCS.
-        frame: Vec<u8>,
+        frame: SplitFrame,
     },
     /// Send a message on a client's stream.
     Stream {

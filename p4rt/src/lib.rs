@@ -55,6 +55,7 @@ pub use self::{
     write::PendingWrite,
 };
 use alfirk_bmv2::{steps::LogLine, trace::TraceLine, Effects, QueueState, Queued, Switch};
+use alfirk_packet_io::frame::SplitFrame;
 
 /// Packets on their way to queues. A program that makes copies of copies would fill the memory.
 const MAX_WAITING: usize = 1 << 16;
@@ -222,8 +223,8 @@ impl Server {
         self.take_effects(now);
     }
 
-    /// The same, without copying the frame; its memory becomes that of a frame that leaves.
-    pub fn take_frame_in(&mut self, port: u32, frame: Vec<u8>, now: u64) {
+    /// The same, without copying the frame; its memory becomes that of a frame that leaves, and its tail is shared.
+    pub fn take_frame_in(&mut self, port: u32, frame: impl Into<SplitFrame>, now: u64) {
         self.active
             .switch
             .ingress_owned(port, frame, now, &mut self.effects);
@@ -251,6 +252,11 @@ impl Server {
         let event = self.events.pop_front();
         self.waiting -= usize::from(matches!(event, Some(Event::Enqueue(_))));
         event
+    }
+
+    /// What [`Server::poll`] is going to give, in order.
+    pub fn pending(&self) -> impl ExactSizeIterator<Item = &Event> {
+        self.events.iter()
     }
 
     /// What happened to packets since the last call, when the switch traces; see

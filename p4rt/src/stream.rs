@@ -222,7 +222,7 @@ impl Server {
         }
         let digests = std::mem::take(&mut self.effects.digests);
         for frame in to_cpu {
-            self.packet_in(&frame);
+            self.packet_in(&frame.bytes());
         }
         for digest in digests {
             self.learn(digest, now);

@@ -1,10 +1,12 @@
 //! What any program needs that is on a wire: frames of an interface, time, emulated links and captures.
 //!
 //! Switch, host, STF and simulator stand on it, and it knows none of them. Without the feature `driver` it is pure: how
-//! long a frame is on a link ([`wire`]), what an emulated link does to it ([`link`]), which frames are lost on purpose
-//! ([`chosen`]), and the format of captures ([`pcap`]). With it come packet sockets, epoll, netlink, clocks and files.
+//! long a frame is on a link ([`wire`]), how copies of it share bytes ([`frame`]), what an emulated link does to it
+//! ([`link`]), which frames are lost on purpose ([`chosen`]), and the format of captures ([`pcap`]). With it come packet
+//! sockets, epoll, netlink, clocks and files.
 
 pub mod chosen;
+pub mod frame;
 pub mod link;
 pub mod pcap;
 pub mod wire;

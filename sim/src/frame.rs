@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::Ipv4Addr;
 
+use alfirk_packet_io::frame::SplitFrame;
 use alfirk_roce::wire::{
     aeth, arp, bth, ethernet, icrc, immdt, ipv4, pause, reth, udp, Opcode, Psn, QpNum, Syndrome,
 };
@@ -53,6 +54,19 @@ impl Frame {
     /// Reads the headers of `frame`, which starts with the Ethernet header and ends before the FCS.
     pub fn read(frame: &[u8]) -> Frame {
         read(frame).unwrap_or(Frame::Other)
+    }
+}
+
+/// Whether a frame is an ACK or a NAK. Of most frames that are none their opcode says it.
+pub fn is_acknowledgement(frame: &SplitFrame) -> bool {
+    /// Version 4, no options.
+    const PLAIN: u8 = 0x45;
+    const OPCODE: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN;
+    let at = |at: usize| frame.head().get(at).copied();
+    let is_plain = at(ethernet::HEADER_LEN) == Some(PLAIN);
+    match at(OPCODE).map(Opcode::from).filter(|_| is_plain) {
+        Some(opcode) if opcode != Opcode::Acknowledge => false,
+        _ => matches!(Frame::read(&frame.bytes()), Frame::Roce(roce) if roce.is_acknowledgement()),
     }
 }
 

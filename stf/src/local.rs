@@ -77,7 +77,7 @@ impl Local {
                     };
                     self.server.dequeue(packet, self.now, queue);
                 }
-                Event::Output { port, frame } => packets.received(port, frame),
+                Event::Output { port, frame } => packets.received(port, frame.into_bytes()),
                 // Digests and notifications that no test asks for.
                 Event::Stream { .. } => {}
                 Event::Close { client, status } if client == self.client => {

@@ -314,7 +314,7 @@ impl Engine {
                     if self.logs {
                         self.print_trace();
                     }
-                    self.output(port, frame, now);
+                    self.output(port, frame.into_bytes(), now);
                 }
                 Event::Stream { client, message } => self.tell(client, Ok(*message)),
                 Event::Close { client, status } => {

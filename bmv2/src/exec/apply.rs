@@ -4,6 +4,7 @@ use super::ops::{Pc, Slot};
 use super::run::Machine;
 use super::words::{param_words, words_of, wrap};
 use crate::externs::meter::Color;
+use crate::frame::Rest;
 use crate::numbers::{number, shortest};
 use crate::program::{Calculation, LoadedProgram};
 use crate::steps::{padded_hex, short_hex, EntryKey, Step};
@@ -120,7 +121,7 @@ fn look_up(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
     let Machine {
         program,
         state,
-        payload,
+        rest,
         ctx,
         ..
     } = vm;
@@ -170,7 +171,7 @@ fn look_up(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
                     selector,
                     program,
                     phv,
-                    payload,
+                    *rest,
                     &mut state.buffer,
                     &mut state.selector_hashes[profile],
                     &mut state.random,
@@ -214,10 +215,10 @@ fn selector_hash(
     selector: &Calculation,
     program: &LoadedProgram,
     phv: &[u64],
-    payload: &[u8],
+    rest: Rest,
     buffer: &mut crate::externs::hash::BitBuffer,
     state: &mut crate::externs::hash::HashState,
     random: &mut crate::externs::random::Random,
 ) -> u64 {
-    selector.output(&program.layout, phv, payload, buffer, state, random)
+    selector.output(&program.layout, phv, rest, buffer, state, random)
 }

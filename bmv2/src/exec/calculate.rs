@@ -4,6 +4,7 @@ use super::headers;
 use super::join::{Join, ROOM};
 use crate::externs::hash::{crc, fold, hash_bytes, sum_bytes, Algorithm, BitBuffer, HashState};
 use crate::externs::random::Random;
+use crate::frame::Rest;
 use crate::program::{Calculation, Input, Joined, Layout};
 
 /// `round_robin_consistent` remembers at most so many different inputs.
@@ -22,7 +23,7 @@ impl Calculation {
         &self,
         layout: &Layout,
         phv: &[u64],
-        payload: &[u8],
+        rest: Rest,
         buffer: &mut BitBuffer,
         state: &mut HashState,
         random: &mut Random,
@@ -39,7 +40,7 @@ impl Calculation {
         buffer.clear();
         match joined {
             Some(joined) if self.algorithm == Algorithm::Csum16 => {
-                return self.csum_of_joined(&joined.join, phv, payload);
+                return self.csum_of_joined(&joined.join, phv, rest);
             }
             Some(Joined { join, .. }) => {
                 buffer.bytes.resize(join.bytes() + ROOM, 0);
@@ -52,7 +53,7 @@ impl Calculation {
             }
         }
         if self.payload {
-            buffer.bytes.extend_from_slice(payload);
+            buffer.bytes.extend_from_slice(rest.bytes());
         }
         let bytes = buffer.finish();
         match self.algorithm {
@@ -118,10 +119,10 @@ impl Calculation {
 
     /// The Internet checksum without joining bytes.
     #[inline]
-    fn csum_of_joined(&self, join: &Join, phv: &[u64], payload: &[u8]) -> u64 {
+    fn csum_of_joined(&self, join: &Join, phv: &[u64], rest: Rest) -> u64 {
         let mut sum = join.sum(phv);
         if self.payload {
-            let part = sum_bytes(payload);
+            let part = sum_bytes(rest.bytes());
             sum += match join.bytes() % 2 {
                 0 => part,
                 _ => u64::from((part as u16).swap_bytes()),

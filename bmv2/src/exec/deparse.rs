@@ -4,6 +4,7 @@ use super::headers;
 use super::parse::log;
 use super::run::{self, Context};
 use super::words::{words_of, wrap};
+use crate::frame::Rest;
 use crate::program::{Deparser, Header, LoadedProgram, Place};
 use crate::state::State;
 use crate::steps::Step;
@@ -14,13 +15,13 @@ pub(crate) fn deparse(
     deparser: &Deparser,
     state: &mut State,
     phv: &mut [u64],
-    payload: &[u8],
+    rest: Rest,
     ctx: &mut Context,
 ) -> usize {
     log(state, || Step::DeparserStart);
-    update_checksums(program, state, phv, payload, ctx);
+    update_checksums(program, state, phv, rest, ctx);
     if let Some(code) = deparser.code {
-        run::run(program, state, 0, phv, payload, ctx, code);
+        run::run(program, state, 0, phv, rest, ctx, code);
     }
     let mut at = 0;
     for &header in &deparser.order {
@@ -38,7 +39,7 @@ fn update_checksums(
     program: &LoadedProgram,
     state: &mut State,
     phv: &mut [u64],
-    payload: &[u8],
+    rest: Rest,
     ctx: &mut Context,
 ) {
     for checksum in &program.update {
@@ -55,7 +56,7 @@ fn update_checksums(
         let value = program.calculations[at].output(
             &program.layout,
             phv,
-            payload,
+            rest,
             &mut state.buffer,
             &mut state.hashes[at],
             &mut state.random,

@@ -4,7 +4,7 @@ use super::headers;
 use super::run::{self, Context};
 use super::words::{words_of, wrap, write_field};
 use crate::exec::big::Big;
-use crate::frame::Frame;
+use crate::frame::{Frame, Rest};
 use crate::numbers::shortest;
 use crate::program::{
     self, CaseOn, Header, KeyPart, LoadedProgram, ParseState, Place, Step as ParserStep,
@@ -34,8 +34,8 @@ pub(crate) fn parse(
         phv[usize::from(field.slot)] = error & field.mask;
     }
     if !program.verify.is_empty() {
-        let payload = &frame.bytes()[cursor..];
-        let wrong = !verify(program, state, phv, payload, ctx);
+        let rest = Rest::new(frame, cursor);
+        let wrong = !verify(program, state, phv, rest, ctx);
         if let (true, Some(field)) = (wrong, intrinsic.checksum_error) {
             phv[usize::from(field.slot)] = 1;
         }
@@ -75,7 +75,7 @@ fn verify(
     program: &LoadedProgram,
     state: &mut State,
     phv: &mut [u64],
-    payload: &[u8],
+    rest: Rest,
     ctx: &mut Context,
 ) -> bool {
     let mut right = true;
@@ -105,7 +105,7 @@ fn verify(
         let value = program.calculations[at].output(
             &program.layout,
             phv,
-            payload,
+            rest,
             &mut state.buffer,
             &mut state.hashes[at],
             &mut state.random,
@@ -222,7 +222,7 @@ impl Parser<'_> {
     }
 
     fn eval(&mut self, state: &mut State, ctx: &mut Context, code: super::ops::Pc) {
-        run::run(self.program, state, 0, self.phv, &[], ctx, code);
+        run::run(self.program, state, 0, self.phv, Rest::NONE, ctx, code);
     }
 
     fn step(&mut self, step: &ParserStep, state: &mut State, ctx: &mut Context) -> Result<(), u64> {
@@ -473,7 +473,7 @@ impl Parser<'_> {
 #[inline]
 fn extract_fields(h: &Header, phv: &mut [u64], frame: &Frame, cursor: usize, varbit_bits: u32) {
     if let Some(cut) = &h.cut {
-        cut.read(frame.padded(cursor), phv);
+        cut.read(frame.padded(cursor, h.bytes), phv);
         return;
     }
     extract_field_by_field(h, phv, frame, cursor, varbit_bits);

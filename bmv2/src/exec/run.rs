@@ -8,6 +8,7 @@ use super::words::wrap;
 use crate::drop_reason::DropReason;
 use crate::externs::filter::{Memory, Spec};
 use crate::externs::meter::Color;
+use crate::frame::Rest;
 use crate::program::{LoadedProgram, Note};
 use crate::state::State;
 use crate::steps::Step;
@@ -82,7 +83,7 @@ pub(crate) fn run(
     state: &mut State,
     drop_port: u32,
     phv: &mut [u64],
-    payload: &[u8],
+    rest: Rest,
     ctx: &mut Context,
     pc: Pc,
 ) {
@@ -90,7 +91,7 @@ pub(crate) fn run(
         program,
         state,
         drop_port,
-        payload,
+        rest,
         ctx,
         back: None,
         steps: 0,
@@ -401,7 +402,7 @@ pub(super) struct Machine<'a> {
     pub program: &'a LoadedProgram,
     pub state: &'a mut State,
     drop_port: u32,
-    pub payload: &'a [u8],
+    pub rest: Rest<'a>,
     pub ctx: &'a mut Context,
     /// Where the running action returns to.
     back: Option<Pc>,
@@ -430,7 +431,7 @@ impl Machine<'_> {
             program,
             state,
             drop_port,
-            payload,
+            rest,
             ctx,
             ..
         } = self;
@@ -526,7 +527,7 @@ impl Machine<'_> {
                 let value = program.calculations[at].output(
                     layout,
                     phv,
-                    payload,
+                    *rest,
                     &mut state.buffer,
                     &mut state.hashes[at],
                     &mut state.random,
@@ -669,7 +670,7 @@ pub(crate) fn test(
     (code, slot): (Option<Pc>, Slot),
 ) -> bool {
     if let Some(code) = code {
-        run(program, state, 0, phv, &[], ctx, code);
+        run(program, state, 0, phv, Rest::NONE, ctx, code);
     }
     phv[usize::from(slot)] != 0
 }

@@ -10,6 +10,7 @@ mod hostile;
 mod management;
 mod p4;
 mod parser;
+mod splits;
 mod stacks;
 mod tables;
 mod traces;

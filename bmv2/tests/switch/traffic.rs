@@ -95,7 +95,7 @@ fn dropping_beats_unicast_in_both_pipelines() {
         fx.output,
         [Output {
             port: 1,
-            frame: vec![7]
+            frame: vec![7].into()
         }]
     );
     // egress_spec does not move a packet in egress.
@@ -479,6 +479,7 @@ fn times_are_in_microseconds_and_queues_report_their_depth() {
     switch.egress(packet, 1_010_000, queue, &mut fx);
     let words: Vec<u16> = fx.output[0]
         .frame
+        .bytes()
         .chunks(2)
         .map(|c| u16::from_be_bytes([c[0], c[1]]))
         .collect();

@@ -217,7 +217,7 @@ impl Fixture {
                 Event::Enqueue(packet) => {
                     self.server.dequeue(packet, self.now, QueueState::default())
                 }
-                Event::Output { port, frame } => frames.push((port, frame)),
+                Event::Output { port, frame } => frames.push((port, frame.into_bytes())),
                 Event::Stream { message, .. } => messages.push(*message),
                 Event::Close { client, status } => panic!("{client:?} is closed: {status}"),
             }

@@ -2,8 +2,11 @@
 
 use std::net::Ipv4Addr;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use super::packet::{Packet, RcFrame, SharedBytes};
+use alfirk_packet_io::frame::{SharedBytes, SplitFrame, Tail};
+
+use super::packet::{Packet, RcFrame};
 use crate::icrc;
 use crate::rc::{MemoryError, MemoryTable, Outgoing, RcHeaders};
 use crate::ud::UdHeaders;
@@ -60,6 +63,20 @@ impl Headers for UdHeaders {
     }
 }
 
+/// How a packet of a queue pair leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Its bytes in a row.
+    Whole,
+    /// A long payload by reference, behind the bytes of the headers.
+    Split,
+    /// Headers as fields, the payload by reference.
+    Fields,
+}
+
+/// Of fewer bytes of payload a copy takes no longer than a reference.
+const LEAST_TAIL: usize = 256;
+
 const UDP_PAYLOAD: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN;
 
 impl Envelope {
@@ -96,32 +113,36 @@ impl Envelope {
         frame
     }
 
-    /// A packet of a queue pair, its payload `by_reference` or as bytes.
+    /// A packet of a queue pair.
     pub(super) fn packet(
         &self,
         outgoing: &Outgoing,
         memory: &MemoryTable,
-        by_reference: bool,
+        form: Form,
     ) -> Result<Packet, MemoryError> {
         let headers = outgoing.headers;
-        if by_reference {
+        let len = outgoing.payload.as_ref().map_or(0, |(_, _, len)| *len);
+        if form == Form::Whole || (form == Form::Split && len < LEAST_TAIL) {
             let payload = match &outgoing.payload {
-                None => SharedBytes::default(),
-                Some((payload, offset, len)) => payload.share(memory, *offset, *len as u64)?,
+                None => &[][..],
+                Some((payload, offset, len)) => payload.read(memory, *offset, *len as u64)?,
             };
-            let outer = self.headers(roce_len(&headers, payload.len()));
-            return Ok(Packet::Rc(Rc::new(RcFrame {
-                outer,
-                headers,
-                payload,
-                place: None,
-            })));
+            return Ok(self.roce(&headers, payload).into());
         }
         let payload = match &outgoing.payload {
-            None => &[][..],
-            Some((payload, offset, len)) => payload.read(memory, *offset, *len as u64)?,
+            None => SharedBytes::default(),
+            Some((payload, offset, len)) => payload.share(memory, *offset, *len as u64)?,
         };
-        Ok(Packet::Bytes(self.roce(&headers, payload)))
+        let outer = self.headers(roce_len(&headers, payload.len()));
+        if form == Form::Split {
+            return Ok(outer.split(&headers, payload).into());
+        }
+        Ok(Packet::Rc(Rc::new(RcFrame {
+            outer,
+            headers,
+            payload,
+            place: None,
+        })))
     }
 
     /// A RoCEv2 packet with padding and ICRC.
@@ -152,12 +173,37 @@ impl Outer {
 
     /// A frame with room for the UDP payload, which begins at [`UDP_PAYLOAD`].
     fn frame(&self) -> Vec<u8> {
-        let mut frame = vec![0; self.frame_len()];
+        self.front(self.frame_len())
+    }
+
+    /// The first bytes of it.
+    fn front(&self, len: usize) -> Vec<u8> {
+        let mut frame = vec![0; len];
         self.ethernet.emit(&mut frame);
         self.ipv4.emit(&mut frame[ethernet::HEADER_LEN..]);
         self.udp
             .emit(&mut frame[ethernet::HEADER_LEN + ipv4::HEADER_LEN..]);
         frame
+    }
+
+    /// The same as [`Outer::roce`], with a tail of payload, padding and ICRC.
+    fn split(&self, headers: &impl Headers, payload: SharedBytes) -> SplitFrame {
+        let mut head = self.front(UDP_PAYLOAD + headers.len());
+        headers.emit(&mut head[UDP_PAYLOAD..]);
+        let tail = Tail::new(payload);
+        let mut end = [0; Tail::MAX_END];
+        let (end, padding) = (
+            &mut end[..headers.pad() + trailer::TRAILER_LEN],
+            headers.pad(),
+        );
+        let icrc = icrc::compute_split(
+            &head[ethernet::HEADER_LEN..],
+            (tail.crc(), tail.len()),
+            &end[..padding],
+        );
+        let icrc = icrc.expect("the head holds IPv4, UDP and base transport header");
+        trailer::Repr { icrc }.emit(&mut end[padding..]);
+        SplitFrame::new(head, Some(Arc::new(tail.with_end(end))))
     }
 
     /// A RoCEv2 packet with padding and ICRC; the lengths in the headers must be those of the packet.

@@ -17,6 +17,7 @@ mod frame;
 mod neighbor;
 mod packet;
 mod queue_pairs;
+mod split;
 mod stats;
 mod ud;
 
@@ -24,17 +25,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use alfirk_packet_io::frame::SplitFrame;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
 use arbiter::{Arbiter, Deadlines};
 pub use config::{HostConfig, HostTiming};
 pub use event::HostEvent;
-use frame::Envelope;
 pub use frame::Outer;
+use frame::{Envelope, Form};
 use neighbor::{Due, Neighbors};
-pub use packet::{Packet, RcFrame, SharedBytes};
+pub use packet::{Packet, RcFrame};
 use queue_pairs::QueuePairs;
+use split::Split;
 use stats::DropReason;
 pub use stats::{Drops, HostStats};
 use ud::Datagrams;
@@ -146,12 +149,27 @@ impl Host {
     /// The same of a packet that a simulator carries.
     pub fn handle_packet(&mut self, now: u64, packet: &Packet) {
         let frame = match packet {
-            Packet::Bytes(bytes) => return self.handle_frame(now, bytes),
+            Packet::Bytes(frame) => return self.handle_split(now, frame),
             Packet::Rc(frame) => frame,
         };
         self.stats.rx_frames += 1;
         self.stats.rx_bytes += frame.frame_len() as u64;
-        if let Err(reason) = self.receive_rc(now, frame) {
+        let received = self.receive_parts(now, &frame.outer, &frame.packet(), || true);
+        if let Err(reason) = received {
+            self.stats.drops.count(reason);
+        }
+    }
+
+    /// The same as [`Host::handle_frame`] of a frame that may be in two parts. These are put together only if it is out of the ordinary.
+    fn handle_split(&mut self, now: u64, frame: &SplitFrame) {
+        let Some(split) = Split::read(frame) else {
+            return self.handle_frame(now, &frame.bytes());
+        };
+        self.stats.rx_frames += 1;
+        self.stats.rx_bytes += frame.len() as u64;
+        let has_right_icrc = || split.has_right_icrc();
+        let received = self.receive_parts(now, &split.outer, &split.packet, has_right_icrc);
+        if let Err(reason) = received {
             self.stats.drops.count(reason);
         }
     }
@@ -184,18 +202,23 @@ impl Host {
 
     /// The next frame to send, if there is one.
     pub fn poll_transmit(&mut self, now: u64) -> Option<Vec<u8>> {
-        self.poll(now, false).map(Packet::into_bytes)
+        self.poll(now, Form::Whole).map(Packet::into_bytes)
+    }
+
+    /// The same frame, in two parts if it has a long payload of a reliable connection.
+    pub fn poll_split(&mut self, now: u64) -> Option<SplitFrame> {
+        self.poll(now, Form::Split).map(Packet::into_split)
     }
 
     /// The next packet to send, if there is one: its payload, if it is one of a reliable connection, by reference.
     pub fn poll_packet(&mut self, now: u64) -> Option<Packet> {
-        self.poll(now, true)
+        self.poll(now, Form::Fields)
     }
 
-    fn poll(&mut self, now: u64, by_reference: bool) -> Option<Packet> {
+    fn poll(&mut self, now: u64, form: Form) -> Option<Packet> {
         let packet = match self.control.pop_front() {
-            Some(frame) => Packet::Bytes(frame),
-            None => self.poll_queue_pairs(now, by_reference)?,
+            Some(frame) => frame.into(),
+            None => self.poll_queue_pairs(now, form)?,
         };
         self.stats.tx_frames += 1;
         self.stats.tx_bytes += packet.len() as u64;
@@ -527,15 +550,23 @@ impl Host {
         })
     }
 
-    fn receive_rc(&mut self, now: u64, frame: &RcFrame) -> Result<(), DropReason> {
-        let to = frame.outer.ethernet.destination;
-        let ip = &frame.outer.ipv4;
+    /// Takes a packet of a reliable connection that has been read.
+    fn receive_parts(
+        &mut self,
+        now: u64,
+        outer: &Outer,
+        packet: &RcPacket<'_>,
+        has_right_icrc: impl FnOnce() -> bool,
+    ) -> Result<(), DropReason> {
+        let (to, ip) = (outer.ethernet.destination, &outer.ipv4);
         let hears = to == self.config.mac || to == MacAddr::BROADCAST || self.datagrams.hears(to);
         let is_own = ip.destination == self.config.ip || self.datagrams.is_attached(ip.destination);
         if !hears || !is_own {
             return Err(DropReason::NotForUs);
         }
-        self.deliver(now, ip.source, ip.tos, &frame.packet(), || Ok(()))
+        self.deliver(now, ip.source, ip.tos, packet, || {
+            has_right_icrc().then_some(()).ok_or(DropReason::Icrc)
+        })
     }
 
     /// Gives a packet to its queue pair, if it is from where it should be and `check` finds nothing wrong with it.
@@ -569,7 +600,7 @@ impl Host {
 
     // ---- Sending ----
 
-    fn poll_queue_pairs(&mut self, now: u64, by_reference: bool) -> Option<Packet> {
+    fn poll_queue_pairs(&mut self, now: u64, form: Form) -> Option<Packet> {
         while let Some(qpn) = self.arbiter.dequeue() {
             if self.datagrams.has(qpn) {
                 match self.poll_datagram(qpn) {
@@ -604,7 +635,7 @@ impl Host {
                         false => 0,
                     },
             };
-            let Ok(packet) = envelope.packet(&outgoing, &self.memory, by_reference) else {
+            let Ok(packet) = envelope.packet(&outgoing, &self.memory, form) else {
                 if let Some(qp) = self.qps.get_mut(qpn) {
                     qp.fail_local_protection();
                 }

@@ -1,11 +1,10 @@
 //! Packets as simulators carry them: headers as fields, payload by reference.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::net::Ipv4Addr;
-use std::ops::Range;
 use std::rc::Rc;
-use std::sync::Arc;
+
+use alfirk_packet_io::frame::{SharedBytes, SplitFrame};
 
 use super::frame::{roce_len, Outer};
 use crate::rc::{RcHeaders, RcPacket};
@@ -15,7 +14,7 @@ use crate::wire::{bth, ethernet, icrc as trailer, ipv4, udp};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Packet {
     /// Any frame, from the Ethernet header to the last byte before the FCS.
-    Bytes(Vec<u8>),
+    Bytes(SplitFrame),
     /// A packet of a reliable connection, whose ICRC is right. Copies that nobody has changed are one.
     Rc(Rc<RcFrame>),
 }
@@ -29,83 +28,6 @@ pub struct RcFrame {
     pub payload: SharedBytes,
     /// Where it is in a flow, if a simulator has put it there: the flow's number, and its own in the flow. No part of the packet.
     pub place: Option<(u64, u32)>,
-}
-
-/// A part of bytes that others have, too.
-#[derive(Clone, Default)]
-pub struct SharedBytes {
-    /// Nothing of it if `None`.
-    all: Option<Arc<[u8]>>,
-    start: usize,
-    len: usize,
-}
-
-impl SharedBytes {
-    /// A range of `all`, within it.
-    pub fn new(all: Arc<[u8]>, range: Range<usize>) -> SharedBytes {
-        debug_assert!(range.end <= all.len());
-        SharedBytes {
-            all: Some(all),
-            start: range.start,
-            len: range.len(),
-        }
-    }
-
-    /// A copy of bytes.
-    pub fn copy(bytes: &[u8]) -> SharedBytes {
-        match bytes.is_empty() {
-            true => SharedBytes::default(),
-            false => SharedBytes::new(bytes.into(), 0..bytes.len()),
-        }
-    }
-
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    pub fn bytes(&self) -> &[u8] {
-        match &self.all {
-            Some(all) => &all[self.start..self.start + self.len],
-            None => &[],
-        }
-    }
-}
-
-impl SharedBytes {
-    /// These bytes and those right behind them, so many times as many; they must be there.
-    fn run(&self, count: usize) -> &[u8] {
-        match &self.all {
-            Some(all) => &all[self.start..self.start + count * self.len],
-            None => &[],
-        }
-    }
-
-    /// Whether `next` are the bytes right behind these, as many.
-    fn are_followed_by(&self, next: &SharedBytes) -> bool {
-        let is_same = match (&self.all, &next.all) {
-            (Some(all), Some(next)) => Arc::ptr_eq(all, next),
-            _ => false,
-        };
-        is_same && self.len == next.len && self.start + self.len == next.start
-    }
-}
-
-impl PartialEq for SharedBytes {
-    fn eq(&self, other: &SharedBytes) -> bool {
-        self.bytes() == other.bytes()
-    }
-}
-
-impl Eq for SharedBytes {}
-
-impl fmt::Debug for SharedBytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes", self.len)
-    }
 }
 
 impl RcFrame {
@@ -197,7 +119,7 @@ impl RcFrame {
         let bth = &mut self.headers.bth;
         bth.psn = bth.psn.plus(by.into());
         bth.ack_req = false;
-        self.payload.start += by as usize * self.payload.len;
+        self.payload.advance(by as usize);
         if let Some((_, number)) = &mut self.place {
             *number += by;
         }
@@ -237,7 +159,8 @@ impl Packet {
     /// Where an IPv4 packet goes.
     pub fn destination(&self) -> Option<Ipv4Addr> {
         match self {
-            Packet::Bytes(bytes) => {
+            Packet::Bytes(frame) => {
+                let bytes = frame.bytes();
                 let frame = ethernet::View::new_checked(&bytes[..]).ok()?;
                 if frame.ethertype() != ethernet::ETHERTYPE_IPV4 {
                     return None;
@@ -252,7 +175,7 @@ impl Packet {
     /// The frame.
     pub fn bytes(&self) -> Cow<'_, [u8]> {
         match self {
-            Packet::Bytes(bytes) => Cow::Borrowed(bytes),
+            Packet::Bytes(frame) => frame.bytes(),
             Packet::Rc(frame) => Cow::Owned(frame.to_bytes()),
         }
     }
@@ -260,15 +183,29 @@ impl Packet {
     /// The frame.
     pub fn into_bytes(self) -> Vec<u8> {
         match self {
-            Packet::Bytes(bytes) => bytes,
+            Packet::Bytes(frame) => frame.into_bytes(),
             Packet::Rc(frame) => frame.to_bytes(),
+        }
+    }
+
+    /// The frame, in two parts if it is in two.
+    pub fn into_split(self) -> SplitFrame {
+        match self {
+            Packet::Bytes(frame) => frame,
+            Packet::Rc(frame) => frame.to_bytes().into(),
         }
     }
 }
 
 impl From<Vec<u8>> for Packet {
     fn from(bytes: Vec<u8>) -> Packet {
-        Packet::Bytes(bytes)
+        Packet::Bytes(bytes.into())
+    }
+}
+
+impl From<SplitFrame> for Packet {
+    fn from(frame: SplitFrame) -> Packet {
+        Packet::Bytes(frame)
     }
 }
 

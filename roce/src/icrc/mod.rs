@@ -34,6 +34,23 @@ const CRC_OF_LRH: u32 = 0x2144_df1c;
 ///
 /// Fails when the headers are not all there.
 pub fn compute(packet: &[u8]) -> Result<u32, WireError> {
+    Ok(covering(packet)?.finalize())
+}
+
+/// The same of a packet of which `headers` are at hand, and of its payload, so many bytes, the CRC-32 is known; `padding` comes behind.
+pub fn compute_split(
+    headers: &[u8],
+    (crc, len): (u32, usize),
+    padding: &[u8],
+) -> Result<u32, WireError> {
+    let mut hasher = covering(headers)?;
+    hasher.combine(&Hasher::new_with_initial_len(crc, len as u64));
+    hasher.update(padding);
+    Ok(hasher.finalize())
+}
+
+/// What covers the first bytes of a packet, in which are all of its masked fields.
+fn covering(packet: &[u8]) -> Result<Hasher, WireError> {
     need(Header::Icrc, packet, MASKED_LEN)?;
     let mut masked = [0; MASKED_LEN];
     masked.copy_from_slice(&packet[..MASKED_LEN]);
@@ -43,7 +60,7 @@ pub fn compute(packet: &[u8]) -> Result<u32, WireError> {
     let mut hasher = Hasher::new_with_initial(CRC_OF_LRH);
     hasher.update(&masked);
     hasher.update(&packet[MASKED_LEN..]);
-    Ok(hasher.finalize())
+    Ok(hasher)
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use alfirk_packet_io::frame::SharedBytes;
+
 use super::buffer::Buffer;
-use crate::host::SharedBytes;
 use crate::verbs::DeviceError;
 use crate::wire::mr_info;
 

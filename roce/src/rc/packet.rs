@@ -36,6 +36,28 @@ impl RcHeaders {
         false
     }
 
+    /// Reads the headers at the front of `bytes`, which begin with the BTH; the opcode says which extension headers are there. Gives what
+    /// comes behind them, too.
+    pub fn parse(bytes: &[u8]) -> Result<(RcHeaders, &[u8]), WireError> {
+        let view = bth::View::new_checked(bytes)?;
+        let mut headers = RcHeaders::plain(bth::Repr::parse(&view));
+        let opcode = headers.bth.opcode;
+        let mut rest = view.payload();
+        if opcode.has_reth() {
+            headers.reth = Some(reth::Repr::parse(&reth::View::new_checked(rest)?));
+            rest = &rest[reth::HEADER_LEN..];
+        }
+        if opcode.has_aeth() {
+            headers.aeth = Some(aeth::Repr::parse(&aeth::View::new_checked(rest)?));
+            rest = &rest[aeth::HEADER_LEN..];
+        }
+        if opcode.has_immediate() {
+            headers.immediate = Some(immdt::View::new_checked(rest)?.immediate());
+            rest = &rest[immdt::HEADER_LEN..];
+        }
+        Ok((headers, rest))
+    }
+
     /// Writes the headers to the first [`RcHeaders::len`] bytes of `buffer`, which must hold them.
     pub fn emit(&self, buffer: &mut [u8]) {
         let (head, mut rest) = buffer.split_at_mut(bth::HEADER_LEN);
@@ -63,25 +85,10 @@ pub struct RcPacket<'a> {
 }
 
 impl<'a> RcPacket<'a> {
-    /// Reads the packet in `bytes`, which begin with the BTH and end before the ICRC. The opcode says which extension headers
-    /// are there. Payload and padding together fill words of four bytes (IBTA vol. 1, 9.2.5).
+    /// Reads the packet in `bytes`, which begin with the BTH and end before the ICRC. Payload and padding together fill words of four
+    /// bytes (IBTA vol. 1, 9.2.5).
     pub fn parse(bytes: &'a [u8]) -> Result<RcPacket<'a>, WireError> {
-        let view = bth::View::new_checked(bytes)?;
-        let mut headers = RcHeaders::plain(bth::Repr::parse(&view));
-        let opcode = headers.bth.opcode;
-        let mut rest = view.payload();
-        if opcode.has_reth() {
-            headers.reth = Some(reth::Repr::parse(&reth::View::new_checked(rest)?));
-            rest = &rest[reth::HEADER_LEN..];
-        }
-        if opcode.has_aeth() {
-            headers.aeth = Some(aeth::Repr::parse(&aeth::View::new_checked(rest)?));
-            rest = &rest[aeth::HEADER_LEN..];
-        }
-        if opcode.has_immediate() {
-            headers.immediate = Some(immdt::View::new_checked(rest)?.immediate());
-            rest = &rest[immdt::HEADER_LEN..];
-        }
+        let (headers, rest) = RcHeaders::parse(bytes)?;
         let payload = unpadded(rest, headers.bth.pad_count)?;
         Ok(RcPacket { headers, payload })
     }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use alfirk_packet_io::frame::SharedBytes;
 use serde::{Deserialize, Serialize};
 
 use super::completion::{Completion, CompletionError, Operation};
@@ -15,7 +16,6 @@ use super::responder::Responder;
 use super::timer::{Timer, TimerTable};
 use super::violations::Violations;
 use crate::dcqcn::{NotificationPoint, ReactionPoint};
-use crate::host::SharedBytes;
 use crate::verbs::DeviceError;
 use crate::wire::{cnp, ethernet, icrc, ipv4, udp, Opcode, Psn, QpNum, Syndrome};
 

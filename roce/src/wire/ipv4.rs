@@ -207,6 +207,22 @@ impl Repr {
         })
     }
 
+    /// Reads the header at the front of a packet of so many bytes in all, whose payload may be elsewhere. `None` if it is any but one that
+    /// this stack sends: with options, of a fragment, or with a wrong length or checksum.
+    pub fn parse_front(buffer: &[u8], len: usize) -> Option<Repr> {
+        let header = View(buffer.get(..HEADER_LEN)?);
+        let is_plain = header.0[VERSION_IHL] == 0x45 && checksum(header.0) == 0;
+        if !is_plain || usize::from(header.total_len()) != len {
+            return None;
+        }
+        let payload_len = header.total_len().checked_sub(HEADER_LEN as u16)?;
+        let repr = Repr::parse(&header).ok()?;
+        Some(Repr {
+            payload_len,
+            ..repr
+        })
+    }
+
     /// Writes the header, with its checksum, to the first [`HEADER_LEN`] bytes of `buffer`, which must hold them.
     pub fn emit(&self, buffer: &mut [u8]) {
         buffer[VERSION_IHL] = 0x45;

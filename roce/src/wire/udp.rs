@@ -76,6 +76,16 @@ impl Repr {
         }
     }
 
+    /// Reads the header at the front of a datagram of so many bytes in all, whose payload may be elsewhere. `None` if its length is another.
+    pub fn parse_front(buffer: &[u8], len: u16) -> Option<Repr> {
+        let header = View(buffer.get(..HEADER_LEN)?);
+        let payload_len = len.checked_sub(HEADER_LEN as u16)?;
+        (header.length() == len).then(|| Repr {
+            payload_len,
+            ..Repr::parse(&header)
+        })
+    }
+
     /// Writes the header, with checksum 0, to the first [`HEADER_LEN`] bytes of `buffer`, which must hold them.
     pub fn emit(&self, buffer: &mut [u8]) {
         put_u16(buffer, SOURCE_PORT, self.source_port);

@@ -7,4 +7,5 @@ mod fabric;
 mod hosts;
 mod net;
 mod reliability;
+mod splits;
 mod strict;

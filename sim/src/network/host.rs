@@ -20,7 +20,7 @@ use super::message::Message;
 use super::pfc::Sender;
 use super::Ctx;
 use super::{Fidelity, Model};
-use crate::frame::Frame;
+use crate::frame::is_acknowledgement;
 
 /// The one port of a host.
 pub(super) const PORT: u32 = 0;
@@ -368,9 +368,7 @@ impl HostNode {
         }
         let is_acknowledgement = match &frame {
             Packet::Rc(frame) => frame.headers.aeth.is_some(),
-            Packet::Bytes(bytes) => {
-                matches!(Frame::read(bytes), Frame::Roce(roce) if roce.is_acknowledgement())
-            }
+            Packet::Bytes(frame) => is_acknowledgement(frame),
         };
         self.acks_received += u64::from(is_acknowledgement);
         if self.flow_control.is_none() {
@@ -593,7 +591,7 @@ impl HostNode {
         let (host, hostile, fidelity) = (&mut self.host, &mut self.hostile, self.model.fidelity);
         let mut next = || {
             let honest = match fidelity {
-                Fidelity::Exact => host.poll_transmit(now).map(Packet::from),
+                Fidelity::Exact => host.poll_split(now).map(Packet::from),
                 Fidelity::Fast => host.poll_packet(now),
             };
             honest.or_else(|| Some(hostile.as_mut()?.frame().into()))

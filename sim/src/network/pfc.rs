@@ -1,5 +1,6 @@
 //! Priority-based flow control at one port (IEEE 802.1Q, clause 36): the side that is stopped, and the frames.
 
+use alfirk_packet_io::frame::SplitFrame;
 use alfirk_roce::host::Packet;
 use alfirk_roce::wire::pause::{self, QUANTUM_BITS};
 use alfirk_roce::wire::{ethernet, ipv4, MacAddr};
@@ -35,9 +36,22 @@ impl Classified for Vec<u8> {
 impl Classified for Packet {
     fn read(&self) -> Arrival {
         match self {
-            Packet::Bytes(bytes) => read(bytes),
+            Packet::Bytes(frame) => read_split(frame),
             Packet::Rc(frame) => Arrival::Packet(class(frame.outer.ipv4.tos)),
         }
+    }
+}
+
+fn read_split(frame: &SplitFrame) -> Arrival {
+    let head = frame.head();
+    let is_whole = frame.tail().is_none();
+    let ip = ethernet::View::new_checked(head).ok().filter(|_| !is_whole);
+    let ip = ip.filter(|eth| eth.ethertype() == ethernet::ETHERTYPE_IPV4);
+    let behind = frame.len() - head.len();
+    let ip = ip.map(|eth| eth.payload());
+    match ip.and_then(|ip| ipv4::Repr::parse_front(ip, ip.len() + behind)) {
+        Some(ip) => Arrival::Packet(class(ip.tos)),
+        None => read(&frame.bytes()),
     }
 }
 

@@ -46,6 +46,8 @@ pub(super) struct Ports<Q, F> {
     pfc: Option<Pfc>,
     /// The source of PAUSE frames.
     station: MacAddr,
+    /// Counts batches of packets that leave the ingress together.
+    batch: u64,
     /// The packet that is in a pipeline now.
     current: Current,
 }
@@ -59,6 +61,8 @@ struct Port<Q, F> {
     queues: EgressQueues<Stored<Q>>,
     /// Frames that have passed the egress of the switch and wait for the link, with their class.
     ready: VecDeque<(u8, F)>,
+    /// The last batch in which a packet was for it ([`Ports::claim`]).
+    batch: u64,
     /// What the other end has stopped.
     stopped: Stopped,
     /// Whether a PAUSE waits for the link.
@@ -102,6 +106,7 @@ impl<Q, F: Classified> Ports<Q, F> {
                 notes: 0,
                 queues: EgressQueues::new(link.queue_bytes as usize),
                 ready: VecDeque::new(),
+                batch: 0,
                 stopped: Stopped::default(),
                 tells: false,
                 refresh_at: None,
@@ -123,6 +128,7 @@ impl<Q, F: Classified> Ports<Q, F> {
             buffer: counts.then(|| Buffer::new(shared, switching.pfc, links)),
             pfc: switching.pfc,
             station,
+            batch: 0,
             current: Current::default(),
         }
     }
@@ -246,6 +252,27 @@ impl<Q, F: Classified> Ports<Q, F> {
             && self.is_clear(number)
             && ctx.can_transmit(number)
             && (self.noted == 0 || self.ports.get(number).is_some_and(|port| port.notes == 0))
+    }
+
+    /// A batch of packets begins: of each port one can be claimed.
+    pub(super) fn begin_batch(&mut self) {
+        self.batch += 1;
+    }
+
+    /// Whether a port is free, and nothing else of the batch is for it.
+    pub(super) fn claim<M>(&mut self, number: u32, ctx: &Context<'_, M, F>) -> bool {
+        let is_free = self.is_free(number, ctx);
+        let port = self.ports.get_mut(number).filter(|_| is_free);
+        port.is_some_and(|port| std::mem::replace(&mut port.batch, self.batch) != self.batch)
+    }
+
+    /// A packet has passed the egress of the switch for a port that was free, as if it had been in its queue: then the port has its turn
+    /// again, and with what has become of the packet.
+    pub(super) fn turned(&mut self, number: u32, frame: Option<F>) {
+        self.runnable.push_back(number);
+        if let Some(frame) = frame {
+            self.finish(number, frame);
+        }
     }
 
     /// Whether nothing waits for the link of a port that leaves there, nor is counted on its way.

@@ -35,8 +35,12 @@ pub struct SwitchNode {
     pipeline_latency: u64,
     control_latency: u64,
     ports: SwitchPorts,
-    /// Empty between packets; its memory is used again.
+    /// Empty between packets, as the next two; its memory is used again.
     waiting: Vec<Waiting>,
+    /// What passes the egress as it comes from the ingress,
+    passing: Vec<Queued>,
+    /// and what has, with the frames that leave.
+    passed: Vec<(u32, Option<Packet>)>,
     controller: Option<Connection>,
     /// A switch that has failed forwards nothing and answers nothing.
     alive: bool,
@@ -76,6 +80,8 @@ impl SwitchNode {
             control_latency,
             ports,
             waiting: Vec::new(),
+            passing: Vec::new(),
+            passed: Vec::new(),
             controller: None,
             alive: true,
         }
@@ -230,8 +236,8 @@ impl SwitchNode {
         self.waiting = waiting;
         if let Err(NotTaken(frame)) = taken {
             self.hand_over();
-            let frame = frame.into_bytes();
-            self.server.take_frame_in(port, frame, ctx.now());
+            self.server
+                .take_frame_in(port, frame.into_split(), ctx.now());
         }
         self.pump(ctx);
         if let Some(mcst_id) = watched {
@@ -349,8 +355,80 @@ impl SwitchNode {
         }
     }
 
+    /// Has the packets that the ingress has made pass the egress at once and go on their links, if each of them would leave its queue as soon
+    /// as it was there: its port is free, and nothing else is for it. In every order that can be seen this is as if they had been in queues.
+    fn pass_through(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.are_free(ctx) {
+            return;
+        }
+        let now = ctx.now();
+        let mut passing = std::mem::take(&mut self.passing);
+        let mut passed = std::mem::take(&mut self.passed);
+        passing.extend(std::iter::from_fn(|| match self.server.poll() {
+            Some(Event::Enqueue(packet)) => Some(packet),
+            _ => None,
+        }));
+        let mut packets = passing.drain(..);
+        let unusual = packets.by_ref().find_map(|packet| {
+            let port = packet.port;
+            self.hand_over();
+            self.server.dequeue(packet, now, unqueued(now));
+            let is_usual = {
+                let mut events = self.server.pending();
+                let is_frame = |event| matches!(event, &Event::Output { .. });
+                events.len() <= 1 && events.all(is_frame)
+            };
+            if !is_usual {
+                return Some(port);
+            }
+            let frame = match self.server.poll() {
+                Some(Event::Output { frame, .. }) => Some(frame.into()),
+                _ => None,
+            };
+            passed.push((port, frame));
+            None
+        });
+        match unusual {
+            None => {
+                for (port, frame) in passed.drain(..) {
+                    if let Some(frame) = frame {
+                        ctx.transmit(port, frame);
+                    }
+                }
+            }
+            // More came of it than a frame: that has its turn while the others are in their queues.
+            Some(port) => {
+                for packet in packets.by_ref() {
+                    let (port, priority, len) = (packet.port, packet.priority, packet.len);
+                    self.enqueue(port, priority, len, Stored::Pipeline(packet), ctx);
+                }
+                for (port, frame) in passed.drain(..) {
+                    self.ports.turned(port, frame);
+                }
+                self.ports.turned(port, None);
+            }
+        }
+        drop(packets);
+        (self.passing, self.passed) = (passing, passed);
+    }
+
+    /// Whether all that the server wants is that packets are queued, each alone for its port, and that is free.
+    fn are_free(&mut self, ctx: &Ctx<'_>) -> bool {
+        let (server, ports) = (&self.server, &mut self.ports);
+        let mut pending = server.pending();
+        if pending.len() == 0 {
+            return false;
+        }
+        ports.begin_batch();
+        pending.all(|event| match event {
+            Event::Enqueue(packet) => ports.claim(packet.port, ctx),
+            _ => false,
+        })
+    }
+
     /// Carries out what the server has decided, until it and the idle ports have nothing left to do.
     fn pump(&mut self, ctx: &mut Ctx<'_>) {
+        self.pass_through(ctx);
         loop {
             while let Some(event) = self.server.poll() {
                 self.carry_out(event, ctx);
@@ -417,13 +495,7 @@ impl SwitchNode {
     ) {
         let queued = self.ports.enqueue(number, priority, len, packet, ctx);
         if let Err(AtOnce(packet)) = queued {
-            let now = ctx.now();
-            let state = QueueState {
-                enq_timestamp: now,
-                enq_qdepth: 0,
-                deq_qdepth: 0,
-            };
-            self.egress(packet, state, ctx);
+            self.egress(packet, unqueued(ctx.now()), ctx);
         }
     }
 
@@ -453,5 +525,14 @@ impl SwitchNode {
                 }
             }
         }
+    }
+}
+
+/// What a queue reports about a packet that leaves it as soon as it is there.
+fn unqueued(now: u64) -> QueueState {
+    QueueState {
+        enq_timestamp: now,
+        enq_qdepth: 0,
+        deq_qdepth: 0,
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::frame::Frame;
 use proptest::prelude::*;
 
 fn named(name: &str) -> Algorithm {
@@ -8,10 +9,11 @@ fn named(name: &str) -> Algorithm {
 fn output(calculation: &Calculation, phv: &[u64], payload: &[u8], state: &mut HashState) -> u64 {
     let layout = Layout::default();
     let mut random = Random::new(1);
+    let frame = Frame::copy_of(payload);
     calculation.output(
         &layout,
         phv,
-        payload,
+        Rest::new(&frame, 0),
         &mut BitBuffer::default(),
         state,
         &mut random,

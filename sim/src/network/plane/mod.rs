@@ -27,7 +27,8 @@ use alfirk_p4runtime::p4::v1::{
     entity, packet_replication_engine_entry as engine, update, Entity, MulticastGroupEntry,
     PacketReplicationEngineEntry, ReadRequest, TableEntry, Update, WriteRequest,
 };
-use alfirk_roce::host::{Packet, RcFrame, SharedBytes};
+use alfirk_packet_io::frame::SharedBytes;
+use alfirk_roce::host::{Packet, RcFrame};
 use alfirk_roce::rc::RcHeaders;
 use alfirk_roce::wire::{bth, ipv4, MacAddr, Opcode, Psn};
 
@@ -198,7 +199,7 @@ impl Plane {
         let frame = match packet {
             Packet::Rc(frame) => frame,
             // From a host that makes its frames by itself.
-            Packet::Bytes(bytes) => match RcFrame::read(&bytes) {
+            Packet::Bytes(bytes) => match RcFrame::read(&bytes.bytes()) {
                 Some(frame) => Rc::new(frame),
                 None => return Err(NotTaken(Packet::Bytes(bytes))),
             },
