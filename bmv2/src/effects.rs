@@ -62,8 +62,26 @@ pub struct Queued {
     pub len: usize,
     /// Which load of a program it belongs to.
     pub(crate) generation: u64,
-    pub(crate) packet: Box<Packet>,
+    pub(crate) packet: Held,
 }
+
+/// A packet in a queue.
+#[derive(Debug)]
+pub(crate) enum Held {
+    Own(Box<Packet>),
+    /// One of several copies. They differ in no more than this until they leave their queues, so that each is made then, in memory that
+    /// the one before has just been in.
+    Copy {
+        of: Arc<Original>,
+        /// The replication id, and the number in traces and the log.
+        rid: u16,
+        copy: u32,
+    },
+}
+
+/// What copies are made of.
+#[derive(Debug)]
+pub(crate) struct Original(pub Box<Packet>);
 
 /// A packet within the switch.
 #[derive(Clone, Debug)]

@@ -1,20 +1,24 @@
 //! The switch: what happens to a packet at the end of ingress and egress (simple_switch document,
 //! "Pseudocode for what happens at the end of ingress and egress processing").
 
+mod copies;
+mod pool;
+
 use crate::drop_reason::DropReason;
 use crate::effects::{get, set, Digest, Effects, Output, Packet, QueueState, Queued};
 use crate::exec::deparse::deparse;
 use crate::exec::expr::eval;
 use crate::exec::ops::Pc;
 use crate::exec::parse::parse;
-use crate::exec::run::{run, CloneRequest, Context};
+use crate::exec::run::run;
 use crate::frame::Frame;
-use crate::pre::{CloneSession, PreLimits, Replica};
+use crate::pre::PreLimits;
 use crate::program::LoadedProgram;
 use crate::state::State;
 use crate::steps::Step;
 use crate::trace::{Recorder, TraceEvent};
 use alfirk_packet_io::frame::SplitFrame;
+pub(crate) use pool::Pool;
 use std::sync::Arc;
 
 /// Settings for the whole life of a switch.
@@ -66,17 +70,8 @@ const MAX_RESUBMITS: u32 = 1000;
 /// Passes through egress that [`Switch::process`] makes for one frame.
 const MAX_PASSES: u32 = 10_000;
 
-/// Packets that one frame may leave behind for the queues: a multicast group of every port, and more.
-const MAX_ENQUEUED: usize = 1 << 16;
-
 /// Bytes of a frame that may come around once more, which is longer than any that comes in.
 pub(crate) const MAX_RECIRCULATED: usize = 1 << 17;
-
-/// Packets whose memory is kept for the next ones.
-const POOL: usize = 4096;
-
-/// Output frames whose memory is kept by [`Switch::ingress_owned`].
-const SPARE: usize = 256;
 
 /// A program with all of its state.
 #[derive(Debug)]
@@ -96,91 +91,6 @@ pub struct Switch {
 pub(crate) struct Loaded {
     pub program: Arc<LoadedProgram>,
     pub state: State,
-}
-
-/// Memory of packets that have left.
-#[derive(Debug, Default)]
-pub(crate) struct Pool {
-    // Boxes, because that is how packets travel: moving one is cheap.
-    #[allow(clippy::vec_box)]
-    packets: Vec<Box<Packet>>,
-    frames: Vec<Arc<Frame>>,
-}
-
-impl Pool {
-    /// A packet whose words are the program's constants, and all else zero.
-    pub fn packet(&mut self, program: &LoadedProgram, frame: Arc<Frame>) -> Box<Packet> {
-        match self.packets.pop() {
-            Some(mut packet) => {
-                program.layout.clear(&mut packet.words);
-                packet.frame = Some(frame);
-                packet
-            }
-            None => Box::new(Packet {
-                words: program.layout.initial.clone().into_boxed_slice(),
-                frame: Some(frame),
-                payload: 0,
-                ctx: Context::default(),
-            }),
-        }
-    }
-
-    /// A copy of a packet. Arguments and temporaries are not part of a packet.
-    fn copy(&mut self, packet: &Packet, program: &LoadedProgram) -> Box<Packet> {
-        match self.packets.pop() {
-            Some(mut copy) => {
-                program.layout.copy(&packet.words, &mut copy.words);
-                copy.frame.clone_from(&packet.frame);
-                copy.payload = packet.payload;
-                copy.ctx.clone_from(&packet.ctx);
-                copy
-            }
-            None => Box::new(packet.clone()),
-        }
-    }
-
-    pub fn frame(&mut self, bytes: &[u8]) -> Arc<Frame> {
-        let mut frame = self.frames.pop().unwrap_or_default();
-        match Arc::get_mut(&mut frame) {
-            Some(frame) => frame.fill(bytes),
-            None => frame = Arc::new(Frame::copy_of(bytes)),
-        }
-        frame
-    }
-
-    /// The same, keeping the bytes in the memory they are in. What memory that frees goes to
-    /// `spare`.
-    fn adopt(&mut self, bytes: SplitFrame, spare: &mut Vec<Vec<u8>>) -> Arc<Frame> {
-        let mut frame = self.frames.pop().unwrap_or_default();
-        match Arc::get_mut(&mut frame) {
-            Some(frame) => {
-                let old = frame.adopt(bytes);
-                if old.capacity() > 0 && spare.len() < SPARE {
-                    spare.push(old);
-                }
-            }
-            None => {
-                let mut fresh = Frame::empty();
-                fresh.adopt(bytes);
-                frame = Arc::new(fresh);
-            }
-        }
-        frame
-    }
-
-    pub fn take_back(&mut self, mut packet: Box<Packet>) {
-        if let Some(mut frame) = packet.frame.take() {
-            if let Some(last) = Arc::get_mut(&mut frame) {
-                last.let_go();
-                if self.frames.len() < POOL {
-                    self.frames.push(frame);
-                }
-            }
-        }
-        if self.packets.len() < POOL {
-            self.packets.push(packet);
-        }
-    }
 }
 
 /// The parts of a switch that a packet needs, borrowed side by side.
@@ -420,8 +330,14 @@ impl Machine<'_> {
     /// Names a copy of a packet for traces and the log.
     pub fn number_copy(&mut self, copy: &mut Packet, of: u64) {
         copy.ctx.number = of;
-        if let Some(recorder) = &mut self.state.recorder {
-            copy.ctx.copy = recorder.copy_number(of);
+        copy.ctx.copy = self.copy_number(copy, of);
+    }
+
+    /// The number of another copy of a packet, where copies have any.
+    fn copy_number(&mut self, packet: &Packet, of: u64) -> u32 {
+        match &mut self.state.recorder {
+            Some(recorder) => recorder.copy_number(of),
+            None => packet.ctx.copy,
         }
     }
 
@@ -562,11 +478,15 @@ impl Machine<'_> {
     }
 
     pub fn drop(&mut self, packet: Box<Packet>, reason: DropReason, fx: &mut Effects) {
+        self.tell_dropped(reason, fx);
+        self.pool.take_back(packet);
+    }
+
+    fn tell_dropped(&mut self, reason: DropReason, fx: &mut Effects) {
         self.tell(|| TraceEvent::Dropped {
             reason: reason.name(),
         });
         fx.dropped.push(reason);
-        self.pool.take_back(packet);
     }
 
     /// Copies the fields of a list from one packet's words to another's.
@@ -575,157 +495,6 @@ impl Machine<'_> {
             let range = usize::from(item.slot)..usize::from(item.slot) + usize::from(item.words);
             to[range.clone()].copy_from_slice(&from[range]);
         }
-    }
-
-    pub fn enqueue(
-        &mut self,
-        port: u32,
-        priority: Option<u8>,
-        packet: Box<Packet>,
-        fx: &mut Effects,
-    ) {
-        if fx.enqueued.len() >= MAX_ENQUEUED {
-            return self.drop(packet, DropReason::TooManyCopies, fx);
-        }
-        let own = get(&packet.words, self.program.intrinsic.priority);
-        let priority = priority.map_or(own, u64::from);
-        if priority >= u64::from(self.priority_queues) {
-            self.log(|| Step::Priority);
-            return self.drop(packet, DropReason::Priority, fx);
-        }
-        let priority = u8::try_from(priority).unwrap_or(u8::MAX);
-        let len = packet.ctx.length.max(0) as usize;
-        let generation = self.generation;
-        let rid = get(&packet.words, self.program.intrinsic.egress_rid);
-        self.tell(|| TraceEvent::Queued {
-            port,
-            priority,
-            rid,
-        });
-        fx.enqueued.push(Queued {
-            port,
-            priority,
-            len,
-            generation,
-            packet,
-        });
-    }
-
-    fn multicast(&mut self, packet: Box<Packet>, group: u32, fx: &mut Effects) {
-        let mut replicas = std::mem::take(&mut self.state.scratch);
-        replicas.clear();
-        replicas.extend_from_slice(self.state.pre.replicas(group).unwrap_or_default());
-        if replicas.is_empty() {
-            self.log(|| Step::NoGroup(group));
-            fx.dropped.push(DropReason::NoGroup);
-            self.tell(|| TraceEvent::Dropped {
-                reason: DropReason::NoGroup.name(),
-            });
-        }
-        self.replicate(&replicas, None, packet, fx);
-        self.state.scratch = replicas;
-    }
-
-    /// One copy per replica; the last is the packet itself.
-    fn replicate(
-        &mut self,
-        replicas: &[Replica],
-        priority: Option<u8>,
-        mut packet: Box<Packet>,
-        fx: &mut Effects,
-    ) {
-        let rid = self.program.intrinsic.egress_rid;
-        let Some((last, others)) = replicas.split_last() else {
-            return self.pool.take_back(packet);
-        };
-        let number = packet.ctx.number;
-        for replica in others {
-            let mut copy = self.pool.copy(&packet, self.program);
-            self.log(|| Step::Replicate { port: replica.port });
-            self.number_copy(&mut copy, number);
-            set(&mut copy.words, rid, u64::from(replica.rid));
-            self.enqueue(replica.port, priority, copy, fx);
-        }
-        self.log(|| Step::Replicate { port: last.port });
-        self.number_copy(&mut packet, number);
-        set(&mut packet.words, rid, u64::from(last.rid));
-        self.enqueue(last.port, priority, packet, fx);
-    }
-
-    /// A clone of the packet as it came into ingress; it is parsed anew.
-    fn clone_ingress(&mut self, packet: &Packet, port: u64, clone: CloneRequest, fx: &mut Effects) {
-        let Some(session) = self.state.pre.session(clone.session).cloned() else {
-            return;
-        };
-        let program = self.program;
-        let Some(frame) = packet.frame.clone() else {
-            return;
-        };
-        self.tell(|| TraceEvent::Cloned {
-            session: clone.session,
-        });
-        let mut copy = self.pool.packet(program, frame);
-        self.number_copy(&mut copy, packet.ctx.number);
-        set(&mut copy.words, program.intrinsic.ingress_port, port);
-        self.parse(&mut copy, packet.ctx.now);
-        copy.ctx.forget();
-        copy.words[..program.layout.metadata_end].fill(0);
-        self.keep(&packet.words, &mut copy.words, clone.list);
-        set(
-            &mut copy.words,
-            program.intrinsic.instance_type,
-            instance::INGRESS_CLONE,
-        );
-        // The packet itself goes on.
-        if let Some(recorder) = &mut self.state.recorder {
-            recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
-        }
-        self.send_clones(&session, copy, fx);
-    }
-
-    /// A clone of the packet as egress left it. It is neither deparsed nor parsed.
-    fn clone_egress(&mut self, packet: &Packet, clone: CloneRequest, fx: &mut Effects) {
-        let Some(session) = self.state.pre.session(clone.session).cloned() else {
-            return;
-        };
-        self.tell(|| TraceEvent::Cloned {
-            session: clone.session,
-        });
-        let program = self.program;
-        let mut copy = self.pool.copy(packet, program);
-        self.number_copy(&mut copy, packet.ctx.number);
-        copy.ctx.forget();
-        copy.words[..program.layout.metadata_end].fill(0);
-        self.keep(&packet.words, &mut copy.words, clone.list);
-        set(
-            &mut copy.words,
-            program.intrinsic.instance_type,
-            instance::EGRESS_CLONE,
-        );
-        self.send_clones(&session, copy, fx);
-    }
-
-    fn send_clones(&mut self, session: &CloneSession, mut packet: Box<Packet>, fx: &mut Effects) {
-        if session.truncate_bytes > 0 {
-            packet.ctx.truncate = Some(u64::from(session.truncate_bytes));
-        }
-        let group = session
-            .group
-            .and_then(|group| self.state.pre.replicas(group));
-        let mut replicas = group.unwrap_or_default().to_vec();
-        if let Some(number) = session.group {
-            let what = "MGID";
-            self.log(|| Step::CloneTo { what, number });
-        }
-        for replica in &session.replicas {
-            let (what, number) = ("egress port", replica.port);
-            self.log(|| Step::CloneTo { what, number });
-        }
-        replicas.extend_from_slice(&session.replicas);
-        // BMv2 knows no classes, so clones of any find a queue.
-        let class = session.class_of_service.min(self.priority_queues - 1);
-        let class = u8::try_from(class).unwrap_or(u8::MAX);
-        self.replicate(&replicas, (class > 0).then_some(class), packet, fx);
     }
 
     pub fn digest(&mut self, words: &[u64], list: u32, fx: &mut Effects) {
@@ -754,9 +523,10 @@ impl Machine<'_> {
         let Queued {
             port,
             priority,
-            mut packet,
+            packet,
             ..
         } = queued;
+        let mut packet = self.take(packet);
         let (words, ctx) = (&mut packet.words, &mut packet.ctx);
         ctx.now = now;
         set(words, intrinsic.egress_global_timestamp, now / 1000);

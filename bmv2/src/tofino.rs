@@ -312,9 +312,10 @@ impl Machine<'_> {
         let Queued {
             port,
             priority,
-            mut packet,
+            packet,
             ..
         } = queued;
+        let mut packet = self.take(packet);
         let Some(frame) = packet.frame.take() else {
             return self.pool.take_back(packet);
         };

@@ -217,6 +217,11 @@ impl Server {
         for reason in self.effects.dropped.drain(..) {
             *self.counters.drops.entry(reason.name()).or_default() += 1;
         }
+        let is_all = to_cpu.is_empty() && self.effects.logs.is_empty();
+        if is_all && self.effects.digests.is_empty() {
+            // Nearly always.
+            return;
+        }
         for line in self.effects.logs.drain(..) {
             tracing::info!(target: "p4", "{line}");
         }

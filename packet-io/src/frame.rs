@@ -8,6 +8,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use crc32fast::Hasher;
+
 /// A part of bytes that others have, too.
 #[derive(Clone, Default)]
 pub struct SharedBytes {
@@ -93,6 +95,8 @@ pub struct Tail {
     end: [u8; Tail::MAX_END],
     end_len: u8,
     crc: OnceLock<u32>,
+    /// The first answer of [`Tail::crc_behind`], and to what.
+    behind: OnceLock<(u32, u32)>,
 }
 
 impl Tail {
@@ -106,6 +110,7 @@ impl Tail {
             end: [0; Tail::MAX_END],
             end_len: 0,
             crc: OnceLock::new(),
+            behind: OnceLock::new(),
         }
     }
 
@@ -140,6 +145,21 @@ impl Tail {
     /// The CRC-32 of Ethernet of the body, which is calculated when it is first asked for.
     pub fn crc(&self) -> u32 {
         *self.crc.get_or_init(|| crc32fast::hash(self.body()))
+    }
+
+    /// The CRC-32 of bytes and the body behind them, from that of these bytes. Headers are rewritten so that it stays what it is
+    /// (neutral bridging): copies mostly get the answer that the first one got.
+    pub fn crc_behind(&self, front: u32) -> u32 {
+        let combine = || {
+            let mut hasher = Hasher::new_with_initial(front);
+            let len = self.body().len() as u64;
+            hasher.combine(&Hasher::new_with_initial_len(self.crc(), len));
+            hasher.finalize()
+        };
+        match *self.behind.get_or_init(|| (front, combine())) {
+            (known, crc) if known == front => crc,
+            _ => combine(),
+        }
     }
 
     /// Adds all bytes to others.
@@ -251,6 +271,10 @@ mod tests {
             let tail = Tail::new(SharedBytes::new(bytes[..].into(), body.clone()));
             let tail = tail.with_end(&bytes[end_at..]);
             prop_assert_eq!(tail.crc(), crc32fast::hash(&bytes[body.clone()]));
+            for start in [0, body.start / 2, 0] {
+                let behind = tail.crc_behind(crc32fast::hash(&bytes[start..body.start]));
+                prop_assert_eq!(behind, crc32fast::hash(&bytes[start..body.end]));
+            }
             let whole = [&bytes[..body.start], &bytes[body], &bytes[end_at..]].concat();
             let head = whole[..whole.len() - tail.len()].to_vec();
             let mut frame = SplitFrame::new(head, Some(Arc::new(tail)));

@@ -12,4 +12,5 @@ pub mod node;
 pub mod ops;
 pub mod parse;
 pub mod run;
+mod step;
 pub mod words;

@@ -2,7 +2,7 @@
 
 use super::{find, number, LoadError, Loader, Scope};
 use crate::exec::node::Kind;
-use crate::exec::ops::Op;
+use crate::exec::ops::{Op, Slot};
 use crate::program::{Case, CaseOn, Deparser, KeyPart, ParseState, Parser, ParserErrors, Step};
 use alfirk_bmv2_json::{decode_hex, Expr, ExtractTarget, ParserOp, TransitionOn};
 
@@ -386,7 +386,12 @@ impl Loader<'_> {
                 let why = format!("header {} does not fill whole bytes", h.name);
                 return Err(LoadError::invalid(name, why));
             }
-            order.push(header);
+            // Metadata is always valid.
+            let valid = match h.metadata {
+                true => self.constant(1)?,
+                false => h.valid,
+            };
+            order.push((valid, header));
         }
         let code = match deparser.primitives.is_empty() {
             true => None,
@@ -397,7 +402,7 @@ impl Loader<'_> {
                 Some(code)
             }
         };
-        let longest = |&h: &u16| {
+        let longest = |&(_, h): &(Slot, u16)| {
             let h = &self.layout.headers[usize::from(h)];
             h.bytes + h.varbit.map_or(0, |v| v.max_bits as usize / 8)
         };

@@ -155,7 +155,8 @@ pub(crate) enum CaseOn {
 
 #[derive(Debug, Default)]
 pub(crate) struct Deparser {
-    pub order: Vec<u16>,
+    /// Headers, each with the word that says whether it is valid.
+    pub order: Vec<(Slot, u16)>,
     /// Bytes of all of them, at their longest.
     pub max_bytes: usize,
     /// Primitives of the deparser.

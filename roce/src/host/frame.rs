@@ -196,11 +196,8 @@ impl Outer {
             &mut end[..headers.pad() + trailer::TRAILER_LEN],
             headers.pad(),
         );
-        let icrc = icrc::compute_split(
-            &head[ethernet::HEADER_LEN..],
-            (tail.crc(), tail.len()),
-            &end[..padding],
-        );
+        let covered = &head[ethernet::HEADER_LEN..];
+        let icrc = icrc::compute_split(covered, &tail, &end[..padding]);
         let icrc = icrc.expect("the head holds IPv4, UDP and base transport header");
         trailer::Repr { icrc }.emit(&mut end[padding..]);
         SplitFrame::new(head, Some(Arc::new(tail.with_end(end))))

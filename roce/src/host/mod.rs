@@ -17,6 +17,7 @@ mod frame;
 mod neighbor;
 mod packet;
 mod queue_pairs;
+mod receive;
 mod split;
 mod stats;
 mod ud;
@@ -37,18 +38,15 @@ use frame::{Envelope, Form};
 use neighbor::{Due, Neighbors};
 pub use packet::{Packet, RcFrame};
 use queue_pairs::QueuePairs;
-use split::Split;
-use stats::DropReason;
 pub use stats::{Drops, HostStats};
 use ud::Datagrams;
 
-use crate::icrc;
 use crate::rc::{
     BadMtu, MemoryError, MemoryKey, MemorySlice, MemoryTable, ModifyError, PostError, QpFailure,
-    QpState, QueuePair, RcConfig, RcPacket, RecvRequest, Remote, SendRequest,
+    QpState, QueuePair, RcConfig, RecvRequest, Remote, SendRequest,
 };
 use crate::ud::MULTICAST_QPN;
-use crate::wire::{arp, bth, ethernet, icrc as trailer, ipv4, udp, MacAddr, Psn, QpNum};
+use crate::wire::{arp, ipv4, udp, MacAddr, Psn, QpNum};
 
 /// RoCEv2 source ports are in the range for private use (0xc000 to 0xffff) so that they spread over ECMP paths.
 const FIRST_SOURCE_PORT: u16 = 0xc000;
@@ -155,20 +153,6 @@ impl Host {
         self.stats.rx_frames += 1;
         self.stats.rx_bytes += frame.frame_len() as u64;
         let received = self.receive_parts(now, &frame.outer, &frame.packet(), || true);
-        if let Err(reason) = received {
-            self.stats.drops.count(reason);
-        }
-    }
-
-    /// The same as [`Host::handle_frame`] of a frame that may be in two parts. These are put together only if it is out of the ordinary.
-    fn handle_split(&mut self, now: u64, frame: &SplitFrame) {
-        let Some(split) = Split::read(frame) else {
-            return self.handle_frame(now, &frame.bytes());
-        };
-        self.stats.rx_frames += 1;
-        self.stats.rx_bytes += frame.len() as u64;
-        let has_right_icrc = || split.has_right_icrc();
-        let received = self.receive_parts(now, &split.outer, &split.packet, has_right_icrc);
         if let Err(reason) = received {
             self.stats.drops.count(reason);
         }
@@ -450,154 +434,6 @@ impl Host {
         }
     }
 
-    // ---- Receiving ----
-
-    fn receive(&mut self, now: u64, frame: &[u8]) -> Result<(), DropReason> {
-        let ethernet = ethernet::View::new_checked(frame)?;
-        let to = ethernet.destination();
-        if to != self.config.mac && to != MacAddr::BROADCAST && !self.datagrams.hears(to) {
-            return Err(DropReason::NotForUs);
-        }
-        match ethernet.ethertype() {
-            ethernet::ETHERTYPE_ARP => self.receive_arp(ethernet.payload()),
-            ethernet::ETHERTYPE_IPV4 => self.receive_ipv4(now, ethernet.payload()),
-            _ => Err(DropReason::NoListener),
-        }
-    }
-
-    fn receive_arp(&mut self, bytes: &[u8]) -> Result<(), DropReason> {
-        let packet = arp::View::new_checked(bytes).and_then(|view| arp::Repr::parse(&view))?;
-        if packet.target_ip != self.config.ip {
-            // Everybody on a segment receives its requests.
-            return Ok(());
-        }
-        if packet.sender_mac.is_multicast() {
-            return Err(DropReason::Malformed);
-        }
-        match packet.operation {
-            arp::Operation::Request => {
-                if self.control.len() >= MAX_CONTROL {
-                    return Err(DropReason::ArpOverload);
-                }
-                // An address probe (RFC 5227) has no sender to learn, nor has a question from off the link.
-                let on_link = self.config.is_on_link(packet.sender_ip);
-                if on_link && !packet.sender_ip.is_unspecified() {
-                    self.neighbors.learn(packet.sender_ip, packet.sender_mac);
-                }
-                let reply = arp::Repr {
-                    operation: arp::Operation::Reply,
-                    sender_mac: self.config.mac,
-                    sender_ip: self.config.ip,
-                    target_mac: packet.sender_mac,
-                    target_ip: packet.sender_ip,
-                };
-                self.control
-                    .push_back(frame::arp(packet.sender_mac, &reply));
-                self.resolved(packet.sender_ip, packet.sender_mac);
-            }
-            arp::Operation::Reply => {
-                if self.neighbors.answer(packet.sender_ip, packet.sender_mac) {
-                    self.resolved(packet.sender_ip, packet.sender_mac);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn receive_ipv4(&mut self, now: u64, bytes: &[u8]) -> Result<(), DropReason> {
-        let ip = ipv4::View::new_checked(bytes)?;
-        if ip.destination() != self.config.ip && !self.datagrams.is_attached(ip.destination()) {
-            return Err(DropReason::NotForUs);
-        }
-        ip.check_checksum().map_err(|_| DropReason::IpChecksum)?;
-        let repr = ipv4::Repr::parse(&ip)?;
-        if repr.protocol != ipv4::PROTOCOL_UDP {
-            return Err(DropReason::NoListener);
-        }
-        let udp = udp::View::new_checked(ip.payload())?;
-        if udp.payload().len() + udp::HEADER_LEN != ip.payload().len() {
-            return Err(DropReason::Malformed);
-        }
-        match udp.destination_port() {
-            udp::PORT_ROCE => self.receive_roce(now, &ip, &udp),
-            port if self.udp_ports.contains(&port) => {
-                self.events.push_back(HostEvent::Udp {
-                    source: repr.source,
-                    source_port: udp.source_port(),
-                    destination_port: port,
-                    payload: udp.payload().to_vec(),
-                });
-                Ok(())
-            }
-            _ => Err(DropReason::NoListener),
-        }
-    }
-
-    /// Checks in the order of Linux rxe: queue pair, source address, partition key, ICRC.
-    fn receive_roce(
-        &mut self,
-        now: u64,
-        ip: &ipv4::View<'_>,
-        udp: &udp::View<'_>,
-    ) -> Result<(), DropReason> {
-        let tail = trailer::View::new_checked(udp.payload())?;
-        if bth::View::new_checked(tail.covered())?.opcode().has_deth() {
-            return self.receive_datagram(ip, &tail);
-        }
-        let packet = RcPacket::parse(tail.covered())?;
-        self.deliver(now, ip.source(), ip.tos(), &packet, || {
-            check_icrc(ip, &tail)
-        })
-    }
-
-    /// Takes a packet of a reliable connection that has been read.
-    fn receive_parts(
-        &mut self,
-        now: u64,
-        outer: &Outer,
-        packet: &RcPacket<'_>,
-        has_right_icrc: impl FnOnce() -> bool,
-    ) -> Result<(), DropReason> {
-        let (to, ip) = (outer.ethernet.destination, &outer.ipv4);
-        let hears = to == self.config.mac || to == MacAddr::BROADCAST || self.datagrams.hears(to);
-        let is_own = ip.destination == self.config.ip || self.datagrams.is_attached(ip.destination);
-        if !hears || !is_own {
-            return Err(DropReason::NotForUs);
-        }
-        self.deliver(now, ip.source, ip.tos, packet, || {
-            has_right_icrc().then_some(()).ok_or(DropReason::Icrc)
-        })
-    }
-
-    /// Gives a packet to its queue pair, if it is from where it should be and `check` finds nothing wrong with it.
-    fn deliver(
-        &mut self,
-        now: u64,
-        source: Ipv4Addr,
-        tos: u8,
-        packet: &RcPacket<'_>,
-        check: impl FnOnce() -> Result<(), DropReason>,
-    ) -> Result<(), DropReason> {
-        let bth = &packet.headers.bth;
-        let hosted = self.qps.hosted(bth.dest_qp);
-        let hosted = hosted.ok_or(DropReason::UnknownQp)?;
-        let qp = &mut hosted.qp;
-        let remote = qp.remote().ok_or(DropReason::UnknownQp)?;
-        if remote.ip != source {
-            return Err(DropReason::WrongSource);
-        }
-        if bth.pkey & 0x7fff != bth::DEFAULT_PKEY & 0x7fff {
-            return Err(DropReason::WrongPkey);
-        }
-        check()?;
-        qp.handle_packet(now, packet, &mut self.memory);
-        if tos & ipv4::ECN_MASK == ipv4::ECN_CE {
-            qp.handle_mark(now, packet);
-        }
-        hosted.settle(&mut self.events, &mut self.deadlines, &mut self.arbiter);
-        Ok(())
-    }
-
     // ---- Sending ----
 
     fn poll_queue_pairs(&mut self, now: u64, form: Form) -> Option<Packet> {
@@ -759,15 +595,6 @@ fn next_hop(config: &HostConfig, ip: Ipv4Addr) -> Option<Ipv4Addr> {
 /// The UDP source port of a queue pair's packets.
 fn source_port(qpn: QpNum) -> u16 {
     FIRST_SOURCE_PORT | (qpn.get() as u16 & 0x3fff)
-}
-
-fn check_icrc(ip: &ipv4::View<'_>, tail: &trailer::View<'_>) -> Result<(), DropReason> {
-    let covered = ip.header_len() + udp::HEADER_LEN + tail.covered().len();
-    let bytes = ip.whole().get(..covered).ok_or(DropReason::Malformed)?;
-    match ip.header_len() == ipv4::HEADER_LEN && icrc::compute(bytes) == Ok(tail.icrc()) {
-        true => Ok(()),
-        false => Err(DropReason::Icrc),
-    }
 }
 
 /// Counts up and leaves out zero.

@@ -55,13 +55,12 @@ impl<'a> Split<'a> {
         })
     }
 
-    /// Whether the ICRC is right. Of the payload it takes the CRC that all who share it calculate once.
+    /// Whether the ICRC is right. The payload's part of it is calculated once for all who share that.
     pub(super) fn has_right_icrc(&self) -> bool {
-        let body = self.tail.body().len();
         let end = self.tail.end();
         let (padding, trailer) = end.split_at(end.len() - trailer::TRAILER_LEN);
         let covered = &self.head[ethernet::HEADER_LEN..];
-        let icrc = icrc::compute_split(covered, (self.tail.crc(), body), padding);
+        let icrc = icrc::compute_split(covered, self.tail, padding);
         icrc.is_ok_and(|icrc| icrc.to_le_bytes() == *trailer)
     }
 }

@@ -6,8 +6,9 @@ use std::net::Ipv4Addr;
 use rand_core::Rng;
 
 use super::frame::Envelope;
+use super::receive::check_icrc;
 use super::stats::DropReason;
-use super::{check_icrc, next_hop, next_identification, source_port, Host, HostEvent};
+use super::{next_hop, next_identification, source_port, Host, HostEvent};
 use crate::rc::{ModifyError, RecvRequest};
 use crate::ud::{UdConfig, UdPacket, UdPostError, UdQueuePair, UdSendRequest, MULTICAST_QPN};
 use crate::wire::{bth, icrc as trailer, ipv4, udp, MacAddr, Psn, QpNum};

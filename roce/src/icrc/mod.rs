@@ -8,6 +8,7 @@
 mod gf2;
 pub mod neutral;
 
+use alfirk_packet_io::frame::Tail;
 use crc32fast::Hasher;
 
 use crate::wire::need;
@@ -37,14 +38,13 @@ pub fn compute(packet: &[u8]) -> Result<u32, WireError> {
     Ok(covering(packet)?.finalize())
 }
 
-/// The same of a packet of which `headers` are at hand, and of its payload, so many bytes, the CRC-32 is known; `padding` comes behind.
-pub fn compute_split(
-    headers: &[u8],
-    (crc, len): (u32, usize),
-    padding: &[u8],
-) -> Result<u32, WireError> {
-    let mut hasher = covering(headers)?;
-    hasher.combine(&Hasher::new_with_initial_len(crc, len as u64));
+/// The same of a packet that is in two parts: its headers, and its payload as the body of a tail; `padding` comes behind.
+pub fn compute_split(headers: &[u8], payload: &Tail, padding: &[u8]) -> Result<u32, WireError> {
+    let crc = payload.crc_behind(covering(headers)?.finalize());
+    if padding.is_empty() {
+        return Ok(crc);
+    }
+    let mut hasher = Hasher::new_with_initial(crc);
     hasher.update(padding);
     Ok(hasher.finalize())
 }

@@ -1,0 +1,101 @@
+//! Memory of packets and frames, used again.
+
+use std::sync::Arc;
+
+use alfirk_packet_io::frame::SplitFrame;
+
+use crate::effects::Packet;
+use crate::exec::run::Context;
+use crate::frame::Frame;
+use crate::program::LoadedProgram;
+
+/// Packets whose memory is kept for the next ones.
+const POOL: usize = 4096;
+
+/// Output frames whose memory is kept by [`Switch::ingress_owned`](crate::Switch::ingress_owned).
+const SPARE: usize = 256;
+
+/// Memory of packets that have left.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    // Boxes, because that is how packets travel: moving one is cheap.
+    #[allow(clippy::vec_box)]
+    packets: Vec<Box<Packet>>,
+    frames: Vec<Arc<Frame>>,
+}
+
+impl Pool {
+    /// A packet whose words are the program's constants, and all else zero.
+    pub fn packet(&mut self, program: &LoadedProgram, frame: Arc<Frame>) -> Box<Packet> {
+        match self.packets.pop() {
+            Some(mut packet) => {
+                program.layout.clear(&mut packet.words);
+                packet.frame = Some(frame);
+                packet
+            }
+            None => Box::new(Packet {
+                words: program.layout.initial.clone().into_boxed_slice(),
+                frame: Some(frame),
+                payload: 0,
+                ctx: Context::default(),
+            }),
+        }
+    }
+
+    /// A copy of a packet. Arguments and temporaries are not part of a packet.
+    pub(super) fn copy(&mut self, packet: &Packet, program: &LoadedProgram) -> Box<Packet> {
+        match self.packets.pop() {
+            Some(mut copy) => {
+                program.layout.copy(&packet.words, &mut copy.words);
+                copy.frame.clone_from(&packet.frame);
+                copy.payload = packet.payload;
+                copy.ctx.clone_from(&packet.ctx);
+                copy
+            }
+            None => Box::new(packet.clone()),
+        }
+    }
+
+    pub fn frame(&mut self, bytes: &[u8]) -> Arc<Frame> {
+        let mut frame = self.frames.pop().unwrap_or_default();
+        match Arc::get_mut(&mut frame) {
+            Some(frame) => frame.fill(bytes),
+            None => frame = Arc::new(Frame::copy_of(bytes)),
+        }
+        frame
+    }
+
+    /// The same, keeping the bytes in the memory they are in. What memory that frees goes to
+    /// `spare`.
+    pub(super) fn adopt(&mut self, bytes: SplitFrame, spare: &mut Vec<Vec<u8>>) -> Arc<Frame> {
+        let mut frame = self.frames.pop().unwrap_or_default();
+        match Arc::get_mut(&mut frame) {
+            Some(frame) => {
+                let old = frame.adopt(bytes);
+                if old.capacity() > 0 && spare.len() < SPARE {
+                    spare.push(old);
+                }
+            }
+            None => {
+                let mut fresh = Frame::empty();
+                fresh.adopt(bytes);
+                frame = Arc::new(fresh);
+            }
+        }
+        frame
+    }
+
+    pub fn take_back(&mut self, mut packet: Box<Packet>) {
+        if let Some(mut frame) = packet.frame.take() {
+            if let Some(last) = Arc::get_mut(&mut frame) {
+                last.let_go();
+                if self.frames.len() < POOL {
+                    self.frames.push(frame);
+                }
+            }
+        }
+        if self.packets.len() < POOL {
+            self.packets.push(packet);
+        }
+    }
+}
