@@ -51,7 +51,7 @@ pub struct Model {
 /// How packets are carried and switched. Results are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fidelity {
-    /// Every byte is carried, and each packet passes the compiled pipelines.
+    /// Every byte is carried, and each packet passes the compiled pipelines. Copies of a packet share the bytes of a long payload.
     #[default]
     Exact,
     /// Payloads are carried by reference, and most packets are switched by the rules of [`alfirk_aggregation`] in place of the compiled
