@@ -58,6 +58,10 @@ impl Frame {
         std::mem::replace(&mut self.bytes, bytes)
     }
 
+    pub fn has_tail(&self) -> bool {
+        self.tail.is_some()
+    }
+
     /// Holds on to nothing that is not its own any more.
     pub fn let_go(&mut self) {
         if self.tail.take().is_some() {

@@ -69,42 +69,12 @@ impl Context {
     }
 }
 
-/// How many words packets of a program have: the least of these that is enough. The interpreter is compiled for each, so that no
-/// access to a word has to be checked.
-const SIZES: [usize; 4] = [1 << 10, 1 << 12, 1 << 14, 1 << 16];
-
-/// The least size that is enough for so many words, of which no program has more than there are [`Slot`]s.
-pub(crate) fn size_for(words: usize) -> usize {
-    let fits = |size: &usize| *size >= words;
-    SIZES.into_iter().find(fits).unwrap_or(SIZES[3])
-}
-
-/// Runs code from `pc` to its `End`, or to the `Return` that no `Apply` waits for. There are as many words as [`size_for`] says.
+/// Runs code from `pc` to its `End`, or to the `Return` that no `Apply` waits for.
 pub(crate) fn run(
     program: &LoadedProgram,
     state: &mut State,
     drop_port: u32,
     phv: &mut [u64],
-    rest: Rest,
-    ctx: &mut Context,
-    pc: Pc,
-) {
-    macro_rules! sized {
-        ($($n:expr),*) => {
-            $(if let Ok(phv) = <&mut [u64; SIZES[$n]]>::try_from(&mut *phv) {
-                return run_sized(program, state, drop_port, phv, rest, ctx, pc);
-            })*
-        };
-    }
-    sized!(0, 1, 2, 3);
-    unreachable!("a packet has as many words as the loader says");
-}
-
-fn run_sized<const N: usize>(
-    program: &LoadedProgram,
-    state: &mut State,
-    drop_port: u32,
-    phv: &mut [u64; N],
     rest: Rest,
     ctx: &mut Context,
     pc: Pc,
@@ -120,10 +90,9 @@ fn run_sized<const N: usize>(
     };
     let code = &program.code[..];
     let mut pc = pc as usize;
-    // All slots are below N, which is a power of two.
     macro_rules! w {
         ($slot:expr) => {
-            phv[$slot as usize & (N - 1)]
+            phv[$slot as usize]
         };
     }
     macro_rules! jump {

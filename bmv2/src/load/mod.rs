@@ -21,7 +21,6 @@ pub use error::LoadError;
 
 use crate::exec::node::{BigOp, Element};
 use crate::exec::ops::{Op, Pc, Slot};
-use crate::exec::run::size_for;
 use crate::program::{
     Action, CounterArray, Deparser, DynHeader, Field, Layout, LoadedProgram, LogMessage,
     MeterArray, Note, Param, Parser, RegisterArray, ValueSet,
@@ -152,8 +151,6 @@ pub(crate) fn load(json: &BmV2Json, with_notes: bool) -> Result<LoadedProgram, L
         None => None,
     };
     let zero = loader.constant(0)?;
-    let words = &mut loader.layout.initial;
-    words.resize(size_for(words.len()), 0);
     Ok(LoadedProgram {
         parser,
         ingress: pipelines.start("ingress")?,

@@ -21,7 +21,7 @@ pub(crate) struct Layout {
     pub varbits: Vec<Varbit>,
     /// Arguments of the running action.
     pub params: Slot,
-    /// The words at start: zeros, the constants at their places, and zeros again up to the size that the interpreter wants.
+    /// The words at start: zeros, then the constants at their places.
     pub initial: Vec<u64>,
 }
 

@@ -87,11 +87,12 @@ impl Pool {
 
     pub fn take_back(&mut self, mut packet: Box<Packet>) {
         if let Some(mut frame) = packet.frame.take() {
-            if let Some(last) = Arc::get_mut(&mut frame) {
-                last.let_go();
-                if self.frames.len() < POOL {
-                    self.frames.push(frame);
-                }
+            // Nearly all that come back have given their tail away, or had none.
+            if frame.has_tail() {
+                Arc::get_mut(&mut frame).map(Frame::let_go);
+            }
+            if Arc::strong_count(&frame) == 1 && self.frames.len() < POOL {
+                self.frames.push(frame);
             }
         }
         if self.packets.len() < POOL {
