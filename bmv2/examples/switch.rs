@@ -47,7 +47,7 @@ pub fn main() {
         switch.egress(packet, 0, QueueState::default(), &mut effects);
     }
     for sent in &effects.output {
-        println!("port {}: {:02x?}", sent.port, sent.frame);
+        println!("port {}: {:02x?}", sent.port, sent.frame.bytes());
     }
     assert_eq!(effects.output[0].port, 1);
     assert_eq!(&effects.output[0].frame.bytes()[..6], b"\x02\0\0\0\0\x02");

@@ -126,7 +126,7 @@ impl Pair {
         let output = std::mem::take(&mut fx.output);
         let output: Vec<Sent> = output
             .iter()
-            .map(|output| wire::parse(output.port, &output.frame))
+            .map(|output| wire::parse(output.port, &output.frame.bytes()))
             .collect();
         prop_assert_eq!(&output, &Vec::from_iter(sent), "of {}", what);
         if let [Sent::ToController(packet)] = &output[..] {

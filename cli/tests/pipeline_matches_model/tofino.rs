@@ -127,7 +127,7 @@ impl Pair {
         let output: Vec<_> = fx
             .output
             .iter()
-            .map(|output| wire::parse(output.port, &output.frame))
+            .map(|output| wire::parse(output.port, &output.frame.bytes()))
             .collect();
         prop_assert_eq!(output, Vec::from_iter(expected), "of {}", what);
         prop_assert!(fx.enqueued.is_empty());
