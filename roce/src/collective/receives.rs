@@ -16,45 +16,6 @@ use crate::rc::{MemorySlice, RecvRequest};
 use crate::verbs::Verbs;
 use crate::wire::QpNum;
 
-/// The order in which the blocks of a schedule come to a member.
-#[derive(Default)]
-pub(super) struct Arrivals {
-    /// By step: the connection, by its index, and which of its slices, from 0.
-    turns: Vec<(usize, usize)>,
-    /// How many of them have had their receive.
-    posted: usize,
-}
-
-impl Arrivals {
-    /// That of some incoming connections; empty where there is no schedule.
-    pub(super) fn of(incoming: &[Connection]) -> Arrivals {
-        let mut turns: Vec<(u32, usize, usize)> = Vec::new();
-        for (index, connection) in incoming.iter().enumerate() {
-            let steps = connection.flow.steps.iter().enumerate();
-            turns.extend(steps.map(|(nth, step)| (*step, index, nth)));
-        }
-        turns.sort_unstable();
-        Arrivals {
-            turns: turns.into_iter().map(|turn| (turn.1, turn.2)).collect(),
-            posted: 0,
-        }
-    }
-
-    /// The connection that the next receive is for, if fewer than `most` blocks of the schedule are waited for.
-    fn next(&mut self, incoming: &[Connection], most: usize) -> Option<usize> {
-        let arrived: usize = incoming.iter().map(|c| c.completed).sum();
-        while self.posted < arrived.saturating_add(most) {
-            let (connection, nth) = *self.turns.get(self.posted)?;
-            self.posted += 1;
-            // A first block has its receive before it is known which blocks come.
-            if incoming[connection].receives <= nth {
-                return Some(connection);
-            }
-        }
-        None
-    }
-}
-
 impl Transfer {
     /// Takes a connection that data comes in by, and posts as many receives as the spec allows.
     pub(super) fn receive_by(
