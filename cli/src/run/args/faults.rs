@@ -7,7 +7,7 @@ use alfirk_units::TIME;
 
 use super::lose::Lost;
 use super::loss::{find_link, Losses};
-use super::quantity::quantity;
+use super::quantity::span;
 use super::Args;
 use crate::exit::Failure;
 use crate::run::config::Driver;
@@ -181,20 +181,13 @@ impl Args {
 /// `h3@1ms-1.5ms`.
 fn suspension(topology: &Topology, text: &str) -> Result<Suspension, Failure> {
     let refuse = |why: &str| Failure::bad_input(format_args!("--suspend {text}: {why}"));
-    let parts = text
-        .split_once('@')
-        .and_then(|(name, time)| Some((name, time.split_once('-')?)));
-    let Some((name, (from, until))) = parts else {
-        return Err(refuse("write it as HOST@FROM-TO, as h3@1ms-1.5ms"));
-    };
+    let incomplete = || refuse("write it as HOST@FROM-TO, as h3@1ms-1.5ms");
+    let (name, time) = text.split_once('@').ok_or_else(incomplete)?;
     let Some(Node::Host(host)) = topology.node_named(name) else {
         return Err(refuse(&format!("the topology has no host {name}")));
     };
-    let from = quantity("--suspend", from, &TIME)?;
-    let until = quantity("--suspend", until, &TIME)?;
-    if until <= from {
-        return Err(refuse("it ends before it begins"));
-    }
+    let (from, until) = span("--suspend", time, refuse)?;
+    let until = until.ok_or_else(incomplete)?;
     Ok(Suspension { host, from, until })
 }
 

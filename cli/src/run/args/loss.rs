@@ -2,9 +2,8 @@
 
 use alfirk_ctrl::topology::{LinkIndex, Topology};
 use alfirk_experiment::Outage;
-use alfirk_units::TIME;
 
-use super::quantity::quantity;
+use super::quantity::span;
 use crate::exit::Failure;
 use crate::run::config::Driver;
 
@@ -75,16 +74,7 @@ impl Losses {
                     "on Mininet a link loses everything for a while or nothing: write :1",
                 ));
             }
-            let (from, until) = match time.split_once('-') {
-                Some((from, until)) => (from, Some(until)),
-                None => (time, None),
-            };
-            let time = |text| quantity("--loss", text, &TIME);
-            let from = time(from)?;
-            let until = until.map(time).transpose()?;
-            if until.is_some_and(|until| until <= from) {
-                return Err(refuse("it ends before it begins"));
-            }
+            let (from, until) = span("--loss", time, refuse)?;
             losses.outages.push(Outage {
                 link,
                 loss,
