@@ -30,7 +30,7 @@ impl Host {
     pub(super) fn receive(&mut self, now: u64, frame: &[u8]) -> Result<(), DropReason> {
         let ethernet = ethernet::View::new_checked(frame)?;
         let to = ethernet.destination();
-        if to != self.config.mac && to != MacAddr::BROADCAST && !self.datagrams.hears(to) {
+        if !self.hears(to) {
             return Err(DropReason::NotForUs);
         }
         match ethernet.ethertype() {
@@ -38,6 +38,16 @@ impl Host {
             ethernet::ETHERTYPE_IPV4 => self.receive_ipv4(now, ethernet.payload()),
             _ => Err(DropReason::NoListener),
         }
+    }
+
+    /// Whether the host takes in frames to a link-layer address.
+    fn hears(&self, to: MacAddr) -> bool {
+        to == self.config.mac || to == MacAddr::BROADCAST || self.datagrams.hears(to)
+    }
+
+    /// Whether packets to an address are for the host.
+    fn is_own(&self, to: Ipv4Addr) -> bool {
+        to == self.config.ip || self.datagrams.is_attached(to)
     }
 
     fn receive_arp(&mut self, bytes: &[u8]) -> Result<(), DropReason> {
@@ -81,7 +91,7 @@ impl Host {
 
     fn receive_ipv4(&mut self, now: u64, bytes: &[u8]) -> Result<(), DropReason> {
         let ip = ipv4::View::new_checked(bytes)?;
-        if ip.destination() != self.config.ip && !self.datagrams.is_attached(ip.destination()) {
+        if !self.is_own(ip.destination()) {
             return Err(DropReason::NotForUs);
         }
         ip.check_checksum().map_err(|_| DropReason::IpChecksum)?;
@@ -134,9 +144,7 @@ impl Host {
         has_right_icrc: impl FnOnce() -> bool,
     ) -> Result<(), DropReason> {
         let (to, ip) = (outer.ethernet.destination, &outer.ipv4);
-        let hears = to == self.config.mac || to == MacAddr::BROADCAST || self.datagrams.hears(to);
-        let is_own = ip.destination == self.config.ip || self.datagrams.is_attached(ip.destination);
-        if !hears || !is_own {
+        if !self.hears(to) || !self.is_own(ip.destination) {
             return Err(DropReason::NotForUs);
         }
         self.deliver(now, ip.source, ip.tos, packet, || {
