@@ -165,14 +165,7 @@ impl Machine<'_> {
         self.number_copy(&mut copy, packet.ctx.number);
         set(&mut copy.words, program.intrinsic.ingress_port, port);
         self.parse(&mut copy, packet.ctx.now);
-        copy.ctx.forget();
-        copy.words[..program.layout.metadata_end].fill(0);
-        self.keep(&packet.words, &mut copy.words, clone.list);
-        set(
-            &mut copy.words,
-            program.intrinsic.instance_type,
-            instance::INGRESS_CLONE,
-        );
+        self.forget_all_but(clone.list, packet, &mut copy, instance::INGRESS_CLONE);
         // The packet itself goes on.
         if let Some(recorder) = &mut self.state.recorder {
             recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
@@ -191,15 +184,17 @@ impl Machine<'_> {
         let program = self.program;
         let mut copy = self.pool.copy(packet, program);
         self.number_copy(&mut copy, packet.ctx.number);
-        copy.ctx.forget();
-        copy.words[..program.layout.metadata_end].fill(0);
-        self.keep(&packet.words, &mut copy.words, clone.list);
-        set(
-            &mut copy.words,
-            program.intrinsic.instance_type,
-            instance::EGRESS_CLONE,
-        );
+        self.forget_all_but(clone.list, packet, &mut copy, instance::EGRESS_CLONE);
         self.send_clones(&session, copy, fx);
+    }
+
+    /// Leaves a clone what a field list names of the packet's metadata, and says what the clone is.
+    fn forget_all_but(&self, list: u32, packet: &Packet, clone: &mut Packet, what: u64) {
+        let program = self.program;
+        clone.ctx.forget();
+        clone.words[..program.layout.metadata_end].fill(0);
+        self.keep(&packet.words, &mut clone.words, list);
+        set(&mut clone.words, program.intrinsic.instance_type, what);
     }
 
     fn send_clones(&mut self, session: &CloneSession, mut packet: Box<Packet>, fx: &mut Effects) {
