@@ -25,8 +25,8 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
 use crate::ir::{
-    ActionProfileId, CounterId, DigestId, Effect, Expr, ExternInstanceId, FieldRef, MeterId,
-    ObjectKind, Primitive, RegisterId,
+    ActionProfileId, Counter, CounterId, CounterUnit, DigestId, Effect, Expr, ExternInstanceId,
+    FieldRef, Meta, Meter, MeterId, MeterUnit, ObjectKind, Primitive, RegisterId,
 };
 use crate::passes::builder::data::Data;
 use crate::passes::builder::{ops, Builder};
@@ -134,6 +134,55 @@ impl Lowering<'_> {
             false => self.make_for_v1model(declared),
             true => self.make_for_tofino(declared),
         }
+    }
+
+    /// Makes a counter with cells of so many bits.
+    fn add_counter(
+        &mut self,
+        meta: Meta,
+        size: u64,
+        unit: CounterUnit,
+        width: u32,
+        direct: bool,
+    ) -> Made {
+        let id = CounterId::from(self.program.counters.len());
+        self.program.counters.push(Counter {
+            meta,
+            size,
+            unit,
+            width,
+            direct,
+            table: None,
+        });
+        match direct {
+            true => Made::DirectCounter(id),
+            false => Made::Counter(id),
+        }
+    }
+
+    /// Makes a meter.
+    fn add_meter(
+        &mut self,
+        meta: Meta,
+        size: u64,
+        unit: MeterUnit,
+        direct: bool,
+    ) -> (MeterId, Made) {
+        let id = MeterId::from(self.program.meters.len());
+        self.program.meters.push(Meter {
+            meta,
+            size,
+            unit,
+            direct,
+            table: None,
+            result: None,
+            precolor: None,
+        });
+        let made = match direct {
+            true => Made::DirectMeter(id),
+            false => Made::Meter(id),
+        };
+        (id, made)
     }
 
     /// What a declared object became.

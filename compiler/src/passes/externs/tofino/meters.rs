@@ -5,7 +5,7 @@ use num_traits::Zero;
 use super::super::call::Given;
 use super::super::{enum_argument, named, named_value, number, value, Lowering, Made};
 use crate::diag::Span;
-use crate::ir::{Effect, Expr, FieldRef, Meta, Meter, MeterId, MeterUnit, Primitive, Scalar};
+use crate::ir::{Effect, Expr, FieldRef, Meta, MeterId, MeterUnit, Primitive, Scalar};
 use crate::passes::builder::data::Data;
 use crate::passes::builder::ops;
 use crate::syntax::ast::BinaryOp;
@@ -23,24 +23,12 @@ impl Lowering<'_> {
             Some("BYTES") => MeterUnit::Bytes,
             _ => MeterUnit::Packets,
         };
-        let id = MeterId::from(self.program.meters.len());
-        self.program.meters.push(Meter {
-            meta,
-            size,
-            unit,
-            direct,
-            table: None,
-            result: None,
-            precolor: None,
-        });
+        let (id, made) = self.add_meter(meta, size, unit, direct);
         let own = |wanted: &str| number(args, wanted).and_then(|color| u8::try_from(color).ok());
         if let [Some(green), Some(yellow), Some(red)] = ["green", "yellow", "red"].map(own) {
             self.tofino.colors.insert(id, [green, yellow, red]);
         }
-        match direct {
-            true => Made::DirectMeter(id),
-            false => Made::Meter(id),
-        }
+        made
     }
 
     /// `Meter.execute(index)`, with a colour from before or without.

@@ -7,8 +7,8 @@ use super::super::{enum_argument, named, number, Lowering, Made};
 use super::math_unit::MathUnit;
 use super::ObjectId;
 use crate::ir::{
-    ActionProfileId, Algorithm, Counter, CounterId, CounterUnit, CrcParameters, FieldRef, Meta,
-    Partitions, Register, RegisterId, Scalar, Selector,
+    ActionProfileId, Algorithm, CounterUnit, CrcParameters, FieldRef, Meta, Partitions, Register,
+    RegisterId, Scalar, Selector,
 };
 use crate::sema::Type;
 
@@ -92,19 +92,7 @@ impl Lowering<'_> {
                     _ => CounterUnit::Both,
                 };
                 let width = declared.type_args.first().and_then(|ty| self.cell_bits(ty));
-                let id = CounterId::from(self.program.counters.len());
-                self.program.counters.push(Counter {
-                    meta,
-                    size,
-                    unit,
-                    width: width.unwrap_or(64),
-                    direct,
-                    table: None,
-                });
-                match direct {
-                    true => Made::DirectCounter(id),
-                    false => Made::Counter(id),
-                }
+                self.add_counter(meta, size, unit, width.unwrap_or(64), direct)
             }
             "Meter" | "DirectMeter" => self.tofino_meter(ty, args, size, meta_of(&declared)),
             "Register" => match self.tofino_register(&declared, size) {

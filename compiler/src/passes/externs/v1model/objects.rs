@@ -4,8 +4,8 @@ use super::super::call::{Declared, Given};
 use super::super::{enum_argument, enum_member, number, Lowering, Made};
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{
-    self, ActionProfileId, Counter, CounterId, CounterUnit, ExternAttribute, ExternInstance,
-    ExternInstanceId, Meter, MeterId, MeterUnit, Register, RegisterId, Selector,
+    self, ActionProfileId, CounterUnit, ExternAttribute, ExternInstance, ExternInstanceId,
+    MeterUnit, Register, RegisterId, Selector,
 };
 use crate::passes::builder::data::Data;
 use crate::sema::Type;
@@ -36,20 +36,7 @@ impl Lowering<'_> {
                     _ => CounterUnit::Both,
                 };
                 let direct = ty == "direct_counter";
-                let id = CounterId::from(self.program.counters.len());
-                self.program.counters.push(Counter {
-                    meta,
-                    size,
-                    unit,
-                    width: 64,
-                    direct,
-                    table: None,
-                });
-                if direct {
-                    Made::DirectCounter(id)
-                } else {
-                    Made::Counter(id)
-                }
+                self.add_counter(meta, size, unit, 64, direct)
             }
             "meter" | "direct_meter" => {
                 let unit = match kind.as_deref() {
@@ -57,21 +44,7 @@ impl Lowering<'_> {
                     _ => MeterUnit::Packets,
                 };
                 let direct = ty == "direct_meter";
-                let id = MeterId::from(self.program.meters.len());
-                self.program.meters.push(Meter {
-                    meta,
-                    size,
-                    unit,
-                    direct,
-                    table: None,
-                    result: None,
-                    precolor: None,
-                });
-                if direct {
-                    Made::DirectMeter(id)
-                } else {
-                    Made::Meter(id)
-                }
+                self.add_meter(meta, size, unit, direct).1
             }
             "register" => {
                 let cell = type_args.first().cloned().unwrap_or(Type::Invalid);
