@@ -289,7 +289,14 @@ fn generate(word: &str) -> Result<Topology, Failure> {
     let wrong =
         |why: &dyn std::fmt::Display| Failure::bad_input(format_args!("topology {word}: {why}"));
     let (kind, numbers) = word.split_once(':').unwrap_or((word, ""));
-    let parse = |number: &str| number.parse::<u32>().map_err(|error| wrong(&error));
+    let parse = |number: &str| {
+        let parsed = number.parse::<u32>();
+        parsed.map_err(|_| {
+            wrong(&format_args!(
+                "`{number}` is not a number; write {GENERATED}"
+            ))
+        })
+    };
     let (mut sizes, mut pods, mut edges) = (Vec::new(), None, None);
     for number in numbers.split(',').filter(|number| !number.is_empty()) {
         match number.split_once('=') {
@@ -318,7 +325,9 @@ pub fn read(file: &std::path::Path) -> Result<Topology, Failure> {
         return generate(&name);
     }
     let text = std::fs::read_to_string(file).map_err(|error| {
-        Failure::bad_input(format_args!("cannot read the topology {name}: {error}"))
+        Failure::bad_input(format_args!(
+            "cannot read the topology {name}: {error}; give a YAML file, or one of {GENERATED}"
+        ))
     })?;
     Topology::from_yaml(&name, &text).map_err(Failure::bad_input)
 }
@@ -346,6 +355,14 @@ mod tests {
 
     #[test]
     fn other_words_are_refused() {
+        let why = |word| match generate(word) {
+            Err(Failure::BadInput(error)) => error.to_string(),
+            _ => String::new(),
+        };
+        assert_eq!(
+            why("leaf-spine:2x2,3"),
+            format!("topology leaf-spine:2x2,3: `2x2` is not a number; write {GENERATED}")
+        );
         for word in [
             "fat-tree:",
             "fat-tree:8,2",
