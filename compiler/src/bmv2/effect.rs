@@ -7,7 +7,7 @@ use super::{
     expr::{hex, Exprs},
     source_info,
 };
-use crate::ir::{Effect, Expr, ExternArg, Primitive, Source};
+use crate::ir::{Effect, Expr, ExternArg, Primitive, RegisterId, Source};
 
 /// Writes an effect, which is one primitive.
 pub fn effect(exprs: Exprs, effect: &Effect, source: &Source) -> json::Primitive {
@@ -70,6 +70,10 @@ pub fn extern_call(exprs: Exprs, primitive: &Primitive, source: &Source) -> json
     let program = exprs.program();
     let number = |value: usize| json::Expr::hex(hex(&BigInt::from(value), 32));
     let operand = |expr: &Expr| exprs.operand(expr);
+    let array = |register: RegisterId| {
+        let register = &program.objects.registers[register.index()];
+        json::Expr::RegisterArray(register.meta.name.clone())
+    };
     let (op, parameters): (&str, Vec<json::Expr>) = match primitive {
         Primitive::MarkToDrop => {
             let standard = program
@@ -85,41 +89,19 @@ pub fn extern_call(exprs: Exprs, primitive: &Primitive, source: &Source) -> json
             target,
             register,
             index,
-        } => {
-            let register = json::Expr::RegisterArray(
-                program.objects.registers[register.index()]
-                    .meta
-                    .name
-                    .clone(),
-            );
-            (
-                "register_read",
-                vec![exprs.field(*target), register, operand(index)],
-            )
-        }
+        } => (
+            "register_read",
+            vec![exprs.field(*target), array(*register), operand(index)],
+        ),
         Primitive::RegisterWrite {
             register,
             index,
             value,
-        } => {
-            let register = json::Expr::RegisterArray(
-                program.objects.registers[register.index()]
-                    .meta
-                    .name
-                    .clone(),
-            );
-            (
-                "register_write",
-                vec![register, operand(index), operand(value)],
-            )
-        }
-        Primitive::RegisterAccess { register, .. } => {
-            let register = &program.objects.registers[register.index()].meta.name;
-            (
-                "register_access",
-                vec![json::Expr::RegisterArray(register.clone())],
-            )
-        }
+        } => (
+            "register_write",
+            vec![array(*register), operand(index), operand(value)],
+        ),
+        Primitive::RegisterAccess { register, .. } => ("register_access", vec![array(*register)]),
         Primitive::Mirror { session, fields } => {
             ("mirror", vec![operand(session), number(fields.index() + 1)])
         }
@@ -146,22 +128,17 @@ pub fn extern_call(exprs: Exprs, primitive: &Primitive, source: &Source) -> json
                     .collect(),
             )
         }
-        Primitive::Filter(filter) => {
-            let array = |id: crate::ir::RegisterId| {
-                json::Expr::RegisterArray(program.objects.registers[id.index()].meta.name.clone())
-            };
-            (
-                "filter",
-                vec![
-                    exprs.field(filter.target),
-                    array(filter.spec),
-                    operand(&filter.spec_index),
-                    array(filter.memory),
-                    operand(&filter.index),
-                    operand(&filter.value),
-                ],
-            )
-        }
+        Primitive::Filter(filter) => (
+            "filter",
+            vec![
+                exprs.field(filter.target),
+                array(filter.spec),
+                operand(&filter.spec_index),
+                array(filter.memory),
+                operand(&filter.index),
+                operand(&filter.value),
+            ],
+        ),
         Primitive::Hash {
             target,
             base,

@@ -86,21 +86,7 @@ pub(super) fn precedence(kind: TokenKind) -> Option<u32> {
 
 /// `=` and its relatives.
 pub(super) fn is_assignment(kind: TokenKind) -> bool {
-    matches!(
-        kind,
-        Assign
-            | PlusAssign
-            | MinusAssign
-            | MulAssign
-            | DivAssign
-            | ModAssign
-            | AndAssign
-            | OrAssign
-            | XorAssign
-            | ShlAssign
-            | AddSatAssign
-            | SubSatAssign
-    )
+    kind == Assign || kind.compound_assignment().is_some()
 }
 
 fn is_type_word(kind: TokenKind) -> bool {

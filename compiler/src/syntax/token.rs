@@ -1,6 +1,6 @@
 //! Tokens, as the preprocessor and the parser see them (spec § 6.4).
 
-use super::ast::Name;
+use super::ast::{BinaryOp, Name};
 use crate::diag::Span;
 
 /// A token with its place.
@@ -109,5 +109,24 @@ impl TokenKind {
                 | TokenKind::State
                 | TokenKind::Type
         )
+    }
+
+    /// What a compound assignment (`+=`) applies before it assigns; `>>=` is two tokens.
+    pub fn compound_assignment(self) -> Option<BinaryOp> {
+        let op = match self {
+            TokenKind::PlusAssign => BinaryOp::Add,
+            TokenKind::MinusAssign => BinaryOp::Sub,
+            TokenKind::MulAssign => BinaryOp::Mul,
+            TokenKind::DivAssign => BinaryOp::Div,
+            TokenKind::ModAssign => BinaryOp::Mod,
+            TokenKind::AndAssign => BinaryOp::BitAnd,
+            TokenKind::OrAssign => BinaryOp::BitOr,
+            TokenKind::XorAssign => BinaryOp::BitXor,
+            TokenKind::ShlAssign => BinaryOp::Shl,
+            TokenKind::AddSatAssign => BinaryOp::AddSat,
+            TokenKind::SubSatAssign => BinaryOp::SubSat,
+            _ => return None,
+        };
+        Some(op)
     }
 }

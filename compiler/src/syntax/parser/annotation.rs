@@ -86,23 +86,9 @@ impl Parser<'_> {
         use TokenKind::*;
         let token = self.token();
         // The grammar forgets these.
-        if matches!(
-            token.kind,
-            Priority
-                | Dots
-                | InvalidHeader
-                | PlusAssign
-                | MinusAssign
-                | MulAssign
-                | DivAssign
-                | ModAssign
-                | AndAssign
-                | OrAssign
-                | XorAssign
-                | ShlAssign
-                | AddSatAssign
-                | SubSatAssign
-        ) {
+        if matches!(token.kind, Priority | Dots | InvalidHeader)
+            || token.kind.compound_assignment().is_some()
+        {
             let (text, span) = (token.text.clone(), token.span);
             self.report(
                 Diagnostic::error(

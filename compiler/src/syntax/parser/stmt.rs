@@ -347,25 +347,11 @@ impl Parser<'_> {
 
     /// The operator of an assignment and the number of its tokens.
     fn assignment_operator(&self) -> Option<(Option<BinaryOp>, usize)> {
-        let op = match self.kind() {
-            TokenKind::Assign => return Some((None, 1)),
-            TokenKind::PlusAssign => BinaryOp::Add,
-            TokenKind::MinusAssign => BinaryOp::Sub,
-            TokenKind::MulAssign => BinaryOp::Mul,
-            TokenKind::DivAssign => BinaryOp::Div,
-            TokenKind::ModAssign => BinaryOp::Mod,
-            TokenKind::AndAssign => BinaryOp::BitAnd,
-            TokenKind::OrAssign => BinaryOp::BitOr,
-            TokenKind::XorAssign => BinaryOp::BitXor,
-            TokenKind::ShlAssign => BinaryOp::Shl,
-            TokenKind::AddSatAssign => BinaryOp::AddSat,
-            TokenKind::SubSatAssign => BinaryOp::SubSat,
-            TokenKind::Gt if self.joint(self.pos, TokenKind::Ge) => {
-                return Some((Some(BinaryOp::Shr), 2))
-            }
-            _ => return None,
-        };
-        Some((Some(op), 1))
+        match self.kind() {
+            TokenKind::Assign => Some((None, 1)),
+            TokenKind::Gt if self.joint(self.pos, TokenKind::Ge) => Some((Some(BinaryOp::Shr), 2)),
+            kind => kind.compound_assignment().map(|op| (Some(op), 1)),
+        }
     }
 
     /// `parserState`
