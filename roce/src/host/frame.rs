@@ -1,7 +1,6 @@
 //! Frames from parts.
 
 use std::net::Ipv4Addr;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use alfirk_packet_io::frame::{SharedBytes, SplitFrame, Tail};
@@ -137,7 +136,7 @@ impl Envelope {
         if form == Form::Split {
             return Ok(outer.split(&headers, payload).into());
         }
-        Ok(Packet::Rc(Rc::new(RcFrame {
+        Ok(Packet::Rc(Arc::new(RcFrame {
             outer,
             headers,
             payload,

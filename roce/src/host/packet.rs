@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use alfirk_packet_io::frame::{SharedBytes, SplitFrame};
 
@@ -16,7 +16,7 @@ pub enum Packet {
     /// Any frame, from the Ethernet header to the last byte before the FCS.
     Bytes(SplitFrame),
     /// A packet of a reliable connection, whose ICRC is right. Copies that nobody has changed are one.
-    Rc(Rc<RcFrame>),
+    Rc(Arc<RcFrame>),
 }
 
 /// A packet of a reliable connection in RoCEv2. It has no ICRC of its own: what it is turned into has the right one.
@@ -270,7 +270,7 @@ mod tests {
             let mut fitted = frame.clone();
             fitted.fit();
             prop_assert_eq!(&fitted, &frame);
-            prop_assert_eq!(Packet::Rc(Rc::new(frame)).into_bytes(), bytes);
+            prop_assert_eq!(Packet::Rc(Arc::new(frame)).into_bytes(), bytes);
         }
 
         #[test]

@@ -35,7 +35,7 @@ pub use train::Place;
 
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use alfirk_aggregation::Group;
 use alfirk_roce::host::Packet;
@@ -99,7 +99,7 @@ impl Frame for Packet {
 
     fn advance(&mut self, by: u32) {
         if let Packet::Rc(frame) = self {
-            Rc::make_mut(frame).advance(by);
+            Arc::make_mut(frame).advance(by);
         }
     }
 }

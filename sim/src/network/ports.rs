@@ -15,7 +15,7 @@
 //! With flow control a packet's class chooses its queue, without it the priority that the ingress has set does.
 
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use alfirk_ctrl::topology::{LinkAttributes, Pfc, Queueing, SharedBuffer, Switching};
 use alfirk_roce::wire::MacAddr;
@@ -73,17 +73,17 @@ struct Port<Q, F> {
 
 struct Stored<Q> {
     packet: Q,
-    share: Option<Rc<Share>>,
+    share: Option<Arc<Share>>,
 }
 
 /// A packet on its way from [`Ports::receive`] to [`Ports::begin`], and what it occupies.
-pub struct Ticket(Option<Rc<Share>>);
+pub struct Ticket(Option<Arc<Share>>);
 
 #[derive(Default)]
 struct Current {
     /// Counts packets.
     number: u64,
-    share: Option<Rc<Share>>,
+    share: Option<Arc<Share>>,
 }
 
 /// There is nothing to wait for: the packet comes back, to pass the egress of the switch now.
@@ -162,7 +162,7 @@ impl<Q, F: Classified> Ports<Q, F> {
         let taken = buffer.take(number, class, frame.len());
         self.tell_changes();
         match taken {
-            Ok(share) => Some(Ticket(Some(Rc::new(share)))),
+            Ok(share) => Some(Ticket(Some(Arc::new(share)))),
             Err(NoRoom) => {
                 ctx.count_drop(number, frame.len(), DropReason::InputFull);
                 None
@@ -180,7 +180,7 @@ impl<Q, F: Classified> Ports<Q, F> {
     /// The copies of the packet that was in a pipeline are in queues or gone.
     fn end(&mut self) {
         self.current.number += 1;
-        let last = self.current.share.take().and_then(Rc::into_inner);
+        let last = self.current.share.take().and_then(Arc::into_inner);
         if let (Some(share), Some(buffer)) = (last, &mut self.buffer) {
             buffer.give_back(share);
             self.tell_changes();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use alfirk_aggregation::{Group, Queued};
 use alfirk_contract as contract;
@@ -50,7 +50,7 @@ pub(super) struct Native {
     pub(super) model: Group,
     exits: PortMap<Exit, 0>,
     /// The data packet that came last, as its copies are before the bridge's exit, and from which port.
-    last: Option<(u32, Rc<RcFrame>)>,
+    last: Option<(u32, Arc<RcFrame>)>,
 }
 
 impl Native {
@@ -104,8 +104,8 @@ impl Native {
 
     /// Puts a data packet in its flow, if it can have one: behind the last one, or at the head of a new one. All copies of a flow are made
     /// alike.
-    pub(super) fn place(&mut self, port: u32, frame: &mut Rc<RcFrame>, flows: &mut u64) {
-        let placed = Rc::make_mut(frame);
+    pub(super) fn place(&mut self, port: u32, frame: &mut Arc<RcFrame>, flows: &mut u64) {
+        let placed = Arc::make_mut(frame);
         let last = self.last.take().filter(|(from, _)| *from == port);
         let behind = last.filter(|(_, last)| last.is_followed_by(placed));
         placed.place = match behind.and_then(|(_, last)| last.place) {
@@ -117,7 +117,7 @@ impl Native {
             }
         };
         if placed.place.is_some() {
-            self.last = Some((port, Rc::clone(frame)));
+            self.last = Some((port, Arc::clone(frame)));
         }
     }
 
@@ -129,9 +129,9 @@ impl Native {
     }
 
     /// The exit half of the bridge.
-    pub(super) fn exit(&self, port: u32, frame: &mut Rc<RcFrame>) {
+    pub(super) fn exit(&self, port: u32, frame: &mut Arc<RcFrame>) {
         if let Some(exit) = self.exits.get(port) {
-            exit.apply(Rc::make_mut(frame));
+            exit.apply(Arc::make_mut(frame));
         }
     }
 }

@@ -15,7 +15,7 @@ mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use alfirk_aggregation::{
     self as aggregation, classify, Answer, Copies, Feedback, Group, Notice, Sent,
@@ -58,7 +58,7 @@ pub(super) struct Waiting {
     pub(super) port: u32,
     /// Bytes in the queue, as the pipelines count them.
     pub(super) len: usize,
-    frame: Option<Rc<RcFrame>>,
+    frame: Option<Arc<RcFrame>>,
     then: Then,
 }
 
@@ -84,7 +84,7 @@ enum Then {
 /// What has passed the retransmission filter, and has still to be rewritten.
 pub(super) struct Leaving {
     port: u32,
-    frame: Rc<RcFrame>,
+    frame: Arc<RcFrame>,
     group: Option<u16>,
 }
 
@@ -200,7 +200,7 @@ impl Plane {
             Packet::Rc(frame) => frame,
             // From a host that makes its frames by itself.
             Packet::Bytes(bytes) => match RcFrame::read(&bytes.bytes()) {
-                Some(frame) => Rc::new(frame),
+                Some(frame) => Arc::new(frame),
                 None => return Err(NotTaken(Packet::Bytes(bytes))),
             },
         };
@@ -219,8 +219,8 @@ impl Plane {
         }
     }
 
-    fn unicast(&self, mut frame: Rc<RcFrame>, waiting: &mut Vec<Waiting>) -> Result<(), NotTaken> {
-        let outer = &mut Rc::make_mut(&mut frame).outer;
+    fn unicast(&self, mut frame: Arc<RcFrame>, waiting: &mut Vec<Waiting>) -> Result<(), NotTaken> {
+        let outer = &mut Arc::make_mut(&mut frame).outer;
         let route = match outer.ipv4.ttl {
             0 | 1 => None,
             _ => self.tables.route(outer.ipv4.destination),
@@ -273,7 +273,7 @@ impl Plane {
         &mut self,
         port: u32,
         index: u16,
-        mut frame: Rc<RcFrame>,
+        mut frame: Arc<RcFrame>,
         now: u64,
         mut goes: impl FnMut(u32, usize, Place) -> bool,
         waiting: &mut Vec<Waiting>,
@@ -285,7 +285,7 @@ impl Plane {
         let Some(kind) = kind.filter(|kind| group.admits(port, &frame, *kind)) else {
             return not_taken(frame);
         };
-        let entered = Rc::make_mut(&mut frame);
+        let entered = Arc::make_mut(&mut frame);
         group.enter(port, entered);
         entered.place = None;
         if matches!(kind, Kind::Data) {
@@ -324,7 +324,7 @@ impl Plane {
         });
         let mut frame = Some(frame);
         for (number, queued) in queued.into_iter().chain(copies).enumerate() {
-            let own = |frame: &mut Option<Rc<RcFrame>>| match number + 1 == last {
+            let own = |frame: &mut Option<Arc<RcFrame>>| match number + 1 == last {
                 true => frame.take(),
                 false => frame.clone(),
             };
@@ -338,7 +338,7 @@ impl Plane {
                     let mut frame = own(&mut frame);
                     let mut len = len;
                     if let Some(frame) = &mut frame {
-                        let frame = Rc::make_mut(frame);
+                        let frame = Arc::make_mut(frame);
                         if matches!(kind, Kind::Data) {
                             len = answered_len(len, &frame.headers);
                             make_answer(frame);
@@ -398,7 +398,7 @@ impl Plane {
         };
         let mut frame = frame?;
         if frame.place.is_some_and(|(flow, _)| flow <= self.past_flows) {
-            Rc::make_mut(&mut frame).place = None;
+            Arc::make_mut(&mut frame).place = None;
         }
         Some(Leaving { port, frame, group })
     }
@@ -416,7 +416,7 @@ impl Plane {
                 None => {
                     let delivery = self.tables.delivery(server.switch(), index, port);
                     if let Some(delivery) = delivery {
-                        delivery.apply(Rc::make_mut(&mut frame));
+                        delivery.apply(Arc::make_mut(&mut frame));
                     }
                 }
             }
@@ -426,7 +426,7 @@ impl Plane {
     }
 
     /// Marks a packet that has waited behind too many (`ecn_marking.p4`).
-    fn mark(&self, server: &mut Server, port: u32, depth: u32, frame: &mut Rc<RcFrame>) {
+    fn mark(&self, server: &mut Server, port: u32, depth: u32, frame: &mut Arc<RcFrame>) {
         let ecn = frame.outer.ipv4.tos & ipv4::ECN_MASK;
         if ecn == contract::ECN_NOT_ECT || ecn == contract::ECN_CE {
             return;
@@ -443,7 +443,7 @@ impl Plane {
             _ => false,
         };
         if marked {
-            Rc::make_mut(frame).outer.ipv4.tos |= contract::ECN_CE;
+            Arc::make_mut(frame).outer.ipv4.tos |= contract::ECN_CE;
         }
     }
 }
@@ -455,7 +455,7 @@ fn place(frame: &RcFrame) -> Option<Place> {
     Some(Place { flow, number, asks })
 }
 
-fn not_taken(frame: Rc<RcFrame>) -> Result<(), NotTaken> {
+fn not_taken(frame: Arc<RcFrame>) -> Result<(), NotTaken> {
     Err(NotTaken(Packet::Rc(frame)))
 }
 
