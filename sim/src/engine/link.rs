@@ -1,4 +1,4 @@
-//! A link: two directions, each with rate, delay, faults and counters of its own.
+//! A link: two directions, each with what happens to its frames and counters of its own.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
@@ -131,26 +131,102 @@ pub(super) struct End {
     pub(super) port: u32,
 }
 
-/// The way from one end of a link to the other.
+/// The way from one end of a link to the other, with all that a frame needs which leaves there. It is its sender's: nothing else is touched when
+/// a frame leaves.
 pub(super) struct Direction {
-    name: String,
     to: End,
-    // Boxed, so that what every frame needs is close together.
-    rng: Box<ChaCha8Rng>,
+    /// Of the link, alike in both directions: see [`LinkConfig`].
+    rate: u64,
+    delay: u64,
+    mtu: usize,
+    /// Whether the link spoils any frames, and whether it leaves their order and number alone.
+    spoils: bool,
+    keeps_order: bool,
+    up: bool,
+    /// How often it has gone down.
+    epoch: u32,
+    /// Bytes of the last frame with all around it, and how long it takes: most frames are as long as the one before.
+    last: (u64, u64),
     /// When the transmitter is free again, in picoseconds.
     free_at_ps: u64,
     /// When the node is to be called because the transmitter is idle (ns), if it waits for that.
     awaited: Option<u64>,
     counters: LinkCounters,
+    // Boxed, so that what every frame needs is close together.
+    rest: Box<Rest>,
+}
+
+/// What few frames need.
+struct Rest {
+    name: String,
+    rng: ChaCha8Rng,
+    faults: FaultProbabilities,
+    /// When the link has gone down (ns).
+    downs: Vec<u64>,
 }
 
 impl Direction {
+    /// Both directions of a link between `ends`, named "A -> B" and "B -> A": each end's own.
+    pub(super) fn of_link(
+        seed: u64,
+        ends: [(End, String); 2],
+        config: &LinkConfig,
+    ) -> Result<[Direction; 2], LinkError> {
+        let [(a, a_name), (b, b_name)] = ends;
+        if config.rate == 0 {
+            return Err(LinkError::NoRate {
+                link: format!("{a_name} - {b_name}"),
+            });
+        }
+        check(&config.faults, || format!("{a_name} - {b_name}"))?;
+        let direction = |from: &str, to_name: &str, to: End| {
+            let name = format!("{from} -> {to_name}");
+            Direction {
+                to,
+                rate: config.rate,
+                delay: config.delay,
+                mtu: config.mtu,
+                spoils: config.faults.any(),
+                keeps_order: config.faults.keep_order(),
+                up: true,
+                epoch: 0,
+                last: (0, 0),
+                free_at_ps: 0,
+                awaited: None,
+                counters: LinkCounters::default(),
+                rest: Box::new(Rest {
+                    rng: stream(seed, &name),
+                    name,
+                    faults: config.faults,
+                    downs: Vec::new(),
+                }),
+            }
+        };
+        Ok([
+            direction(&a_name, &b_name, b),
+            direction(&b_name, &a_name, a),
+        ])
+    }
+
     pub(super) fn name(&self) -> &str {
-        &self.name
+        &self.rest.name
     }
 
     pub(super) fn counters(&self) -> &LinkCounters {
         &self.counters
+    }
+
+    pub(super) fn counters_mut(&mut self) -> &mut LinkCounters {
+        &mut self.counters
+    }
+
+    pub(super) fn count_drop(&mut self, reason: DropReason) {
+        self.counters.drops.0[reason as usize] += 1;
+    }
+
+    /// The other end.
+    pub(super) fn to(&self) -> End {
+        self.to
     }
 
     /// When the transmitter can take the next frame: in the nanosecond in which the last bit of one before leaves. The next one's first
@@ -173,16 +249,93 @@ impl Direction {
         self.awaited.take_if(|at| *at == now).is_some()
     }
 
-    pub(super) fn to(&self) -> End {
-        self.to
+    /// How often the link has gone down.
+    pub(super) fn epoch(&self) -> u32 {
+        self.epoch
     }
 
-    pub(super) fn counters_mut(&mut self) -> &mut LinkCounters {
-        &mut self.counters
+    /// Whether a frame that left in `epoch`, on either way, is there at `at`, the link having been up all the way.
+    pub(super) fn carried(&self, epoch: u32, at: u64) -> bool {
+        let down = self.rest.downs.get(epoch as usize);
+        down.is_none_or(|down| *down >= at)
     }
 
-    pub(super) fn count_drop(&mut self, reason: DropReason) {
-        self.counters.drops.0[reason as usize] += 1;
+    /// Whether frames arrive in the order in which they left, and each of them once.
+    pub(super) fn keeps_order(&self) -> bool {
+        self.keeps_order
+    }
+
+    pub(super) fn set_up(&mut self, up: bool, now: u64) {
+        if self.up && !up {
+            self.rest.downs.push(now);
+            self.epoch += 1;
+        }
+        self.up = up;
+    }
+
+    pub(super) fn set_faults(&mut self, faults: FaultProbabilities) -> Result<(), LinkError> {
+        check(&faults, || self.rest.name.clone())?;
+        self.rest.faults = faults;
+        (self.spoils, self.keeps_order) = (faults.any(), faults.keep_order());
+        Ok(())
+    }
+
+    /// Starts to send a frame of `len` bytes at `now`; the transmitter must be idle.
+    #[inline]
+    pub(super) fn transmit(&mut self, len: usize, now: u64) -> Fate {
+        let on_wire = wire_bytes(len);
+        self.counters.frames += 1;
+        self.counters.bytes += len as u64;
+        self.counters.wire_bytes += on_wire;
+
+        if self.last.0 != on_wire {
+            self.last = (on_wire, serialisation_ps(on_wire, self.rate));
+        }
+        let start = self.free_at_ps.max(now.saturating_mul(1000));
+        let end = start.saturating_add(self.last.1);
+        self.free_at_ps = end;
+        self.awaited = None;
+
+        let mut fate = if !self.up {
+            Fate::Dropped(DropReason::LinkDown)
+        } else if len > self.mtu + ETHERNET_HEADER {
+            Fate::Dropped(DropReason::TooLong)
+        } else {
+            Fate::Arrives {
+                at: end.div_ceil(1000).saturating_add(self.delay),
+                copy_at: None,
+            }
+        };
+        if self.spoils {
+            fate = self.spoil(fate);
+        }
+        if let Fate::Dropped(reason) = fate {
+            self.count_drop(reason);
+        }
+        fate
+    }
+
+    /// Draws this frame's faults. Each frame takes the same four numbers whatever happens to it.
+    fn spoil(&mut self, fate: Fate) -> Fate {
+        let (rest, counters) = (&mut *self.rest, &mut self.counters);
+        let [loss, duplicate, reorder, hold] = [(); 4].map(|()| rest.rng.next_u64());
+        let Fate::Arrives { at, .. } = fate else {
+            return fate;
+        };
+        let faults = &rest.faults;
+        if hits(faults.loss, loss) {
+            return Fate::Dropped(DropReason::Fault);
+        }
+        let mut at = at;
+        if hits(faults.reorder, reorder) {
+            counters.reordered += 1;
+            at = at.saturating_add(hold % faults.reorder_window.saturating_add(1).max(1));
+        }
+        let copy_at = hits(faults.duplicate, duplicate).then(|| {
+            counters.duplicated += 1;
+            at
+        });
+        Fate::Arrives { at, copy_at }
     }
 }
 
@@ -195,160 +348,6 @@ pub(super) enum Fate {
         /// When the link's own copy arrives, if it makes one.
         copy_at: Option<u64>,
     },
-}
-
-pub(super) struct Link {
-    config: LinkConfig,
-    /// Whether it spoils any frames, and whether it leaves their order and number alone.
-    spoils: bool,
-    keeps_order: bool,
-    /// Bytes of the last frame with all around it, and how long it takes: most frames are as long as the one before.
-    last: (u64, u64),
-    up: bool,
-    /// When it has gone down (ns).
-    downs: Vec<u64>,
-    directions: [Direction; 2],
-}
-
-impl Link {
-    /// A link between `ends`, whose directions are named "A -> B" and "B -> A".
-    pub(super) fn new(
-        seed: u64,
-        ends: [(End, String); 2],
-        config: LinkConfig,
-    ) -> Result<Link, LinkError> {
-        let [(a, a_name), (b, b_name)] = ends;
-        if config.rate == 0 {
-            return Err(LinkError::NoRate {
-                link: format!("{a_name} - {b_name}"),
-            });
-        }
-        check(&config.faults, || format!("{a_name} - {b_name}"))?;
-        let direction = |from: &str, to_name: &str, to: End| {
-            let name = format!("{from} -> {to_name}");
-            Direction {
-                rng: Box::new(stream(seed, &name)),
-                name,
-                to,
-                free_at_ps: 0,
-                awaited: None,
-                counters: LinkCounters::default(),
-            }
-        };
-        let directions = [
-            direction(&a_name, &b_name, b),
-            direction(&b_name, &a_name, a),
-        ];
-        Ok(Link {
-            spoils: config.faults.any(),
-            keeps_order: config.faults.keep_order(),
-            last: (0, 0),
-            config,
-            up: true,
-            downs: Vec::new(),
-            directions,
-        })
-    }
-
-    pub(super) fn directions(&self) -> &[Direction; 2] {
-        &self.directions
-    }
-
-    pub(super) fn direction(&self, side: usize) -> &Direction {
-        &self.directions[side]
-    }
-
-    pub(super) fn direction_mut(&mut self, side: usize) -> &mut Direction {
-        &mut self.directions[side]
-    }
-
-    /// How often the link has gone down.
-    pub(super) fn epoch(&self) -> u32 {
-        self.downs.len() as u32
-    }
-
-    /// Whether a frame that left in `epoch` is there at `at`, the link having been up all the way.
-    pub(super) fn carried(&self, epoch: u32, at: u64) -> bool {
-        self.downs
-            .get(epoch as usize)
-            .is_none_or(|down| *down >= at)
-    }
-
-    /// Whether frames arrive in the order in which they left, and each of them once.
-    pub(super) fn keeps_order(&self) -> bool {
-        self.keeps_order
-    }
-
-    pub(super) fn set_up(&mut self, up: bool, now: u64) {
-        if self.up && !up {
-            self.downs.push(now);
-        }
-        self.up = up;
-    }
-
-    pub(super) fn set_faults(&mut self, faults: FaultProbabilities) -> Result<(), LinkError> {
-        check(&faults, || self.directions[0].name.clone())?;
-        self.config.faults = faults;
-        (self.spoils, self.keeps_order) = (faults.any(), faults.keep_order());
-        Ok(())
-    }
-
-    /// Starts to send a frame of `len` bytes from `side` at `now`; the transmitter must be idle.
-    #[inline]
-    pub(super) fn transmit(&mut self, side: usize, len: usize, now: u64) -> Fate {
-        let direction = &mut self.directions[side];
-        let on_wire = wire_bytes(len);
-        direction.counters.frames += 1;
-        direction.counters.bytes += len as u64;
-        direction.counters.wire_bytes += on_wire;
-
-        if self.last.0 != on_wire {
-            self.last = (on_wire, serialisation_ps(on_wire, self.config.rate));
-        }
-        let start = direction.free_at_ps.max(now.saturating_mul(1000));
-        let end = start.saturating_add(self.last.1);
-        direction.free_at_ps = end;
-        direction.awaited = None;
-
-        let mut fate = if !self.up {
-            Fate::Dropped(DropReason::LinkDown)
-        } else if len > self.config.mtu + ETHERNET_HEADER {
-            Fate::Dropped(DropReason::TooLong)
-        } else {
-            Fate::Arrives {
-                at: end.div_ceil(1000).saturating_add(self.config.delay),
-                copy_at: None,
-            }
-        };
-        if self.spoils {
-            fate = spoil(direction, &self.config.faults, fate);
-        }
-        if let Fate::Dropped(reason) = fate {
-            direction.count_drop(reason);
-        }
-        fate
-    }
-}
-
-/// Draws this frame's faults. Each frame takes the same four numbers whatever happens to it.
-fn spoil(direction: &mut Direction, faults: &FaultProbabilities, fate: Fate) -> Fate {
-    let [loss, duplicate, reorder, hold] = [(); 4].map(|()| direction.rng.next_u64());
-    let Fate::Arrives { at, .. } = fate else {
-        return fate;
-    };
-    if hits(faults.loss, loss) {
-        return Fate::Dropped(DropReason::Fault);
-    }
-    let mut at = at;
-    if hits(faults.reorder, reorder) {
-        direction.counters.reordered += 1;
-        at = at.saturating_add(hold % faults.reorder_window.saturating_add(1).max(1));
-    }
-    let copy_at = hits(faults.duplicate, duplicate).then(|| {
-        direction.counters.duplicated += 1;
-        at
-    });
-    Fate::Arrives { at, copy_at }
 }
 
 /// Whether an event of probability `p` happens on this draw.

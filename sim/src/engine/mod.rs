@@ -20,6 +20,7 @@ mod link;
 mod port_map;
 mod queue;
 mod rate;
+mod state;
 mod train;
 
 #[cfg(test)]
@@ -40,8 +41,8 @@ use std::sync::Arc;
 use alfirk_aggregation::Group;
 use alfirk_roce::host::Packet;
 
-use context::{Core, Plug};
-use link::{End, Link};
+use link::End;
+use state::Core;
 
 /// A node's number in its engine, given by [`Engine::add_node`] in order from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -198,21 +199,19 @@ enum Event<M, F> {
     /// A node takes in a frame that has come this way.
     Arrival {
         to: End,
-        way: Plug,
         /// How often the link had gone down at departure: a frame does not survive that.
         epoch: u32,
         frame: F,
     },
     /// Observers see that a frame is at the end of its way, before its node takes it in.
     Passage {
-        way: Plug,
+        to: End,
         epoch: u32,
         frame: F,
     },
     Idle {
         node: NodeId,
         port: u32,
-        plug: Plug,
     },
     Wake {
         node: NodeId,
@@ -343,22 +342,18 @@ impl<N: Node> Engine<N> {
             return Step::Idle;
         };
         match event {
-            Event::Arrival {
-                to: End { node, port },
-                way,
-                epoch,
-                frame,
-            } => {
+            Event::Arrival { to, epoch, frame } => {
+                let End { node, port } = to;
                 self.catch_up(node);
                 self.core.interrupt(node, frame.place());
-                if self.core.arrives(node, way, epoch, &frame) {
+                if self.core.arrives(to, epoch, &frame) {
                     let mut ctx = self.core.context(node);
                     self.nodes[node.0].on_frame(port, frame, &mut ctx);
                 }
             }
-            Event::Passage { way, epoch, frame } => self.core.passes(way, epoch, &frame),
-            Event::Idle { node, port, plug } => {
-                if self.core.becomes_idle(plug) {
+            Event::Passage { to, epoch, frame } => self.core.passes(to, epoch, &frame),
+            Event::Idle { node, port } => {
+                if self.core.becomes_idle(node, port) {
                     let mut ctx = self.core.context(node);
                     self.nodes[node.0].on_idle(port, &mut ctx);
                 }
@@ -443,11 +438,8 @@ impl<N: Node> Engine<N> {
     /// Every link direction in the order the links were added, each link's first end first:
     /// ("s1:2 -> s2:1", counters).
     pub fn directions(&self) -> impl Iterator<Item = (&str, &LinkCounters)> {
-        self.core
-            .links()
-            .iter()
-            .flat_map(Link::directions)
-            .map(|d| (d.name(), d.counters()))
+        let directions = self.core.directions();
+        directions.map(|way| (way.name(), way.counters()))
     }
 
     /// Takes a link down or up. What is on its way is lost when it goes down; what arrives in that nanosecond is not.

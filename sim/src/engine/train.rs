@@ -10,7 +10,6 @@
 
 use std::collections::vec_deque::{Drain, VecDeque};
 
-use super::context::Plug;
 use super::Frame;
 
 /// Where a frame is in its flow. The frames of a flow go the same way and differ in nothing that a receiver looks at, but for what
@@ -25,15 +24,74 @@ pub struct Place {
     pub asks: bool,
 }
 
-/// What goes to a node on one way.
-pub(super) struct Train<F> {
-    pub(super) way: Plug,
-    /// Whether it is among [`super::context::Core::expecting`].
-    pub(super) is_listed: bool,
+/// What a node has said of a flow: frames of these numbers change nothing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Said {
+    flow: u64,
+    from: u32,
+    until: u32,
+}
+
+/// What has left for a node that expects followers, where it leaves.
+pub(super) struct Departures {
     /// The flow of the frame that has left last, its number, and the one from which on none is missing up to it.
     flow: u64,
     last: u32,
     since: u32,
+    said: Option<Said>,
+}
+
+impl Departures {
+    /// Of this frame, and nothing before.
+    pub(super) fn new(place: Place) -> Departures {
+        Departures {
+            flow: place.flow,
+            last: place.number,
+            since: place.number,
+            said: None,
+        }
+    }
+
+    /// The node says this from now on, or nothing any more.
+    pub(super) fn hear(&mut self, said: Option<Said>) {
+        self.said = said;
+    }
+
+    /// Whether a frame that leaves now is one that the node expects.
+    #[inline]
+    pub(super) fn takes(&self, place: Place) -> bool {
+        let is_expected = |said: &Said| {
+            // What comes after a gap is not in order.
+            said.flow == self.flow && self.since <= said.from && place.number <= said.until
+        };
+        !place.asks && self.is_next(place) && self.said.as_ref().is_some_and(is_expected)
+    }
+
+    #[inline]
+    fn is_next(&self, place: Place) -> bool {
+        self.flow == place.flow && self.last.wrapping_add(1) == place.number
+    }
+
+    /// One that is taken leaves.
+    #[inline]
+    pub(super) fn takes_along(&mut self, place: Place) {
+        self.last = place.number;
+    }
+
+    /// One that is not taken leaves.
+    pub(super) fn passes(&mut self, place: Place) {
+        if !self.is_next(place) {
+            self.flow = place.flow;
+            self.since = place.number;
+        }
+        self.last = place.number;
+    }
+}
+
+/// What is on its way to a node.
+pub(super) struct Train<F> {
+    /// Whether it is among [`super::state::Core::expecting`].
+    pub(super) is_listed: bool,
     head: Option<Head<F>>,
     /// When each follower that has not been handed over arrives,
     arrivals: VecDeque<u64>,
@@ -47,51 +105,26 @@ struct Run {
     count: u32,
 }
 
-/// What a node has said.
+/// The frame that the node has taken last, and what it has said then.
 struct Head<F> {
-    /// The frame that it has taken last.
     frame: F,
-    flow: u64,
     number: u32,
-    /// From which number to which what it said is true.
-    from: u32,
-    until: u32,
+    said: Said,
 }
 
 impl<F: Frame> Train<F> {
-    /// Without what has gone before.
-    pub(super) fn new(way: Plug, place: Place) -> Train<F> {
+    pub(super) fn new() -> Train<F> {
         Train {
-            way,
             is_listed: false,
-            flow: place.flow,
-            last: place.number,
-            since: place.number,
             head: None,
             arrivals: VecDeque::new(),
             runs: VecDeque::new(),
         }
     }
 
-    /// Whether a frame that leaves now is one that the node expects.
-    #[inline]
-    pub(super) fn takes(&self, place: Place) -> bool {
-        let is_expected = |head: &Head<F>| {
-            // What comes after a gap is not in order.
-            head.flow == self.flow && self.since <= head.from && place.number <= head.until
-        };
-        !place.asks && self.is_next(place) && self.head.as_ref().is_some_and(is_expected)
-    }
-
-    #[inline]
-    fn is_next(&self, place: Place) -> bool {
-        self.flow == place.flow && self.last.wrapping_add(1) == place.number
-    }
-
     /// One that is taken leaves, to arrive at `at`.
     #[inline]
     pub(super) fn push(&mut self, place: Place, at: u64) {
-        self.last = place.number;
         self.arrivals.push_back(at);
         match self.runs.back_mut() {
             Some(run) if run.first + run.count == place.number => run.count += 1,
@@ -102,40 +135,38 @@ impl<F: Frame> Train<F> {
         }
     }
 
-    /// One that is not taken leaves.
-    pub(super) fn passes(&mut self, place: Place) {
-        if !self.is_next(place) {
-            self.flow = place.flow;
-            self.since = place.number;
-        }
-        self.last = place.number;
-    }
-
     /// Whether the node has said something of this flow.
     pub(super) fn is_of(&self, place: Option<Place>) -> bool {
         let head = self.head.as_ref();
         head.zip(place)
-            .is_some_and(|(head, place)| head.flow == place.flow)
+            .is_some_and(|(head, place)| head.said.flow == place.flow)
     }
 
     pub(super) fn has_head(&self) -> bool {
         self.head.is_some()
     }
 
-    /// The node has taken `frame` now, and so many that follow it change nothing.
-    pub(super) fn expect(&mut self, frame: &F, place: Place, room: u32) {
+    /// The node has taken `frame` now, and so many that follow it change nothing: what it has said in all.
+    pub(super) fn expect(&mut self, frame: &F, place: Place, room: u32) -> Said {
         debug_assert!(!self.is_due(u64::MAX) || self.head.is_some());
         let until = place.number.saturating_add(room);
         match &mut self.head {
-            Some(head) if head.flow == place.flow => head.until = head.until.max(until),
+            Some(head) if head.said.flow == place.flow => {
+                head.said.until = head.said.until.max(until);
+                head.said
+            }
             _ => {
-                self.head = Some(Head {
-                    frame: frame.clone(),
+                let said = Said {
                     flow: place.flow,
-                    number: place.number,
                     from: place.number,
                     until,
+                };
+                self.head = Some(Head {
+                    frame: frame.clone(),
+                    number: place.number,
+                    said,
                 });
+                said
             }
         }
     }
