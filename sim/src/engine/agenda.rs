@@ -97,21 +97,62 @@ impl<E> Agenda<E> {
     }
 
     fn next_near(&self) -> Option<u64> {
-        let start = (self.now % SPAN) as usize;
+        self.next_from(self.now)
+    }
+
+    /// The first time that the wheel has events for, once round from `from`.
+    fn next_from(&self, from: u64) -> Option<u64> {
+        let start = (from % SPAN) as usize;
         let ahead = |slot: usize| (slot.wrapping_sub(start) % SLOTS) as u64;
         let word = start / 64;
         let first = self.filled[word] & (u64::MAX << (start % 64));
         if first != 0 {
             let slot = word * 64 + first.trailing_zeros() as usize;
-            return Some(self.now + ahead(slot));
+            return Some(from + ahead(slot));
         }
         // Once round: the first word's lower bits come last.
         (1..=WORDS).find_map(|step| {
             let word = (word + step) % WORDS;
             let bits = self.filled[word];
             let slot = word * 64 + bits.trailing_zeros() as usize;
-            (bits != 0).then(|| self.now + ahead(slot))
+            (bits != 0).then(|| from + ahead(slot))
         })
+    }
+
+    /// Up to which time, exclusive, [`Agenda::near`] and [`Agenda::visit`] can look.
+    pub(super) fn near_end(&self) -> u64 {
+        self.now.saturating_add(SPAN)
+    }
+
+    /// The places of the events before `until`, with their times, in order.
+    fn places_until(&self, until: u64) -> impl Iterator<Item = (u64, u32)> + use<'_, E> {
+        let until = until.min(self.near_end());
+        let from = move |at: u64| self.next_from(at).filter(|next| *next < until);
+        let times = std::iter::successors(from(self.now), move |at| {
+            (at + 1 < until).then(|| from(at + 1)).flatten()
+        });
+        times.flat_map(move |at| {
+            let (first, _) = self.slots[(at % SPAN) as usize];
+            let is_place = |place: u32| (place != NONE).then_some(place);
+            let next = move |place: &u32| is_place(self.places[*place as usize].next);
+            std::iter::successors(is_place(first), next).map(move |place| (at, place))
+        })
+    }
+
+    /// The events before `until`, in order.
+    pub(super) fn near(&self, until: u64) -> impl Iterator<Item = &E> {
+        let places = self.places_until(until);
+        places.filter_map(|(_, place)| self.places[place as usize].event.as_ref())
+    }
+
+    /// Lets the events before `until` be changed, in order.
+    pub(super) fn visit(&mut self, until: u64, mut change: impl FnMut(u64, &mut E)) {
+        let places: Vec<_> = self.places_until(until).collect();
+        for (at, place) in places {
+            if let Some(event) = &mut self.places[place as usize].event {
+                change(at, event);
+            }
+        }
     }
 
     /// The next event and its time, if that is not after `limit`.
@@ -204,6 +245,10 @@ mod tests {
                 }
                 let first = expected.first_key_value().map(|((at, _), _)| *at);
                 prop_assert_eq!(agenda.next_at(), first);
+                let until = now.saturating_add(SPAN / 2);
+                let near = expected.iter().take_while(|((at, _), _)| *at < until);
+                let near: Vec<usize> = near.map(|(_, number)| *number).collect();
+                prop_assert_eq!(agenda.near(until).copied().collect::<Vec<_>>(), near);
             }
             while let Some((at, event)) = agenda.take(u64::MAX) {
                 let ((due, _), first) = expected.pop_first().expect("one was added");

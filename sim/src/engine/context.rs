@@ -4,33 +4,124 @@ use std::net::Ipv4Addr;
 
 use alfirk_aggregation::Group;
 
-use super::link::Fate;
-use super::state::{Core, Port};
+use super::link::{Count, Fate};
+use super::state::{Attachment, Core, Port};
 use super::train::Place;
-use super::{DropReason, Event, Frame, Happening, NodeId};
+use super::window::Effect;
+use super::{DropReason, Event, Frame, Happening, NodeId, Observer};
 
 /// What a node's handler sees of the world and may do to it.
 pub struct Context<'a, M, F = Vec<u8>> {
-    core: &'a mut Core<M, F>,
     node: NodeId,
+    now: u64,
+    /// The number of the epoch (see [`super::window`]).
+    clock: u64,
+    reach: Reach<'a, M, F>,
+}
+
+enum Reach<'a, M, F> {
+    /// What it does takes place at once.
+    All(&'a mut Core<M, F>),
+    /// It runs ahead, in a window that ends then, and what it does is recorded.
+    Own(&'a mut Attachment<M, F>, u64),
 }
 
 impl<'a, M, F: Frame> Context<'a, M, F> {
     pub(super) fn new(core: &'a mut Core<M, F>, node: NodeId) -> Self {
-        Context { core, node }
+        Context {
+            node,
+            now: core.now,
+            clock: core.clock,
+            reach: Reach::All(core),
+        }
+    }
+
+    /// Of a node that runs ahead and is at `now`.
+    pub(super) fn ahead(
+        own: &'a mut Attachment<M, F>,
+        node: NodeId,
+        now: u64,
+        until: u64,
+        clock: u64,
+    ) -> Self {
+        Context {
+            node,
+            now,
+            clock,
+            reach: Reach::Own(own, until),
+        }
+    }
+
+    fn own(&self) -> &Attachment<M, F> {
+        match &self.reach {
+            Reach::All(core) => &core.attachments[self.node.0],
+            Reach::Own(own, _) => own,
+        }
+    }
+
+    pub(super) fn own_mut(&mut self) -> &mut Attachment<M, F> {
+        match &mut self.reach {
+            Reach::All(core) => &mut core.attachments[self.node.0],
+            Reach::Own(own, _) => own,
+        }
     }
 
     fn port(&self, port: u32) -> Option<&Port> {
-        self.core.attachments[self.node.0].ports.get(port)
+        self.own().ports.get(port)
     }
 
     fn port_mut(&mut self, port: u32) -> Option<&mut Port> {
-        self.core.attachments[self.node.0].ports.get_mut(port)
+        self.own_mut().ports.get_mut(port)
+    }
+
+    /// Everything, if anybody observes.
+    fn observed(&mut self) -> Option<&mut Core<M, F>> {
+        match &mut self.reach {
+            Reach::All(core) if core.is_observed() => Some(core),
+            _ => None,
+        }
+    }
+
+    fn has_trains(&self) -> bool {
+        match &self.reach {
+            Reach::All(core) => core.has_trains(),
+            Reach::Own(..) => true,
+        }
+    }
+
+    fn record(&mut self, effect: impl FnOnce() -> Effect<M, F>) {
+        if let Reach::Own(own, _) = &mut self.reach {
+            if let Some(lane) = &mut own.lane {
+                lane.record(effect());
+            }
+        }
+    }
+
+    /// Something comes to this node.
+    fn add_own(&mut self, at: u64, event: Event<M, F>) {
+        match &mut self.reach {
+            Reach::All(core) => core.agenda.add(at, event),
+            Reach::Own(own, until) => {
+                if let Some(lane) = &mut own.lane {
+                    match at < *until {
+                        true => lane.add_own(at, event),
+                        false => lane.record(Effect::Add { at, event }),
+                    }
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, port: u32, count: Count) {
+        if let Some(plug) = self.port_mut(port) {
+            plug.way.count(count);
+            self.record(|| Effect::Count { port, count });
+        }
     }
 
     /// The current virtual time in nanoseconds.
     pub fn now(&self) -> u64 {
-        self.core.now
+        self.now
     }
 
     /// The node whose handler runs.
@@ -41,16 +132,16 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
     /// Whether `port` is connected and its transmitter is idle. It is so again in the nanosecond in which the last bit of a frame leaves.
     pub fn can_transmit(&self, port: u32) -> bool {
         let port = self.port(port);
-        port.is_some_and(|port| port.way.idle_at() <= self.core.now)
+        port.is_some_and(|port| port.way.idle_at() <= self.now)
     }
 
     /// Asks for [`super::Node::on_idle`] when the transmitter of `port` can take the next frame. A node with nothing to send does not
     /// ask, and one that sends another frame before then asks again.
     pub fn await_idle(&mut self, port: u32) {
-        let (node, now) = (self.node, self.core.now);
+        let (node, now) = (self.node, self.now);
         let plug = self.port_mut(port);
         if let Some(at) = plug.and_then(|plug| plug.way.wait(now)) {
-            self.core.agenda.add(at, Event::Idle { node, port });
+            self.add_own(at, Event::Idle { node, port });
         }
     }
 
@@ -65,58 +156,118 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
     ///
     /// If [`Context::can_transmit`] is false for `port`: the node must queue, and [`Context::await_idle`].
     pub fn transmit(&mut self, port: u32, frame: F) {
-        let place = frame.place().filter(|_| self.core.has_trains());
+        let place = frame.place().filter(|_| self.has_trains());
         if place.is_some_and(|place| self.transmit_follower(port, frame.len(), place)) {
             return;
         }
-        let (node, now) = (self.node, self.core.now);
-        if self.core.is_observed() {
+        let (node, now) = (self.node, self.now);
+        if let Some(core) = self.observed() {
             let frame = &frame.bytes();
-            self.core
-                .observed(node, Happening::Transmit { port, frame });
+            core.observed(node, Happening::Transmit { port, frame });
         }
+        let len = frame.len();
         let plug = self.port_mut(port).expect("transmit on a connected port");
         assert!(plug.way.idle_at() <= now, "transmit on an idle port");
-        match plug.way.transmit(frame.len(), now) {
-            Fate::Dropped(reason) => self.core.lost(node, port, &frame, reason),
-            Fate::Arrives { at, copy_at } => {
-                if let Some(place) = place.filter(|_| plug.way.keeps_order()) {
-                    plug.departs(place);
-                }
-                let (to, epoch) = (plug.way.to(), plug.way.epoch());
-                let taken_in = plug.taken_in(at);
-                let copy = copy_at.map(|at| (at, plug.taken_in(at), frame.clone()));
-                self.core.carry(to, epoch, at, taken_in, frame);
+        let (at, copy_at, is_held) = match plug.way.transmit(len, now) {
+            Fate::Arrives {
+                at,
+                copy_at,
+                is_held,
+            } => (at, copy_at, is_held),
+            Fate::Dropped(reason) => return self.lose(port, &frame, reason),
+        };
+        if let Some(place) = place.filter(|_| plug.way.keeps_order()) {
+            plug.departs(place);
+        }
+        let (to, epoch) = (plug.way.to(), plug.way.epoch());
+        let taken_in = plug.taken_in(at);
+        let copy = copy_at.map(|at| (at, plug.taken_in(at), frame.clone()));
+        match &mut self.reach {
+            Reach::All(core) => {
+                core.carry(to, epoch, at, taken_in, frame);
                 if let Some((at, taken_in, frame)) = copy {
-                    self.core.carry(to, epoch, at, taken_in, frame);
+                    core.carry(to, epoch, at, taken_in, frame);
                 }
             }
+            Reach::Own(..) => {
+                let (at, len) = (taken_in, len as u32);
+                self.record(|| Effect::Carry {
+                    port,
+                    len,
+                    to,
+                    epoch,
+                    at,
+                    frame,
+                });
+                if is_held {
+                    let count = Count::Reordered;
+                    self.record(|| Effect::Count { port, count });
+                }
+                if let Some((_, at, frame)) = copy {
+                    let count = Count::Duplicated;
+                    self.record(|| Effect::Count { port, count });
+                    self.record(|| Effect::Again {
+                        to,
+                        epoch,
+                        at,
+                        frame,
+                    });
+                }
+            }
+        }
+    }
+
+    /// The frame that was to leave through `port` is lost, and has been counted.
+    fn lose(&mut self, port: u32, frame: &F, reason: DropReason) {
+        let node = self.node;
+        match &mut self.reach {
+            Reach::All(core) => core.lost(node, port, frame, reason),
+            Reach::Own(..) => self.record_loss(port, frame.len(), reason),
+        }
+    }
+
+    fn record_loss(&mut self, port: u32, len: usize, reason: DropReason) {
+        for count in [Count::Frame(len as u32), Count::Drop(reason)] {
+            self.record(|| Effect::Count { port, count });
         }
     }
 
     /// Puts a frame of `len` bytes on the link of `port`, of which nothing but its place matters, if the node at the other end expects
     /// it and the transmitter is idle; false if not: then it must be transmitted.
     pub fn transmit_follower(&mut self, port: u32, len: usize, place: Place) -> bool {
-        if place.asks || !self.core.has_trains() {
+        if place.asks || !self.has_trains() {
             return false;
         }
-        let now = self.core.now;
+        let (now, clock) = (self.now, self.clock);
         let Some(plug) = self.port_mut(port) else {
             return false;
         };
-        let Some((way, departures)) = plug.follower(place) else {
+        let Some((way, departures)) = plug.follower(place, clock) else {
             return false;
         };
         if way.idle_at() > now {
             return false;
         }
-        // One that is lost leaves a gap, after which the next does not fit.
-        if let Fate::Arrives { at, .. } = way.transmit(len, now) {
-            departures.takes_along(place);
-            let (to, taken_in) = (plug.way.to(), plug.taken_in(at));
-            if let Some(train) = self.core.train_mut(to.node) {
-                train.push(place, taken_in);
+        let at = match way.transmit(len, now) {
+            Fate::Arrives { at, .. } => at,
+            // It leaves a gap, after which the next does not fit.
+            Fate::Dropped(reason) => {
+                self.record_loss(port, len, reason);
+                return true;
             }
+        };
+        departures.takes_along(place);
+        let (to, epoch, at) = (plug.way.to(), plug.way.epoch(), plug.taken_in(at));
+        match &mut self.reach {
+            Reach::All(core) => core.board(to, epoch, place, at),
+            Reach::Own(..) => self.record(|| Effect::Board {
+                port,
+                len: len as u32,
+                to,
+                epoch,
+                at,
+                place,
+            }),
         }
         true
     }
@@ -124,90 +275,107 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
     /// Says of the frames that follow `frame`, which the node has been given just now, that so many of them change nothing that anybody
     /// can see: they may be given to it later, by [`super::Node::on_followers`], though not later than anything else.
     pub fn expect_followers(&mut self, frame: &F, room: u32) {
-        if let Some(place) = frame.place() {
-            self.core.expect(self.node, frame, place, room);
+        // A node that runs ahead is given every frame when it comes.
+        if let (Reach::All(core), Some(place)) = (&mut self.reach, frame.place()) {
+            core.expect(self.node, frame, place, room);
         }
     }
 
     /// Counts a frame of `len` bytes that the node itself could not put on the link of `port`.
     pub fn count_drop(&mut self, port: u32, len: usize, reason: DropReason) {
-        if let Some(port) = self.port_mut(port) {
-            port.way.count_drop(reason);
-        }
-        self.core.observed(
-            self.node,
-            Happening::Drop {
+        self.count(port, Count::Drop(reason));
+        let node = self.node;
+        if let Some(core) = self.observed() {
+            let frame = None;
+            let drop = Happening::Drop {
                 port,
                 len,
-                frame: None,
+                frame,
                 reason,
-            },
-        );
+            };
+            core.observed(node, drop);
+        }
     }
 
     /// Counts a PAUSE that the node has put on the link of `port`.
     pub fn count_pause(&mut self, port: u32) {
-        if let Some(port) = self.port_mut(port) {
-            port.way.counters_mut().pauses += 1;
-        }
+        self.count(port, Count::Pause);
     }
 
     /// Counts nanoseconds in which the other end of its link had stopped `port`.
     pub fn count_paused(&mut self, port: u32, ns: u64) {
-        if let Some(port) = self.port_mut(port) {
-            port.way.counters_mut().paused_ns += ns;
+        if ns > 0 {
+            self.count(port, Count::Paused(ns));
         }
     }
 
     /// Asks for [`super::Node::on_wake`] at `at` (ns), or at once if that has passed. A node has one alarm:
     /// an earlier time replaces a later one, a later one is ignored while an earlier is set.
     pub fn wake_at(&mut self, at: u64) {
-        let at = at.max(self.core.now);
-        let wake = &mut self.core.attachments[self.node.0].wake;
+        let at = at.max(self.now);
+        let wake = &mut self.own_mut().wake;
         if wake.is_none_or(|set| at < set) {
             *wake = Some(at);
             let node = self.node;
-            self.core.agenda.add(at, Event::Wake { node });
+            self.add_own(at, Event::Wake { node });
         }
     }
 
     /// Sends `message` to `to` (which may be this node), to arrive `delay` ns from now.
     pub fn send(&mut self, to: NodeId, message: M, delay: u64) {
-        let at = self.core.now.saturating_add(delay);
+        let at = self.now.saturating_add(delay);
         let from = self.node;
-        self.core
-            .agenda
-            .add(at, Event::Message { from, to, message });
+        let event = Event::Message { from, to, message };
+        if to == from {
+            return self.add_own(at, event);
+        }
+        match &mut self.reach {
+            Reach::All(core) => core.agenda.add(at, event),
+            Reach::Own(..) => self.record(|| Effect::Add { at, event }),
+        }
     }
 
     /// Makes the running [`super::Engine::step`] return [`super::Step::Notified`]: there is something for the
     /// caller to collect from this node, which [`super::Engine::take_telling`] names.
     pub fn notify(&mut self) {
-        self.core.notified = true;
-        self.core.telling.insert(self.node);
+        match &mut self.reach {
+            Reach::All(core) => core.notify(self.node),
+            Reach::Own(..) => self.record(|| Effect::Notify),
+        }
     }
 
     /// Adds a line to the trace; `text` is called only if an observer takes notes.
     pub fn note(&mut self, text: impl FnOnce() -> String) {
+        let node = self.node;
         if self.wants_notes() {
-            let text = text();
-            self.core.observed(self.node, Happening::Note(&text));
+            if let Some(core) = self.observed() {
+                core.observed(node, Happening::Note(&text()));
+            }
         }
     }
 
     /// Whether an observer takes notes.
     pub fn wants_notes(&self) -> bool {
-        self.core.observers.iter().any(|o| o.wants_notes())
+        self.any_observer(|observer| observer.wants_notes())
     }
 
     /// Whether an observer takes what switches keep of groups.
     pub fn wants_groups(&self) -> bool {
-        self.core.observers.iter().any(|o| o.wants_groups())
+        self.any_observer(|observer| observer.wants_groups())
+    }
+
+    fn any_observer(&self, wants: impl Fn(&dyn Observer) -> bool) -> bool {
+        match &self.reach {
+            Reach::All(core) => core.observers.iter().any(|observer| wants(&**observer)),
+            Reach::Own(..) => false,
+        }
     }
 
     /// Shows what this switch keeps of a group, or that it is gone.
     pub fn show_group(&mut self, mcst_id: Ipv4Addr, group: Option<&Group>) {
-        let happening = Happening::Group { mcst_id, group };
-        self.core.observed(self.node, happening);
+        let node = self.node;
+        if let Some(core) = self.observed() {
+            core.observed(node, Happening::Group { mcst_id, group });
+        }
     }
 }

@@ -124,6 +124,52 @@ pub struct LinkCounters {
     pub paused_ns: u64,
 }
 
+/// Something that a direction counts.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Count {
+    /// A frame of so many bytes is put on the link.
+    Frame(u32),
+    /// The link makes a copy of it, or holds it back.
+    Duplicated,
+    Reordered,
+    Drop(DropReason),
+    Pause,
+    /// The other end had stopped this one for so many nanoseconds.
+    Paused(u64),
+}
+
+impl LinkCounters {
+    #[inline]
+    pub(super) fn count(&mut self, what: Count) {
+        self.change(what, 1);
+    }
+
+    /// Takes back what was counted.
+    pub(super) fn discount(&mut self, what: Count) {
+        self.change(what, u64::MAX);
+    }
+
+    /// Counts so many times, modulo 2^64.
+    #[inline]
+    fn change(&mut self, what: Count, times: u64) {
+        let add = |counter: &mut u64, number: u64| {
+            *counter = counter.wrapping_add(number.wrapping_mul(times));
+        };
+        match what {
+            Count::Frame(len) => {
+                add(&mut self.frames, 1);
+                add(&mut self.bytes, len.into());
+                add(&mut self.wire_bytes, wire_bytes(len as usize));
+            }
+            Count::Duplicated => add(&mut self.duplicated, 1),
+            Count::Reordered => add(&mut self.reordered, 1),
+            Count::Drop(reason) => add(&mut self.drops.0[reason as usize], 1),
+            Count::Pause => add(&mut self.pauses, 1),
+            Count::Paused(ns) => add(&mut self.paused_ns, ns),
+        }
+    }
+}
+
 /// One end of a link as its direction sees it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End {
@@ -216,12 +262,14 @@ impl Direction {
         &self.counters
     }
 
-    pub(super) fn counters_mut(&mut self) -> &mut LinkCounters {
-        &mut self.counters
+    pub(super) fn count(&mut self, what: Count) {
+        self.counters.count(what);
     }
 
-    pub(super) fn count_drop(&mut self, reason: DropReason) {
-        self.counters.drops.0[reason as usize] += 1;
+    /// The least number of nanoseconds from when a frame begins to leave until it is at the other end.
+    pub(super) fn least_latency(&self) -> u64 {
+        let shortest = serialisation_ps(wire_bytes(0), self.rate).div_ceil(1000);
+        shortest.saturating_add(self.delay)
     }
 
     /// The other end.
@@ -284,10 +332,7 @@ impl Direction {
     #[inline]
     pub(super) fn transmit(&mut self, len: usize, now: u64) -> Fate {
         let on_wire = wire_bytes(len);
-        self.counters.frames += 1;
-        self.counters.bytes += len as u64;
-        self.counters.wire_bytes += on_wire;
-
+        self.counters.count(Count::Frame(len as u32));
         if self.last.0 != on_wire {
             self.last = (on_wire, serialisation_ps(on_wire, self.rate));
         }
@@ -304,13 +349,14 @@ impl Direction {
             Fate::Arrives {
                 at: end.div_ceil(1000).saturating_add(self.delay),
                 copy_at: None,
+                is_held: false,
             }
         };
         if self.spoils {
             fate = self.spoil(fate);
         }
         if let Fate::Dropped(reason) = fate {
-            self.count_drop(reason);
+            self.counters.count(Count::Drop(reason));
         }
         fate
     }
@@ -327,15 +373,20 @@ impl Direction {
             return Fate::Dropped(DropReason::Fault);
         }
         let mut at = at;
-        if hits(faults.reorder, reorder) {
-            counters.reordered += 1;
+        let is_held = hits(faults.reorder, reorder);
+        if is_held {
+            counters.count(Count::Reordered);
             at = at.saturating_add(hold % faults.reorder_window.saturating_add(1).max(1));
         }
         let copy_at = hits(faults.duplicate, duplicate).then(|| {
-            counters.duplicated += 1;
+            counters.count(Count::Duplicated);
             at
         });
-        Fate::Arrives { at, copy_at }
+        Fate::Arrives {
+            at,
+            copy_at,
+            is_held,
+        }
     }
 }
 
@@ -347,6 +398,8 @@ pub(super) enum Fate {
         at: u64,
         /// When the link's own copy arrives, if it makes one.
         copy_at: Option<u64>,
+        /// Whether the link holds it back.
+        is_held: bool,
     },
 }
 

@@ -12,7 +12,8 @@
 //!   nothing elsewhere;
 //! * a fault that is switched off still consumes its draw, so switching on duplication does not move
 //!   the losses;
-//! * nodes get the time as an argument and read no clock.
+//! * nodes get the time as an argument and read no clock;
+//! * several threads ([`Engine::set_threads`]) handle the same events in the same order (`window.rs`).
 
 mod agenda;
 mod context;
@@ -22,6 +23,7 @@ mod queue;
 mod rate;
 mod state;
 mod train;
+mod window;
 
 #[cfg(test)]
 mod tests;
@@ -33,6 +35,7 @@ pub(crate) use port_map::PortMap;
 pub use queue::{Dequeued, EgressQueues, QueueFull};
 pub use rate::{wire_bytes, ETHERNET_FCS, ETHERNET_MIN_FRAME, ETHERNET_PREAMBLE_AND_GAP};
 pub use train::Place;
+pub use window::Threads;
 
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
@@ -43,13 +46,14 @@ use alfirk_roce::host::Packet;
 
 use link::End;
 use state::Core;
+use window::Crew;
 
 /// A node's number in its engine, given by [`Engine::add_node`] in order from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub usize);
 
 /// What links carry.
-pub trait Frame: Clone {
+pub trait Frame: Clone + Send {
     /// Bytes from the Ethernet header to the last one before the FCS.
     fn len(&self) -> usize;
 
@@ -109,9 +113,9 @@ impl Frame for Packet {
 ///
 /// Handlers run at [`Context::now`] and take no virtual time themselves; a node models its own delays by
 /// messages to itself ([`Context::send`]).
-pub trait Node {
+pub trait Node: Send {
     /// What nodes say to each other outside the links (control channels, delayed work of their own).
-    type Message;
+    type Message: Send;
 
     /// What it receives and sends.
     type Frame: Frame;
@@ -120,6 +124,12 @@ pub trait Node {
     /// frames before then costs one event less for each of them than one that puts them off by messages to itself.
     fn reception_delay(&self) -> u64 {
         0
+    }
+
+    /// Whether the engine may run it ahead of other nodes ([`Engine::set_threads`]), and if so, the least number of nanoseconds that a
+    /// message of another node takes to it; constant. It expects no followers then.
+    fn runs_ahead(&self) -> Option<u64> {
+        None
     }
 
     /// Whether it may ever call [`Context::expect_followers`]; constant. It has one port then.
@@ -221,6 +231,36 @@ enum Event<M, F> {
         to: NodeId,
         message: M,
     },
+    /// The node has handled its next event ahead of time; what it did takes place now.
+    Ahead {
+        node: NodeId,
+    },
+}
+
+/// Has a node handle an event that comes to it.
+fn deliver<N: Node>(
+    node: &mut N,
+    event: Event<N::Message, N::Frame>,
+    ctx: &mut Context<'_, N::Message, N::Frame>,
+) {
+    let now = ctx.now();
+    match event {
+        Event::Arrival { to, frame, .. } => node.on_frame(to.port, frame, ctx),
+        Event::Idle { port, .. } => {
+            if ctx.own_mut().becomes_idle(port, now) {
+                node.on_idle(port, ctx);
+            }
+        }
+        Event::Wake { .. } => {
+            let own = ctx.own_mut();
+            if own.wakes(now) {
+                own.wake = None;
+                node.on_wake(ctx);
+            }
+        }
+        Event::Message { from, message, .. } => node.on_message(from, message, ctx),
+        Event::Passage { .. } | Event::Ahead { .. } => {}
+    }
 }
 
 /// Why a link cannot be added.
@@ -242,6 +282,11 @@ pub enum LinkError {
     },
 }
 
+/// Why an engine cannot use several threads.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start threads: {0}")]
+pub struct ThreadError(#[from] rayon::ThreadPoolBuildError);
+
 /// What [`Engine::step`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
@@ -257,6 +302,8 @@ pub enum Step {
 pub struct Engine<N: Node> {
     nodes: Vec<N>,
     core: Core<N::Message, N::Frame>,
+    /// `None` with one thread.
+    crew: Option<Crew>,
 }
 
 impl<N: Node> Engine<N> {
@@ -265,13 +312,44 @@ impl<N: Node> Engine<N> {
         Engine {
             nodes: Vec::new(),
             core: Core::new(seed),
+            crew: None,
         }
+    }
+
+    /// Uses several threads from now on, for the nodes that may run ahead ([`Node::runs_ahead`]). No result depends on how many they are.
+    /// While anybody observes, and after a link has gone down, one thread does everything.
+    ///
+    /// With several threads such nodes are up to an epoch ahead while [`Engine::step`] has not come to its limit: then
+    /// [`Engine::node`] shows them as they will be, and they must not be acted on, nor links, nor observers added ([`Engine::is_ahead`]).
+    ///
+    /// # Errors
+    /// The system gives no more threads.
+    pub fn set_threads(&mut self, threads: Threads) -> Result<(), ThreadError> {
+        self.crew = match threads.count {
+            0 | 1 => None,
+            _ => Some(Crew::new(threads)?),
+        };
+        Ok(())
+    }
+
+    /// Whether any node has handled events of times to come. Not so at the limit of [`Engine::step`] and [`Engine::run_until`].
+    pub fn is_ahead(&self) -> bool {
+        self.core.is_ahead()
+    }
+
+    /// # Panics
+    /// If any node is ahead.
+    fn expect_together(&self, what: &str) {
+        assert!(
+            !self.is_ahead(),
+            "{what} while nodes are ahead: run to a limit first, or use one thread"
+        );
     }
 
     /// Adds a node. Names appear in traces and should be unique.
     pub fn add_node(&mut self, name: &str, node: N) -> NodeId {
         let (delay, expects) = (node.reception_delay(), node.expects_followers());
-        let id = self.core.add_node(name, delay, expects);
+        let id = self.core.add_node(name, delay, expects, node.runs_ahead());
         self.nodes.push(node);
         id
     }
@@ -288,7 +366,12 @@ impl<N: Node> Engine<N> {
     }
 
     /// Shows every later frame and note to `observer`.
+    ///
+    /// # Panics
+    ///
+    /// If [`Engine::is_ahead`].
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        self.expect_together("an observer is added");
         self.disperse_all();
         self.core.observers.push(observer);
     }
@@ -316,11 +399,18 @@ impl<N: Node> Engine<N> {
     }
 
     /// Lets the caller act on a node at the current time, with all that a handler may do.
+    ///
+    /// # Panics
+    ///
+    /// If the node may run ahead, and [`Engine::is_ahead`].
     pub fn with_node<R>(
         &mut self,
         id: NodeId,
         act: impl FnOnce(&mut N, &mut Context<'_, N::Message, N::Frame>) -> R,
     ) -> R {
+        if self.core.runs_ahead(id) {
+            self.expect_together("a node that runs ahead is acted on");
+        }
         self.catch_up(id);
         self.core.disperse(id);
         let mut ctx = self.core.context(id);
@@ -338,40 +428,40 @@ impl<N: Node> Engine<N> {
     }
 
     fn handle(&mut self, limit: u64) -> Step {
+        self.run_ahead(limit);
         let Some(event) = self.core.next(limit) else {
             return Step::Idle;
         };
-        match event {
+        let node = match &event {
             Event::Arrival { to, epoch, frame } => {
-                let End { node, port } = to;
-                self.catch_up(node);
-                self.core.interrupt(node, frame.place());
-                if self.core.arrives(to, epoch, &frame) {
-                    let mut ctx = self.core.context(node);
-                    self.nodes[node.0].on_frame(port, frame, &mut ctx);
-                }
+                self.catch_up(to.node);
+                self.core.interrupt(to.node, frame.place());
+                self.core.arrives(*to, *epoch, frame).then_some(to.node)
             }
-            Event::Passage { to, epoch, frame } => self.core.passes(to, epoch, &frame),
-            Event::Idle { node, port } => {
-                if self.core.becomes_idle(node, port) {
-                    let mut ctx = self.core.context(node);
-                    self.nodes[node.0].on_idle(port, &mut ctx);
-                }
+            Event::Wake { node } if !self.core.wakes(*node) => None,
+            Event::Wake { node } | Event::Message { to: node, .. } => {
+                self.catch_up(*node);
+                self.core.disperse(*node);
+                Some(*node)
             }
-            Event::Wake { node } => {
-                if self.core.wakes(node) {
-                    self.catch_up(node);
-                    self.core.disperse(node);
-                    let mut ctx = self.core.context(node);
-                    self.nodes[node.0].on_wake(&mut ctx);
-                }
+            Event::Idle { node, .. } => Some(*node),
+            Event::Passage { to, epoch, frame } => {
+                self.core.passes(*to, *epoch, frame);
+                None
             }
-            Event::Message { from, to, message } => {
-                self.catch_up(to);
-                self.core.disperse(to);
-                let mut ctx = self.core.context(to);
-                self.nodes[to.0].on_message(from, message, &mut ctx);
+            Event::Ahead { node } => {
+                self.core.catch_up_with(*node);
+                None
             }
+        };
+        if let Some(node) = node {
+            assert!(
+                !self.core.has_passed(node),
+                "something comes to {} sooner than it says",
+                self.name(node)
+            );
+            let mut ctx = self.core.context(node);
+            deliver(&mut self.nodes[node.0], event, &mut ctx);
         }
         if std::mem::take(&mut self.core.notified) {
             Step::Notified
@@ -414,14 +504,14 @@ impl<N: Node> Engine<N> {
     /// Handles events until none is left at or before `limit`, then moves the time on to `limit`.
     pub fn run_until(&mut self, limit: u64) {
         while self.handle(limit) != Step::Idle {}
-        self.core.now = self.core.now.max(limit);
+        self.core.go_to(self.core.now.max(limit));
         self.catch_up_all();
     }
 
     /// Handles events until none is left. A node that always wakes itself again never lets this end.
     pub fn run(&mut self) {
         while self.handle(u64::MAX) != Step::Idle {}
-        self.core.now = self.core.last_arrival();
+        self.core.go_to(self.core.last_arrival());
         self.catch_up_all();
     }
 
@@ -431,29 +521,38 @@ impl<N: Node> Engine<N> {
     }
 
     /// The counters of what `port` of `node` sends into its link; `None` if nothing is connected there.
-    pub fn counters(&self, node: NodeId, port: u32) -> Option<&LinkCounters> {
-        self.core.direction(node, port).map(|d| d.counters())
+    pub fn counters(&self, node: NodeId, port: u32) -> Option<LinkCounters> {
+        self.core.counters(node, port)
     }
 
     /// Every link direction in the order the links were added, each link's first end first:
     /// ("s1:2 -> s2:1", counters).
-    pub fn directions(&self) -> impl Iterator<Item = (&str, &LinkCounters)> {
-        let directions = self.core.directions();
-        directions.map(|way| (way.name(), way.counters()))
+    pub fn directions(&self) -> impl Iterator<Item = (&str, LinkCounters)> {
+        self.core.directions()
     }
 
     /// Takes a link down or up. What is on its way is lost when it goes down; what arrives in that nanosecond is not.
+    ///
+    /// # Panics
+    ///
+    /// If [`Engine::is_ahead`].
     pub fn set_link_up(&mut self, link: usize, up: bool) {
+        self.expect_together("a link is taken down or up");
         self.disperse_all();
         self.core.set_link_up(link, up);
     }
 
     /// Changes the fault probabilities of a link from now on, in both directions.
+    ///
+    /// # Panics
+    ///
+    /// If [`Engine::is_ahead`].
     pub fn set_link_faults(
         &mut self,
         link: usize,
         faults: FaultProbabilities,
     ) -> Result<(), LinkError> {
+        self.expect_together("a link's faults are changed");
         self.core.set_link_faults(link, faults)
     }
 }

@@ -4,16 +4,18 @@ use std::collections::BTreeSet;
 
 use super::agenda::Agenda;
 use super::context::Context;
-use super::link::{Direction, End};
+use super::link::{Count, Direction, End};
 use super::port_map::PortMap;
 use super::train::{Departures, Place, Said, Train};
+use super::window::Lane;
 use super::{
-    DropReason, Event, FaultProbabilities, Frame, Happening, LinkConfig, LinkError, NodeId,
-    Observer,
+    DropReason, Event, FaultProbabilities, Frame, Happening, LinkConfig, LinkCounters, LinkError,
+    NodeId, Observer,
 };
 
 /// Everything of an engine but the nodes themselves.
 pub(super) struct Core<M, F> {
+    /// Changed by [`Core::go_to`].
     pub(super) now: u64,
     pub(super) handled: u64,
     pub(super) notified: bool,
@@ -22,17 +24,25 @@ pub(super) struct Core<M, F> {
     pub(super) observers: Vec<Box<dyn Observer>>,
     seed: u64,
     pub(super) agenda: Agenda<Event<M, F>>,
-    pub(super) attachments: Vec<Attachment<F>>,
+    pub(super) attachments: Vec<Attachment<M, F>>,
     /// Nodes that have said what they expect, some of them perhaps no longer.
     pub(super) expecting: Vec<NodeId>,
     /// Both ends of each.
     links: Vec<[End; 2]>,
     /// Whether any link has ever been taken down.
     has_outages: bool,
+    /// The length of an epoch (see [`super::window`]), the number of this one, and when it ends.
+    lookahead: u64,
+    pub(super) clock: u64,
+    epoch_end: u64,
+    /// Up to when there is a window, or has been decided that there is none.
+    pub(super) window_end: u64,
+    /// How many events have been handled ahead of time and are still in the agenda.
+    pub(super) ahead: usize,
 }
 
 /// What the engine keeps for a node.
-pub(super) struct Attachment<F> {
+pub(super) struct Attachment<M, F> {
     name: String,
     pub(super) ports: PortMap<Port, 1>,
     /// What goes to it, if it is one that expects followers.
@@ -43,6 +53,8 @@ pub(super) struct Attachment<F> {
     reception_delay: u64,
     /// The earliest wake event to come that still counts.
     pub(super) wake: Option<u64>,
+    /// Of a node that runs ahead: what it has before it and behind it.
+    pub(super) lane: Option<Box<Lane<M, F>>>,
 }
 
 /// One end of a link. What leaves there touches nothing of other nodes.
@@ -51,8 +63,32 @@ pub(super) struct Port {
     /// The reception delay of the node at the other end, and whether it expects followers.
     delay: u64,
     is_expected: bool,
+    /// Whether the node at this end runs ahead.
+    lags: bool,
     /// What has left for it if so; nothing yet if `None`.
     departures: Option<Box<Departures>>,
+}
+
+impl<M, F> Attachment<M, F> {
+    /// Whether the node is to be called now, because the transmitter of a port can take the next frame. Not if it was given one at the last
+    /// moment.
+    pub(super) fn becomes_idle(&mut self, port: u32, now: u64) -> bool {
+        let port = self.ports.get_mut(port);
+        port.is_some_and(|port| port.way.take_waiting(now))
+    }
+
+    /// Whether the wake event of this instant still counts; an earlier one may have overtaken it.
+    pub(super) fn wakes(&self, now: u64) -> bool {
+        self.wake == Some(now)
+    }
+
+    /// What a port has counted by now, also if its node is ahead.
+    pub(super) fn counters(&self, port: u32) -> Option<LinkCounters> {
+        let mut counters = self.ports.get(port)?.way.counters().clone();
+        let pending = self.lane.iter().flat_map(|lane| lane.pending(port));
+        pending.for_each(|count| counters.discount(count));
+        Some(counters)
+    }
 }
 
 impl Port {
@@ -64,18 +100,22 @@ impl Port {
     /// A frame of a flow leaves that is in no train.
     pub(super) fn departs(&mut self, place: Place) {
         if self.is_expected {
-            let new = || Box::new(Departures::new(place));
+            let lags = self.lags;
+            let new = || Box::new(Departures::new(place, lags));
             self.departures.get_or_insert_with(new).passes(place);
         }
     }
 
     /// Whether the node at the other end expects a frame that leaves now, and where it is to be written down then.
     #[inline]
-    pub(super) fn follower(&mut self, place: Place) -> Option<(&mut Direction, &mut Departures)> {
-        let departures = self.departures.as_deref_mut();
-        let departures = departures.filter(|departures| departures.takes(place))?;
-        let keeps_order = self.way.keeps_order();
-        keeps_order.then_some((&mut self.way, departures))
+    pub(super) fn follower(
+        &mut self,
+        place: Place,
+        clock: u64,
+    ) -> Option<(&mut Direction, &mut Departures)> {
+        let departures = self.departures.as_deref_mut()?;
+        let is_expected = departures.takes(place, clock) && self.way.keeps_order();
+        is_expected.then_some((&mut self.way, departures))
     }
 }
 
@@ -93,6 +133,11 @@ impl<M, F: Frame> Core<M, F> {
             expecting: Vec::new(),
             links: Vec::new(),
             has_outages: false,
+            lookahead: u64::MAX,
+            clock: 0,
+            epoch_end: 0,
+            window_end: 0,
+            ahead: 0,
         }
     }
 
@@ -101,7 +146,13 @@ impl<M, F: Frame> Core<M, F> {
         name: &str,
         reception_delay: u64,
         expects_followers: bool,
+        runs_ahead: Option<u64>,
     ) -> NodeId {
+        assert!(
+            runs_ahead.is_none() || !expects_followers,
+            "{name} cannot run ahead and be given frames late"
+        );
+        self.look_ahead(runs_ahead.unwrap_or(u64::MAX));
         self.attachments.push(Attachment {
             name: name.to_string(),
             ports: PortMap::new(),
@@ -109,6 +160,7 @@ impl<M, F: Frame> Core<M, F> {
             expects_followers,
             reception_delay,
             wake: None,
+            lane: runs_ahead.map(|_| Box::new(Lane::new())),
         });
         NodeId(self.attachments.len() - 1)
     }
@@ -138,16 +190,57 @@ impl<M, F: Frame> Core<M, F> {
         let [from_a, from_b] = Direction::of_link(self.seed, ends, &config)?;
         for (end, way) in both.into_iter().zip([from_a, from_b]) {
             let to = &self.attachments[way.to().node.0];
+            let latency = way.least_latency().saturating_add(to.reception_delay);
+            let limits = to.lane.is_some();
             let port = Port {
                 way,
                 delay: to.reception_delay,
                 is_expected: to.expects_followers,
+                lags: self.attachments[end.node.0].lane.is_some(),
                 departures: None,
             };
+            if limits {
+                self.look_ahead(latency);
+            }
             self.attachments[end.node.0].ports.add(end.port, port);
         }
         self.links.push(both);
         Ok(self.links.len() - 1)
+    }
+
+    /// Nothing comes to a node that runs ahead sooner than this (ns).
+    fn look_ahead(&mut self, at_most: u64) {
+        self.lookahead = self.lookahead.min(at_most);
+        self.epoch_end = 0;
+        self.go_to(self.now);
+    }
+
+    /// The time moves on.
+    #[inline]
+    pub(super) fn go_to(&mut self, now: u64) {
+        self.now = now;
+        if now >= self.epoch_end {
+            self.clock = self.clock_at(now);
+            self.epoch_end = self.epoch_end(now);
+        }
+    }
+
+    /// The number of the epoch of a time.
+    pub(super) fn clock_at(&self, at: u64) -> u64 {
+        at / self.lookahead.max(1)
+    }
+
+    fn epoch_end(&self, at: u64) -> u64 {
+        let next = self.clock_at(at).saturating_add(1);
+        next.saturating_mul(self.lookahead.max(1))
+    }
+
+    /// Begins a window at a time, the next event's: when it ends.
+    pub(super) fn window(&mut self, at: u64, limit: u64) -> u64 {
+        let end = self.epoch_end(at).min(limit).min(self.agenda.near_end());
+        // Without lookahead there is nothing to run ahead of.
+        self.window_end = if self.lookahead == 0 { at } else { end };
+        self.window_end
     }
 
     pub(super) fn name(&self, id: NodeId) -> &str {
@@ -162,15 +255,18 @@ impl<M, F: Frame> Core<M, F> {
         self.attachments[end.node.0].ports.get_mut(end.port)
     }
 
-    /// What leads away from a port.
-    pub(super) fn direction(&self, node: NodeId, port: u32) -> Option<&Direction> {
-        Some(&self.port(End { node, port })?.way)
+    /// The counters of what leaves through a port.
+    pub(super) fn counters(&self, node: NodeId, port: u32) -> Option<LinkCounters> {
+        self.attachments[node.0].counters(port)
     }
 
-    /// Both directions of every link, the first end's first.
-    pub(super) fn directions(&self) -> impl Iterator<Item = &Direction> {
+    /// Names and counters of both directions of every link, the first end's first.
+    pub(super) fn directions(&self) -> impl Iterator<Item = (&str, LinkCounters)> {
         let ends = self.links.iter().flatten();
-        ends.filter_map(|end| Some(&self.port(*end)?.way))
+        ends.filter_map(|end| {
+            let name = self.port(*end)?.way.name();
+            Some((name, self.counters(end.node, end.port)?))
+        })
     }
 
     pub(super) fn set_link_up(&mut self, link: usize, up: bool) {
@@ -207,7 +303,7 @@ impl<M, F: Frame> Core<M, F> {
     pub(super) fn next(&mut self, limit: u64) -> Option<Event<M, F>> {
         let (at, event) = self.agenda.take(limit)?;
         debug_assert!(at >= self.now, "time runs backwards");
-        self.now = at;
+        self.go_to(at);
         self.handled += 1;
         Some(event)
     }
@@ -258,16 +354,26 @@ impl<M, F: Frame> Core<M, F> {
 
     /// Ends the train to a node: what is on its way arrives as frames do. All that has arrived must have been handed over.
     pub(super) fn disperse(&mut self, node: NodeId) {
+        let clock = self.clock;
         let Some(train) = self.train_mut(node).filter(|train| train.has_head()) else {
             return;
         };
-        let ahead = train.disperse();
+        let ahead = train.disperse(clock);
         self.say(node, None);
         let Some((port, plug)) = self.attachments[node.0].ports.iter().next() else {
             return;
         };
         let (to, epoch) = (End { node, port }, plug.way.epoch());
         for (at, frame) in ahead {
+            self.agenda.add(at, Event::Arrival { to, epoch, frame });
+        }
+    }
+
+    /// A follower has left, to be taken in at `at`.
+    pub(super) fn board(&mut self, to: End, epoch: u32, place: Place, at: u64) {
+        let train = self.train_mut(to.node);
+        let train = train.expect("a node that has said something has a train");
+        if let Some(frame) = train.push(place, at) {
             self.agenda.add(at, Event::Arrival { to, epoch, frame });
         }
     }
@@ -281,8 +387,9 @@ impl<M, F: Frame> Core<M, F> {
 
     /// Tells the other end of its link what a node says.
     fn say(&mut self, node: NodeId, said: Option<Said>) {
+        let clock = self.clock;
         if let Some(departures) = self.departures_to(node) {
-            departures.hear(said);
+            departures.hear(said, clock);
         }
     }
 
@@ -332,7 +439,7 @@ impl<M, F: Frame> Core<M, F> {
         };
         let (from, is_there) = (port.way.to(), port.way.carried(epoch, at));
         if let Some(port) = self.port_mut(from).filter(|_| !is_there) {
-            port.way.count_drop(DropReason::LinkDown);
+            port.way.count(Count::Drop(DropReason::LinkDown));
         }
         is_there
     }
@@ -368,23 +475,34 @@ impl<M, F: Frame> Core<M, F> {
         !self.observers.is_empty()
     }
 
-    /// Whether the node is to be called now, because the transmitter of a port can take the next frame. Not if it was given one at the last
-    /// moment.
-    pub(super) fn becomes_idle(&mut self, node: NodeId, port: u32) -> bool {
-        let now = self.now;
-        let port = self.port_mut(End { node, port });
-        port.is_some_and(|port| port.way.take_waiting(now))
+    /// Whether a wake event that comes to a node now still counts.
+    pub(super) fn wakes(&self, node: NodeId) -> bool {
+        self.attachments[node.0].wakes(self.now)
     }
 
-    /// Whether the wake event of this instant still counts; an earlier one may have overtaken it.
-    pub(super) fn wakes(&mut self, node: NodeId) -> bool {
-        let now = self.now;
-        let wake = &mut self.attachments[node.0].wake;
-        let counts = *wake == Some(now);
-        if counts {
-            *wake = None;
-        }
-        counts
+    /// Whether a node may run ahead.
+    pub(super) fn runs_ahead(&self, node: NodeId) -> bool {
+        self.attachments[node.0].lane.is_some()
+    }
+
+    /// Whether any node has handled events of times to come.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.ahead > 0
+    }
+
+    /// Whether a node has handled events of times to come.
+    pub(super) fn has_passed(&self, node: NodeId) -> bool {
+        self.is_ahead()
+            && self.attachments[node.0]
+                .lane
+                .as_ref()
+                .is_some_and(|lane| lane.is_ahead())
+    }
+
+    /// The node has something for the caller.
+    pub(super) fn notify(&mut self, node: NodeId) {
+        self.notified = true;
+        self.telling.insert(node);
     }
 
     pub(super) fn observed(&mut self, node: NodeId, happening: Happening<'_>) {

@@ -5,7 +5,8 @@
 //! at which each of them arrives is recorded. They are handed over together, with these times, before anything else happens to the
 //! node, and before its state is read. So nothing distinguishes them from frames that came one by one.
 //!
-//! Whatever might change what the node has announced ends the train: those that are on their way become events again. A link that may
+//! Whatever might change what the node has announced ends the train: those that are on their way become events again. A sender that runs
+//! ahead ([`super::window`]) knows of that in the next epoch only, and what it sends meanwhile becomes events, too. A link that may
 //! duplicate frames or hold them back carries no trains, and no link does when there are observers, or when any link has ever gone down.
 
 use std::collections::vec_deque::{Drain, VecDeque};
@@ -38,33 +39,55 @@ pub(super) struct Departures {
     flow: u64,
     last: u32,
     since: u32,
+    /// Whether the sender runs ahead. Then what the node says in one epoch is known there in the next.
+    lags: bool,
+    /// The epoch of the last look or word, what is known in it, and what the node has said last.
+    clock: u64,
+    known: Option<Said>,
     said: Option<Said>,
 }
 
 impl Departures {
     /// Of this frame, and nothing before.
-    pub(super) fn new(place: Place) -> Departures {
+    pub(super) fn new(place: Place, lags: bool) -> Departures {
         Departures {
             flow: place.flow,
             last: place.number,
             since: place.number,
+            lags,
+            clock: 0,
+            known: None,
             said: None,
         }
     }
 
-    /// The node says this from now on, or nothing any more.
-    pub(super) fn hear(&mut self, said: Option<Said>) {
+    /// The node says this from now on, or nothing any more; in this epoch.
+    pub(super) fn hear(&mut self, said: Option<Said>, clock: u64) {
+        self.turn_to(clock);
         self.said = said;
     }
 
-    /// Whether a frame that leaves now is one that the node expects.
+    /// What has been said in epochs before this is known.
     #[inline]
-    pub(super) fn takes(&self, place: Place) -> bool {
-        let is_expected = |said: &Said| {
-            // What comes after a gap is not in order.
+    fn turn_to(&mut self, clock: u64) {
+        if self.clock != clock {
+            self.clock = clock;
+            self.known = self.said;
+        }
+    }
+
+    /// Whether a frame that leaves now, in this epoch, is one that the node expects as far as is known.
+    #[inline]
+    pub(super) fn takes(&mut self, place: Place, clock: u64) -> bool {
+        if place.asks || !self.is_next(place) {
+            return false;
+        }
+        self.turn_to(clock);
+        let known = if self.lags { self.known } else { self.said };
+        // What comes after a gap is not in order.
+        known.is_some_and(|said| {
             said.flow == self.flow && self.since <= said.from && place.number <= said.until
-        };
-        !place.asks && self.is_next(place) && self.said.as_ref().is_some_and(is_expected)
+        })
     }
 
     #[inline]
@@ -93,6 +116,8 @@ pub(super) struct Train<F> {
     /// Whether it is among [`super::state::Core::expecting`].
     pub(super) is_listed: bool,
     head: Option<Head<F>>,
+    /// The first one that has ended in an epoch, and in which: who sends may still go by it.
+    former: Option<(u64, Head<F>)>,
     /// When each follower that has not been handed over arrives,
     arrivals: VecDeque<u64>,
     /// and the numbers of all of these.
@@ -117,14 +142,26 @@ impl<F: Frame> Train<F> {
         Train {
             is_listed: false,
             head: None,
+            former: None,
             arrivals: VecDeque::new(),
             runs: VecDeque::new(),
         }
     }
 
-    /// One that is taken leaves, to arrive at `at`.
+    /// One that is taken leaves, to arrive at `at`. If the node does not expect it any more it is an event: the frame comes back.
     #[inline]
-    pub(super) fn push(&mut self, place: Place, at: u64) {
+    pub(super) fn push(&mut self, place: Place, at: u64) -> Option<F> {
+        let is_of = |head: &&Head<F>| head.said.flow == place.flow;
+        let head = self.head.as_ref().filter(is_of);
+        if head.is_none_or(|head| head.said.until < place.number) {
+            let former = self.former.as_ref().map(|(_, head)| head);
+            let known = head.or(former.filter(is_of));
+            return Some(
+                known
+                    .expect("a node has said what its sender knows")
+                    .at(place.number),
+            );
+        }
         self.arrivals.push_back(at);
         match self.runs.back_mut() {
             Some(run) if run.first + run.count == place.number => run.count += 1,
@@ -133,6 +170,7 @@ impl<F: Frame> Train<F> {
                 count: 1,
             }),
         }
+        None
     }
 
     /// Whether the node has said something of this flow.
@@ -202,8 +240,8 @@ impl<F: Frame> Train<F> {
         count
     }
 
-    /// Ends the train: gives those that are on their way, and when they arrive.
-    pub(super) fn disperse(&mut self) -> Vec<(u64, F)> {
+    /// Ends the train in this epoch: gives those that are on their way, and when they arrive.
+    pub(super) fn disperse(&mut self, clock: u64) -> Vec<(u64, F)> {
         let Some(mut head) = self.head.take() else {
             return Vec::new();
         };
@@ -213,11 +251,26 @@ impl<F: Frame> Train<F> {
             head.advance_to(number);
             (at, head.frame.clone())
         });
-        ahead.collect()
+        let ahead = ahead.collect();
+        if self
+            .former
+            .as_ref()
+            .is_none_or(|(epoch, _)| *epoch != clock)
+        {
+            self.former = Some((clock, head));
+        }
+        ahead
     }
 }
 
 impl<F: Frame> Head<F> {
+    /// The frame of this number, which comes later.
+    fn at(&self, number: u32) -> F {
+        let mut frame = self.frame.clone();
+        frame.advance(number - self.number);
+        frame
+    }
+
     fn advance_to(&mut self, number: u32) {
         self.frame.advance(number - self.number);
         self.number = number;

@@ -27,6 +27,7 @@ use super::switch::SwitchNode;
 use super::{Element, Fidelity, Model};
 use crate::engine::{
     Engine, FaultProbabilities, LinkConfig, LinkCounters, LinkError, NodeId, Observer, Step,
+    ThreadError, Threads,
 };
 use alfirk_ctrl::constants::CPU_PORT;
 use alfirk_experiment::stream::seed;
@@ -121,6 +122,15 @@ impl Network {
             faults,
             own_loss: BTreeMap::new(),
         })
+    }
+
+    /// Has several threads run the switches from now on, in place of one. No result depends on it. [`Engine::set_threads`] says what cannot be
+    /// done then while a run is on: ending and restarting switches, looking at them, changing links, observing.
+    ///
+    /// # Errors
+    /// The system gives no more threads.
+    pub fn set_threads(&mut self, threads: Threads) -> Result<(), ThreadError> {
+        self.engine.set_threads(threads)
     }
 
     pub fn topology(&self) -> &Topology {
@@ -399,7 +409,7 @@ impl Network {
     }
 
     /// The counters of what `end` sends into its link.
-    pub fn counters(&self, end: End) -> Option<&LinkCounters> {
+    pub fn counters(&self, end: End) -> Option<LinkCounters> {
         match end.node {
             Node::Switch(index) => self.engine.counters(self.switches[index.0], end.port),
             Node::Host(index) => self.engine.counters(self.hosts[index.0], PORT),
@@ -407,7 +417,7 @@ impl Network {
     }
 
     /// The counters of every direction of every link, by name ("h1:0 -> s1:1").
-    pub fn directions(&self) -> impl Iterator<Item = (&str, &LinkCounters)> {
+    pub fn directions(&self) -> impl Iterator<Item = (&str, LinkCounters)> {
         self.engine.directions()
     }
 }

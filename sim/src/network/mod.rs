@@ -49,6 +49,14 @@ impl Node for Element {
         }
     }
 
+    /// Frames and messages reach switches late, and nobody acts at once on what they do.
+    fn runs_ahead(&self) -> Option<u64> {
+        match self {
+            Element::Switch(node) => Some(node.control_latency()),
+            Element::Host(_) | Element::Controller(_) => None,
+        }
+    }
+
     fn expects_followers(&self) -> bool {
         match self {
             Element::Host(node) => node.expects_followers(),

@@ -128,6 +128,11 @@ impl SwitchNode {
         }
     }
 
+    /// How long a message of the controller takes to it.
+    pub(super) fn control_latency(&self) -> u64 {
+        self.control_latency
+    }
+
     pub(super) fn on_frame(&mut self, port: u32, frame: Packet, ctx: &mut Ctx<'_>) {
         if !self.alive {
             return;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::super::{
     Context, Engine, FaultProbabilities, Frame, Happening, LinkConfig, Node, NodeId, Observer, Step,
 };
-use super::Place;
+use super::{Place, Train};
 
 /// A frame of 76 bytes, which with all around it takes 100 ns.
 #[derive(Debug, Clone)]
@@ -273,4 +273,26 @@ fn most_frames_of_a_long_flow_need_no_event() {
     let (_, seen, followers) = play(&acts, u32::MAX, false);
     assert_eq!(seen.len(), 1_000 + 1);
     assert!(followers > 950, "{followers}");
+}
+
+/// A sender that runs ahead goes by what a node has said before this epoch, however often that has changed since.
+#[test]
+fn frame_of_a_flow_that_has_ended_meanwhile_is_an_event() {
+    let of = |flow, number| Place {
+        flow,
+        number,
+        asks: false,
+    };
+    let mut train = Train::new();
+    train.expect(&Numbered(of(1, 5)), of(1, 5), 100);
+    assert!(train.push(of(1, 6), 60).is_none());
+    let ahead = train.disperse(7);
+    assert_eq!((ahead.len(), ahead[0].0, ahead[0].1 .0), (1, 60, of(1, 6)));
+    train.expect(&Numbered(of(2, 0)), of(2, 0), 1);
+    assert!(train.disperse(7).is_empty());
+    assert_eq!(train.push(of(1, 8), 80).unwrap().0, of(1, 8));
+    // It expects one of this flow, and no more.
+    train.expect(&Numbered(of(2, 3)), of(2, 3), 1);
+    assert!(train.push(of(2, 4), 90).is_none());
+    assert_eq!(train.push(of(2, 5), 95).unwrap().0, of(2, 5));
 }
