@@ -63,7 +63,7 @@ enum Verb {
     Run {
         #[command(flatten)]
         place: Place,
-        /// Points at once [default: one for each processor, and one on Mininet]
+        /// Points at once [default: one for each processor, fewer if points have several threads, and one on Mininet]
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         jobs: Option<u32>,
         /// Measure every point anew
@@ -265,7 +265,12 @@ impl Set {
             (Some(jobs), _) => jobs as usize,
             (None, true) => 1,
             (None, false) => {
-                thread::available_parallelism().map_or(1, |processors| processors.get())
+                let processors =
+                    thread::available_parallelism().map_or(1, |processors| processors.get());
+                let threads = points
+                    .iter()
+                    .filter_map(|point| point.value("threads").parse().ok());
+                (processors / threads.max().unwrap_or(1).max(1)).max(1)
             }
         };
         let total = points.len();

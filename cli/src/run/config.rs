@@ -8,7 +8,7 @@ use std::str::FromStr;
 use alfirk_ctrl::ecn::EcnProfile;
 use alfirk_ctrl::topology::{HostIndex, Topology};
 use alfirk_ctrl::tree::Policy;
-use alfirk_experiment::Job;
+use alfirk_experiment::{Job, Kill, Victim};
 use alfirk_roce::collective::Algorithm;
 use alfirk_sim::network::Model;
 use clap::ValueEnum;
@@ -70,6 +70,8 @@ pub struct Config {
     /// Nanoseconds.
     pub dead_after: u64,
     pub driver: Driver,
+    /// Of the virtual driver, for each fabric.
+    pub threads: usize,
     /// Of the clock on Mininet.
     pub scale: Scale,
     /// The folder of a network that is used as it is.
@@ -98,6 +100,22 @@ pub struct Loss {
 }
 
 impl Config {
+    /// With how many threads each fabric runs: one where something has to see switches and links as they are at a moment of the run. Then
+    /// also what that is.
+    pub fn usable_threads(&self) -> (usize, Option<&'static str>) {
+        let is_recorded = self.pcap.is_some() || self.trace.is_some() || self.web.is_some();
+        let changes = !self.job.outages.is_empty();
+        let ends = |kill: &Kill| !matches!(kill.victim, Victim::Host(_));
+        let why = match self.threads {
+            1 => None,
+            _ if is_recorded => Some("what is recorded is in the order of one"),
+            _ if changes => Some("links change while it is on"),
+            _ if self.job.kills.iter().any(ends) => Some("switches or links end while it is on"),
+            _ => None,
+        };
+        (if why.is_some() { 1 } else { self.threads }, why)
+    }
+
     /// Refuses to cut a message of so many bytes into parts that an algorithm cannot keep.
     pub fn check_messages(&self, size: u64) -> Result<(), Failure> {
         let Some(messages) = self.job.messages else {

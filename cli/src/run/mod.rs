@@ -16,7 +16,7 @@ use alfirk_ctrl::controller::ControllerConfig;
 use alfirk_experiment::workload::Workload;
 use alfirk_experiment::{run_algorithm, run_workload, Fabric, Job, Report, Row, SharedFabric};
 use alfirk_roce::collective::Algorithm;
-use alfirk_sim::engine::FaultProbabilities;
+use alfirk_sim::engine::{FaultProbabilities, Threads};
 use alfirk_sim::network::Network;
 use alfirk_sim::VirtualFabric;
 use alfirk_view::server::{Exhibit, Growing};
@@ -151,7 +151,15 @@ fn run_virtual(
     page: Option<&Page>,
 ) -> Result<Vec<Row>, Failure> {
     let processors = thread::available_parallelism().map_or(1, |processors| processors.get());
-    let threads = processors.min(config.algorithms.len());
+    let (threads_each, alone) = config.usable_threads();
+    if let Some(why) = alone {
+        tracing::warn!(
+            "--threads {}: one thread runs each fabric: {why}",
+            config.threads
+        );
+    }
+    let at_once = (processors / threads_each).max(1);
+    let threads = at_once.min(config.algorithms.len());
     let mut rows: Vec<Option<Result<Row, Failure>>> = Vec::new();
     rows.resize_with(config.algorithms.len(), || None);
     let numbered = config.algorithms.iter().enumerate();
@@ -214,6 +222,9 @@ fn run_in_virtual_time(
         }
     }
     let records = Records::start(config, algorithm, &mut network, page)?;
+    let (threads, _) = config.usable_threads();
+    let set = network.set_threads(Threads::new(threads));
+    set.map_err(|error| Failure::failed(format_args!("--threads {threads}: {error}")))?;
     let started = Instant::now();
     let fabric = VirtualFabric::bring_up(network);
     let row = fabric.map_err(Failure::failed).and_then(|mut fabric| {

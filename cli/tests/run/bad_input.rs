@@ -122,6 +122,11 @@ fn clocks_that_cannot_be() {
         &["--scale"],
     );
     run(&["--attach", "/tmp"], &["--attach", "--driver mininet"]);
+    run(
+        &mininet(&["--threads", "2"]),
+        &["--threads", "virtual driver"],
+    );
+    run(&["--threads", "0"], &["--threads", "0 is not in 1..=256"]);
     run(&["--to", "h9"], &["--to h9", "h1, h2, h3, h4"]);
     run(&["--to", "h2,10.0.0.2"], &["--to 10.0.0.2", "twice"]);
 }

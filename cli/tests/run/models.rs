@@ -1,4 +1,4 @@
-//! The exact model and the fast one do the same, to the byte of every frame and to the nanosecond.
+//! The exact model and the fast one do the same, to the byte of every frame and to the nanosecond, and so do one thread and several.
 
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,12 +7,15 @@ use std::rc::Rc;
 use alfirk_ctrl::controller::ControllerConfig;
 use alfirk_ctrl::ecn::EcnProfile;
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
-use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, SwitchIndex, Topology};
+use alfirk_ctrl::topology::{
+    fat_tree, leaf_spine, testbed, HostIndex, Pfc, Queueing, SharedBuffer, SwitchIndex, Switching,
+    Topology,
+};
 use alfirk_experiment::{run_algorithm, Congestion, Job, Kill, Registration, Victim};
 use alfirk_roce::collective::{Algorithm, Collective, TransferOp, WriteMode};
 use alfirk_roce::rc::Recovery;
 use alfirk_roce::wire::Psn;
-use alfirk_sim::engine::{FaultProbabilities, Happening, Observer};
+use alfirk_sim::engine::{FaultProbabilities, Happening, Observer, Threads};
 use alfirk_sim::frame::Frame;
 use alfirk_sim::network::{Fidelity, Model, Network};
 use alfirk_sim::VirtualFabric;
@@ -20,7 +23,7 @@ use alfirk_test_budget::Cost;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
-use crate::common::json;
+use crate::common::{alfirk, json};
 use crate::network::{job, pipeline};
 
 /// Everything that was on any link, in order.
@@ -74,6 +77,17 @@ struct Scene {
 /// What came of it, with what every link and host has counted; and all that was seen, if anybody looked. Frames that nobody sees may come
 /// together ([`alfirk_sim::engine::Context::expect_followers`]).
 fn play(scene: &Scene, fidelity: Fidelity, is_seen: bool) -> (String, Vec<String>) {
+    let (outcome, seen, _) = play_by(scene, fidelity, is_seen, 1);
+    (outcome, seen)
+}
+
+/// With so many threads, which are used wherever there is anything to do for them; also how many events there were.
+fn play_by(
+    scene: &Scene,
+    fidelity: Fidelity,
+    is_seen: bool,
+    threads: usize,
+) -> (String, Vec<String>, u64) {
     let config = ControllerConfig {
         strategies: scene.job.strategies,
         ecn: scene.ecn,
@@ -87,7 +101,14 @@ fn play(scene: &Scene, fidelity: Fidelity, is_seen: bool) -> (String, Vec<String
         ..Model::default()
     };
     let (topology, job) = (&scene.topology, &scene.job);
-    let network = Network::build(topology, config, model, scene.faults, job.seed).unwrap();
+    let mut network = Network::build(topology, config, model, scene.faults, job.seed).unwrap();
+    let (count, least_events) = (threads, 1);
+    network
+        .set_threads(Threads {
+            count,
+            least_events,
+        })
+        .unwrap();
     let mut fabric = VirtualFabric::bring_up(network).unwrap();
     let seen = Seen::default();
     if is_seen {
@@ -108,8 +129,9 @@ fn play(scene: &Scene, fidelity: Fidelity, is_seen: bool) -> (String, Vec<String
         let of_qps: Vec<_> = host.qps().map(|qp| qp.stats()).collect();
         outcome += &format!("\n{} {:?} {of_qps:?}", host.name(), host.stats());
     }
+    let events = network.events();
     drop(fabric);
-    (outcome, seen.0.take())
+    (outcome, seen.0.take(), events)
 }
 
 fn same(scene: &Scene) -> TestCaseResult {
@@ -261,6 +283,85 @@ proptest! {
     fn both_models_put_the_same_frames_on_the_same_links_at_the_same_times(scene in scene()) {
         same(&scene)?;
     }
+}
+
+/// Switches with queues of their own for each port, buffers that are shared, flow control, and queues at their inputs.
+fn switching() -> impl Strategy<Value = Switching> {
+    let buffer = || SharedBuffer {
+        bytes: 1 << 20,
+        alpha: "1".parse().expect("a number"),
+    };
+    let pfc = || Some(Pfc::default());
+    prop_oneof![
+        2 => Just(Switching::default()),
+        1 => Just(Switching { buffer: Some(buffer()), ..Switching::default() }),
+        1 => Just(Switching { buffer: Some(buffer()), pfc: pfc(), ..Switching::default() }),
+        1 => Just(Switching { queueing: Queueing::Input { speedup: 1 }, ..Switching::default() }),
+        1 => Just(Switching { queueing: Queueing::Voq { speedup: 2 }, pfc: pfc(), ..Switching::default() }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 60, ..Cost::Fabric.cases() })]
+
+    #[test]
+    fn every_number_of_threads_gives_the_same(
+        scene in scene(),
+        switching in switching(),
+        fidelity in prop_oneof![Just(Fidelity::Exact), Just(Fidelity::Fast)],
+        threads in 2usize..=4,
+    ) {
+        let mut scene = scene;
+        // One thread does everything where these end.
+        scene.job.kills.retain(|kill| matches!(kill.victim, Victim::Host(_)));
+        scene.topology = scene.topology.with_switching(switching).expect("there is room for headroom");
+        let one = play_by(&scene, fidelity, false, 1);
+        let several = play_by(&scene, fidelity, false, threads);
+        prop_assert_eq!(one, several);
+    }
+}
+
+#[test]
+fn no_report_depends_on_threads() {
+    for model in ["exact", "fast"] {
+        let report = |more: &[&str]| {
+            let flags = ["run", "--model", model, "--size", "300KiB", "--json"];
+            let algorithms = ["--algorithms", "alfirk,chain", "--loss", "0.001"];
+            json(&[&flags[..], &algorithms, more].concat())
+        };
+        assert_eq!(report(&[]), report(&["--threads", "3"]));
+    }
+}
+
+#[test]
+fn a_run_that_is_recorded_says_that_it_has_one_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = |name: &str| folder.path().join(name);
+    let run = |name: &str, threads| {
+        let file = trace(name);
+        let file = file.to_str().unwrap();
+        let flags = [
+            "run",
+            "--topology",
+            "testbed",
+            "--size",
+            "64KiB",
+            "--algorithms",
+            "alfirk",
+        ];
+        alfirk(&[&flags[..], &["--trace", file, "--threads", threads]].concat())
+    };
+    let one = run("one.txt", "1");
+    let two = run("two.txt", "2");
+    assert!(one.status.success() && two.status.success());
+    let says = String::from_utf8_lossy(&two.stderr);
+    assert!(
+        says.contains("--threads 2: one thread runs each fabric: what is recorded"),
+        "{says}"
+    );
+    assert!(one.stderr.is_empty());
+    let read = |name: &str| std::fs::read(trace(name)).unwrap();
+    assert!(read("one.txt") == read("two.txt"));
 }
 
 #[test]

@@ -19,6 +19,11 @@ pub(super) struct DriverArgs {
     #[arg(long, value_enum, default_value_t = Driver::Virtual)]
     pub(super) driver: Driver,
 
+    /// Run the switches of a fabric in so many threads; no figure depends on it. One does everything in runs that are recorded (--pcap,
+    /// --trace, --web) or in which switches or links change (--kill, --loss for a time) (virtual driver)
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(super) threads: u16,
+
     /// Give links on Mininet the rates, delays and queues of the topology, and hosts and switches the costs of the model, on a clock
     /// that is N times slower than real time; reports are in its time, as those of the virtual driver. auto chooses N by this
     /// machine; off gives links no rates, so that processors are what is measured [default: auto; off with --guests

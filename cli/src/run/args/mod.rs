@@ -216,6 +216,7 @@ impl Args {
             dead_after: self.faults.dead_after(is_fast),
             driver,
             scale,
+            threads: usize::from(self.driver.threads),
             machines: self.driver.machines(&topology)?,
             attach: self.driver.attach,
             json: self.output.json,
@@ -239,6 +240,11 @@ impl Args {
         if self.driver.attach.is_some() && driver != Driver::Mininet {
             return Err(Failure::bad_input(
                 "--attach: only networks of processes stand by themselves; add --driver mininet",
+            ));
+        }
+        if self.driver.threads > 1 && driver == Driver::Mininet {
+            return Err(Failure::bad_input(
+                "--threads: on Mininet every switch is a process of its own; leave it out, or use the virtual driver",
             ));
         }
         if has_workload && driver == Driver::Mininet {
