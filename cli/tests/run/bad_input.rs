@@ -159,6 +159,17 @@ fn hostile_hosts_that_cannot_be() {
     run(&["--hostile", "h1"], &["h1", "it is the source"]);
     run(&["--group", "2", "--hostile", "h4"], &["h4", "no member"]);
     run(
+        &[
+            "--hostile",
+            "h3",
+            "--switch-source",
+            "2",
+            "--algorithms",
+            "alfirk",
+        ],
+        &["--hostile h3", "becomes a source"],
+    );
+    run(
         &["--hostile", "h2", "--algorithms", "chain"],
         &["--hostile h2", "chain has no group"],
     );

@@ -99,11 +99,13 @@ impl FaultArgs {
         })
     }
 
+    /// The hosts that are hostile, in a group whose source changes so often.
     pub(super) fn hostiles(
         &self,
         topology: &Topology,
         algorithms: &[Algorithm],
         members: &[HostIndex],
+        switches: u32,
     ) -> Result<Vec<HostIndex>, Failure> {
         let Some(first) = self.hostile.first() else {
             return Ok(Vec::new());
@@ -125,6 +127,10 @@ impl FaultArgs {
                 Some(0) => Err(refuse(
                     name,
                     "it is the source, to which the others must listen".to_owned(),
+                )),
+                Some(rank) if rank <= switches as usize => Err(refuse(
+                    name,
+                    format!("it becomes a source by --switch-source {switches}, and the others must listen to it then"),
                 )),
                 Some(_) => Ok(host),
                 None => Err(refuse(name, "it is no member of the group".to_owned())),

@@ -142,7 +142,10 @@ impl Args {
         self.check_driver(workload.is_some())?;
         let algorithms = self.fitting_algorithms(algorithms, &topology, &members)?;
         let kills = self.kills(&topology, &algorithms, members[0])?;
-        let hostiles = self.faults.hostiles(&topology, &algorithms, &members)?;
+        let switches = self.members.switches();
+        let hostiles = self
+            .faults
+            .hostiles(&topology, &algorithms, &members, switches)?;
         let fallback = self.fallback.algorithm()?;
         let scale = self.scale()?;
         // Whether times are those of fast equipment.
@@ -165,7 +168,7 @@ impl Args {
             strategies,
             congestion: self.group.congestion,
             recovery: self.group.recovery,
-            switch_source: self.members.switches(),
+            switch_source: switches,
             switch_early: self.members.switch_early,
             mtu,
             slices: self.message.slices,
