@@ -1,11 +1,12 @@
-//! The fast model beside the exact one, on the same job: processor time of both, and how many frames cross links in a second of it.
+//! Each model with two threads beside itself with one, in real time. Then the fast model beside the exact one, on the same job: processor
+//! time of both, and how many frames cross links in a second of it.
 //!
 //! Times are this machine's, the ratio is what matters. `ALFIRK_BENCH_LONG=1` adds 512 receivers on 1,024 hosts, 16 MiB, and of the
-//! fast model alone the same with 128 MiB, and HPL's communication on 64 x 64 hosts.
+//! fast model alone the same with 128 MiB, and HPL's communication on 64 x 64 hosts. Threads need a machine without other load.
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use alfirk_compiler::driver::{compile, CompileOptions};
 use alfirk_ctrl::controller::ControllerConfig;
@@ -13,7 +14,7 @@ use alfirk_ctrl::topology::{fat_tree, HostIndex, Topology};
 use alfirk_experiment::workload::Kind;
 use alfirk_experiment::{run_algorithm, run_workload, stream, Job};
 use alfirk_roce::collective::Algorithm;
-use alfirk_sim::engine::FaultProbabilities;
+use alfirk_sim::engine::{FaultProbabilities, Threads};
 use alfirk_sim::network::{Fidelity, Model, Network};
 use alfirk_sim::VirtualFabric;
 
@@ -31,6 +32,11 @@ fn main() {
         jobs.push((16, 513, 16 << 20));
     }
     let is_long = jobs.len() > 2;
+    for &(k, members, bytes) in &jobs[1..] {
+        for fidelity in [Fidelity::Exact, Fidelity::Fast] {
+            compare_threads(&pipeline, k, members, bytes, fidelity);
+        }
+    }
     for (k, members, bytes) in jobs {
         for algorithm in [Algorithm::Alfirk, Algorithm::Chain] {
             compare(&pipeline, k, members, bytes, algorithm);
@@ -83,14 +89,17 @@ fn hpl(pipeline: &ControllerConfig) -> (Duration, u64) {
 }
 
 fn bring_up(pipeline: &ControllerConfig, topology: &Topology, fidelity: Fidelity) -> VirtualFabric {
+    VirtualFabric::bring_up(build(pipeline, topology, fidelity)).expect("switches come up")
+}
+
+fn build(pipeline: &ControllerConfig, topology: &Topology, fidelity: Fidelity) -> Network {
     let model = Model {
         fidelity,
         ..Model::default()
     };
     let faults = FaultProbabilities::default();
     let network = Network::build(topology, pipeline.clone(), model, faults, 1);
-    let network = network.expect("the topology fits");
-    VirtualFabric::bring_up(network).expect("switches come up")
+    network.expect("the topology fits")
 }
 
 fn compare(
@@ -114,6 +123,46 @@ fn compare(
         exact.as_secs_f64() / fast.as_secs_f64(),
         rate(fast),
         rate(exact),
+    );
+}
+
+/// One thread and two by turns, without the start of the fabric; the results must be the same.
+fn compare_threads(
+    pipeline: &ControllerConfig,
+    k: u32,
+    members: usize,
+    bytes: usize,
+    fidelity: Fidelity,
+) {
+    const TURNS: usize = 3;
+    let topology = fat_tree(k).expect("an even k");
+    let data = stream::bytes(1, "input", bytes).into();
+    let job = Job::new((0..members).map(HostIndex).collect(), data);
+    let run = |threads: usize| {
+        let mut network = build(pipeline, &topology, fidelity);
+        let set = network.set_threads(Threads::new(threads));
+        set.expect("there are threads");
+        let mut fabric = VirtualFabric::bring_up(network).expect("switches come up");
+        let started = Instant::now();
+        let row = run_algorithm(&mut fabric, &topology, &job, Algorithm::Alfirk, &mut |_| {});
+        let took = started.elapsed();
+        let row = row.expect("nothing is lost");
+        (
+            took,
+            format!("{row:?}, {} events", fabric.network().events()),
+        )
+    };
+    let mut took = [Duration::MAX; 2];
+    for _ in 0..TURNS {
+        let [one, two] = [run(1), run(2)];
+        assert_eq!(one.1, two.1, "threads change the result");
+        took = [took[0].min(one.0), took[1].min(two.0)];
+    }
+    let [one, two] = took.map(|took| took.as_secs_f64());
+    println!(
+        "{:<28} {:.2} times as fast by two threads: {two:.2} s instead of {one:.2} s (best of {TURNS})",
+        format!("{fidelity:?}, k = {k}, {members} hosts"),
+        one / two,
     );
 }
 
