@@ -88,9 +88,20 @@ fn ipv4_routing(bencher: Bencher, bytes: usize) {
 /// Packets of each benchmark, so many that a start of the group does not count.
 const ROUNDS: u32 = 250;
 
-/// Data packets of 1 KiB. Items are the copies that leave.
+/// Data packets of 1 KiB, each sent once. Items are the copies that leave.
 #[divan::bench(args = [3, 15])]
 fn multicast_replicas(bencher: Bencher, receivers: u32) {
+    replicas(bencher, receivers, true);
+}
+
+/// The same data again and again, which nobody has acknowledged: what is lost on all paths is sent so. Each copy asks what
+/// its path has.
+#[divan::bench(args = [3, 15])]
+fn multicast_retransmissions(bencher: Bencher, receivers: u32) {
+    replicas(bencher, receivers, false);
+}
+
+fn replicas(bencher: Bencher, receivers: u32, anew: bool) {
     let mut group = Group::new(receivers + 1, 0);
     let data: Vec<Vec<u8>> = (0..ROUNDS)
         .map(|i| roce(host(0), 1, 1000 + i, &[0x5a; 1024]))
@@ -101,6 +112,9 @@ fn multicast_replicas(bencher: Bencher, receivers: u32) {
     bencher
         .counter(ItemsCount::new(ROUNDS * receivers))
         .bench_local(|| {
+            if anew {
+                group.start();
+            }
             for data in &data {
                 group.pass(1, data);
             }
