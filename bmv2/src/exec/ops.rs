@@ -260,12 +260,18 @@ pub enum Op {
         f: Slot,
         c: Slot,
     },
+    /// The same word to `n` words from `d` on, which would be `n` moves.
+    Fill {
+        d: Slot,
+        a: Slot,
+        n: u16,
+    },
     MovJump {
         d: Slot,
         a: Slot,
         to: Pc,
     },
-    /// Two jumps in a row, each when `==` is not as its `equal` says; `to` counts from here, forward.
+    /// Two jumps in a row, each when `==` is not as its `equal` says; `to` counts from the next one, forward.
     JumpPair {
         a: Slot,
         b: Slot,
@@ -301,7 +307,7 @@ pub enum Op {
         low: [u8; 2],
         bits: [u8; 2],
     },
-    /// `RegisterRead`, then `JumpUnlessSubBit` of what was read; `to` counts from here, forward.
+    /// `RegisterRead`, then `JumpUnlessSubBit` of what was read; `to` counts from the next one, forward.
     ReadJump {
         d: Slot,
         array: u16,
@@ -508,7 +514,7 @@ pub enum Op {
 }
 
 /// What `JumpIfNot` tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Test {
     Eq,
     Ne,
@@ -516,6 +522,20 @@ pub enum Test {
     LeU,
     LtS,
     LeS,
+}
+
+impl Test {
+    #[inline(always)]
+    pub fn holds(self, a: u64, b: u64) -> bool {
+        match self {
+            Test::Eq => a == b,
+            Test::Ne => a != b,
+            Test::LtU => a < b,
+            Test::LeU => a <= b,
+            Test::LtS => (a as i64) < b as i64,
+            Test::LeS => a as i64 <= b as i64,
+        }
+    }
 }
 
 const _: () = assert!(std::mem::size_of::<Op>() <= 16);

@@ -11,7 +11,8 @@ pub(super) fn fuse(code: &[Op], zero: Slot) -> Vec<Op> {
     let at = |i: usize| code.get(i).copied().unwrap_or(Op::End);
     (0..code.len())
         .map(|i| {
-            moves(at(i), at(i + 1), at(i + 2))
+            fill(&code[i..])
+                .or_else(|| moves(at(i), at(i + 1), at(i + 2)))
                 .or_else(|| move_and_test(code, i, zero))
                 .or_else(|| bits(at(i), at(i + 1)))
                 .or_else(|| read_and_compare(i, at(i), at(i + 1)))
@@ -19,6 +20,19 @@ pub(super) fn fuse(code: &[Op], zero: Slot) -> Vec<Op> {
                 .unwrap_or_else(|| single(at(i)))
         })
         .collect()
+}
+
+/// At least four moves of one word to words side by side: a control's variables at its start.
+fn fill(code: &[Op]) -> Option<Op> {
+    let Op::Mov { d, a } = *code.first()? else {
+        return None;
+    };
+    let follows = |(op, d): &(&Op, Slot)| **op == Op::Mov { d: *d, a };
+    let n = code.iter().zip(d..).take_while(follows).count();
+    // Every one of them gets what the word had before the first.
+    let n = u16::try_from(n).ok()?;
+    let is_apart = a < d || a - d >= n;
+    (n >= 4 && is_apart).then_some(Op::Fill { d, a, n })
 }
 
 /// Up to three moves, or one with a jump.
@@ -85,7 +99,7 @@ fn condition(op: Op, zero: Slot) -> Option<(Slot, Slot, bool, Pc)> {
 
 /// How far forward a jump from `here` leads, beyond the next instruction.
 fn forward(here: usize, to: Pc) -> Option<u16> {
-    let offset = (to as usize).checked_sub(here).filter(|n| *n > 1)?;
+    let offset = (to as usize).checked_sub(here + 1).filter(|n| *n > 0)?;
     u16::try_from(offset).ok()
 }
 
