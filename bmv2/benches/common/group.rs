@@ -4,12 +4,18 @@ use alfirk_bmv2::{
     CloneSession, Effects, EntryTarget, KeyMatch, LoadedProgram, QueueState, Queued, Replica,
     Switch, SwitchOptions,
 };
+use alfirk_bmv2_json::BmV2Json;
 use alfirk_compiler::driver::{compile, CompileOptions};
 use std::path::Path;
 use std::sync::Arc;
 
 /// A program of the workspace.
 pub fn program(source: &str) -> LoadedProgram {
+    LoadedProgram::from_typed(&json(source)).unwrap_or_else(|e| panic!("{source}: {e}"))
+}
+
+/// The same as BMv2 JSON.
+pub fn json(source: &str) -> BmV2Json {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("the crate is in the workspace");
@@ -18,8 +24,7 @@ pub fn program(source: &str) -> LoadedProgram {
         .preprocessor
         .include_dirs
         .push(root.join("p4include"));
-    let compiled = compile(&options).unwrap_or_else(|e| panic!("{e}"));
-    LoadedProgram::from_typed(&compiled.json).unwrap_or_else(|e| panic!("{source}: {e}"))
+    compile(&options).unwrap_or_else(|e| panic!("{e}")).json
 }
 
 pub fn switch(source: &str) -> Switch {
@@ -138,7 +143,11 @@ fn absent(path: u32, paths: u32) -> u64 {
 impl Group {
     /// `min_psn` is one of the program's `MinPsn`.
     pub fn new(paths: u32, min_psn: u64) -> Group {
-        let mut switch = switch(MAIN_PROGRAM);
+        Group::on(switch(MAIN_PROGRAM), paths, min_psn)
+    }
+
+    /// On a switch that has the program loaded.
+    pub fn on(mut switch: Switch, paths: u32, min_psn: u64) -> Group {
         insert(
             &mut switch,
             "ingress.group_lookup.groups",

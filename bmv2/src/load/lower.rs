@@ -593,6 +593,9 @@ impl Loader<'_> {
             self.land(vec![to_end]);
             return Ok(());
         }
+        if (1..=64).contains(&bits) && !signed && self.assign_compound(slot, value)? {
+            return Ok(());
+        }
         if bits <= 64 {
             let first = self.code.len();
             let from = self.wrapped(value, bits, signed)?;
@@ -769,12 +772,13 @@ fn negate(a: Slot, b: Slot, test: Test) -> (Slot, Slot, Test) {
     }
 }
 
-fn dest_of(op: &Op) -> Option<Slot> {
+/// The word that a computing instruction writes.
+pub(super) fn dest_of(op: &Op) -> Option<Slot> {
     let mut op = *op;
     dest_mut(&mut op).copied()
 }
 
-/// The word that a computing instruction writes, reading all its operands before.
+/// The same, to be changed. All operands are read before it is written.
 fn dest_mut(op: &mut Op) -> Option<&mut Slot> {
     match op {
         Op::Mask { d, .. }

@@ -3,11 +3,14 @@
 //!
 //! Phases: `layout` places headers and metadata, `objects` the extern objects and calculations,
 //! `action`, `parser` and `pipeline` make code by way of `expr` (names), `simplify` and
-//! `lower` (instructions); `fuse` joins instructions that follow each other.
+//! `lower` (instructions); `thread` leads pipelines past conditions whose answers are known (`facts`), and `fuse` joins
+//! instructions that follow each other.
 
 mod action;
+mod compound;
 mod error;
 mod expr;
+mod facts;
 mod fuse;
 mod layout;
 mod lower;
@@ -15,6 +18,7 @@ mod objects;
 mod parser;
 mod pipeline;
 mod simplify;
+mod thread;
 mod tofino;
 
 pub use error::LoadError;
@@ -293,15 +297,8 @@ impl<'a> Loader<'a> {
     }
 
     /// Lets the jump at `at` lead to `to`.
-    fn patch(&mut self, at: usize, target: Pc) {
-        match &mut self.code[at] {
-            Op::Jump { to }
-            | Op::JumpIfZero { to, .. }
-            | Op::JumpIfNot { to, .. }
-            | Op::JumpUnlessBits { to, .. }
-            | Op::JumpUnlessSubBit { to, .. } => *to = target,
-            other => unreachable!("only jumps are patched, not {other:?}"),
-        }
+    fn patch(&mut self, at: usize, to: Pc) {
+        *target(&mut self.code[at]) = to;
     }
 
     fn header(&self, name: &str, at: &str) -> Result<u16, LoadError> {
@@ -340,6 +337,18 @@ impl<'a> Loader<'a> {
                 what: "field",
                 name: format!("{}.{name}", h.name),
             })
+    }
+}
+
+/// Where a jump leads.
+fn target(jump: &mut Op) -> &mut Pc {
+    match jump {
+        Op::Jump { to }
+        | Op::JumpIfZero { to, .. }
+        | Op::JumpIfNot { to, .. }
+        | Op::JumpUnlessBits { to, .. }
+        | Op::JumpUnlessSubBit { to, .. } => to,
+        other => unreachable!("only jumps lead anywhere, not {other:?}"),
     }
 }
 

@@ -69,7 +69,8 @@ impl<'a> Loader<'a> {
         let mut tables = Vec::new();
         let mut starts = Vec::new();
         for pipeline in all() {
-            let (start, labels) = self.compile_flow(pipeline, &table_names)?;
+            let (start, mut labels) = self.compile_flow(pipeline, &table_names)?;
+            let start = self.thread(start, &mut labels, pipeline, &table_names)?;
             for table in &pipeline.tables {
                 let number = tables.len() as u16;
                 tables.push(self.table(number, table, &labels, &profile_names)?);
@@ -597,9 +598,11 @@ struct Flow<'a> {
     pending: Vec<&'a str>,
 }
 
-struct Labels<'a> {
-    at: FxHashMap<&'a str, Pc>,
-    end: Pc,
+/// Where nodes begin.
+pub(super) struct Labels<'a> {
+    pub at: FxHashMap<&'a str, Pc>,
+    /// The pipeline's end, which stands in front of its code.
+    pub end: Pc,
     pipeline: &'a str,
 }
 

@@ -13,5 +13,6 @@ mod parser;
 mod splits;
 mod stacks;
 mod tables;
+mod threading;
 mod traces;
 mod traffic;

@@ -1,0 +1,35 @@
+//! Assigning conjunctions and disjunctions.
+
+use super::{LoadError, Loader};
+use crate::exec::node::{Binary, Cast, Kind, Node, Unary};
+use crate::exec::ops::{Op, Slot};
+
+impl Loader<'_> {
+    /// Code that assigns a conjunction or disjunction to a field without a sign. False when the value is something else.
+    ///
+    /// It is not computed: as a condition it ends as soon as one side decides, and each way knows afterwards what the field
+    /// is ([`super::thread`]).
+    pub(super) fn assign_compound(&mut self, slot: Slot, value: &Node) -> Result<bool, LoadError> {
+        let Some(condition) = compound(value) else {
+            return Ok(false);
+        };
+        let to_false = self.branch(condition, false)?;
+        let (one, zero) = (self.constant(1)?, self.constant(0)?);
+        self.emit(Op::Mov { d: slot, a: one });
+        let to_end = self.emit(Op::Jump { to: 0 });
+        self.land(to_false);
+        self.emit(Op::Mov { d: slot, a: zero });
+        self.land(vec![to_end]);
+        Ok(true)
+    }
+}
+
+/// The conjunction or disjunction that a value is, in whatever type.
+fn compound(value: &Node) -> Option<&Node> {
+    match &value.kind {
+        Kind::Binary(Binary::And | Binary::Or, ..) => Some(value),
+        Kind::Unary(Unary::LogicNot, a) => compound(a).map(|_| value),
+        Kind::Cast(Cast::TwoComp, _, a) => compound(a),
+        _ => None,
+    }
+}

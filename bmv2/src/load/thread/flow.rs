@@ -1,0 +1,116 @@
+//! What a pipeline that is being loaded is to [`thread`]: its code, and what its tables may do.
+
+use super::{thread, Applied, Flow};
+use crate::exec::ops::{Op, Pc, Slot};
+use crate::load::facts::{self, Writes};
+use crate::load::pipeline::Labels;
+use crate::load::{LoadError, Loader, Names};
+use crate::program::Action;
+use alfirk_bmv2_json::{self as json, Pipeline};
+use rustc_hash::FxHashSet;
+
+impl<'a> Loader<'a> {
+    /// Threads the jumps of the flow that was compiled last. Gives its first instruction.
+    pub(in crate::load) fn thread(
+        &mut self,
+        start: Pc,
+        labels: &mut Labels<'a>,
+        pipeline: &'a Pipeline,
+        table_names: &Names,
+    ) -> Result<Pc, LoadError> {
+        // The log tells of every condition.
+        if self.with_notes {
+            return Ok(start);
+        }
+        let base = labels.end;
+        let zero = self.constant(0)?;
+        let applied: FxHashSet<u16> = self.code[base as usize..]
+            .iter()
+            .filter_map(|op| match op {
+                Op::Apply { table } => Some(*table),
+                _ => None,
+            })
+            .collect();
+        let tables = pipeline
+            .tables
+            .iter()
+            .map(|table| (table_names[&table.name], table))
+            .filter(|(number, _)| applied.contains(number))
+            .map(|(number, table)| (number, self.applied(table, labels, zero)));
+        let flow = Flow {
+            tables: tables.collect(),
+            code: &self.code[base as usize..],
+            base,
+            start,
+            constants: self.constants.iter().map(|(v, slot)| (*slot, *v)).collect(),
+            zero,
+        };
+        let Some((code, at)) = thread(&flow) else {
+            return Ok(start);
+        };
+        self.code.truncate(base as usize);
+        self.code.extend(code);
+        // Only what is applied leads anywhere, so any place does for the rest.
+        let start = at.get(&start).copied().unwrap_or(base);
+        labels.end = at.get(&labels.end).copied().unwrap_or(base);
+        for pc in labels.at.values_mut() {
+            *pc = at.get(pc).copied().unwrap_or(base);
+        }
+        Ok(start)
+    }
+
+    /// What an applied table may do, for all entries that it can have.
+    fn applied(&self, table: &json::Table, labels: &Labels, zero: Slot) -> Applied {
+        let nexts = table.next_tables.iter().map(|(_, next)| next);
+        let nexts = nexts.chain([&table.base_default_next]);
+        let next = nexts.map(|next| match next {
+            Some(name) => labels.at.get(name.as_str()).copied().unwrap_or(labels.end),
+            None => labels.end,
+        });
+        let default = table
+            .default_entry
+            .as_ref()
+            .map(|default| default.action_id);
+        let ids = table.action_ids.iter().copied().chain(default);
+        let actions: Vec<_> = ids
+            .map(|id| self.actions.iter().find(|action| action.id == id))
+            .collect();
+        let mut writes = Writes::NONE;
+        // Older files have only the actions' names.
+        let unknown = table.action_ids.is_empty() || actions.iter().any(Option::is_none);
+        if unknown || table.direct_meters.is_some() || !table.direct_registers.is_empty() {
+            writes = Writes::All;
+        }
+        for action in actions.into_iter().flatten() {
+            writes.add(self.action_writes(action, zero));
+        }
+        Applied {
+            writes,
+            next: next.collect(),
+        }
+    }
+
+    /// What an action may write, its parameters included.
+    fn action_writes(&self, action: &Action, zero: Slot) -> Writes {
+        let params = self.layout.params..self.layout.params + action.words as Slot;
+        let mut writes = Writes::Words(params.collect());
+        let (mut seen, mut waiting) = (FxHashSet::default(), vec![action.code]);
+        while let Some(pc) = waiting.pop() {
+            if !seen.insert(pc) {
+                continue;
+            }
+            match self.code.get(pc as usize).copied().unwrap_or(Op::End) {
+                Op::Return | Op::End => {}
+                Op::Jump { to } => waiting.push(to),
+                op => {
+                    waiting.push(pc + 1);
+                    match facts::branch(op, zero) {
+                        Some(branch) => waiting.push(branch.to),
+                        None => writes.add(facts::writes(op)),
+                    }
+                }
+            }
+        }
+        writes
+    }
+}
