@@ -14,7 +14,7 @@ use alfirk_ctrl::topology::{fat_tree, HostIndex, Topology};
 use alfirk_experiment::workload::Kind;
 use alfirk_experiment::{run_algorithm, run_workload, stream, Job};
 use alfirk_roce::collective::Algorithm;
-use alfirk_sim::engine::{FaultProbabilities, Threads};
+use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::{Fidelity, Model, Network};
 use alfirk_sim::VirtualFabric;
 
@@ -140,7 +140,7 @@ fn compare_threads(
     let job = Job::new((0..members).map(HostIndex).collect(), data);
     let run = |threads: usize| {
         let mut network = build(pipeline, &topology, fidelity);
-        let set = network.set_threads(Threads::new(threads));
+        let set = network.set_threads(fidelity.threads(threads));
         set.expect("there are threads");
         let mut fabric = VirtualFabric::bring_up(network).expect("switches come up");
         let started = Instant::now();

@@ -16,7 +16,7 @@ use alfirk_ctrl::controller::ControllerConfig;
 use alfirk_experiment::workload::Workload;
 use alfirk_experiment::{run_algorithm, run_workload, Fabric, Job, Report, Row, SharedFabric};
 use alfirk_roce::collective::Algorithm;
-use alfirk_sim::engine::{FaultProbabilities, Threads};
+use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::Network;
 use alfirk_sim::VirtualFabric;
 use alfirk_view::server::{Exhibit, Growing};
@@ -223,7 +223,7 @@ fn run_in_virtual_time(
     }
     let records = Records::start(config, algorithm, &mut network, page)?;
     let (threads, _) = config.usable_threads();
-    let set = network.set_threads(Threads::new(threads));
+    let set = network.set_threads(config.model.fidelity.threads(threads));
     set.map_err(|error| Failure::failed(format_args!("--threads {threads}: {error}")))?;
     let started = Instant::now();
     let fabric = VirtualFabric::bring_up(network);

@@ -33,18 +33,9 @@ use super::{deliver, Engine, Event, Frame, Node, NodeId, ThreadError};
 pub struct Threads {
     /// With 1, or 0, one thread does everything.
     pub count: usize,
-    /// How many events there must be in a window for nodes that run ahead, so that they are divided among the threads.
+    /// How many events there must be in a window for nodes that run ahead, so that they are divided among the threads: handing them over
+    /// takes time, too.
     pub least_events: usize,
-}
-
-impl Threads {
-    /// So many, used where handing events over to them costs less than it gains.
-    pub fn new(count: usize) -> Threads {
-        Threads {
-            count,
-            least_events: 48,
-        }
-    }
 }
 
 /// What the engine keeps for a node that runs ahead.

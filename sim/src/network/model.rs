@@ -1,5 +1,7 @@
 //! The delays that no protocol sets: what hosts, switches and the control network cost.
 
+use crate::engine::Threads;
+
 /// Delays in nanoseconds, the same for every algorithm and every node.
 ///
 /// ```text
@@ -57,6 +59,20 @@ pub enum Fidelity {
     /// Payloads are carried by reference, and most packets are switched by the rules of [`alfirk_aggregation`] in place of the compiled
     /// pipelines. ICRCs are as right as their constants make them and are not computed.
     Fast,
+}
+
+impl Fidelity {
+    /// So many threads, used where they gain more than handing packets over to them costs: a packet costs the exact model a multiple.
+    pub fn threads(self, count: usize) -> Threads {
+        let least_events = match self {
+            Fidelity::Exact => 48,
+            Fidelity::Fast => 600,
+        };
+        Threads {
+            count,
+            least_events,
+        }
+    }
 }
 
 impl Default for Model {
