@@ -102,7 +102,7 @@ fn run(code: &[Op], mut pc: Pc, at: impl Fn(Pc) -> Pc, words: &[u64]) -> (Vec<u6
     let tables = tables();
     // What is different for each step, and the same for both.
     let stir = |words: &mut [u64], slot: Slot, step: usize| {
-        words[usize::from(slot)] = (words[usize::from(slot)] + step as u64) % 3;
+        words[usize::from(slot)] = words[usize::from(slot)].wrapping_add(step as u64) % 3;
     };
     while seen.len() < 20 {
         let op = code[(pc - BASE) as usize];
