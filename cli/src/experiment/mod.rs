@@ -265,12 +265,10 @@ impl Set {
             (Some(jobs), _) => jobs as usize,
             (None, true) => 1,
             (None, false) => {
-                let processors =
-                    thread::available_parallelism().map_or(1, |processors| processors.get());
                 let threads = points
                     .iter()
                     .filter_map(|point| point.value("threads").parse().ok());
-                (processors / threads.max().unwrap_or(1).max(1)).max(1)
+                run::fabrics_at_once(threads.max().unwrap_or(1))
             }
         };
         let total = points.len();

@@ -17,8 +17,9 @@ use crate::doctor;
 use crate::exit::{Failure, Outcome};
 use crate::run::mininet::load::Counters;
 use crate::run::mininet::network::{interface_counter, MininetNetwork, NetworkSpec};
-use crate::run::mininet::scale::{processors, wake};
+use crate::run::mininet::scale::wake;
 use crate::run::mininet::signals::Signals;
+use crate::run::processors;
 use crate::vxlan::check_mtu;
 
 /// The folder of captures in that of the run.

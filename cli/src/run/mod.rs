@@ -141,6 +141,16 @@ fn algorithms() -> String {
     lines.collect()
 }
 
+/// Processors that this process may use.
+pub(crate) fn processors() -> usize {
+    thread::available_parallelism().map_or(1, |processors| processors.get())
+}
+
+/// How many fabrics run side by side in virtual time, if each has so many threads: at least one, and no more than there are processors for.
+pub(crate) fn fabrics_at_once(threads: usize) -> usize {
+    (processors() / threads.max(1)).max(1)
+}
+
 /// Each algorithm gets a fabric of its own, so that none profits from what another left behind, and so that
 /// several can run at once, on every processor one. Nothing of a result depends on that.
 fn run_virtual(
@@ -150,7 +160,6 @@ fn run_virtual(
     bars: &Bars,
     page: Option<&Page>,
 ) -> Result<Vec<Row>, Failure> {
-    let processors = thread::available_parallelism().map_or(1, |processors| processors.get());
     let (threads_each, alone) = config.usable_threads();
     if let Some(why) = alone {
         tracing::warn!(
@@ -158,8 +167,7 @@ fn run_virtual(
             config.threads
         );
     }
-    let at_once = (processors / threads_each).max(1);
-    let threads = at_once.min(config.algorithms.len());
+    let threads = fabrics_at_once(threads_each).min(config.algorithms.len());
     let mut rows: Vec<Option<Result<Row, Failure>>> = Vec::new();
     rows.resize_with(config.algorithms.len(), || None);
     let numbered = config.algorithms.iter().enumerate();

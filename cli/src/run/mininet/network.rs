@@ -17,12 +17,11 @@ use alfirk_sim::network::Model;
 use serde::{Deserialize, Serialize};
 
 use super::load::Counters;
-use super::scale::processors;
 use crate::exit::Failure;
 use crate::host::client::HostClient;
 use crate::run::config::Config;
 use crate::run::mininet::work_dir::WorkDir;
-use crate::run::{hardware, name};
+use crate::run::{hardware, name, processors};
 
 /// How long the network may take to be taken down.
 const STOP_LIMIT: Duration = Duration::from_secs(60);

@@ -22,7 +22,7 @@ use crate::program::CompiledProgram;
 use crate::run::config::Config;
 use crate::run::controller_config;
 use crate::run::progress::Bars;
-use crate::run::run_one;
+use crate::run::{processors, run_one};
 
 /// The part of all processors' time that the network may need by what is expected. The rest is for what is not: other
 /// programs, and the moments at which more packets are about than in the mean.
@@ -160,11 +160,6 @@ pub fn wake() -> f64 {
     let _ = echo.join();
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or(0.0)
-}
-
-/// Processors that this process may use.
-pub fn processors() -> usize {
-    thread::available_parallelism().map_or(1, |processors| processors.get())
 }
 
 /// What an algorithm had of a machine with so many processors, on a clock that was `scale` times slower, where a hop takes so many
