@@ -43,9 +43,7 @@ fn main() {
         }
     }
     if is_long {
-        let topology = fat_tree(16).expect("an even k");
-        let data = stream::bytes(1, "input", 128 << 20).into();
-        let job = Job::new((0..513).map(HostIndex).collect(), data);
+        let (topology, job) = broadcast(16, 513, 128 << 20);
         let took = traffic(
             &pipeline,
             &topology,
@@ -56,6 +54,13 @@ fn main() {
         alone("alfirk, k = 16, 513 hosts, 128 MiB", took);
         alone("HPL, 64 x 64 hosts, 1 MiB each", hpl(&pipeline));
     }
+}
+
+/// A message to the first members of a fat-tree.
+fn broadcast(k: u32, members: usize, bytes: usize) -> (Topology, Job) {
+    let data = stream::bytes(1, "input", bytes).into();
+    let job = Job::new((0..members).map(HostIndex).collect(), data);
+    (fat_tree(k).expect("an even k"), job)
 }
 
 /// What the fast model took where the exact one would take too long.
@@ -109,9 +114,7 @@ fn compare(
     bytes: usize,
     algorithm: Algorithm,
 ) {
-    let topology = fat_tree(k).expect("an even k");
-    let data = stream::bytes(1, "input", bytes).into();
-    let job = Job::new((0..members).map(HostIndex).collect(), data);
+    let (topology, job) = broadcast(k, members, bytes);
     let run = |fidelity| traffic(pipeline, &topology, &job, algorithm, fidelity);
     let (exact, crossings) = run(Fidelity::Exact);
     let (fast, also) = run(Fidelity::Fast);
@@ -135,9 +138,7 @@ fn compare_threads(
     fidelity: Fidelity,
 ) {
     const TURNS: usize = 3;
-    let topology = fat_tree(k).expect("an even k");
-    let data = stream::bytes(1, "input", bytes).into();
-    let job = Job::new((0..members).map(HostIndex).collect(), data);
+    let (topology, job) = broadcast(k, members, bytes);
     let run = |threads: usize| {
         let mut network = build(pipeline, &topology, fidelity);
         let set = network.set_threads(fidelity.threads(threads));
