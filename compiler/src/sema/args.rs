@@ -372,7 +372,11 @@ impl Checker<'_> {
             expr.span,
             format!("this cannot be {how}"),
         );
-        if let Some(id) = self.root(expr).filter(|id| !self.is_writable(*id)) {
+        if self.is_in_last(expr) {
+            d = d
+                .label("`last` of a stack can only be read")
+                .help("name the element by its index: `stack[0]`");
+        } else if let Some(id) = self.root(expr).filter(|id| !self.is_writable(*id)) {
             let name = self.out.name(id);
             let at = self.name_span(id);
             d = match self.def(id) {
@@ -401,6 +405,19 @@ impl Checker<'_> {
         match self.def(id) {
             DefKind::Var(_) => true,
             DefKind::Param(p) => p.direction.writes(),
+            _ => false,
+        }
+    }
+
+    /// Whether an expression is `stack.last`, or a part of it.
+    fn is_in_last(&self, expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Member(base, _) => {
+                self.out.info(expr.id).resolution == Resolution::StackLast || self.is_in_last(base)
+            }
+            ExprKind::Index(base, _)
+            | ExprKind::Slice { base, .. }
+            | ExprKind::SlicePlus { base, .. } => self.is_in_last(base),
             _ => false,
         }
     }

@@ -53,7 +53,7 @@ impl Elaborator<'_> {
         let ty = param.ty.substitute(&frame.substitution);
         let place = match &first.value.kind {
             ExprKind::DontCare(_) => self.allocate(&ty, &join(&frame.name, "tmp")),
-            _ => self.place(&first.value, frame),
+            _ => self.extracted_place(&first.value, frame),
         };
         let varbit_bits = call
             .args
