@@ -143,6 +143,12 @@ control Nothing(inout b_t b) {
     apply { }
 }
 
+control Fills(out b_t b, in a_t other) {
+    apply {
+        b = { 8w0 ++ other.v };
+    }
+}
+
 control Leaves(inout b_t b) {
     apply {
         exit;
@@ -166,6 +172,8 @@ control Removes(inout u_t u, inout bit<1> seen) {
 control MyIngress(inout headers_t hdr, inout metadata_t meta,
                   inout standard_metadata_t standard_metadata) {
     Nothing() sub_control;
+    Nothing() shared;
+    Fills() fills;
     Leaves() leaves;
     Removes() removes;
     b_t gone;
@@ -236,6 +244,9 @@ control MyIngress(inout headers_t hdr, inout metadata_t meta,
             30: { hdr.many[0] = hdr.many[1]; }
             31: { hdr.many.push_front(2); }
             32: { leaves.apply(hdr.box.u.b); }
+            33: { shared.apply(hdr.box.u.b); }
+            34: { shared.apply(hdr.many[1].b); }
+            35: { fills.apply(hdr.box.u.b, hdr.box.u.a); }
         }
     }
 }
