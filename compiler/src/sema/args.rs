@@ -1,7 +1,7 @@
 //! Arguments and parameters: matching, inference of type arguments, conversion (spec § 6.8, 8.20).
 
 use super::checked::*;
-use super::checker::Checker;
+use super::checker::{Checker, Place};
 use super::types::{Substitution, Type};
 use crate::diag::{Code, Diagnostic, Span};
 use crate::syntax::ast::*;
@@ -367,15 +367,20 @@ impl Checker<'_> {
     }
 
     pub fn not_assignable(&mut self, expr: &Expr, how: &str) {
+        let is_in_last = self.is_in_last(expr);
+        if is_in_last && self.place != Place::State {
+            // There is no `last`, which has been reported.
+            return;
+        }
         let mut d = Diagnostic::error(
             Code::NOT_ASSIGNABLE,
             expr.span,
             format!("this cannot be {how}"),
         );
-        if self.is_in_last(expr) {
+        if is_in_last {
             d = d
                 .label("`last` of a stack can only be read")
-                .help("name the element by its index: `stack[0]`");
+                .help("write to an element by its index (`stack[0]`), extract to `next`");
         } else if let Some(id) = self.root(expr).filter(|id| !self.is_writable(*id)) {
             let name = self.out.name(id);
             let at = self.name_span(id);

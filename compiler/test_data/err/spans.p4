@@ -8,7 +8,7 @@ control c(inout h_t h, in bool f, in bit<16> w) {
         h.a = (h.a & 1)[9:8];
         h.a = (h).a(1);
         h.a = -(f);
-        h.a = (bit<8>)(f, 1);
+        h.a = (bit<8>)(w) + (w);
         bool x = (h.a > 1) + (f);
         bool y = ((h.a)) && ((f));
         bool z = (h.a + 1);

@@ -1,4 +1,4 @@
-// Header unions: at most one member is valid, and whatever makes a member invalid makes its whole union invalid (spec § 8.20).
+// Header unions: at most one member is valid, and whatever makes a member invalid makes its whole union invalid (spec § 8.19).
 
 #include <core.p4>
 #include <v1model.p4>

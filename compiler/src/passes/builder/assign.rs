@@ -155,7 +155,7 @@ impl Builder<'_> {
                 if value != target {
                     self.emit(span, Effect::AssignHeader { target, value });
                 }
-                // The target made the others invalid, unless the value is invalid: then the whole union is to be (spec § 8.20).
+                // The target made the others invalid, unless the value is invalid: then the whole union is to be (spec § 8.19).
                 for other in self.program.storage.union_siblings(target) {
                     self.remove_header(other, span);
                 }
@@ -274,7 +274,7 @@ impl Builder<'_> {
             Place::Struct(members) => members
                 .iter()
                 .for_each(|(_, member)| self.invalidate(member, span)),
-            // `setInvalid` of a member makes whichever member is valid invalid (spec § 8.20).
+            // `setInvalid` of a member makes whichever member is valid invalid (spec § 8.19).
             Place::Header(target) => {
                 let others = self.program.storage.union_siblings(*target);
                 self.remove_header(*target, span);
