@@ -4,6 +4,8 @@
 //! some are given. Output: the entries of [`crate::ir::Table`]. Invariant: each element matches in the way of its key; each
 //! entry has a priority for the switch and one for P4Runtime; where the key alone tells entries apart, no two have the
 //! same; entries that the control plane may change stand in their order, the strongest first.
+//!
+//! The target compares numbers without a sign: a range that begins below zero and does not end there becomes two entries.
 
 use std::collections::{btree_map, BTreeMap};
 
@@ -13,6 +15,9 @@ use super::inlined::{InlinedProgram, KeysetElement, TableEntries, WrittenEntry};
 use crate::diag::{Code, Diagnostic, Diagnostics, Span, Warning};
 use crate::ir::{mask, Entry, EntryKey, Key, MatchKind};
 
+/// Most entries of the target that one entry of the program may take: eight ranges across zero.
+const MAX_ALTERNATIVES: usize = 1 << 8;
+
 /// Gives tables their entries.
 pub fn lower(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
     for written in std::mem::take(&mut program.entries) {
@@ -20,21 +25,29 @@ pub fn lower(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
         let priorities = priorities(&written, diagnostics);
         let mut entries = Vec::with_capacity(written.list.len());
         let mut places = Vec::with_capacity(written.list.len());
+        let mut added = 0;
         for (entry, priority) in written.list.into_iter().zip(priorities) {
-            let Some(keys) = keys(&entry, &table.keys, diagnostics) else {
+            let Some(alternatives) = keys(&entry, &table.keys, diagnostics) else {
                 continue;
             };
-            places.push(entry.keyset_span);
-            entries.push(Entry {
-                keys,
-                action: entry.action,
-                args: entry.args,
-                priority: priority.switch,
-                control_priority: priority.control,
-                constant: written.constant || entry.constant,
-                source: entry.source,
-            });
+            if alternatives.len() > 1 {
+                added += alternatives.len() as u64 - 1;
+            }
+            for keys in alternatives {
+                places.push(entry.keyset_span);
+                entries.push(Entry {
+                    keys,
+                    action: entry.action,
+                    args: entry.args.clone(),
+                    priority: priority.switch,
+                    control_priority: priority.control,
+                    constant: written.constant || entry.constant,
+                    source: entry.source.clone(),
+                });
+            }
         }
+        // A size that was enough for the entries as written stays enough.
+        table.size += added.min((entries.len() as u64).saturating_sub(table.size));
         equal_keys(&entries, &places, &table.keys, diagnostics);
         if !written.constant {
             // p4c puts them in order, the strongest first.
@@ -45,12 +58,12 @@ pub fn lower(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// What an entry matches, element by element; none when an element does not go with its key.
+/// What an entry matches, element by element, in the one or several ways that it takes; none when an element does not go with its key.
 fn keys(
     entry: &WrittenEntry,
     keys: &[Key],
     diagnostics: &mut Diagnostics,
-) -> Option<Vec<EntryKey>> {
+) -> Option<Vec<Vec<EntryKey>>> {
     if entry.elements.len() != keys.len() {
         let message = format!(
             "the entry has {} values for a key of {}",
@@ -60,18 +73,58 @@ fn keys(
         diagnostics.error(Code::TABLE_RULE, entry.keyset_span, message);
         return None;
     }
-    let pairs = entry.elements.iter().zip(keys);
-    pairs
-        .map(|((element, span), key)| match entry_key(element, key) {
-            Ok(made) => Some(made),
-            Err(what) => {
-                let kind = kind_name(&key.kind);
-                let message = format!("{what} cannot be matched by an {kind} key");
-                diagnostics.error(Code::TABLE_RULE, *span, message);
-                None
+    let mut all = vec![Vec::with_capacity(keys.len())];
+    for ((element, span), key) in entry.elements.iter().zip(keys) {
+        let mut made = Vec::new();
+        for element in halves(element, key) {
+            match entry_key(&element, key) {
+                Ok(key) => made.push(key),
+                Err(what) => {
+                    let kind = kind_name(&key.kind);
+                    let message = format!("{what} cannot be matched by an {kind} key");
+                    diagnostics.error(Code::TABLE_RULE, *span, message);
+                    return None;
+                }
             }
-        })
-        .collect()
+        }
+        if all.len() * made.len() > MAX_ALTERNATIVES {
+            let message = format!(
+                "the signed ranges of this entry take more than {MAX_ALTERNATIVES} entries of the target"
+            );
+            diagnostics.report(
+                Diagnostic::error(Code::LIMIT, entry.keyset_span, message).help(
+                    "give fewer of its elements a range that begins below zero and ends above",
+                ),
+            );
+            return None;
+        }
+        all = (all.iter())
+            .flat_map(|keys: &Vec<EntryKey>| {
+                let with = |key: &EntryKey| keys.iter().chain([key]).cloned().collect();
+                made.iter().map(with)
+            })
+            .collect();
+    }
+    Some(all)
+}
+
+/// A range of signed numbers in parts that are ranges of their bits, too: those below zero stand above the others. All other elements
+/// stay as they are.
+fn halves(element: &KeysetElement, key: &Key) -> Vec<KeysetElement> {
+    let KeysetElement::Range(low, high) = element else {
+        return vec![element.clone()];
+    };
+    let crosses = key.signed && *low < BigInt::ZERO && *high >= BigInt::ZERO;
+    if !crosses || key.kind != MatchKind::Range {
+        return vec![element.clone()];
+    }
+    if high - low == mask(key.width) {
+        return vec![KeysetElement::Any];
+    }
+    vec![
+        KeysetElement::Range(low.clone(), BigInt::from(-1)),
+        KeysetElement::Range(BigInt::ZERO, high.clone()),
+    ]
 }
 
 /// An element in the way in which its key matches, or what it is that the key cannot match.
@@ -317,6 +370,27 @@ mod tests {
         // Negative numbers, and wider ones, are what is left of them in the key's bits.
         let value = KeysetElement::Value(BigInt::from(-1));
         assert_eq!(exact(&value), Ok(EntryKey::Exact(BigInt::from(0xff))));
+    }
+
+    #[test]
+    fn a_signed_range_across_zero_takes_two_entries() {
+        let key = Key {
+            signed: true,
+            ..Key::of(MatchKind::Range)
+        };
+        let made = |low: i32, high: i32| {
+            let range = KeysetElement::Range(BigInt::from(low), BigInt::from(high));
+            let parts = halves(&range, &key);
+            let parts = parts.iter().map(|part| entry_key(part, &key));
+            parts.collect::<Result<Vec<_>, _>>()
+        };
+        let bits = |low: u32, high: u32| EntryKey::Range(BigInt::from(low), BigInt::from(high));
+        assert_eq!(made(-5, 1), Ok(vec![bits(0xfb, 0xff), bits(0, 1)]));
+        assert_eq!(made(-1, 0), Ok(vec![bits(0xff, 0xff), bits(0, 0)]));
+        assert_eq!(made(-5, -1), Ok(vec![bits(0xfb, 0xff)]));
+        assert_eq!(made(0, 127), Ok(vec![bits(0, 127)]));
+        assert_eq!(made(-128, 127), Ok(vec![bits(0, 0xff)]));
+        assert_eq!(made(-128, 126), Ok(vec![bits(0x80, 0xff), bits(0, 126)]));
     }
 
     fn written(priorities: &[Option<u32>], largest_wins: bool, delta: u32) -> TableEntries {

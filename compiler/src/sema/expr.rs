@@ -326,8 +326,7 @@ impl Checker<'_> {
         let value = (resolution == Resolution::StackSize).then(|| Value::Int(BigInt::from(size)));
         let info = self.info_mut(expr);
         info.resolution = resolution;
-        info.is_lvalue =
-            lvalue && matches!(resolution, Resolution::StackNext | Resolution::StackLast);
+        info.is_lvalue = lvalue && resolution == Resolution::StackNext;
         info.value = value;
         result
     }

@@ -270,12 +270,8 @@ impl Checker<'_> {
     }
 
     fn switch(&mut self, subject: &Expr, cases: &[SwitchCase], span: Span) {
-        match self.place {
-            Place::State => self.error(Code::STATEMENT, span, "`switch` is not allowed in parsers"),
-            Place::Action => {
-                self.error(Code::STATEMENT, span, "`switch` is not allowed in actions")
-            }
-            _ => {}
+        if self.place == Place::State {
+            self.error(Code::STATEMENT, span, "`switch` is not allowed in parsers");
         }
         let ty = self.expr(subject);
         let mut default: Option<Span> = None;

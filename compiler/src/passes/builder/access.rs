@@ -107,7 +107,11 @@ impl Builder<'_> {
                 });
                 result.value().unwrap_or(Data::Invalid)
             }
-            Place::Next(_) | Place::NextUnion(_) | Place::NextMember(..) | Place::LastUnion(_) => {
+            Place::LastUnion(id) => {
+                let last = self.last_union(*id);
+                self.read(&last, ty, span, scope)
+            }
+            Place::Next(_) | Place::NextUnion(_) | Place::NextMember(..) => {
                 self.target(
                     span,
                     "this element of a stack can only be extracted to, or its fields be read",
@@ -188,8 +192,20 @@ impl Builder<'_> {
                 });
                 Data::Scalar(ir::Expr::field(result, Scalar::Bool))
             }
-            Place::Next(_) => Data::boolean(false),
+            Place::LastUnion(id) => {
+                let last = self.last_union(*id);
+                self.validity(&last, span, scope)
+            }
             _ => Data::Invalid,
+        }
+    }
+
+    /// The last union of a stack as one of its elements: the target has no word for it as a whole.
+    fn last_union(&self, id: ir::UnionStackId) -> Place {
+        let elements = self.program.storage.union_stack(id).elements.iter();
+        Place::Dynamic {
+            index: Box::new(ir::Expr::UnionLastIndex(id)),
+            elements: elements.map(|union| Place::Union(*union)).collect(),
         }
     }
 

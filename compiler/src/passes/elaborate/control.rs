@@ -126,7 +126,7 @@ impl Elaborator<'_> {
                     value_sets: RefCell::default(),
                     instances: RefCell::default(),
                 });
-                self.enter_parser(&instance, info, call, expr.span, frame);
+                self.enter_parser(&instance, false, info, call, expr.span, frame);
             }
             _ => {}
         }

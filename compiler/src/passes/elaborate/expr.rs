@@ -193,6 +193,7 @@ impl Elaborator<'_> {
             Some(Binding::Data(data)) => return data,
             Some(Binding::Place(place)) => {
                 let ty = self.declared_type(id, frame);
+                let place = self.next_element(place, span, frame);
                 return self.read(&place, &ty, span, &frame.name);
             }
             Some(Binding::Instance(_)) => return Data::Invalid,
@@ -254,8 +255,6 @@ impl Elaborator<'_> {
                 Diagnostic::warning(Warning::InvalidHeader, expr.span, message)
                     .label("its value is undefined"),
             );
-            let ty = self.type_of(expr, frame);
-            return self.default_value(&ty);
         }
         if matches!(resolution, Resolution::StackNext | Resolution::StackLast)
             || self.is_path(base, frame)
@@ -338,7 +337,7 @@ impl Elaborator<'_> {
         frame: &Rc<Frame>,
     ) -> Data {
         if matches!(op, BinaryOp::And | BinaryOp::Or) {
-            return Data::Scalar(self.eval_short_circuit(op, left, right, frame));
+            return Data::Scalar(self.eval_short_circuit(op, left, right, expr.span, frame));
         }
         let mut operands = self.eval_operands(&[left, right], frame);
         let (Some(b), Some(a)) = (operands.pop(), operands.pop()) else {
@@ -373,6 +372,7 @@ impl Elaborator<'_> {
         op: BinaryOp,
         left: &Expr,
         right: &Expr,
+        span: Span,
         frame: &Rc<Frame>,
     ) -> ir::Expr {
         let first = self.eval_scalar(left, frame);
@@ -390,7 +390,6 @@ impl Elaborator<'_> {
             return second;
         }
         let result = self.temporary(&frame.name, "tmp", Scalar::Bool);
-        let span = left.span.to(right.span);
         self.emit(
             span,
             Effect::Assign {

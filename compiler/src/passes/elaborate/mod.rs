@@ -28,6 +28,7 @@ mod loops;
 mod packet;
 mod parser;
 mod select;
+mod stacks;
 mod stmt;
 mod table;
 
@@ -69,6 +70,8 @@ pub struct Elaborator<'a> {
     bodies: BTreeMap<InstanceId, Rc<externs::Bodies>>,
     /// Parser states being made.
     states: parser::States,
+    /// Sub-parsers by the declaration of their instance: whether their calls differ in arguments.
+    several_argument_lists: BTreeMap<DeclId, bool>,
     /// Enums whose members became numbers.
     used_enums: BTreeSet<DeclId>,
     /// Action profiles that tables made by themselves.
@@ -106,6 +109,7 @@ impl<'a> Elaborator<'a> {
             top_actions: BTreeMap::new(),
             bodies: BTreeMap::new(),
             states: parser::States::default(),
+            several_argument_lists: BTreeMap::new(),
             used_enums: BTreeSet::new(),
             own_profiles: 0,
         }

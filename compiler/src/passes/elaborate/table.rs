@@ -65,12 +65,10 @@ impl Elaborator<'_> {
         }
         self.default_action(table, &decl, &mut actions, instance, frame);
         self.entries(table, &decl, &actions, frame);
-        let default_action = self.own_default_action(&decl);
         self.into.externs.tables.push(TableObjects {
             table,
             properties,
             selectors,
-            default_action,
         });
         let info = TableInfo {
             id: table,
@@ -170,15 +168,6 @@ impl Elaborator<'_> {
             },
         };
         self.program.tables[table.index()].default.action = id;
-    }
-
-    /// Where a default action other than `NoAction` is given.
-    fn own_default_action(&self, decl: &TableDecl) -> Option<Span> {
-        let (property, reference) = decl.default_action()?;
-        match self.checked.call(reference.call)?.callee {
-            Callee::Action(action) if self.no_action() != Some(action) => Some(property.span),
-            _ => None,
-        }
     }
 
     fn add_default_only(&mut self, table: TableId, action: ActionId) {

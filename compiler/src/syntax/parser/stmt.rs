@@ -238,8 +238,9 @@ impl Parser<'_> {
         let ty = self.type_ref()?;
         let name = self.name()?;
         self.expect(TokenKind::In)?;
+        let begins = self.span();
         let first = self.expression()?;
-        let collection = self.opt_range(first)?;
+        let collection = self.opt_range(begins, first)?;
         self.expect(TokenKind::RParen)?;
         self.declare(&name, false);
         let span = start.to(name.span);
