@@ -149,6 +149,28 @@ impl Builder<'_> {
         }
     }
 
+    /// All parts of a value.
+    pub fn every_part(&mut self, data: Data, parts: &[(Name, Type)]) -> Vec<Data> {
+        match data {
+            Data::Struct(fields) if fields.len() == parts.len() => {
+                fields.into_iter().map(|(_, data)| data).collect()
+            }
+            Data::HeaderOf(fields) if fields.len() == parts.len() => fields,
+            Data::Header(place) => {
+                let mut position = 0;
+                let fields = parts.iter().map(|(_, ty)| {
+                    let field = self.header_field(place, position, ty);
+                    position += self.field_count(ty);
+                    field.value().unwrap_or_default()
+                });
+                fields.collect()
+            }
+            data => (0..parts.len())
+                .map(|index| self.part(data.clone(), parts, index))
+                .collect(),
+        }
+    }
+
     /// The numbers in a structured value, one by one.
     pub fn leaves(&mut self, data: Data, ty: &Type) -> Vec<Leaf> {
         let mut leaves = Vec::new();

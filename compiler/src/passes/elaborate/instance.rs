@@ -97,6 +97,9 @@ impl Elaborator<'_> {
         frame: &Rc<Frame>,
     ) -> Option<Instance> {
         let checked = self.checked;
+        if !self.grow(name.span, 1) {
+            return None;
+        }
         match info.callee {
             Callee::ControlConstructor(id) => {
                 let DefKind::Control(decl) = &checked.def(id).kind else {

@@ -194,6 +194,9 @@ impl Elaborator<'_> {
     /// Makes all states that were met.
     fn finish_run(&mut self, run: &mut Run) {
         while let Some((state, id)) = run.waiting.pop_front() {
+            if !self.grow(state.name.span, 1) {
+                return;
+            }
             self.state(&state, id, run);
         }
     }
