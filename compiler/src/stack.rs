@@ -6,12 +6,12 @@ use std::sync::Mutex;
 use std::thread;
 
 /// Deepest nesting of a program where the system grants the whole stack, in levels: see [`levels`].
-const MAX_LEVELS: u32 = 30_000;
+const MAX_LEVELS: u32 = 40_000;
 
 /// Bytes of stack that the hungriest phase takes for one level. Builds without optimisation keep every temporary.
 const LEVEL_BYTES: usize = match cfg!(debug_assertions) {
     true => 96 << 10,
-    false => 24 << 10,
+    false => 48 << 10,
 };
 
 /// Levels on a thread whose stack is not known to be larger than that of a test.

@@ -210,6 +210,8 @@ impl Diagnostics {
                 diagnostic.severity = Severity::Error;
             }
         }
+        shorten(&mut diagnostic.message);
+        shorten(&mut diagnostic.label);
         if self
             .list
             .iter()
@@ -285,6 +287,27 @@ impl Diagnostics {
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
+}
+
+/// Most characters of a message or label. A number or type in it may have any length.
+const MAX_MESSAGE: usize = 1000;
+
+/// Leaves out the middle of a text that is too long.
+fn shorten(text: &mut String) {
+    if text.len() <= MAX_MESSAGE {
+        return;
+    }
+    let half = |text: &str, mut at: usize| {
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let (from, to) = (
+        half(text, MAX_MESSAGE / 2),
+        half(text, text.len() - MAX_MESSAGE / 4),
+    );
+    text.replace_range(from..to, " ... ");
 }
 
 /// Two uses of one macro are one place when it is the macro's body that is wrong.

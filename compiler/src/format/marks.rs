@@ -360,7 +360,9 @@ impl Finder<'_, '_> {
         let inside = &self.pieces[open + 1..close];
         let is_property = self.before(open) == Some(Assign);
         let statements = || {
-            let semicolons = inside.iter().filter(|piece| token(piece) == Some(Semicolon));
+            let semicolons = inside
+                .iter()
+                .filter(|piece| token(piece) == Some(Semicolon));
             semicolons.count()
         };
         // Counted last, so that it is done in innermost braces alone.

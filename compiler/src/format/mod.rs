@@ -68,7 +68,12 @@ fn same_piece(before: &Piece<'_>, after: &Piece<'_>) -> bool {
             Kind::BlockComment => same_lines(before.text, after.text),
             Kind::LineComment => before.text.trim_end() == after.text.trim_end(),
             Kind::Directive | Kind::Pragma => {
-                let lines = |text: &'_ str| -> Vec<String> { text.split('\n').map(without_return).map(str::to_string).collect() };
+                let lines = |text: &'_ str| -> Vec<String> {
+                    text.split('\n')
+                        .map(without_return)
+                        .map(str::to_string)
+                        .collect()
+                };
                 lines(before.text) == lines(after.text)
             }
             Kind::Token(_) => before.text == after.text,

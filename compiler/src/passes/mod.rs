@@ -83,6 +83,9 @@ pub fn lower(
     options: &Options,
 ) -> FlatProgram {
     let build = package::elaborate(checked, sources, diagnostics, options);
+    if build.is_full() {
+        return FlatProgram::default();
+    }
     if is_right(build.diagnostics, options) {
         check::demand("elaborate", check::elaborated(&build.into));
     }
@@ -201,5 +204,6 @@ fn source(sources: &SourceMap, span: Span) -> Source {
         line,
         column: column.saturating_sub(1),
         fragment,
+        span,
     }
 }

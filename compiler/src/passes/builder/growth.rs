@@ -6,9 +6,10 @@
 
 use super::Builder;
 use crate::diag::{Code, Diagnostic, Span};
+use crate::sema::{DefKind, Type};
 
 /// Most parts that may be made of a program: statements, calls, rounds of unrolled loops, variables, values, instances and parser states.
-pub const MAX_PARTS: usize = 400_000;
+pub const MAX_PARTS: usize = 250_000;
 
 impl Builder<'_> {
     /// Counts `parts` that are made for what stands at `span`; whether they still may be.
@@ -28,6 +29,68 @@ impl Builder<'_> {
             );
         }
         !self.is_full()
+    }
+
+    /// Counts the fields, headers and elements of a value of type `ty`; whether they may be made. What is too large is reported where the
+    /// smallest type is declared that is so.
+    pub fn grow_by_type(&mut self, ty: &Type) -> bool {
+        let parts = self.parts_of_type(ty);
+        if parts <= MAX_PARTS {
+            let span = self.declared_at(ty);
+            return self.grow(span, parts);
+        }
+        let mut grown = ty.clone();
+        while let Some(part) = (self.parts(&grown).into_iter())
+            .map(|(_, part)| part)
+            .find(|part| self.parts_of_type(part) > MAX_PARTS)
+        {
+            grown = part;
+        }
+        let span = self.declared_at(&grown);
+        self.grow(span, parts)
+    }
+
+    /// Where a type is declared; nowhere for types without a name.
+    fn declared_at(&self, ty: &Type) -> Span {
+        let nominal = ty.nominal();
+        nominal.map_or_else(Span::default, |nominal| {
+            match &self.checked.def(nominal.id).kind {
+                DefKind::Struct(decl) | DefKind::Header(decl) | DefKind::HeaderUnion(decl) => {
+                    decl.name.span
+                }
+                _ => Span::default(),
+            }
+        })
+    }
+
+    /// Fields, headers and elements that a variable of a type takes.
+    fn parts_of_type(&mut self, ty: &Type) -> usize {
+        let ty = self.checked.representation(ty);
+        if let Some(known) = self.type_parts.get(&ty) {
+            return *known;
+        }
+        let parts = match &ty {
+            Type::Struct(_)
+            | Type::Header(_)
+            | Type::HeaderUnion(_)
+            | Type::Tuple(_)
+            | Type::Record(_) => {
+                let parts = self.parts(&ty).into_iter();
+                let parts = parts.map(|(_, part)| self.parts_of_type(&part));
+                parts.fold(1, usize::saturating_add)
+            }
+            Type::Stack(element, size) => {
+                let of_element = match &**element {
+                    Type::HeaderUnion(_) => self.parts(element).len() + 1,
+                    _ => 1,
+                };
+                let elements = of_element.saturating_mul(*size as usize);
+                elements.saturating_add(self.parts_of_type(element))
+            }
+            _ => return 1,
+        };
+        self.type_parts.insert(ty, parts);
+        parts
     }
 
     /// Whether the program has grown beyond what may be made of it, which has been reported. What was made must not be used.

@@ -20,6 +20,8 @@ pub use values::unnamed;
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
+
 use crate::diag::{Code, Diagnostic, Diagnostics, SourceMap, Span, Warning};
 use crate::ir::{self, FieldRef, Label, Scalar, Source};
 use crate::names::join;
@@ -48,6 +50,8 @@ pub struct Builder<'a> {
     pub out: Vec<Stmt>,
     /// All that was made so far, whatever became of it: see [`growth`].
     parts_made: usize,
+    /// What is known of the parts of types.
+    type_parts: FxHashMap<Type, usize>,
     /// Header types by P4 type.
     header_types: Vec<(Type, ir::HeaderTypeId)>,
     /// Union types by P4 type.
@@ -84,6 +88,7 @@ impl<'a> Builder<'a> {
             into: InlinedProgram::default(),
             out: Vec::new(),
             parts_made: 0,
+            type_parts: FxHashMap::default(),
             header_types: Vec::new(),
             union_types: Vec::new(),
             claimed: BTreeMap::new(),
@@ -159,6 +164,12 @@ impl<'a> Builder<'a> {
     pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
         self.diagnostics
             .report(Diagnostic::error(code, span, message));
+    }
+
+    /// Reports that a limit is exceeded, beyond which nothing is said.
+    pub fn report_last(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.diagnostics
+            .report_last(Diagnostic::error(code, span, message));
     }
 
     /// Reports a warning.

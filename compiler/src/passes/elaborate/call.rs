@@ -61,10 +61,10 @@ impl Elaborator<'_> {
         self.depth += 1;
         let result = match self.depth > MAX_DEPTH {
             true => {
-                self.error(
+                self.report_last(
                     Code::RECURSION,
                     expr.span,
-                    "calls nest too deeply to be inlined",
+                    format!("calls nest more than {MAX_DEPTH} deep, the most that are inlined"),
                 );
                 Data::Invalid
             }

@@ -96,8 +96,8 @@ impl<'a> DerefMut for Elaborator<'a> {
     }
 }
 
-/// Deeper nesting of calls than this is no program of a human.
-const MAX_DEPTH: usize = 64;
+/// Most calls within one another.
+const MAX_DEPTH: usize = 2_000;
 
 impl<'a> Elaborator<'a> {
     /// Nothing is elaborated yet.

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
+use rustc_hash::FxHashMap;
+
 use super::frame::{Binding, Frame, Instance, ParserInstance};
 use super::select::Plan;
 use super::{method_base, Elaborator, Region};
@@ -15,7 +17,9 @@ use crate::names::Names;
 use crate::passes::annotations::full_name;
 use crate::passes::inlined::{BlockCode, Case, Next, State, StateCode, Stmt, StmtKind, Transition};
 use crate::sema::CallInfo;
-use crate::syntax::ast::{Call, Decl, DeclId, State as AstState, Transition as AstTransition};
+use crate::syntax::ast::{
+    Call, Decl, DeclId, Name, State as AstState, Transition as AstTransition,
+};
 
 /// States being made.
 #[derive(Default)]
@@ -30,6 +34,8 @@ pub struct Run {
     prefix: String,
     accept: Next,
     known: BTreeMap<DeclId, StateId>,
+    /// The parser's states by name.
+    states: FxHashMap<Name, Rc<AstState>>,
     waiting: VecDeque<(Rc<AstState>, StateId)>,
 }
 
@@ -70,7 +76,18 @@ impl Elaborator<'_> {
     }
 
     fn run_of(&self, frame: Rc<Frame>, prefix: String, accept: Next) -> Run {
+        let body = frame
+            .parser
+            .as_ref()
+            .and_then(|instance| instance.decl.body.as_ref());
+        let mut states = FxHashMap::default();
+        for state in body.iter().flat_map(|body| &body.states) {
+            states
+                .entry(Rc::clone(&state.name.name))
+                .or_insert_with(|| Rc::clone(state));
+        }
         Run {
+            states,
             frame,
             prefix,
             accept,
@@ -172,17 +189,7 @@ impl Elaborator<'_> {
             "accept" => run.accept,
             "reject" => Next::Reject,
             name => {
-                let body = run
-                    .frame
-                    .parser
-                    .as_ref()
-                    .and_then(|instance| instance.decl.body.clone());
-                let state = body.and_then(|body| {
-                    body.states
-                        .iter()
-                        .find(|state| &*state.name.name == name)
-                        .cloned()
-                });
+                let state = run.states.get(name).cloned();
                 match state {
                     Some(state) => Next::State(self.state_id(&state, run)),
                     None => Next::End,

@@ -8,7 +8,7 @@ use super::{ops, Elaborator};
 use crate::diag::{Code, Span};
 use crate::ir::{self};
 use crate::passes::builder::data::Data;
-use crate::passes::inlined::StmtKind;
+use crate::passes::inlined::{walk, StmtKind};
 use crate::sema::{Callee, Resolution};
 use crate::syntax::ast::{
     BinaryOp, Block, DeclId, Expr, ExprKind, Stmt, StmtKind as Ast, SwitchCase, UnaryOp, VarDecl,
@@ -336,6 +336,11 @@ impl Elaborator<'_> {
             let body = self.block(|this| this.block_statement(body, frame));
             let labels = std::mem::take(&mut labels);
             if std::mem::take(&mut is_default) {
+                let mut statements = 0;
+                walk(&body, &mut |_| statements += 1);
+                if !labels.is_empty() && !self.grow(case.span, statements) {
+                    return;
+                }
                 outcome.other = body.clone();
             }
             if !labels.is_empty() {
