@@ -146,6 +146,9 @@ impl Builder<'_> {
     ) {
         let ty = index.scalar().unwrap_or(Scalar::Bit(32));
         let mut chain: Vec<Stmt> = Vec::new();
+        if !self.grow(span, 2 * count) {
+            return;
+        }
         for position in (0..count).rev() {
             let value = ir::Expr::number(position, ty);
             if value

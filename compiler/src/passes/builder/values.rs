@@ -64,6 +64,13 @@ impl Builder<'_> {
 
     /// The default value of a type (spec § 7.3).
     pub fn default_value(&mut self, ty: &Type) -> Data {
+        match self.grow_by_type(ty) {
+            true => self.default_part(ty),
+            false => Data::Invalid,
+        }
+    }
+
+    fn default_part(&mut self, ty: &Type) -> Data {
         if let Some(scalar) = self.scalar(ty) {
             return Data::Scalar(ir::Expr::number(0, scalar));
         }
@@ -73,7 +80,7 @@ impl Builder<'_> {
                 Data::Struct(
                     parts
                         .into_iter()
-                        .map(|(name, ty)| (name, self.default_value(&ty)))
+                        .map(|(name, ty)| (name, self.default_part(&ty)))
                         .collect(),
                 )
             }
@@ -149,6 +156,28 @@ impl Builder<'_> {
         }
     }
 
+    /// All parts of a value.
+    pub fn every_part(&mut self, data: Data, parts: &[(Name, Type)]) -> Vec<Data> {
+        match data {
+            Data::Struct(fields) if fields.len() == parts.len() => {
+                fields.into_iter().map(|(_, data)| data).collect()
+            }
+            Data::HeaderOf(fields) if fields.len() == parts.len() => fields,
+            Data::Header(place) => {
+                let mut position = 0;
+                let fields = parts.iter().map(|(_, ty)| {
+                    let field = self.header_field(place, position, ty);
+                    position += self.field_count(ty);
+                    field.value().unwrap_or_default()
+                });
+                fields.collect()
+            }
+            data => (0..parts.len())
+                .map(|index| self.part(data.clone(), parts, index))
+                .collect(),
+        }
+    }
+
     /// The numbers in a structured value, one by one.
     pub fn leaves(&mut self, data: Data, ty: &Type) -> Vec<Leaf> {
         let mut leaves = Vec::new();
@@ -197,25 +226,32 @@ impl Builder<'_> {
     }
 
     /// Bits of a value of a type (spec § 9).
-    pub fn bits(&self, ty: &Type, max: bool) -> u64 {
+    pub fn bits(&mut self, ty: &Type, max: bool) -> u64 {
+        match self.grow_by_type(ty) {
+            true => self.bits_of_part(ty, max),
+            false => 0,
+        }
+    }
+
+    fn bits_of_part(&self, ty: &Type, max: bool) -> u64 {
         if let Some(scalar) = self.scalar(ty) {
             return u64::from(scalar.width());
         }
         match self.checked.representation(ty) {
             Type::Varbit(width) => u64::from(if max { width } else { 0 }),
-            Type::Stack(element, size) => self.bits(&element, max) * u64::from(size),
+            Type::Stack(element, size) => self.bits_of_part(&element, max) * u64::from(size),
             Type::HeaderUnion(_) => {
                 let members = self
                     .checked
                     .fields(ty)
                     .into_iter()
-                    .map(|(_, ty)| self.bits(&ty, max));
+                    .map(|(_, ty)| self.bits_of_part(&ty, max));
                 (if max { members.max() } else { members.min() }).unwrap_or(0)
             }
             _ => self
                 .parts(ty)
                 .iter()
-                .map(|(_, ty)| self.bits(ty, max))
+                .map(|(_, ty)| self.bits_of_part(ty, max))
                 .sum(),
         }
     }

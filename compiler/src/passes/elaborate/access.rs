@@ -150,7 +150,17 @@ impl Elaborator<'_> {
         if self.checked.info(expr.id).value.is_some() {
             return false;
         }
+        if let Some(known) = self.effects.borrow().get(&expr.id) {
+            return *known;
+        }
+        let has = self.find_effects(expr);
+        self.effects.borrow_mut().insert(expr.id, has);
+        has
+    }
+
+    fn find_effects(&self, expr: &Expr) -> bool {
         match &expr.kind {
+            ExprKind::Name(_) | ExprKind::Int(_) => false,
             ExprKind::Member(base, _) => self.has_effects(base),
             ExprKind::Index(a, b)
             | ExprKind::Binary(_, a, b)

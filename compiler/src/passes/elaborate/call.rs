@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::frame::{Binding, Frame, Instance, ReturnTarget};
 use super::stacks::is_next;
-use super::{method_base, Elaborator, MAX_DEPTH, MAX_STATEMENTS};
+use super::{method_base, Elaborator, MAX_DEPTH};
 use crate::diag::{Code, Span};
 use crate::ir::{self, Effect, Storage, UnionId};
 use crate::passes::builder::data::{Data, Footprint, Place};
@@ -56,14 +56,16 @@ impl Elaborator<'_> {
         let Some(info) = checked.call(expr.id) else {
             return Data::Invalid;
         };
+        if !self.grow(expr.span, 1) {
+            return Data::Invalid;
+        }
         self.depth += 1;
-        let result = match self.depth > MAX_DEPTH || self.statements > MAX_STATEMENTS {
-            true if self.statements > MAX_STATEMENTS => Data::Invalid,
+        let result = match self.depth > MAX_DEPTH {
             true => {
-                self.error(
+                self.report_last(
                     Code::RECURSION,
                     expr.span,
-                    "calls nest too deeply to be inlined",
+                    format!("calls nest more than {MAX_DEPTH} deep, the most that are inlined"),
                 );
                 Data::Invalid
             }

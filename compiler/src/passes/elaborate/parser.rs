@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
+use rustc_hash::FxHashMap;
+
 use super::frame::{Binding, Frame, Instance, ParserInstance};
 use super::select::Plan;
 use super::{method_base, Elaborator, Region};
@@ -16,7 +18,7 @@ use crate::passes::annotations::full_name;
 use crate::passes::inlined::{BlockCode, Case, Next, State, StateCode, Stmt, StmtKind, Transition};
 use crate::sema::{CallInfo, Resolution};
 use crate::syntax::ast::{
-    Arg, Call, Decl, DeclId, Expr, ExprKind, State as AstState, Stmt as AstStmt,
+    Arg, Call, Decl, DeclId, Expr, ExprKind, Name, State as AstState, Stmt as AstStmt,
     StmtKind as AstStmtKind, Transition as AstTransition,
 };
 use crate::syntax::print::print_expr;
@@ -34,6 +36,8 @@ pub struct Run {
     prefix: String,
     accept: Next,
     known: BTreeMap<DeclId, StateId>,
+    /// The parser's states by name.
+    states: FxHashMap<Name, Rc<AstState>>,
     waiting: VecDeque<(Rc<AstState>, StateId)>,
 }
 
@@ -74,7 +78,18 @@ impl Elaborator<'_> {
     }
 
     fn run_of(&self, frame: Rc<Frame>, prefix: String, accept: Next) -> Run {
+        let body = frame
+            .parser
+            .as_ref()
+            .and_then(|instance| instance.decl.body.as_ref());
+        let mut states = FxHashMap::default();
+        for state in body.iter().flat_map(|body| &body.states) {
+            states
+                .entry(Rc::clone(&state.name.name))
+                .or_insert_with(|| Rc::clone(state));
+        }
         Run {
+            states,
             frame,
             prefix,
             accept,
@@ -176,17 +191,7 @@ impl Elaborator<'_> {
             "accept" => run.accept,
             "reject" => Next::Reject,
             name => {
-                let body = run
-                    .frame
-                    .parser
-                    .as_ref()
-                    .and_then(|instance| instance.decl.body.clone());
-                let state = body.and_then(|body| {
-                    body.states
-                        .iter()
-                        .find(|state| &*state.name.name == name)
-                        .cloned()
-                });
+                let state = run.states.get(name).cloned();
                 match state {
                     Some(state) => Next::State(self.state_id(&state, run)),
                     None => Next::End,
@@ -198,6 +203,9 @@ impl Elaborator<'_> {
     /// Makes all states that were met.
     fn finish_run(&mut self, run: &mut Run) {
         while let Some((state, id)) = run.waiting.pop_front() {
+            if !self.grow(state.name.span, 1) {
+                return;
+            }
             self.state(&state, id, run);
         }
     }

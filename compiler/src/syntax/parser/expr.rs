@@ -8,15 +8,8 @@ impl Parser<'_> {
     pub(super) fn expr_node(&mut self, span: Span, kind: ExprKind) -> Expr {
         let mut height = 0;
         kind.for_each_child(&mut |child| height = height.max(self.heights[child.id.0 as usize]));
-        if height >= MAX_HEIGHT {
-            self.report(
-                Diagnostic::error(
-                    Code::NESTING,
-                    span,
-                    "this expression has too many operators in a row",
-                )
-                .help("split it into several statements or constants"),
-            );
+        if height >= self.max_depth {
+            self.too_deep(span);
             return Expr {
                 id: self.expr_id(0),
                 span,
