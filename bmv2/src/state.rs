@@ -37,7 +37,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The state right after a program was loaded: const entries, default actions, all else empty.
+    /// The state right after a program was loaded: entries and default actions of the program, all else empty.
     pub fn new(program: &LoadedProgram, seed: u64) -> State {
         let tofino = program.tofino.iter();
         let tofino = tofino.flat_map(|of| [&of.ingress.deparser, &of.egress.deparser]);
@@ -81,8 +81,8 @@ impl State {
         };
         for (table, state) in program.tables.iter().zip(&mut state.tables) {
             state.default = table.initial_default(program);
-            for entry in table.entries.iter().flatten() {
-                state.insert(table, entry.clone(), true, 0);
+            for initial in &table.entries {
+                state.insert(table, initial.entry.clone(), initial.is_const, 0);
             }
         }
         state

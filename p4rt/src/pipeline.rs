@@ -79,6 +79,11 @@ impl Verified {
     fn realise(self, server: &Server) -> Device {
         let mut switch = Switch::new(server.active.switch.options().clone());
         switch.load(self.program);
+        let released = self.schema.tables.values().filter(|t| t.is_released);
+        for table in released.filter_map(|table| table.core) {
+            // It is a table of this program.
+            let _ = switch.release_initial_entries(table);
+        }
         let pipeline = Pipeline {
             schema: Arc::new(self.schema),
             config: self.config,
@@ -177,6 +182,10 @@ impl Server {
 
 /// Writes all that the old device holds to the new one.
 fn replay(old: &Device, new: &mut Device, now: u64) -> Result<(), Status> {
+    for update in read::deletions(old, now)? {
+        // The new program may give no such entry, or fix it.
+        let _ = write::apply_update(new, &update, now);
+    }
     for mut update in read::snapshot(old, now)? {
         let mut result = write::apply_update(new, &update, now);
         if result

@@ -98,11 +98,15 @@ pub struct Table {
     pub direct_counter: Option<u32>,
     pub direct_meter: Option<u32>,
     pub idle_timeouts: bool,
+    /// All entries are the program's, and fixed.
     pub is_const: bool,
+    /// The program gives the table entries that can be changed, though its BMv2 JSON, which cannot say so, fixes them.
+    pub is_released: bool,
     /// The key has a field for which entries need priorities.
     pub priorities: bool,
     /// `core priority = priority_base - P4Runtime priority`: the core's smallest wins, P4Runtime's
-    /// largest. Entries of the program get n for the first of n.
+    /// largest. The base is 2^31 - 1, as in PI, so that priorities of Thrift's entries and those of P4Runtime's go over into each
+    /// other; in a table whose `const entries` have ranks for priorities, P4Runtime's are n for the first of n entries, as in p4c.
     pub priority_base: i32,
     /// The table in the program; `None` when it was optimised out.
     pub core: Option<TableId>,
@@ -334,7 +338,11 @@ impl Schema {
                     MatchKind::Ternary | MatchKind::Range | MatchKind::Optional
                 )
             });
-            let greatest = counterpart.and_then(|t| t.greatest_priority);
+            let is_released = counterpart.is_some_and(|t| t.const_entries)
+                && table.has_initial_entries
+                && !table.is_const_table;
+            let ranks = counterpart.and_then(|t| t.greatest_rank);
+            let greatest = ranks.filter(|_| !is_released);
             let entry = Table {
                 id,
                 fields,
@@ -346,8 +354,9 @@ impl Schema {
                 idle_timeouts: table.idle_timeout_behavior()
                     == table::IdleTimeoutBehavior::NotifyControl,
                 is_const: table.is_const_table,
+                is_released,
                 priorities,
-                priority_base: greatest.unwrap_or(0).max(0).saturating_add(1),
+                priority_base: greatest.map_or(i32::MAX, |rank| rank.max(0).saturating_add(1)),
                 core,
                 name,
             };

@@ -36,11 +36,15 @@ pub fn key(table: &Table, entry: &TableEntry) -> UpdateResult<(Vec<KeyMatch>, i3
     let key = keys::parse(&format!("table {name}"), &table.fields, &entry.r#match)?;
     if table.priorities && entry.priority <= 0 {
         return Err(invalid(format!(
-            "table {name}: an entry with a ternary, range or optional field needs a priority above 0"
+            "table {name}: an entry with a ternary, range or optional field needs a priority above 0, not {}",
+            entry.priority
         )));
     }
     if !table.priorities && entry.priority != 0 {
-        return Err(invalid(format!("table {name}: entries have no priorities")));
+        return Err(invalid(format!(
+            "table {name}: entries have no priorities: its key has no ternary, range or optional field (the priority is {})",
+            entry.priority
+        )));
     }
     let priority = if table.priorities {
         table.priority_base.saturating_sub(entry.priority)
@@ -48,6 +52,14 @@ pub fn key(table: &Table, entry: &TableEntry) -> UpdateResult<(Vec<KeyMatch>, i3
         0
     };
     Ok((key, priority))
+}
+
+/// The priority of an entry as P4Runtime reads it.
+fn shown_priority(table: &Table, core: i32) -> i32 {
+    match table.priorities {
+        true => table.priority_base.saturating_sub(core),
+        false => 0,
+    }
 }
 
 /// The handle of the entry with this key.
@@ -72,6 +84,11 @@ pub fn write(scope: &mut Scope<'_>, kind: Type, entry: &TableEntry) -> UpdateRes
         if table.is_const {
             return Err(denied(format!(
                 "table {name}: its entries are fixed by the program"
+            )));
+        }
+        if entry.is_const {
+            return Err(invalid(format!(
+                "table {name}: is_const is set; const entries of the program cannot be deleted"
             )));
         }
         return delete(scope, table, core, entry);
@@ -156,7 +173,15 @@ fn insert(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntr
 
 fn modify(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntry) -> UpdateResult {
     let handle = find(scope.switch, table, core, entry)?;
-    if !table.is_const {
+    let is_const = scope.switch.is_const_entry(core, handle);
+    let is_fixed = table.is_const || is_const.map_err(core_error)?;
+    if is_fixed && entry.action.is_some() {
+        return Err(denied(format!(
+            "table {}: this entry is const in the program; only its direct counter and meter can be set, by a request without action",
+            table.name
+        )));
+    }
+    if !is_fixed {
         let old = scope.pipeline.tables.notes.remove(&(table.id, handle));
         let old_shot = old.as_ref().and_then(|note| note.one_shot.clone());
         let mut one_shot = old_shot.clone();
@@ -368,11 +393,7 @@ fn show(pipeline: &Pipeline, table: &Table, entry: &CoreEntry) -> TableEntry {
             &entry.target,
             note.and_then(|note| note.one_shot.as_ref()),
         ),
-        priority: if table.priorities {
-            table.priority_base.saturating_sub(entry.priority)
-        } else {
-            0
-        },
+        priority: shown_priority(table, entry.priority),
         controller_metadata: note.map_or(0, |note| note.controller_metadata),
         metadata: note.map_or_else(Vec::new, |note| note.metadata.clone()),
         idle_timeout_ns: i64::try_from(entry.idle_timeout).unwrap_or(i64::MAX),
@@ -536,6 +557,26 @@ pub fn read_exactly(view: View<'_>, entry: &TableEntry, found: Found<'_>) -> Upd
     fill(view, table, &entry, &all, &mut shown);
     found(Kind::TableEntry(shown));
     Ok(())
+}
+
+/// The program's own entries that were deleted, as requests name entries.
+pub fn deleted_initial_entries(view: View<'_>) -> UpdateResult<Vec<TableEntry>> {
+    let mut deleted = Vec::new();
+    for table in view.pipeline.schema.tables.values() {
+        let Some(core) = table.core else {
+            continue;
+        };
+        let entries = view.switch.deleted_initial_entries(core);
+        for (key, priority) in entries.map_err(core_error)? {
+            deleted.push(TableEntry {
+                table_id: table.id,
+                r#match: keys::print(&table.fields, &key),
+                priority: shown_priority(table, priority),
+                ..Default::default()
+            });
+        }
+    }
+    Ok(deleted)
 }
 
 /// Entries whose idle timeout has passed, by table, and when to look again.

@@ -36,15 +36,15 @@ impl LoadedProgram {
             bits: k.bits,
             match_type: k.match_type,
         };
-        let initial = t.entries.iter().flatten();
+        let ranks = t.entries.iter().map(|initial| initial.entry.priority);
         Some(TableInfo {
             name: t.name.clone(),
             keys: t.keys.iter().map(key).collect(),
             actions: t.actions.iter().map(|(a, _)| ActionId(*a)).collect(),
             size: t.max_size,
             has_priorities: t.has_priorities(),
-            const_entries: t.entries.is_some(),
-            greatest_priority: initial.map(|entry| entry.priority).max(),
+            const_entries: t.const_entries,
+            greatest_rank: ranks.max().filter(|_| t.ranked),
             const_default: t.default.as_ref().is_some_and(|d| d.entry_const),
             kind: t.kind,
             profile: t.profile.map(ProfileId),

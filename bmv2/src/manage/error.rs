@@ -12,6 +12,9 @@ pub enum ManageError {
     Unknown { what: &'static str, name: String },
     #[error("table {table}: its entries are fixed by the program")]
     ConstEntries { table: String },
+    /// The program fixes one entry of a table.
+    #[error("table {table}: this entry is const in the program, and cannot be changed or deleted")]
+    ConstEntry { table: String },
     #[error("table {table} has no key, so no entries; set its default action")]
     NoKey { table: String },
     #[error("table {table}: its default action is fixed by the program")]

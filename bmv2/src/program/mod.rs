@@ -158,8 +158,20 @@ pub(crate) struct Table {
     pub on_nothing: Pc,
     pub profile: Option<u16>,
     pub default: Option<DefaultAction>,
-    /// Entries of the program; the table cannot be changed then.
-    pub entries: Option<Vec<NewEntry>>,
+    /// Entries of the program.
+    pub entries: Vec<InitialEntry>,
+    /// The control plane can add no entries, and change none.
+    pub const_entries: bool,
+    /// The entries of the program have their ranks as priorities, from 1, as in BMv2's own format.
+    pub ranked: bool,
+}
+
+/// An entry of the program.
+#[derive(Clone, Debug)]
+pub(crate) struct InitialEntry {
+    pub entry: NewEntry,
+    /// The control plane cannot change it.
+    pub is_const: bool,
 }
 
 #[derive(Clone, Debug)]

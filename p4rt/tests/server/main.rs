@@ -8,6 +8,7 @@ mod digests;
 mod direct_resources;
 mod fixture;
 mod idle_timeouts;
+mod initial_entries;
 mod multicast_groups;
 mod one_shot;
 mod packet_io;

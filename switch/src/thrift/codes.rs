@@ -19,7 +19,7 @@ pub fn table(error: E) -> InvalidTableOperation {
         E::Unknown { what, .. } if *what == "action profile" => Table::InvalidActionProfileName,
         E::Unknown { what, .. } if *what == "action" => Table::InvalidActionName,
         E::Unknown { .. } => Table::InvalidTableName,
-        E::ConstEntries { .. } => Table::ImmutableTableEntries,
+        E::ConstEntries { .. } | E::ConstEntry { .. } => Table::ImmutableTableEntries,
         E::NoKey { .. } => Table::NoTableKey,
         E::ConstDefault { .. } => Table::DefaultEntryIsConst,
         E::TableFull { .. } | E::ProfileFull { .. } => Table::TableFull,
