@@ -46,7 +46,9 @@ impl State {
         let longest = longest.unwrap_or(0);
         let mut state = State {
             tables: program.tables.iter().map(TableState::new).collect(),
-            profiles: vec![ProfileState::default(); program.profiles.len()],
+            profiles: (program.profiles.iter())
+                .map(|profile| ProfileState::new(profile.group_limits()))
+                .collect(),
             registers: program
                 .registers
                 .iter()

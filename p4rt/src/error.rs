@@ -55,9 +55,11 @@ pub fn core_error(error: ManageError) -> Status {
         E::ConstEntries { .. } | E::ConstEntry { .. } | E::ConstDefault { .. } => {
             Code::PermissionDenied
         }
-        E::TableFull { .. } | E::ProfileFull { .. } | E::ValueSetFull { .. } => {
-            Code::ResourceExhausted
-        }
+        E::TableFull { .. }
+        | E::ProfileFull { .. }
+        | E::SelectorFull { .. }
+        | E::GroupFull { .. }
+        | E::ValueSetFull { .. } => Code::ResourceExhausted,
         E::EntryExists { .. } | E::MemberExists { .. } | E::GroupExists { .. } => {
             Code::AlreadyExists
         }

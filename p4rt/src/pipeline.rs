@@ -84,6 +84,11 @@ impl Verified {
             // It is a table of this program.
             let _ = switch.release_initial_entries(table);
         }
+        for profile in self.schema.profiles.values() {
+            if let Some(core) = profile.core {
+                let _ = switch.set_group_limits(core, profile.limits);
+            }
+        }
         let pipeline = Pipeline {
             schema: Arc::new(self.schema),
             config: self.config,

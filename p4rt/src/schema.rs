@@ -18,7 +18,7 @@ use super::{
     data::{DataError, DataType},
     packet_io::ControllerHeader,
 };
-use alfirk_bmv2::{ActionInfo, LoadedProgram, ProfileId, TableId, TableInfo};
+use alfirk_bmv2::{ActionInfo, GroupLimits, LoadedProgram, ProfileId, TableId, TableInfo};
 
 /// Why a P4Info cannot be used with a program.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -141,6 +141,8 @@ pub struct Profile {
     /// Sizes count members, not weights; then the greatest weight, 0 for any.
     pub sum_of_members: Option<i32>,
     pub weights_disallowed: bool,
+    /// How large groups may be, for the switch, which counts those that come by another way, too.
+    pub limits: GroupLimits,
     /// The profile in the program; `None` when it was optimised out.
     pub core: Option<ProfileId>,
 }
@@ -292,14 +294,24 @@ impl Schema {
                 Some(SelectorSizeSemantics::SumOfMembers(s)) => Some(s.max_member_weight),
                 _ => None,
             };
+            let size = u64::try_from(profile.size).unwrap_or(0);
+            let limits = GroupLimits {
+                size: match profile.with_selector {
+                    true => size,
+                    false => 0,
+                },
+                max_group_size: u64::try_from(profile.max_group_size).unwrap_or(0),
+                counts_members: sum_of_members.is_some(),
+            };
             self.profiles.insert(
                 id,
                 Profile {
                     id,
                     name,
+                    limits,
                     tables: profile.table_ids.clone(),
                     with_selector: profile.with_selector,
-                    size: u64::try_from(profile.size).unwrap_or(0),
+                    size,
                     max_group_size: profile.max_group_size,
                     sum_of_members,
                     weights_disallowed: profile.weights_disallowed,

@@ -147,7 +147,7 @@ fn insert(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntr
             table.name
         )));
     }
-    let (target, one_shot) = target(scope, table, entry.action.as_ref())?;
+    let (target, one_shot) = target(scope, table, entry.action.as_ref(), None)?;
     let timeout = entry.idle_timeout_ns as u64;
     let inserted = scope
         .switch
@@ -186,7 +186,9 @@ fn modify(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntr
         let old_shot = old.as_ref().and_then(|note| note.one_shot.clone());
         let mut one_shot = old_shot.clone();
         if entry.action.is_some() {
-            let changed = target(scope, table, entry.action.as_ref()).and_then(|(target, new)| {
+            let old_group = old_shot.as_ref().map(|old| old.group);
+            let made = target(scope, table, entry.action.as_ref(), old_group);
+            let changed = made.and_then(|(target, new)| {
                 one_shot = new;
                 let changed = scope.switch.modify_entry(core, handle, &target);
                 changed.map_err(core_error)
@@ -329,11 +331,13 @@ fn write_default(
     Ok(())
 }
 
-/// What an entry of the table is to do; a one-shot's members and group are made on the way.
+/// What an entry of the table is to do; a one-shot's members and group are made on the way, in place of the group `replaced`, which
+/// is removed then.
 fn target(
     scope: &mut Scope<'_>,
     table: &Table,
     action: Option<&TableAction>,
+    replaced: Option<u32>,
 ) -> UpdateResult<(EntryTarget, Option<OneShot>)> {
     use table_action::Type as Given;
     let name = &table.name;
@@ -354,7 +358,7 @@ fn target(
         }
         Some(Given::ActionProfileActionSet(set)) if !direct => {
             profiles::check_style(scope, table, true)?;
-            let one_shot = profiles::make_one_shot(scope, table, set)?;
+            let one_shot = profiles::make_one_shot(scope, table, set, replaced)?;
             Ok((EntryTarget::Group(one_shot.group), Some(one_shot)))
         }
         None => Err(invalid(format!("table {name}: the entry has no action"))),

@@ -90,6 +90,23 @@ pub enum ManageError {
     NoSelector { profile: String },
     #[error("action profile {profile} is full with {size} members")]
     ProfileFull { profile: String, size: u64 },
+    /// The groups of a selector would be larger together than its size.
+    #[error("action selector {profile}: the {unit} of all groups would come to {sum}, above its size of {size}")]
+    SelectorFull {
+        profile: String,
+        unit: &'static str,
+        sum: u64,
+        size: u64,
+    },
+    /// A group would be larger than groups may be.
+    #[error("action selector {profile}: the {unit} of group {id} would come to {sum}, above the {limit} of a group")]
+    GroupFull {
+        profile: String,
+        unit: &'static str,
+        id: u32,
+        sum: u64,
+        limit: u64,
+    },
     #[error("meter {name}: the committed rate is above the peak rate")]
     MeterRates { name: String },
     #[error("calculation {calculation} is not by crc{bits}_custom")]

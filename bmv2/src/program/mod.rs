@@ -13,7 +13,7 @@ use crate::exec::big::Big;
 use crate::exec::node::{BigOp, Element, Node};
 use crate::exec::ops::{Op, Pc, Slot};
 use crate::numbers::number;
-use crate::tables::{ActionRef, NewEntry};
+use crate::tables::{ActionRef, GroupLimits, NewEntry};
 use alfirk_bmv2_json::{MatchType, MeterType, TableType};
 use rustc_hash::FxHashMap;
 
@@ -246,6 +246,19 @@ pub(crate) struct ValueSet {
     pub name: String,
     pub bits: u32,
     pub max_size: Option<u64>,
+}
+
+impl Profile {
+    /// How large groups may be as far as the program says.
+    pub fn group_limits(&self) -> GroupLimits {
+        GroupLimits {
+            size: match self.selector {
+                Some(_) => self.max_size,
+                None => 0,
+            },
+            ..GroupLimits::default()
+        }
+    }
 }
 
 impl Table {

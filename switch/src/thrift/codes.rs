@@ -22,7 +22,10 @@ pub fn table(error: E) -> InvalidTableOperation {
         E::ConstEntries { .. } | E::ConstEntry { .. } => Table::ImmutableTableEntries,
         E::NoKey { .. } => Table::NoTableKey,
         E::ConstDefault { .. } => Table::DefaultEntryIsConst,
-        E::TableFull { .. } | E::ProfileFull { .. } => Table::TableFull,
+        E::TableFull { .. }
+        | E::ProfileFull { .. }
+        | E::SelectorFull { .. }
+        | E::GroupFull { .. } => Table::TableFull,
         E::EntryExists { .. } => Table::DuplicateEntry,
         E::NoEntry { .. } => Table::InvalidHandle,
         E::StaleEntry { .. } => Table::ExpiredHandle,

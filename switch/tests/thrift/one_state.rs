@@ -246,3 +246,50 @@ fn thrift_takes_priorities_that_p4runtime_has() {
     }
     assert_eq!(acl_priorities(&mut f), []);
 }
+
+#[test]
+fn the_size_of_a_selector_limits_groups_of_both() {
+    let mut f = Fixture::new();
+    let profile = || "ingress.selector".to_owned();
+    let call = Call::Standard;
+    let mut group = |f: &mut Fixture, members: i32| {
+        let create = standard::BmMtActProfCreateGroup {
+            cxt_id: 0,
+            act_prof_name: profile(),
+        };
+        let reply = ask(f, call(standard::Call::BmMtActProfCreateGroup(create)));
+        let Reply::Standard(standard::Reply::BmMtActProfCreateGroup(Ok(group))) = reply else {
+            panic!("{reply:?}");
+        };
+        let add = |member| standard::BmMtActProfAddMemberToGroup {
+            cxt_id: 0,
+            act_prof_name: profile(),
+            mbr_handle: member,
+            grp_handle: group,
+        };
+        (0..members)
+            .map(|member| {
+                let add = standard::Call::BmMtActProfAddMemberToGroup(add(member));
+                let reply = ask(f, call(add));
+                matches!(
+                    reply,
+                    Reply::Standard(standard::Reply::BmMtActProfAddMemberToGroup(Ok(())))
+                )
+            })
+            .collect::<Vec<_>>()
+    };
+    for _ in 0..5 {
+        let add = standard::BmMtActProfAddMember {
+            cxt_id: 0,
+            act_prof_name: profile(),
+            action_name: "ingress.forward".into(),
+            action_data: vec![vec![0, 3]],
+        };
+        ask(&mut f, call(standard::Call::BmMtActProfAddMember(add)));
+    }
+    // The fifth of a group is one too many, and so is the 17th of all.
+    for _ in 0..4 {
+        assert_eq!(group(&mut f, 5), [true, true, true, true, false]);
+    }
+    assert_eq!(group(&mut f, 1), [false]);
+}
