@@ -426,6 +426,8 @@ pub struct Counter {
     pub meta: Meta,
     /// Cells; 0 for a direct counter.
     pub size: u64,
+    /// Name of the `type` that its index has.
+    pub index_type: Option<String>,
     /// What it counts.
     pub unit: CounterUnit,
     /// Bits that the program gives a cell, of the bytes if it counts both: Tofino has shorter and longer ones.
@@ -451,6 +453,8 @@ pub struct Meter {
     pub meta: Meta,
     /// Cells; 0 for a direct meter.
     pub size: u64,
+    /// Name of the `type` that its index has.
+    pub index_type: Option<String>,
     /// What it measures.
     pub unit: MeterUnit,
     /// Whether it is a direct one.
@@ -470,6 +474,8 @@ pub struct Register {
     pub meta: Meta,
     /// Cells.
     pub size: u64,
+    /// Name of the `type` that its index has.
+    pub index_type: Option<String>,
     /// Type of a cell.
     pub ty: Scalar,
     /// What all cells hold at first.
