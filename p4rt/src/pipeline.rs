@@ -21,7 +21,7 @@ use super::{
     programs::Programs,
     read,
     schema::Schema,
-    write, Server,
+    translation, write, Server,
 };
 use alfirk_bmv2::{LoadedProgram, Switch};
 
@@ -99,10 +99,12 @@ impl Verified {
             digests: Digests::default(),
             idle_check: None,
         };
-        Device {
+        let device = Device {
             switch,
             pipeline: Some(pipeline),
-        }
+        };
+        translation::collect::reserve(&device);
+        device
     }
 }
 
@@ -187,6 +189,14 @@ impl Server {
 
 /// Writes all that the old device holds to the new one.
 fn replay(old: &Device, new: &mut Device, now: u64) -> Result<(), Status> {
+    // Registers and packets may hold values that stand for a controller's.
+    if let (Some(old), Some(new)) = (&old.pipeline, &new.pipeline) {
+        for (name, translation) in &new.schema.translations {
+            if let Some(old) = old.schema.translations.get(name) {
+                translation.adopt(old);
+            }
+        }
+    }
     for update in read::deletions(old, now)? {
         // The new program may give no such entry, or fix it.
         let _ = write::apply_update(new, &update, now);

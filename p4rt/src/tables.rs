@@ -15,6 +15,7 @@ use super::{
     resources::{refuse_meter_counters, show_counter, show_meter},
     schema::{Schema, Table},
     scope::{Found, Scope, View},
+    translation::Use,
 };
 use alfirk_bmv2::{EntryHandle, EntryTarget, KeyMatch, Switch, TableEntry as CoreEntry, TableId};
 
@@ -31,9 +32,9 @@ pub fn table(schema: &Schema, id: u32) -> UpdateResult<(&Table, TableId)> {
 }
 
 /// The core's key and priority of an entry.
-pub fn key(table: &Table, entry: &TableEntry) -> UpdateResult<(Vec<KeyMatch>, i32)> {
+pub fn key(table: &Table, entry: &TableEntry, how: Use) -> UpdateResult<(Vec<KeyMatch>, i32)> {
     let name = &table.name;
-    let key = keys::parse(&format!("table {name}"), &table.fields, &entry.r#match)?;
+    let key = keys::parse(&format!("table {name}"), &table.fields, &entry.r#match, how)?;
     if table.priorities && entry.priority <= 0 {
         return Err(invalid(format!(
             "table {name}: an entry with a ternary, range or optional field needs a priority above 0, not {}",
@@ -69,7 +70,7 @@ pub fn find(
     core: TableId,
     entry: &TableEntry,
 ) -> UpdateResult<EntryHandle> {
-    let (key, priority) = key(table, entry)?;
+    let (key, priority) = key(table, entry, Use::Find)?;
     switch.find_entry(core, &key, priority).map_err(core_error)
 }
 
@@ -140,7 +141,7 @@ fn check_no_last_hit(entry: &TableEntry) -> UpdateResult {
 }
 
 fn insert(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntry) -> UpdateResult {
-    let (key, priority) = key(table, entry)?;
+    let (key, priority) = key(table, entry, Use::Write)?;
     if scope.switch.find_entry(core, &key, priority).is_ok() {
         return Err(super::error::exists(format!(
             "table {}: an equal entry exists",

@@ -67,6 +67,21 @@ impl LoadedProgram {
         })
     }
 
+    /// Widths in bits of the fields of a header that has fields of these names, in this order, and behind them nothing but padding.
+    /// None when no header of the program has, or it has fields of variable length.
+    pub fn header_widths(&self, names: &[&str]) -> Option<Vec<u32>> {
+        let headers = self.layout.headers.iter().filter(|h| !h.metadata);
+        let mut found = headers.filter(|header| {
+            let mut fields = header.fields.iter();
+            names.iter().all(|name| {
+                let field = fields.next();
+                field.is_some_and(|field| field.name == *name && !field.varbit)
+            }) && fields.all(|field| field.name.starts_with("_padding"))
+        });
+        let fields = &found.next()?.fields[..names.len()];
+        Some(fields.iter().map(|field| field.bits).collect())
+    }
+
     /// All register arrays.
     pub fn registers(&self) -> Vec<RegisterInfo> {
         let info = |r: &program::RegisterArray| RegisterInfo {

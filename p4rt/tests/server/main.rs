@@ -19,4 +19,5 @@ mod recirculation;
 mod register_rw;
 mod robustness;
 mod table_entries;
+mod translation;
 mod value_sets;
