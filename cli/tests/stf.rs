@@ -203,7 +203,7 @@ fn a_started_switch_that_fails_a_test_names_the_lines() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let told = String::from_utf8_lossy(&output.stdout);
     for line in [
-        "wrong.stf:2: there is no table `nowhere`; there is I.prefixes, I.routes",
+        "wrong.stf:2: there is no table `nowhere`; there is I.routes, I.prefixes",
         "wrong.stf:3: an interface takes no packet of 2 bytes",
         "wrong.stf:5: another packet came out of port 1",
     ] {

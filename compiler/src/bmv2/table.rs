@@ -74,6 +74,8 @@ pub fn emit(exprs: Exprs, id: TableId, json_id: i64, next: Successors) -> json::
                 .map(|entry| entry_of(program, table, entry))
                 .collect()
         }),
+        const_entries: (!table.entries.is_empty() && !table.ranked_entries)
+            .then_some(table.const_entries),
     }
 }
 
@@ -110,6 +112,7 @@ pub fn hidden(
             action_entry_const: true,
         }),
         entries: None,
+        const_entries: None,
     }
 }
 
@@ -197,6 +200,7 @@ fn entry_of(program: &FlatProgram, table: &Table, entry: &Entry) -> json::TableE
                 .collect(),
         },
         priority: i64::from(entry.priority),
+        is_const: entry.constant && !table.const_entries,
     }
 }
 
