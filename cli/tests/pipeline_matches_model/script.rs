@@ -238,6 +238,11 @@ pub enum Step {
         ahead: u32,
         what: Refused,
     },
+    /// A path sends many CNPs at once.
+    Cnps {
+        path: u32,
+        count: u32,
+    },
     /// The source, or another, sends near the end of its window.
     Leap {
         path: Option<u32>,
@@ -298,6 +303,7 @@ pub fn hostile() -> impl Strategy<Value = Script> {
         2 => (path(), 0u32..8, odd).prop_map(|(path, back, odd)| Step::Odd { path, back, odd }),
         2 => (path(), 0u32..3, refused)
             .prop_map(|(path, ahead, what)| Step::Refused { path, ahead, what }),
+        1 => (path(), prop_oneof![1u32..8, 60u32..70]).prop_map(|(path, count)| Step::Cnps { path, count }),
         1 => (prop::option::weighted(0.3, path()), -3i32..4)
             .prop_map(|(path, ahead)| Step::Leap { path, ahead }),
     ];
@@ -459,6 +465,13 @@ impl Script {
                     psn: scene.psn(newest + ahead),
                     what,
                 })),
+                Step::Cnps { path: who, count } => {
+                    let cnp = arrive(Packet::Notice {
+                        port: scene.port(path(who)),
+                        notice: Notice::Cnp,
+                    });
+                    events.extend((0..count).map(|_| cnp));
+                }
                 Step::Leap { path: who, ahead } => {
                     let end = Space::PSN.add(scene.psn(newest), scene.window);
                     events.push(arrive(Packet::Data {
