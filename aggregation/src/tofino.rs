@@ -182,8 +182,7 @@ impl TofinoGroup {
         let Some(own) = self.path_at(port) else {
             return Vec::new();
         };
-        let ahead = i64::from(space.distance(self.acknowledged, psn));
-        if ahead > i64::from(self.window) {
+        if self.is_beyond_window(psn) {
             return Vec::new();
         }
         let (is_source, is_new) = self.sends(port, own, psn);
@@ -212,6 +211,15 @@ impl TofinoGroup {
             is_new,
         });
         copies.collect()
+    }
+
+    /// Must something have been acknowledged for data `psn` that was not (`source_window.p4`)? A window that is not less than half the
+    /// space bounds nothing.
+    fn is_beyond_window(&self, psn: u32) -> bool {
+        let space = self.space;
+        let is_bound = u32::try_from(space.distance(0, self.window)) == Ok(self.window);
+        let start = space.add(psn.wrapping_sub(self.window), 0);
+        is_bound && space.lt(self.acknowledged, start)
     }
 
     /// Is data the source's, and was it never sent before (`sender.p4`)?
