@@ -46,8 +46,14 @@ pub struct ControllerConfig {
     pub ask_members: bool,
     /// Nanoseconds that a host has to agree to be in a group; less than leaders wait in all, so that they learn who has not.
     pub agree_timeout_ns: u64,
+    /// Nanoseconds in which one registration packet that comes again and again has its effect once: invitations, and packets for
+    /// switches and members further on.  Less than [`alfirk_roce::registration::LeaderTiming::interval`].
+    pub mrp_repeat_ns: u64,
     /// Nanoseconds after which a registration in band that makes no progress is forgotten.
     pub mrp_timeout_ns: u64,
+    /// Nanoseconds that members have to answer when a switch has lost what it held of their group, before they are asked again; some
+    /// round trips, and well below their queue pairs' timeouts.
+    pub recovery_interval_ns: u64,
     /// Nanoseconds between two readings of a group that makes no progress.
     pub probe_interval_ns: u64,
     /// Nanoseconds after which a member of such a group that still lags behind counts as dead, and so does a link; less
@@ -84,7 +90,9 @@ impl ControllerConfig {
             punt_rate: 0,
             ask_members: false,
             agree_timeout_ns: 2_000_000_000,
+            mrp_repeat_ns: 50_000_000,
             mrp_timeout_ns: 10_000_000_000,
+            recovery_interval_ns: 5_000_000,
             probe_interval_ns: 100_000_000,
             dead_member_ns: 3_000_000_000,
             dead_switch_ns: 5_000_000_000,

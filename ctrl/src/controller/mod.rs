@@ -14,12 +14,14 @@ mod change;
 mod config;
 mod counting;
 mod datagrams;
+mod duplicate;
 mod error;
 mod event;
 mod group;
 mod health;
 mod journal;
 mod lease;
+mod locate;
 mod making;
 mod mrp;
 mod plan;
@@ -27,6 +29,7 @@ mod pool;
 mod position;
 mod procedure;
 mod punt;
+mod recovery;
 mod registers;
 mod registration;
 mod removal;
@@ -69,6 +72,7 @@ use making::Making;
 use mrp::Mrp;
 use pool::Pool;
 use punt::Punts;
+use recovery::Recoveries;
 use registration::Registration;
 use removal::Removal;
 use room::Room;
@@ -114,6 +118,7 @@ pub struct Controller {
     health: Health,
     leases: Leases,
     punts: Punts,
+    recoveries: Recoveries,
     counting: Counting,
     datagrams: Datagrams,
 }
@@ -143,6 +148,8 @@ enum Owner {
     Adoption(Ipv4Addr),
     /// A group under suspicion.
     Probe(Ipv4Addr),
+    /// A group whose position is looked for on a switch.
+    Recovery(recovery::Place),
     /// A group that is looked at for signs of life.
     Lease(Ipv4Addr),
     /// A group on one switch whose minimum is found here.
@@ -203,6 +210,7 @@ impl Controller {
             health: Health::default(),
             leases: Leases::default(),
             punts: Punts::default(),
+            recoveries: Recoveries::default(),
             counting: Counting::default(),
             datagrams: Datagrams::default(),
         })
@@ -290,6 +298,7 @@ impl Controller {
             self.mrp.poll_timeout(),
             self.health.poll_timeout(),
             self.leases.poll_timeout(),
+            self.recoveries.poll_timeout(),
         ]
         .into_iter()
         .flatten()
@@ -375,6 +384,7 @@ impl Controller {
         self.mrp_timeout(now);
         self.health_timeout(now);
         self.lease_timeout(now);
+        self.recovery_timeout(now);
     }
 
     /// Follows up on what sessions report until there is nothing new, and collects what they send.
@@ -409,6 +419,9 @@ impl Controller {
                         }
                         Some(Owner::Probe(mcst_id)) => {
                             self.probe_done(now, mcst_id, task, result);
+                        }
+                        Some(Owner::Recovery(place)) => {
+                            self.recovery_read(now, place, task, result);
                         }
                         Some(Owner::Lease(mcst_id)) => self.lease_read(now, mcst_id, &result),
                         Some(Owner::Path(switch, group)) => {

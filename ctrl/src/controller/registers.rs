@@ -5,8 +5,9 @@
 
 use super::position::Position;
 use crate::constants::{
-    REGISTER_OP_INIT_GROUP, REGISTER_OP_INIT_REGIONS, REGISTER_OP_READ, REGISTER_STATUS_BAD_OP,
-    REGISTER_STATUS_BAD_REGISTER, REGISTER_STATUS_OK, REGISTER_STATUS_OUT_OF_RANGE,
+    REGISTER_OP_INIT_GROUP, REGISTER_OP_INIT_REGIONS, REGISTER_OP_READ, REGISTER_OP_WRITE,
+    REGISTER_SRC_PORT, REGISTER_STATUS_BAD_OP, REGISTER_STATUS_BAD_REGISTER, REGISTER_STATUS_OK,
+    REGISTER_STATUS_OUT_OF_RANGE,
 };
 
 pub use alfirk_contract::RegisterControl;
@@ -24,6 +25,17 @@ pub(super) fn init_group(
         count: paths,
         group,
         value: u64::from(source as u16) << 48 | position.to_init(),
+        ..RegisterControl::default()
+    }
+}
+
+/// Sets the port that the source of a group is behind.
+pub(super) fn set_source(group: u16, port: u32) -> RegisterControl {
+    RegisterControl {
+        op: REGISTER_OP_WRITE,
+        reg: REGISTER_SRC_PORT,
+        group,
+        value: u64::from(port as u16),
         ..RegisterControl::default()
     }
 }

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
+use super::ExpectedGroup;
 use crate::host::HostEvent;
 use crate::verbs::Verbs;
 use crate::wire::mrp::{Kind, Node, Refusal, Repr, TooManyNodes, View, PORT};
@@ -42,6 +43,17 @@ pub struct GroupSpec {
     pub leader: Node,
     /// The other members; their queue pairs come by [`Leader::gather`].
     pub members: BTreeSet<Ipv4Addr>,
+}
+
+impl GroupSpec {
+    /// What the group's members are to expect, see [`Member::expect`](super::Member::expect).
+    pub fn expected(&self) -> ExpectedGroup {
+        ExpectedGroup {
+            mcst_id: self.mcst_id,
+            virtual_qpn: self.virtual_qpn,
+            leader: self.leader.ip,
+        }
+    }
 }
 
 /// What a leader reports to its user.

@@ -31,7 +31,7 @@ use alfirk_roce::rc::{
     Completion, MemoryError, MemoryKey, MemorySlice, ModifyError, Operation, Payload, PostError,
     QpFailure, RecvRequest, Remote, SendOperation, SendRequest,
 };
-use alfirk_roce::registration::{GroupSpec, LeaderEvent, LeaderTiming, Registrar};
+use alfirk_roce::registration::{ExpectedGroup, GroupSpec, LeaderEvent, LeaderTiming, Registrar};
 use alfirk_roce::verbs::Verbs;
 use alfirk_roce::wire::mrp::Node;
 use alfirk_roce::wire::{mr_info, Psn, QpNum};
@@ -501,7 +501,12 @@ impl Group {
             )));
         }
         (self.rank, self.cards) = (rank, members);
-        self.registrar.expect(&mut self.device, self.qpn);
+        let group = ExpectedGroup {
+            mcst_id: self.config.address,
+            virtual_qpn: epoch.virtual_qpn,
+            leader: self.cards[0].ip,
+        };
+        self.registrar.expect(&mut self.device, self.qpn, group);
         let error = self.connect(epoch).err().map(|e| e.to_string());
         self.tell(LEADER, &Message::Ready { error })?;
         self.until_go(deadline)?;

@@ -304,6 +304,11 @@ fn fabric_of(spines: u32, p4info: P4Info) -> FakeFabric {
 
 fn with_group(mut fabric: FakeFabric, hosts: &[&str]) -> FakeFabric {
     fabric.register(hosts).unwrap();
+    // The last one is the source.
+    let topology = fabric.controller.topology();
+    let source = topology.host_named(hosts[hosts.len() - 1]).unwrap();
+    let (leaf, port) = topology.attachment(source);
+    fabric.switches[leaf.0].source = port;
     fabric
 }
 
