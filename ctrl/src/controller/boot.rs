@@ -316,6 +316,7 @@ impl Controller {
         self.unready.insert(switch);
         self.punts.forget_switch(switch);
         self.recoveries.forget_switch(switch);
+        self.forget_markers(now, switch);
         self.forget_orphans(switch);
         self.fail_registrations(now, switch, &error);
         self.say(ApiReply::SwitchFailed { switch, error });

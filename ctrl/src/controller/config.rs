@@ -59,6 +59,9 @@ pub struct ControllerConfig {
     /// Nanoseconds after which a member of such a group that still lags behind counts as dead, and so does a link; less
     /// finds them faster, but takes slow ones for dead.
     pub dead_member_ns: u64,
+    /// Nanoseconds in which a link between switches must carry one of some frames that the controller has sent over it; else it counts
+    /// as dead.  Longer than a queue takes to empty.
+    pub link_test_ns: u64,
     /// Nanoseconds after which a switch that is not connected counts as dead, so that traffic is led around it.
     pub dead_switch_ns: u64,
     /// Nanoseconds after which a group is removed that shows no sign of life, see `lease.rs`; 0 keeps groups for ever.  Less
@@ -95,6 +98,7 @@ impl ControllerConfig {
             recovery_interval_ns: 5_000_000,
             probe_interval_ns: 100_000_000,
             dead_member_ns: 3_000_000_000,
+            link_test_ns: 100_000_000,
             dead_switch_ns: 5_000_000_000,
             lease_ns: 86_400_000_000_000,
             ecn: None,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::p4::v1::Update;
+use alfirk_roce::registration::Patience;
 use alfirk_roce::wire::{Psn, QpNum};
 
 use super::bridge::{Bridge, Bridges, GroupMember};
@@ -86,6 +87,8 @@ pub(super) struct Group {
     pub(super) strategies: Strategies,
     /// A leader host has asked for it in band, rather than a user of the control service.
     pub(super) in_band: bool,
+    /// When the queue pairs of its members give up, as far as that is known.
+    pub(super) patience: Patience,
     /// What every member is known to have acknowledged; the state of a switch that has lost its own starts from it.
     pub(super) position: Position,
     /// Who was the source when switches were asked last.
@@ -110,6 +113,7 @@ impl Group {
             initial_psn,
             strategies,
             in_band: true,
+            patience: Patience::UNKNOWN,
             position: Position::before(initial_psn),
             source: None,
             members: Vec::new(),

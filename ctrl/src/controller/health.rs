@@ -7,7 +7,7 @@
 //!
 //! - a member's path on a switch that all data has reached: the member is dead and leaves the group;
 //! - the path to a switch that data has not reached, or that has acknowledged more than arrived here: the link between
-//!   them is dead, and the tree is led around it;
+//!   them seems to be dead; if frames of the controller's own do not pass it either (`links.rs`), the tree is led around it;
 //! - any other path: the trouble is further on, or before.
 //!
 //! Before a member is taken out, what it has claimed is read: one that has acknowledged more than its switch knows to be sent is alive, and
@@ -24,6 +24,7 @@ use alfirk_roce::wire::Psn;
 
 use super::error::{GroupError, SwitchError};
 use super::event::Tag;
+use super::group::Group;
 use super::position::Position;
 use super::registers;
 use super::session::{Task, TaskId};
@@ -212,7 +213,7 @@ impl Controller {
             }
         }
         if reads.is_empty() {
-            let next = now + self.config.probe_interval_ns;
+            let next = now + self.probe_interval(mcst_id);
             self.health.looks.set(mcst_id, next);
         }
         for ((switch, path), task) in reads {
@@ -268,7 +269,7 @@ impl Controller {
             }
         }
         if probe.pending.is_empty() {
-            let next = now + self.config.probe_interval_ns;
+            let next = now + self.probe_interval(mcst_id);
             self.health.looks.set(mcst_id, next);
             self.judge(now, mcst_id);
         }
@@ -302,10 +303,12 @@ impl Controller {
         }
         let (dead, links) = self.culprits(now, mcst_id, least, newest);
         if !links.is_empty() {
+            // A group that waits is no proof: its source may have sent nothing since a frame was lost.
             self.health.trust(mcst_id);
             for link in links {
-                self.link_changed(now, link, false);
+                self.test_link(now, link);
             }
+            self.watch(now, mcst_id);
         } else if !dead.is_empty() {
             self.ask_about(now, mcst_id, dead);
         }
@@ -390,6 +393,18 @@ impl Controller {
         self.watch(now, mcst_id);
     }
 
+    /// After how many nanoseconds a member of a group counts as dead: so soon that the queue pairs of the others do not give up.
+    fn dead_after(&self, group: &Group) -> u64 {
+        group.patience.dead_after_ns(self.config.dead_member_ns)
+    }
+
+    /// Nanoseconds between two readings of a group that makes no progress.
+    fn probe_interval(&self, mcst_id: Ipv4Addr) -> u64 {
+        let group = self.groups.get(&mcst_id).map(|r| r.group());
+        let dead_after = group.map_or(u64::MAX, |group| self.dead_after(group));
+        self.config.probe_interval_ns.min(dead_after / 8)
+    }
+
     /// Members and links that have held a group up at `least` for too long, though data has come as far as `newest`.
     fn culprits(
         &self,
@@ -404,7 +419,8 @@ impl Controller {
         else {
             return (dead, links);
         };
-        let is_old = |since: u64| now - since >= self.config.dead_member_ns;
+        let dead_after = self.dead_after(registration.group());
+        let is_old = |since: u64| now - since >= dead_after;
         for on in &registration.group().switches {
             let has_all = probe
                 .newest_on(on.switch)
@@ -465,6 +481,11 @@ impl Controller {
         for mcst_id in broken {
             self.reroute(now, mcst_id);
         }
+    }
+
+    /// Whether a link counts as dead.
+    pub(super) fn is_dead(&self, link: LinkIndex) -> bool {
+        self.health.dead_links.contains(&link)
     }
 
     /// Whether a group's tree uses what is known to be broken.

@@ -21,6 +21,7 @@ mod group;
 mod health;
 mod journal;
 mod lease;
+mod links;
 mod locate;
 mod making;
 mod mrp;
@@ -68,6 +69,7 @@ use counting::Counting;
 use datagrams::Datagrams;
 use health::Health;
 use lease::Leases;
+use links::Markers;
 use making::Making;
 use mrp::Mrp;
 use pool::Pool;
@@ -102,6 +104,8 @@ pub struct Controller {
     /// Who waits for a task.
     tasks: BTreeMap<TaskId, Owner>,
     next_task: u64,
+    /// Tasks that wait for what a switch has sent out of a port, and that are not begun.
+    flushes: VecDeque<((SwitchIndex, u32), TaskId)>,
     /// Sessions that may have something to say.
     touched: BTreeSet<SwitchIndex>,
     /// When each session wants to be woken.
@@ -119,6 +123,7 @@ pub struct Controller {
     leases: Leases,
     punts: Punts,
     recoveries: Recoveries,
+    markers: Markers,
     counting: Counting,
     datagrams: Datagrams,
 }
@@ -200,6 +205,7 @@ impl Controller {
             loads: PortLoads::default(),
             tasks: BTreeMap::new(),
             next_task: 0,
+            flushes: VecDeque::new(),
             touched: BTreeSet::new(),
             timers: BTreeSet::new(),
             effects: VecDeque::new(),
@@ -211,6 +217,7 @@ impl Controller {
             leases: Leases::default(),
             punts: Punts::default(),
             recoveries: Recoveries::default(),
+            markers: Markers::default(),
             counting: Counting::default(),
             datagrams: Datagrams::default(),
         })
@@ -299,6 +306,7 @@ impl Controller {
             self.health.poll_timeout(),
             self.leases.poll_timeout(),
             self.recoveries.poll_timeout(),
+            self.markers.poll_timeout(),
         ]
         .into_iter()
         .flatten()
@@ -365,6 +373,11 @@ impl Controller {
         self.next_task += 1;
         let id = TaskId(self.next_task);
         self.tasks.insert(id, owner);
+        if let Task::Flush { port } = task {
+            self.flushes.push_back(((switch, port), id));
+            self.touched.insert(switch);
+            return id;
+        }
         self.with_session(switch, |session, context| {
             session.submit(now, context, id, task);
         });
@@ -385,11 +398,15 @@ impl Controller {
         self.health_timeout(now);
         self.lease_timeout(now);
         self.recovery_timeout(now);
+        self.marker_timeout(now);
     }
 
     /// Follows up on what sessions report until there is nothing new, and collects what they send.
     fn settle(&mut self, now: u64) {
         while let Some(switch) = self.touched.pop_first() {
+            while let Some((from, task)) = self.flushes.pop_front() {
+                self.flush(now, from, task);
+            }
             while let Some(notice) = self.switches[switch.0].session.poll_notice() {
                 match notice {
                     Notice::Open(found) => self.start_boot(now, switch, found),
@@ -404,33 +421,7 @@ impl Controller {
                         payload,
                     } => self.punted(now, switch, reason, port, payload),
                     Notice::Failed(error) => self.switch_failed(now, switch, error),
-                    Notice::Done(task, result) => match self.tasks.remove(&task) {
-                        Some(Owner::Boot(switch)) => {
-                            self.advance::<Boot>(now, switch, task, result);
-                        }
-                        Some(Owner::Making(making)) => {
-                            self.advance::<Making>(now, making, task, result);
-                        }
-                        Some(Owner::Change(mcst_id)) => {
-                            self.advance::<Change>(now, mcst_id, task, result);
-                        }
-                        Some(Owner::Removal(mcst_id)) => {
-                            self.advance::<Removal>(now, mcst_id, task, result);
-                        }
-                        Some(Owner::Probe(mcst_id)) => {
-                            self.probe_done(now, mcst_id, task, result);
-                        }
-                        Some(Owner::Recovery(place)) => {
-                            self.recovery_read(now, place, task, result);
-                        }
-                        Some(Owner::Lease(mcst_id)) => self.lease_read(now, mcst_id, &result),
-                        Some(Owner::Path(switch, group)) => {
-                            self.path_read((switch, group), task, result);
-                        }
-                        Some(Owner::Adoption(mcst_id)) => self.adoption_done(mcst_id, result),
-                        Some(Owner::Datagrams(tag)) => self.datagrams_done(tag, task, result),
-                        Some(Owner::Nobody) | None => {}
-                    },
+                    Notice::Done(task, result) => self.task_done(now, task, result),
                 }
             }
             self.collect(switch);
@@ -444,6 +435,37 @@ impl Controller {
             self.adopts = false;
             self.adopt(now);
             self.settle(now);
+        }
+    }
+
+    /// A task is done, or has failed.
+    fn task_done(&mut self, now: u64, task: TaskId, result: Result<u64, SwitchError>) {
+        match self.tasks.remove(&task) {
+            Some(Owner::Boot(switch)) => {
+                self.advance::<Boot>(now, switch, task, result);
+            }
+            Some(Owner::Making(making)) => {
+                self.advance::<Making>(now, making, task, result);
+            }
+            Some(Owner::Change(mcst_id)) => {
+                self.advance::<Change>(now, mcst_id, task, result);
+            }
+            Some(Owner::Removal(mcst_id)) => {
+                self.advance::<Removal>(now, mcst_id, task, result);
+            }
+            Some(Owner::Probe(mcst_id)) => {
+                self.probe_done(now, mcst_id, task, result);
+            }
+            Some(Owner::Recovery(place)) => {
+                self.recovery_read(now, place, task, result);
+            }
+            Some(Owner::Lease(mcst_id)) => self.lease_read(now, mcst_id, &result),
+            Some(Owner::Path(switch, group)) => {
+                self.path_read((switch, group), task, result);
+            }
+            Some(Owner::Adoption(mcst_id)) => self.adoption_done(mcst_id, result),
+            Some(Owner::Datagrams(tag)) => self.datagrams_done(tag, task, result),
+            Some(Owner::Nobody) | None => {}
         }
     }
 

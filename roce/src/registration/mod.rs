@@ -21,10 +21,12 @@
 
 mod leader;
 mod member;
+mod patience;
 mod registrar;
 #[cfg(test)]
 mod tests;
 
 pub use leader::{GroupSpec, Leader, LeaderEvent, LeaderTiming, NotNow};
 pub use member::{ExpectedGroup, Member, MemberEvent};
+pub use patience::{Patience, LEAST_DEAD_AFTER_NS, MOST_STALL_NS};
 pub use registrar::Registrar;

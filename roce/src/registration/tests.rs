@@ -106,6 +106,7 @@ fn leader(host: &mut Host, last: u8) -> Leader {
         initial_psn: Psn::new(7),
         leader: node(1),
         members: (2..=last).map(ip).collect::<BTreeSet<_>>(),
+        patience: Patience::UNKNOWN,
     };
     let mut leader = Leader::new(host, spec, TIMING);
     for n in 2..=last {
@@ -476,6 +477,7 @@ fn a_confirmation_bears_the_region_that_was_registered() {
         initial_psn: Psn::new(7),
         leader: node(1),
         members: BTreeSet::from([ip(2)]),
+        patience: Patience::UNKNOWN,
     };
     let mut leader = Leader::new(&mut host, spec, TIMING);
     leader.gather(&mut host, 0, with_region(1 << 20)).unwrap();

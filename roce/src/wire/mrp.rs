@@ -451,6 +451,8 @@ pub struct Repr {
     pub total: u8,
     /// The PSN with which every member starts.
     pub initial_psn: Psn,
+    /// In a [`Kind::Refuse`] the reason, in a [`Kind::Register`] when the queue pairs give up
+    /// ([`crate::registration::Patience::bits`]); else 0.
     pub flags: u8,
     /// At most [`MAX_NODES`] records of them.
     pub nodes: Vec<Node>,

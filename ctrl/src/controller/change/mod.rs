@@ -43,7 +43,7 @@ use super::session::Task;
 use super::{Controller, Owner};
 use crate::constants::{REGISTER_ACK, REGISTER_AGG, REGISTER_SENT, REGISTER_SRC_PORT};
 use crate::tables::{self, Program};
-use crate::topology::SwitchIndex;
+use crate::topology::{Node, SwitchIndex};
 
 /// A change under way.
 #[derive(Debug)]
@@ -104,6 +104,8 @@ impl Procedure for Change {
         Step::new("look", Change::look).then(Controller::change_looked),
         Step::new("prepare", Change::prepare).undone_by(Change::discard),
         Step::new("hide", Change::hide).undone_by(Change::show),
+        // Frames of the old tree that are still on links of the new one have arrived, at switches that drop them.
+        Step::new("flush", Change::flush),
         Step::new("survey", Change::ask).then(Controller::change_surveyed),
         Step::new("exchange", Change::exchange).undone_by(Change::exchange_back),
         Step::new("registers", Change::registers),
@@ -280,6 +282,35 @@ impl Change {
         parts
             .map(|on| write(on, vec![self.next.withdrawal(&controller.program)]))
             .collect()
+    }
+
+    /// Only where the tree is another one: an acknowledgement of the old tree, of fewer members than are behind its switch now, must not
+    /// be taken for one of the new tree.
+    fn flush(&self, controller: &Controller) -> Orders {
+        let Some(group) = self
+            .group(controller)
+            .filter(|_| matches!(self.kind, Kind::Reroute(_)))
+        else {
+            return Vec::new();
+        };
+        let mut orders = Vec::new();
+        for on in there(controller, &group.switches) {
+            for path in &on.paths {
+                let Some(behind) = controller.topology.behind(on.switch, path.port) else {
+                    continue;
+                };
+                let is_kept = matches!(behind.peer.node, Node::Switch(next) if self.fresh_on(next).is_some())
+                    && self
+                        .next
+                        .on(on.switch)
+                        .is_some_and(|next| next.paths.iter().any(|p| p.port == path.port))
+                    && !controller.is_dead(behind.link);
+                if is_kept {
+                    orders.push(Order::new(on.switch, Task::Flush { port: path.port }));
+                }
+            }
+        }
+        orders
     }
 
     fn show(&self, controller: &Controller) -> Orders {

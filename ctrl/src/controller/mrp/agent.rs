@@ -16,7 +16,8 @@ pub(in crate::controller) struct Agent {
     /// The port towards the leader.
     pub(super) port: u32,
     pub(super) initial_psn: Psn,
-    flags: u8,
+    /// When the members' queue pairs give up ([`alfirk_roce::registration::Patience::bits`]).
+    pub(super) flags: u8,
     total: u8,
     parts: BTreeMap<u8, Vec<Node>>,
     pub(super) stage: Stage,

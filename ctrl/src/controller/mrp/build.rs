@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::Code;
+use alfirk_roce::registration::Patience;
 use alfirk_roce::wire::mrp::{Node, Refusal};
 use alfirk_roce::wire::QpNum;
 
@@ -65,7 +66,7 @@ impl Controller {
         };
         let tree = self.mrp_tree(mcst_id, agent)?;
         let (routed, members) = self.mrp_choose(switch, agent, tree.as_ref())?;
-        let (leader, initial_psn) = (agent.leader, agent.initial_psn);
+        let (leader, initial_psn, flags) = (agent.leader, agent.initial_psn, agent.flags);
         let expected = agent.nodes().count();
         let mut ports: BTreeSet<u32> = routed.keys().copied().collect();
         let below = routed.into_iter().map(|(port, nodes)| {
@@ -89,7 +90,10 @@ impl Controller {
                 expected,
                 refusal: None,
             };
-            let group = Group::empty(mcst_id, virtual_qpn, initial_psn, strategies);
+            let group = Group {
+                patience: Patience::from_bits(flags),
+                ..Group::empty(mcst_id, virtual_qpn, initial_psn, strategies)
+            };
             self.groups
                 .insert(mcst_id, Registration::growing(group, growth));
         }

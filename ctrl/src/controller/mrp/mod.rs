@@ -176,6 +176,12 @@ impl Controller {
             return;
         }
         let received = frame::parse(frame);
+        if let Some(marker) = received
+            .as_ref()
+            .filter(|r| !is_from_host && self.is_marker(r))
+        {
+            return self.marker_in(now, (switch, port), marker.packet.initial_psn);
+        }
         let Some(received) = received.filter(|r| self.is_from_right_place(switch, port, r)) else {
             self.mrp.stats.wrong += 1;
             return;

@@ -11,7 +11,7 @@ use alfirk_p4runtime::p4::v1::{
 };
 use alfirk_roce::host::{Host, HostConfig};
 use alfirk_roce::registration::{
-    ExpectedGroup, GroupSpec, Leader, LeaderEvent, LeaderTiming, Member, MemberEvent,
+    ExpectedGroup, GroupSpec, Leader, LeaderEvent, LeaderTiming, Member, MemberEvent, Patience,
 };
 use alfirk_roce::wire::mrp::{self, Refusal};
 use alfirk_roce::wire::{arp, ethernet, ipv4};
@@ -41,6 +41,8 @@ pub(super) struct World {
     random: u64,
     /// Hosts whose packets all get lost.
     pub(super) dead: BTreeSet<usize>,
+    /// Of the queue pairs of all groups.
+    pub(super) patience: Patience,
     /// Hosts that expect to be in no group.
     pub(super) unwilling: BTreeSet<usize>,
 }
@@ -72,6 +74,7 @@ impl World {
             doubling: 0,
             random: 1,
             dead: BTreeSet::new(),
+            patience: Patience::UNKNOWN,
             unwilling: BTreeSet::new(),
         }
     }
@@ -121,6 +124,7 @@ impl World {
             initial_psn: Psn::new(0xff_fff0),
             leader: self.node(hosts[0]),
             members: hosts[1..].iter().map(|h| self.hosts[*h].ip()).collect(),
+            patience: self.patience,
         };
         let now = self.fabric.now;
         let mut leader = Leader::new(&mut self.hosts[hosts[0]], spec, TIMING);
