@@ -253,12 +253,12 @@ impl Boot {
             return Vec::new();
         }
         let lost = self.lost_groups(controller);
-        let sources =
-            lost.map(|(group, on)| (on.group_index, self.start_of(controller, group).source));
-        let known = sources.filter(|(_, source)| *source != 0);
-        let set =
-            known.map(|(index, source)| Task::Registers(registers::set_source(index, source)));
-        set.map(|task| Order::new(self.switch, task)).collect()
+        let tasks = lost.flat_map(|(group, on)| {
+            let start = self.start_of(controller, group);
+            registers::after_init(on.group_index, start.position, start.source)
+        });
+        let orders = tasks.map(|access| Order::new(self.switch, Task::Registers(access)));
+        orders.collect()
     }
 
     fn group_entries(&self, controller: &Controller) -> Orders {
@@ -270,8 +270,13 @@ impl Boot {
 
     fn group_publication(&self, controller: &Controller) -> Orders {
         let lost = self.lost_groups(controller);
-        lost.flat_map(|(group, on)| self.write(vec![group.publication(&controller.program, on)]))
-            .collect()
+        let entries = lost.map(
+            |(group, on)| match self.start_of(controller, group).is_sure {
+                true => group.publication(&controller.program, on),
+                false => group.wide_publication(&controller.program, on),
+            },
+        );
+        entries.flat_map(|entry| self.write(vec![entry])).collect()
     }
 
     /// Groups that the switch is to have and whose registers are lost.

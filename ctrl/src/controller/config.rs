@@ -51,6 +51,9 @@ pub struct ControllerConfig {
     pub mrp_repeat_ns: u64,
     /// Nanoseconds after which a registration in band that makes no progress is forgotten.
     pub mrp_timeout_ns: u64,
+    /// Nanoseconds between two readings of how far groups on a single switch are, see `checkpoint.rs`; 0 reads nothing.  A group must not
+    /// send 2^22 packets in that time.
+    pub checkpoint_interval_ns: u64,
     /// Nanoseconds that members have to answer when a switch has lost what it held of their group, before they are asked again; some
     /// round trips, and well below their queue pairs' timeouts.
     pub recovery_interval_ns: u64,
@@ -95,6 +98,7 @@ impl ControllerConfig {
             agree_timeout_ns: 2_000_000_000,
             mrp_repeat_ns: 50_000_000,
             mrp_timeout_ns: 10_000_000_000,
+            checkpoint_interval_ns: 0,
             recovery_interval_ns: 5_000_000,
             probe_interval_ns: 100_000_000,
             dead_member_ns: 3_000_000_000,

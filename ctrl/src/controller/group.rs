@@ -15,7 +15,7 @@ use super::registers;
 use super::room::{Granted, Wanted};
 use super::session::Task;
 use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
-use crate::strategy::Strategies;
+use crate::strategy::{Strategies, Window};
 use crate::tables::{
     GroupEntry, GroupKey, GroupName, MemberKey, MftKey, MulticastGroup, PathEntry, Program,
     ReceiverKey, Replica, Snapshot, Table,
@@ -23,8 +23,11 @@ use crate::tables::{
 use crate::topology::{HostIndex, Node, SwitchIndex, Topology};
 use crate::tree::Tree;
 
-/// Packets that a source may be ahead of what was acknowledged to it.
-const WINDOW: u32 = 1 << 15;
+/// Packets that a source may be ahead of a position that may be old: half of what has an order, as Tofino's pipeline takes data that far
+/// behind for data ahead.
+const WIDE_WINDOW: u32 = 1 << 22;
+/// More packets than any queue pair has outstanding, and half of the above.
+const MOST_OUTSTANDING: u32 = WIDE_WINDOW / 2;
 
 /// A path of a group on one switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,9 +240,18 @@ impl Group {
         None
     }
 
-    /// How far a source may be ahead of what was acknowledged to it, in packets.
+    /// How far a source is ahead of what was acknowledged to it at most, in packets.
     pub(super) fn window(&self) -> u32 {
-        WINDOW
+        self.strategies.window.get().min(MOST_OUTSTANDING)
+    }
+
+    /// The group's entry while its position may be older than the source's window, after a switch has lost its registers.
+    pub(super) fn wide_publication(&self, program: &Program, on: &OnSwitch) -> Update {
+        let wide = Strategies {
+            window: self.strategies.window.max(Window::at_least(WIDE_WINDOW)),
+            ..self.strategies
+        };
+        self.publication_with(program, on, wide)
     }
 
     /// The group's part on one switch.
@@ -335,11 +347,15 @@ impl Group {
 
     /// Makes the group visible to packets.
     pub(super) fn publication(&self, program: &Program, on: &OnSwitch) -> Update {
+        self.publication_with(program, on, self.strategies)
+    }
+
+    fn publication_with(&self, program: &Program, on: &OnSwitch, strategies: Strategies) -> Update {
         let entry = GroupEntry {
             group_index: on.group_index,
             paths: u8::try_from(on.paths.len()).expect("paths are checked against the pipeline"),
             virtual_qpn: self.virtual_qpn,
-            strategies: self.strategies,
+            strategies,
         };
         program.groups.insert(&self.key(), &entry)
     }

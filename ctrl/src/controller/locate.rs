@@ -4,8 +4,8 @@
 //!
 //! - What any switch has last acknowledged towards its source, the members behind it have. So the oldest of these on all switches but the
 //!   one that was lost is what all members elsewhere have.
-//! - The switch of whose own members one is the source knows that. Of several that say so the one that has been sent the newest PSN is
-//!   right: the source has just changed, and the others have not received its data.
+//! - The switch of whose own members one is the source knows that. It has been sent the newest PSN of all; one that says so and has been
+//!   sent less has not received the data of the source that came after.
 //! - A source is ahead of what was acknowledged to it by at most its window, and switches enforce that. So all members have what was sent
 //!   less the window.
 //! - Members next to the lost switch are asked ([`super::recovery`]): a responder acknowledges a duplicate with its newest PSN. The source
@@ -62,22 +62,18 @@ impl Readings {
     }
 
     /// The member that is the source, if it is next to one of these switches.
+    ///
+    /// All that a source sends passes its own switch first. So one that has been sent less than another has not received that the source
+    /// is elsewhere by now: at a switch that is not among these.
     pub(super) fn source(&self, group: &Group) -> Option<Ipv4Addr> {
+        let newest = self.sent();
         let local = self.0.iter().filter_map(|(switch, reading)| {
             let port = reading.source.filter(|port| *port != 0)?;
-            let path = group
-                .on(*switch)?
-                .paths
-                .iter()
-                .find(|path| path.port == port)?;
+            let path = (group.on(*switch)?.paths.iter()).find(|path| path.port == port)?;
             Some((reading.sent, path.member()?.spec.ip))
         });
-        let newer = |a: Option<Psn>, b: Option<Psn>| match (a, b) {
-            (Some(a), Some(b)) => a.precedes(b),
-            (a, b) => a.is_none() && b.is_some(),
-        };
-        let newest = local.reduce(|a, b| if newer(a.0, b.0) { b } else { a });
-        newest.map(|(_, ip)| ip)
+        let mut current = local.filter(|(sent, _)| *sent == newest);
+        current.next().map(|(_, ip)| ip)
     }
 }
 

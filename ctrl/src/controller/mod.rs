@@ -11,6 +11,7 @@ mod adoption;
 mod boot;
 mod bridge;
 mod change;
+mod checkpoint;
 mod config;
 mod counting;
 mod datagrams;
@@ -123,6 +124,8 @@ pub struct Controller {
     leases: Leases,
     punts: Punts,
     recoveries: Recoveries,
+    /// When positions are read next.
+    checkpoint_at: u64,
     markers: Markers,
     counting: Counting,
     datagrams: Datagrams,
@@ -153,6 +156,8 @@ enum Owner {
     Adoption(Ipv4Addr),
     /// A group under suspicion.
     Probe(Ipv4Addr),
+    /// A group whose position is read.
+    Checkpoint(Ipv4Addr),
     /// A group whose position is looked for on a switch.
     Recovery(recovery::Place),
     /// A group that is looked at for signs of life.
@@ -217,6 +222,7 @@ impl Controller {
             leases: Leases::default(),
             punts: Punts::default(),
             recoveries: Recoveries::default(),
+            checkpoint_at: 0,
             markers: Markers::default(),
             counting: Counting::default(),
             datagrams: Datagrams::default(),
@@ -307,6 +313,7 @@ impl Controller {
             self.leases.poll_timeout(),
             self.recoveries.poll_timeout(),
             self.markers.poll_timeout(),
+            self.next_checkpoint(),
         ]
         .into_iter()
         .flatten()
@@ -399,6 +406,7 @@ impl Controller {
         self.lease_timeout(now);
         self.recovery_timeout(now);
         self.marker_timeout(now);
+        self.checkpoint_timeout(now);
     }
 
     /// Follows up on what sessions report until there is nothing new, and collects what they send.
@@ -456,6 +464,7 @@ impl Controller {
             Some(Owner::Probe(mcst_id)) => {
                 self.probe_done(now, mcst_id, task, result);
             }
+            Some(Owner::Checkpoint(mcst_id)) => self.checkpoint_read(mcst_id, result),
             Some(Owner::Recovery(place)) => {
                 self.recovery_read(now, place, task, result);
             }

@@ -66,10 +66,21 @@ enum Stage {
     Asking,
     /// What the switches hold is being read.
     Reading,
-    /// Registers are being set; then the port of the source, and whether the position is the newest one.
-    Setting { source: u32, is_exact: bool },
+    /// Registers are being set.
+    Setting(Setting),
     /// The source may still be further ahead than its window.
     Open,
+}
+
+/// What registers are set to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Setting {
+    position: Position,
+    source: u32,
+    /// Whether the position is the newest one.
+    is_exact: bool,
+    /// Whether INIT_GROUP is done, and what is beside it is being set.
+    is_complete: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -157,6 +168,12 @@ impl Controller {
         let is_at_rest = registration.is_some_and(|r| r.is_at_rest());
         if !is_at_rest {
             // A change reads and sets registers itself.
+            if let Some(recovery) = self.recoveries.open.get_mut(&place) {
+                if recovery.stage != Stage::Open {
+                    recovery.stage = Stage::Asking;
+                    recovery.claims.clear();
+                }
+            }
             let next = now + self.config.probe_interval_ns;
             self.recoveries.timers.set(place, next);
         }
@@ -203,7 +220,7 @@ impl Controller {
             match self.recoveries.open.get(&place).map(|r| r.stage) {
                 Some(Stage::Asking) => self.read_claims(now, place),
                 Some(Stage::Open) => self.close_recovery(now, place),
-                Some(Stage::Reading | Stage::Setting { .. }) | None => {}
+                Some(Stage::Reading | Stage::Setting(_)) | None => {}
             }
         }
     }
@@ -295,7 +312,7 @@ impl Controller {
         }
         match recovery.stage {
             Stage::Reading => self.look_at_claims(now, place),
-            Stage::Setting { source, is_exact } => self.registers_set(now, place, source, is_exact),
+            Stage::Setting(setting) => self.registers_set(now, place, setting),
             Stage::Asking | Stage::Open => {}
         }
     }
@@ -318,9 +335,11 @@ impl Controller {
             return;
         };
         // The source's own newest PSN may be older than the base, and it is the only one of which that is so.
-        let are_all = match evidence.towards_source {
-            Some(_) => silent.count() == 0,
-            None => silent.filter(|local| local.may_send).count() <= 1 && recovery.round > 0,
+        let silent: Vec<&Local> = silent.collect();
+        let are_all = match (&silent[..], evidence.towards_source) {
+            ([], _) => true,
+            ([one], None) => one.may_send && recovery.round > 0,
+            _ => false,
         };
         if evidence.locals.is_empty() && evidence.towards_source.is_none() && are_others_open {
             // They will know.
@@ -359,12 +378,22 @@ impl Controller {
             group.advance(position);
             group.source = member.or(group.source);
         }
-        let stage = Stage::Setting { source, is_exact };
-        self.ask_for(now, place, stage, vec![(switch, task, Asked::Nothing)]);
+        let setting = Setting {
+            position,
+            source,
+            is_exact,
+            is_complete: false,
+        };
+        self.ask_for(
+            now,
+            place,
+            Stage::Setting(setting),
+            vec![(switch, task, Asked::Nothing)],
+        );
     }
 
-    /// The registers are set: now the port of the source where INIT_GROUP does not set it, and then the window.
-    fn registers_set(&mut self, now: u64, place: Place, source: u32, is_exact: bool) {
+    /// The registers are set: now what INIT_GROUP does not set, and then the window.
+    fn registers_set(&mut self, now: u64, place: Place, setting: Setting) {
         let (_, switch) = place;
         if !self.is_recoverable(now, place) {
             return;
@@ -372,29 +401,27 @@ impl Controller {
         let Some((group, on)) = self.part_at(place) else {
             return;
         };
-        let index = on.group_index;
-        let entry = group.publication(&self.program, on);
-        if source != 0 && self.program.group_registers.is_none() {
-            let task = Task::Registers(registers::set_source(index, source));
-            let stage = Stage::Setting {
-                source: 0,
-                is_exact,
+        let entry = modify(group.publication(&self.program, on));
+        if !setting.is_complete && self.program.group_registers.is_none() {
+            let (position, source) = (setting.position, setting.source);
+            let accesses = registers::after_init(on.group_index, position, source);
+            let tasks = accesses.map(|access| (switch, Task::Registers(access), Asked::Nothing));
+            let tasks = tasks.collect();
+            let setting = Setting {
+                is_complete: true,
+                ..setting
             };
-            return self.ask_for(now, place, stage, vec![(switch, task, Asked::Nothing)]);
+            return self.ask_for(now, place, Stage::Setting(setting), tasks);
         }
-        match is_exact {
-            true => {
-                self.submit(now, switch, Owner::Nobody, Task::Write(vec![modify(entry)]));
-                self.recoveries.forget(place);
-            }
-            false => {
-                if let Some(recovery) = self.recoveries.open.get_mut(&place) {
-                    recovery.stage = Stage::Open;
-                }
-                let close = now + self.config.dead_member_ns;
-                self.recoveries.timers.set(place, close);
-            }
+        if setting.is_exact {
+            self.submit(now, switch, Owner::Nobody, Task::Write(vec![entry]));
+            return self.recoveries.forget(place);
         }
+        if let Some(recovery) = self.recoveries.open.get_mut(&place) {
+            recovery.stage = Stage::Open;
+        }
+        let close = now + self.config.dead_member_ns;
+        self.recoveries.timers.set(place, close);
     }
 
     /// The group has had time to run again: its source may be as far ahead as ever, and no further.

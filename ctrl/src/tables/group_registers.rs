@@ -94,7 +94,8 @@ impl GroupRegisters {
             REGISTER_AGG => Some(u64::from(told? >> 8) << 24 | u64::from(msn? >> 8)),
             REGISTER_SRC_PORT => source.map(u64::from),
             REGISTER_SENT => source.map(|word| u64::from(word >> 8)),
-            REGISTER_CLAIMED => claimed.map(|word| u64::from(word >> 8)),
+            // The word of an ACK has ones below its PSN, that of a NAK zeros, which acknowledges the PSN before.
+            REGISTER_CLAIMED => claimed.map(|word| u64::from(word.wrapping_sub(1) >> 8)),
             REGISTER_ACK => leaf.map(u64::from),
             _ => None,
         }

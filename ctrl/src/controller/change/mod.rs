@@ -367,8 +367,8 @@ impl Change {
         }
         let parts = self.fresh.iter().filter_map(|on| {
             let port = self.next.port_of_source(&controller.topology, on.switch);
-            let task = Task::Registers(registers::set_source(on.group_index, port));
-            (port != 0).then(|| Order::new(on.switch, task))
+            let access = registers::set_source(on.group_index, port);
+            (port != 0).then(|| Order::new(on.switch, Task::Registers(access)))
         });
         parts.collect()
     }

@@ -30,10 +30,6 @@ const DESTINATION: usize = 16;
 /// In the BTH.
 const DEST_QP: usize = 5;
 
-/// Of feedback that a switch merges (`FEEDBACK_TTL` and `FEEDBACK_UDP_SOURCE_PORT` of `p4src/shared/constants.p4`).
-const FEEDBACK_TTL: u8 = 63;
-const FEEDBACK_SOURCE_PORT: u16 = 0xc000;
-
 /// `feedback_t` of `p4src/shared/headers.p4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FeedbackHeader {
@@ -185,14 +181,14 @@ pub(super) fn feedback(
         payload_len: (FEEDBACK_LEN - UDP_AT) as u16,
         identification: 0,
         dont_fragment: true,
-        ttl: FEEDBACK_TTL,
+        ttl: contract::FEEDBACK_TTL,
         protocol: ipv4::PROTOCOL_UDP,
         source: mcst_id,
         destination: mcst_id,
     }
     .emit(&mut frame[IP_AT..]);
     udp::Repr {
-        source_port: FEEDBACK_SOURCE_PORT,
+        source_port: contract::FEEDBACK_UDP_SOURCE_PORT,
         destination_port: udp::PORT_ROCE,
         payload_len: (FEEDBACK_LEN - BTH_AT) as u16,
     }

@@ -270,6 +270,10 @@ impl FakeSwitch {
                 self.told.remove(&request.group);
                 self.sources.remove(&request.group);
             }
+            (REGISTER_OP_WRITE, REGISTER_AGG) => {
+                let psn = (request.value >> 24) as u32 & 0xff_ffff;
+                self.told.insert(request.group, psn);
+            }
             (REGISTER_OP_WRITE, REGISTER_SRC_PORT) => {
                 let port = u32::try_from(request.value).unwrap();
                 self.sources.insert(request.group, port);

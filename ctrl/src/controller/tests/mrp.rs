@@ -672,6 +672,42 @@ fn a_source_that_does_not_lead_reports_that_nothing_moves() {
 }
 
 #[test]
+fn a_dead_member_is_out_before_half_of_the_time_that_queue_pairs_take_to_give_up() {
+    use alfirk_roce::rc::AckTimeout;
+    // With the controller's own times it would be 3 s and more.
+    for exponent in [13, 15, 17] {
+        let patience = Patience::new(AckTimeout::new(exponent), 7);
+        let limit = patience.limit_ns().unwrap();
+        let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
+        fabric.said.clear();
+        let mut world = World::over(fabric);
+        world.patience = patience;
+        let mut leader = world.leader(GROUP, &[0, 2, 3]);
+        assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
+        for switch in 0..world.fabric.switches.len() {
+            for path in 0..3 {
+                world.fabric.switches[switch].acked.insert((0, path), 0x540);
+            }
+        }
+        let leaf = world.fabric.switch("l2");
+        world.fabric.switches[leaf.0].acked.insert((0, 0), 0x500);
+        // The source waits until it complains.
+        let begun = world.fabric.now;
+        world.fabric.now += patience.stall_ns();
+        let now = world.fabric.now;
+        leader.stalled(&mut world.hosts[0], now);
+        world.step(0, &mut leader);
+        world.fabric.said.clear();
+        let is_lost = |reply: &ApiReply| matches!(reply, ApiReply::MembersLost { .. });
+        while !world.fabric.said.iter().any(is_lost) {
+            assert!(world.fabric.now - begun < limit, "2^{exponent}");
+            world.fabric.pass(1_000_000);
+        }
+        assert!(world.fabric.now - begun < limit / 2, "2^{exponent}");
+    }
+}
+
+#[test]
 fn all_lost_members_are_named_in_as_many_packets_as_it_takes() {
     let config = ControllerConfig {
         probe_interval_ns: 100_000,
