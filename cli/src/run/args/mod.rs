@@ -105,7 +105,7 @@ pub struct Args {
     output: output::OutputArgs,
 
     #[command(flatten)]
-    driver: driver::DriverArgs,
+    pub(super) driver: driver::DriverArgs,
 
     #[command(flatten)]
     rates: rates::RateArgs,
