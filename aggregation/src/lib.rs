@@ -38,7 +38,7 @@ mod work;
 pub use ack_aggregate::Copies;
 pub use alfirk_roce::wire::Space;
 pub use classify::{classify, Answer};
-pub use cnp_filter::Congested;
+pub use cnp_filter::{CnpDrop, Congested};
 pub use group::{Group, Kept};
 pub use min_psn_tree::{Leaf, Leaves, Word};
 pub use min_psn_walk::{Busy, Walk};

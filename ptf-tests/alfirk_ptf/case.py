@@ -14,7 +14,7 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 from alfirk_ptf.collect import PORTS, SENTINEL_MARK, CollectingTest
-from alfirk_ptf.contract import RECOMPUTE_NETWORK, Drop, IcrcMode, MinPsn
+from alfirk_ptf.contract import DEFAULT_WINDOW, RECOMPUTE_NETWORK, Drop, IcrcMode, MinPsn
 from alfirk_ptf.controller import Controller
 from alfirk_ptf.group import Entry, Group, Member
 from alfirk_ptf.group import Path as TreePath
@@ -105,6 +105,9 @@ class GroupTest(SwitchTest):
     #: The group's strategies.
     min_psn = MinPsn.TREE
     icrc_mode = IcrcMode.NEUTRAL
+    #: Packets that its source may be ahead, and whether its queue pairs repeat selectively.
+    window = DEFAULT_WINDOW
+    is_selective = False
     #: Where the McstID is from, unless its ICRC mode says that.
     network: int | None = None
     #: Address and key that senders use in a WRITE.
@@ -147,6 +150,8 @@ class GroupTest(SwitchTest):
             r_key=self.r_key,
             min_psn=self.min_psn,
             icrc_mode=self.icrc_mode,
+            window=self.window,
+            is_selective=self.is_selective,
         )
         self.install()
 

@@ -14,6 +14,7 @@ use std::thread;
 use std::time::Instant;
 
 use alfirk_ctrl::controller::ControllerConfig;
+use alfirk_ctrl::strategy::{Strategies, Window};
 use alfirk_experiment::workload::Workload;
 use alfirk_experiment::{run_algorithm, run_workload, Fabric, Job, Report, Row, SharedFabric};
 use alfirk_roce::collective::Algorithm;
@@ -316,6 +317,9 @@ fn run_flows(
     result.map_err(Failure::failed)
 }
 
+/// Packets that our queue pairs can have outstanding at most ([`alfirk_roce::rc::RcConfig::window`]).
+const MOST_OUTSTANDING: u32 = 1 << 22;
+
 fn controller_config(config: &Config, program: &CompiledProgram) -> ControllerConfig {
     ControllerConfig {
         // Some looks in that time, so that one lost answer does not matter.
@@ -323,7 +327,11 @@ fn controller_config(config: &Config, program: &CompiledProgram) -> ControllerCo
         dead_member_ns: config.dead_after,
         dead_switch_ns: config.dead_after,
         policy: config.tree_policy,
-        strategies: config.job.strategies,
+        // Of a group that is registered in band no more is known than what our queue pairs can have outstanding at most.
+        strategies: Strategies {
+            window: Window::at_least(MOST_OUTSTANDING),
+            ..config.job.strategies
+        },
         ecn: config.ecn,
         ..ControllerConfig::new(program.p4info.clone(), program.device_config.clone())
     }

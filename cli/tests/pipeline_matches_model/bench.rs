@@ -68,7 +68,7 @@ pub fn switch(strategy: Strategy, scene: &Scene) -> Switch {
     let group = GROUP_INDEX.to_be_bytes().to_vec();
     add(
         &mut switch,
-        ["group_lookup.groups", "group_lookup.set_group_with_qpn"],
+        ["group_lookup.groups", "group_lookup.set_group_with_limits"],
         &[MCST_ID.octets().to_vec()],
         &[
             group.clone(),
@@ -76,6 +76,8 @@ pub fn switch(strategy: Strategy, scene: &Scene) -> Switch {
             vec![number_of(strategy)],
             vec![0],
             VIRTUAL_QPN.to_be_bytes()[1..].to_vec(),
+            scene.window.to_be_bytes()[1..].to_vec(),
+            vec![u8::from(scene.is_selective)],
         ],
     );
     for (path, &port) in ports.iter().enumerate() {
@@ -193,7 +195,8 @@ pub fn registers(switch: &Switch, path_bits: u32, paths: usize) -> Vec<(String, 
         read(register, group * losses + slot, format!("loss {slot}"));
     }
     for name in [
-        "told.agg",
+        "agg",
+        "told.msn_bases",
         "waiting_nak.nak",
         "sender.senders",
         "walk.walks",
@@ -216,6 +219,7 @@ pub fn registers(switch: &Switch, path_bits: u32, paths: usize) -> Vec<(String, 
 /// The same of the model, in the same order.
 pub fn expected_registers(model: &Group) -> Vec<u64> {
     let told = model.told.last;
+    let base = model.told.msn_base;
     let nak = model.waiting_nak;
     let state = model.walk.busy.map_or(0, |busy| {
         1 << 31 | u64::from(busy.is_dirty) << 30 | busy.start & 0x3fff_ffff
@@ -226,6 +230,7 @@ pub fn expected_registers(model: &Group) -> Vec<u64> {
         .collect();
     cells.extend([
         u64::from(told.psn) << 24 | u64::from(told.msn),
+        u64::from(base),
         nak.nak
             .map_or(0, |nak| u64::from(nak.syndrome) << 24 | u64::from(nak.psn))
             | u64::from(nak.is_told) << 31,

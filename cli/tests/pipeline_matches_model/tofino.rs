@@ -99,6 +99,9 @@ impl Pair {
                 wire::notice(notice),
                 model.notice(port, notice, self.now),
             ),
+            Packet::Answer { .. } | Packet::OddAnswer { .. } | Packet::Refused { .. } => {
+                unreachable!("only in script::hostile")
+            }
         };
         let mut fx = Effects::default();
         self.switch.ingress(port, &frame, self.now, &mut fx);

@@ -398,7 +398,8 @@ impl Run<'_> {
     }
 
     fn register(&mut self, endpoints: &[Endpoint]) -> Result<(), FabricError> {
-        let request = self.layout.registration(endpoints);
+        let window = self.layout.window(self.fabric, self.answers_later);
+        let request = self.layout.registration(endpoints, window);
         let job = self.layout.job;
         match job.registration {
             Registration::Api => self.fabric.register(request).map(|_| ()),

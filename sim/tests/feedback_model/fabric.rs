@@ -21,6 +21,8 @@ const SYNDROME_SEQUENCE: u8 = 0x60;
 const AGE: u64 = 2;
 /// Slots of a switch for losses: two, so that packets share them.
 const LOSSES: usize = 2;
+/// How far a source may be ahead: as far as numbers have an order.
+const WINDOW: u32 = (1 << (SPACE_BITS - 1)) - 1;
 
 pub const ONLY_WHAT_ALL_HOLD: &str = "acknowledges only what all hold";
 pub const RECOVERS: &str = "recovers from the loss of everything under way";
@@ -719,6 +721,8 @@ impl Model for ModelFabric {
             paths_per_pass: 1,
             walk_timeout: AGE - 1,
             losses: LOSSES,
+            window: WINDOW,
+            is_selective: self.recovery != Recovery::GoBackN,
             flaw: self.flaw,
         };
         let ports = |switch| {

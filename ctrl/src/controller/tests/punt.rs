@@ -25,7 +25,11 @@ impl Punted {
         let mut fabric = FakeFabric::ready(testbed());
         let mut group = fabric.request(&["h1", "h2", "h3", "h4"]);
         group.virtual_qpn = Some(VIRTUAL_QPN);
-        group.strategies = Strategies { min_psn, icrc };
+        group.strategies = Strategies {
+            min_psn,
+            icrc,
+            ..Strategies::default()
+        };
         group.members[1].region = Some(MemoryRegion {
             va: 0x1234_5000,
             rkey: 0x77,
