@@ -46,7 +46,7 @@ pub fn run(args: Args) -> Outcome {
         return print(hardware::list());
     }
     // Before any thread is started.
-    let signals = match args.driver.driver {
+    let signals = match args.driver() {
         Driver::Virtual => Some(mininet::signals::Signals::hold()?),
         Driver::Mininet => None,
     };

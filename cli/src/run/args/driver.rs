@@ -17,7 +17,7 @@ use crate::run::config::{Driver, GuestRdma, Guests, Scale};
 pub(super) struct DriverArgs {
     /// What carries the packets
     #[arg(long, value_enum, default_value_t = Driver::Virtual)]
-    pub(in crate::run) driver: Driver,
+    pub(super) driver: Driver,
 
     /// Run the switches of a fabric in so many threads; no figure depends on it. One does everything in runs that are recorded (--pcap,
     /// --trace, --web) or in which switches or links change (--kill, --loss for a time) (virtual driver)
