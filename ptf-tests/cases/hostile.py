@@ -48,8 +48,14 @@ _RESERVED = (*range(0x40, 0x60), *range(0x64, 0x80), *range(0x80, 0x100))
 class HostileTest(FeedbackTest):
     """Host 1 is the source and has sent `sent` packets, hosts 3 and 4 are honest, host 2 is not."""
 
+    def begin(self) -> None:
+        super().begin()
+        self.template = self.report(2, 0).frame()
+
     def answers(self, syndrome: int, psn: int, msn: int = 1) -> bytes:
-        return self.report(2, psn, syndrome, msn).frame()
+        """Build an answer of host 2. There are thousands, so scapy makes the first one only."""
+        number = (psn % packets.PSN_LIMIT).to_bytes(3, "big")
+        return altered(self.template, (_PSN_AT, number + bytes([syndrome]) + msn.to_bytes(3, "big")))
 
     def acknowledged(self, frame: bytes) -> int:
         """Give the newest PSN that a requester takes for acknowledged: with any NAK the one before it."""

@@ -1,7 +1,6 @@
 //! Random sequences of packets that resemble a group's life: numbers rise, paths fall behind and catch up.
 
-use alfirk_aggregation::{Feedback, Nak, Notice, Port, Space};
-use alfirk_contract::DEFAULT_WINDOW;
+use alfirk_aggregation::{Config, Feedback, Nak, Notice, Port, Space};
 use proptest::prelude::*;
 
 /// Packets of a message.
@@ -65,6 +64,7 @@ pub fn scene() -> impl Strategy<Value = Scene> {
     let near_the_end = (1u32 << 24) - 12;
     let number = move || prop_oneof![Just(0), Just(near_the_end), 0u32..1 << 24];
     let turn = (1u64 << 30) * MICROSECOND;
+    let window = Config::pipeline(alfirk_aggregation::Strategy::Tree).window;
     (
         prop::sample::select(vec![2, 3, 4, 5, 7, 16, 17, 32, 64, 128]),
         0u32..6,
@@ -72,7 +72,7 @@ pub fn scene() -> impl Strategy<Value = Scene> {
         number(),
         prop_oneof![Just(0), Just((1 << 24) - 2), Just(0xfffe), 0u32..1 << 24],
         prop_oneof![Just(5_000_000), Just(turn - 100_000), Just(turn + 5)],
-        prop_oneof![2 => Just(DEFAULT_WINDOW), 1 => 1u32..30],
+        prop_oneof![2 => Just(window), 1 => 1u32..30],
         prop::bool::weighted(0.7),
     )
         .prop_map(
