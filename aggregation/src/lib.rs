@@ -45,7 +45,7 @@ pub use min_psn_walk::{Busy, Walk};
 pub use retransmission_filter::RetransmissionFilter;
 pub use selective_nak::{Loss, SelectiveNak};
 pub use sender::Sender;
-pub use tofino::{TofinoGroup, TofinoQueued};
+pub use tofino::{PathMsn, TofinoGroup, TofinoQueued};
 pub use told::{Point, Told};
 pub use types::{
     Config, Feedback, Flaw, Message, Nak, Notice, PacketIn, PacketOut, Port, Queued, Sent,

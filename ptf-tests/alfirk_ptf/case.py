@@ -22,7 +22,14 @@ from alfirk_ptf.live import CPU_PORT, SWITCH_PORTS
 from alfirk_ptf.p4runtime import Client
 from alfirk_ptf.packets import VIRTUAL_MAC
 from alfirk_ptf.registers import Registers
-from alfirk_ptf.target import ANSWER_BYTES, FIRST_ANSWER_SESSION, TARGET, only_v1model
+from alfirk_ptf.target import (
+    ANSWER_BYTES,
+    FEEDBACK_BYTES,
+    FIRST_ANSWER_SESSION,
+    REGISTRATION_BYTES,
+    TARGET,
+    only_v1model,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -223,11 +230,17 @@ def _connect() -> Client:
             Path(testutils.test_param_get("p4info")),
         )
         client.push(Path(testutils.test_param_get("program")))
-        client.insert_clone_sessions({TARGET.session_of(port): port for port in (*SWITCH_PORTS, CPU_PORT)})
         if TARGET.is_tofino:
+            client.insert_clone_sessions({port: port for port in SWITCH_PORTS})
+            client.insert_clone_sessions({TARGET.session_of(CPU_PORT): CPU_PORT}, length=FEEDBACK_BYTES)
+            client.insert_clone_sessions({TARGET.last_session: CPU_PORT}, length=REGISTRATION_BYTES)
+            again = TARGET.recirculation_ports.start
+            client.insert_clone_sessions({again: again}, length=FEEDBACK_BYTES)
             answers = {FIRST_ANSWER_SESSION + port: port for port in SWITCH_PORTS}
             client.insert_clone_sessions(answers, length=ANSWER_BYTES)
             client.insert(*(_mirrors(port) for port in SWITCH_PORTS))
+        else:
+            client.insert_clone_sessions({port: port for port in (*SWITCH_PORTS, CPU_PORT)})
         client.insert(*(_route(SENTINEL_NETWORK + port, port) for port in SWITCH_PORTS))
         SwitchTest._client = client
     return SwitchTest._client
