@@ -6,6 +6,8 @@ use super::Flaw;
 const WINDOW_SHIFT: u32 = 10;
 /// Windows after which nothing is left of a count.
 const WINDOWS: u64 = 8;
+/// Windows of which paths can tell one from another.
+const PATH_WINDOWS: u64 = 1_024;
 /// CNPs of a path that pass in a window; half of a full window's are left over in the next.
 const LIMIT: u8 = 63;
 
@@ -66,8 +68,9 @@ impl CnpFilter {
     ) -> Result<(), CnpDrop> {
         let window = now >> WINDOW_SHIFT;
         let own = &mut self.paths[path];
-        // Paths know their window modulo 8: after a long silence they look younger than they are.
-        let aged = own.cnps >> ((window - own.window) % WINDOWS);
+        // Paths know their window modulo 1,024: after a long silence they look younger than they are.
+        let age = (window - own.window) % PATH_WINDOWS;
+        let aged = if age < WINDOWS { own.cnps >> age } else { 0 };
         *own = Congested { window, cnps: aged };
         if is_source && flaw != Flaw::AnyCnp {
             return Err(CnpDrop::Own);

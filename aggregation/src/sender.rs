@@ -39,15 +39,12 @@ impl Sender {
         let (space, flaw) = (config.space, config.flaw);
         let has_all = !space.lt(self.acked[path], self.sent);
         let is_next = psn == space.next(self.sent) && has_all;
-        let may_begin = is_next
-            || (flaw == Flaw::AnyFirst && self.source.is_none())
-            || flaw == Flaw::AnyoneSends;
-        let counts = self.source == Some(port) || may_begin;
+        let is_any = flaw == Flaw::AnyoneSends || (flaw == Flaw::AnyFirst && self.source.is_none());
+        let counts = self.source == Some(port) || is_next || is_any;
         if space.lt(self.sent, psn) {
             let ahead = u32::try_from(space.distance(last_acked, psn));
-            let is_in_window = ahead.is_ok_and(|ahead| ahead <= config.window)
-                || matches!(flaw, Flaw::NoWindow | Flaw::AnyFirst | Flaw::AnyoneSends);
-            if !counts || !is_in_window {
+            let is_in_window = ahead.is_ok_and(|ahead| ahead <= config.window);
+            if !counts || !(is_in_window || is_any || flaw == Flaw::NoWindow) {
                 return None;
             }
             (self.source, self.sent) = (Some(port), psn);

@@ -7,7 +7,7 @@
 //
 // A path's count is halved for each window of 2^CNP_WINDOW_SHIFT microseconds that has
 // passed since it was last touched; it ages without being polled. Paths keep
-// three bits of their window's number, so one that was silent for eight windows may
+// ten bits of their window's number, so one that was silent for a second may
 // look younger than it is until its next CNP.
 //
 // A path that sends more than CNP_LIMIT in a window has the rest dropped: a queue pair sends far fewer, and a hostile
@@ -18,15 +18,15 @@
 #define ALFIRK_CNP_FILTER_P4
 
 control CnpFilter(inout metadata_t meta, in bit<48> now) {
-    // Window of the last CNP, modulo 8 ++ count.
-    register<bit<9>>(SIZE_PATHS) paths;
+    // Window of the last CNP, modulo 1024 ++ count.
+    register<bit<16>>(SIZE_PATHS) paths;
     // The most congested path: window ++ path ++ count.
     register<bit<32>>(MAX_GROUPS) worst;
     bit<32> slot;
-    bit<9> own;
+    bit<16> own;
     bit<32> top;
     bit<16> window;
-    bit<3> age;
+    bit<10> age;
     bit<6> count;
     bit<8> top_count;
 
@@ -34,8 +34,11 @@ control CnpFilter(inout metadata_t meta, in bit<48> now) {
         window = (now >> CNP_WINDOW_SHIFT)[15:0];
         slot = ((bit<32>)meta.group_index << PATH_BITS) | (bit<32>)meta.path_index;
         paths.read(own, slot);
-        age = window[2:0] - own[8:6];
-        count = own[5:0] >> age;
+        age = window[9:0] - own[15:6];
+        count = 0;
+        if (age < 8) {
+            count = own[5:0] >> (bit<3>)age;
+        }
         if (meta.is_source == 1) {
             meta.drop_reason = Drop.OWN_CNP;
         } else if (count == CNP_LIMIT) {
@@ -43,7 +46,7 @@ control CnpFilter(inout metadata_t meta, in bit<48> now) {
         } else {
             count = count + 1;
         }
-        paths.write(slot, window[2:0] ++ count);
+        paths.write(slot, window[9:0] ++ count);
 
         worst.read(top, (bit<32>)meta.group_index);
         top_count = 0;

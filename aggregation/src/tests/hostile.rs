@@ -134,7 +134,13 @@ impl World {
                     return Err(format!("{sent:?}: {honest} has {has}, of {psn}"));
                 }
             }
-            if space.lt(self.messages(psn), msn) {
+            // Who asks about old data that is not the source's gets the count that its own path has claimed. Before the group's
+            // first packet there were no messages.
+            let complete = match space.distance(space.previous(self.first), psn) {
+                0.. => self.messages(psn),
+                _ => 0,
+            };
+            if port != HOSTILE && space.lt(complete, msn) {
                 return Err(format!("{sent:?}: {msn} messages"));
             }
         }
@@ -322,7 +328,9 @@ fn a_forged_count_of_messages_is_not_believed_and_the_next_right_one_is() {
         world.receive(0, 1);
         world.receive(1, 1);
         let forged = world.answer(HOSTILE, 0, 0x1f, 0x40_0000);
-        assert_eq!(counted(forged), point(0, 0), "{strategy:?}");
+        // The controller may know the right one from another path.
+        let believed = counted(forged).map(|point| (point.psn, point.msn <= 1));
+        assert_eq!(believed, Some((0, true)), "{strategy:?}");
         for psn in 1..3 {
             world.answer(HOSTILE, psn, 0x1f, psn + 1);
             world.receive(0, 1);

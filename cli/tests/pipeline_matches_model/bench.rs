@@ -200,6 +200,7 @@ pub fn registers(switch: &Switch, path_bits: u32, paths: usize) -> Vec<(String, 
         "waiting_nak.nak",
         "sender.senders",
         "walk.walks",
+        "cnp_filter.worst",
     ] {
         let register = format!("ingress.ack_aggregate.{name}");
         read(&register, group, name.to_owned());
@@ -212,12 +213,18 @@ pub fn registers(switch: &Switch, path_bits: u32, paths: usize) -> Vec<(String, 
         read(acked, slot, format!("acked {path}"));
         let filter = "egress.retransmission_filter.acked";
         read(filter, slot, format!("filter {path}"));
+        let cnps = "ingress.ack_aggregate.cnp_filter.paths";
+        read(cnps, slot, format!("CNPs {path}"));
     }
     cells
 }
 
 /// The same of the model, in the same order.
 pub fn expected_registers(model: &Group) -> Vec<u64> {
+    let kept = model.kept();
+    let worst = kept.most_congested.map_or(0, |(path, congested)| {
+        (congested.window & 0xffff) << 16 | (path as u64) << 8 | u64::from(congested.cnps)
+    });
     let told = model.told.last;
     let base = model.told.msn_base;
     let nak = model.waiting_nak;
@@ -238,6 +245,7 @@ pub fn expected_registers(model: &Group) -> Vec<u64> {
         state << 32
             | model.walk.trigger.map_or(PATH_NONE, |path| path as u64) << 24
             | u64::from(model.walk.found),
+        worst,
     ]);
     for (at, leaf) in model.leaves.iter().enumerate() {
         let number = if leaf.by_sender { BY_SENDER } else { at as u64 };
@@ -245,6 +253,7 @@ pub fn expected_registers(model: &Group) -> Vec<u64> {
             u64::from(leaf.newest.psn) << 24 | number << 16 | u64::from(leaf.newest.msn & 0xffff),
             u64::from(model.sender.acked[at]),
             u64::from(model.filter.acked[at]),
+            (kept.congested[at].window & 0x3ff) << 6 | u64::from(kept.congested[at].cnps),
         ]);
     }
     cells

@@ -1,7 +1,6 @@
 //! Random sequences of packets that resemble a group's life: numbers rise, paths fall behind and catch up.
 
-use alfirk_aggregation::{Feedback, Nak, Notice, Port, Space};
-use alfirk_contract::DEFAULT_WINDOW;
+use alfirk_aggregation::{Config, Feedback, Nak, Notice, Port, Space};
 use proptest::prelude::*;
 
 /// Packets of a message.
@@ -65,6 +64,7 @@ pub fn scene() -> impl Strategy<Value = Scene> {
     let near_the_end = (1u32 << 24) - 12;
     let number = move || prop_oneof![Just(0), Just(near_the_end), 0u32..1 << 24];
     let turn = (1u64 << 30) * MICROSECOND;
+    let window = Config::pipeline(alfirk_aggregation::Strategy::Tree).window;
     (
         prop::sample::select(vec![2, 3, 4, 5, 7, 16, 17, 32, 64, 128]),
         0u32..6,
@@ -72,7 +72,7 @@ pub fn scene() -> impl Strategy<Value = Scene> {
         number(),
         prop_oneof![Just(0), Just((1 << 24) - 2), Just(0xfffe), 0u32..1 << 24],
         prop_oneof![Just(5_000_000), Just(turn - 100_000), Just(turn + 5)],
-        prop_oneof![2 => Just(DEFAULT_WINDOW), 1 => 1u32..30],
+        prop_oneof![2 => Just(window), 1 => 1u32..30],
         prop::bool::weighted(0.7),
     )
         .prop_map(
@@ -238,6 +238,11 @@ pub enum Step {
         ahead: u32,
         what: Refused,
     },
+    /// A path sends many CNPs at once.
+    Cnps {
+        path: u32,
+        count: u32,
+    },
     /// The source, or another, sends near the end of its window.
     Leap {
         path: Option<u32>,
@@ -298,6 +303,7 @@ pub fn hostile() -> impl Strategy<Value = Script> {
         2 => (path(), 0u32..8, odd).prop_map(|(path, back, odd)| Step::Odd { path, back, odd }),
         2 => (path(), 0u32..3, refused)
             .prop_map(|(path, ahead, what)| Step::Refused { path, ahead, what }),
+        1 => (path(), prop_oneof![1u32..8, 60u32..70]).prop_map(|(path, count)| Step::Cnps { path, count }),
         1 => (prop::option::weighted(0.3, path()), -3i32..4)
             .prop_map(|(path, ahead)| Step::Leap { path, ahead }),
     ];
@@ -459,6 +465,13 @@ impl Script {
                     psn: scene.psn(newest + ahead),
                     what,
                 })),
+                Step::Cnps { path: who, count } => {
+                    let cnp = arrive(Packet::Notice {
+                        port: scene.port(path(who)),
+                        notice: Notice::Cnp,
+                    });
+                    events.extend((0..count).map(|_| cnp));
+                }
                 Step::Leap { path: who, ahead } => {
                     let end = Space::PSN.add(scene.psn(newest), scene.window);
                     events.push(arrive(Packet::Data {

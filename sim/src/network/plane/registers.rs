@@ -16,6 +16,8 @@ const PSN_BITS: u32 = 24;
 const PSN_MASK: u64 = (1 << PSN_BITS) - 1;
 /// Bits of a path's count of CNPs, below its window.
 const CNP_BITS: u32 = 6;
+/// What a path keeps of the window's number.
+const CNP_WINDOWS: u64 = (1 << 10) - 1;
 
 fn name(part: &str) -> String {
     format!("ingress.ack_aggregate.{part}")
@@ -93,7 +95,7 @@ pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64
     let congested = |path: usize| {
         let cell = read(switch, &name("cnp_filter.paths"), slot(paths, index, path));
         Congested {
-            window: since(cell >> CNP_BITS, 7),
+            window: since(cell >> CNP_BITS, CNP_WINDOWS),
             cnps: (cell & ((1 << CNP_BITS) - 1)) as u8,
         }
     };
@@ -198,7 +200,7 @@ pub(super) fn store(switch: &mut Switch, paths: u32, index: u16, group: Native) 
         write(switch, &name("sender.acked"), at, kept.acked[path].into());
         write(switch, FILTER, at, kept.filter[path].into());
         let congested = kept.congested[path];
-        let cnps = (congested.window & 7) << CNP_BITS | u64::from(congested.cnps);
+        let cnps = (congested.window & CNP_WINDOWS) << CNP_BITS | u64::from(congested.cnps);
         write(switch, &name("cnp_filter.paths"), at, cnps);
     }
     store_tree(switch, paths, index, &model);
