@@ -263,7 +263,7 @@ impl Fabric for VirtualFabric {
         for node in &nodes {
             let member = self.network.topology().host_with_ip(node.ip);
             let member = member.ok_or_else(|| in_band::stranger(node.ip))?;
-            self.network.expect(member, node.qpn);
+            self.network.expect(member, node.qpn, spec.expected());
         }
         let led = self.network.lead(leader, spec, LEADER_TIMING, &nodes);
         led.map_err(|error| FabricError::Registration(error.to_string()))?;

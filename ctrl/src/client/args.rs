@@ -220,6 +220,7 @@ fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlErro
         virtual_qpn_seed: RandomState::new().build_hasher().finish() as u32,
         probe_interval_ns: dead_after / 8,
         dead_member_ns: dead_after,
+        checkpoint_interval_ns: 1_000_000_000,
         dead_switch_ns: dead_after,
         groups_per_host: args.groups_per_host,
         mrp_rate: args.registration_rate,

@@ -15,7 +15,7 @@ use alfirk_roce::collective::{
 use alfirk_roce::host::{Host, HostConfig};
 use alfirk_roce::hostile::{Hostile, Target};
 use alfirk_roce::rc::BadMtu;
-use alfirk_roce::registration::{GroupSpec, LeaderTiming};
+use alfirk_roce::registration::{ExpectedGroup, GroupSpec, LeaderTiming};
 use alfirk_roce::wire::mrp::{self, TooManyNodes};
 use alfirk_roce::wire::{MacAddr, QpNum};
 
@@ -290,9 +290,9 @@ impl Network {
         self.with_host(host, |node, _| node.next_multicast_event())
     }
 
-    /// Allows a queue pair of a host to be registered in band by another host.
-    pub fn expect(&mut self, host: HostIndex, qpn: QpNum) {
-        self.with_host(host, |node, _| node.expect(qpn));
+    /// Allows a queue pair of a host to be registered in band by the leader of a group.
+    pub fn expect(&mut self, host: HostIndex, qpn: QpNum, group: ExpectedGroup) {
+        self.with_host(host, |node, _| node.expect(qpn, group));
     }
 
     /// Has a host register a group in band, with `nodes` as the other members.

@@ -13,7 +13,7 @@ use alfirk_roce::collective::{
 use alfirk_roce::host::{Host, HostEvent, Packet};
 use alfirk_roce::hostile::Hostile;
 use alfirk_roce::rc::QueuePair;
-use alfirk_roce::registration::{GroupSpec, LeaderTiming, Registrar};
+use alfirk_roce::registration::{ExpectedGroup, GroupSpec, LeaderTiming, Registrar};
 use alfirk_roce::wire::mrp::{Node, TooManyNodes};
 use alfirk_roce::wire::QpNum;
 
@@ -272,9 +272,9 @@ impl HostNode {
 
     // ---- Registration in band ----
 
-    /// Allows one of this host's queue pairs to be registered by another host.
-    pub(super) fn expect(&mut self, qpn: QpNum) {
-        self.registrar.expect(&mut self.host, qpn);
+    /// Allows one of this host's queue pairs to be registered by the leader of a group.
+    pub(super) fn expect(&mut self, qpn: QpNum, group: ExpectedGroup) {
+        self.registrar.expect(&mut self.host, qpn, group);
     }
 
     /// Registers a group that this host leads; [`MemberEvent::Group`] reports how it goes.

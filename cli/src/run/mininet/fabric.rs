@@ -475,7 +475,8 @@ impl Fabric for MininetFabric {
         for node in &nodes {
             let member = self.topology.host_with_ip(node.ip);
             let member = member.ok_or_else(|| in_band::stranger(node.ip))?;
-            self.accepted(member, Request::Expect { qpn: node.qpn })?;
+            let (qpn, group) = (node.qpn, spec.expected());
+            self.accepted(member, Request::Expect { qpn, group })?;
         }
         self.accepted(leader, Request::Lead { group: spec, nodes })?;
         in_band::registered(self.until_led(leader, "the group is not registered")?)
