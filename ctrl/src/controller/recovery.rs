@@ -33,6 +33,8 @@ use crate::topology::SwitchIndex;
 
 /// How often members are asked that do not answer.
 const ROUNDS: u32 = 8;
+/// How often complaints have a position looked for again.
+const MOST_COMPLAINTS: u32 = 4;
 
 /// A group on one switch.
 pub(super) type Place = (Ipv4Addr, SwitchIndex);
@@ -52,6 +54,8 @@ pub(super) struct Recoveries {
 struct Recovery {
     /// What all members but the source have for sure: answers are newer.
     base: Position,
+    /// How often it has begun again because of a complaint.
+    complaints: u32,
     round: u32,
     stage: Stage,
     pending: BTreeMap<TaskId, Asked>,
@@ -134,18 +138,34 @@ impl Recoveries {
     pub(super) fn has_moved(&mut self, mcst_id: Ipv4Addr) {
         self.repaired.retain(|(of, _)| *of != mcst_id);
     }
-
-    /// A member says that the group makes no progress.
-    pub(super) fn complained(&mut self, mcst_id: Ipv4Addr, member: Ipv4Addr) {
-        self.complained.insert(mcst_id, member);
-    }
 }
 
 impl Controller {
     /// Looks for the position of a group on a switch whose registers started from `base`.
     pub(super) fn recover(&mut self, now: u64, place: Place, base: Position) {
+        self.begin_recovery(now, place, base, 0);
+    }
+
+    /// A member that may send says that the group makes no progress: where it was not certain who the source is, it may be this one.
+    pub(super) fn member_complains(&mut self, now: u64, mcst_id: Ipv4Addr, member: Ipv4Addr) {
+        self.recoveries.complained.insert(mcst_id, member);
+        let places = (mcst_id, SwitchIndex(0))..=(mcst_id, SwitchIndex(usize::MAX));
+        let open = self.recoveries.open.range(places);
+        let uncertain = open.filter(|(_, recovery)| {
+            recovery.stage == Stage::Open && recovery.complaints < MOST_COMPLAINTS
+        });
+        let again: Vec<(Place, Position, u32)> = uncertain
+            .map(|(place, recovery)| (*place, recovery.base, recovery.complaints + 1))
+            .collect();
+        for (place, base, complaints) in again {
+            self.begin_recovery(now, place, base, complaints);
+        }
+    }
+
+    fn begin_recovery(&mut self, now: u64, place: Place, base: Position, complaints: u32) {
         let recovery = Recovery {
             base,
+            complaints,
             round: 0,
             stage: Stage::Asking,
             pending: BTreeMap::new(),

@@ -202,7 +202,7 @@ impl Controller {
             Kind::Stalled if is_from_host && self.may_be_source(&received) => {
                 self.mrp.stats.accepted += 1;
                 let (mcst_id, member) = (received.destination, received.source);
-                self.recoveries.complained(mcst_id, member);
+                self.member_complains(now, mcst_id, member);
                 self.watch(now, mcst_id);
             }
             Kind::Alive if is_from_host && self.is_leader(&received) => {

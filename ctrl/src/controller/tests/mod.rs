@@ -28,9 +28,6 @@ use faults::{asked, steps_under_way, Fault, Kind};
 /// What members address, where a test or a leader chooses it.
 pub(super) const VIRTUAL_QPN: QpNum = QpNum::new(0xa1f);
 
-/// Above the PSN in INIT_GROUP's value where no messages were counted and the position is one for all members.
-pub(super) const NO_MESSAGES: u64 = 0xff_8000 << 24;
-
 /// A controller, its switches, and what it said.
 pub(super) struct FakeFabric {
     pub(super) controller: Controller,
