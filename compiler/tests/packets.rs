@@ -20,6 +20,7 @@ fn wrong(arch: Arch, test: &Path) -> Result<(), String> {
 fn wrong_with(arch: Arch, program: &Path, test: &Path) -> Result<(), String> {
     let named = |error: String| format!("{}: {error}\n", program.display());
     let mut options = CompileOptions::new(program);
+    options.actions_share_names = true;
     options.set_arch(arch);
     let compiled = compile(&options).map_err(|error| named(error.to_string()))?;
     let text = fs::read_to_string(test).map_err(|error| named(error.to_string()))?;

@@ -125,6 +125,7 @@ fn is_json(path: &Path) -> bool {
 fn compiled(args: &Args, path: &Path) -> Result<Compiled, Failure> {
     let arch = Arch::of(Some(&args.arch), None).map_err(Failure::bad_input)?;
     let mut options = CompileOptions::new(path);
+    options.actions_share_names = true;
     options.preprocessor.include_dirs.clone_from(&args.include);
     let macros = args.define.iter().cloned().map(MacroOption::Define);
     options.preprocessor.macros = macros.collect();

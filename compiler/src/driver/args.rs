@@ -452,6 +452,7 @@ impl P4cArgs {
             emit_externs: self.emit_externs,
             no_assertions: self.ndebug,
             pipe: self.pipe(arch)?,
+            actions_share_names: p4info.is_empty() && entries.is_empty(),
             disabled_annotations: self.disable_annotations.iter().cloned().collect(),
         };
         options.set_arch(arch);

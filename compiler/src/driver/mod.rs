@@ -50,6 +50,8 @@ pub struct CompileOptions {
     pub no_assertions: bool,
     /// Of a program for Tofino with several pipes the one to take, from 0. Default: such a program can only be checked.
     pub pipe: Option<usize>,
+    /// Take two actions with one name for the control plane, as p4c does where no P4Info is asked for. Default: they are errors.
+    pub actions_share_names: bool,
     /// Read the program as if it had no annotations of these names.
     pub disabled_annotations: BTreeSet<String>,
 }
@@ -152,6 +154,8 @@ pub struct Session {
     pub diagnostics: Diagnostics,
     /// Included files that were not found and may be missing.
     missing: Vec<String>,
+    /// A P4Info is asked for, which has a rule of its own: a name is that of one action.
+    for_p4info: bool,
     /// Nothing is made of the program.
     only_check: bool,
 }
@@ -165,6 +169,7 @@ impl Session {
             sources: SourceMap::new(),
             diagnostics,
             missing: Vec::new(),
+            for_p4info: false,
             only_check: false,
         }
     }
@@ -271,6 +276,7 @@ impl Session {
             emit_externs: self.options.emit_externs,
             no_assertions: self.options.no_assertions,
             pipe,
+            actions_need_names: self.for_p4info,
             source: self.options.source.to_string_lossy().into_owned(),
         };
         let program = passes::lower(checked, &self.sources, &mut self.diagnostics, &options);
@@ -284,6 +290,7 @@ impl Session {
     /// # Errors
     /// As for [`Session::tokens`].
     pub fn outputs(&mut self, loader: &dyn SourceLoader) -> io::Result<Option<(BmV2Json, P4Info)>> {
+        self.for_p4info = !self.options.actions_share_names;
         let program = self.elaborated(loader)?;
         Ok(program.and_then(|program| Some((bmv2::emit(&program), self.p4info(&program)?))))
     }

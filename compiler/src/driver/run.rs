@@ -67,6 +67,7 @@ pub(super) fn compile(
         });
     }
     let mut session = Session::new(request.options.clone());
+    session.for_p4info = !request.options.actions_share_names;
     let tree = session.tree(&DiskLoader).map_err(unreadable)?;
     write_rule(request, &session, stdout)?;
     version::check(&tree, request.pretty.is_some(), &mut session.diagnostics);
@@ -99,9 +100,9 @@ pub(super) fn compile(
     }
     let program = checked.and_then(|checked| session.elaborated_program(&checked));
     let outputs = program.and_then(|program| {
-        let p4info = match request.p4info.is_empty() && request.entries.is_empty() {
-            true => None,
-            false => Some(session.p4info(&program)?),
+        let p4info = match session.for_p4info {
+            true => Some(session.p4info(&program)?),
+            false => None,
         };
         Some((p4info, program))
     });

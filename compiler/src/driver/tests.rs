@@ -258,28 +258,55 @@ fn rules_for_make_are_written() {
 }
 
 #[test]
-fn two_actions_with_one_name_are_refused_whatever_is_asked_for() {
+fn two_actions_share_a_name_unless_a_p4info_is_asked_for() {
+    let twice = program(
+        "@name(\".nop\") action a() { } @name(\".nop\") action b() { meta.x = 1; }
+    table t { key = { hdr.h.a: exact; } actions = { a; } }
+    table u { key = { hdr.h.a: exact; } actions = { b; } }
+    apply { t.apply(); u.apply(); }",
+    );
+    let (code, told, folder) = p4c(&twice, &["-o", "DIR/prog.json", "DIR/prog.p4"]);
+    assert_eq!((code, &*told), (0, ""));
+    let json = std::fs::read_to_string(folder.path().join("prog.json")).expect("it was written");
+    let json = BmV2Json::from_text(&json).expect("it is a BMv2 program");
+    let named: Vec<i64> = json
+        .actions
+        .iter()
+        .filter(|action| action.name == "nop")
+        .map(|action| action.id)
+        .collect();
+    assert_eq!(named.len(), 2);
+    assert_ne!(named[0], named[1]);
+    for option in ["--p4runtime-files", "--p4runtime-entries-files"] {
+        let (code, told, _) = p4c(&twice, &[option, "DIR/a.txtpb", "DIR/prog.p4"]);
+        assert_eq!(code, 1);
+        assert!(told.contains("another action has this name"), "{told}");
+    }
+}
+
+#[test]
+fn two_actions_of_one_table_never_share_a_name() {
     let within = program(
         "@name(\".nop\") action a() { } @name(\".nop\") action b() { meta.x = 1; }
     table t { key = { hdr.h.a: exact; } actions = { a; b; } }
     apply { t.apply(); }",
     );
-    let beside = program(
-        "@name(\".top\") action a() { } @name(\"a\") action b() { }
-    table t { key = { hdr.h.a: exact; } actions = { a; b; top; } }
+    let of_the_top = program(
+        "@name(\".top\") action a() { } action b() { }
+    table t { key = { hdr.h.a: exact; } actions = { b; top; a; } default_action = a(); }
     apply { t.apply(); }",
     )
-    .replace("control V(", "action top() { }\ncontrol V(");
-    for source in [within, beside] {
-        for line in [
-            &["-o", "DIR/prog.json", "DIR/prog.p4"][..],
+    .replacen("control V(", "action top() { }\ncontrol V(", 1);
+    for (source, name) in [(within, "nop"), (of_the_top, "top")] {
+        let (code, told, _) = p4c(&source, &["-o", "DIR/prog.json", "DIR/prog.p4"]);
+        let message = format!("action `{name}`: another action of table `I.t` has this name");
+        assert_eq!((code, told.matches(&message).count()), (1, 1), "{told}");
+        let (code, told, _) = p4c(
+            &source,
             &["--p4runtime-files", "DIR/a.txtpb", "DIR/prog.p4"],
-            &["--p4runtime-entries-files", "DIR/a.txtpb", "DIR/prog.p4"],
-        ] {
-            let (code, told, _) = p4c(&source, line);
-            assert_eq!(code, 1);
-            assert!(told.contains("another action has this name"), "{told}");
-        }
+        );
+        let message = "another action has this name";
+        assert_eq!((code, told.matches(message).count()), (1, 1), "{told}");
     }
 }
 

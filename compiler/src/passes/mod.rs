@@ -69,6 +69,8 @@ pub struct Options {
     pub only_check: bool,
     /// Leave out `assert` and `assume`.
     pub no_assertions: bool,
+    /// Two actions may not share their name for the control plane, which is to see them.
+    pub actions_need_names: bool,
     /// The source file as named by the user.
     pub source: String,
 }

@@ -150,7 +150,7 @@ parser MyParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
     }
     state within_two {
         nested_twice.apply(packet, hdr.first, hdr.second, meta.count);
-        nested_twice.apply(packet, hdr.third, hdr.second, meta.other);
+        nested_twice.apply(packet, hdr.third, hdr.right.h, meta.other);
         transition accept;
     }
     state around {

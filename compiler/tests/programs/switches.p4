@@ -99,9 +99,9 @@ control MyIngress(inout headers_t hdr, inout metadata_t meta,
                 default: { hdr.data.result = 0xb0; }
             }
         } else {
-            switch (hdr.data.key == 5) {
-                true: { hdr.data.result = 0x55; }
-                false: { hdr.data.result = 0x56; }
+            switch ((int<8>)hdr.data.key - 6) {
+                -1: { hdr.data.result = 0x55; }
+                0: { hdr.data.result = 0x56; }
             }
         }
         hdr.data.more = 3;

@@ -22,7 +22,9 @@ impl Builder<'_> {
                 free.insert(span);
             }
             // Tables that bind arguments of an action have copies of it, which are one to the control plane.
-            Entry::Occupied(other) if kind == "action" && *other.get() == span => {}
+            Entry::Occupied(other)
+                if kind == "action"
+                    && (*other.get() == span || !self.options.actions_need_names) => {}
             Entry::Occupied(other) if *other.get() == span => {
                 let message = format!(
                     "{kind} `{name}` is made more than once, with one name for the control plane"
