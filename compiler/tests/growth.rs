@@ -132,27 +132,70 @@ fn ten_thousand_branches_run() {
 
 #[test]
 fn ten_thousand_operators_run() {
-    let packets = |result: &str| format!("packet 0 01 03 00000000\nexpect 1 {result} 03 00000000 $\n");
+    let packets =
+        |result: &str| format!("packet 0 01 03 00000000\nexpect 1 {result} 03 00000000 $\n");
     // 3 and 10,000 times 1: 10,003 is 0x2713.
-    runs(&applying(format!("hdr.h.a = hdr.h.b{};", " + hdr.h.a".repeat(10_000))), &packets("13"));
-    runs(&applying(format!("hdr.h.a = hdr.h.b{};", " - hdr.h.a".repeat(10_000))), &packets("f3"));
-    runs(&applying(format!("hdr.h.a = hdr.h.b{};", " |+| hdr.h.a".repeat(10_000))), &packets("ff"));
-    runs(&applying(format!("hdr.h.a = hdr.h.b{};", " ^ hdr.h.a".repeat(10_001))), &packets("02"));
     runs(
-        &applying(format!("hdr.h.a = {}hdr.h.b{};", "hdr.h.a + (".repeat(10_000), ")".repeat(10_000))),
+        &applying(format!("hdr.h.a = hdr.h.b{};", " + hdr.h.a".repeat(10_000))),
         &packets("13"),
     );
-    runs(&applying(format!("hdr.h.a = {}hdr.h.b;", "~".repeat(10_001))), &packets("fc"));
-    runs(&applying(format!("hdr.h.a = {}hdr.h.b;", "(bit<8>)(bit<16>)".repeat(5_000))), &packets("03"));
+    runs(
+        &applying(format!("hdr.h.a = hdr.h.b{};", " - hdr.h.a".repeat(10_000))),
+        &packets("f3"),
+    );
+    runs(
+        &applying(format!(
+            "hdr.h.a = hdr.h.b{};",
+            " |+| hdr.h.a".repeat(10_000)
+        )),
+        &packets("ff"),
+    );
+    runs(
+        &applying(format!("hdr.h.a = hdr.h.b{};", " ^ hdr.h.a".repeat(10_001))),
+        &packets("02"),
+    );
+    runs(
+        &applying(format!(
+            "hdr.h.a = {}hdr.h.b{};",
+            "hdr.h.a + (".repeat(10_000),
+            ")".repeat(10_000)
+        )),
+        &packets("13"),
+    );
+    runs(
+        &applying(format!("hdr.h.a = {}hdr.h.b;", "~".repeat(10_001))),
+        &packets("fc"),
+    );
+    runs(
+        &applying(format!(
+            "hdr.h.a = {}hdr.h.b;",
+            "(bit<8>)(bit<16>)".repeat(5_000)
+        )),
+        &packets("03"),
+    );
     let all = each(10_000, |i| format!(" && hdr.h.c != {}", i + 1));
-    runs(&applying(format!("if (hdr.h.b == 3{all}) {{ hdr.h.a = 9; }}")), &packets("09"));
+    runs(
+        &applying(format!("if (hdr.h.b == 3{all}) {{ hdr.h.a = 9; }}")),
+        &packets("09"),
+    );
     let any = each(10_000, |i| format!(" || hdr.h.c == {}", i + 1));
-    runs(&applying(format!("if (hdr.h.b == 7{any}) {{ hdr.h.a = 9; }}")), &packets("01"));
-    let choices = each(10_000, |i| format!("hdr.h.c == {} ? 8w{} : ", i + 1, i % 256));
-    runs(&applying(format!("hdr.h.a = {choices}hdr.h.b;")), &packets("03"));
+    runs(
+        &applying(format!("if (hdr.h.b == 7{any}) {{ hdr.h.a = 9; }}")),
+        &packets("01"),
+    );
+    let choices = each(10_000, |i| {
+        format!("hdr.h.c == {} ? 8w{} : ", i + 1, i % 256)
+    });
+    runs(
+        &applying(format!("hdr.h.a = {choices}hdr.h.b;")),
+        &packets("03"),
+    );
     let joined = Parts {
         metadata: "bit<10000> big;".to_owned(),
-        apply: format!("meta.big = hdr.h.b[0:0]{}; hdr.h.a = meta.big[7:0];", " ++ hdr.h.a[0:0]".repeat(9_999)),
+        apply: format!(
+            "meta.big = hdr.h.b[0:0]{}; hdr.h.a = meta.big[7:0];",
+            " ++ hdr.h.a[0:0]".repeat(9_999)
+        ),
         ..Parts::default()
     };
     runs(&joined, &packets("ff"));
@@ -221,7 +264,9 @@ fn structs_of_five_thousand_fields_are_compared() {
     let parts = Parts {
         top: format!("struct s_t {{ {fields} }}"),
         metadata: "s_t x; s_t y;".to_owned(),
-        apply: "meta.x.f4999 = hdr.h.a; meta.y.f4999 = hdr.h.b; if (meta.x == meta.y) { hdr.h.c = 1; }".to_owned(),
+        apply:
+            "meta.x.f4999 = hdr.h.a; meta.y.f4999 = hdr.h.b; if (meta.x == meta.y) { hdr.h.c = 1; }"
+                .to_owned(),
         ..Parts::default()
     };
     let packets = "packet 0 05 05 00000000\nexpect 1 05 05 00000001 $\npacket 0 05 06 00000000\nexpect 1 05 06 00000000 $\n";
@@ -233,8 +278,16 @@ fn the_formatter_takes_what_the_compiler_takes() {
     for parts in [
         applying(branches(10_000)),
         applying(format!("hdr.h.a = hdr.h.b{};", " + hdr.h.a".repeat(10_000))),
-        applying(format!("{}hdr.h.a = 1;{}", "{".repeat(10_000), "}".repeat(10_000))),
-        applying(format!("hdr.h.a = {}hdr.h.b{};", "(".repeat(10_000), ")".repeat(10_000))),
+        applying(format!(
+            "{}hdr.h.a = 1;{}",
+            "{".repeat(10_000),
+            "}".repeat(10_000)
+        )),
+        applying(format!(
+            "hdr.h.a = {}hdr.h.b{};",
+            "(".repeat(10_000),
+            ")".repeat(10_000)
+        )),
     ] {
         let once = format(&parts.text());
         assert_eq!(format(&once), once);
@@ -245,7 +298,10 @@ fn the_formatter_takes_what_the_compiler_takes() {
 fn one_error(name: &str, text: &str) -> String {
     match compile(text) {
         Err(CompileError::Program { report, errors }) => {
-            let found = report.lines().filter(|line| line.starts_with("error")).count();
+            let found = report
+                .lines()
+                .filter(|line| line.starts_with("error"))
+                .count();
             assert_eq!((errors, found), (1, 1), "{name}: {report:.2000}");
             report
         }
@@ -260,27 +316,57 @@ fn what_nests_too_deeply_is_one_error_that_names_the_limit() {
     for (name, apply) in [
         ("branches", branches(n)),
         ("blocks", format!("{}{}", "{".repeat(n), "}".repeat(n))),
-        ("parentheses", format!("hdr.h.a = {}1{};", "(".repeat(n), ")".repeat(n))),
-        ("operators", format!("hdr.h.a = hdr.h.b{};", " + 8w1".repeat(n))),
+        (
+            "parentheses",
+            format!("hdr.h.a = {}1{};", "(".repeat(n), ")".repeat(n)),
+        ),
+        (
+            "operators",
+            format!("hdr.h.a = hdr.h.b{};", " + 8w1".repeat(n)),
+        ),
         ("signs", format!("hdr.h.a = {}hdr.h.b;", "~".repeat(n))),
-        ("choices", format!("hdr.h.a = {}1;", "hdr.h.b == 1 ? 8w1 : ".repeat(n))),
-        ("lists", format!("hdr.h.a = {}1{};", "{".repeat(n), "}".repeat(n))),
+        (
+            "choices",
+            format!("hdr.h.a = {}1;", "hdr.h.b == 1 ? 8w1 : ".repeat(n)),
+        ),
+        (
+            "lists",
+            format!("hdr.h.a = {}1{};", "{".repeat(n), "}".repeat(n)),
+        ),
         ("slices", format!("hdr.h.a = hdr.h.b{};", "[7:0]".repeat(n))),
     ] {
         let told = one_error(name, &applying(apply).text());
-        assert!(told.contains("error[E0201]: this is nested more than "), "{name}: {told:.500}");
+        assert!(
+            told.contains("error[E0201]: this is nested more than "),
+            "{name}: {told:.500}"
+        );
         assert!(told.contains(" levels deep"), "{name}: {told:.500}");
     }
-    let calls = each(3_000, |i| format!("bit<8> f{}(in bit<8> x) {{ return f{i}(x); }}\n", i + 1));
+    let calls = each(3_000, |i| {
+        format!("bit<8> f{}(in bit<8> x) {{ return f{i}(x); }}\n", i + 1)
+    });
     let top = format!("bit<8> f0(in bit<8> x) {{ return x; }}\n{calls}");
     let told = one_error("calls", &declaring(top, "hdr.h.a = f3000(hdr.h.b);").text());
-    assert!(told.contains("calls nest more than 2000 deep"), "{told:.500}");
+    assert!(
+        told.contains("calls nest more than 2000 deep"),
+        "{told:.500}"
+    );
     let deep = each(60, |i| {
-        format!("bit<8> f{}(in bit<8> x) {{ return {}f{i}(x); }}\n", i + 1, "~".repeat(5_000))
+        format!(
+            "bit<8> f{}(in bit<8> x) {{ return {}f{i}(x); }}\n",
+            i + 1,
+            "~".repeat(5_000)
+        )
     });
     let top = format!("bit<8> f0(in bit<8> x) {{ return x; }}\n{deep}");
-    let told = one_error("calls in deep expressions", &declaring(top, "hdr.h.a = f60(hdr.h.b);").text());
-    assert!(told.contains("levels deep, with the calls around it"), "{told:.500}");
+    let told = one_error(
+        "calls in deep expressions",
+        &declaring(top, "hdr.h.a = f60(hdr.h.b);").text(),
+    );
+    assert!(
+        told.contains("levels deep, with the calls around it"),
+        "{told:.500}"
+    );
 }
 
 /// Declarations of which each stands for twice the one before.
@@ -292,7 +378,9 @@ fn doubled(first: &str, levels: usize, next: impl Fn(usize, usize) -> String) ->
 #[test]
 fn what_doubles_at_every_level_is_one_error_where_it_grows() {
     let n = 30;
-    let structs = doubled("struct s0 { bit<8> a; bit<8> b; }", n, |i, j| format!("struct s{i} {{ s{j} a; s{j} b; }}"));
+    let structs = doubled("struct s0 { bit<8> a; bit<8> b; }", n, |i, j| {
+        format!("struct s{i} {{ s{j} a; s{j} b; }}")
+    });
     let tables = doubled(
         "control C0(inout bit<8> x) { action a() { x = 1; } table t { key = { x: exact; } actions = { a; } } apply { t.apply(); } }",
         n,
@@ -304,9 +392,13 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
     let unused = doubled("control C0(inout bit<8> x) { apply { } }", n, |i, j| {
         format!("control C{i}(inout bit<8> x) {{ C{j}() a; C{j}() b; apply {{ }} }}")
     });
-    let direct = doubled("control C0(inout bit<8> x) { apply { x = x + 1; } }", n, |i, j| {
-        format!("control C{i}(inout bit<8> x) {{ apply {{ C{j}.apply(x); C{j}.apply(x); }} }}")
-    });
+    let direct = doubled(
+        "control C0(inout bit<8> x) { apply { x = x + 1; } }",
+        n,
+        |i, j| {
+            format!("control C{i}(inout bit<8> x) {{ apply {{ C{j}.apply(x); C{j}.apply(x); }} }}")
+        },
+    );
     let parsers = doubled(
         "parser Q0(packet_in p, inout bit<8> x) { state start { x = x + 1; transition accept; } }",
         n,
@@ -321,12 +413,16 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
         apply: apply.to_owned(),
         ..Parts::default()
     };
-    let actions = doubled("action a0() { hdr.h.a = hdr.h.a + 1; }", n, |i, j| format!("action a{i}() {{ a{j}(); a{j}(); }}"));
+    let actions = doubled("action a0() { hdr.h.a = hdr.h.a + 1; }", n, |i, j| {
+        format!("action a{i}() {{ a{j}(); a{j}(); }}")
+    });
     let loops = |body: &str| {
         let heads = each(5, |i| format!("for (bit<16> i{i} in 0 .. 199) {{ "));
         format!("{heads}{body}{}", "}".repeat(5))
     };
-    let switches = each(25, |i| format!("switch (t{i}.apply().action_run) {{ a: default: {{ "));
+    let switches = each(25, |i| {
+        format!("switch (t{i}.apply().action_run) {{ a: default: {{ ")
+    });
     for (name, parts) in [
         (
             "calls of calls",
@@ -349,11 +445,16 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
         (
             "calls that do nothing",
             declaring(
-                doubled("void f0(in bit<8> x) { }", n, |i, j| format!("void f{i}(in bit<8> x) {{ f{j}(x); f{j}(x); }}")),
+                doubled("void f0(in bit<8> x) { }", n, |i, j| {
+                    format!("void f{i}(in bit<8> x) {{ f{j}(x); f{j}(x); }}")
+                }),
                 format!("f{n}(hdr.h.b);"),
             ),
         ),
-        ("structs", declaring(structs.clone(), format!("s{n} x; hdr.h.a = 1;"))),
+        (
+            "structs",
+            declaring(structs.clone(), format!("s{n} x; hdr.h.a = 1;")),
+        ),
         (
             "structs of metadata",
             Parts {
@@ -368,26 +469,63 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
                 ..declaring(format!("{structs}header b_t {{ s{n} a; }}"), "")
             },
         ),
-        ("parameters", declaring(format!("{structs}void f(in s{n} x) {{ }}"), format!("s{n} x; f(x);"))),
-        ("generic structs", declaring("struct S<T> { T a; T b; }", format!("{}bit<8>{} x;", "S<".repeat(n), ">".repeat(n)))),
+        (
+            "parameters",
+            declaring(
+                format!("{structs}void f(in s{n} x) {{ }}"),
+                format!("s{n} x; f(x);"),
+            ),
+        ),
+        (
+            "generic structs",
+            declaring(
+                "struct S<T> { T a; T b; }",
+                format!("{}bit<8>{} x;", "S<".repeat(n), ">".repeat(n)),
+            ),
+        ),
         (
             "structs of generic structs",
             declaring(
-                doubled("struct S0<T> { T a; T b; }", n, |i, j| format!("struct S{i}<T> {{ S{j}<T> a; S{j}<T> b; }}")),
+                doubled("struct S0<T> { T a; T b; }", n, |i, j| {
+                    format!("struct S{i}<T> {{ S{j}<T> a; S{j}<T> b; }}")
+                }),
                 format!("S{n}<bit<8>> x;"),
             ),
         ),
         (
             "tuples",
             declaring(
-                doubled("typedef tuple<bit<8>, bit<8>> t0;", n, |i, j| format!("typedef tuple<t{j}, t{j}> t{i};")),
+                doubled("typedef tuple<bit<8>, bit<8>> t0;", n, |i, j| {
+                    format!("typedef tuple<t{j}, t{j}> t{i};")
+                }),
                 format!("t{n} x;"),
             ),
         ),
-        ("controls with tables", Parts { locals: format!("C{n}() c;"), ..declaring(tables, "c.apply(hdr.h.a);") }),
-        ("controls that do nothing", Parts { locals: format!("C{n}() c;"), ..declaring(empty, "c.apply(hdr.h.a);") }),
-        ("controls that are not applied", Parts { locals: format!("C{n}() c;"), ..declaring(unused, "c.apply(hdr.h.a);") }),
-        ("controls applied directly", declaring(direct, format!("C{n}.apply(hdr.h.a);"))),
+        (
+            "controls with tables",
+            Parts {
+                locals: format!("C{n}() c;"),
+                ..declaring(tables, "c.apply(hdr.h.a);")
+            },
+        ),
+        (
+            "controls that do nothing",
+            Parts {
+                locals: format!("C{n}() c;"),
+                ..declaring(empty, "c.apply(hdr.h.a);")
+            },
+        ),
+        (
+            "controls that are not applied",
+            Parts {
+                locals: format!("C{n}() c;"),
+                ..declaring(unused, "c.apply(hdr.h.a);")
+            },
+        ),
+        (
+            "controls applied directly",
+            declaring(direct, format!("C{n}.apply(hdr.h.a);")),
+        ),
         (
             "parsers",
             Parts {
@@ -400,7 +538,12 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
         ("actions", in_locals(actions.clone(), &format!("a{n}();"))),
         (
             "actions of tables",
-            in_locals(format!("{actions} table t {{ key = {{ hdr.h.a: exact; }} actions = {{ a{n}; }} }}"), "t.apply();"),
+            in_locals(
+                format!(
+                    "{actions} table t {{ key = {{ hdr.h.a: exact; }} actions = {{ a{n}; }} }}"
+                ),
+                "t.apply();",
+            ),
         ),
         ("loops", applying(loops("hdr.h.a = hdr.h.a + 1;"))),
         ("loops that do nothing", applying(loops(""))),
@@ -409,7 +552,9 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
             in_locals(
                 format!(
                     "action a() {{ hdr.h.a = 1; }} {}",
-                    each(25, |i| format!("table t{i} {{ key = {{ hdr.h.c: exact; }} actions = {{ a; NoAction; }} default_action = NoAction(); }} "))
+                    each(25, |i| {
+                        format!("table t{i} {{ key = {{ hdr.h.c: exact; }} actions = {{ a; NoAction; }} default_action = NoAction(); }} ")
+                    })
                 ),
                 &format!("{switches}hdr.h.b = 1;{}", "}}".repeat(25)),
             ),
@@ -417,27 +562,45 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
         (
             "strings",
             declaring(
-                doubled("const string k0 = \"ab\";", n, |i, j| format!("const string k{i} = k{j} ++ k{j};")),
+                doubled("const string k0 = \"ab\";", n, |i, j| {
+                    format!("const string k{i} = k{j} ++ k{j};")
+                }),
                 format!("log_msg(k{n});"),
             ),
         ),
         (
             "numbers",
             declaring(
-                doubled("const int k0 = 3;", n, |i, j| format!("const int k{i} = k{j} * k{j};")),
+                doubled("const int k0 = 3;", n, |i, j| {
+                    format!("const int k{i} = k{j} * k{j};")
+                }),
                 format!("hdr.h.a = (bit<8>)k{n};"),
             ),
         ),
         (
             "sums of long numbers",
             declaring(
-                doubled("const int k0 = (1 << 130000);", 20_000, |i, j| format!("const int k{i} = k{j} + 1;")),
+                doubled("const int k0 = (1 << 130000);", 20_000, |i, j| {
+                    format!("const int k{i} = k{j} + 1;")
+                }),
                 "",
             ),
         ),
         ("a shift", applying("hdr.h.a = (bit<8>)(1 << 1000000000);")),
-        ("a width", Parts { metadata: "bit<1000000000> x;".to_owned(), ..Parts::default() }),
-        ("a stack", Parts { headers: "h_t[1000000000] x;".to_owned(), ..Parts::default() }),
+        (
+            "a width",
+            Parts {
+                metadata: "bit<1000000000> x;".to_owned(),
+                ..Parts::default()
+            },
+        ),
+        (
+            "a stack",
+            Parts {
+                headers: "h_t[1000000000] x;".to_owned(),
+                ..Parts::default()
+            },
+        ),
         (
             "large stacks",
             Parts {
@@ -453,21 +616,47 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
                 ..Parts::default()
             },
         ),
-        ("macros", declaring(doubled("#define A0 const bit<8> x = 1;", n, |i, j| format!("#define A{i} A{j} A{j}")) + &format!("A{n}"), "")),
-        ("macros of nothing", declaring(doubled("#define A0", n, |i, j| format!("#define A{i} A{j} A{j}")) + &format!("A{n}"), "")),
+        (
+            "macros",
+            declaring(
+                doubled("#define A0 const bit<8> x = 1;", n, |i, j| {
+                    format!("#define A{i} A{j} A{j}")
+                }) + &format!("A{n}"),
+                "",
+            ),
+        ),
+        (
+            "macros of nothing",
+            declaring(
+                doubled("#define A0", n, |i, j| format!("#define A{i} A{j} A{j}"))
+                    + &format!("A{n}"),
+                "",
+            ),
+        ),
         (
             "macros of arguments",
-            declaring(doubled("#define A0(x) x", n, |i, j| format!("#define A{i}(x) A{j}(x x)")) + &format!("A{n}(;)"), ""),
+            declaring(
+                doubled("#define A0(x) x", n, |i, j| {
+                    format!("#define A{i}(x) A{j}(x x)")
+                }) + &format!("A{n}(;)"),
+                "",
+            ),
         ),
         (
             "macros of strings",
             declaring(
-                doubled("#define S(x) #x\n#define T(x) S(x)\n#define A0 \"a\"", n, |i, j| format!("#define A{i} T(A{j} A{j})"))
-                    + &format!("const string x = A{n};"),
+                doubled(
+                    "#define S(x) #x\n#define T(x) S(x)\n#define A0 \"a\"",
+                    n,
+                    |i, j| format!("#define A{i} T(A{j} A{j})"),
+                ) + &format!("const string x = A{n};"),
                 "",
             ),
         ),
-        ("files that include themselves", declaring("#include \"main.p4\"\n#include \"main.p4\"", "")),
+        (
+            "files that include themselves",
+            declaring("#include \"main.p4\"\n#include \"main.p4\"", ""),
+        ),
     ] {
         let told = one_error(name, &parts.text());
         assert!(told.len() < 4_000, "{name}: {told:.500}");
@@ -476,7 +665,9 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
 
 #[test]
 fn the_error_is_where_the_program_grows() {
-    let structs = doubled("struct s0 { bit<8> a; bit<8> b; }", 22, |i, j| format!("struct s{i} {{ s{j} a; s{j} b; }}"));
+    let structs = doubled("struct s0 { bit<8> a; bit<8> b; }", 22, |i, j| {
+        format!("struct s{i} {{ s{j} a; s{j} b; }}")
+    });
     let told = one_error("structs", &declaring(structs, "s22 x; hdr.h.a = 1;").text());
     // The smallest one with more than 250,000 fields.
     assert!(told.contains("struct s17 { s16 a; s16 b; }"), "{told}");

@@ -25,7 +25,9 @@ fn p4c(words: &[&str]) -> (u8, String) {
 
 /// The programs of a folder.
 fn programs(folder: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("test_data/units").join(folder);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("test_data/units")
+        .join(folder);
     let mut programs: Vec<PathBuf> = fs::read_dir(&folder)
         .expect("the folder is in the repository")
         .map(|entry| entry.expect("the folder can be read").path())
@@ -37,7 +39,10 @@ fn programs(folder: &str) -> Vec<PathBuf> {
 /// What `p4c` says of a program, with a report and without one.
 fn verdicts(program: &Path, arch: &str) -> [(u8, String); 2] {
     let path = program.to_str().expect("the path is text");
-    let around = program.parent().and_then(Path::parent).expect("it is in a folder");
+    let around = program
+        .parent()
+        .and_then(Path::parent)
+        .expect("it is in a folder");
     let around = format!("-I{}", around.display());
     let line = ["--arch", arch, &around, path];
     [p4c(&line), p4c(&[&line[..], &["--report", "-"]].concat())]
@@ -50,16 +55,26 @@ fn what_a_unit_does_not_do_is_refused_at_its_line() {
     assert!(programs.len() >= 40);
     for program in programs {
         let text = fs::read_to_string(&program).expect("the program can be read");
-        let line = 1 + text.lines().position(|line| line.contains("// refused")).expect("one line says so");
-        let name = program.file_name().and_then(|name| name.to_str()).expect("it has a name");
+        let line = 1 + text
+            .lines()
+            .position(|line| line.contains("// refused"))
+            .expect("one line says so");
+        let name = program
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("it has a name");
         let place = format!("{name}:{line}:");
         for arch in ["tna", "t2na"] {
             if arch == "t2na" && text.contains("// taken by Tofino 2") {
                 continue;
             }
             for (code, told) in verdicts(&program, arch) {
-                let errors = told.lines().filter(|line| line.starts_with("error")).count();
-                if code != 1 || errors != 1 || !told.contains(&place) || !told.contains("= help: ") {
+                let errors = told
+                    .lines()
+                    .filter(|line| line.starts_with("error"))
+                    .count();
+                if code != 1 || errors != 1 || !told.contains(&place) || !told.contains("= help: ")
+                {
                     wrong += &format!("{arch} {name}: exit code {code}, expected one error at line {line}\n{told}\n");
                 }
             }

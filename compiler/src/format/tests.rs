@@ -310,7 +310,10 @@ fn returns_before_line_ends_go_wherever_they_stand() {
 fn long_texts(parts: usize) -> Vec<(&'static str, String)> {
     let many = |part: &str| part.repeat(parts);
     vec![
-        ("statements", format!("control C() {{ apply {{ {} }} }}", many("x = y; "))),
+        (
+            "statements",
+            format!("control C() {{ apply {{ {} }} }}", many("x = y; ")),
+        ),
         ("list", format!("const t x = {{ {} 1 }};", many("1, "))),
         ("arguments", format!("t() x = f({} 1);", many("aaaa, "))),
         ("sum", format!("const t x = 1{};", many(" + aaaa"))),
@@ -318,20 +321,43 @@ fn long_texts(parts: usize) -> Vec<(&'static str, String)> {
         ("choice", format!("const t x = {} 1;", many("a ? b : "))),
         ("members", format!("const t x = a{};", many(".bbbb"))),
         ("braces", format!("{}{}", many("{ "), many("} "))),
-        ("blocks", format!("control C() {{ apply {} {} }}", many("{ x = y; "), many("} "))),
-        ("parentheses", format!("const t x = {}1{};", many("("), many(")"))),
-        ("types", format!("const {}t{} x = 1;", many("t<"), many("> "))),
-        ("branches", format!("if (a) {{ }} {}", many("else if (b) { c = d; } "))),
+        (
+            "blocks",
+            format!(
+                "control C() {{ apply {} {} }}",
+                many("{ x = y; "),
+                many("} ")
+            ),
+        ),
+        (
+            "parentheses",
+            format!("const t x = {}1{};", many("("), many(")")),
+        ),
+        (
+            "types",
+            format!("const {}t{} x = 1;", many("t<"), many("> ")),
+        ),
+        (
+            "branches",
+            format!("if (a) {{ }} {}", many("else if (b) { c = d; } ")),
+        ),
         ("comments", many("/* a */ b; ")),
         ("conditions", many("#if a\nb;\n#endif\n")),
-        ("strings", format!("const t x = f({} 1);", many("\"aaaa\", "))),
-        ("cases", format!("switch (a) {{ {} }}", many("1: { b = c; } "))),
+        (
+            "strings",
+            format!("const t x = f({} 1);", many("\"aaaa\", ")),
+        ),
+        (
+            "cases",
+            format!("switch (a) {{ {} }}", many("1: { b = c; } ")),
+        ),
     ]
 }
 
 #[test]
 fn work_grows_with_the_length_of_a_line_and_not_with_its_square() {
-    let work = |text: &str| work(&pieces(text).expect("comments are closed")).expect("brackets match");
+    let work =
+        |text: &str| work(&pieces(text).expect("comments are closed")).expect("brackets match");
     for ((name, short), (_, long)) in long_texts(500).into_iter().zip(long_texts(4_000)) {
         let (few, many) = (work(&short), work(&long));
         assert!(many < 10 * few, "{name}: {few} for 500, {many} for 4,000");
@@ -350,12 +376,87 @@ fn ten_thousand_of_anything_on_one_line_are_formatted() {
 /// Tokens, comments, directives and line ends in any order.
 fn soup() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
-        "control", "parser", "table", "{", "}", "(", ")", "<", ">", "[", "]", ";", ":", ",", "=", "x", "bit", "8", "apply",
-        "state", "transition", "select", "default", "_", "...", "&&&", "..", "+", "-", "@name", "action", "if", "else",
-        "switch", "for", "in", "const", "header", "struct", "enum", "E", "list", "tuple", "return", "?", "!", "~", "&&", "||",
-        "==", "<=", ">=", "<<", ">>", "++", "|+|", "\"s\"", "8w1", "{#}", ".", "type_t", "T", "(list<bit<8>>)", "{1, 2}",
-        "(bit<8>)", "a.b.c", "name_of_something_that_is_rather_long", "// c\n", "/* c */", "/* a\n * b\n */", "\n#if A\n",
-        "\n#else\n", "\n#endif\n", "\n#define M(x) \\\n  x\n", "\n@pragma p q\n", "\n", "\n", "\n\n", "\r\n", "\r\r\n", "\t",
+        "control",
+        "parser",
+        "table",
+        "{",
+        "}",
+        "(",
+        ")",
+        "<",
+        ">",
+        "[",
+        "]",
+        ";",
+        ":",
+        ",",
+        "=",
+        "x",
+        "bit",
+        "8",
+        "apply",
+        "state",
+        "transition",
+        "select",
+        "default",
+        "_",
+        "...",
+        "&&&",
+        "..",
+        "+",
+        "-",
+        "@name",
+        "action",
+        "if",
+        "else",
+        "switch",
+        "for",
+        "in",
+        "const",
+        "header",
+        "struct",
+        "enum",
+        "E",
+        "list",
+        "tuple",
+        "return",
+        "?",
+        "!",
+        "~",
+        "&&",
+        "||",
+        "==",
+        "<=",
+        ">=",
+        "<<",
+        ">>",
+        "++",
+        "|+|",
+        "\"s\"",
+        "8w1",
+        "{#}",
+        ".",
+        "type_t",
+        "T",
+        "(list<bit<8>>)",
+        "{1, 2}",
+        "(bit<8>)",
+        "a.b.c",
+        "name_of_something_that_is_rather_long",
+        "// c\n",
+        "/* c */",
+        "/* a\n * b\n */",
+        "\n#if A\n",
+        "\n#else\n",
+        "\n#endif\n",
+        "\n#define M(x) \\\n  x\n",
+        "\n@pragma p q\n",
+        "\n",
+        "\n",
+        "\n\n",
+        "\r\n",
+        "\r\r\n",
+        "\t",
     ]);
     prop::collection::vec(words, 0..80).prop_map(|words| words.join(" "))
 }
@@ -363,14 +464,60 @@ fn soup() -> impl Strategy<Value = String> {
 /// Soup in brackets that match.
 fn closed_soup() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(vec![
-        "x", "8w1", "T", "bit<8>", "a.b", "1", "-", "!", ",", ";", "=", "+", "&&", "<", ">", "?", ":", "if", "else", "return",
-        "E", "state", "apply", "key", "const", "(list<bit<8>>)", "(bit<8>)", "\n", "\n", " // c\n", " /* c */ ", "\n\n",
-        "name_of_something_that_is_rather_long", "struct S", "transition select", "\n#if A\n", "\n#endif\n", "\r\r\n",
+        "x",
+        "8w1",
+        "T",
+        "bit<8>",
+        "a.b",
+        "1",
+        "-",
+        "!",
+        ",",
+        ";",
+        "=",
+        "+",
+        "&&",
+        "<",
+        ">",
+        "?",
+        ":",
+        "if",
+        "else",
+        "return",
+        "E",
+        "state",
+        "apply",
+        "key",
+        "const",
+        "(list<bit<8>>)",
+        "(bit<8>)",
+        "\n",
+        "\n",
+        " // c\n",
+        " /* c */ ",
+        "\n\n",
+        "name_of_something_that_is_rather_long",
+        "struct S",
+        "transition select",
+        "\n#if A\n",
+        "\n#endif\n",
+        "\r\r\n",
     ]);
     let leaf = leaf.prop_map(str::to_string);
     leaf.prop_recursive(5, 120, 10, |inner| {
         let many = prop::collection::vec(inner, 0..10).prop_map(|parts| parts.join(" "));
-        (many, prop::sample::select(vec![("(", ")"), ("{", "}"), ("[", "]"), ("<", ">"), ("{\n", "\n}"), ("(\n", ")"), ("", "")]))
+        (
+            many,
+            prop::sample::select(vec![
+                ("(", ")"),
+                ("{", "}"),
+                ("[", "]"),
+                ("<", ">"),
+                ("{\n", "\n}"),
+                ("(\n", ")"),
+                ("", ""),
+            ]),
+        )
             .prop_map(|(inside, (open, close))| format!("{open}{inside}{close}"))
     })
 }

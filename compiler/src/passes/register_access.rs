@@ -100,7 +100,8 @@ impl Check<'_> {
         let bodies = apply.then.bodies();
         let mut entering: Vec<Option<Accessed>> = vec![None; bodies.len()];
         let mut enter = |body: usize, behind: &Accessed| {
-            (entering[body].get_or_insert_default()).extend(behind.iter().map(|(id, site)| (*id, *site)));
+            (entering[body].get_or_insert_default())
+                .extend(behind.iter().map(|(id, site)| (*id, *site)));
         };
         for listed in &table.actions {
             let (action, scope) = (listed.action, listed.scope);

@@ -24,8 +24,8 @@ use serde::Serialize;
 
 use crate::ir::FlatProgram;
 
-pub use chip::{Budget, Use};
 pub use applies::refuse as refuse_applies;
+pub use chip::{Budget, Use};
 pub use limits::refuse;
 pub use units::refuse as refuse_operations;
 

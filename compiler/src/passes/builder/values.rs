@@ -226,32 +226,25 @@ impl Builder<'_> {
     }
 
     /// Bits of a value of a type (spec § 9).
-    pub fn bits(&mut self, ty: &Type, max: bool) -> u64 {
-        match self.grow_by_type(ty) {
-            true => self.bits_of_part(ty, max),
-            false => 0,
-        }
-    }
-
-    fn bits_of_part(&self, ty: &Type, max: bool) -> u64 {
+    pub fn bits(&self, ty: &Type, max: bool) -> u64 {
         if let Some(scalar) = self.scalar(ty) {
             return u64::from(scalar.width());
         }
         match self.checked.representation(ty) {
             Type::Varbit(width) => u64::from(if max { width } else { 0 }),
-            Type::Stack(element, size) => self.bits_of_part(&element, max) * u64::from(size),
+            Type::Stack(element, size) => self.bits(&element, max) * u64::from(size),
             Type::HeaderUnion(_) => {
                 let members = self
                     .checked
                     .fields(ty)
                     .into_iter()
-                    .map(|(_, ty)| self.bits_of_part(&ty, max));
+                    .map(|(_, ty)| self.bits(&ty, max));
                 (if max { members.max() } else { members.min() }).unwrap_or(0)
             }
             _ => self
                 .parts(ty)
                 .iter()
-                .map(|(_, ty)| self.bits_of_part(ty, max))
+                .map(|(_, ty)| self.bits(ty, max))
                 .sum(),
         }
     }

@@ -483,6 +483,9 @@ impl Elaborator<'_> {
 
     fn size_of(&mut self, base: &Expr, max: bool, bytes: bool, frame: &Rc<Frame>) -> Data {
         let ty = self.type_of(base, frame);
+        if !self.grow_by_type(&ty) {
+            return Data::Invalid;
+        }
         let bits = self.bits(&ty, max);
         Data::Int(if bytes { bits.div_ceil(8) } else { bits }.into())
     }

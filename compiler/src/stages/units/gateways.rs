@@ -9,7 +9,7 @@ use num_bigint::BigInt;
 use num_traits::{One, Zero};
 
 use super::Units;
-use crate::sema::{Callee, BuiltinMethod};
+use crate::sema::{BuiltinMethod, Callee};
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
 use crate::syntax::print::print_expr;
 
@@ -64,17 +64,27 @@ impl Units<'_> {
             return;
         }
         for row in rows.into_iter().flatten() {
-            let sum = |bits: &BTreeMap<String, u32>| bits.values().fold(0, |a: u32, b| a.saturating_add(*b));
+            let sum = |bits: &BTreeMap<String, u32>| {
+                bits.values().fold(0, |a: u32, b| a.saturating_add(*b))
+            };
             let hashed = sum(&row.range).saturating_add(sum(&row.valid));
             let (paired, equal) = (sum(&row.paired), sum(&row.equal));
             let room = CROSSBAR_BITS + HASH_BITS.saturating_sub(hashed);
-            if hashed <= HASH_BITS && paired <= CROSSBAR_BITS && paired.saturating_add(equal) <= room {
+            if hashed <= HASH_BITS
+                && paired <= CROSSBAR_BITS
+                && paired.saturating_add(equal) <= room
+            {
                 continue;
             }
             let chip = self.chip();
             let (what, has) = match () {
-                () if hashed > HASH_BITS => (hashed, format!("{HASH_BITS} by `<` and for validity")),
-                () if paired > CROSSBAR_BITS => (paired, format!("{CROSSBAR_BITS} of two fields with each other")),
+                () if hashed > HASH_BITS => {
+                    (hashed, format!("{HASH_BITS} by `<` and for validity"))
+                }
+                () if paired > CROSSBAR_BITS => (
+                    paired,
+                    format!("{CROSSBAR_BITS} of two fields with each other"),
+                ),
                 () => (paired + equal, format!("{room}")),
             };
             self.cannot(
@@ -115,19 +125,27 @@ impl Units<'_> {
         }
         let ExprKind::Binary(op, a, b) = &expr.kind else {
             return vec![match self.checked.call(expr.id).map(|call| call.callee) {
-                Some(Callee::Builtin(BuiltinMethod::IsValid)) if self.arch == crate::arch::Arch::Tna => Row {
-                    valid: one(print_expr(expr), 1),
-                    ..Row::default()
-                },
+                Some(Callee::Builtin(BuiltinMethod::IsValid))
+                    if self.arch == crate::arch::Arch::Tna =>
+                {
+                    Row {
+                        valid: one(print_expr(expr), 1),
+                        ..Row::default()
+                    }
+                }
                 Some(Callee::Builtin(BuiltinMethod::IsValid)) => Row {
                     equal: one(print_expr(expr), 1),
                     ..Row::default()
                 },
                 Some(_) => Row::default(),
-                None if matches!(expr.kind, ExprKind::Name(_) | ExprKind::Member(..)) && !self.is_result(expr) => Row {
-                    equal: one(print_expr(expr), 1),
-                    ..Row::default()
-                },
+                None if matches!(expr.kind, ExprKind::Name(_) | ExprKind::Member(..))
+                    && !self.is_result(expr) =>
+                {
+                    Row {
+                        equal: one(print_expr(expr), 1),
+                        ..Row::default()
+                    }
+                }
                 None => Row::default(),
             }];
         };
@@ -186,7 +204,9 @@ impl Units<'_> {
                 // As `field < number` or `field >= number`.
                 let flipped = constants[0];
                 let above = match (op, flipped) {
-                    (BinaryOp::Lt | BinaryOp::Ge, false) | (BinaryOp::Gt | BinaryOp::Le, true) => number,
+                    (BinaryOp::Lt | BinaryOp::Ge, false) | (BinaryOp::Gt | BinaryOp::Le, true) => {
+                        number
+                    }
                     _ => number + 1,
                 };
                 let name = print_expr(field);
@@ -245,7 +265,9 @@ impl Units<'_> {
         let op = match &expr.kind {
             ExprKind::Cast(_, arg) => return self.operand(arg),
             ExprKind::Slice { base, .. } => return self.operand(base),
-            ExprKind::Binary(BinaryOp::BitAnd, a, b) if self.is_constant(a) || self.is_constant(b) => {
+            ExprKind::Binary(BinaryOp::BitAnd, a, b)
+                if self.is_constant(a) || self.is_constant(b) =>
+            {
                 return true
             }
             ExprKind::Binary(

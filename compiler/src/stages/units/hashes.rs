@@ -23,7 +23,9 @@ impl Units<'_> {
         let name = &table.name;
         let chip = self.chip();
         if has_key {
-            let Some((action, what)) = default.and_then(|action| Some((action, self.unit_of(action)?))) else {
+            let Some((action, what)) =
+                default.and_then(|action| Some((action, self.unit_of(action)?)))
+            else {
                 return;
             };
             self.cannot(
@@ -69,7 +71,9 @@ impl Units<'_> {
 
     fn has_data(&self, action: &ActionRef) -> bool {
         let decl = self.action_of(action);
-        decl.is_some_and(|decl| (decl.params.iter()).any(|param| param.direction == Direction::None))
+        decl.is_some_and(|decl| {
+            (decl.params.iter()).any(|param| param.direction == Direction::None)
+        })
     }
 
     /// What an action needs of a unit that only a hit reaches.

@@ -146,7 +146,10 @@ impl Units<'_> {
         match &expr.kind {
             ExprKind::Name(_) => match self.checked.resolution(expr) {
                 Resolution::Decl(id) => {
-                    matches!(self.checked.def(id).kind, DefKind::CtorParam(_) | DefKind::Const(_))
+                    matches!(
+                        self.checked.def(id).kind,
+                        DefKind::CtorParam(_) | DefKind::Const(_)
+                    )
                 }
                 _ => false,
             },

@@ -102,7 +102,10 @@ impl Units<'_> {
                 }
             }
             BinaryOp::AddSat | BinaryOp::SubSat => {
-                if let Some((width, _)) = self.width(left).filter(|(width, _)| *width > WIDEST_CONTAINER) {
+                if let Some((width, _)) = self
+                    .width(left)
+                    .filter(|(width, _)| *width > WIDEST_CONTAINER)
+                {
                     self.cannot(
                         span,
                         format!(

@@ -9,8 +9,8 @@ use super::Units;
 use crate::arch::Arch;
 use crate::diag::Span;
 use crate::syntax::ast::{
-    BinaryOp, Block, Decl, Expr, ExprKind, FunctionDecl, Instantiation, Name, Stmt, StmtKind, TypeRefKind,
-    UnaryOp,
+    BinaryOp, Block, Decl, Expr, ExprKind, FunctionDecl, Instantiation, Name, Stmt, StmtKind,
+    TypeRefKind, UnaryOp,
 };
 use crate::syntax::print::print_expr;
 
@@ -39,11 +39,13 @@ struct Assigned {
 impl Units<'_> {
     /// Refuses an implementation that is too much for a stateful ALU.
     pub(super) fn stateful(&mut self, instance: &Instantiation) {
-        let (TypeRefKind::Name(path) | TypeRefKind::Specialized(path, _)) = &instance.ty.kind else {
+        let (TypeRefKind::Name(path) | TypeRefKind::Specialized(path, _)) = &instance.ty.kind
+        else {
             return;
         };
         let name = &*path.name.name;
-        let is_access = name.starts_with("RegisterAction") || name.starts_with("DirectRegisterAction");
+        let is_access =
+            name.starts_with("RegisterAction") || name.starts_with("DirectRegisterAction");
         for decl in instance.body.iter().flatten().filter(|_| is_access) {
             if let Decl::Function(function) = decl {
                 if &*function.name.name == "apply" {
@@ -56,7 +58,9 @@ impl Units<'_> {
     fn implementation(&mut self, function: &FunctionDecl, name: &str) {
         let Some(body) = &function.body else { return };
         let mut found = Found {
-            params: (function.params.iter()).map(|param| param.name.name.clone()).collect(),
+            params: (function.params.iter())
+                .map(|param| param.name.name.clone())
+                .collect(),
             ..Found::default()
         };
         self.alu_block(body, &mut found);
@@ -64,7 +68,12 @@ impl Units<'_> {
             Arch::T2na => 4,
             _ => 2,
         };
-        if let Some(span) = found.comparisons.values().max_by_key(|span| span.lo).copied() {
+        if let Some(span) = found
+            .comparisons
+            .values()
+            .max_by_key(|span| span.lo)
+            .copied()
+        {
             let needed = found.comparisons.len();
             if needed > units {
                 self.cannot(
@@ -134,7 +143,9 @@ impl Units<'_> {
                 let is_result = self.is_result_of_alu(left, found);
                 self.alu_value(right, found, is_result);
                 let value = match op {
-                    Some(op) => format!("{} {} {}", print_expr(left), op.as_str(), print_expr(right)),
+                    Some(op) => {
+                        format!("{} {} {}", print_expr(left), op.as_str(), print_expr(right))
+                    }
                     None => print_expr(right),
                 };
                 self.alu_assigned(left, value, stmt.span, found);
@@ -152,7 +163,10 @@ impl Units<'_> {
     fn is_result_of_alu(&self, left: &Expr, found: &Found) -> bool {
         match &left.kind {
             ExprKind::Name(path) => {
-                let at = found.params.iter().position(|param| *param == path.name.name);
+                let at = found
+                    .params
+                    .iter()
+                    .position(|param| *param == path.name.name);
                 at.is_some_and(|at| at > 0)
             }
             _ => false,
@@ -165,7 +179,8 @@ impl Units<'_> {
         while let ExprKind::Member(base, _) | ExprKind::Slice { base, .. } = &root.kind {
             root = base;
         }
-        let is_param = matches!(&root.kind, ExprKind::Name(path) if found.params.contains(&path.name.name));
+        let is_param =
+            matches!(&root.kind, ExprKind::Name(path) if found.params.contains(&path.name.name));
         if !is_param {
             return;
         }
@@ -239,7 +254,8 @@ impl Units<'_> {
                 self.alu_compared(a, found);
                 self.alu_compared(b, found);
             }
-            ExprKind::Binary(BinaryOp::BitAnd, a, b) if self.is_constant(a) || self.is_constant(b) => {}
+            ExprKind::Binary(BinaryOp::BitAnd, a, b)
+                if self.is_constant(a) || self.is_constant(b) => {}
             ExprKind::Binary(BinaryOp::Concat, ..) => {}
             ExprKind::Binary(op, ..) => {
                 let message = format!(
@@ -308,7 +324,11 @@ impl Units<'_> {
                     self.chip(),
                     print_expr(base)
                 );
-                self.cannot(value.span, message, "assign all of it, and cut where the result is used");
+                self.cannot(
+                    value.span,
+                    message,
+                    "assign all of it, and cut where the result is used",
+                );
             }
             _ => {}
         }
@@ -340,7 +360,9 @@ impl Units<'_> {
         }
         for side in sides {
             let mut inner = *side;
-            while let ExprKind::Cast(_, arg) | ExprKind::Unary(UnaryOp::Complement, arg) = &inner.kind {
+            while let ExprKind::Cast(_, arg) | ExprKind::Unary(UnaryOp::Complement, arg) =
+                &inner.kind
+            {
                 inner = arg;
             }
             if self.is_constant(inner) {
@@ -349,7 +371,9 @@ impl Units<'_> {
             match &inner.kind {
                 ExprKind::Binary(BinaryOp::Concat, ..) => {}
                 // One disjunction joins two instructions.
-                ExprKind::Binary(below, a, b) if op == BinaryOp::BitOr && *below != BinaryOp::BitOr => {
+                ExprKind::Binary(below, a, b)
+                    if op == BinaryOp::BitOr && *below != BinaryOp::BitOr =>
+                {
                     self.alu_operator(*below, &[a, b], inner.span, is_result);
                 }
                 ExprKind::Binary(..) | ExprKind::Unary(UnaryOp::Minus, _) => {
