@@ -225,7 +225,11 @@ impl Pair {
             same("ingress.ack_aggregate.leaves.leaves", cell, expected)?;
             let count = model.msns[path];
             let slack = word(count.slack, path as u32);
-            same("egress.path_msn.msns", cell, word(count.msn, 0) << 32 | slack)?;
+            same(
+                "egress.path_msn.msns",
+                cell,
+                word(count.msn, 0) << 32 | slack,
+            )?;
             // The lower 8 bits say who acknowledged it last.
             let filter = read("egress.retransmission_filter.acked", cell) >> 8;
             prop_assert_eq!(

@@ -30,12 +30,11 @@ enum Token {
     Sign(char),
 }
 
+/// A controller's value, and the data plane's.
+pub type Pair = (Vec<u8>, Vec<u8>);
+
 /// The pairs of an annotation, both values in canonical form; none of another annotation.
-pub fn parse(
-    name: &str,
-    form: Form,
-    annotation: &str,
-) -> Result<Vec<(Vec<u8>, Vec<u8>)>, MappingError> {
+pub fn parse(name: &str, form: Form, annotation: &str) -> Result<Vec<Pair>, MappingError> {
     let Some(body) = annotation.trim().strip_prefix(ANNOTATION) else {
         return Ok(Vec::new());
     };
@@ -157,7 +156,7 @@ fn number(word: &str) -> Option<u128> {
 mod tests {
     use super::*;
 
-    fn of(form: Form, text: &str) -> Result<Vec<(Vec<u8>, Vec<u8>)>, MappingError> {
+    fn of(form: Form, text: &str) -> Result<Vec<Pair>, MappingError> {
         parse("t", form, text)
     }
 

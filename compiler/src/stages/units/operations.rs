@@ -89,17 +89,15 @@ impl Units<'_> {
                     );
                 }
             }
-            BinaryOp::Shl | BinaryOp::Shr => {
-                if !self.is_constant(right) {
-                    self.cannot(
-                        span,
-                        format!(
-                            "`{symbol} {}` shifts by a number that the packet gives, and {chip} shifts by constants",
-                            print_expr(right)
-                        ),
-                        "match the number in a table with an action for each value, which shifts by a constant",
-                    );
-                }
+            BinaryOp::Shl | BinaryOp::Shr if !self.is_constant(right) => {
+                self.cannot(
+                    span,
+                    format!(
+                        "`{symbol} {}` shifts by a number that the packet gives, and {chip} shifts by constants",
+                        print_expr(right)
+                    ),
+                    "match the number in a table with an action for each value, which shifts by a constant",
+                );
             }
             BinaryOp::AddSat | BinaryOp::SubSat => {
                 if let Some((width, _)) = self
