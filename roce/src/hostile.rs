@@ -3,9 +3,9 @@
 //!
 //! Members of a group must not notice it: what acknowledges too much, what belongs to the source alone, and what is malformed has no effect.
 //!
-//! A NAK that a receiver may send is an exception. Any member may ask the source to send a packet again or to wait, and may end its own queue
-//! pair; then the group waits for it, goes back or gets the error, as reliable connections do. So of these NAKs (codes 0 to 3 and RNR) only
-//! those are drawn that no receiver sends, with PSNs outside of [`Hostile::is_plausible`].
+//! A NAK that a receiver may send is an exception. Any member may ask the source to send a packet again or to wait; then the group goes back or
+//! waits, as a reliable connection does. So sequence NAKs and RNR NAKs are drawn only with PSNs for which no receiver sends them, outside of
+//! [`Hostile::is_plausible`]. Fatal NAKs (codes 1 to 3) are not drawn: any member may end the connection, and the source gets the error.
 
 use std::net::Ipv4Addr;
 
@@ -33,11 +33,10 @@ const SEND_ONLY_INVALIDATE: u8 = 0x17;
 const CNP: u8 = 0x81;
 /// In byte 4 of the BTH.
 const BECN: u8 = 0x40;
-/// AETH syndromes: ACKs with and without a limit of credits, sequence error, the three fatal NAKs, the codes 4 and 31, RNR NAKs with the
-/// longest timer and a usual one, a reserved type.
-const SYNDROMES: [u8; 11] = [
-    0x1f, 0x00, 0x60, 0x61, 0x62, 0x63, 0x64, 0x7f, 0x20, 0x2c, 0x40,
-];
+const ACK: u8 = 0x1f;
+/// AETH syndromes: ACKs with and without a limit of credits, sequence error, the NAK codes 4 and 31, RNR NAKs with the longest timer and a
+/// usual one, a reserved type.
+const SYNDROMES: [u8; 8] = [ACK, 0x00, 0x60, 0x64, 0x7f, 0x20, 0x2c, 0x40];
 /// How far the position of this member may be behind the newest packet that it has acknowledged or its switch has seen acknowledged:
 /// responders acknowledge at least every 66th packet.
 const UNACKNOWLEDGED: i32 = 66;
@@ -66,7 +65,7 @@ pub enum Kind {
     /// Requests of every opcode: data of a member that is not the source, READs, atomic operations, SEND with Invalidate, opcodes of other
     /// services, reserved ones.
     Request,
-    /// ACKNOWLEDGE packets of every syndrome, with forged MSNs and counts of reports.
+    /// ACKNOWLEDGE packets of every syndrome but fatal NAKs, with forged MSNs and counts of reports.
     Answer,
     /// The last ACK once more, as this member's queue pair could send it, with headers that do not fit.
     OddAnswer,
@@ -295,19 +294,18 @@ impl Hostile {
             0 => self.one_of(&SYNDROMES),
             _ => self.rng.next_u32() as u8,
         };
-        let is_receivers = matches!(
-            syndrome.into(),
-            Syndrome::RnrNak(_)
-                | Syndrome::Nak(
-                    NakCode::PsnSequenceError
-                        | NakCode::InvalidRequest
-                        | NakCode::RemoteAccessError
-                        | NakCode::RemoteOperationalError
-                )
-        );
-        let syndrome = match is_receivers && self.is_plausible(psn) {
-            true => 0x1f,
-            false => syndrome,
+        let syndrome = match syndrome.into() {
+            Syndrome::RnrNak(_) | Syndrome::Nak(NakCode::PsnSequenceError)
+                if self.is_plausible(psn) =>
+            {
+                ACK
+            }
+            Syndrome::Nak(
+                NakCode::InvalidRequest
+                | NakCode::RemoteAccessError
+                | NakCode::RemoteOperationalError,
+            ) => ACK,
+            _ => syndrome,
         };
         // Also the number of reports of a selective NAK: the next one, the last one.
         let msn = match self.draw(4) {
@@ -322,7 +320,7 @@ impl Hostile {
     /// What the member's own queue pair sends when it acknowledges all that it has.
     fn last_ack(&mut self) -> Vec<u8> {
         let msn = self.draw(3);
-        self.acknowledge(self.position, 0x1f, msn)
+        self.acknowledge(self.position, ACK, msn)
     }
 
     fn acknowledge(&mut self, psn: Psn, syndrome: u8, msn: u32) -> Vec<u8> {
