@@ -13,6 +13,7 @@ control IngressDeparser(
 parser EgressParser(packet_in packet, out headers_t hdr, out metadata_t md, out egress_intrinsic_metadata_t eg_intr_md) {
     state start {
         packet.extract(eg_intr_md);
+        md = {0, 0};
         transition accept;
     }
 }

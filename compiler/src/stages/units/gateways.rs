@@ -165,12 +165,11 @@ impl Units<'_> {
         };
         match op {
             BinaryOp::Eq | BinaryOp::Ne => {
-                // A difference in any part of a wide value is enough, each in a row of its own.
-                let at_once = (*op == BinaryOp::Eq) == holds;
-                let bits = match at_once {
-                    true => width,
-                    false => width.min(CROSSBAR_BITS),
-                };
+                // A difference is a row for equality before, with the other outcome.
+                if (*op == BinaryOp::Eq) != holds {
+                    return vec![Row::default()];
+                }
+                let bits = width;
                 vec![match constant {
                     Some(_) => {
                         let (name, bits) = self.masked(field, bits);

@@ -10,7 +10,7 @@
             } else if (hdr.d.c32 == 9) { // refused
                 value = 2;
             }
-            result = value;
+            result = value; // taken by Tofino 2, which compares four times
         }
     };
 

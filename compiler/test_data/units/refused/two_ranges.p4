@@ -1,7 +1,7 @@
 #include "before.p4"
     apply {
         ig_tm_md.ucast_egress_port = 1;
-        if (hdr.d.a8 > 3 && hdr.d.b8 > 5) { // refused
+        if (hdr.d.a8 > 4 && hdr.d.b8 > 6) { // refused
             hdr.d.c8 = 1;
         }
     }
