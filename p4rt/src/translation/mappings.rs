@@ -139,16 +139,12 @@ fn number(word: &str) -> Option<u128> {
         Some((width, digits)) if width.bytes().all(|b| b.is_ascii_digit()) => digits,
         _ => &word,
     };
-    let based = |prefix: &str, base| {
-        let rest = digits.strip_prefix(prefix)?;
-        Some(u128::from_str_radix(rest, base))
-    };
     let lower = digits.to_ascii_lowercase();
     let radix = [("0x", 16), ("0o", 8), ("0b", 2), ("0d", 10)];
     let found = radix.iter().find(|(prefix, _)| lower.starts_with(prefix));
     match found {
         Some((_, base)) => u128::from_str_radix(&lower[2..], *base).ok(),
-        None => based("", 10)?.ok(),
+        None => digits.parse().ok(),
     }
 }
 

@@ -301,7 +301,7 @@ impl Translation {
         }
     }
 
-    /// Frees the values that are not used, but for those of the program's mappings, and says whether that has been called for.
+    /// Frees the values that are not used, but for those of the program's mappings.
     fn retain(&self, is_used: impl Fn(&[u8]) -> bool) {
         let mut maps = self.maps();
         let kept = |data: &Vec<u8>| maps.pinned.contains(data) || is_used(data);

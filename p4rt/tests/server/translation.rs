@@ -193,7 +193,7 @@ fn numbers_beyond_the_data_plane_are_translated() {
     let found = f.read("counter_entry { counter_id: 0x12000001 }");
     assert!(found.contains(&entity(own)) && found.contains(&entity(read)));
     refused(
-        f.insert(&entry(key, "\\x01\\x00\\x00\\x00\\x00")),
+        f.modify(&entry(key, "\\x01\\x00\\x00\\x00\\x00")),
         Code::InvalidArgument,
         "port_t",
     );
