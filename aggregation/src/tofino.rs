@@ -349,9 +349,7 @@ impl TofinoGroup {
                     .into_iter()
                     .collect()
             }
-            Notice::FatalNak { nak, .. }
-                if self.has_sent(space.previous(nak.psn)) =>
-            {
+            Notice::FatalNak { nak, .. } if self.has_sent(space.previous(nak.psn)) => {
                 let tell = TofinoQueued::TellFatal {
                     port: source,
                     syndrome: nak.syndrome,
