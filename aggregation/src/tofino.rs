@@ -213,6 +213,11 @@ impl TofinoGroup {
         copies.collect()
     }
 
+    /// Was a PSN that is acknowledged sent? Just half the space away from the newest that was, it was not.
+    fn has_sent(&self, psn: u32) -> bool {
+        self.space.reaches(self.sender.sent, psn)
+    }
+
     /// Must something have been acknowledged for data `psn` that was not (`source_window.p4`)? A window that is not less than half the
     /// space bounds nothing.
     fn is_beyond_window(&self, psn: u32) -> bool {
@@ -245,7 +250,8 @@ impl TofinoGroup {
             return Vec::new();
         };
         let acked = feedback.acked(space);
-        let is_sent = self.sender.feedback(space, own, acked.psn);
+        self.sender.feedback(space, own, acked.psn);
+        let is_sent = self.has_sent(acked.psn);
         let Some(source) = self.sender.source.filter(|_| is_sent) else {
             return Vec::new();
         };
@@ -343,9 +349,7 @@ impl TofinoGroup {
                     .into_iter()
                     .collect()
             }
-            Notice::FatalNak { nak, .. }
-                if self.sender.has_sent(space, space.previous(nak.psn)) =>
-            {
+            Notice::FatalNak { nak, .. } if self.has_sent(space.previous(nak.psn)) => {
                 let tell = TofinoQueued::TellFatal {
                     port: source,
                     syndrome: nak.syndrome,

@@ -124,10 +124,11 @@ control Sender(inout headers_t hdr, inout ingress_metadata_t meta) {
     SENDER_CHANGES(sources, continue_in_sources, take_turn_in_sources, set_source)
 
     // Of feedback: the source's port, or 0 if it is beyond what was sent, or there was no source yet.
-    // An ACK of `sent` is 255 beyond it, a NAK of what comes next 256.
+    // An ACK of `sent` is 255 beyond it, a NAK of what comes next 256. What acknowledges a PSN just half the number space away has no order
+    // with it, and counts as beyond.
     RegisterAction<sender_t, group_cell_t, bit<32>>(sources) ask = {
         void apply(inout sender_t value, out bit<32> port) {
-            if (meta.acked - value.sent > PSN_WORD_ONE) {
+            if (meta.acked - value.sent > PSN_WORD_ONE || meta.acked - value.sent < -0x7ffffeff) {
                 port = 0;
             } else {
                 port = (bit<32>)value.port;
