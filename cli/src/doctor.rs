@@ -22,9 +22,10 @@ pub struct Args {
     #[arg(value_name = "USE")]
     uses: Vec<Use>,
 
-    /// Exponent of the local ACK timeout of the queue pairs of groups, of which is said whether it is long enough: 4.096 us times 2^N
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u8).range(0..=31))]
-    ack_timeout: u8,
+    /// Say whether queue pairs of groups with this local ACK timeout, 4.096 us times 2^N, outlive the search for a dead member
+    /// [default: 15, where devices are looked at]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=31))]
+    ack_timeout: Option<u8>,
 
     /// Their retry count
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u8).range(0..=7))]
@@ -179,12 +180,12 @@ pub fn run(args: &Args) -> Outcome {
     let needs: BTreeSet<Need> = asked.iter().flat_map(|one| one.needs()).copied().collect();
     let found = probe(&needs);
     let diagnoses = diagnose(&asked, &found);
+    // Those of devices are finite, those of software need not be.
+    let has_devices = asked.contains(&Use::Mpi);
+    let exponent = args.ack_timeout.or(has_devices.then_some(15));
     let dead_after = Duration::from_secs(args.dead_after.into());
-    let patience = Verdict::new(
-        AckTimeout::new(args.ack_timeout),
-        args.retry_count,
-        dead_after,
-    );
+    let verdict = |n| Verdict::new(AckTimeout::new(n), args.retry_count, dead_after);
+    let patience = exponent.and_then(verdict);
     if args.json {
         let uses = serde_json::json!({ "uses": diagnoses, "queue_pairs": patience });
         print(format_args!("{uses}\n"))?;

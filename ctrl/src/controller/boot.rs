@@ -202,6 +202,7 @@ impl Boot {
         let others = group.switches.len() - 1;
         if readings.is_untouched()
             && readings.0.len() == others
+            && readings.sent() == Some(known.psn)
             && known == Position::before(group.initial_psn)
         {
             return Start {

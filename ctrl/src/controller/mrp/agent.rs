@@ -108,6 +108,11 @@ impl Agent {
         is_due
     }
 
+    /// All packets have had their effect just now.
+    pub(super) fn has_acted(&mut self, now: u64, interval: u64) {
+        self.repeats = (0..self.total).map(|seq| (seq, now + interval)).collect();
+    }
+
     /// How many nodes have come, the group's included.
     pub(super) fn count(&self) -> usize {
         self.parts.values().map(Vec::len).sum()

@@ -262,6 +262,10 @@ impl Controller {
         let run = self.mrp.making(mcst_id, switch);
         if run.is_some_and(Run::is_done) {
             self.mrp_pass_on(switch, mcst_id, |_| true);
+            let interval = self.config.mrp_repeat_ns;
+            if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
+                agent.has_acted(now, interval);
+            }
             self.mrp_grown(now, mcst_id);
         } else {
             self.forget_growth(mcst_id);

@@ -451,26 +451,57 @@ fn a_link_that_carries_frames_is_not_dead_because_a_group_waits() {
 
 #[test]
 fn what_the_old_tree_has_sent_has_arrived_before_the_new_one_counts() {
-    // l3 is led elsewhere; l1 and l2 stay under s1, whose part is another one.
+    // The way to another pod breaks above the switch that two leaves of the group share: they keep their links to it.
     let run = |is_stuck: bool| {
-        let mut fabric = FakeFabric::ready(leaf_spine(3, 2, 1).unwrap());
-        fabric.register(&["h1", "h2", "h3"]).unwrap();
-        let broken = link(&fabric, "l3", "s1");
-        let kept = link(&fabric, "l2", "s1");
+        let mut fabric = FakeFabric::ready(fat_tree(4).unwrap());
+        fabric.register(&["h1", "h3", "h9"]).unwrap();
+        let topology = fabric.controller.topology().clone();
+        let names: Vec<String> = {
+            let group = &fabric.controller.status().groups[0];
+            group.switches.iter().map(|on| on.switch.clone()).collect()
+        };
+        let inside: Vec<SwitchIndex> = names.iter().map(|name| fabric.switch(name)).collect();
+        let has_hosts = |switch: SwitchIndex| {
+            let mut all = topology.neighbours(switch).iter();
+            all.any(|n| matches!(n.peer.node, crate::topology::Node::Host(_)))
+        };
+        let leaf = topology.attachment(topology.host_named("h1").unwrap()).0;
+        let up = |from: SwitchIndex, fabric: &FakeFabric| {
+            let group = &fabric.controller.status().groups[0];
+            let name = &topology.switch(from).name;
+            let on = group.switches.iter().find(|on| on.switch == *name)?;
+            on.ports.iter().find_map(|port| {
+                let behind = topology.behind(from, *port)?;
+                match behind.peer.node {
+                    crate::topology::Node::Switch(next) => Some((behind.link, next)),
+                    crate::topology::Node::Host(_) => None,
+                }
+            })
+        };
+        let (kept, shared) = up(leaf, &fabric).unwrap();
+        let broken = topology
+            .neighbours(shared)
+            .iter()
+            .find_map(|n| match n.peer.node {
+                crate::topology::Node::Switch(next)
+                    if inside.contains(&next) && !has_hosts(next) =>
+                {
+                    Some(n.link)
+                }
+                _ => None,
+            });
         if is_stuck {
             // A frame of the old tree may be on it for long.
             fabric.cut.insert(kept);
         }
         fabric.said.clear();
-        let (link, is_up) = (broken, false);
+        let (link, is_up) = (broken.unwrap(), false);
         fabric.handle(Event::Link { link, is_up });
-        let at_once = fabric
-            .said
-            .iter()
-            .any(|reply| matches!(reply, ApiReply::GroupRerouted { .. }));
+        let is_rerouted = |reply: &ApiReply| matches!(reply, ApiReply::GroupRerouted { .. });
+        let at_once = fabric.said.iter().any(is_rerouted);
         fabric.wait();
-        let group = &fabric.controller.status().groups[0];
-        let over_kept = group.switches.iter().any(|on| on.switch == "s1");
+        assert!(fabric.said.iter().any(is_rerouted));
+        let over_kept = up(leaf, &fabric).map(|(link, _)| link) == Some(kept);
         (at_once, over_kept, fabric.controller.markers.open())
     };
     assert_eq!(run(false), (true, true, 0));

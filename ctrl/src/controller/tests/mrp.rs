@@ -431,6 +431,8 @@ fn a_member_that_is_silent_is_named_and_nothing_is_left() {
     let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
     let before = world.fabric.contents();
     world.dead.insert(2);
+    // Less than the leader waits.
+    world.fabric.controller.config.agree_timeout_ns = 20_000_000;
     let mut leader = world.leader(GROUP, &[0, 1, 2]);
     let missing = vec![world.hosts[2].ip()];
     assert_eq!(world.run(0, &mut leader), LeaderEvent::GaveUp { missing });

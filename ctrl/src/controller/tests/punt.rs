@@ -116,7 +116,7 @@ fn ack(mcst_id: Ipv4Addr, psn: u32, syndrome: u8, msn: u32) -> Vec<u8> {
 
 /// A right ACK in a frame whose other fields a member has chosen.
 fn odd(mcst_id: Ipv4Addr, psn: u32, n: usize) -> Vec<u8> {
-    let mut frame = ack(mcst_id, psn, ACK, 9);
+    let mut frame = ack(mcst_id, psn, ACK, 8);
     match n {
         // Length, TTL, fragment, DSCP and CE, identification, checksum.
         0 => frame[16..18].copy_from_slice(&1_500u16.to_be_bytes()),
@@ -182,7 +182,7 @@ fn what_the_source_gets_is_built_from_the_groups_constants() {
         let [_, qpn @ ..] = VIRTUAL_QPN.get().to_be_bytes();
         assert_eq!(frame[42..47], [0x11, 0x40, 0xff, 0xff, 0]);
         assert_eq!(frame[47..51], [&qpn[..], &[0]].concat());
-        assert_eq!(frame[51..58], [0xff, 0xff, 0xf0, ACK, 0, 0, 9]);
+        assert_eq!(frame[51..58], [0xff, 0xff, 0xf0, ACK, 0, 0, 8]);
     }
 }
 

@@ -210,6 +210,8 @@ fn a_new_controller_goes_on_from_saved_state() {
     // One switch was lost together with the old controller.
     fabric.switches[0].restart();
     fabric.connect_all();
+    // Its hosts are asked how far their group is, for no other switch was there yet.
+    fabric.wait();
     assert_eq!(fabric.contents(), before);
     assert_eq!(fabric.controller.status(), status);
     fabric.said.clear();
