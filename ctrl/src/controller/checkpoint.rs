@@ -23,7 +23,7 @@ impl Controller {
     }
 
     pub(super) fn checkpoint_timeout(&mut self, now: u64) {
-        if !self.next_checkpoint().is_some_and(|at| at <= now) {
+        if self.next_checkpoint().is_none_or(|at| at > now) {
             return;
         }
         self.checkpoint_at = now + self.config.checkpoint_interval_ns;

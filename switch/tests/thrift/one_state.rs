@@ -252,7 +252,7 @@ fn the_size_of_a_selector_limits_groups_of_both() {
     let mut f = Fixture::new();
     let profile = || "ingress.selector".to_owned();
     let call = Call::Standard;
-    let mut group = |f: &mut Fixture, members: i32| {
+    let group = |f: &mut Fixture, members: i32| {
         let create = standard::BmMtActProfCreateGroup {
             cxt_id: 0,
             act_prof_name: profile(),
