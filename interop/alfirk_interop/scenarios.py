@@ -103,8 +103,9 @@ def from_hostile(host: str) -> Check:
         naks = [guest for guest in others if outcome.naks_from(guest)]
         if naks:
             return f"NAKs came from {', '.join(naks)}"
-        source = (outcome.capture(outcome.source, way) for way in ("in", "out"))
-        return false_acknowledgement(*source, {guest: outcome.capture(guest, "in") for guest in others})
+        from_source, to_source = (outcome.capture(outcome.source, way) for way in ("in", "out"))
+        receivers = {guest: outcome.capture(guest, "in") for guest in others}
+        return false_acknowledgement(from_source, to_source, receivers)
 
     return check
 
