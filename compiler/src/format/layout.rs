@@ -38,7 +38,7 @@ fn layout_by<'a, 'b>(pieces: &'a [Piece<'b>]) -> Option<Layout<'a, 'b>> {
 }
 
 /// How many pieces beyond the end of a line that is too long a block is looked for that is unfolded first.
-const MOST_BEYOND: usize = 64;
+const MOST_BEYOND: usize = 32;
 
 /// What stands between two pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
