@@ -299,10 +299,9 @@ impl Units<'_> {
             return;
         }
         match &value.kind {
-            ExprKind::Binary(op, a, b) if is_condition(*op) => match is_result {
+            ExprKind::Binary(op, ..) if is_condition(*op) => match is_result {
                 true => self.alu_condition(value, found),
                 false => {
-                    let _ = (a, b);
                     let message = format!(
                         "the stateful ALU of {} gives the outcome of `{}` out, and does not store it",
                         self.chip(),
