@@ -188,13 +188,16 @@ impl Group {
     /// What is not aggregated comes in through `port`.
     pub fn notice(&mut self, port: Port, notice: Notice, now: u64) -> Vec<Queued> {
         let space = self.space();
-        if self.path_at(port).is_none() {
+        let Some(own) = self.path_at(port) else {
             return Vec::new();
-        }
+        };
         let is_sent = match notice {
             Notice::Cnp => return self.cnp(port, now).into_iter().collect(),
             Notice::SelectiveNak { psn, .. } => self.sender.has_sent(space, psn),
-            Notice::FatalNak { nak, .. } => self.sender.has_sent(space, space.previous(nak.psn)),
+            // A receiver refuses a request that it has not acknowledged.
+            Notice::FatalNak { nak, .. } => {
+                self.sender.has_sent(space, nak.psn) && space.lt(self.sender.acked[own], nak.psn)
+            }
         };
         let flaw = self.fixed.config.flaw;
         if !is_sent {

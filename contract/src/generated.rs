@@ -474,11 +474,13 @@ pub enum Drop {
     OwnCnp = 35,
     /// a CNP of a path that sends too many
     CnpLimited = 36,
+    /// a fatal NAK of a request that its path has acknowledged
+    StaleNak = 37,
 }
 
 impl Drop {
     /// All of them, in the program's order.
-    pub const ALL: [Drop; 37] = [
+    pub const ALL: [Drop; 38] = [
         Drop::None,
         Drop::ParserError,
         Drop::Ipv4Checksum,
@@ -516,6 +518,7 @@ impl Drop {
         Drop::Malformed,
         Drop::OwnCnp,
         Drop::CnpLimited,
+        Drop::StaleNak,
     ];
 }
 

@@ -101,7 +101,7 @@ impl TryFrom<u32> for Window {
     type Error = WindowError;
 
     fn try_from(packets: u32) -> Result<Window, WindowError> {
-        Window::new(packets).ok_or(WindowError(packets))
+        Window::new(packets).ok_or_else(|| WindowError(packets.to_string()))
     }
 }
 
@@ -109,15 +109,15 @@ impl std::str::FromStr for Window {
     type Err = WindowError;
 
     fn from_str(text: &str) -> Result<Window, WindowError> {
-        let packets = text.parse().unwrap_or(u32::MAX);
-        Window::try_from(packets)
+        let packets = text.parse().ok().and_then(Window::new);
+        packets.ok_or_else(|| WindowError(text.to_owned()))
     }
 }
 
 /// Not a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a source's window is 1 to 8388607 packets, not {0}; give what the group's queue pairs can have outstanding")]
-pub struct WindowError(pub u32);
+pub struct WindowError(pub String);
 
 impl MinPsn {
     /// As the pipeline numbers it.
@@ -166,5 +166,44 @@ impl fmt::Display for MinPsn {
 impl fmt::Display for IcrcMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_has_1_to_8388607_packets() {
+        for (packets, is_window) in [(0, false), (1, true), (0x7f_ffff, true), (0x80_0000, false)] {
+            assert_eq!(Window::new(packets).is_some(), is_window, "{packets}");
+            let parsed: Result<Window, _> = packets.to_string().parse();
+            assert_eq!(parsed.is_ok(), is_window, "{packets}");
+        }
+        let refused = "0".parse::<Window>().unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "a source's window is 1 to 8388607 packets, not 0; give what the group's queue pairs can have outstanding"
+        );
+    }
+
+    #[test]
+    fn a_window_has_room_for_what_may_be_outstanding_and_is_never_narrower_than_the_default() {
+        assert_eq!(Window::at_least(128), Window::default());
+        assert_eq!(Window::at_least(100_000).get(), 100_000);
+        assert_eq!(Window::at_least(u32::MAX), Window::MAX);
+    }
+
+    #[test]
+    fn strategies_of_before_are_read_with_the_defaults() {
+        let before = r#"{"min_psn": "walk", "icrc": "neutral"}"#;
+        let read: Strategies = serde_json::from_str(before).unwrap();
+        let walk = Strategies {
+            min_psn: MinPsn::Walk,
+            ..Strategies::default()
+        };
+        assert_eq!(read, walk);
+        let text = serde_json::to_string(&read).unwrap();
+        assert_eq!(serde_json::from_str::<Strategies>(&text).unwrap(), read);
     }
 }

@@ -233,7 +233,8 @@ enum bit<8> Drop {
     BEYOND_WINDOW = 33,  // data further ahead of the last acknowledged PSN than the group's window
     MALFORMED = 34,  // a request whose lengths, padding or transport version are wrong
     OWN_CNP = 35,  // a CNP of the source itself (IBTA annex A17.9.3)
-    CNP_LIMITED = 36  // a CNP of a path that sends too many
+    CNP_LIMITED = 36,  // a CNP of a path that sends too many
+    STALE_NAK = 37  // a fatal NAK of a request that its path has acknowledged
 }
 
 const bit<32> SIZE_DROP_REASONS = 64;

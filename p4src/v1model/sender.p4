@@ -18,6 +18,9 @@
 // apart have no order, so it must not come into the tree. But it is recorded as the path's claim: after a restart the
 // controller sees in the claims of all paths how far the group was. A NAK of sent + 1 is an ACK of what was sent: nothing is lost yet.
 //
+// A fatal NAK ends the source's queue pair, so it must be of a request that was sent and that its path has not acknowledged: a
+// receiver refuses the request that it expects next.
+//
 // Cepheus, section III-E, and Gleam, appendix B, see the source's change in the same place; what makes it safe is in no paper.
 
 #ifndef ALFIRK_SENDER_P4
@@ -75,8 +78,10 @@ control Sender(inout headers_t hdr, inout metadata_t meta, in psn_t last_acked) 
                 }
             }
         } else if (meta.is_feedback == 1 || meta.kind == Kind.FATAL_NAK || meta.kind == Kind.SELECTIVE_NAK) {
-            if (PSN_LT(sent, meta.acked_psn)) {
+            if (PSN_LT(sent, meta.acked_psn) || (meta.kind == Kind.FATAL_NAK && meta.acked_psn == sent)) {
                 meta.drop_reason = Drop.BEYOND_SENT;
+            } else if (meta.kind == Kind.FATAL_NAK && !PSN_LT(newest, hdr.bth.psn)) {
+                meta.drop_reason = Drop.STALE_NAK;
             } else if (meta.kind == Kind.NAK && meta.acked_psn == sent) {
                 meta.kind = Kind.ACK;
                 hdr.bth.psn = sent;

@@ -286,6 +286,8 @@ class Drop(IntEnum):
     OWN_CNP = 35
     #: a CNP of a path that sends too many
     CNP_LIMITED = 36
+    #: a fatal NAK of a request that its path has acknowledged
+    STALE_NAK = 37
 
 
 SIZE_DROP_REASONS = 64

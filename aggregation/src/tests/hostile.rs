@@ -365,6 +365,28 @@ fn a_nak_of_what_was_not_sent_is_an_ack_of_what_was() {
 }
 
 #[test]
+fn a_fatal_nak_is_of_a_request_that_was_sent_and_not_acknowledged() {
+    let mut world = World::new(Strategy::Tree, false, Flaw::None, 0);
+    for psn in 0..6 {
+        world.data(SOURCE, psn);
+    }
+    world.answer(HOSTILE, 2, 0x1f, 3);
+    for (psn, passes) in [
+        (0xff_ff00, false),
+        (0, false),
+        (2, false),
+        (3, true),
+        (5, true),
+        (6, false),
+    ] {
+        for syndrome in [0x61, 0x62, 0x63] {
+            let sent = world.answer(HOSTILE, psn, syndrome, 1);
+            assert_eq!(!sent.is_empty(), passes, "{syndrome:#x} of {psn}");
+        }
+    }
+}
+
+#[test]
 fn before_there_is_a_source_only_the_next_packet_makes_one() {
     for strategy in STRATEGIES {
         let mut world = World::new(strategy, false, Flaw::None, 0);

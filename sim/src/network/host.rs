@@ -12,6 +12,7 @@ use alfirk_roce::collective::{
 };
 use alfirk_roce::host::{Host, HostEvent, Packet};
 use alfirk_roce::hostile::Hostile;
+use alfirk_roce::rc::QueuePair;
 use alfirk_roce::registration::{GroupSpec, LeaderTiming, Registrar};
 use alfirk_roce::wire::mrp::{Node, TooManyNodes};
 use alfirk_roce::wire::QpNum;
@@ -594,7 +595,15 @@ impl HostNode {
                 Fidelity::Exact => host.poll_split(now).map(Packet::from),
                 Fidelity::Fast => host.poll_packet(now),
             };
-            honest.or_else(|| Some(hostile.as_mut()?.frame().into()))
+            honest.or_else(|| {
+                let hostile = hostile.as_mut()?;
+                let group = hostile.target().mcst_id;
+                let is_group = |qp: &&QueuePair| qp.remote().is_some_and(|end| end.ip == group);
+                if let Some(qp) = host.qps().find(is_group) {
+                    hostile.at(qp.rq_psn().prev());
+                }
+                Some(hostile.frame().into())
+            })
         };
         match &mut self.flow_control {
             None => next(),

@@ -693,6 +693,12 @@ impl Fabric for MininetFabric {
         Ok(edges.map(|edge| edge.stats.requests_acknowledged).sum())
     }
 
+    fn received(&mut self, host: HostIndex) -> Result<Option<u64>, FabricError> {
+        let edges = self.status(host)?.edges.into_iter();
+        let received = edges.map(|edge| edge.stats.requests_received).sum();
+        Ok((!self.linux_rdma).then_some(received))
+    }
+
     fn traffic(&mut self, members: &[HostIndex], sources: usize) -> Result<Traffic, FabricError> {
         let mut traffic = Traffic::default();
         let alive = members.iter().enumerate();
