@@ -105,6 +105,8 @@ pub enum TofinoQueued {
         path: usize,
         /// what it has and counts.
         acked: Point,
+        /// Its path had passed that already: what it counts is old, too.
+        is_old: bool,
         /// The minimum, if it has risen: for the source's window.
         risen: Option<u32>,
     },
@@ -295,6 +297,7 @@ impl TofinoGroup {
         let record = TofinoQueued::Record {
             path: own,
             acked,
+            is_old: !is_raised,
             risen: is_news.then_some(minimum.psn),
         };
         [record].into_iter().chain(tell).collect()
@@ -405,9 +408,16 @@ impl TofinoGroup {
                 let is_needed = is_new || self.filter.needs(space, path, psn);
                 is_needed.then_some(Sent::Data { port, psn })
             }
-            TofinoQueued::Record { path, acked, risen } => {
+            TofinoQueued::Record {
+                path,
+                acked,
+                is_old,
+                risen,
+            } => {
                 self.filter.learn(space, path, acked.psn);
-                self.msns[path].raise(space, acked);
+                if !is_old {
+                    self.msns[path].raise(space, acked);
+                }
                 if let Some(minimum) = risen {
                     if space.lt(self.acknowledged, minimum) {
                         self.acknowledged = minimum;

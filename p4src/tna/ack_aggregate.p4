@@ -226,6 +226,9 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
             if (meta.in_tree == 1) {
                 meta.ahead = (bit<32>)(meta.carried.word - meta.carried.minimum);
                 tree.apply(meta);
+                if (meta.ahead != 0) {
+                    meta.carried.is_old = 1;
+                }
                 if (meta.carried.kind == Kind.DATA || meta.carried.kind == Kind.READ) {
                     distance_of_data();
                 } else {

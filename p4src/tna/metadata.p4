@@ -77,7 +77,9 @@ header carried_t {
     Origin origin;
     @padding bit<4> pad_0;
     Kind kind;
-    @padding bit<4> pad_1;
+    @padding bit<3> pad_1;
+    // Feedback that its path has passed already.
+    bit<1> is_old;
     // Data that was not sent before; of feedback, that it has raised the minimum; of register control, that it sets the registers.
     bit<1> is_new;
     // The packet came from the port that the present source is behind.

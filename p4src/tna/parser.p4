@@ -49,6 +49,7 @@ parser IngressParser(packet_in packet,
         meta.carried.pad_0 = 0;
         meta.carried.kind = Kind.NONE;
         meta.carried.pad_1 = 0;
+        meta.carried.is_old = 0;
         meta.carried.is_new = 0;
         meta.carried.is_source = 0;
         meta.carried.is_own_nak = 0;
@@ -376,7 +377,7 @@ control IngressDeparser(packet_out packet,
     Mirror() mirror;
 
 #define CARRIED_BY_MIRROR \
-    { meta.mirror_origin, meta.carried.pad_0, meta.carried.kind, meta.carried.pad_1, meta.carried.is_new, \
+    { meta.mirror_origin, meta.carried.pad_0, meta.carried.kind, meta.carried.pad_1, meta.carried.is_old, meta.carried.is_new, \
       meta.carried.is_source, meta.carried.is_own_nak, meta.carried.is_datagram, meta.carried.packet_in_reason, \
       meta.carried.pad_2, meta.carried.ingress_port, meta.carried.cell, meta.carried.minimum, meta.carried.waited, \
       meta.carried.word }

@@ -28,6 +28,12 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
         meta.msn_way = MsnWay.RECORD;
     }
 
+    // What it counts is old as well, and its slack has no order with the newest one's.
+    action of_old_record() {
+        meta.filter_cell = meta.carried.cell;
+        meta.record = meta.carried.word;
+    }
+
     action of_registers() {
         meta.filter_cell = meta.carried.cell;
         meta.msn_cell = meta.carried.cell;
@@ -62,25 +68,27 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
             meta.carried.kind: ternary;
             meta.carried.is_source: ternary;
             meta.carried.is_new: ternary;
+            meta.carried.is_old: ternary;
             meta.difference: ternary;
             ((bit<32>)meta.carried.minimum)[7:0]: ternary @name("holder");
         }
-        actions = { of_copy; of_record; of_registers; own_msn; msn_of_path; msn_told; msn_of_asker; NoAction; }
+        actions = { of_copy; of_record; of_old_record; of_registers; own_msn; msn_of_path; msn_told; msn_of_asker; NoAction; }
         const default_action = NoAction();
         const entries = {
-            (Origin.RECORD, _, _, _, _, _): of_record();
-            (Origin.ANSWER, _, 0, _, _, _): msn_of_asker();
-            (Origin.ANSWER, _, 1, _, _, PATH_OF_SENDER): msn_told();
-            (Origin.ANSWER, _, 1, _, _, _): msn_of_path();
-            (_, Kind.REGISTERS, _, 1, _, _): of_registers();
-            (_, Kind.DATA, _, _, _, _): of_copy();
-            (_, Kind.FATAL_NAK, _, _, _, _): msn_told();
-            (_, Kind.ACK, _, _, 0 &&& 0xffffff00, _): own_msn();
-            (_, Kind.NAK, _, _, 0 &&& 0xffffff00, _): own_msn();
-            (_, Kind.ACK, _, _, _, PATH_OF_SENDER): msn_told();
-            (_, Kind.NAK, _, _, _, PATH_OF_SENDER): msn_told();
-            (_, Kind.ACK, _, _, _, _): msn_of_path();
-            (_, Kind.NAK, _, _, _, _): msn_of_path();
+            (Origin.RECORD, _, _, _, 1, _, _): of_old_record();
+            (Origin.RECORD, _, _, _, _, _, _): of_record();
+            (Origin.ANSWER, _, 0, _, _, _, _): msn_of_asker();
+            (Origin.ANSWER, _, 1, _, _, _, PATH_OF_SENDER): msn_told();
+            (Origin.ANSWER, _, 1, _, _, _, _): msn_of_path();
+            (_, Kind.REGISTERS, _, 1, _, _, _): of_registers();
+            (_, Kind.DATA, _, _, _, _, _): of_copy();
+            (_, Kind.FATAL_NAK, _, _, _, _, _): msn_told();
+            (_, Kind.ACK, _, _, _, 0 &&& 0xffffff00, _): own_msn();
+            (_, Kind.NAK, _, _, _, 0 &&& 0xffffff00, _): own_msn();
+            (_, Kind.ACK, _, _, _, _, PATH_OF_SENDER): msn_told();
+            (_, Kind.NAK, _, _, _, _, PATH_OF_SENDER): msn_told();
+            (_, Kind.ACK, _, _, _, _, _): msn_of_path();
+            (_, Kind.NAK, _, _, _, _, _): msn_of_path();
         }
         size = 16;
     }

@@ -130,6 +130,21 @@ class ForgedCountOfMessagesIsNotBelieved(HostileTest):
 
 
 @with_each_min_psn
+class ForgedCountOfAnOldAcknowledgementIsNotBelieved(HostileTest):
+    """Half the number space back, the difference of PSN and count wraps around."""
+
+    def runTest(self) -> None:
+        self.reports(2, 0, msn=1)
+        self.reports(3, 0, msn=1)
+        self.reports(4, 0, ToSource(0, msn=1), msn=1)
+        for back in (0x600000, (1 << 23) - 20):
+            self.same(self.exchange(2, self.answers(packets.ACK, -back, 0x700000)), {})
+        self.reports(2, 1, msn=2)
+        self.reports(3, 2, msn=3)
+        self.reports(4, 2, ToSource(1, msn=2), msn=3)
+
+
+@with_each_min_psn
 class FormOfAMembersFrameIsNotPassedOn(HostileTest):
     """What is merged has the group's form, whatever that of the last acknowledgement was."""
 
