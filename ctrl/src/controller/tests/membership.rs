@@ -450,63 +450,28 @@ fn a_link_that_carries_frames_is_not_dead_because_a_group_waits() {
 }
 
 #[test]
-fn what_the_old_tree_has_sent_has_arrived_before_the_new_one_counts() {
-    // The way to another pod breaks above the switch that two leaves of the group share: they keep their links to it.
-    let run = |is_stuck: bool| {
-        let mut fabric = FakeFabric::ready(fat_tree(4).unwrap());
-        fabric.register(&["h1", "h3", "h9"]).unwrap();
-        let topology = fabric.controller.topology().clone();
-        let names: Vec<String> = {
-            let group = &fabric.controller.status().groups[0];
-            group.switches.iter().map(|on| on.switch.clone()).collect()
-        };
-        let inside: Vec<SwitchIndex> = names.iter().map(|name| fabric.switch(name)).collect();
-        let has_hosts = |switch: SwitchIndex| {
-            let mut all = topology.neighbours(switch).iter();
-            all.any(|n| matches!(n.peer.node, crate::topology::Node::Host(_)))
-        };
-        let leaf = topology.attachment(topology.host_named("h1").unwrap()).0;
-        let up = |from: SwitchIndex, fabric: &FakeFabric| {
-            let group = &fabric.controller.status().groups[0];
-            let name = &topology.switch(from).name;
-            let on = group.switches.iter().find(|on| on.switch == *name)?;
-            on.ports.iter().find_map(|port| {
-                let behind = topology.behind(from, *port)?;
-                match behind.peer.node {
-                    crate::topology::Node::Switch(next) => Some((behind.link, next)),
-                    crate::topology::Node::Host(_) => None,
-                }
-            })
-        };
-        let (kept, shared) = up(leaf, &fabric).unwrap();
-        let broken = topology
-            .neighbours(shared)
-            .iter()
-            .find_map(|n| match n.peer.node {
-                crate::topology::Node::Switch(next)
-                    if inside.contains(&next) && !has_hosts(next) =>
-                {
-                    Some(n.link)
-                }
-                _ => None,
-            });
+fn a_flush_is_over_when_a_later_frame_has_arrived_behind_the_link() {
+    for is_stuck in [false, true] {
+        let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 1).unwrap());
+        let leaf = fabric.switch("l1");
+        let wire = link(&fabric, "l1", "s1");
+        let mut ports = fabric.controller.topology().neighbours(leaf).iter();
+        let port = ports.find(|n| n.link == wire).unwrap().port;
         if is_stuck {
-            // A frame of the old tree may be on it for long.
-            fabric.cut.insert(kept);
+            fabric.cut.insert(wire);
         }
-        fabric.said.clear();
-        let (link, is_up) = (broken.unwrap(), false);
-        fabric.handle(Event::Link { link, is_up });
-        let is_rerouted = |reply: &ApiReply| matches!(reply, ApiReply::GroupRerouted { .. });
-        let at_once = fabric.said.iter().any(is_rerouted);
-        fabric.wait();
-        assert!(fabric.said.iter().any(is_rerouted));
-        let over_kept = up(leaf, &fabric).map(|(link, _)| link) == Some(kept);
-        (at_once, over_kept, fabric.controller.markers.open())
-    };
-    assert_eq!(run(false), (true, true, 0));
-    // Then the link counts as dead, and the group is led around it, too.
-    assert_eq!(run(true), (false, false, 0));
+        let now = fabric.now;
+        let task = Task::Flush { port };
+        fabric.controller.submit(now, leaf, Owner::Nobody, task);
+        fabric.handle(Event::Timeout);
+        assert_eq!(fabric.controller.tasks.is_empty(), !is_stuck);
+        fabric.pass(1_000_000_000);
+        assert!(fabric.controller.tasks.is_empty());
+        // A link over which nothing arrives counts as dead.
+        let avoided = fabric.controller.status().avoided;
+        assert_eq!(avoided.len(), usize::from(is_stuck), "{avoided:?}");
+        assert_eq!(fabric.controller.markers.open(), 0);
+    }
 }
 
 #[test]
