@@ -239,7 +239,8 @@ impl Finder<'_, '_> {
                     let Some(begin) = self.marks[at].partner else {
                         continue;
                     };
-                    while let Some(inner) = open.pop_if(|inner| *inner >= begin) {
+                    while let Some(inner) = open.last().copied().filter(|inner| *inner >= begin) {
+                        open.pop();
                         let semicolon = self.inside[inner].semicolon;
                         if let Some(outer) = open.last() {
                             self.inside[*outer].semicolon |= semicolon;
