@@ -89,9 +89,8 @@ impl Units<'_> {
                     );
                 }
             }
-            BinaryOp::Shl | BinaryOp::Shr => {
-                if !self.is_constant(right) {
-                    self.cannot(
+            BinaryOp::Shl | BinaryOp::Shr if !self.is_constant(right) => {
+                self.cannot(
                         span,
                         format!(
                             "`{symbol} {}` shifts by a number that the packet gives, and {chip} shifts by constants",
@@ -99,7 +98,6 @@ impl Units<'_> {
                         ),
                         "match the number in a table with an action for each value, which shifts by a constant",
                     );
-                }
             }
             BinaryOp::AddSat | BinaryOp::SubSat => {
                 if let Some((width, _)) = self
