@@ -1,5 +1,5 @@
 //! What no unit of Tofino does, in programs that are each about one thing: those of `refused` are refused at the line that says so, and
-//! those of `taken`, which are near to them, are taken. bf-p4c gives the same verdicts.
+//! those of `taken`, which are near to them, are taken.
 
 use std::fs;
 use std::path::{Path, PathBuf};
