@@ -18,7 +18,7 @@ control CnpFilter(inout ingress_metadata_t meta) {
     Register<cnp_count_t, group_cell_t>(MAX_GROUPS) worst;
     bit<1> passes = 0;
 
-// A count is in the upper 8 bits, CNP_LIMIT of them below 255: it saturates with the one that is too many.
+    // A count is in the upper 8 bits, CNP_LIMIT of them below 255: it saturates with the one that is too many.
 #define CNP_COUNT_STEP (0x10000 / (CNP_LIMIT + 1))
 
     RegisterAction<cnp_count_t, cell_t, bit<16>>(paths) count = {
@@ -68,12 +68,14 @@ control CnpFilter(inout ingress_metadata_t meta) {
         passes = 1;
     }
 
+    // A default action has no hash unit, which computes the group's cell: so every CNP hits an entry.
     table counted {
-        key = { meta.cnp_word[15:8]: exact @name("count"); }
-        actions = { compare_cnp; limit; }
-        const default_action = compare_cnp();
+        key = { meta.cnp_word[15:8]: ternary @name("count"); }
+        actions = { compare_cnp; limit; @defaultonly NoAction; }
+        const default_action = NoAction();
         const entries = {
             0xff: limit();
+            _: compare_cnp();
         }
         size = 2;
     }

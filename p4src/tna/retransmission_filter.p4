@@ -72,7 +72,17 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
             meta.difference: ternary;
             ((bit<32>)meta.carried.minimum)[7:0]: ternary @name("holder");
         }
-        actions = { of_copy; of_record; of_old_record; of_registers; own_msn; msn_of_path; msn_told; msn_of_asker; NoAction; }
+        actions = {
+            of_copy;
+            of_record;
+            of_old_record;
+            of_registers;
+            own_msn;
+            msn_of_path;
+            msn_told;
+            msn_of_asker;
+            NoAction;
+        }
         const default_action = NoAction();
         const entries = {
             (Origin.RECORD, _, _, _, 1, _, _): of_old_record();
@@ -104,6 +114,8 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
 }
 
 // A record becomes the packet that raises the source's window.
+//
+// Only what ingress reads of it is set: the fields of a container take either constants or a shifted PSN, not both.
 control WindowUpdate(inout headers_t hdr, in egress_metadata_t meta) {
     action make() {
         hdr.packet_out.setValid();
@@ -112,13 +124,8 @@ control WindowUpdate(inout headers_t hdr, in egress_metadata_t meta) {
         hdr.packet_out.egress_port = 0;
         hdr.register_control.setValid();
         hdr.register_control.op = REGISTER_OP_RAISE_WINDOW;
-        hdr.register_control.status = 0;
-        hdr.register_control.reg = 0;
-        hdr.register_control.count = 0;
         hdr.register_control.group = meta.group_index;
-        hdr.register_control.index = 0;
-        hdr.register_control.value = (bit<40>)0 ++ ((bit<32>)meta.carried.minimum)[31:8];
-        hdr.register_control.cookie = 0;
+        hdr.register_control.value[23:0] = ((bit<32>)meta.carried.minimum)[31:8];
     }
 
     apply {

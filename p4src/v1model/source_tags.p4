@@ -24,7 +24,8 @@ control SourceTags(inout headers_t hdr, in metadata_t meta) {
         } else if (meta.verdict == Verdict.REPLICATE) {
             own = 0;
             if (hdr.outer_tag.isValid()) {
-                own = 2w1 ++ hdr.ethernet.ether_type ++ hdr.outer_tag.pcp ++ hdr.outer_tag.dei ++ hdr.outer_tag.vid ++ 32w0;
+                own = 2w1 ++ hdr.ethernet.ether_type ++ hdr.outer_tag.pcp ++ hdr.outer_tag.dei ++ hdr.outer_tag.vid
+                    ++ 32w0;
             }
             if (hdr.inner_tag.isValid()) {
                 own = 2w2 ++ own[63:32] ++ hdr.outer_tag.ether_type ++ hdr.inner_tag.pcp ++ hdr.inner_tag.dei
@@ -34,7 +35,8 @@ control SourceTags(inout headers_t hdr, in metadata_t meta) {
                 tags.write((bit<32>)meta.group_index, own);
             }
         } else if (known[65:64] != 0
-                   && (meta.verdict == Verdict.FEEDBACK || meta.verdict == Verdict.PASS || meta.verdict == Verdict.ANSWER)) {
+                   && (meta.verdict == Verdict.FEEDBACK || meta.verdict == Verdict.PASS
+                       || meta.verdict == Verdict.ANSWER)) {
             hdr.ethernet.ether_type = known[63:48];
             hdr.outer_tag.setValid();
             hdr.outer_tag.pcp = known[47:45];

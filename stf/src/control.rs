@@ -8,10 +8,11 @@ use alfirk_p4runtime::p4::v1::{self as p4};
 use alfirk_p4runtime::{Code, Status};
 
 use crate::entities::{
-    canonical, config, entity_of, field_match, find, group_entity, id, index_of, match_type, name,
-    no_group, no_node, replica, replicas, replication, signed, without_action,
+    canonical, config, copy, entity_of, field_match, find, group_entity, id, index_of, match_type,
+    name, no_group, no_node, replica, replicas, replication, signed, without_action,
 };
 use crate::keys::{by_suffix, hex, key_match, keys_in_order, no_handle, not_counted, trimmed};
+use crate::names::did_you_mean;
 use crate::parse::{Call, Command, CounterIndex, KeyValue};
 use crate::target::{Target, DEVICE};
 
@@ -106,6 +107,9 @@ impl<T: Target> Control<T> {
             Command::MirroringGet { .. } | Command::Dump => Ok(()),
             Command::MirroringDelete { session } => {
                 self.sessions.remove(session);
+                if *session == 0 {
+                    return self.target.clone_session_0(None);
+                }
                 let entry = p4::CloneSessionEntry {
                     session_id: *session,
                     ..Default::default()
@@ -306,7 +310,7 @@ impl<T: Target> Control<T> {
         let mut tables = self.info.tables.iter();
         tables
             .find(|table| name(&table.preamble) == full)
-            .ok_or_else(|| format!("there is no table {wanted}"))
+            .ok_or_else(|| format!("there is no table `{wanted}`"))
     }
 
     fn entry(
@@ -360,8 +364,9 @@ impl<T: Target> Control<T> {
             let mut actions = self.info.actions.iter();
             actions.find(|action| id(&action.preamble) == reference.id)
         });
+        let actions: Vec<&info::Action> = actions.collect();
         let mut found: Option<&info::Action> = None;
-        for action in actions {
+        for &action in &actions {
             let full = name(&action.preamble);
             // The full name wins over a suffix.
             if full == call.name || (found.is_none() && full.ends_with(&format!(".{}", call.name)))
@@ -370,36 +375,12 @@ impl<T: Target> Control<T> {
             }
         }
         let action = found.ok_or_else(|| {
-            format!(
-                "table {} has no action {}",
-                name(&table.preamble),
-                call.name
-            )
+            let names = actions.iter().map(|action| name(&action.preamble));
+            let near = did_you_mean(&call.name, names);
+            let table = name(&table.preamble);
+            format!("table `{table}` has no action `{}`{near}", call.name)
         })?;
-        if call.args.len() > action.params.len() {
-            return Err(format!(
-                "action {} has only {} parameters",
-                name(&action.preamble),
-                action.params.len()
-            ));
-        }
-        let mut params = Vec::new();
-        for (position, param) in action.params.iter().enumerate() {
-            let mut args = call.args.iter();
-            let named = args.find(|(name, _)| name.as_deref() == Some(param.name.as_str()));
-            let unnamed = call.args.get(position).filter(|(name, _)| name.is_none());
-            let (_, value) = named.or(unnamed).ok_or_else(|| {
-                format!(
-                    "action {} needs parameter {}",
-                    name(&action.preamble),
-                    param.name
-                )
-            })?;
-            params.push(p4::action::Param {
-                param_id: param.id,
-                value: canonical(value),
-            });
-        }
+        let params = params(action, call)?;
         let action = p4::Action {
             action_id: id(&action.preamble),
             params,
@@ -469,6 +450,10 @@ impl<T: Target> Control<T> {
         let mut replicas = session.replicas.clone();
         let of_group = session.group.and_then(|group| self.members(group).ok());
         replicas.extend(of_group.unwrap_or_default());
+        if id == 0 {
+            let copies: Vec<(u32, u16)> = replicas.iter().map(copy).collect();
+            return self.target.clone_session_0(Some(&copies));
+        }
         let entry = p4::CloneSessionEntry {
             session_id: id,
             replicas,
@@ -661,6 +646,52 @@ impl<T: Target> Control<T> {
         };
         data.ok_or_else(|| format!("the switch does not report counter {name}[{index}]"))
     }
+}
+
+/// The arguments of a call in the order of the action's parameters.
+fn params(action: &info::Action, call: &Call) -> Result<Vec<p4::action::Param>, String> {
+    let of = name(&action.preamble);
+    let mut values = vec![None; action.params.len()];
+    for (at, (given, value)) in call.args.iter().enumerate() {
+        let position = match given {
+            None => at,
+            Some(given) => {
+                let mut params = action.params.iter();
+                params
+                    .position(|param| param.name == *given)
+                    .ok_or_else(|| {
+                        let names = action.params.iter().map(|param| &*param.name);
+                        let near = did_you_mean(given, names);
+                        format!("action `{of}` has no parameter `{given}`{near}")
+                    })?
+            }
+        };
+        let count = values.len();
+        match values.get_mut(position) {
+            None => {
+                return Err(format!(
+                    "action `{of}` has {count} parameters; {} arguments are given",
+                    call.args.len()
+                ))
+            }
+            Some(Some(_)) => {
+                let param = &action.params[position].name;
+                return Err(format!(
+                    "parameter `{param}` of action `{of}` is given twice"
+                ));
+            }
+            Some(empty) => *empty = Some(canonical(value)),
+        }
+    }
+    let params = action.params.iter().zip(values).map(|(param, value)| {
+        let value = value
+            .ok_or_else(|| format!("parameter `{}` of action `{of}` is missing", param.name))?;
+        Ok(p4::action::Param {
+            param_id: param.id,
+            value,
+        })
+    });
+    params.collect()
 }
 
 /// What the switch says of a request that it refuses: of the update in it, if it says that much.

@@ -118,6 +118,15 @@ pub fn replica(port: u32, instance: u32) -> p4::Replica {
     }
 }
 
+/// Port and replication id of what [`replica`] made.
+pub fn copy(replica: &p4::Replica) -> (u32, u16) {
+    let port = match replica.port_kind {
+        Some(p4::replica::PortKind::EgressPort(port)) => port,
+        _ => 0,
+    };
+    (port, u16::try_from(replica.instance).unwrap_or(u16::MAX))
+}
+
 pub fn replicas(rid: u32, ports: &[u32]) -> Vec<p4::Replica> {
     ports.iter().map(|port| replica(*port, rid)).collect()
 }

@@ -3,6 +3,7 @@
 use alfirk_bmv2::KeyMatch;
 use alfirk_bmv2_json::MatchType;
 
+use crate::names::did_you_mean;
 use crate::parse::KeyValue;
 
 /// The values given for a table's keys, in their order. A name may leave out what it begins with.
@@ -25,11 +26,17 @@ pub fn keys_in_order<'v>(
         })
         .collect();
     match used.iter().position(|used| !used) {
-        Some(position) => Err(format!(
-            "table {table} has no key {}; its keys are {}",
-            given[position].0,
-            keys.join(", ")
-        )),
+        Some(position) => {
+            let name = &given[position].0;
+            let twice = keys.iter().any(|key| means(name, &plain(key)));
+            Err(match twice {
+                true => format!("key `{name}` of table `{table}` is given twice"),
+                false => {
+                    let near = did_you_mean(name, keys.iter().copied());
+                    format!("table `{table}` has no key `{name}`{near}")
+                }
+            })
+        }
         None => Ok(values),
     }
 }
@@ -42,7 +49,8 @@ fn means(given: &str, key: &str) -> bool {
         given => given,
     };
     let header = key.strip_suffix(".$valid$");
-    ends_with_name(key, given)
+    key == given
+        || ends_with_name(key, given)
         || ends_with_name(given, key)
         || header.is_some_and(|header| header == given || ends_with_name(header, given))
 }
@@ -124,6 +132,11 @@ pub fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result
                 prefix_len: length,
             })
         }
+        // One value, whatever number of digits.
+        (MatchType::Optional, KeyValue::Digits { value, .. }) => Ok(KeyMatch::Ternary {
+            value: number(value),
+            mask: full,
+        }),
         (MatchType::Ternary | MatchType::Optional, value) => match value {
             KeyValue::Number(value) => Ok(KeyMatch::Ternary {
                 value: number(value),
@@ -132,7 +145,11 @@ pub fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result
             KeyValue::Wildcards { value, mask }
             | KeyValue::Digits { value, mask }
             | KeyValue::Masked { value, mask } => {
-                let mask = number(mask);
+                // The first digit may have more bits than the key has left.
+                let mask = match fits(value, bits) {
+                    true => under_mask(mask, &full),
+                    false => number(mask),
+                };
                 Ok(KeyMatch::Ternary {
                     value: under_mask(value, &mask),
                     mask,
@@ -165,6 +182,13 @@ pub fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result
         }
         _ => wrong(),
     }
+}
+
+/// Whether a number has no more than `bits` bits.
+fn fits(value: &[u8], bits: u32) -> bool {
+    let value = trimmed(value);
+    let zeros = value.first().map_or(0, |first| first.leading_zeros());
+    value.len() * 8 <= bits as usize + zeros as usize
 }
 
 pub fn masked_to(mut bytes: Vec<u8>, bits: u32) -> Vec<u8> {
@@ -228,10 +252,62 @@ pub fn by_suffix(
     let names: Vec<String> = names.collect();
     match crate::names::by_suffix(names.iter().map(String::as_str), wanted) {
         Ok(name) => Ok(name.to_owned()),
-        Err(found) if found.is_empty() => Err(format!("there is no {what} {wanted}")),
+        Err(found) if found.is_empty() => {
+            let near = did_you_mean(wanted, names.iter().map(String::as_str));
+            Err(format!("there is no {what} `{wanted}`{near}"))
+        }
         Err(found) => Err(format!(
-            "{what} {wanted} may be {}; give the full name",
+            "{what} `{wanted}` may be {}; give the full name",
             found.join(" or ")
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_digit_of_a_ternary_key_may_be_wider_than_the_key() {
+        let digits = KeyValue::Digits {
+            value: vec![0x01, 0xff],
+            mask: vec![0x0f, 0xff],
+        };
+        let of = |kind| key_match(kind, 9, Some(&digits)).unwrap();
+        let whole = KeyMatch::Ternary {
+            value: vec![0x01, 0xff],
+            mask: vec![0x01, 0xff],
+        };
+        assert_eq!(of(MatchType::Ternary), whole);
+        assert_eq!(of(MatchType::Optional), whole);
+    }
+
+    #[test]
+    fn an_optional_key_takes_its_value_whatever_number_of_digits() {
+        let digits = KeyValue::Digits {
+            value: vec![5],
+            mask: vec![0x0f],
+        };
+        let found = key_match(MatchType::Optional, 9, Some(&digits)).unwrap();
+        let (value, mask) = (vec![5], vec![0x01, 0xff]);
+        assert_eq!(found, KeyMatch::Ternary { value, mask });
+    }
+
+    #[test]
+    fn keys_are_named_when_they_are_wrong() {
+        let given = |names: &[&str]| -> Vec<(String, KeyValue)> {
+            let value = |name: &&str| ((*name).to_owned(), KeyValue::Number(vec![1]));
+            names.iter().map(value).collect()
+        };
+        let keys = ["hdr.h.source", "hdr.h.target"];
+        let wrong = |names: &[&str]| keys_in_order("c.t", &keys, &given(names)).unwrap_err();
+        assert_eq!(
+            wrong(&["hdr.h.sorce"]),
+            "table `c.t` has no key `hdr.h.sorce`; did you mean `hdr.h.source`?"
+        );
+        assert_eq!(
+            wrong(&["source", "hdr.h.source"]),
+            "key `source` of table `c.t` is given twice"
+        );
     }
 }

@@ -19,7 +19,7 @@ mod target;
 
 pub use control::{arbitration, pipeline_config, told, Control};
 pub use local::Local;
-pub use names::by_suffix;
+pub use names::{by_suffix, did_you_mean};
 pub use packets::{Failure, Packets};
 pub use parse::{parse, Command, Line, ParseError};
 pub use run::{run, run_here};

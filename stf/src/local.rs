@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fmt::Display;
 use std::time::Duration;
 
-use alfirk_bmv2::{QueueState, Switch, SwitchOptions};
+use alfirk_bmv2::{CloneSession, QueueState, Replica, Switch, SwitchOptions};
 use alfirk_p4rt::{ClientId, Event, Programs, Server};
 use alfirk_p4runtime::p4::config::v1::P4Info;
 use alfirk_p4runtime::p4::v1::{Entity, ReadRequest, WriteRequest};
@@ -117,6 +117,19 @@ impl Target for Local {
 
     async fn read(&mut self, request: ReadRequest) -> Result<Vec<Entity>, Status> {
         Ok(self.server.read(&request, self.now)?.entities)
+    }
+
+    fn clone_session_0(&mut self, copies: Option<&[(u32, u16)]>) -> Result<(), String> {
+        let pre = self.server.switch_mut().pre_mut().map_err(text)?;
+        let Some(copies) = copies else {
+            return pre.delete_session(0).map_err(text);
+        };
+        let replicas = copies.iter().map(|&(port, rid)| Replica { port, rid });
+        let session = CloneSession {
+            replicas: replicas.collect(),
+            ..CloneSession::default()
+        };
+        pre.set_session(0, session).map_err(text)
     }
 
     fn exclude(&mut self, group: u32, rid: u32, xid: u16) -> Result<(), String> {

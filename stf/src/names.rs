@@ -24,9 +24,54 @@ pub fn by_suffix<'n>(
     }
 }
 
+/// The name nearest to one that nothing has, if few letters differ: in all of it, or in the parts behind the last dots.
+pub fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    let last_part = |name: &'n str| name.rsplit('.').next().unwrap_or(name);
+    let wanted_part = wanted.rsplit('.').next().unwrap_or(wanted);
+    let distance = |name: &'n str| {
+        let whole = strsim::damerau_levenshtein(wanted, name);
+        whole.min(strsim::damerau_levenshtein(wanted_part, last_part(name)))
+    };
+    let names = names.into_iter().map(|name| (distance(name), name));
+    let limit = 1 + wanted_part.chars().count() / 3;
+    let near = names.filter(|(distance, _)| *distance <= limit);
+    near.min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// The end of a message about a name that nothing has: `; did you mean ...?` with the [`nearest`] of `names`, all of them (at most
+/// [`MOST_NAMES`]) where none is near, and nothing where there are none or more.
+pub fn did_you_mean<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    match nearest(wanted, names.iter().copied()) {
+        Some(name) => format!("; did you mean `{name}`?"),
+        None if (1..=MOST_NAMES).contains(&names.len()) => {
+            format!("; there is {}", names.join(", "))
+        }
+        None => String::new(),
+    }
+}
+
+/// Names that a message lists at most.
+const MOST_NAMES: usize = 40;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_nearest_name_is_suggested() {
+        let names = ["ingress.routes", "ingress.acl"];
+        for wanted in ["ingress.route", "rotues", "egress.routes"] {
+            let near = did_you_mean(wanted, names);
+            assert_eq!(near, "; did you mean `ingress.routes`?", "{wanted}");
+        }
+        assert_eq!(
+            did_you_mean("nothing_of_all", names),
+            "; there is ingress.routes, ingress.acl"
+        );
+        assert_eq!(did_you_mean("x", []), "");
+    }
 
     #[test]
     fn a_part_behind_a_dot_is_enough_if_only_one_ends_so() {

@@ -14,7 +14,7 @@ use crate::target::Target;
 /// What `wait` waits for.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// Runs all commands and returns what went wrong.
+/// Runs all commands and returns what went wrong, in the order of the lines; what has no line is at the end.
 ///
 /// # Errors
 /// When the switch is not to be reached any more.
@@ -34,6 +34,7 @@ pub async fn run<T: Target>(
     }
     control.target().settle(&mut packets).await?;
     failures.extend(packets.failures());
+    failures.sort_by_key(|failure| failure.line.unwrap_or(usize::MAX));
     Ok(failures)
 }
 

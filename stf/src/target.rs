@@ -43,6 +43,13 @@ pub trait Target {
     /// The server's refusal.
     async fn read(&mut self, request: ReadRequest) -> Result<Vec<Entity>, Status>;
 
+    /// Sets clone session 0, which BMv2's Thrift service has and P4Runtime has not: the port and the replication id of each copy; none
+    /// removes the session.
+    ///
+    /// # Errors
+    /// When the switch cannot do so.
+    fn clone_session_0(&mut self, copies: Option<&[(u32, u16)]>) -> Result<(), String>;
+
     /// Lets packets of this level 1 exclusion id get no copies from the node of a group with this replication id (Tofino).
     ///
     /// # Errors

@@ -154,6 +154,12 @@ impl Target for Remote {
         Ok(entities)
     }
 
+    fn clone_session_0(&mut self, _: Option<&[(u32, u16)]>) -> Result<(), String> {
+        let what =
+            "P4Runtime has no clone session 0; use one from 1, or run the test without --switch";
+        Err(what.to_owned())
+    }
+
     fn exclude(&mut self, _: u32, _: u32, _: u16) -> Result<(), String> {
         Err(no_exclusions())
     }

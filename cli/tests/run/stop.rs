@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 fn long_run() -> Child {
     Command::new(env!("CARGO_BIN_EXE_alfirk"))
         .args(["run", "--size", "64MiB", "--model", "exact", "--json"])
-        .args(["--algorithms", "alfirk,chain", "--time-limit", "10h"])
+        .args(["--algorithms", "alfirk,chain", "--time-limit", "36000s"])
         .env_remove("ALFIRK_LOG")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -20,7 +20,7 @@ fn long_run() -> Child {
 }
 
 /// Waits until the process holds SIGINT back, which it does before anything else.
-fn wait_until_it_holds_signals(child: &Child) {
+fn wait_until_it_holds_signals(child: &mut Child) {
     let status = format!("/proc/{}/status", child.id());
     let limit = Instant::now() + Duration::from_secs(600);
     loop {
@@ -30,6 +30,8 @@ fn wait_until_it_holds_signals(child: &Child) {
         if blocked.is_some_and(|mask| mask >> (Signal::SIGINT as u32 - 1) & 1 == 1) {
             return;
         }
+        let ended = child.try_wait().expect("it is a child of the test");
+        assert!(ended.is_none(), "the run ended by itself: {ended:?}");
         assert!(Instant::now() < limit, "the process holds no signals");
         std::thread::yield_now();
     }
@@ -38,8 +40,8 @@ fn wait_until_it_holds_signals(child: &Child) {
 #[test]
 fn stopped_run_reports_virtual_time_and_progress() {
     for (signal, name) in [(Signal::SIGINT, "SIGINT"), (Signal::SIGTERM, "SIGTERM")] {
-        let child = long_run();
-        wait_until_it_holds_signals(&child);
+        let mut child = long_run();
+        wait_until_it_holds_signals(&mut child);
         let pid = Pid::from_raw(i32::try_from(child.id()).expect("a process number"));
         kill(pid, signal).expect("the process runs");
         let output = child.wait_with_output().expect("it ends");

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::number::number;
+use super::words::Words;
 use super::Command;
 
 /// Which counter is meant.
@@ -90,44 +91,64 @@ impl Comparison {
 }
 
 /// `NAME(INDEX) [[packets|bytes] == N]`
-pub(super) fn check_counter(text: &str) -> Result<Command, String> {
-    const OPERATORS: [(&str, Comparison); 6] = [
-        ("==", Comparison::Equal),
-        ("!=", Comparison::NotEqual),
-        ("<=", Comparison::LessOrEqual),
-        (">=", Comparison::GreaterOrEqual),
-        ("<", Comparison::Less),
-        (">", Comparison::Greater),
-    ];
-    let compared = OPERATORS.iter().find_map(|(operator, comparison)| {
-        let (left, right) = text.split_once(operator)?;
-        Some((left.trim(), *comparison, right.trim()))
-    });
-    let (left, comparison, value) = compared.unwrap_or((text, Comparison::Equal, "0"));
-    let (left, unit) = match left.rsplit_once(char::is_whitespace) {
-        Some((left, "packets")) => (left.trim(), CounterUnit::Packets),
-        Some((left, "bytes")) => (left.trim(), CounterUnit::Bytes),
-        _ => (left, CounterUnit::Packets),
+pub(super) fn check_counter(words: &mut Words) -> Result<Command, String> {
+    let name = words.name("counter")?;
+    let bracketed = words.skip("(");
+    let index = match bracketed || words.is_at("$") || words.is_at_digit() {
+        true => index(&words.name("index")?)?,
+        false => CounterIndex::Cell(0),
     };
-    let (name, index) = match left.split_once(['(', ' ', '\t']) {
-        Some((name, index)) => (name.trim(), index.trim_end_matches(')').trim()),
-        None => (left, "0"),
-    };
-    let index = match index.strip_prefix('$') {
-        Some(handle) => CounterIndex::Entry(handle.to_owned()),
-        None => CounterIndex::Cell(number(index, "index")?),
-    };
+    if bracketed && !words.skip(")") {
+        return Err(format!(
+            "the closing parenthesis behind counter `{name}` is missing"
+        ));
+    }
+    let mut comparison = (CounterUnit::Packets, Comparison::Equal, 0);
+    if !words.is_at_end() {
+        if words.skip("bytes") {
+            comparison.0 = CounterUnit::Bytes;
+        } else {
+            words.skip("packets");
+        }
+        let operator = OPERATORS.iter().find(|(text, _)| words.skip(text));
+        comparison.1 = operator.map(|(_, operator)| *operator).ok_or_else(|| {
+            let rest = words.clone().rest();
+            format!("`{rest}` does not begin with a comparison (==, !=, <=, >=, < or >)")
+        })?;
+        comparison.2 = words.number("count")?;
+    }
+    words.end()?;
+    let (unit, comparison, value) = comparison;
     Ok(Command::CheckCounter {
-        name: name.to_owned(),
+        name,
         index,
         unit,
         comparison,
-        value: number(value, "count")?,
+        value,
     })
 }
 
+/// A number, or the name of an entry.
+fn index(text: &str) -> Result<CounterIndex, String> {
+    match text.starts_with(|c: char| c.is_ascii_digit()) {
+        true => Ok(CounterIndex::Cell(number(text, "index")?)),
+        false => Ok(CounterIndex::Entry(text.trim_start_matches('$').to_owned())),
+    }
+}
+
+/// Comparisons as tests write them; one that begins with another one is before it.
+const OPERATORS: [(&str, Comparison); 6] = [
+    ("==", Comparison::Equal),
+    ("!=", Comparison::NotEqual),
+    ("<=", Comparison::LessOrEqual),
+    (">=", Comparison::GreaterOrEqual),
+    ("<", Comparison::Less),
+    (">", Comparison::Greater),
+];
+
 #[cfg(test)]
 mod tests {
+    use super::super::parse;
     use super::super::tests::one;
     use super::*;
 
@@ -142,6 +163,30 @@ mod tests {
                 comparison: Comparison::GreaterOrEqual,
                 value: 64
             }
+        );
+    }
+
+    #[test]
+    fn names_and_operators_need_no_white_space() {
+        let bare = one("check_counter a.b(3) bytes >= 64");
+        assert_eq!(one("check_counter \"a.b\"(3)bytes>=64"), bare);
+        assert_eq!(one("check_counter a.b 3 bytes >=0x40"), bare);
+        assert_eq!(
+            one("check_counter \"cnt\"(\"A\")"),
+            one("check_counter cnt($A)")
+        );
+        assert_eq!(
+            one("check_counter cnt packets==2"),
+            one("check_counter cnt(0) == 2")
+        );
+        let what = |text| parse(text).expect_err("it is wrong").what;
+        assert_eq!(
+            what("check_counter c(0) packet == 1"),
+            "`packet == 1` does not begin with a comparison (==, !=, <=, >=, < or >)"
+        );
+        assert_eq!(
+            what("check_counter c(0) == 1 2"),
+            "`2` is too much at the end of the line"
         );
     }
 

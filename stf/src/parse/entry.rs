@@ -1,7 +1,7 @@
 //! Entries of tables: their keys and their actions.
 
-use super::number::{based, digits_and_mask, number, value};
-use super::words::Words;
+use super::number::{based, digits_and_mask, not_a_number, number, value};
+use super::words::{missing, Words};
 use super::Command;
 
 /// An action and its arguments; without names they stand for parameters in order.
@@ -29,60 +29,48 @@ pub enum KeyValue {
 }
 
 /// `TABLE [PRIORITY] KEY:VALUE ... ACTION(NAME:VALUE, ...) [= HANDLE]`
-pub(super) fn add(text: &str) -> Result<Command, String> {
-    let close = text.rfind(')').ok_or("a closing parenthesis is missing")?;
-    let open = text[..close]
-        .rfind('(')
-        .ok_or("an action with its arguments in parentheses is missing")?;
-    let name_start = text[..open]
-        .trim_end()
-        .rfind(char::is_whitespace)
-        .map_or(0, |position| position + 1);
-    let action = call(&text[name_start..=close])?;
-    let handle = match text[close + 1..].trim() {
-        "" => None,
-        rest => Some(
-            rest.strip_prefix('=')
-                .ok_or_else(|| format!("{rest} is too much"))?
-                .trim()
-                .trim_start_matches('$')
-                .to_owned(),
-        ),
-    };
-    // Spaces around `:` and `&&&` are as good as none.
-    let mut before = text[..name_start].replace("&&&", " &&& ");
-    while let Some(position) = before.find(" :") {
-        before.remove(position);
-    }
-    while let Some(position) = before.find(": ") {
-        before.remove(position + 1);
-    }
-    let mut words = Words::new(&before);
-    let table = words.word("table")?;
+pub(super) fn add(words: &mut Words) -> Result<Command, String> {
+    let table = words.name("table")?;
     let mut priority = None;
     let mut keys: Vec<(String, KeyValue)> = Vec::new();
-    while let Some(word) = words.next() {
-        if word == "&&&" {
-            let mask = value(&words.word("mask")?)?;
-            match keys.last_mut() {
-                Some((_, last)) => match last.clone() {
-                    KeyValue::Number(value) | KeyValue::Digits { value, .. } => {
-                        *last = KeyValue::Masked { value, mask }
-                    }
-                    _ => return Err("a mask follows a number".to_owned()),
-                },
-                None => return Err("a mask follows a number".to_owned()),
+    loop {
+        let mut ahead = words.clone();
+        let mut name = ahead.name("action with its arguments in parentheses")?;
+        if ahead.is_at("(") {
+            // `h.isValid()` is a key if a value follows it, and else an action.
+            let mut behind = ahead.clone();
+            let Some(inside) = behind
+                .skip("(")
+                .then(|| behind.word_until(|c| c == ')').unwrap_or(""))
+                .filter(|_| behind.skip(")"))
+            else {
+                return Err(format!(
+                    "the closing parenthesis behind action `{name}` is missing"
+                ));
+            };
+            if !behind.is_at(":") {
+                break;
             }
-            continue;
+            name += &format!("({})", inside.trim());
+            ahead = behind;
         }
-        match split_key(&word) {
-            Some((name, text)) => keys.push((name.trim_matches('"').to_owned(), key_value(text)?)),
-            None if keys.is_empty() && priority.is_none() => {
-                priority = Some(number::<i32>(&word, "priority")?);
-            }
-            None => return Err(format!("{word} is no key; keys are written name:value")),
+        if ahead.skip(":") {
+            *words = ahead;
+            keys.push((name, key_value(words)?));
+        } else if keys.is_empty() && priority.is_none() {
+            priority = Some(words.number::<i32>("priority")?);
+        } else {
+            return Err(format!(
+                "`{name}` is neither a key with its value (name:value) nor an action with its arguments in parentheses"
+            ));
         }
     }
+    let action = call(words)?;
+    let handle = match words.skip("=") {
+        true => Some(words.name("entry")?.trim_start_matches('$').to_owned()),
+        false => None,
+    };
+    words.end()?;
     Ok(Command::Add {
         table,
         priority,
@@ -92,46 +80,62 @@ pub(super) fn add(text: &str) -> Result<Command, String> {
     })
 }
 
-/// Splits at the first `:` outside of quotes, parentheses and brackets: `"h.x[3:0]":5`.
-fn split_key(word: &str) -> Option<(&str, &str)> {
-    let (mut quoted, mut depth) = (false, 0);
-    let at = word.find(|c| {
-        match c {
-            '"' => quoted = !quoted,
-            '(' | '[' => depth += 1,
-            ')' | ']' => depth -= 1,
-            _ => {}
-        }
-        c == ':' && !quoted && depth <= 0
-    })?;
-    Some((&word[..at], &word[at + 1..]))
-}
-
 /// `ACTION(NAME:VALUE, ...)`, also without names.
-pub(super) fn call(text: &str) -> Result<Call, String> {
-    let (name, args) = text
-        .split_once('(')
-        .ok_or("an action with its arguments in parentheses is missing")?;
-    let args = args
-        .trim_end()
-        .strip_suffix(')')
-        .ok_or("a closing parenthesis is missing")?;
-    let args = args
-        .split(',')
-        .map(str::trim)
-        .filter(|arg| !arg.is_empty())
-        .map(|arg| match arg.split_once(':') {
-            Some((name, text)) => Ok((Some(name.trim().to_owned()), value(text.trim())?)),
-            None => Ok((None, value(arg)?)),
-        })
-        .collect::<Result<_, String>>()?;
-    Ok(Call {
-        name: name.trim().to_owned(),
-        args,
-    })
+pub(super) fn call(words: &mut Words) -> Result<Call, String> {
+    let name = words.name("action with its arguments in parentheses")?;
+    if !words.skip("(") {
+        return Err(format!(
+            "the arguments of action `{name}` are missing; write `{name}()` if it has none"
+        ));
+    }
+    let mut args = Vec::new();
+    while !words.skip(")") {
+        if words.skip(",") {
+            continue;
+        }
+        let mut ahead = words.clone();
+        let param = ahead.name("argument").ok().filter(|_| ahead.skip(":"));
+        if param.is_some() {
+            *words = ahead;
+        }
+        let text = words.word_until(|c| c == ',' || c == ')');
+        if !(words.is_at(",") || words.is_at(")")) {
+            return Err(format!(
+                "the closing parenthesis behind action `{name}` is missing"
+            ));
+        }
+        let of = param
+            .as_deref()
+            .map_or(String::new(), |p| format!(" of `{p}`"));
+        let text = text.ok_or_else(|| missing(&format!("value{of}")))?;
+        args.push((param, value(text)?));
+    }
+    Ok(Call { name, args })
 }
 
-fn key_value(text: &str) -> Result<KeyValue, String> {
+/// The value behind the colon of a key.
+fn key_value(words: &mut Words) -> Result<KeyValue, String> {
+    let text = value_text(words, "value")?;
+    let first = one_value(text)?;
+    if !words.skip("&&&") {
+        return Ok(first);
+    }
+    let mask = value(value_text(words, "mask")?)?;
+    match first {
+        KeyValue::Number(value) | KeyValue::Digits { value, .. } => {
+            Ok(KeyValue::Masked { value, mask })
+        }
+        _ => Err(format!("`{text}` before `&&&` is not a number")),
+    }
+}
+
+/// Up to white space or `&&&`.
+fn value_text<'a>(words: &mut Words<'a>, what: &str) -> Result<&'a str, String> {
+    let text = words.word_until(|c| c.is_whitespace() || c == '&' || c == '"');
+    text.ok_or_else(|| missing(what))
+}
+
+fn one_value(text: &str) -> Result<KeyValue, String> {
     if let Some((low, high)) = text.split_once("->").or_else(|| text.split_once("..")) {
         return Ok(KeyValue::Range {
             low: value(low)?,
@@ -145,8 +149,7 @@ fn key_value(text: &str) -> Result<KeyValue, String> {
         });
     }
     if let Some((bits, digits)) = based(text) {
-        let (value, mask) =
-            digits_and_mask(digits, bits).ok_or_else(|| format!("{text} is no number"))?;
+        let (value, mask) = digits_and_mask(digits, bits).ok_or_else(|| not_a_number(text))?;
         return Ok(match digits.contains('*') {
             true => KeyValue::Wildcards { value, mask },
             false => KeyValue::Digits { value, mask },
@@ -163,6 +166,7 @@ fn key_value(text: &str) -> Result<KeyValue, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::parse;
     use super::super::tests::one;
     use super::*;
 
@@ -204,6 +208,61 @@ mod tests {
             panic!("not an entry");
         };
         assert_eq!(keys[0].0, "a.b & 0xf0");
+    }
+
+    /// The form that P4Testgen writes.
+    #[test]
+    fn every_name_may_be_quoted() {
+        let text = "add \"in gress.t\" 5 \"hdr.h.f\":0x1 \"h.isValid()\" : 0x1 \"x & 1\":0b1*  \"ingress.a\"(\"v\":0x2,\"w w\":3)= \"e\"";
+        let bare =
+            "add in_gress.t 5 hdr.h.f:0x1 h.isValid():0x1 x&1:0b1* ingress.a(v:0x2, w_w:3) = $e";
+        assert_eq!(
+            format!("{:?}", one(text))
+                .replace("in gress", "in_gress")
+                .replace("w w", "w_w")
+                .replace("x & 1", "x&1"),
+            format!("{:?}", one(bare))
+        );
+        assert_eq!(
+            one("setdefault \"a.t\" \"a.x\"(\"v\":0x2)"),
+            one("setdefault a.t a.x(v:0x2)")
+        );
+        assert_eq!(one("setdefault \"t\" \"x\"()"), one("setdefault t x ( )"));
+        assert_eq!(
+            one("add \"a\".\"t\" \"s\"[1].\"f\":1 \"x\"()"),
+            one("add a.t s[1].f:1 x()")
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_entry_is_named() {
+        let what = |text| parse(text).expect_err("it is wrong").what;
+        assert_eq!(
+            what("add \"t k:1 a()"),
+            "the quotation mark of `\"t k:1 a()` is not closed"
+        );
+        assert_eq!(
+            what("add t k:1 a(v:1"),
+            "the closing parenthesis behind action `a` is missing"
+        );
+        assert_eq!(
+            what("add t k:1"),
+            "the action with its arguments in parentheses is missing"
+        );
+        assert_eq!(what("add t k: a()"), "`a()` is not a number");
+        assert_eq!(what("add t k:1 a(v:)"), "the value of `v` is missing");
+        assert_eq!(
+            what("add t k:1 a() b()"),
+            "`b()` is too much at the end of the line"
+        );
+        assert_eq!(
+            what("setdefault t a"),
+            "the arguments of action `a` are missing; write `a()` if it has none"
+        );
+        assert_eq!(
+            what("add t 1 2 k:1 a()"),
+            "`2` is neither a key with its value (name:value) nor an action with its arguments in parentheses"
+        );
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub struct MeterRates {
 pub(super) fn rates(words: &mut Words) -> Result<MeterRates, String> {
     let mut pair = |which: &str| {
         let text = words.word(&format!("{which} RATE:BURST"))?;
-        let wrong = || format!("{text} is no RATE:BURST");
+        let wrong = || format!("`{text}` is not a {which} RATE:BURST");
         let (rate, burst) = text.split_once(':').ok_or_else(wrong)?;
         let per_microsecond: f64 = rate.parse().map_err(|_| wrong())?;
         let rate = (per_microsecond * 1e6).round();

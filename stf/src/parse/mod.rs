@@ -1,4 +1,5 @@
-//! The language of STF tests, as p4c's testers read it: one command a line, `#` begins a comment.
+//! The language of STF tests, as p4c's testers read it: one command a line, `#` begins a comment, and every name may be in quotation
+//! marks.
 
 mod counter;
 mod entry;
@@ -12,8 +13,9 @@ pub use entry::{Call, KeyValue};
 pub use meter::MeterRates;
 pub use packet::Pattern;
 
+use crate::names::nearest;
 use number::value;
-use words::Words;
+use words::{without_comment, Words};
 
 /// A command and the line that it stands in, from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,7 +133,7 @@ pub struct ParseError {
 pub fn parse(text: &str) -> Result<Vec<Line>, ParseError> {
     let mut lines = Vec::new();
     for (number, text) in (1..).zip(text.lines()) {
-        let text = text.split('#').next().unwrap_or_default().trim();
+        let text = without_comment(text).trim();
         if text.is_empty() {
             continue;
         }
@@ -142,21 +144,20 @@ pub fn parse(text: &str) -> Result<Vec<Line>, ParseError> {
 }
 
 fn command(text: &str) -> Result<Command, String> {
-    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    let rest = rest.trim();
-    let mut words = Words::new(rest);
+    let mut words = Words::new(text);
+    let word = words.word("command")?;
     let command = match word.to_ascii_lowercase().as_str() {
         "packet" => packet::send(&mut words)?,
         "expect" => packet::expect(&mut words)?,
         "no_packet" => Command::NoPacket,
         "wait" => Command::Wait,
-        "add" => return entry::add(rest),
+        "add" => entry::add(&mut words)?,
         "setdefault" => {
-            let table = words.word("table")?;
-            let action = entry::call(&words.rest())?;
+            let table = words.name("table")?;
+            let action = entry::call(&mut words)?;
             Command::SetDefault { table, action }
         }
-        "remove" => match words.word("entry")?.as_str() {
+        "remove" => match words.name("entry")?.as_str() {
             all if all.eq_ignore_ascii_case("all") => Command::RemoveAll,
             handle => Command::Remove {
                 handle: handle.trim_start_matches('$').to_owned(),
@@ -200,50 +201,85 @@ fn command(text: &str) -> Result<Command, String> {
             ports: words.ports()?,
         },
         "register_read" => Command::RegisterRead {
-            name: words.word("register")?,
+            name: words.name("register")?,
             index: words.number("index")?,
-            value: words.next().map(|text| value(&text)).transpose()?,
+            value: words.next().map(value).transpose()?,
         },
         "register_write" => Command::RegisterWrite {
-            name: words.word("register")?,
+            name: words.name("register")?,
             index: words.number("index")?,
-            value: value(&words.word("value")?)?,
+            value: value(words.word("value")?)?,
         },
         "register_reset" => Command::RegisterReset {
-            name: words.word("register")?,
+            name: words.name("register")?,
         },
         "counter_read" => Command::CounterRead {
-            name: words.word("counter")?,
+            name: words.name("counter")?,
             index: words.number("index")?,
         },
         "counter_write" => Command::CounterWrite {
-            name: words.word("counter")?,
+            name: words.name("counter")?,
             index: words.number("index")?,
             packets: words.number("packets")?,
             bytes: words.number("bytes")?,
         },
         "meter_get_rates" => Command::MeterGetRates {
-            name: words.word("meter")?,
+            name: words.name("meter")?,
             index: words.number("index")?,
         },
         "meter_set_rates" => Command::MeterSetRates {
-            name: words.word("meter")?,
+            name: words.name("meter")?,
             index: words.number("index")?,
             rates: meter::rates(&mut words)?,
         },
         "meter_array_set_rates" => Command::MeterArraySetRates {
-            name: words.word("meter")?,
+            name: words.name("meter")?,
             rates: meter::rates(&mut words)?,
         },
-        "check_counter" => return counter::check_counter(rest),
+        "check_counter" => counter::check_counter(&mut words)?,
         "dump" | "mirroring_dump" | "mc_dump" => return Ok(Command::Dump),
-        other => return Err(format!("there is no command {other}")),
+        other => {
+            return Err(match nearest(other, COMMANDS) {
+                Some(near) => format!("there is no command `{other}`; did you mean `{near}`?"),
+                None => format!("there is no command `{other}`"),
+            });
+        }
     };
-    match words.next() {
-        Some(extra) => Err(format!("{extra} is too much")),
-        None => Ok(command),
-    }
+    words.end()?;
+    Ok(command)
 }
+
+/// The commands, for suggestions.
+const COMMANDS: [&str; 28] = [
+    "add",
+    "check_counter",
+    "counter_read",
+    "counter_write",
+    "dump",
+    "expect",
+    "mc_dump",
+    "mc_exclude",
+    "mc_mgrp_create",
+    "mc_node_associate",
+    "mc_node_create",
+    "mc_node_exclude",
+    "mc_node_update",
+    "meter_array_set_rates",
+    "meter_get_rates",
+    "meter_set_rates",
+    "mirroring_add",
+    "mirroring_add_mc",
+    "mirroring_delete",
+    "mirroring_get",
+    "no_packet",
+    "packet",
+    "register_read",
+    "register_reset",
+    "register_write",
+    "remove",
+    "setdefault",
+    "wait",
+];
 
 #[cfg(test)]
 mod tests {
@@ -263,8 +299,13 @@ mod tests {
     #[test]
     fn mistakes_name_their_line() {
         let error = parse("wait\n\npacket x 00").expect_err("x is no port");
-        assert_eq!(error.to_string(), "line 3: x is no port");
+        assert_eq!(error.to_string(), "line 3: the port `x` is not a number");
+        let error = parse("pakket 1 00").expect_err("no such command");
+        assert_eq!(
+            error.to_string(),
+            "line 1: there is no command `pakket`; did you mean `packet`?"
+        );
         let error = parse("fly 1").expect_err("no such command");
-        assert_eq!(error.to_string(), "line 1: there is no command fly");
+        assert_eq!(error.to_string(), "line 1: there is no command `fly`");
     }
 }

@@ -39,10 +39,17 @@ pub(super) fn digits_and_mask(digits: &str, bits: u32) -> Option<(Vec<u8>, Vec<u
     Some((value, mask))
 }
 
+pub(super) fn not_a_number(text: &str) -> String {
+    format!("`{text}` is not a number")
+}
+
+/// Longest decimal number that is read, in digits; more than 2^1024 has.
+const MOST_DIGITS: usize = 1 << 10;
+
 /// A number of any width: `0x1f`, `0o17`, `0b101`, `31`, also a dotted IPv4 or a MAC address.
 pub(super) fn value(text: &str) -> Result<Vec<u8>, String> {
     let text = text.trim();
-    let wrong = || format!("{text} is no number");
+    let wrong = || not_a_number(text);
     if let Some((bits, digits)) = based(text).filter(|(_, digits)| !digits.contains('*')) {
         let (value, _) = digits_and_mask(digits, bits).ok_or_else(wrong)?;
         return Ok(value);
@@ -55,16 +62,61 @@ pub(super) fn value(text: &str) -> Result<Vec<u8>, String> {
         let (value, _) = digits_and_mask(&parts.concat(), 4).ok_or_else(wrong)?;
         return Ok(value);
     }
-    let number: u128 = text.parse().map_err(|_| wrong())?;
-    Ok(number.to_be_bytes().to_vec())
+    decimal(text).ok_or_else(wrong)
 }
 
+/// Big-endian bytes of a decimal number of up to [`MOST_DIGITS`] digits.
+fn decimal(text: &str) -> Option<Vec<u8>> {
+    if text.is_empty() || text.len() > MOST_DIGITS {
+        return None;
+    }
+    // The least significant byte first.
+    let mut bytes = vec![0u8];
+    for c in text.chars() {
+        let mut carry = c.to_digit(10)?;
+        for byte in &mut bytes {
+            let sum = u32::from(*byte) * 10 + carry;
+            *byte = (sum & 0xff) as u8;
+            carry = sum >> 8;
+        }
+        if carry > 0 {
+            bytes.push(carry as u8);
+        }
+    }
+    bytes.reverse();
+    Some(bytes)
+}
+
+/// A number that stands for `what` in a message.
 pub(super) fn number<T: TryFrom<u64>>(text: &str, what: &str) -> Result<T, String> {
-    let parsed = match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+    let parsed = match based(text) {
+        Some((bits, digits)) => u64::from_str_radix(digits, 1 << bits).ok(),
         None => text.parse::<u64>().ok(),
     };
-    parsed
-        .and_then(|number| T::try_from(number).ok())
-        .ok_or_else(|| format!("{text} is no {what}"))
+    let number = parsed.ok_or_else(|| format!("the {what} `{text}` is not a number"))?;
+    T::try_from(number).map_err(|_| format!("the {what} `{text}` is too large"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimal_numbers_may_be_wider_than_any_machine_word() {
+        assert_eq!(value("65536"), Ok(vec![1, 0, 0]));
+        let power = value("340282366920938463463374607431768211456").unwrap();
+        assert_eq!((power.len(), power[0]), (17, 1));
+        assert!(value("-1").is_err() && value("").is_err());
+        assert!(value(&"9".repeat(MOST_DIGITS + 1)).is_err());
+    }
+
+    #[test]
+    fn numbers_are_read_in_any_base() {
+        assert_eq!(number("0X1f", "port"), Ok(31u32));
+        assert_eq!(number("0b11", "port"), Ok(3u32));
+        assert_eq!(
+            number::<u8>("256", "port"),
+            Err("the port `256` is too large".to_owned())
+        );
+    }
 }

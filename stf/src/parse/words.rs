@@ -1,8 +1,12 @@
-//! A line, read word by word.
+//! A line, read from left to right.
 
 use super::number::number;
 
-/// What is left of a line.
+/// Characters that end a name which is not in quotation marks.
+const AFTER_NAMES: [char; 5] = [':', '(', ')', ',', '='];
+
+/// What is left of a line; no white space before it or after it.
+#[derive(Clone)]
 pub(super) struct Words<'a> {
     rest: &'a str,
 }
@@ -12,36 +16,148 @@ impl<'a> Words<'a> {
         Words { rest: text.trim() }
     }
 
-    pub(super) fn next(&mut self) -> Option<String> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        // Blanks inside of quotes belong to the word.
-        let mut quoted = false;
-        let end = self.rest.find(|c: char| {
-            quoted ^= c == '"';
-            c.is_whitespace() && !quoted
-        });
-        let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
-        self.rest = rest.trim_start();
-        Some(word.to_owned())
+    /// The next word, up to white space.
+    pub(super) fn next(&mut self) -> Option<&'a str> {
+        self.word_until(char::is_whitespace)
     }
 
-    pub(super) fn word(&mut self, what: &str) -> Result<String, String> {
-        self.next().ok_or_else(|| format!("the {what} is missing"))
+    /// The next word, up to a character for which `ends` holds; none when the line has no more, or goes on with such a character.
+    pub(super) fn word_until(&mut self, ends: impl Fn(char) -> bool) -> Option<&'a str> {
+        let end = self.rest.find(ends).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest.trim_start();
+        Some(word).filter(|word| !word.is_empty())
+    }
+
+    pub(super) fn word(&mut self, what: &str) -> Result<&'a str, String> {
+        self.next().ok_or_else(|| missing(what))
     }
 
     pub(super) fn number<T: TryFrom<u64>>(&mut self, what: &str) -> Result<T, String> {
-        number(&self.word(what)?, what)
+        number(self.word(what)?, what)
     }
 
     pub(super) fn ports(&mut self) -> Result<Vec<u32>, String> {
         std::iter::from_fn(|| self.next())
-            .map(|port| number(&port, "port"))
+            .map(|port| number(port, "port"))
             .collect()
     }
 
-    pub(super) fn rest(&mut self) -> String {
-        std::mem::take(&mut self.rest).to_owned()
+    pub(super) fn rest(&mut self) -> &'a str {
+        std::mem::take(&mut self.rest)
+    }
+
+    /// Whether the line goes on with this.
+    pub(super) fn is_at(&self, text: &str) -> bool {
+        self.rest.starts_with(text)
+    }
+
+    /// Whether the line has no more.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Whether the line goes on with a decimal digit.
+    pub(super) fn is_at_digit(&self) -> bool {
+        self.rest.starts_with(|c: char| c.is_ascii_digit())
+    }
+
+    /// Goes beyond this text, if the line goes on with it.
+    pub(super) fn skip(&mut self, text: &str) -> bool {
+        match self.rest.strip_prefix(text) {
+            Some(rest) => {
+                self.rest = rest.trim_start();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Checks that the line has no more.
+    pub(super) fn end(&self) -> Result<(), String> {
+        match self.rest {
+            "" => Ok(()),
+            rest => Err(format!("`{rest}` is too much at the end of the line")),
+        }
+    }
+
+    /// The name of an object of the program. It, or each part of it, may be in quotation marks, between which every other character
+    /// belongs to the name (p4c's testers; P4Testgen always writes them). Otherwise it ends at white space, `:`, `(`, `)`, `,` or `=`
+    /// outside of square brackets.
+    pub(super) fn name(&mut self, what: &str) -> Result<String, String> {
+        let mut name = String::new();
+        let mut depth = 0;
+        while let Some(c) = self.rest.chars().next() {
+            if let Some(quoted) = self.rest.strip_prefix('"') {
+                let (inside, after) = quoted
+                    .split_once('"')
+                    .ok_or_else(|| format!("the quotation mark of `\"{quoted}` is not closed"))?;
+                if inside.trim().is_empty() {
+                    return Err(format!("the {what} between the quotation marks is missing"));
+                }
+                name += inside;
+                self.rest = after;
+                continue;
+            }
+            match c {
+                '[' => depth += 1,
+                ']' => depth -= 1,
+                _ => {}
+            }
+            if depth <= 0 && (c.is_whitespace() || AFTER_NAMES.contains(&c)) {
+                break;
+            }
+            name.push(c);
+            self.rest = &self.rest[c.len_utf8()..];
+        }
+        self.rest = self.rest.trim_start();
+        match name.is_empty() {
+            true => Err(missing(what)),
+            false => Ok(name),
+        }
+    }
+}
+
+pub(super) fn missing(what: &str) -> String {
+    format!("the {what} is missing")
+}
+
+/// The line without its comment: `#` outside of quotation marks begins one.
+pub(super) fn without_comment(line: &str) -> &str {
+    let mut quoted = false;
+    let comment = line.find(|c| {
+        quoted ^= c == '"';
+        c == '#' && !quoted
+    });
+    &line[..comment.unwrap_or(line.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_parts_of_names_are_joined() {
+        let name = |text| Words::new(text).name("name");
+        assert_eq!(name("\"a b\".c[1]:2"), Ok("a b.c[1]".to_owned()));
+        assert_eq!(name("\"a\".\"b(c)\" (x)"), Ok("a.b(c)".to_owned()));
+        assert_eq!(name("h.x[3:0]:5"), Ok("h.x[3:0]".to_owned()));
+        assert_eq!(name("()"), Err("the name is missing".to_owned()));
+        assert!(name("\"\"").is_err());
+    }
+
+    #[test]
+    fn an_open_quotation_mark_is_refused() {
+        let error = Words::new("\"ingress.t x:1").name("table").unwrap_err();
+        assert_eq!(
+            error,
+            "the quotation mark of `\"ingress.t x:1` is not closed"
+        );
+    }
+
+    #[test]
+    fn comments_begin_outside_of_quotation_marks() {
+        assert_eq!(without_comment("add \"a#b\" # c"), "add \"a#b\" ");
+        assert_eq!(without_comment("# say \"x"), "");
     }
 }

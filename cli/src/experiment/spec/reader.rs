@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use alfirk_stf::did_you_mean;
 use serde_json::{Map, Value};
 
 use super::{axes, Axis, Experiment, Extent, Extra, Plot, SpecError, Table, MEASURED, MOST_POINTS};
@@ -206,7 +207,7 @@ impl Reader<'_> {
             Some(Kind::Refused(why)) => self.wrong(format!("{place}: `{flag}` {why}")),
             Some(_) => Ok(()),
             None => {
-                let near = near(flag, self.flags.names());
+                let near = did_you_mean(flag, self.flags.names());
                 self.wrong(format!("{place}: `alfirk run` has no flag `{flag}`{near}"))
             }
         }
@@ -310,7 +311,7 @@ impl Reader<'_> {
         match MEASURED.contains(&name.as_str()) {
             true => Ok(name),
             false => {
-                let near = near(&name, MEASURED);
+                let near = did_you_mean(&name, MEASURED);
                 self.wrong(format!("{place}: results have no number `{name}`{near}"))
             }
         }
@@ -360,21 +361,9 @@ impl Reader<'_> {
         match map.keys().find(|key| !keys.contains(&key.as_str())) {
             None => Ok(()),
             Some(key) => {
-                let near = near(key, keys.iter().copied());
+                let near = did_you_mean(key, keys.iter().copied());
                 self.wrong(format!("{place} has no key `{key}`{near}"))
             }
         }
-    }
-}
-
-/// `; did you mean X?`, or all that there are where nothing is near.
-fn near<'n>(word: &str, names: impl IntoIterator<Item = &'n str>) -> String {
-    let names: Vec<&str> = names.into_iter().collect();
-    let distance = |name: &&&str| strsim::damerau_levenshtein(word, name);
-    match names.iter().min_by_key(distance) {
-        Some(name) if distance(&name) <= 1 + word.chars().count() / 3 => {
-            format!("; did you mean `{name}`?")
-        }
-        _ => format!("; there is {}", names.join(", ")),
     }
 }
