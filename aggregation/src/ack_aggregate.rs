@@ -1,11 +1,13 @@
 //! The ingress half: what is made of a packet, step by step (`ack_aggregate.p4`). What comes through a port that is no path of the group
 //! goes nowhere.
 
+use alfirk_roce::wire::{NakCode, Syndrome};
+
 use super::decide::{answer, conclude};
 use super::min_psn_walk::Outcome;
 use super::{
-    Feedback, Flaw, Group, Message, Nak, Notice, PacketIn, PacketOut, Point, Port, Queued, Sent,
-    Strategy, Walker, Word,
+    CnpDrop, Feedback, Flaw, Group, Message, Nak, Notice, PacketIn, PacketOut, Point, Port, Queued,
+    Sent, Strategy, Walker, Word,
 };
 
 /// What is queued of a data packet, path by path: copies, and where it came from what ends there.
@@ -78,7 +80,8 @@ impl Group {
     ) -> Option<Copies> {
         let (space, config) = (self.space(), self.fixed.config);
         let own = self.path_at(port)?;
-        let counts = self.sender.data(space, config.flaw, port, own, psn)?;
+        let last = self.told.last.psn;
+        let counts = self.sender.data(&config, (port, own), psn, last)?;
         let is_news = counts && self.leaves.sent(space, own, psn);
         let msn = self.leaves.msn(own);
         let asked = Point { psn, msn };
@@ -105,6 +108,10 @@ impl Group {
         }
         if config.strategy == Strategy::Punt && !is_news {
             self.work.punts += 1;
+            let asked = Point {
+                msn: self.told.nearest(space, asked.msn),
+                ..asked
+            };
             let probe = self.packet_in(port, Message::Probe(asked));
             queued.push(Queued::Leave(Sent::ToController(probe)));
         }
@@ -127,6 +134,16 @@ impl Group {
         if !is_sent && config.flaw != Flaw::AnyAck {
             return Vec::new();
         }
+        // Nothing that was sent is missing.
+        let feedback = match feedback {
+            Feedback::Nak { .. }
+                if acked.psn == self.sender.sent && config.flaw != Flaw::NakOfUnsent =>
+            {
+                Feedback::ack(acked)
+            }
+            feedback => feedback,
+        };
+        let is_rise = self.leaves.rises(space, own, acked.psn);
         let is_news = self.leaves.acked(space, own, acked);
         self.work.feedback += 1;
         if config.strategy == Strategy::Punt {
@@ -141,7 +158,7 @@ impl Group {
         let mut minimum = self.known_minimum();
         let mut goes_round = None;
         if config.strategy == Strategy::Walk && is_news {
-            match self.walk_on_news(own, now) {
+            match self.walk_on_news(own, is_rise, now) {
                 Outcome::Idle => {}
                 Outcome::On(walker) => goes_round = Some(walker),
                 Outcome::Done(word) => minimum = self.point_of(word),
@@ -158,7 +175,7 @@ impl Group {
             return vec![self.round(walker, Some((own, acked.psn)))];
         }
         if acked.psn == minimum.psn {
-            minimum.msn = self.told.at_least(space, acked.msn);
+            minimum.msn = self.believed(minimum.psn, acked.msn);
         }
         let mut queued = vec![Queued::Learn {
             path: own,
@@ -175,12 +192,23 @@ impl Group {
             return Vec::new();
         };
         let is_sent = match notice {
-            Notice::Cnp => true,
+            Notice::Cnp => return self.cnp(port, now).into_iter().collect(),
             Notice::SelectiveNak { psn, .. } => self.sender.has_sent(space, psn),
-            Notice::FatalNak { nak, .. } => self.sender.has_sent(space, space.previous(nak.psn)),
+            // A receiver refuses a request that it has not acknowledged.
+            Notice::FatalNak { nak, .. } => {
+                self.sender.has_sent(space, nak.psn) && space.lt(self.sender.acked[own], nak.psn)
+            }
         };
+        let flaw = self.fixed.config.flaw;
         if !is_sent {
             return Vec::new();
+        }
+        if let (Notice::SelectiveNak { psn, .. }, false) = (notice, self.fixed.config.is_selective)
+        {
+            return match flaw {
+                Flaw::ReservedNak => self.reserved_nak(psn),
+                _ => Vec::new(),
+            };
         }
         let told = self.told.last;
         self.waiting_nak.forget_stale(space, told.psn);
@@ -194,13 +222,14 @@ impl Group {
             })
         };
         match notice {
-            Notice::Cnp if self.cnp_filter.passes(own, now) => vec![pass(notice)],
             Notice::Cnp => Vec::new(),
             Notice::SelectiveNak { psn, reports } => {
-                let is_news = source != port
-                    && space.lt(told.psn, psn)
-                    && self.selective_nak.passes(psn, reports);
-                is_news.then(|| pass(notice)).into_iter().collect()
+                let is_open = source != port && space.lt(told.psn, psn);
+                let reports = is_open
+                    .then(|| self.selective_nak.passes(flaw, psn, reports))
+                    .flatten();
+                let notice = reports.map(|reports| Notice::SelectiveNak { psn, reports });
+                notice.map(pass).into_iter().collect()
             }
             Notice::FatalNak { nak, .. } => {
                 // A requester takes it as an ACK of all before it.
@@ -213,6 +242,26 @@ impl Group {
                 vec![alarm, pass(Notice::FatalNak { nak, msn })]
             }
         }
+    }
+
+    /// A CNP comes in through `port`.
+    ///
+    /// # Errors
+    ///
+    /// Why it does not pass, if there is a source and `port` is a path's.
+    pub fn cnp(&mut self, port: Port, now: u64) -> Result<Queued, Option<CnpDrop>> {
+        let (space, flaw) = (self.space(), self.fixed.config.flaw);
+        let own = self.path_at(port).ok_or(None)?;
+        self.waiting_nak.forget_stale(space, self.told.last.psn);
+        let source = self.sender.source.ok_or(None)?;
+        let is_source = source == port;
+        self.cnp_filter
+            .take(flaw, own, is_source, now)
+            .map_err(Some)?;
+        Ok(Queued::Leave(Sent::Notice {
+            port: source,
+            notice: Notice::Cnp,
+        }))
     }
 
     /// The controller has found the minimum.
@@ -263,6 +312,10 @@ impl Group {
     /// Everyone has what came.
     fn answer(&mut self, (port, asked): (Port, Point), minimum: Point) -> Queued {
         let is_source = self.sender.source == Some(port);
+        let asked = Point {
+            msn: self.told.nearest(self.space(), asked.msn),
+            ..asked
+        };
         if is_source {
             self.told.raise(self.space(), minimum);
         }
@@ -282,6 +335,27 @@ impl Group {
     fn round(&mut self, walker: Walker, learn: Option<(usize, u32)>) -> Queued {
         self.work.recirculations += 1;
         Queued::Round { walker, learn }
+    }
+
+    /// An ACK or NAK comes in through `port` whose frame has a form of its own: a tag, another TTL, lengths or bits that a
+    /// receiver of it would take offence at. What is made of it has the group's form, so that is all the same; under
+    /// [`Flaw::MembersForm`] what leaves is as it came, and its receiver drops it.
+    pub fn odd_feedback(&mut self, port: Port, feedback: Feedback, now: u64) -> Vec<Queued> {
+        let mut queued = self.feedback(port, feedback, now);
+        if self.fixed.config.flaw == Flaw::MembersForm {
+            queued.retain(|queued| !matches!(queued, Queued::Leave(Sent::Feedback { .. })));
+        }
+        queued
+    }
+
+    /// [`Flaw::ReservedNak`].
+    fn reserved_nak(&mut self, psn: u32) -> Vec<Queued> {
+        let syndrome = Syndrome::Nak(NakCode::Selective).into();
+        let msn = self.told.last.msn;
+        self.tell_at_once(Feedback::Nak {
+            nak: Nak { psn, syndrome },
+            msn,
+        })
     }
 
     /// [`Flaw::CoveredNak`].
@@ -306,10 +380,18 @@ impl Group {
         let msn = if word.psn == told.last.psn || word.by_sender {
             told.last.msn
         } else {
-            told.at_least(self.space(), self.leaves.msn(word.path))
+            let msn = told.nearest(self.space(), self.leaves.msn(word.path));
+            self.believed(word.psn, msn)
         };
         let psn = word.psn;
         Point { psn, msn }
+    }
+
+    fn believed(&self, psn: u32, msn: u32) -> u32 {
+        match self.fixed.config.flaw {
+            Flaw::AnyMsn => msn,
+            _ => self.told.believed(self.space(), psn, msn),
+        }
     }
 
     fn packet_in(&self, port: Port, message: Message) -> PacketIn {

@@ -13,7 +13,8 @@ pub enum Answer {
     Notice(Notice),
 }
 
-/// Reads PSN and AETH of an ACKNOWLEDGE packet (IBTA vol. 1, 9.7.5); `None` for reserved syndromes.
+/// Reads PSN and AETH of an ACKNOWLEDGE packet (IBTA vol. 1, 9.7.5); `None` for syndromes that the
+/// specification reserves, and for a NAK code that only a reliable datagram has.
 pub fn classify(psn: u32, aeth: aeth::Repr) -> Option<Answer> {
     let aeth::Repr { syndrome, msn } = aeth;
     let nak = Nak {
@@ -29,7 +30,11 @@ pub fn classify(psn: u32, aeth: aeth::Repr) -> Option<Answer> {
             psn,
             reports: aeth.reports(),
         }),
-        Syndrome::Nak(_) => Answer::Notice(Notice::FatalNak { nak, msn }),
-        Syndrome::Reserved(_) => return None,
+        Syndrome::Nak(
+            NakCode::InvalidRequest | NakCode::RemoteAccessError | NakCode::RemoteOperationalError,
+        ) => Answer::Notice(Notice::FatalNak { nak, msn }),
+        Syndrome::Nak(NakCode::InvalidRdRequest | NakCode::Reserved(_)) | Syndrome::Reserved(_) => {
+            return None
+        }
     })
 }

@@ -1,10 +1,26 @@
-//! Only the most congested path's CNPs reach the source (`cnp_filter.p4`).
+//! Only the most congested path's CNPs reach the source, up to a rate, and none of its own (`cnp_filter.p4`).
+
+use super::Flaw;
 
 /// A window lasts 2 to this power microseconds; each that passes halves a count.
 const WINDOW_SHIFT: u32 = 10;
 /// Windows after which nothing is left of a count.
 const WINDOWS: u64 = 8;
-const COUNT_MAX: u8 = 31;
+/// Windows of which paths can tell one from another.
+const PATH_WINDOWS: u64 = 1_024;
+/// CNPs of a path that pass in a window; half of a full window's are left over in the next.
+const LIMIT: u8 = 63;
+
+/// Why a CNP does not pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CnpDrop {
+    /// It comes from the source itself, or there is none.
+    Own,
+    /// Its path sends too many.
+    Limited,
+    /// Another path is more congested.
+    Filtered,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CnpFilter {
@@ -42,15 +58,29 @@ impl CnpFilter {
         (self.paths.clone(), self.worst)
     }
 
-    /// A CNP comes from `path`: does it pass? `now` is in microseconds.
-    pub(super) fn passes(&mut self, path: usize, now: u64) -> bool {
+    /// A CNP comes from `path`, behind which the source is or not: does it pass? `now` is in microseconds.
+    pub(super) fn take(
+        &mut self,
+        flaw: Flaw,
+        path: usize,
+        is_source: bool,
+        now: u64,
+    ) -> Result<(), CnpDrop> {
         let window = now >> WINDOW_SHIFT;
         let own = &mut self.paths[path];
-        // Paths know their window modulo 8: after a long silence they look younger than they are.
-        let aged = own.cnps >> ((window - own.window) % WINDOWS);
+        // Paths know their window modulo 1,024: after a long silence they look younger than they are.
+        let age = (window - own.window) % PATH_WINDOWS;
+        let aged = if age < WINDOWS { own.cnps >> age } else { 0 };
+        *own = Congested { window, cnps: aged };
+        if is_source && flaw != Flaw::AnyCnp {
+            return Err(CnpDrop::Own);
+        }
+        if aged == LIMIT && flaw != Flaw::AnyCnp {
+            return Err(CnpDrop::Limited);
+        }
         let count = Congested {
             window,
-            cnps: COUNT_MAX.min(aged + 1),
+            cnps: LIMIT.min(aged + 1),
         };
         *own = count;
         let passes = self.worst.is_none_or(|(worst, then)| {
@@ -58,9 +88,10 @@ impl CnpFilter {
             let left = if age < WINDOWS { then.cnps >> age } else { 0 };
             worst == path || count.cnps > left
         });
-        if passes {
-            self.worst = Some((path, count));
+        if !passes {
+            return Err(CnpDrop::Filtered);
         }
-        passes
+        self.worst = Some((path, count));
+        Ok(())
     }
 }

@@ -36,7 +36,7 @@ pub struct Group {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// See [`Told`].
-    pub told: Point,
+    pub told: Told,
     /// The NAK that waits.
     pub waiting_nak: WaitingNak,
     /// See [`SelectiveNak`].
@@ -60,7 +60,7 @@ pub struct Kept {
 impl Group {
     /// A group that goes on with what one of as many paths has kept.
     pub fn restore(config: Config, ports: &[Port], kept: Kept) -> Group {
-        let Point { psn, msn } = kept.told;
+        let Point { psn, msn } = kept.told.last;
         let fresh = Group::new(config, ports, config.space.next(psn), msn);
         Group {
             sender: Sender {
@@ -69,6 +69,7 @@ impl Group {
                 acked: kept.acked,
             },
             leaves: Leaves::of(kept.leaves),
+            told: kept.told,
             waiting_nak: kept.waiting_nak,
             selective_nak: kept.selective_nak,
             cnp_filter: CnpFilter::restore(kept.congested, kept.most_congested),
@@ -81,7 +82,7 @@ impl Group {
     pub fn kept(&self) -> Kept {
         let (congested, most_congested) = self.cnp_filter.kept();
         Kept {
-            told: self.told.last,
+            told: self.told,
             waiting_nak: self.waiting_nak,
             selective_nak: self.selective_nak.clone(),
             source: self.sender.source,
@@ -110,9 +111,7 @@ impl Group {
                 found: psn,
                 ..Walk::default()
             },
-            told: Told {
-                last: Point { psn, msn },
-            },
+            told: Told::new(Point { psn, msn }),
             waiting_nak: WaitingNak::default(),
             selective_nak: SelectiveNak::new(config.losses),
             cnp_filter: CnpFilter::new(paths),

@@ -38,14 +38,14 @@ mod work;
 pub use ack_aggregate::Copies;
 pub use alfirk_roce::wire::Space;
 pub use classify::{classify, Answer};
-pub use cnp_filter::Congested;
+pub use cnp_filter::{CnpDrop, Congested};
 pub use group::{Group, Kept};
 pub use min_psn_tree::{Leaf, Leaves, Word};
 pub use min_psn_walk::{Busy, Walk};
 pub use retransmission_filter::RetransmissionFilter;
 pub use selective_nak::{Loss, SelectiveNak};
 pub use sender::Sender;
-pub use tofino::{TofinoGroup, TofinoQueued};
+pub use tofino::{PathMsn, TofinoGroup, TofinoQueued};
 pub use told::{Point, Told};
 pub use types::{
     Config, Feedback, Flaw, Message, Nak, Notice, PacketIn, PacketOut, Port, Queued, Sent,

@@ -73,6 +73,11 @@ impl Leaves {
         is_news
     }
 
+    /// Would an acknowledgement of `psn` raise a path?
+    pub(crate) fn rises(&self, space: Space, path: usize, psn: u32) -> bool {
+        space.lt(self.0[path].newest.psn, psn)
+    }
+
     /// A path acknowledges: does it rise to that, or say it again?
     pub(crate) fn acked(&mut self, space: Space, path: usize, acked: Point) -> bool {
         let leaf = &mut self.0[path];

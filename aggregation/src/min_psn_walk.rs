@@ -94,15 +94,21 @@ impl Group {
         })
     }
 
-    /// Path `own` has acknowledged something.
-    pub(super) fn walk_on_news(&mut self, own: usize, now: u64) -> Outcome {
+    /// Path `own` has acknowledged something. `is_rise`: something new; a path that repeats its newest PSN must not keep a walk
+    /// from its end.
+    pub(super) fn walk_on_news(&mut self, own: usize, is_rise: bool, now: u64) -> Outcome {
+        let is_rise = is_rise || self.fixed.config.flaw == Flaw::EqualAckDirties;
         if self.is_walk_alive(now) {
-            if self.walk.trigger == Some(own) {
+            if is_rise && self.walk.trigger == Some(own) {
                 self.mark_dirty();
             }
             return Outcome::Idle;
         }
-        if self.walk.busy.is_none() && self.walk.trigger.is_some_and(|trigger| trigger != own) {
+        let is_triggered = match self.walk.trigger {
+            Some(trigger) => trigger == own && is_rise,
+            None => true,
+        };
+        if self.walk.busy.is_none() && !is_triggered {
             return Outcome::Idle;
         }
         let seen = own / self.fixed.config.paths_per_pass;

@@ -85,7 +85,7 @@ impl Aggregator {
         };
         Aggregator {
             space,
-            told: Told { last: told },
+            told: Told::new(told),
             waiting_nak: WaitingNak::default(),
             source: None,
             paths: ports.into_iter().map(|port| (port, path)).collect(),
@@ -250,7 +250,7 @@ impl Aggregator {
     /// With the messages that are complete with the minimum, or with what was acknowledged.
     fn point_at(&self, psn: u32) -> Point {
         let known = self.known_at(psn).unwrap_or(self.told.last);
-        let msn = self.told.at_least(self.space, known.msn);
+        let msn = self.told.believed(self.space, psn, known.msn);
         Point { psn, msn }
     }
 

@@ -1,15 +1,17 @@
 //! Each loss is reported to the source once, whoever reports it to the switch (`selective_nak.p4`).
 //!
 //! A selective NAK acknowledges nothing, so it waits for nobody. Of those of one packet the first passes, and then, until the
-//! packet comes by again, only one whose receiver has repeated it more often than any before: then the one that passed had no
-//! effect.
+//! packet comes by again, only one whose receiver has repeated it more often than reports have passed: then those that passed
+//! had no effect. Each counts as the next one, whatever its count, so that one receiver's count of 255 does not silence others.
+
+use super::Flaw;
 
 /// A loss that was reported to the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Loss {
     /// The packet.
     pub psn: u32,
-    /// How often its receiver had reported it when the newest report passed; 0 if there is no loss here.
+    /// How many reports of it have passed; 0 if there is no loss here.
     pub reports: u8,
 }
 
@@ -33,14 +35,20 @@ impl SelectiveNak {
         &self.0
     }
 
-    /// A receiver reports a loss for the `reports`th time: does it go to the source?
-    pub(crate) fn passes(&mut self, psn: u32, reports: u8) -> bool {
+    /// A receiver reports a loss for the `reports`th time. Gives the count with which it goes to the source, if it does.
+    pub(crate) fn passes(&mut self, flaw: Flaw, psn: u32, reports: u8) -> Option<u8> {
         let known = self.slot(psn);
-        let is_news = known.psn != psn || reports > known.reports;
-        if is_news {
-            *known = Loss { psn, reports };
-        }
-        is_news
+        let passed = match known.psn == psn {
+            true => known.reports,
+            false => 0,
+        };
+        let reports = match flaw {
+            _ if reports <= passed => return None,
+            Flaw::AnyCount => reports,
+            _ => passed + 1,
+        };
+        *known = Loss { psn, reports };
+        Some(reports)
     }
 
     /// The source sends: it may be lost again.

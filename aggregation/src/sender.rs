@@ -1,10 +1,10 @@
 //! Who is the source of the moment, and what has it sent (`sender.p4`)?
 //!
-//! From the source's port any PSN counts; as long as there was none, from any port. From another port only the PSN that
-//! comes next, both in the group and on that path: then the source is there. Everything else would be a member's way to
+//! From the source's port any PSN counts that is in its window. From another port, and while there is no source, only the PSN
+//! that comes next, both in the group and on that path: then the source is there. Everything else would be a member's way to
 //! take the group over, or to acknowledge what others behind the same port have not received.
 
-use super::{Flaw, Port, Space};
+use super::{Config, Flaw, Port, Space};
 
 /// See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -13,8 +13,8 @@ pub struct Sender {
     pub source: Option<Port>,
     /// The newest PSN that was sent.
     pub sent: u32,
-    /// The newest PSN that each path has acknowledged, true or not: it counts for nothing but the path's own turn as the
-    /// source.
+    /// The newest PSN that each path has acknowledged, true or not: its claim. It counts for nothing but the path's own turn
+    /// as the source.
     pub acked: Vec<u32>,
 }
 
@@ -27,21 +27,24 @@ impl Sender {
         }
     }
 
-    /// Data comes. Gives whether it is the source's, and nothing if it is to be dropped: new data of somebody else.
+    /// Data comes, when `last_acked` was last acknowledged to the source. Gives whether it is the source's, and nothing if it
+    /// is to be dropped: new data of another, or beyond the window.
     pub(crate) fn data(
         &mut self,
-        space: Space,
-        flaw: Flaw,
-        port: Port,
-        path: usize,
+        config: &Config,
+        (port, path): (Port, usize),
         psn: u32,
+        last_acked: u32,
     ) -> Option<bool> {
+        let (space, flaw) = (config.space, config.flaw);
         let has_all = !space.lt(self.acked[path], self.sent);
         let is_next = psn == space.next(self.sent) && has_all;
-        let counts =
-            self.source.is_none_or(|source| source == port) || is_next || flaw == Flaw::AnyoneSends;
+        let is_any = flaw == Flaw::AnyoneSends || (flaw == Flaw::AnyFirst && self.source.is_none());
+        let counts = self.source == Some(port) || is_next || is_any;
         if space.lt(self.sent, psn) {
-            if !counts {
+            let ahead = u32::try_from(space.distance(last_acked, psn));
+            let is_in_window = ahead.is_ok_and(|ahead| ahead <= config.window);
+            if !counts || !(is_in_window || is_any || flaw == Flaw::NoWindow) {
                 return None;
             }
             (self.source, self.sent) = (Some(port), psn);

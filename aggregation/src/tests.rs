@@ -1,6 +1,8 @@
 use super::punt::Aggregator;
 use super::*;
 
+mod hostile;
+
 const SYNDROME_SEQUENCE: u8 = 0x60;
 
 fn ack(psn: u32) -> Feedback {

@@ -3,9 +3,12 @@
 //! What differs for the members stands in ARCHITECTURE.md, "The same on Tofino".
 //!
 //! The minimum is found by a tree. MSNs are egress's: a path's MSN is known there when a copy of its feedback (`record`)
-//! has gone through its port. There are no selective NAKs.
+//! has gone through its port. There are no selective NAKs. What was last acknowledged to the source is known to its window when such
+//! a copy has come back to ingress.
 
 use std::sync::Arc;
+
+use alfirk_contract::DEFAULT_WINDOW;
 
 use super::waiting_nak::delay_ns;
 use super::{
@@ -14,6 +17,8 @@ use super::{
 
 /// A window of CNPs lasts 2 to this power nanoseconds.
 const WINDOW_SHIFT: u32 = 20;
+/// CNPs of a path that pass in a window of time.
+const CNP_LIMIT: u8 = 63;
 
 /// A group's state on one switch, each part named like the step of the pipeline that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,18 +35,48 @@ pub struct TofinoGroup {
     pub waiting: Option<Nak>,
     /// See [`TofinoGroup::waiting`].
     pub told_nak: Option<u32>,
+    /// Packets that a source may be ahead of `acknowledged` (`source_window.p4`).
+    window: u32,
+    /// The newest PSN that was acknowledged to the source, as its window knows.
+    pub acknowledged: u32,
     cnps: Vec<Count>,
     /// The most congested path.
     worst: (u16, u8, usize),
     /// What egress knows of the leaves.
     pub filter: RetransmissionFilter,
     /// What each path counts of messages, as egress knows it.
-    pub msns: Vec<u32>,
+    pub msns: Vec<PathMsn>,
     /// The messages that were acknowledged to the source.
     pub told_msn: u32,
 }
 
-/// CNPs of a path in a window, up to 255.
+/// Messages that a path counts (`retransmission_filter.p4`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PathMsn {
+    /// Messages.
+    pub msn: u32,
+    /// The PSN that came with this count, minus the count.
+    pub slack: u32,
+}
+
+impl PathMsn {
+    fn new(space: Space, Point { psn, msn }: Point) -> PathMsn {
+        let slack = space.distance(msn, psn) as u32;
+        let slack = space.add(0, slack);
+        PathMsn { msn, slack }
+    }
+
+    /// The path acknowledges. Its count is believed if it has risen, by at most the packets since it last rose.
+    fn raise(&mut self, space: Space, acked: Point) -> u32 {
+        let new = PathMsn::new(space, acked);
+        if space.lt(self.msn, new.msn) && !space.lt(new.slack, self.slack) {
+            *self = new;
+        }
+        self.msn
+    }
+}
+
+/// CNPs of a path in a window of time, up to one more than [`CNP_LIMIT`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Count {
     window: u16,
@@ -70,6 +105,10 @@ pub enum TofinoQueued {
         path: usize,
         /// what it has and counts.
         acked: Point,
+        /// Its path had passed that already: what it counts is old, too.
+        is_old: bool,
+        /// The minimum, if it has risen: for the source's window.
+        risen: Option<u32>,
     },
     /// An answer to data that all have.
     Answer {
@@ -86,7 +125,9 @@ pub enum TofinoQueued {
     Tell {
         /// Through this port.
         port: Port,
-        /// What came, of which the path is at the minimum or not.
+        /// The path that came,
+        path: usize,
+        /// with this; it is at the minimum or not.
         acked: Point,
         /// The group's minimum.
         minimum: Word,
@@ -117,12 +158,19 @@ impl TofinoGroup {
             told: psn,
             waiting: None,
             told_nak: Some(initial_psn),
+            window: DEFAULT_WINDOW,
+            acknowledged: psn,
             cnps: vec![Count::default(); paths],
             worst: (0, 0, 0),
             filter: RetransmissionFilter::new(paths, psn),
-            msns: vec![msn; paths],
+            msns: vec![PathMsn::new(space, Point { psn, msn }); paths],
             told_msn: msn,
         }
+    }
+
+    /// The same with another window, in packets.
+    pub fn with_window(self, window: u32) -> TofinoGroup {
+        TofinoGroup { window, ..self }
     }
 
     /// The port of each path, in the order of path numbers.
@@ -136,6 +184,9 @@ impl TofinoGroup {
         let Some(own) = self.path_at(port) else {
             return Vec::new();
         };
+        if self.is_beyond_window(psn) {
+            return Vec::new();
+        }
         let (is_source, is_new) = self.sends(port, own, psn);
         if is_source {
             self.leaves.sent(space, own, psn);
@@ -164,6 +215,20 @@ impl TofinoGroup {
         copies.collect()
     }
 
+    /// Was a PSN that is acknowledged sent? Just half the space away from the newest that was, it was not.
+    fn has_sent(&self, psn: u32) -> bool {
+        self.space.reaches(self.sender.sent, psn)
+    }
+
+    /// Must something have been acknowledged for data `psn` that was not (`source_window.p4`)? A window that is not less than half the
+    /// space bounds nothing.
+    fn is_beyond_window(&self, psn: u32) -> bool {
+        let space = self.space;
+        let is_bound = u32::try_from(space.distance(0, self.window)) == Ok(self.window);
+        let start = space.add(psn.wrapping_sub(self.window), 0);
+        is_bound && space.lt(self.acknowledged, start)
+    }
+
     /// Is data the source's, and was it never sent before (`sender.p4`)?
     fn sends(&mut self, port: Port, own: usize, psn: u32) -> (bool, bool) {
         let space = self.space;
@@ -187,7 +252,8 @@ impl TofinoGroup {
             return Vec::new();
         };
         let acked = feedback.acked(space);
-        let is_sent = self.sender.feedback(space, own, acked.psn);
+        self.sender.feedback(space, own, acked.psn);
+        let is_sent = self.has_sent(acked.psn);
         let Some(source) = self.sender.source.filter(|_| is_sent) else {
             return Vec::new();
         };
@@ -199,7 +265,10 @@ impl TofinoGroup {
             self.told = minimum.psn;
         }
         let nak = match feedback {
-            Feedback::Nak { nak, .. } if is_raised => Some(nak),
+            // One of what comes next: nothing that was sent is missing.
+            Feedback::Nak { nak, .. } if is_raised && space.lt(acked.psn, self.sender.sent) => {
+                Some(nak)
+            }
             _ => None,
         };
         let (is_told, nak) = match nak {
@@ -220,11 +289,17 @@ impl TofinoGroup {
         };
         let tell = is_told.then_some(TofinoQueued::Tell {
             port: source,
+            path: own,
             acked,
             minimum,
             nak,
         });
-        let record = TofinoQueued::Record { path: own, acked };
+        let record = TofinoQueued::Record {
+            path: own,
+            acked,
+            is_old: !is_raised,
+            risen: is_news.then_some(minimum.psn),
+        };
         [record].into_iter().chain(tell).collect()
     }
 
@@ -271,15 +346,13 @@ impl TofinoGroup {
                     port: source,
                     notice,
                 };
-                let passes = self.passes_cnp(own, now);
+                let passes = source != port && self.passes_cnp(own, now);
                 passes
                     .then_some(TofinoQueued::Leave(sent))
                     .into_iter()
                     .collect()
             }
-            Notice::FatalNak { nak, .. }
-                if self.sender.has_sent(space, space.previous(nak.psn)) =>
-            {
+            Notice::FatalNak { nak, .. } if self.has_sent(space.previous(nak.psn)) => {
                 let tell = TofinoQueued::TellFatal {
                     port: source,
                     syndrome: nak.syndrome,
@@ -299,8 +372,11 @@ impl TofinoGroup {
             true => own_count.cnps,
             false => 0,
         };
-        let cnps = before.saturating_add(1);
+        let cnps = (before + 1).min(CNP_LIMIT + 1);
         *own_count = Count { window, cnps };
+        if cnps > CNP_LIMIT {
+            return false;
+        }
         let (of, worst, path) = self.worst;
         let passes = of != window || (cnps, own) > (worst, path);
         if passes {
@@ -332,11 +408,20 @@ impl TofinoGroup {
                 let is_needed = is_new || self.filter.needs(space, path, psn);
                 is_needed.then_some(Sent::Data { port, psn })
             }
-            TofinoQueued::Record { path, acked } => {
+            TofinoQueued::Record {
+                path,
+                acked,
+                is_old,
+                risen,
+            } => {
                 self.filter.learn(space, path, acked.psn);
-                let msn = &mut self.msns[path];
-                if space.lt(*msn, acked.msn) {
-                    *msn = acked.msn;
+                if !is_old {
+                    self.msns[path].raise(space, acked);
+                }
+                if let Some(minimum) = risen {
+                    if space.lt(self.acknowledged, minimum) {
+                        self.acknowledged = minimum;
+                    }
                 }
                 None
             }
@@ -350,7 +435,7 @@ impl TofinoGroup {
                     true => self.point_of(minimum),
                     false => Point {
                         psn,
-                        msn: self.msns[path],
+                        msn: self.msns[path].msn,
                     },
                 };
                 Some(Sent::Feedback {
@@ -360,16 +445,19 @@ impl TofinoGroup {
             }
             TofinoQueued::Tell {
                 port,
+                path,
                 acked,
                 minimum,
                 nak,
             } => {
-                let point = match acked.psn == minimum.psn {
-                    true => Point {
+                let point = if acked.psn == minimum.psn {
+                    let msn = self.msns[path].raise(space, acked);
+                    Point {
                         psn: minimum.psn,
-                        msn: self.raise_told_msn(acked.msn),
-                    },
-                    false => self.point_of(minimum),
+                        msn: self.raise_told_msn(msn),
+                    }
+                } else {
+                    self.point_of(minimum)
                 };
                 let feedback = match nak {
                     Some(nak) => Feedback::Nak {
@@ -402,7 +490,7 @@ impl TofinoGroup {
     fn point_of(&mut self, word: Word) -> Point {
         let msn = match word.by_sender {
             true => self.told_msn,
-            false => self.raise_told_msn(self.msns[word.path]),
+            false => self.raise_told_msn(self.msns[word.path].msn),
         };
         Point { psn: word.psn, msn }
     }

@@ -16,9 +16,19 @@ pub struct Point {
 pub struct Told {
     /// The newest PSN that all have, as far as the source knows.
     pub last: Point,
+    /// That PSN when the count of messages last rose.
+    pub msn_base: u32,
 }
 
 impl Told {
+    /// A group begins with this.
+    pub fn new(last: Point) -> Told {
+        Told {
+            last,
+            msn_base: last.psn,
+        }
+    }
+
     /// Is this minimum beyond what was acknowledged to the source?
     pub fn is_news(&self, space: Space, minimum: u32) -> bool {
         space.lt(self.last.psn, minimum)
@@ -27,16 +37,30 @@ impl Told {
     /// A minimum is acknowledged to the source, if it is beyond the last one.
     pub fn raise(&mut self, space: Space, minimum: Point) {
         if self.is_news(space, minimum.psn) {
+            if minimum.msn != self.last.msn {
+                self.msn_base = minimum.psn;
+            }
             self.last = minimum;
         }
     }
 
-    /// A count of messages may lag, but does not fall: a path behind which several members have been the source may have
-    /// counted no message since.
-    pub fn at_least(&self, space: Space, msn: u32) -> u32 {
-        match space.reaches(msn, self.last.msn) {
+    /// The count of messages that goes with the minimum `psn`, of which a member says that it is `msn`.
+    ///
+    /// A message has at least one packet, so the count rises by at most the packets since it last rose. It may lag, but does
+    /// not fall: a path behind which several members have been the source may have counted no message since. What is not
+    /// plausible is not believed.
+    pub fn believed(&self, space: Space, psn: u32, msn: u32) -> u32 {
+        let room = space.distance(self.msn_base, psn);
+        let step = space.distance(self.last.msn, msn);
+        match (0..=room).contains(&step) {
             true => msn,
             false => self.last.msn,
         }
+    }
+
+    /// The count of messages nearest to the last one whose lower 16 bits are those of `msn`: paths keep no more.
+    pub(crate) fn nearest(&self, space: Space, msn: u32) -> u32 {
+        let step = space.distance(self.last.msn, msn) as i16;
+        space.add(self.last.msn, i32::from(step) as u32)
     }
 }

@@ -3,6 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use alfirk_contract::DEFAULT_WINDOW;
 use alfirk_roce::wire::aeth::{self, CREDITS_UNLIMITED};
 use alfirk_roce::wire::Syndrome;
 
@@ -24,6 +25,10 @@ pub struct Config {
     pub walk_timeout: u64,
     /// Losses that a switch keeps in mind: 64 in the pipeline.
     pub losses: usize,
+    /// Packets that a source may be ahead of what was last acknowledged to it, less than half the space.
+    pub window: u32,
+    /// Whether the group's queue pairs repeat selectively, so that selective NAKs have a meaning.
+    pub is_selective: bool,
     /// What is to be wrong.
     pub flaw: Flaw,
 }
@@ -37,6 +42,8 @@ impl Config {
             paths_per_pass: 4,
             walk_timeout: 1_000,
             losses: 64,
+            window: DEFAULT_WINDOW,
+            is_selective: false,
             flaw: Flaw::None,
         }
     }
@@ -69,6 +76,24 @@ pub enum Flaw {
     AnyAck,
     /// News of the path that a walk takes for the oldest, while the walk is under way, is forgotten.
     ForgottenLaggard,
+    /// A NAK of a reserved code passes to the source with its own PSN.
+    ReservedNak,
+    /// What is merged keeps the form of the frame that caused it: see [`Group::odd_feedback`](super::Group::odd_feedback).
+    MembersForm,
+    /// The source's own CNPs come back to it, and those of a path are not limited.
+    AnyCnp,
+    /// An acknowledgement that a path repeats marks a walk as dirty.
+    EqualAckDirties,
+    /// Before there is a source any PSN makes one.
+    AnyFirst,
+    /// A source may be ahead as far as it likes.
+    NoWindow,
+    /// Any count of messages is believed.
+    AnyMsn,
+    /// The count of a selective NAK is believed.
+    AnyCount,
+    /// A NAK of the packet after the last one that was sent is one.
+    NakOfUnsent,
 }
 
 /// A negative acknowledgement that waits until the minimum has come to the PSN before it.
@@ -133,9 +158,10 @@ impl Feedback {
 /// What passes to the source as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Notice {
-    /// Congestion, if the path is the most congested one.
+    /// Congestion, if the path is the most congested one and not the source's.
     Cnp,
-    /// A packet is lost; it passes if that was not reported to the source. Nothing is acknowledged.
+    /// A packet is lost; it passes if that was not reported to the source. Nothing is acknowledged: on the link to a host its
+    /// PSN is the one after what was last acknowledged, and the packet's PSN is in place of the MSN.
     SelectiveNak {
         /// The packet.
         psn: u32,

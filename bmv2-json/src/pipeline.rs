@@ -67,9 +67,13 @@ pub struct Table {
     pub next_tables: Vec<(String, Option<String>)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_entry: Option<DefaultEntry>,
-    /// Entries fixed by the program; a table that has the member is immutable.
+    /// Entries of the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entries: Option<Vec<TableEntry>>,
+    /// Whether the control plane can change nothing of the entries. Not in BMv2's own format: without the member they are fixed, and
+    /// their priorities are ranks from 1; with it, priorities are 2^31 - 1 less those of P4Runtime, as everywhere in the switch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub const_entries: Option<bool>,
 }
 
 /// A register with a cell for each entry of a table.
@@ -167,6 +171,9 @@ pub struct TableEntry {
     /// The smallest number wins.
     #[serde(default)]
     pub priority: i64,
+    /// Whether the control plane cannot change this entry, in a table whose entries it can change. Not in BMv2's own format.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_const: bool,
 }
 
 /// One element of an entry's key. Values are hexadecimal strings.

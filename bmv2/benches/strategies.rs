@@ -133,7 +133,7 @@ fn memory() {
     let groups = json
         .register_arrays
         .iter()
-        .find(|array| array.name.ends_with("ack_aggregate.told.agg"))
+        .find(|array| array.name.ends_with("ack_aggregate.agg"))
         .expect("the program keeps what sources were told")
         .size;
     let megabytes = |is_counted: &dyn Fn(&str) -> bool| {

@@ -39,6 +39,6 @@ pub use pre::{CloneSession, Node, NodeHandle, Pre, PreError, PreLimits, Replica,
 pub use program::LoadedProgram;
 pub use switch::{Switch, SwitchOptions};
 pub use tables::{
-    EntryHandle, EntryTarget, GroupMember, KeyFault, KeyMatch, ProfileGroup, ProfileMember,
-    TableEntry,
+    EntryHandle, EntryTarget, GroupLimits, GroupMember, KeyFault, KeyMatch, ProfileGroup,
+    ProfileMember, TableEntry,
 };

@@ -37,7 +37,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The state right after a program was loaded: const entries, default actions, all else empty.
+    /// The state right after a program was loaded: entries and default actions of the program, all else empty.
     pub fn new(program: &LoadedProgram, seed: u64) -> State {
         let tofino = program.tofino.iter();
         let tofino = tofino.flat_map(|of| [&of.ingress.deparser, &of.egress.deparser]);
@@ -46,7 +46,9 @@ impl State {
         let longest = longest.unwrap_or(0);
         let mut state = State {
             tables: program.tables.iter().map(TableState::new).collect(),
-            profiles: vec![ProfileState::default(); program.profiles.len()],
+            profiles: (program.profiles.iter())
+                .map(|profile| ProfileState::new(profile.group_limits()))
+                .collect(),
             registers: program
                 .registers
                 .iter()
@@ -81,8 +83,8 @@ impl State {
         };
         for (table, state) in program.tables.iter().zip(&mut state.tables) {
             state.default = table.initial_default(program);
-            for entry in table.entries.iter().flatten() {
-                state.insert(table, entry.clone(), true, 0);
+            for initial in &table.entries {
+                state.insert(table, initial.entry.clone(), initial.is_const, 0);
             }
         }
         state

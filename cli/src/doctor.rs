@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use alfirk_roce::rc::AckTimeout;
 use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::exit::{print, Failure, Outcome};
+use crate::patience::Verdict;
 
 /// Say what this machine lacks for each use of alfirk, and how to get it.
 ///
@@ -18,6 +21,19 @@ pub struct Args {
     /// Uses to look at; all of them without any
     #[arg(value_name = "USE")]
     uses: Vec<Use>,
+
+    /// Say whether queue pairs of groups with this local ACK timeout, 4.096 us times 2^N, outlive the search for a dead member
+    /// [default: 15, where devices are looked at]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=31))]
+    ack_timeout: Option<u8>,
+
+    /// Their retry count
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u8).range(0..=7))]
+    retry_count: u8,
+
+    /// Seconds after which the controller takes a silent member for dead, as its flag of this name
+    #[arg(long, value_name = "SECONDS", default_value_t = 3)]
+    dead_after: u32,
 
     /// Print one JSON object
     #[arg(long)]
@@ -164,11 +180,25 @@ pub fn run(args: &Args) -> Outcome {
     let needs: BTreeSet<Need> = asked.iter().flat_map(|one| one.needs()).copied().collect();
     let found = probe(&needs);
     let diagnoses = diagnose(&asked, &found);
+    // Those of devices are finite, those of software need not be.
+    let has_devices = asked.contains(&Use::Mpi);
+    let exponent = args.ack_timeout.or(has_devices.then_some(15));
+    let dead_after = Duration::from_secs(args.dead_after.into());
+    let verdict = |n| Verdict::new(AckTimeout::new(n), args.retry_count, dead_after);
+    let patience = exponent.and_then(verdict);
     if args.json {
-        let uses = serde_json::json!({ "uses": diagnoses });
+        let uses = serde_json::json!({ "uses": diagnoses, "queue_pairs": patience });
         print(format_args!("{uses}\n"))?;
     } else {
         print(told(&diagnoses))?;
+        if let Some(verdict) = &patience {
+            let state = if verdict.is_enough() {
+                "note"
+            } else {
+                "warning"
+            };
+            print(format_args!("{state}: {}\n", verdict.text()))?;
+        }
     }
     match !args.uses.is_empty() && diagnoses.iter().any(|one| !one.ready) {
         true => Err(Failure::Quiet(1)),

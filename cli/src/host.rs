@@ -177,6 +177,14 @@ fn open_device(args: &HostArgs) -> Result<Box<dyn Station>, Failure> {
         .ack_timeout
         .map_or(HostTiming::SOFTWARE.ack_timeout, AckTimeout::new);
     let station = rdma::RdmaStation::open(device, args.name.as_deref(), ack_timeout)?;
+    // A card takes a retry count of 7 as seven.
+    let dead_after = std::time::Duration::from_secs(3);
+    if let Some(verdict) = crate::patience::Verdict::new(ack_timeout, 7, dead_after) {
+        match verdict.is_enough() {
+            true => tracing::info!("{}", verdict.text()),
+            false => tracing::warn!("{}", verdict.text()),
+        }
+    }
     Ok(Box::new(station))
 }
 

@@ -16,6 +16,7 @@ mod lsp;
 mod machine;
 mod manual;
 mod p4c;
+mod patience;
 mod program;
 mod reproduce;
 mod run;

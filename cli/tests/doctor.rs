@@ -38,6 +38,19 @@ fn a_use_that_lacks_something_fails_when_it_is_named() {
 }
 
 #[test]
+fn a_timeout_of_queue_pairs_is_judged() {
+    let judged = |exponent: &str| {
+        let output = doctor(&["virtual", "--ack-timeout", exponent]);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(judged("15").contains("note: queue pairs with an ACK timeout of 0.134 s"));
+    let short = judged("10");
+    assert!(short.contains("warning: "), "{short}");
+    assert!(short.contains("use --ack-timeout 13 or more"), "{short}");
+}
+
+#[test]
 fn a_use_that_there_is_not_is_refused() {
     assert_eq!(doctor(&["quantum"]).status.code(), Some(2));
 }

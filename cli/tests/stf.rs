@@ -104,7 +104,46 @@ fn a_mistake_in_a_test_exits_with_2() {
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(
-        text.contains("line 1: there is no command pakket"),
+        text.contains("line 1: there is no command `pakket`; did you mean `packet`?"),
+        "{text}"
+    );
+}
+
+#[test]
+fn failures_are_in_the_order_of_the_lines_and_suggest_names() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let test = folder.path().join("wrong.stf");
+    let text = "packet 0 01 0007\n\
+                expect 7 01 0007 $\n\
+                add \"MyIngress.mixd\" 1 \"the kind\":1 \"NoAction\"()\n\
+                add \"MyIngress.mixed\" 1 \"the knd\":1 \"NoAction\"()\n\
+                add mixed 1 \"the kind\":1 \"MyIngress.change valu\"(\"new value\":1)\n\
+                add mixed 1 \"the kind\":1 \"MyIngress.change value\"(\"new valeu\":1)\n\
+                expect 3 01 0007 $\n\
+                check_counter sen(0)\n\
+                register_read lst 0\n";
+    std::fs::write(&test, text).expect("the folder can be written");
+    let output = stf(&programs().join("stf_generated.p4"), &test);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let place = format!("{}:", test.display());
+    let told: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(&place))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "2: no packet came out of port 7",
+            "3: there is no table `MyIngress.mixd`; did you mean `MyIngress.mixed`?",
+            "4: table `MyIngress.mixed` has no key `the knd`; did you mean `the kind`?",
+            "5: table `MyIngress.mixed` has no action `MyIngress.change valu`; did you mean `MyIngress.change value`?",
+            "6: action `MyIngress.change value` has no parameter `new valeu`; did you mean `new value`?",
+            "7: no packet came out of port 3",
+            "8: there is no counter `sen`; did you mean `MyIngress.seen`?",
+            "9: there is no register `lst`; did you mean `MyIngress.last`?",
+            " failed, 8 thing(s) wrong",
+        ],
         "{text}"
     );
 }
@@ -164,7 +203,7 @@ fn a_started_switch_that_fails_a_test_names_the_lines() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let told = String::from_utf8_lossy(&output.stdout);
     for line in [
-        "wrong.stf:2: there is no table nowhere",
+        "wrong.stf:2: there is no table `nowhere`; there is I.routes, I.prefixes",
         "wrong.stf:3: an interface takes no packet of 2 bytes",
         "wrong.stf:5: another packet came out of port 1",
     ] {

@@ -1,21 +1,56 @@
-//! Room to recurse in.
+//! Stack for recursion over nested programs.
 
+use std::cell::Cell;
 use std::panic::resume_unwind;
+use std::sync::Mutex;
 use std::thread;
 
-/// Bytes of stack that hold every phase on the deepest program that the parser accepts, in a build without optimisation. The system
-/// gives memory only to what is touched of it.
-const DEEP: usize = 64 << 20;
+/// Deepest nesting of a program where the system grants the whole stack, in levels: see [`levels`].
+const MAX_LEVELS: u32 = 40_000;
 
-/// Runs `work` on a stack of known size, whatever is left of the caller's: a test's thread has 2 MiB, a shell may set less.
+/// Bytes of stack that the hungriest phase takes for one level. Builds without optimisation keep every temporary.
+const LEVEL_BYTES: usize = match cfg!(debug_assertions) {
+    true => 96 << 10,
+    false => 48 << 10,
+};
+
+/// Levels on a thread whose stack is not known to be larger than that of a test.
+const SHALLOW: u32 = 200;
+
+thread_local! {
+    static LEVELS: Cell<u32> = const { Cell::new(SHALLOW) };
+}
+
+/// How many levels deep a program may nest on this thread. Parentheses, braces, operators and the `else if`s of one chain are one level
+/// each; each phase of the compiler recurses as deep as the program nests.
+pub fn levels() -> u32 {
+    LEVELS.get()
+}
+
+/// Runs `work` on a stack for [`MAX_LEVELS`] levels, whatever is left of the caller's: a test's thread has 2 MiB, a shell may set less.
+/// The system gives memory only to what is touched of it. Where it does not grant so large a stack (`ulimit -v`), the stack is smaller,
+/// and so is what [`levels`] returns.
 pub fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let work = Mutex::new(Some(work));
     thread::scope(|scope| {
-        thread::Builder::new()
-            .name("compiler".to_owned())
-            .stack_size(DEEP)
-            .spawn_scoped(scope, work)
-            .expect("the system can start one thread")
-            .join()
-            .unwrap_or_else(|panic| resume_unwind(panic))
+        let mut levels = MAX_LEVELS;
+        let thread = loop {
+            let work = &work;
+            let run = move || {
+                LEVELS.set(levels);
+                let work = work.lock().expect("no other thread has it").take();
+                work.expect("one thread is started")()
+            };
+            let started = thread::Builder::new()
+                .name("compiler".to_owned())
+                .stack_size(levels as usize * LEVEL_BYTES)
+                .spawn_scoped(scope, run);
+            match started {
+                Ok(thread) => break thread,
+                Err(_) if levels > SHALLOW => levels = (levels / 2).max(SHALLOW),
+                Err(error) => panic!("the system cannot start a thread: {error}"),
+            }
+        };
+        thread.join().unwrap_or_else(|panic| resume_unwind(panic))
     })
 }

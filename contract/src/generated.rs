@@ -60,6 +60,18 @@ pub const OPCODE_RC_COMPARE_SWAP: u8 = 19;
 /// `OPCODE_RC_FETCH_ADD`.
 pub const OPCODE_RC_FETCH_ADD: u8 = 20;
 
+/// `OPCODE_RC_SEND_LAST_INV`.
+pub const OPCODE_RC_SEND_LAST_INV: u8 = 22;
+
+/// `OPCODE_RC_SEND_ONLY_INV`.
+pub const OPCODE_RC_SEND_ONLY_INV: u8 = 23;
+
+/// `OPCODE_RC_FLUSH`.
+pub const OPCODE_RC_FLUSH: u8 = 28;
+
+/// `OPCODE_RC_ATOMIC_WRITE`.
+pub const OPCODE_RC_ATOMIC_WRITE: u8 = 29;
+
 /// `OPCODE_CNP`.
 pub const OPCODE_CNP: u8 = 129;
 
@@ -91,8 +103,12 @@ pub const NAK_PSN_SEQUENCE_ERROR: u8 = 0;
 /// `NAK_INVALID_REQUEST`.
 pub const NAK_INVALID_REQUEST: u8 = 1;
 
-/// Reserved by the specification: the packet of just this PSN is lost, and nothing is acknowledged (selective_nak.p4). In
-/// place of the MSN it says how often its receiver has reported that, from 1 to 255.
+/// `NAK_REMOTE_OPERATIONAL`.
+pub const NAK_REMOTE_OPERATIONAL: u8 = 3;
+
+/// Reserved by the specification; accepted only where the group's entry says selective repeat (selective_nak.p4). Between
+/// receivers and switches the PSN is that of the lost packet, and the MSN is the number of times that its receiver has
+/// reported it, 1 to 255. To a source it leaves with the PSN after the last acknowledged one, and the lost PSN as MSN.
 pub const NAK_SELECTIVE: u8 = 31;
 
 /// An ACK whose credit field says that the responder gives no credits, as Soft-RoCE sends it.
@@ -165,6 +181,13 @@ pub const UDP_OVERHEAD_BYTES: u16 = 24;
 /// `UDP_OVERHEAD_WITH_RETH_BYTES`.
 pub const UDP_OVERHEAD_WITH_RETH_BYTES: u16 = 40;
 
+/// Packets that a source may be ahead of what was last acknowledged to it, where the group's entry gives no number
+/// (set_group): more than queue pairs have outstanding (128 in Linux' rdma_rxe), and far below 2^23, beyond which PSNs have no order.
+pub const DEFAULT_WINDOW: u32 = 0x1_0000;
+
+/// Messages by which the count may be ahead of the one that a controller has written to a switch that lost its own (told.p4).
+pub const UNKNOWN_MSN_ROOM: u32 = 0x8000;
+
 /// A walk that has not ended after so many microseconds has lost its packet.
 pub const WALK_TIMEOUT_US: u32 = 0x3e8;
 
@@ -183,6 +206,12 @@ pub const DEFAULT_PARTITION: u16 = 0x7fff;
 /// The one address by which hosts see the fabric.
 pub const VIRTUAL_MAC: u64 = 0x2a1_f14c_0001;
 
+/// `ETHERNET_BYTES`.
+pub const ETHERNET_BYTES: u32 = 14;
+
+/// Bytes of the IPv4 header before UDP: groups' packets have no options.
+pub const UDP_OFFSET_BYTES: u32 = 20;
+
 /// What follows the Ethernet header in an ACK: IPv4 (20) + UDP (8) + BTH (12) + AETH (4) + ICRC (4).
 pub const ACK_IPV4_BYTES: u16 = 48;
 
@@ -195,8 +224,29 @@ pub const ACK_FRAME_BYTES: u32 = 62;
 /// Hops that an ACK may go that a switch makes of data.
 pub const ACK_TTL: u8 = 64;
 
+/// The same for feedback that a switch merges or passes on: as if the member were next to the switch.
+pub const FEEDBACK_TTL: u8 = 63;
+
+/// UDP source port of all feedback of switches, before the exit half of the bridge.
+pub const FEEDBACK_UDP_SOURCE_PORT: u16 = 0xc000;
+
+/// IPv4 (20) + UDP (8) + BTH (12) + 16 reserved bytes + ICRC (4) (IBTA annex A17.9.3).
+pub const CNP_IPV4_BYTES: u16 = 60;
+
+/// `CNP_UDP_BYTES`.
+pub const CNP_UDP_BYTES: u16 = 40;
+
+/// `CNP_FRAME_BYTES`.
+pub const CNP_FRAME_BYTES: u32 = 74;
+
 /// The same behind packet_in (3) and feedback (10).
 pub const PROBE_PACKET_IN_BYTES: u32 = 75;
+
+/// A fatal NAK behind packet_in (3).
+pub const FATAL_NAK_PACKET_IN_BYTES: u32 = 65;
+
+/// A registration packet behind packet_in (3): Ethernet (14) and at most 1,500 bytes of IPv4.
+pub const MRP_PACKET_IN_BYTES: u32 = 0x5ed;
 
 /// The path index in words that a sender's own data wrote: the largest, so that it loses every tie
 /// and the MSN of a real receiver is taken.
@@ -325,11 +375,13 @@ pub enum RegisterName {
     RegionToldAt = 9,
     /// the newest PSN that a source has sent
     Sent = 10,
+    /// of a path, to read only: the newest PSN that its feedback has acknowledged, even beyond SENT
+    Claimed = 11,
 }
 
 impl RegisterName {
     /// All of them, in the program's order.
-    pub const ALL: [RegisterName; 10] = [
+    pub const ALL: [RegisterName; 11] = [
         RegisterName::Agg,
         RegisterName::Nak,
         RegisterName::SrcPort,
@@ -340,6 +392,7 @@ impl RegisterName {
         RegisterName::RegionKeys,
         RegisterName::RegionToldAt,
         RegisterName::Sent,
+        RegisterName::Claimed,
     ];
 }
 
@@ -369,7 +422,7 @@ pub enum Drop {
     WrongQpn = 9,
     /// what is neither a reliable connection's nor a CNP, or in no place here
     UnsupportedOpcode = 10,
-    /// an ACK or NAK with a wrong ICRC
+    /// an ACK, NAK or CNP with a wrong ICRC
     FeedbackIcrc = 11,
     /// an ACK or NAK whose news went into the registers alone
     FeedbackMerged = 12,
@@ -411,11 +464,23 @@ pub enum Drop {
     PuntLimited = 30,
     /// a datagram to a group by a MAC address that is not the group's
     WrongMulticastMac = 31,
+    /// an AETH syndrome that IBTA reserves, or that the group's recovery does not use
+    ReservedSyndrome = 32,
+    /// data further ahead of the last acknowledged PSN than the group's window
+    BeyondWindow = 33,
+    /// a request whose lengths, padding or transport version are wrong
+    Malformed = 34,
+    /// a CNP of the source itself (IBTA annex A17.9.3)
+    OwnCnp = 35,
+    /// a CNP of a path that sends too many
+    CnpLimited = 36,
+    /// a fatal NAK of a request that its path has acknowledged
+    StaleNak = 37,
 }
 
 impl Drop {
     /// All of them, in the program's order.
-    pub const ALL: [Drop; 32] = [
+    pub const ALL: [Drop; 38] = [
         Drop::None,
         Drop::ParserError,
         Drop::Ipv4Checksum,
@@ -448,11 +513,17 @@ impl Drop {
         Drop::RefusalLimited,
         Drop::PuntLimited,
         Drop::WrongMulticastMac,
+        Drop::ReservedSyndrome,
+        Drop::BeyondWindow,
+        Drop::Malformed,
+        Drop::OwnCnp,
+        Drop::CnpLimited,
+        Drop::StaleNak,
     ];
 }
 
 /// `SIZE_DROP_REASONS`.
-pub const SIZE_DROP_REASONS: u32 = 32;
+pub const SIZE_DROP_REASONS: u32 = 64;
 
 /// Cells of the counter array ingress.ack_aggregate.work, for each strategy from cell 8 * MinPsn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -14,6 +14,12 @@ pub const VIRTUAL_MAC: MacAddr = MacAddr({
 /// The port between pipeline and controller (`p4src/v1model/metadata.p4`), and the clone session that leads to it.
 pub const CPU_PORT: u32 = alfirk_contract::CPU_PORT as u32;
 
+/// `register_control.reg`: the newest PSN that a source has sent.
+pub const REGISTER_SENT: u8 = RegisterName::Sent as u8;
+
+/// `register_control.reg`, of a path: the newest PSN that its feedback has acknowledged, even beyond what was sent.
+pub const REGISTER_CLAIMED: u8 = RegisterName::Claimed as u8;
+
 /// `register_control.reg`: the port that the source is behind, 0 if there was none yet.
 pub const REGISTER_SRC_PORT: u8 = RegisterName::SrcPort as u8;
 

@@ -120,6 +120,9 @@ pub trait Fabric {
     /// Request packets of a host that have been acknowledged, each counted once.
     fn acknowledged(&mut self, host: HostIndex) -> Result<u64, FabricError>;
 
+    /// Request packets that the queue pairs of a host have received in order; `None` where the host's RDMA stack does not count them.
+    fn received(&mut self, host: HostIndex) -> Result<Option<u64>, FabricError>;
+
     /// What has gone over links and through the members' queue pairs. The first `sources` members are those that send. Only
     /// the difference between two calls within one transfer has a meaning.
     fn traffic(&mut self, members: &[HostIndex], sources: usize) -> Result<Traffic, FabricError>;
@@ -142,6 +145,12 @@ pub trait Fabric {
 
     /// How long to wait between two looks at the progress.
     fn tick(&self) -> u64;
+
+    /// How long to wait between two comparisons of what is acknowledged with what is received: the shorter, the fewer false
+    /// acknowledgements are missed.
+    fn audit_interval(&self) -> u64 {
+        self.tick()
+    }
 
     /// How long a sender bears to get no acknowledgement before it says so.
     fn patience(&self) -> u64;

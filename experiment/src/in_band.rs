@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use alfirk_ctrl::controller::{MemberSpec, RegisterGroup};
-use alfirk_roce::registration::{GroupSpec, LeaderEvent};
+use alfirk_roce::registration::{GroupSpec, LeaderEvent, Patience};
 use alfirk_roce::wire::mrp::Node;
 
 use super::fabric::FabricError;
@@ -38,6 +38,7 @@ pub fn group(group: &RegisterGroup) -> Result<(GroupSpec, Vec<Node>), FabricErro
         initial_psn: group.initial_psn,
         leader,
         members: nodes.iter().map(|node| node.ip).collect(),
+        patience: Patience::UNKNOWN,
     };
     Ok((spec, nodes))
 }

@@ -120,7 +120,9 @@ class Runner:
             names = [host.name for host in network.hosts]
             guests = names if scenario.guests == "all" else scenario.guests.split(",")
             report = json.loads(stdout) if stdout.strip().startswith(b"{") else {}
-            outcome = Outcome(process.returncode, said, report, network, self.alfirk, pcaps, guests)
+            outcome = Outcome(
+                process.returncode, said, report, network, self.alfirk, pcaps, guests, scenario.hostile
+            )
             problems += _judge(scenario, outcome)
             if problems and self.keep:
                 kept = self.keep / scenario.name.replace(" ", "-")

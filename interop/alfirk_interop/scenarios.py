@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from alfirk_interop.acknowledged import answers, false_acknowledgement
 from alfirk_interop.library import example
 from alfirk_interop.perftest import beside
 
@@ -13,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from alfirk_interop.outcome import Outcome
+
+#: AETH syndromes that no responder sends: NAK codes 4 to 31.
+_RESERVED = range(0x64, 0x80)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,6 +44,13 @@ class Scenario:
     #: Whether it is one of those that every change runs.
     quick: bool = False
     limit: float = field(default=120)
+
+    @property
+    def hostile(self) -> frozenset[str]:
+        """The hosts that send what may harm the group."""
+        flags = shlex.split(self.flags)
+        named = (hosts for flag, hosts in pairwise(flags) if flag == "--hostile")
+        return frozenset(host for hosts in named for host in hosts.split(","))
 
     @property
     def only_v1model(self) -> bool:
@@ -79,13 +92,20 @@ def repaired(outcome: Outcome) -> str | None:
 
 
 def from_hostile(host: str) -> Check:
-    """Demand that a guest sent what no member of a group should, and that nobody else was hurt."""
+    """Demand that a member sent what none should and hurt no other: nothing false was acknowledged."""
 
     def check(outcome: Outcome) -> str | None:
-        if not outcome.opcode_from(host, "ReadRequest"):
-            return f"{host} sent no READ"
-        naks = [guest for guest in outcome.guests if guest != host and outcome.naks_from(guest)]
-        return f"NAKs came from {', '.join(naks)}" if naks else None
+        sent = list(answers(outcome.capture(host, "in")))
+        reserved = [answer for answer in sent if answer.syndrome in _RESERVED]
+        if not outcome.opcode_from(host, "ReadRequest") or not reserved:
+            return f"{host} sent no READ, or no NAK with a reserved code"
+        others = [guest for guest in outcome.guests if guest not in (host, outcome.source)]
+        naks = [guest for guest in others if outcome.naks_from(guest)]
+        if naks:
+            return f"NAKs came from {', '.join(naks)}"
+        from_source, to_source = (outcome.capture(outcome.source, way) for way in ("in", "out"))
+        receivers = {guest: outcome.capture(guest, "in") for guest in others}
+        return false_acknowledgement(from_source, to_source, receivers)
 
     return check
 
@@ -216,6 +236,21 @@ SCENARIOS = [
         "--group 4 --size 4MiB --hostile h3 --time-limit 90s",
         checks=[from_hostile("h3")],
         quick=True,
+        limit=180,
+    ),
+    *(
+        Scenario(
+            f"a hostile member hurts no guest, minimum by {name}",
+            f"--group 4 --size 2MiB --hostile h4 --time-limit 90s --min-psn {flag}",
+            checks=[from_hostile("h4")],
+            limit=180,
+        )
+        for name, flag in {"the tree": "tree", "walks": "walk", "the controller": "punt"}.items()
+    ),
+    Scenario(
+        "a hostile member and losses",
+        "--group 4 --size 1MiB --hostile h4 --time-limit 90s --loss 0.005 --seed 5",
+        checks=[resent],
         limit=180,
     ),
     Scenario("minimum by walks", "--group 3 --size 256KiB --min-psn walk"),

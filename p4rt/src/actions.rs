@@ -5,6 +5,7 @@ use alfirk_p4runtime::p4::{config::v1::action_ref::Scope as ActionScope, v1::Act
 use super::{
     error::{denied, invalid, UpdateResult},
     schema::{Schema, Table},
+    translation::Use,
 };
 
 /// Checks an action for a table, and puts its arguments into the order of the parameters.
@@ -68,8 +69,13 @@ pub fn check_action(
                 param.name
             ))
         })?;
+        let place = || format!("action {name}: parameter {}", param.name);
+        if let Some(of) = &param.translation {
+            let data = of.data_value(&given.value, Use::Write);
+            return data.map_err(|error| error.at(&place()));
+        }
         bytestring::check(&given.value, param.bits)
-            .map_err(|e| invalid(format!("action {name}: parameter {}: {e}", param.name)))?;
+            .map_err(|e| invalid(format!("{}: {e}", place())))?;
         Ok(bytestring::canonical(&given.value).to_vec())
     });
     Ok((name.clone(), args.collect::<UpdateResult<_>>()?))
@@ -85,7 +91,10 @@ pub fn show_action(schema: &Schema, name: &str, args: &[Vec<u8>]) -> Option<Acti
         params: params
             .map(|(param, value)| Param {
                 param_id: param.id,
-                value: value.clone(),
+                value: match &param.translation {
+                    Some(of) => of.controller_value(value),
+                    None => value.clone(),
+                },
             })
             .collect(),
     })

@@ -8,14 +8,21 @@ use alfirk_p4runtime::p4::v1::{
 use alfirk_p4runtime::bytestring;
 
 use super::{
+    data::DataError,
     error::{core_error, exists, invalid, not_found, out_of_range, unimplemented, UpdateResult},
     resources::{parse_counter, parse_meter, refuse_meter_counters, show_counter, show_meter},
     schema::{Array, Register},
     scope::{only_modify, Found, Scope, View},
+    translation::Use,
 };
 
 /// The cells that an index means; all of them when it is unset.
-fn cells(what: &str, array: &Array, index: Option<&Index>) -> UpdateResult<std::ops::Range<u64>> {
+fn cells(
+    what: &str,
+    array: &Array,
+    index: Option<&Index>,
+    how: Use,
+) -> UpdateResult<std::ops::Range<u64>> {
     if !array.present {
         return Err(unimplemented(format!(
             "{what} {}: not in the device config",
@@ -31,6 +38,15 @@ fn cells(what: &str, array: &Array, index: Option<&Index>) -> UpdateResult<std::
             array.name, index.index
         ))
     })?;
+    let index = match &array.index {
+        Some(of) => {
+            let data = of.data_value(&bytestring::encode(index), how);
+            let data =
+                data.map_err(|error| error.at(&format!("{what} {}: index {index}", array.name)))?;
+            bytestring::decode(&data, 64).map_or(u64::MAX, |cell| cell as u64)
+        }
+        None => index,
+    };
     if index >= array.size {
         return Err(out_of_range(format!(
             "{what} {}: index {index} is beyond its {} cells",
@@ -40,8 +56,14 @@ fn cells(what: &str, array: &Array, index: Option<&Index>) -> UpdateResult<std::
     Ok(index..index + 1)
 }
 
-fn index(cell: u64) -> Option<Index> {
-    Some(Index { index: cell as i64 })
+/// The index of a cell as the controller has it.
+fn index(array: &Array, cell: u64) -> Option<Index> {
+    let own = array.index.as_ref().map(|of| {
+        let own = of.controller_value(&bytestring::encode(cell));
+        bytestring::decode(&own, 63).map_or(cell, |own| own as u64)
+    });
+    let index = own.unwrap_or(cell) as i64;
+    Some(Index { index })
 }
 
 /// Arrays that a read means: the one with the id, or all that the device has.
@@ -68,7 +90,7 @@ pub fn write_counter(scope: &mut Scope<'_>, kind: Type, entry: &CounterEntry) ->
         .counters
         .get(&id)
         .ok_or_else(|| invalid(format!("no counter has id {id:#010x}")))?;
-    let cells = cells("counter", array, entry.index.as_ref())?;
+    let cells = cells("counter", array, entry.index.as_ref(), Use::Write)?;
     let Some(data) = &entry.data else {
         return Ok(());
     };
@@ -86,14 +108,14 @@ pub fn read_counters(view: View<'_>, filter: &CounterEntry, found: Found<'_>) ->
     let counters = &view.pipeline.schema.counters;
     for array in selected("counter", counters, filter.counter_id, |array| array)? {
         let index_of = filter.index.as_ref().filter(|_| filter.counter_id != 0);
-        for cell in cells("counter", array, index_of)? {
+        for cell in cells("counter", array, index_of, Use::Find)? {
             let value = view
                 .switch
                 .read_counter(&array.name, cell)
                 .map_err(core_error)?;
             found(Kind::CounterEntry(CounterEntry {
                 counter_id: array.id,
-                index: index(cell),
+                index: index(array, cell),
                 data: Some(show_counter(value)),
             }));
         }
@@ -111,7 +133,7 @@ pub fn write_meter(scope: &mut Scope<'_>, kind: Type, entry: &MeterEntry) -> Upd
         .ok_or_else(|| invalid(format!("no meter has id {id:#010x}")))?;
     let what = format!("meter {}", meter.array.name);
     refuse_meter_counters(&what, entry.counter_data.as_ref())?;
-    let cells = cells("meter", &meter.array, entry.index.as_ref())?;
+    let cells = cells("meter", &meter.array, entry.index.as_ref(), Use::Write)?;
     let config = entry.config.as_ref();
     let config = config
         .map(|c| parse_meter(&what, meter.kind, c))
@@ -131,14 +153,14 @@ pub fn read_meters(view: View<'_>, filter: &MeterEntry, found: Found<'_>) -> Upd
     for meter in selected("meter", meters, filter.meter_id, |meter| &meter.array)? {
         let array = &meter.array;
         let index_of = filter.index.as_ref().filter(|_| filter.meter_id != 0);
-        for cell in cells("meter", array, index_of)? {
+        for cell in cells("meter", array, index_of, Use::Find)? {
             let config = view
                 .switch
                 .read_meter(&array.name, cell)
                 .map_err(core_error)?;
             found(Kind::MeterEntry(MeterEntry {
                 meter_id: array.id,
-                index: index(cell),
+                index: index(array, cell),
                 config: config.map(show_meter),
                 counter_data: None,
             }));
@@ -204,7 +226,7 @@ pub fn write_register(scope: &mut Scope<'_>, kind: Type, entry: &RegisterEntry) 
         .get(&id)
         .ok_or_else(|| invalid(format!("no register has id {id:#010x}")))?;
     let array = &register.array;
-    let cells = cells("register", array, entry.index.as_ref())?;
+    let cells = cells("register", array, entry.index.as_ref(), Use::Write)?;
     check_register(register)?;
     let data = entry
         .data
@@ -213,9 +235,10 @@ pub fn write_register(scope: &mut Scope<'_>, kind: Type, entry: &RegisterEntry) 
     let Ok(ty) = &register.data else {
         return Ok(());
     };
-    let fields = ty
-        .flatten(data)
-        .map_err(|error| invalid(format!("register {}: {error}", array.name)))?;
+    let fields = ty.flatten(data).map_err(|error| match error {
+        DataError::Translation(error) => error.at(&format!("register {}", array.name)),
+        error => invalid(format!("register {}: {error}", array.name)),
+    })?;
     let value = joined(&fields, &ty.widths());
     for cell in cells {
         scope
@@ -242,14 +265,14 @@ pub fn read_registers(view: View<'_>, filter: &RegisterEntry, found: Found<'_>) 
             continue;
         };
         let widths = ty.widths();
-        for cell in cells("register", array, index_of)? {
+        for cell in cells("register", array, index_of, Use::Find)? {
             let value = view
                 .switch
                 .read_register(&array.name, cell)
                 .map_err(core_error)?;
             found(Kind::RegisterEntry(RegisterEntry {
                 register_id: array.id,
-                index: index(cell),
+                index: index(array, cell),
                 data: Some(ty.unflatten(&mut split(&value, &widths).iter().map(Vec::as_slice))),
             }));
         }

@@ -14,7 +14,11 @@ use alfirk_p4runtime::{
         v1::{p4_data::Data, P4Data, P4StructLike},
     },
 };
+use std::sync::Arc;
+
 use thiserror::Error;
+
+use super::translation::{Translation, TranslationError, Translations, Use};
 
 /// A type, with its names resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +37,8 @@ pub enum DataType {
     Struct(Vec<DataType>),
     /// A tuple; its members in order.
     Tuple(Vec<DataType>),
+    /// A type whose values the controller has in another form; in messages bytes as in those of keys.
+    Translated(Arc<Translation>),
 }
 
 /// Why a type or a value cannot be used.
@@ -64,6 +70,9 @@ pub enum DataError {
     /// A byte string that is empty or too wide.
     #[error(transparent)]
     Bytes(#[from] bytestring::BytestringError),
+    /// A value of a translated type.
+    #[error(transparent)]
+    Translation(#[from] TranslationError),
     /// A name that is no member of the enum.
     #[error("enum has no member \"{0}\"")]
     UnknownMember(String),
@@ -77,16 +86,21 @@ const ENUM_BITS: usize = 32;
 
 impl DataType {
     /// Resolves a type of a P4Info.
-    pub fn new(spec: &P4DataTypeSpec, types: &P4TypeInfo) -> Result<DataType, DataError> {
-        DataType::resolve(spec, types, MAX_DEPTH, &mut { MAX_NODES })
+    pub fn new(
+        spec: &P4DataTypeSpec,
+        types: &P4TypeInfo,
+        translations: &Translations,
+    ) -> Result<DataType, DataError> {
+        DataType::resolve(spec, (types, translations), MAX_DEPTH, &mut { MAX_NODES })
     }
 
     fn resolve(
         spec: &P4DataTypeSpec,
-        types: &P4TypeInfo,
+        known: (&P4TypeInfo, &Translations),
         depth: usize,
         nodes: &mut usize,
     ) -> Result<DataType, DataError> {
+        let (types, translations) = known;
         let depth = depth.checked_sub(1).ok_or(DataError::TooLarge)?;
         *nodes = nodes.checked_sub(1).ok_or(DataError::TooLarge)?;
         let unknown = |name: &str| DataError::UnknownType(name.to_owned());
@@ -105,7 +119,7 @@ impl DataType {
                 tuple
                     .members
                     .iter()
-                    .map(|member| DataType::resolve(member, types, depth, nodes))
+                    .map(|member| DataType::resolve(member, known, depth, nodes))
                     .collect::<Result<_, _>>()?,
             ),
             Some(TypeSpec::Struct(named)) => {
@@ -114,7 +128,7 @@ impl DataType {
                 let members = spec.members.iter().map(|member| {
                     let spec = member.type_spec.as_ref();
                     let spec = spec.ok_or(DataError::Unsupported("an unset type"))?;
-                    DataType::resolve(spec, types, depth, nodes)
+                    DataType::resolve(spec, known, depth, nodes)
                 });
                 DataType::Struct(members.collect::<Result<_, _>>()?)
             }
@@ -133,10 +147,11 @@ impl DataType {
                 let spec = types.new_types.get(&named.name);
                 match spec.and_then(|spec| spec.representation.as_ref()) {
                     Some(Representation::OriginalType(original)) => {
-                        DataType::resolve(original, types, depth, nodes)?
+                        DataType::resolve(original, known, depth, nodes)?
                     }
                     Some(Representation::TranslatedType(_)) => {
-                        return Err(DataError::Unsupported("a translated type"))
+                        let of = translations.get(&named.name);
+                        DataType::Translated(of.ok_or_else(|| unknown(&named.name))?.clone())
                     }
                     None => return Err(unknown(&named.name)),
                 }
@@ -172,6 +187,7 @@ impl DataType {
             }
             DataType::Bool => vec![1],
             DataType::Enum(_) => vec![ENUM_BITS],
+            DataType::Translated(of) => vec![of.bits()],
         }
     }
 
@@ -196,6 +212,7 @@ impl DataType {
     fn scalar_from(&self, bytes: &[u8]) -> Data {
         match self {
             DataType::Int(bits) => Data::Bitstring(signed(bytes, *bits)),
+            DataType::Translated(of) => Data::Bitstring(of.controller_value(bytes)),
             DataType::Bool => Data::Bool(bytes != [0]),
             DataType::SerializableEnum(_) => Data::EnumValue(bytes.to_vec()),
             DataType::Enum(members) => {
@@ -247,7 +264,12 @@ impl DataType {
                     member.flatten_into(value, fields)?;
                 }
             }
-            (DataType::Bits(_) | DataType::Int(_), _) => return mismatch("bitstring"),
+            (DataType::Translated(of), Some(Data::Bitstring(bytes))) => {
+                fields.push(of.data_value(bytes, Use::Write)?);
+            }
+            (DataType::Bits(_) | DataType::Int(_) | DataType::Translated(_), _) => {
+                return mismatch("bitstring")
+            }
             (DataType::SerializableEnum(_), _) => return mismatch("enum_value"),
             (DataType::Bool, _) => return mismatch("bool"),
             (DataType::Enum(_), _) => return mismatch("enum"),
@@ -327,7 +349,7 @@ mod tests {
 
     fn data_type(name: &str) -> Result<DataType, DataError> {
         let spec = text::parse(&format!("struct {{ name: \"{name}\" }}")).unwrap();
-        DataType::new(&spec, &types())
+        DataType::new(&spec, &types(), &Translations::new())
     }
 
     #[test]

@@ -52,10 +52,14 @@ pub fn unimplemented(why: impl Into<String>) -> Status {
 pub fn core_error(error: ManageError) -> Status {
     use ManageError as E;
     let code = match &error {
-        E::ConstEntries { .. } | E::ConstDefault { .. } => Code::PermissionDenied,
-        E::TableFull { .. } | E::ProfileFull { .. } | E::ValueSetFull { .. } => {
-            Code::ResourceExhausted
+        E::ConstEntries { .. } | E::ConstEntry { .. } | E::ConstDefault { .. } => {
+            Code::PermissionDenied
         }
+        E::TableFull { .. }
+        | E::ProfileFull { .. }
+        | E::SelectorFull { .. }
+        | E::GroupFull { .. }
+        | E::ValueSetFull { .. } => Code::ResourceExhausted,
         E::EntryExists { .. } | E::MemberExists { .. } | E::GroupExists { .. } => {
             Code::AlreadyExists
         }

@@ -10,11 +10,18 @@ use alfirk_p4runtime::{
 use super::{
     error::{invalid, UpdateResult},
     schema::{Field, MatchKind},
+    translation::{Form, Translation, Use},
 };
 use alfirk_bmv2::KeyMatch;
 
-/// Checks the fields of a request and puts them into the key's order; left-out fields match all.
-pub fn parse(owner: &str, fields: &[Field], given: &[FieldMatch]) -> UpdateResult<Vec<KeyMatch>> {
+/// Checks the fields of a request and puts them into the key's order; left-out fields match all. Translated values are the data plane's
+/// then.
+pub fn parse(
+    owner: &str,
+    fields: &[Field],
+    given: &[FieldMatch],
+    how: Use,
+) -> UpdateResult<Vec<KeyMatch>> {
     for (i, field) in given.iter().enumerate() {
         if !fields.iter().any(|f| f.id == field.field_id) {
             return Err(invalid(format!(
@@ -36,8 +43,12 @@ pub fn parse(owner: &str, fields: &[Field], given: &[FieldMatch]) -> UpdateResul
         .iter()
         .map(
             |field| match given.iter().find(|g| g.field_id == field.id) {
-                Some(given) => parse_field(field, given)
-                    .map_err(|why| invalid(format!("{owner}: key field {}: {why}", field.name))),
+                Some(given) => match &field.translation {
+                    Some(of) => translated(owner, field, of, given, how),
+                    None => parse_field(field, given).map_err(|why| {
+                        invalid(format!("{owner}: key field {}: {why}", field.name))
+                    }),
+                },
                 None => any(field).ok_or_else(|| {
                     invalid(format!("{owner}: key field {} is missing", field.name))
                 }),
@@ -143,8 +154,128 @@ fn parse_field(field: &Field, given: &FieldMatch) -> Result<KeyMatch, String> {
     })
 }
 
+/// A field whose values are translated: all of a value is matched, or nothing, since what stands for a value has other bits.
+fn translated(
+    owner: &str,
+    field: &Field,
+    of: &Translation,
+    given: &FieldMatch,
+    how: Use,
+) -> UpdateResult<KeyMatch> {
+    use field_match::FieldMatchType as Given;
+    let place = || format!("{owner}: key field {}", field.name);
+    let refuse = |why: &str| Err(invalid(format!("{}: {why}", place())));
+    let data = |given: &[u8]| {
+        of.data_value(given, how)
+            .map_err(|error| error.at(&place()))
+    };
+    const WHOLE: &str = "its type is translated (@p4runtime_translation), so that only whole values can be matched, or any by leaving out the field";
+    // Masks, prefixes and ranges of one whole value; strings have no bits to mask.
+    let whole = match of.form() {
+        Form::Bits(bits) => bits,
+        Form::Strings => 0,
+    };
+    match (field.kind, given.field_match_type.as_ref()) {
+        (MatchKind::Exact, Some(Given::Exact(exact))) => Ok(KeyMatch::Exact {
+            value: data(&exact.value)?,
+        }),
+        (MatchKind::Optional, Some(Given::Optional(optional))) => Ok(KeyMatch::Ternary {
+            value: data(&optional.value)?,
+            mask: ones(field.bits),
+        }),
+        (MatchKind::Ternary, Some(Given::Ternary(ternary))) => {
+            match whole > 0 && is_mask(&ternary.mask, whole) {
+                true => Ok(KeyMatch::Ternary {
+                    value: data(&ternary.value)?,
+                    mask: ones(field.bits),
+                }),
+                false => refuse(WHOLE),
+            }
+        }
+        (MatchKind::Lpm, Some(Given::Lpm(lpm))) => {
+            match whole > 0 && usize::try_from(lpm.prefix_len) == Ok(whole) {
+                true => Ok(KeyMatch::Lpm {
+                    value: data(&lpm.value)?,
+                    prefix_len: field.bits as u32,
+                }),
+                false => refuse(WHOLE),
+            }
+        }
+        (MatchKind::Range, Some(Given::Range(range))) => {
+            match whole > 0 && range.low == range.high {
+                true => {
+                    let value = data(&range.low)?;
+                    Ok(KeyMatch::Range {
+                        low: value.clone(),
+                        high: value,
+                    })
+                }
+                false => refuse(WHOLE),
+            }
+        }
+        (kind, _) => refuse(&format!(
+            "wants a match of kind {}",
+            format!("{kind:?}").to_lowercase()
+        )),
+    }
+}
+
+/// The same of a field that is shown.
+fn print_translated(
+    field: &Field,
+    of: &Translation,
+    key: &KeyMatch,
+) -> Option<field_match::FieldMatchType> {
+    use field_match::FieldMatchType as Shown;
+    let own = |value: &[u8]| of.controller_value(value);
+    let whole = match of.form() {
+        Form::Bits(bits) => bits,
+        Form::Strings => 0,
+    };
+    Some(match key {
+        KeyMatch::Exact { value } => Shown::Exact(field_match::Exact { value: own(value) }),
+        KeyMatch::Ternary { value, .. } if field.kind == MatchKind::Optional => {
+            Shown::Optional(field_match::Optional { value: own(value) })
+        }
+        KeyMatch::Ternary { value, mask } if *mask == ones(field.bits) => {
+            Shown::Ternary(field_match::Ternary {
+                value: own(value),
+                mask: ones(whole),
+            })
+        }
+        KeyMatch::Lpm { value, prefix_len } if *prefix_len as usize == field.bits => {
+            Shown::Lpm(field_match::Lpm {
+                value: own(value),
+                prefix_len: i32::try_from(whole).unwrap_or(i32::MAX),
+            })
+        }
+        KeyMatch::Range { low, high } if low == high => Shown::Range(field_match::Range {
+            low: own(low),
+            high: own(high),
+        }),
+        // Another way than P4Runtime may have made such an entry.
+        _ => return None,
+    })
+}
+
 fn print_field(field: &Field, key: &KeyMatch) -> Option<field_match::FieldMatchType> {
     use field_match::FieldMatchType as Shown;
+    let matches_all = match key {
+        KeyMatch::Lpm { prefix_len, .. } => *prefix_len == 0,
+        KeyMatch::Ternary { mask, .. } => bytestring::canonical(mask) == [0],
+        KeyMatch::Range { low, high } => {
+            bytestring::canonical(low) == [0] && *high == ones(field.bits)
+        }
+        _ => false,
+    };
+    if matches_all {
+        return None;
+    }
+    if let Some(of) = &field.translation {
+        if let Some(shown) = print_translated(field, of, key) {
+            return Some(shown);
+        }
+    }
     Some(match key {
         KeyMatch::Exact { value } => Shown::Exact(field_match::Exact {
             value: value.clone(),
@@ -152,12 +283,10 @@ fn print_field(field: &Field, key: &KeyMatch) -> Option<field_match::FieldMatchT
         KeyMatch::Valid { value } => Shown::Exact(field_match::Exact {
             value: vec![u8::from(*value)],
         }),
-        KeyMatch::Lpm { prefix_len: 0, .. } => return None,
         KeyMatch::Lpm { value, prefix_len } => Shown::Lpm(field_match::Lpm {
             value: value.clone(),
             prefix_len: i32::try_from(*prefix_len).unwrap_or(i32::MAX),
         }),
-        KeyMatch::Ternary { mask, .. } if bytestring::canonical(mask) == [0] => return None,
         KeyMatch::Ternary { value, .. } if field.kind == MatchKind::Optional => {
             Shown::Optional(field_match::Optional {
                 value: value.clone(),
@@ -167,16 +296,16 @@ fn print_field(field: &Field, key: &KeyMatch) -> Option<field_match::FieldMatchT
             value: value.clone(),
             mask: mask.clone(),
         }),
-        KeyMatch::Range { low, high }
-            if bytestring::canonical(low) == [0] && *high == ones(field.bits) =>
-        {
-            return None
-        }
         KeyMatch::Range { low, high } => Shown::Range(field_match::Range {
             low: low.clone(),
             high: high.clone(),
         }),
     })
+}
+
+/// Whether a mask has all of so many bits, and no other.
+fn is_mask(mask: &[u8], bits: usize) -> bool {
+    !mask.is_empty() && bytestring::canonical(mask) == ones(bits)
 }
 
 /// The greatest value of a field, in canonical form.
@@ -221,6 +350,7 @@ mod tests {
             bits,
             kind,
             validity: false,
+            translation: None,
         }
     }
 
@@ -241,7 +371,7 @@ mod tests {
     const EXACT: &str = r#"field_id: 1 exact { value: "\x01\x00" }"#;
 
     fn why(last: &str) -> String {
-        parse("t", &fields(), &given(&[EXACT, last]))
+        parse("t", &fields(), &given(&[EXACT, last]), Use::Find)
             .unwrap_err()
             .message
     }
@@ -257,28 +387,28 @@ mod tests {
         ]);
         let mut shuffled = all.clone();
         shuffled.reverse();
-        let key = parse("t", &fields(), &shuffled).unwrap();
+        let key = parse("t", &fields(), &shuffled, Use::Find).unwrap();
         assert_eq!(print(&fields(), &key), all);
     }
 
     #[test]
     fn leading_zeros_are_accepted_and_cut() {
         let long = given(&[r#"field_id: 1 exact { value: "\x00\x00\x00\x07" }"#]);
-        let key = parse("t", &fields(), &long).unwrap();
+        let key = parse("t", &fields(), &long, Use::Find).unwrap();
         let shown = print(&fields(), &key);
         assert_eq!(shown, given(&[r#"field_id: 1 exact { value: "\x07" }"#]));
     }
 
     #[test]
     fn left_out_fields_match_all_and_stay_out() {
-        let key = parse("t", &fields(), &given(&[EXACT])).unwrap();
+        let key = parse("t", &fields(), &given(&[EXACT]), Use::Find).unwrap();
         assert_eq!(key.len(), 5);
         assert_eq!(print(&fields(), &key), given(&[EXACT]));
     }
 
     #[test]
     fn malformed_fields_are_refused_with_a_reason() {
-        let missing = parse("t", &fields(), &[]).unwrap_err().message;
+        let missing = parse("t", &fields(), &[], Use::Find).unwrap_err().message;
         assert_eq!(missing, "t: key field f1 is missing");
         assert!(why(EXACT).contains("given twice"));
         assert!(why(r#"field_id: 9 exact { value: "1" }"#).contains("no field with id 9"));

@@ -30,6 +30,7 @@ mod schema;
 mod scope;
 mod stream;
 mod tables;
+mod translation;
 mod value_sets;
 mod write;
 

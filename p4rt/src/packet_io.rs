@@ -13,6 +13,11 @@ use alfirk_p4runtime::{
     Code, Status,
 };
 
+use std::{borrow::Cow, sync::Arc};
+
+use super::translation::{self, Translation, Translations, Use};
+use alfirk_bmv2::LoadedProgram;
+
 /// The header of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControllerHeader {
@@ -26,20 +31,44 @@ struct Field {
     name: String,
     bits: usize,
     offset: usize,
+    translation: Option<Arc<Translation>>,
 }
 
 impl ControllerHeader {
-    /// Lays out the fields of a controller header.
-    pub fn new(metadata: &ControllerPacketMetadata) -> ControllerHeader {
+    /// Lays out the fields of a controller header. P4Info has the controller's widths of translated fields; those on the wire are the
+    /// program's.
+    pub fn new(
+        metadata: &ControllerPacketMetadata,
+        program: &LoadedProgram,
+        translations: &Translations,
+    ) -> ControllerHeader {
+        let names: Vec<&str> = metadata.metadata.iter().map(|f| f.name.as_str()).collect();
+        let widths = program.header_widths(&names);
+        ControllerHeader::with_widths(metadata, widths.as_deref(), translations)
+    }
+
+    fn with_widths(
+        metadata: &ControllerPacketMetadata,
+        widths: Option<&[u32]>,
+        translations: &Translations,
+    ) -> ControllerHeader {
         let mut offset = 0;
         let mut fields = Vec::with_capacity(metadata.metadata.len());
-        for field in &metadata.metadata {
-            let bits = usize::try_from(field.bitwidth).unwrap_or(0);
+        for (at, field) in metadata.metadata.iter().enumerate() {
+            let mut bits = usize::try_from(field.bitwidth).unwrap_or(0);
+            let mut of_type = translation::of_name(translations, field.type_name.as_ref());
+            let kept = widths.map(|widths| widths[at] as usize);
+            if let (Some(of), Some(kept)) = (&of_type, kept) {
+                of.set_width(kept);
+                bits = kept;
+            }
+            of_type = of_type.filter(|of| !of.is_identity(bits));
             fields.push(Field {
                 id: field.id,
                 name: field.name.clone(),
                 bits,
                 offset,
+                translation: of_type,
             });
             offset += bits;
         }
@@ -73,9 +102,16 @@ impl ControllerHeader {
                     field.name
                 )));
             }
-            bytestring::check(&metadata.value, field.bits)
-                .map_err(|e| invalid(format!("metadata field {}: {e}", field.name)))?;
-            write_bits(&mut bytes, field.offset, field.bits, &metadata.value);
+            let place = || format!("metadata field {}", field.name);
+            let mut value = Cow::Borrowed(&metadata.value);
+            if let Some(of) = &field.translation {
+                let data = of.data_value(&metadata.value, Use::Write);
+                let place = format!("packet-out: {}", place());
+                value = Cow::Owned(data.map_err(|error| error.at(&place))?);
+            }
+            bytestring::check(&value, field.bits)
+                .map_err(|e| invalid(format!("{}: {e}", place())))?;
+            write_bits(&mut bytes, field.offset, field.bits, &value);
         }
         match seen.iter().position(|seen| !seen) {
             Some(missing) => Err(invalid(format!(
@@ -93,9 +129,15 @@ impl ControllerHeader {
         let metadata = self
             .fields
             .iter()
-            .map(|field| PacketMetadata {
-                metadata_id: field.id,
-                value: read_bits(frame, field.offset, field.bits),
+            .map(|field| {
+                let value = read_bits(frame, field.offset, field.bits);
+                PacketMetadata {
+                    metadata_id: field.id,
+                    value: match &field.translation {
+                        Some(of) => of.controller_value(&value),
+                        None => value,
+                    },
+                }
             })
             .collect();
         Some(PacketIn { payload, metadata })
@@ -134,18 +176,17 @@ mod tests {
     use alfirk_p4runtime::p4::config::v1::controller_packet_metadata::Metadata;
 
     fn header(widths: &[i32]) -> ControllerHeader {
-        ControllerHeader::new(&ControllerPacketMetadata {
+        let fields = (1..).zip(widths).map(|(id, &bitwidth)| Metadata {
+            id,
+            name: format!("f{id}"),
+            bitwidth,
+            ..Default::default()
+        });
+        let metadata = ControllerPacketMetadata {
             preamble: None,
-            metadata: (1..)
-                .zip(widths)
-                .map(|(id, &bitwidth)| Metadata {
-                    id,
-                    name: format!("f{id}"),
-                    bitwidth,
-                    ..Default::default()
-                })
-                .collect(),
-        })
+            metadata: fields.collect(),
+        };
+        ControllerHeader::with_widths(&metadata, None, &Translations::new())
     }
 
     fn packet_out(values: &[(u32, &[u8])]) -> PacketOut {

@@ -21,7 +21,7 @@ use super::{
     programs::Programs,
     read,
     schema::Schema,
-    write, Server,
+    translation, write, Server,
 };
 use alfirk_bmv2::{LoadedProgram, Switch};
 
@@ -79,6 +79,16 @@ impl Verified {
     fn realise(self, server: &Server) -> Device {
         let mut switch = Switch::new(server.active.switch.options().clone());
         switch.load(self.program);
+        let released = self.schema.tables.values().filter(|t| t.is_released);
+        for table in released.filter_map(|table| table.core) {
+            // It is a table of this program.
+            let _ = switch.release_initial_entries(table);
+        }
+        for profile in self.schema.profiles.values() {
+            if let Some(core) = profile.core {
+                let _ = switch.set_group_limits(core, profile.limits);
+            }
+        }
         let pipeline = Pipeline {
             schema: Arc::new(self.schema),
             config: self.config,
@@ -89,10 +99,12 @@ impl Verified {
             digests: Digests::default(),
             idle_check: None,
         };
-        Device {
+        let device = Device {
             switch,
             pipeline: Some(pipeline),
-        }
+        };
+        translation::collect::reserve(&device);
+        device
     }
 }
 
@@ -177,6 +189,18 @@ impl Server {
 
 /// Writes all that the old device holds to the new one.
 fn replay(old: &Device, new: &mut Device, now: u64) -> Result<(), Status> {
+    // Registers and packets may hold values that stand for a controller's.
+    if let (Some(old), Some(new)) = (&old.pipeline, &new.pipeline) {
+        for (name, translation) in &new.schema.translations {
+            if let Some(old) = old.schema.translations.get(name) {
+                translation.adopt(old);
+            }
+        }
+    }
+    for update in read::deletions(old, now)? {
+        // The new program may give no such entry, or fix it.
+        let _ = write::apply_update(new, &update, now);
+    }
     for mut update in read::snapshot(old, now)? {
         let mut result = write::apply_update(new, &update, now);
         if result

@@ -290,11 +290,12 @@ fn watch_port(name: &str, watch: Option<&WatchKind>) -> UpdateResult<Option<u32>
     }
 }
 
-/// Makes the members and the group of an action set.
+/// Makes the members and the group of an action set, which replace the group `replaced`.
 pub fn make_one_shot(
     scope: &mut Scope<'_>,
     table: &Table,
     set: &ActionProfileActionSet,
+    replaced: Option<u32>,
 ) -> UpdateResult<OneShot> {
     let schema = scope.pipeline.schema.clone();
     let (profile, core) = profile(&schema, table.profile)?;
@@ -369,7 +370,7 @@ pub fn make_one_shot(
         }
         made.members.push(member.id);
     }
-    if let Err(error) = scope.switch.insert_group(core, &group) {
+    if let Err(error) = scope.switch.insert_group_for(core, &group, replaced) {
         remove_parts(scope, core, &made);
         return Err(core_error(error));
     }

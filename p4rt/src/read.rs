@@ -260,6 +260,19 @@ pub(super) fn before(device: &Device, update: &Update, now: u64) -> Vec<Update> 
         .collect()
 }
 
+/// Entries that the program gives and a controller has deleted, as updates that delete them from a fresh pipeline.
+pub(super) fn deletions(device: &Device, now: u64) -> UpdateResult<Vec<Update>> {
+    let (switch, pipeline) = device.configured()?;
+    let view = View {
+        switch,
+        pipeline,
+        now,
+    };
+    let deleted = tables::deleted_initial_entries(view)?.into_iter();
+    let updates = deleted.map(|entry| to_update(Type::Delete, Kind::TableEntry(entry)));
+    Ok(updates.collect())
+}
+
 /// Everything a controller has written, as updates that write it again to a fresh pipeline.
 pub(super) fn snapshot(device: &Device, now: u64) -> UpdateResult<Vec<Update>> {
     let (switch, pipeline) = device.configured()?;

@@ -5,6 +5,7 @@
 //! optimised out of the device configuration are kept without a counterpart.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use alfirk_bmv2_json::MatchType;
 use alfirk_p4runtime::p4::config::v1::{
@@ -17,8 +18,9 @@ use thiserror::Error;
 use super::{
     data::{DataError, DataType},
     packet_io::ControllerHeader,
+    translation::{self, Form, MappingError, Translation, Translations},
 };
-use alfirk_bmv2::{ActionInfo, LoadedProgram, ProfileId, TableId, TableInfo};
+use alfirk_bmv2::{ActionInfo, GroupLimits, LoadedProgram, ProfileId, TableId, TableInfo};
 
 /// Why a P4Info cannot be used with a program.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -51,6 +53,9 @@ pub enum SchemaError {
         /// What differs.
         why: String,
     },
+    /// A program's own mappings of translated values.
+    #[error("p4info: {0}")]
+    Mapping(#[from] MappingError),
     /// No table of the P4Info is in the device configuration.
     #[error("p4info and device config do not belong together: they have no table in common")]
     Strangers,
@@ -71,11 +76,13 @@ pub enum MatchKind {
 pub struct Field {
     pub id: u32,
     pub name: String,
-    /// Width in bits, that of the program when it is narrower than the P4Info's.
+    /// Width in bits, that of the program when it is narrower than the P4Info's, or when values are translated.
     pub bits: usize,
     pub kind: MatchKind,
     /// The program compares the header's validity.
     pub validity: bool,
+    /// Of a field whose values the controller has in another form.
+    pub translation: Option<Arc<Translation>>,
 }
 
 /// An action of a table.
@@ -98,11 +105,15 @@ pub struct Table {
     pub direct_counter: Option<u32>,
     pub direct_meter: Option<u32>,
     pub idle_timeouts: bool,
+    /// All entries are the program's, and fixed.
     pub is_const: bool,
+    /// The program gives the table entries that can be changed, though its BMv2 JSON, which cannot say so, fixes them.
+    pub is_released: bool,
     /// The key has a field for which entries need priorities.
     pub priorities: bool,
     /// `core priority = priority_base - P4Runtime priority`: the core's smallest wins, P4Runtime's
-    /// largest. Entries of the program get n for the first of n.
+    /// largest. The base is 2^31 - 1, as in PI, so that priorities of Thrift's entries and those of P4Runtime's go over into each
+    /// other; in a table whose `const entries` have ranks for priorities, P4Runtime's are n for the first of n entries, as in p4c.
     pub priority_base: i32,
     /// The table in the program; `None` when it was optimised out.
     pub core: Option<TableId>,
@@ -121,6 +132,8 @@ pub struct Param {
     pub id: u32,
     pub name: String,
     pub bits: usize,
+    /// Of a parameter whose values the controller has in another form.
+    pub translation: Option<Arc<Translation>>,
 }
 
 /// An action profile or selector.
@@ -137,6 +150,8 @@ pub struct Profile {
     /// Sizes count members, not weights; then the greatest weight, 0 for any.
     pub sum_of_members: Option<i32>,
     pub weights_disallowed: bool,
+    /// How large groups may be, for the switch, which counts those that come by another way, too.
+    pub limits: GroupLimits,
     /// The profile in the program; `None` when it was optimised out.
     pub core: Option<ProfileId>,
 }
@@ -149,6 +164,8 @@ pub struct Array {
     /// Cells.
     pub size: u64,
     pub present: bool,
+    /// Of an array whose index the controller has in another form.
+    pub index: Option<Arc<Translation>>,
 }
 
 /// A meter array or direct meter.
@@ -195,6 +212,8 @@ pub struct Schema {
     pub registers: BTreeMap<u32, Register>,
     pub digests: BTreeMap<u32, Digest>,
     pub value_sets: BTreeMap<u32, ValueSet>,
+    /// Types whose values the controller has in another form.
+    pub translations: Translations,
     pub packet_in: Option<ControllerHeader>,
     pub packet_out: Option<ControllerHeader>,
     action_ids: FxHashMap<String, u32>,
@@ -216,6 +235,9 @@ impl Schema {
     /// When the P4Info contradicts itself or the program.
     pub fn new(info: &P4Info, program: &LoadedProgram) -> Result<Schema, SchemaError> {
         let mut schema = Schema::default();
+        if let Some(types) = &info.type_info {
+            schema.translations = translation::of_types(types)?;
+        }
         let mut from = Reading {
             info,
             program,
@@ -225,16 +247,17 @@ impl Schema {
         schema.read_direct_resources(&mut from)?;
         schema.read_profiles(&mut from)?;
         schema.read_tables(&mut from)?;
-        schema.read_arrays(&mut from)?;
-        schema.read_parser_and_digests(&mut from)?;
         for header in &info.controller_packet_metadata {
             let name = header.preamble.as_ref().map_or("", |p| p.name.as_str());
+            let made = || ControllerHeader::new(header, program, &schema.translations);
             match name {
-                "packet_in" => schema.packet_in = Some(ControllerHeader::new(header)),
-                "packet_out" => schema.packet_out = Some(ControllerHeader::new(header)),
+                "packet_in" => schema.packet_in = Some(made()),
+                "packet_out" => schema.packet_out = Some(made()),
                 _ => {}
             }
         }
+        schema.read_arrays(&mut from)?;
+        schema.read_parser_and_digests(&mut from)?;
         if !schema.tables.is_empty() && !schema.tables.values().any(|table| table.core.is_some()) {
             return Err(SchemaError::Strangers);
         }
@@ -244,6 +267,23 @@ impl Schema {
     /// The id of an action by its name in the program.
     pub fn action_id(&self, name: &str) -> Option<u32> {
         self.action_ids.get(name).copied()
+    }
+
+    /// An action by its name in the program.
+    pub fn action_named(&self, name: &str) -> Option<&Action> {
+        self.actions.get(&self.action_id(name)?)
+    }
+
+    /// Whether entries of a table can have translated values.
+    pub fn translates(&self, table: &Table) -> bool {
+        let fields = table.fields.iter().map(|field| &field.translation);
+        let actions = table
+            .actions
+            .iter()
+            .filter_map(|used| self.actions.get(&used.id));
+        let params = actions.flat_map(|action| &action.params);
+        let mut all = fields.chain(params.map(|param| &param.translation));
+        all.any(Option::is_some)
     }
 
     /// The id of a digest by its name in the program.
@@ -258,6 +298,7 @@ impl Schema {
                 id: param.id,
                 name: param.name.clone(),
                 bits: width(param.bitwidth),
+                translation: translation::of_name(&self.translations, param.type_name.as_ref()),
             });
             let params = params.collect();
             self.action_ids.insert(name.clone(), id);
@@ -288,14 +329,24 @@ impl Schema {
                 Some(SelectorSizeSemantics::SumOfMembers(s)) => Some(s.max_member_weight),
                 _ => None,
             };
+            let size = u64::try_from(profile.size).unwrap_or(0);
+            let limits = GroupLimits {
+                size: match profile.with_selector {
+                    true => size,
+                    false => 0,
+                },
+                max_group_size: u64::try_from(profile.max_group_size).unwrap_or(0),
+                counts_members: sum_of_members.is_some(),
+            };
             self.profiles.insert(
                 id,
                 Profile {
                     id,
                     name,
+                    limits,
                     tables: profile.table_ids.clone(),
                     with_selector: profile.with_selector,
-                    size: u64::try_from(profile.size).unwrap_or(0),
+                    size,
                     max_group_size: profile.max_group_size,
                     sum_of_members,
                     weights_disallowed: profile.weights_disallowed,
@@ -313,7 +364,8 @@ impl Schema {
             let core = program.table(&name);
             let counterpart = core.and_then(|id| program.table_info(id));
             let counterpart = counterpart.as_ref();
-            let fields = fields(&name, &table.match_fields, counterpart)?;
+            let keys = &table.match_fields;
+            let fields = fields(&name, keys, counterpart, &self.translations)?;
             let actions = self.action_uses(&name, table, program, counterpart)?;
             let dangling = |kind, id| SchemaError::Dangling {
                 from: name.clone(),
@@ -334,7 +386,11 @@ impl Schema {
                     MatchKind::Ternary | MatchKind::Range | MatchKind::Optional
                 )
             });
-            let greatest = counterpart.and_then(|t| t.greatest_priority);
+            let is_released = counterpart.is_some_and(|t| t.const_entries)
+                && table.has_initial_entries
+                && !table.is_const_table;
+            let ranks = counterpart.and_then(|t| t.greatest_rank);
+            let greatest = ranks.filter(|_| !is_released);
             let entry = Table {
                 id,
                 fields,
@@ -346,8 +402,9 @@ impl Schema {
                 idle_timeouts: table.idle_timeout_behavior()
                     == table::IdleTimeoutBehavior::NotifyControl,
                 is_const: table.is_const_table,
+                is_released,
                 priorities,
-                priority_base: greatest.unwrap_or(0).max(0).saturating_add(1),
+                priority_base: greatest.map_or(i32::MAX, |rank| rank.max(0).saturating_add(1)),
                 core,
                 name,
             };
@@ -396,24 +453,31 @@ impl Schema {
         for counter in &info.counters {
             let (id, name) = from.ids.take("counter", counter.preamble.as_ref())?;
             let size = counters.iter().find(|c| c.name == name).map(|c| c.size);
-            self.counters
-                .insert(id, Array::new(id, name, counter.size, size));
+            let index = translation::of_name(&self.translations, counter.index_type_name.as_ref());
+            let array = Array::new(id, name, counter.size, size, index);
+            self.counters.insert(id, array);
         }
         for meter in &info.meters {
             let (id, name) = from.ids.take("meter", meter.preamble.as_ref())?;
             let size = meters.iter().find(|m| m.name == name).map(|m| m.size);
             let kind = meter.spec.as_ref().map(|s| s.r#type()).unwrap_or_default();
-            let array = Array::new(id, name, meter.size, size);
+            let index = translation::of_name(&self.translations, meter.index_type_name.as_ref());
+            let array = Array::new(id, name, meter.size, size, index);
             self.meters.insert(id, Meter { array, kind });
         }
         for register in &info.registers {
             let (id, name) = from.ids.take("register", register.preamble.as_ref())?;
             let counterpart = registers.iter().find(|r| r.name == name);
-            let array = Array::new(id, name, register.size.into(), counterpart.map(|r| r.size));
+            let index = translation::of_name(&self.translations, register.index_type_name.as_ref());
+            let size = counterpart.map(|r| r.size);
+            let array = Array::new(id, name, register.size.into(), size, index);
             let data = register.type_spec.as_ref();
             let data = data.map_or(Err(DataError::Unsupported("an unset type")), |spec| {
-                DataType::new(spec, types)
+                DataType::new(spec, types, &self.translations)
             });
+            if let (Ok(DataType::Translated(of)), Some(kept)) = (&data, counterpart) {
+                of.set_width(kept.bits as usize);
+            }
             self.registers.insert(id, Register { array, data });
         }
         Ok(())
@@ -428,16 +492,20 @@ impl Schema {
             let (id, name) = from.ids.take("digest", digest.preamble.as_ref())?;
             let data = digest.type_spec.as_ref();
             let data = data.map_or(Err(DataError::Unsupported("an unset type")), |spec| {
-                DataType::new(spec, types)
+                DataType::new(spec, types, &self.translations)
             });
             self.digest_ids.insert(name.clone(), id);
             self.digests.insert(id, Digest { name, data });
         }
         for set in &info.value_sets {
             let (id, name) = from.ids.take("value set", set.preamble.as_ref())?;
-            let fields = fields(&name, &set.r#match, None)?;
+            let mut fields = fields(&name, &set.r#match, None, &self.translations)?;
             let size = u64::try_from(set.size).unwrap_or(0);
-            let present = value_sets.iter().any(|(known, ..)| *known == name);
+            let known = value_sets.iter().find(|(known, ..)| *known == name);
+            let present = known.is_some();
+            if let Some((_, bits, _)) = known {
+                set_widths(&mut fields, *bits as usize);
+            }
             let set = ValueSet {
                 name,
                 fields,
@@ -464,15 +532,33 @@ impl Action {
             });
         }
         for (param, kept) in self.params.iter_mut().zip(&in_program.params) {
-            param.bits = narrow(param.bits, kept.bits as usize);
+            let kept = kept.bits as usize;
+            match &param.translation {
+                Some(of) if !of.is_identity(kept) => {
+                    param.bits = kept;
+                    of.set_width(kept);
+                }
+                _ => {
+                    param.bits = narrow(param.bits, kept);
+                    param.translation = None;
+                }
+            }
         }
         Ok(())
     }
 }
 
 impl Array {
-    fn new(id: u32, name: String, size: i64, in_program: Option<usize>) -> Array {
+    fn new(
+        id: u32,
+        name: String,
+        size: i64,
+        in_program: Option<usize>,
+        index: Option<Arc<Translation>>,
+    ) -> Array {
         Array {
+            // Strings are no numbers, which indices of P4Runtime are: those of such a type are the data plane's.
+            index: index.filter(|of| matches!(of.form(), Form::Bits(_))),
             id,
             name,
             size: in_program.map_or(u64::try_from(size).unwrap_or(0), |size| size as u64),
@@ -503,8 +589,34 @@ fn width(bitwidth: i32) -> usize {
     usize::try_from(bitwidth).unwrap_or(0)
 }
 
-/// P4Info gives the controller's width of a translated type, the program its own. Numbers pass
-/// untranslated, so the narrower one limits them; 0 means that the P4Info has a string.
+/// Widths of a value set's fields whose values are translated, which P4Info does not say: known from other objects of the type, or of one
+/// field what the others leave of all bits of the set.
+fn set_widths(fields: &mut [Field], all: usize) {
+    let is_unknown = |field: &Field| {
+        let of = field.translation.as_ref();
+        of.is_some_and(|of| !of.has_width())
+    };
+    let bits = |field: &Field| match &field.translation {
+        Some(of) => of.bits(),
+        None => field.bits,
+    };
+    let known: usize = (fields.iter())
+        .filter(|field| !is_unknown(field))
+        .map(bits)
+        .sum();
+    let unknown = fields.iter().filter(|field| is_unknown(field));
+    if let [one] = unknown.collect::<Vec<_>>()[..] {
+        if let Some(of) = &one.translation {
+            of.set_width(all.saturating_sub(known));
+        }
+    }
+    for field in fields {
+        field.bits = bits(field);
+    }
+}
+
+/// P4Info gives the controller's width, the program its own. The narrower one limits numbers that pass as they are; 0 means that the
+/// P4Info has a string.
 fn narrow(info: usize, program: usize) -> usize {
     if info == 0 {
         program
@@ -517,6 +629,7 @@ fn fields(
     owner: &str,
     match_fields: &[alfirk_p4runtime::p4::config::v1::MatchField],
     counterpart: Option<&TableInfo>,
+    translations: &Translations,
 ) -> Result<Vec<Field>, SchemaError> {
     let mismatch = |why: String| SchemaError::Mismatch {
         name: owner.to_owned(),
@@ -563,6 +676,7 @@ fn fields(
         };
         let mut bits = width(field.bitwidth);
         let mut validity = false;
+        let mut of_type = translation::of_name(translations, field.type_name.as_ref());
         if let Some(key) = counterpart.map(|table| &table.keys[i]) {
             let same = matches!(
                 (kind, key.match_type),
@@ -581,7 +695,15 @@ fn fields(
                     field.name, key.match_type
                 )));
             }
-            bits = narrow(bits, key.bits as usize);
+            let kept = key.bits as usize;
+            of_type = of_type.filter(|of| !of.is_identity(kept));
+            bits = match &of_type {
+                Some(of) => {
+                    of.set_width(kept);
+                    kept
+                }
+                None => narrow(bits, kept),
+            };
             validity = key.match_type == MatchType::Valid;
         }
         fields.push(Field {
@@ -590,6 +712,7 @@ fn fields(
             bits,
             kind,
             validity,
+            translation: of_type,
         });
     }
     Ok(fields)

@@ -16,7 +16,7 @@ use super::{
     digests::ReadyList,
     error::invalid,
     event::{ClientId, Event},
-    tables, Server, MAX_WAITING,
+    tables, translation, Server, MAX_WAITING,
 };
 use alfirk_bmv2::DropReason;
 
@@ -161,7 +161,15 @@ impl Server {
             )
         })?;
         let frame = match &pipeline.schema.packet_out {
-            Some(header) => header.encode(packet)?,
+            Some(header) => match header.encode(packet) {
+                Err(status)
+                    if status.canonical_code() == Code::ResourceExhausted
+                        && translation::collect::collect(&self.active) =>
+                {
+                    header.encode(packet)?
+                }
+                encoded => encoded?,
+            },
             None if packet.metadata.is_empty() => packet.payload.clone(),
             None => return Err(invalid("packet-out: the program has no packet_out header")),
         };

@@ -15,6 +15,7 @@ use super::{
     resources::{refuse_meter_counters, show_counter, show_meter},
     schema::{Schema, Table},
     scope::{Found, Scope, View},
+    translation::Use,
 };
 use alfirk_bmv2::{EntryHandle, EntryTarget, KeyMatch, Switch, TableEntry as CoreEntry, TableId};
 
@@ -31,16 +32,20 @@ pub fn table(schema: &Schema, id: u32) -> UpdateResult<(&Table, TableId)> {
 }
 
 /// The core's key and priority of an entry.
-pub fn key(table: &Table, entry: &TableEntry) -> UpdateResult<(Vec<KeyMatch>, i32)> {
+pub fn key(table: &Table, entry: &TableEntry, how: Use) -> UpdateResult<(Vec<KeyMatch>, i32)> {
     let name = &table.name;
-    let key = keys::parse(&format!("table {name}"), &table.fields, &entry.r#match)?;
+    let key = keys::parse(&format!("table {name}"), &table.fields, &entry.r#match, how)?;
     if table.priorities && entry.priority <= 0 {
         return Err(invalid(format!(
-            "table {name}: an entry with a ternary, range or optional field needs a priority above 0"
+            "table {name}: an entry with a ternary, range or optional field needs a priority above 0, not {}",
+            entry.priority
         )));
     }
     if !table.priorities && entry.priority != 0 {
-        return Err(invalid(format!("table {name}: entries have no priorities")));
+        return Err(invalid(format!(
+            "table {name}: entries have no priorities: its key has no ternary, range or optional field (the priority is {})",
+            entry.priority
+        )));
     }
     let priority = if table.priorities {
         table.priority_base.saturating_sub(entry.priority)
@@ -50,6 +55,14 @@ pub fn key(table: &Table, entry: &TableEntry) -> UpdateResult<(Vec<KeyMatch>, i3
     Ok((key, priority))
 }
 
+/// The priority of an entry as P4Runtime reads it.
+fn shown_priority(table: &Table, core: i32) -> i32 {
+    match table.priorities {
+        true => table.priority_base.saturating_sub(core),
+        false => 0,
+    }
+}
+
 /// The handle of the entry with this key.
 pub fn find(
     switch: &Switch,
@@ -57,7 +70,7 @@ pub fn find(
     core: TableId,
     entry: &TableEntry,
 ) -> UpdateResult<EntryHandle> {
-    let (key, priority) = key(table, entry)?;
+    let (key, priority) = key(table, entry, Use::Find)?;
     switch.find_entry(core, &key, priority).map_err(core_error)
 }
 
@@ -72,6 +85,11 @@ pub fn write(scope: &mut Scope<'_>, kind: Type, entry: &TableEntry) -> UpdateRes
         if table.is_const {
             return Err(denied(format!(
                 "table {name}: its entries are fixed by the program"
+            )));
+        }
+        if entry.is_const {
+            return Err(invalid(format!(
+                "table {name}: is_const is set; const entries of the program cannot be deleted"
             )));
         }
         return delete(scope, table, core, entry);
@@ -123,14 +141,14 @@ fn check_no_last_hit(entry: &TableEntry) -> UpdateResult {
 }
 
 fn insert(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntry) -> UpdateResult {
-    let (key, priority) = key(table, entry)?;
+    let (key, priority) = key(table, entry, Use::Write)?;
     if scope.switch.find_entry(core, &key, priority).is_ok() {
         return Err(super::error::exists(format!(
             "table {}: an equal entry exists",
             table.name
         )));
     }
-    let (target, one_shot) = target(scope, table, entry.action.as_ref())?;
+    let (target, one_shot) = target(scope, table, entry.action.as_ref(), None)?;
     let timeout = entry.idle_timeout_ns as u64;
     let inserted = scope
         .switch
@@ -156,12 +174,22 @@ fn insert(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntr
 
 fn modify(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntry) -> UpdateResult {
     let handle = find(scope.switch, table, core, entry)?;
-    if !table.is_const {
+    let is_const = scope.switch.is_const_entry(core, handle);
+    let is_fixed = table.is_const || is_const.map_err(core_error)?;
+    if is_fixed && entry.action.is_some() {
+        return Err(denied(format!(
+            "table {}: this entry is const in the program; only its direct counter and meter can be set, by a request without action",
+            table.name
+        )));
+    }
+    if !is_fixed {
         let old = scope.pipeline.tables.notes.remove(&(table.id, handle));
         let old_shot = old.as_ref().and_then(|note| note.one_shot.clone());
         let mut one_shot = old_shot.clone();
         if entry.action.is_some() {
-            let changed = target(scope, table, entry.action.as_ref()).and_then(|(target, new)| {
+            let old_group = old_shot.as_ref().map(|old| old.group);
+            let made = target(scope, table, entry.action.as_ref(), old_group);
+            let changed = made.and_then(|(target, new)| {
                 one_shot = new;
                 let changed = scope.switch.modify_entry(core, handle, &target);
                 changed.map_err(core_error)
@@ -304,11 +332,13 @@ fn write_default(
     Ok(())
 }
 
-/// What an entry of the table is to do; a one-shot's members and group are made on the way.
+/// What an entry of the table is to do; a one-shot's members and group are made on the way, in place of the group `replaced`, which
+/// is removed then.
 fn target(
     scope: &mut Scope<'_>,
     table: &Table,
     action: Option<&TableAction>,
+    replaced: Option<u32>,
 ) -> UpdateResult<(EntryTarget, Option<OneShot>)> {
     use table_action::Type as Given;
     let name = &table.name;
@@ -329,7 +359,7 @@ fn target(
         }
         Some(Given::ActionProfileActionSet(set)) if !direct => {
             profiles::check_style(scope, table, true)?;
-            let one_shot = profiles::make_one_shot(scope, table, set)?;
+            let one_shot = profiles::make_one_shot(scope, table, set, replaced)?;
             Ok((EntryTarget::Group(one_shot.group), Some(one_shot)))
         }
         None => Err(invalid(format!("table {name}: the entry has no action"))),
@@ -368,11 +398,7 @@ fn show(pipeline: &Pipeline, table: &Table, entry: &CoreEntry) -> TableEntry {
             &entry.target,
             note.and_then(|note| note.one_shot.as_ref()),
         ),
-        priority: if table.priorities {
-            table.priority_base.saturating_sub(entry.priority)
-        } else {
-            0
-        },
+        priority: shown_priority(table, entry.priority),
         controller_metadata: note.map_or(0, |note| note.controller_metadata),
         metadata: note.map_or_else(Vec::new, |note| note.metadata.clone()),
         idle_timeout_ns: i64::try_from(entry.idle_timeout).unwrap_or(i64::MAX),
@@ -536,6 +562,26 @@ pub fn read_exactly(view: View<'_>, entry: &TableEntry, found: Found<'_>) -> Upd
     fill(view, table, &entry, &all, &mut shown);
     found(Kind::TableEntry(shown));
     Ok(())
+}
+
+/// The program's own entries that were deleted, as requests name entries.
+pub fn deleted_initial_entries(view: View<'_>) -> UpdateResult<Vec<TableEntry>> {
+    let mut deleted = Vec::new();
+    for table in view.pipeline.schema.tables.values() {
+        let Some(core) = table.core else {
+            continue;
+        };
+        let entries = view.switch.deleted_initial_entries(core);
+        for (key, priority) in entries.map_err(core_error)? {
+            deleted.push(TableEntry {
+                table_id: table.id,
+                r#match: keys::print(&table.fields, &key),
+                priority: shown_priority(table, priority),
+                ..Default::default()
+            });
+        }
+    }
+    Ok(deleted)
 }
 
 /// Entries whose idle timeout has passed, by table, and when to look again.

@@ -10,6 +10,7 @@ use super::{
     keys,
     schema::{MatchKind, ValueSet},
     scope::{only_modify, Found, Scope, View},
+    translation::Use,
 };
 use alfirk_bmv2::KeyMatch;
 
@@ -36,7 +37,7 @@ pub fn write(scope: &mut Scope<'_>, kind: Type, entry: &ValueSetEntry) -> Update
     let mut values: Vec<Vec<u8>> = Vec::with_capacity(entry.members.len());
     let mut members = Vec::with_capacity(entry.members.len());
     for member in &entry.members {
-        let key = keys::parse(name, &set.fields, &member.r#match)?;
+        let key = keys::parse(name, &set.fields, &member.r#match, Use::Write)?;
         let value = concatenate(set, &key)?;
         if values.contains(&value) {
             return Err(exists(format!("value set {name}: a member is given twice")));

@@ -7,7 +7,7 @@ use alfirk_p4runtime::{
         entity::Entity as Kind, packet_replication_engine_entry::Type as Pre, update::Type,
         write_request::Atomicity, Error, Update, WriteRequest, WriteResponse,
     },
-    Status,
+    Code, Status,
 };
 
 use super::{
@@ -18,7 +18,7 @@ use super::{
     error::{invalid, unimplemented, UpdateResult},
     pre, profiles, read,
     scope::{entity, Scope},
-    tables, value_sets, Server,
+    tables, translation, value_sets, Server,
 };
 
 /// A batch of updates under way, for drivers that have packets to serve meanwhile: begun by
@@ -177,8 +177,18 @@ fn abort(mut errors: Vec<Error>, updates: usize) -> Status {
     status
 }
 
-/// Applies one update.
+/// Applies one update. Where no value is left for a translated one, those that nothing uses any more are freed first.
 pub(super) fn apply_update(device: &mut Device, update: &Update, now: u64) -> UpdateResult {
+    let result = try_update(device, update, now);
+    let is_exhausted =
+        (result.as_ref()).is_err_and(|status| status.canonical_code() == Code::ResourceExhausted);
+    match is_exhausted && translation::collect::collect(device) {
+        true => try_update(device, update, now),
+        false => result,
+    }
+}
+
+fn try_update(device: &mut Device, update: &Update, now: u64) -> UpdateResult {
     let pipeline = device.pipeline.as_mut().ok_or_else(no_pipeline)?;
     let scope = &mut Scope {
         switch: &mut device.switch,

@@ -4,20 +4,28 @@
 //   SEND*, WRITE*                             DATA
 //   ACKNOWLEDGE      ACK                      ACK         its PSN and all before
 //                    RNR, sequence error      NAK         all before its PSN
-//                    selective                SELECTIVE_NAK   nothing
-//                    other NAKs               FATAL_NAK   nothing (a requester would take it as all before)
+//                    1 to 3                   FATAL_NAK   nothing (a requester would take it as all before)
+//                    31, if selective         SELECTIVE_NAK   nothing
 //   CNP                                       CNP
-//   READ, ATOMIC                              READ
+//   READ, ATOMIC, SEND with Invalidate,       READ
+//   FLUSH, ATOMIC WRITE
 //
-// Everything else is refused: other services and opcodes, IP fragments (a later part has no BTH, and a part of a
-// packet has no ICRC), IP options (their words are not parsed).
+// Everything else is refused: other services and opcodes, reserved syndromes (a requester takes a NAK of any code as an
+// ACK of what is before its PSN), IP fragments (a later part has no BTH, and a part of a packet has no ICRC), IP options
+// (their words are not parsed), requests whose lengths or transport version are wrong: their receivers would drop them, and
+// here they would have counted as sent. Of feedback only PSN and AETH count, all else is written anew (feedback_frame.p4).
 //
-// IBTA vol. 1, table 38 and section 9.7.5.
+// SEND with Invalidate names an R_Key of one receiver; no group has one for all (IBTA vol. 1, section 9.4.1.1.3).
+//
+// IBTA vol. 1, table 38, table 45 and section 9.7.5.
 
 #ifndef ALFIRK_CLASSIFY_P4
 #define ALFIRK_CLASSIFY_P4
 
-control Classify(in headers_t hdr, inout metadata_t meta) {
+// `frame_bytes`: length of the frame that came in.
+control Classify(in headers_t hdr, inout metadata_t meta, in bit<32> frame_bytes) {
+    bool is_request = false;
+
     apply {
         if (hdr.ipv4.ihl != 5 || hdr.ipv4.flags[0:0] == 1 || hdr.ipv4.frag_offset != 0) {
             meta.drop_reason = Drop.FRAGMENT;
@@ -25,6 +33,7 @@ control Classify(in headers_t hdr, inout metadata_t meta) {
             meta.drop_reason = Drop.UNSUPPORTED_OPCODE;
         } else if (hdr.bth.opcode <= OPCODE_RC_WRITE_ONLY_IMM) {
             meta.kind = Kind.DATA;
+            is_request = true;
         } else if (hdr.aeth.isValid()) {
             meta.acked_psn = hdr.bth.psn - 1;
             if (hdr.aeth.kind == AETH_ACK) {
@@ -35,22 +44,31 @@ control Classify(in headers_t hdr, inout metadata_t meta) {
                        || (hdr.aeth.kind == AETH_NAK && hdr.aeth.value == NAK_PSN_SEQUENCE_ERROR)) {
                 meta.kind = Kind.NAK;
                 meta.is_feedback = 1;
-            } else if (hdr.aeth.kind == AETH_NAK && hdr.aeth.value == NAK_SELECTIVE) {
+            } else if (hdr.aeth.kind == AETH_NAK && hdr.aeth.value <= NAK_REMOTE_OPERATIONAL) {
+                meta.kind = Kind.FATAL_NAK;
+            } else if (hdr.aeth.kind == AETH_NAK && hdr.aeth.value == NAK_SELECTIVE && meta.is_selective == 1) {
                 meta.kind = Kind.SELECTIVE_NAK;
                 // What must have been sent.
                 meta.acked_psn = hdr.bth.psn;
-            } else if (hdr.aeth.kind == AETH_NAK) {
-                meta.kind = Kind.FATAL_NAK;
             } else {
-                meta.drop_reason = Drop.UNSUPPORTED_OPCODE;
+                meta.drop_reason = Drop.RESERVED_SYNDROME;
             }
-        } else if (hdr.bth.opcode == OPCODE_CNP) {
+        } else if (hdr.cnp.isValid()) {
             meta.kind = Kind.CNP;
         } else if (hdr.bth.opcode == OPCODE_RC_READ_REQUEST || hdr.bth.opcode == OPCODE_RC_COMPARE_SWAP
-                   || hdr.bth.opcode == OPCODE_RC_FETCH_ADD) {
+                   || hdr.bth.opcode == OPCODE_RC_FETCH_ADD || hdr.bth.opcode == OPCODE_RC_SEND_LAST_INV
+                   || hdr.bth.opcode == OPCODE_RC_SEND_ONLY_INV || hdr.bth.opcode == OPCODE_RC_FLUSH
+                   || hdr.bth.opcode == OPCODE_RC_ATOMIC_WRITE) {
             meta.kind = Kind.READ;
+            is_request = true;
         } else {
             meta.drop_reason = Drop.UNSUPPORTED_OPCODE;
+        }
+        if (is_request
+            && (hdr.bth.tver != 0 || (bit<32>)hdr.ipv4.total_len != (bit<32>)hdr.udp.length + UDP_OFFSET_BYTES
+                || hdr.udp.length < meta.udp_overhead + (bit<16>)hdr.bth.pad_count
+                || frame_bytes < (bit<32>)hdr.ipv4.total_len + ETHERNET_BYTES + TAGS_BYTES(hdr))) {
+            meta.drop_reason = Drop.MALFORMED;
         }
     }
 }

@@ -32,6 +32,10 @@ const bit<8> OPCODE_RC_READ_REQUEST = 0x0c;
 const bit<8> OPCODE_RC_ACKNOWLEDGE = 0x11;
 const bit<8> OPCODE_RC_COMPARE_SWAP = 0x13;
 const bit<8> OPCODE_RC_FETCH_ADD = 0x14;
+const bit<8> OPCODE_RC_SEND_LAST_INV = 0x16;
+const bit<8> OPCODE_RC_SEND_ONLY_INV = 0x17;
+const bit<8> OPCODE_RC_FLUSH = 0x1c;
+const bit<8> OPCODE_RC_ATOMIC_WRITE = 0x1d;
 const bit<8> OPCODE_CNP = 0x81;
 
 // The upper three bits of the opcodes of unreliable datagrams (the same table).
@@ -49,8 +53,10 @@ const bit<3> AETH_RNR_NAK = 0b001;
 const bit<3> AETH_NAK = 0b011;
 const bit<5> NAK_PSN_SEQUENCE_ERROR = 0;
 const bit<5> NAK_INVALID_REQUEST = 1;
-// Reserved by the specification: the packet of just this PSN is lost, and nothing is acknowledged (selective_nak.p4). In
-// place of the MSN it says how often its receiver has reported that, from 1 to 255.
+const bit<5> NAK_REMOTE_OPERATIONAL = 3;
+// Reserved by the specification; accepted only where the group's entry says selective repeat (selective_nak.p4). Between
+// receivers and switches the PSN is that of the lost packet, and the MSN is the number of times that its receiver has
+// reported it, 1 to 255. To a source it leaves with the PSN after the last acknowledged one, and the lost PSN as MSN.
 const bit<5> NAK_SELECTIVE = 31;
 // An ACK whose credit field says that the responder gives no credits, as Soft-RoCE sends it.
 const bit<8> SYNDROME_ACK_NO_CREDITS = 0x1f;
@@ -84,11 +90,21 @@ const bit<16> EMPTY_WRITE_IPV4_BYTES = 60;
 const bit<16> UDP_OVERHEAD_BYTES = 24;
 const bit<16> UDP_OVERHEAD_WITH_RETH_BYTES = 40;
 
+// Packets that a source may be ahead of what was last acknowledged to it, where the group's entry gives no number
+// (set_group): more than queue pairs have outstanding (128 in Linux' rdma_rxe), and far below 2^23, beyond which PSNs have no order.
+const bit<24> DEFAULT_WINDOW = 65536;
+
+// Messages by which the count may be ahead of the one that a controller has written to a switch that lost its own (told.p4).
+const bit<24> UNKNOWN_MSN_ROOM = 32768;
+
 // A walk that has not ended after so many microseconds has lost its packet.
 const bit<30> WALK_TIMEOUT_US = 1000;
 
 // CNPs are counted in windows of 2^10 microseconds; each window that passes halves a count.
 #define CNP_WINDOW_SHIFT 10
+// CNPs of a path beyond this number in a window are dropped. Half of it is left over from a full window before, so that a
+// path can send one CNP every 32 microseconds; a queue pair sends one every 50 (DCQCN, SIGCOMM 2015, section 5).
+#define CNP_LIMIT 63
 // A path's requests that no group can answer are refused once in 2^6 microseconds.
 #define REFUSAL_WINDOW_SHIFT 6
 
@@ -103,14 +119,29 @@ const bit<15> DEFAULT_PARTITION = 0x7fff;
 // The one address by which hosts see the fabric.
 const mac_t VIRTUAL_MAC = 0x02a1f14c0001;
 
+const bit<32> ETHERNET_BYTES = 14;
+// Bytes of the IPv4 header before UDP: groups' packets have no options.
+const bit<32> UDP_OFFSET_BYTES = 20;
 // What follows the Ethernet header in an ACK: IPv4 (20) + UDP (8) + BTH (12) + AETH (4) + ICRC (4).
 const bit<16> ACK_IPV4_BYTES = 48;
 const bit<16> ACK_UDP_BYTES = 28;
 const bit<32> ACK_FRAME_BYTES = 62;
 // Hops that an ACK may go that a switch makes of data.
 const bit<8> ACK_TTL = 64;
+// The same for feedback that a switch merges or passes on: as if the member were next to the switch.
+const bit<8> FEEDBACK_TTL = 63;
+// UDP source port of all feedback of switches, before the exit half of the bridge.
+const bit<16> FEEDBACK_UDP_SOURCE_PORT = 0xc000;
+// IPv4 (20) + UDP (8) + BTH (12) + 16 reserved bytes + ICRC (4) (IBTA annex A17.9.3).
+const bit<16> CNP_IPV4_BYTES = 60;
+const bit<16> CNP_UDP_BYTES = 40;
+const bit<32> CNP_FRAME_BYTES = 74;
 // The same behind packet_in (3) and feedback (10).
 const bit<32> PROBE_PACKET_IN_BYTES = 75;
+// A fatal NAK behind packet_in (3).
+const bit<32> FATAL_NAK_PACKET_IN_BYTES = 65;
+// A registration packet behind packet_in (3): Ethernet (14) and at most 1,500 bytes of IPv4.
+const bit<32> MRP_PACKET_IN_BYTES = 1517;
 
 // The path index in words that a sender's own data wrote: the largest, so that it loses every tie
 // and the MSN of a real receiver is taken.
@@ -160,7 +191,8 @@ enum bit<8> RegisterName {
     REGION_VA = 7,  // of a receiver: what memory_regions.p4 XORs into the virtual address
     REGION_KEYS = 8,  // of a receiver: the same for R_Key << 32 | identification << 16 | source port
     REGION_TOLD_AT = 9,  // of a receiver: the PSN of the WRITE that announced both
-    SENT = 10  // the newest PSN that a source has sent
+    SENT = 10,  // the newest PSN that a source has sent
+    CLAIMED = 11  // of a path, to read only: the newest PSN that its feedback has acknowledged, even beyond SENT
 }
 
 // Drop reasons, each an index of the counter arrays ingress.drops and egress.drops.
@@ -176,7 +208,7 @@ enum bit<8> Drop {
     NOT_A_MEMBER = 8,  // a group packet of a host that is not the member on that port
     WRONG_QPN = 9,  // a packet for another queue pair than the group's, or of an earlier group's
     UNSUPPORTED_OPCODE = 10,  // what is neither a reliable connection's nor a CNP, or in no place here
-    FEEDBACK_ICRC = 11,  // an ACK or NAK with a wrong ICRC
+    FEEDBACK_ICRC = 11,  // an ACK, NAK or CNP with a wrong ICRC
     FEEDBACK_MERGED = 12,  // an ACK or NAK whose news went into the registers alone
     NO_SOURCE = 13,  // a CNP or fatal NAK before any data
     OWN_COPY = 14,  // the copy for the port that the packet came from
@@ -196,10 +228,16 @@ enum bit<8> Drop {
     MAY_NOT_SEND = 28,  // data of a member that may only receive
     REFUSAL_LIMITED = 29,  // a READ or ATOMIC of a host that was refused one just before
     PUNT_LIMITED = 30,  // more for the controller than the port may send it (punt_limit.p4)
-    WRONG_MULTICAST_MAC = 31  // a datagram to a group by a MAC address that is not the group's
+    WRONG_MULTICAST_MAC = 31,  // a datagram to a group by a MAC address that is not the group's
+    RESERVED_SYNDROME = 32,  // an AETH syndrome that IBTA reserves, or that the group's recovery does not use
+    BEYOND_WINDOW = 33,  // data further ahead of the last acknowledged PSN than the group's window
+    MALFORMED = 34,  // a request whose lengths, padding or transport version are wrong
+    OWN_CNP = 35,  // a CNP of the source itself (IBTA annex A17.9.3)
+    CNP_LIMITED = 36,  // a CNP of a path that sends too many
+    STALE_NAK = 37  // a fatal NAK of a request that its path has acknowledged
 }
 
-const bit<32> SIZE_DROP_REASONS = 32;
+const bit<32> SIZE_DROP_REASONS = 64;
 
 // Cells of the counter array ingress.ack_aggregate.work, for each strategy from cell 8 * MinPsn.
 enum bit<32> Work {

@@ -1,7 +1,7 @@
 // What becomes of a group's packet, when all is known: its verdict, and the port that it leaves by.
 //
 //   DATA       all have it                          ANSWER: an ACK of the minimum to its sender
-//              not the source's                     dropped, but may ask for the minimum first
+//              not the source's                     dropped; old data becomes a question for the minimum (WALK, PUNT)
 //              else                                 REPLICATE
 //   ACK, NAK   a NAK waits just after the minimum   FEEDBACK: that NAK to the source
 //   WALKER     the minimum is news                  FEEDBACK: an ACK of the minimum to the source
@@ -10,7 +10,7 @@
 //   CNP        of the most congested path           PASS
 //   SELECTIVE_NAK  of a loss that is news           PASS
 //   FATAL_NAK                                       PASS: with the PSN after what was acknowledged to the source
-//   READ                                            ANSWER: a fatal NAK to its sender
+//   READ                                            ANSWER: a fatal NAK to its sender, with the same PSN or its own if that is older
 //   COMMAND                                         ANSWER: as the controller says
 //
 // An acknowledged PSN that comes again means that its ACK was lost between here and the sender. It is answered, not
@@ -54,24 +54,33 @@ control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in 
                 data_to_ack.apply(hdr);
             }
             hdr.aeth.msn = MSN_NEAR(meta.told[23:0], meta.asker_msn);
-            if (meta.is_source == 1 || hdr.bth.psn == minimum) {
-                hdr.bth.psn = minimum;
-                hdr.aeth.msn = msn;
-            }
             if (meta.kind == Kind.READ) {
                 hdr.aeth.kind = AETH_NAK;
                 hdr.aeth.value = NAK_INVALID_REQUEST;
                 if (meta.is_source == 1) {
+                    hdr.aeth.msn = msn;
+                }
+                // Its sender may have data on the way that some receiver lacks.
+                if (PSN_LT(minimum + 1, hdr.bth.psn)) {
                     hdr.bth.psn = minimum + 1;
                 }
+            } else if (meta.is_source == 1 || hdr.bth.psn == minimum) {
+                hdr.bth.psn = minimum;
+                hdr.aeth.msn = msn;
             }
         } else if (meta.kind == Kind.DATA) {
-            meta.verdict = Verdict.REPLICATE;
-            if (meta.counts == 0) {
-                meta.drop_reason = Drop.NOT_THE_SOURCE;
-            }
             if (meta.min_psn == MinPsn.PUNT && meta.is_retransmission == 1) {
                 meta.packet_in_reason = PacketInReason.PROBE;
+            }
+            if (meta.counts == 1) {
+                meta.verdict = Verdict.REPLICATE;
+            } else if (meta.role == Role.PROBE) {
+                meta.verdict = Verdict.WALK;
+                egress_port = meta.origin_port;
+            } else if (meta.packet_in_reason == PacketInReason.PROBE) {
+                meta.verdict = Verdict.PUNT;
+            } else {
+                meta.drop_reason = Drop.NOT_THE_SOURCE;
             }
         } else if (meta.kind == Kind.FATAL_NAK) {
             meta.verdict = Verdict.PASS;

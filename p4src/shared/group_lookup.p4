@@ -8,7 +8,9 @@
 // and switch, `paths` of them. `absent` says where a path's neighbours in the tournament
 // tree are missing (min_psn_tree.p4). `min_psn` and `icrc` are the group's strategies,
 // MinPsn and IcrcMode of constants.p4. `virtual_qpn` is the queue pair that members address
-// (bridge_entry.p4): the group's own, or one for hosts that cannot be given another with each group.
+// (bridge_entry.p4): the group's own, or one for hosts that cannot be given another with each group. `window` is the number of
+// packets, 1 to 2^23 - 1, that a source may be ahead of what was last acknowledged to it (sender.p4). `is_selective` says that
+// the group's queue pairs repeat selectively, so that NAK_SELECTIVE has a meaning (classify.p4).
 //
 // Cepheus, section III-B, "MFT Structure".
 
@@ -35,6 +37,8 @@ control GroupLookup(inout headers_t hdr,
         meta.min_psn = min_psn;
         meta.icrc_mode = icrc;
         meta.virtual_qpn = FIXED_VIRTUAL_QPN;
+        meta.window = DEFAULT_WINDOW;
+        meta.is_selective = 0;
     }
 
     @id(22)
@@ -44,11 +48,19 @@ control GroupLookup(inout headers_t hdr,
         meta.virtual_qpn = virtual_qpn;
     }
 
+    @id(26)
+    action set_group_with_limits(@refers_to(mft, group_index) group_t group_index, path_t paths, bit<2> min_psn,
+                                 bit<2> icrc, qpn_t virtual_qpn, bit<24> window, bit<1> is_selective) {
+        set_group_with_qpn(group_index, paths, min_psn, icrc, virtual_qpn);
+        meta.window = window;
+        meta.is_selective = is_selective;
+    }
+
     @id(3)
     @entry_restriction("mcst_id > 0x00ffffff && mcst_id < 0xe0000000")
     table groups {
         key = { hdr.ipv4.dst: exact @name("mcst_id"); }
-        actions = { set_group; set_group_with_qpn; @defaultonly not_a_group; }
+        actions = { set_group; set_group_with_qpn; set_group_with_limits; @defaultonly not_a_group; }
         const default_action = not_a_group();
         counters = groups_counter;
         size = MAX_GROUPS;

@@ -133,6 +133,11 @@ header aeth_t {
     msn_t msn;
 }
 
+// The 16 bytes behind the BTH of a CNP (IBTA annex A17.9.3).
+header cnp_t {
+    bit<128> reserved;
+}
+
 // XOR differences between what the sender writes to and a receiver's memory region, with the constants
 // that keep the ICRC of a packet with a RETH (memory_regions.p4).
 header mr_info_t {
@@ -170,6 +175,7 @@ struct headers_t {
     bth_t bth;
     reth_t reth;
     aeth_t aeth;
+    cnp_t cnp;
     mr_info_t mr_info;
 #ifndef NO_PAYLOAD_HEADER
     payload_t payload;

@@ -18,6 +18,7 @@
     hdr.bth.ack_req, hdr.bth.reserved_b, hdr.bth.psn
 
 #define ICRC_FIELDS_OF_AETH hdr.aeth.kind, hdr.aeth.value, hdr.aeth.msn
+#define ICRC_FIELDS_OF_CNP hdr.cnp.reserved
 #define ICRC_FIELDS_OF_RETH hdr.reth.va, hdr.reth.r_key, hdr.reth.dma_length
 #define ICRC_FIELDS_OF_MR_INFO hdr.mr_info.va_xor, hdr.mr_info.rkey_xor, hdr.mr_info.id_xor, hdr.mr_info.sport_xor
 

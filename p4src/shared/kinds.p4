@@ -15,7 +15,8 @@ enum bit<4> Kind {
     WALKER = 7,     // an ACK that recirculates, looking for the minimum
     COMMAND = 8,    // an ACK or NAK that the controller has aggregated
     REGISTERS = 9,  // register control
-    SELECTIVE_NAK = 10  // one packet is lost; nothing is acknowledged
+    SELECTIVE_NAK = 10,  // one packet is lost; nothing is acknowledged
+    WINDOW = 11  // on Tofino: what was acknowledged to the source, on its way back to the source's window
 }
 
 // What ingress decided about a group's packet; egress acts on it.

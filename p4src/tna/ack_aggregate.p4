@@ -75,10 +75,22 @@ control Standing(inout ingress_metadata_t meta,
         ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
     }
 
+    // A NAK of what comes next: an ACK of what was sent. Its words are the same.
+    action to_source_as_ack() {
+        meta.carried.kind = Kind.ACK;
+        @in_hash {
+            ig_tm_md.ucast_egress_port = (PortId_t)meta.source;
+        }
+        meta.mirror_origin = Origin.RECORD;
+        meta.mirror_session = meta.record_session;
+        ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
+    }
+
     action to_last_source() {
         @in_hash {
             ig_tm_md.ucast_egress_port = (PortId_t)meta.last_source;
         }
+        meta.source_difference = meta.last_source ^ meta.port_word;
     }
 
     action compare_ports() {
@@ -89,10 +101,17 @@ control Standing(inout ingress_metadata_t meta,
         meta.drop_reason = reason;
     }
 
+    // A CNP before any data: from no source's port.
+    action no_source() {
+        meta.drop_reason = Drop.NO_SOURCE;
+        meta.source_difference = 1;
+    }
+
     table standing {
         key = {
             meta.carried.kind: ternary;
             meta.is_caught_up: ternary;
+            meta.is_beyond: ternary;
             meta.turn: ternary;
             meta.source: ternary;
             meta.last_source: ternary;
@@ -102,27 +121,31 @@ control Standing(inout ingress_metadata_t meta,
             source_sends;
             source_sends_again;
             to_source;
+            to_source_as_ack;
             to_source_and_controller;
             to_last_source;
             compare_ports;
+            no_source;
             refuse;
             NoAction;
         }
         const default_action = NoAction();
         const entries = {
-            (Kind.DATA, _, TURN_SOURCE_AND_PSN &&& TURN_SOURCE_AND_PSN, _, _): source_sends();
-            (Kind.DATA, 1, TURN_PSN &&& TURN_PSN, _, _): source_sends();
-            (Kind.DATA, _, TURN_SOURCE &&& TURN_SOURCE, _, _): source_sends_again();
-            (Kind.DATA, _, _, _, _): replicate();
-            (Kind.READ, _, _, _, _): compare_ports();
-            (Kind.CNP, _, _, _, 0): refuse(Drop.NO_SOURCE);
-            (Kind.CNP, _, _, _, _): to_last_source();
-            (Kind.ACK, _, _, 0, _): refuse(Drop.BEYOND_SENT);
-            (Kind.ACK, _, _, _, _): to_source();
-            (Kind.NAK, _, _, 0, _): refuse(Drop.BEYOND_SENT);
-            (Kind.NAK, _, _, _, _): to_source();
-            (Kind.FATAL_NAK, _, _, 0, _): refuse(Drop.BEYOND_SENT);
-            (Kind.FATAL_NAK, _, _, _, _): to_source_and_controller();
+            (Kind.DATA, _, 1, _, _, _): compare_ports();
+            (Kind.DATA, _, _, TURN_SOURCE_AND_PSN &&& TURN_SOURCE_AND_PSN, _, _): source_sends();
+            (Kind.DATA, 1, _, TURN_PSN &&& TURN_PSN, _, _): source_sends();
+            (Kind.DATA, _, _, TURN_SOURCE &&& TURN_SOURCE, _, _): source_sends_again();
+            (Kind.DATA, _, _, _, _, _): replicate();
+            (Kind.READ, _, _, _, _, _): compare_ports();
+            (Kind.CNP, _, _, _, _, 0): no_source();
+            (Kind.CNP, _, _, _, _, _): to_last_source();
+            (Kind.ACK, _, _, _, 0, _): refuse(Drop.BEYOND_SENT);
+            (Kind.ACK, _, _, _, _, _): to_source();
+            (Kind.NAK, _, _, _, 0, _): refuse(Drop.BEYOND_SENT);
+            (Kind.NAK, _, _, TURN_PSN &&& TURN_PSN, _, _): to_source_as_ack();
+            (Kind.NAK, _, _, _, _, _): to_source();
+            (Kind.FATAL_NAK, _, _, _, 0, _): refuse(Drop.BEYOND_SENT);
+            (Kind.FATAL_NAK, _, _, _, _, _): to_source_and_controller();
         }
         size = 16;
     }
@@ -162,18 +185,27 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
         meta.carried.is_source = 1;
     }
 
-    // Of a request that no group can answer.
+    action refuse(bit<8> reason) {
+        meta.drop_reason = reason;
+    }
+
+    // Does a request that no group can answer, a CNP, or data beyond the window come from the source's port? A CNP would go back to it
+    // (IBTA annex A17.9.3).
     table asker {
         key = {
-            meta.carried.kind: exact;
-            meta.source_difference: exact;
+            meta.carried.kind: ternary;
+            meta.is_beyond: ternary;
+            meta.source_difference: ternary;
         }
-        actions = { from_source; NoAction; }
+        actions = { from_source; refuse; NoAction; }
         const default_action = NoAction();
         const entries = {
-            (Kind.READ, 0): from_source();
+            (Kind.READ, _, 0): from_source();
+            (Kind.CNP, _, 0): refuse(Drop.OWN_CNP);
+            (Kind.DATA, 1, 0): refuse(Drop.BEYOND_WINDOW);
+            (Kind.DATA, 1, _): refuse(Drop.NOT_THE_SOURCE);
         }
-        size = 2;
+        size = 4;
     }
 
     apply {
@@ -186,14 +218,18 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
                 tie_nak();
             }
             refusal_limit.apply(meta);
-            standing.apply(meta, ig_dprsr_md, ig_tm_md);
+            // Before a NAK is made an ACK.
             leaves.apply(meta);
+            standing.apply(meta, ig_dprsr_md, ig_tm_md);
             asker.apply();
             // Nothing else stands beside this under a condition of its own for longer than a stage: Tofino 1 goes one way at a time.
             if (meta.in_tree == 1) {
                 meta.ahead = (bit<32>)(meta.carried.word - meta.carried.minimum);
                 tree.apply(meta);
-                if (meta.carried.kind == Kind.DATA) {
+                if (meta.ahead != 0) {
+                    meta.carried.is_old = 1;
+                }
+                if (meta.carried.kind == Kind.DATA || meta.carried.kind == Kind.READ) {
                     distance_of_data();
                 } else {
                     distance_of_feedback();

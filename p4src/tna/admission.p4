@@ -8,6 +8,7 @@
 
 #include "icrc.p4"
 #include "sender.p4"
+#include "source_window.p4"
 #include "waiting_nak.p4"
 
 // What is known of the packet alone; for the first stage.
@@ -15,12 +16,14 @@ control PacketWords(inout headers_t hdr, inout ingress_metadata_t meta) {
     action of_ack() {
         meta.acked = meta.psn | 255;
         meta.psn = meta.psn & -PSN_WORD_ONE;
+        meta.length_difference = hdr.ipv4.total_len - hdr.udp.length;
         meta.address_difference = hdr.ipv4.src ^ hdr.ipv4.dst;
     }
 
     action of_others() {
         meta.acked = meta.psn & -PSN_WORD_ONE;
         meta.psn = meta.psn & -PSN_WORD_ONE;
+        meta.length_difference = hdr.ipv4.total_len - hdr.udp.length;
         meta.address_difference = hdr.ipv4.src ^ hdr.ipv4.dst;
     }
 
@@ -45,6 +48,8 @@ control PathWords(inout headers_t hdr, inout ingress_metadata_t meta) {
     action of_nak() {
         meta.carried.word = meta.psn - PSN_WORD_ONE;
         meta.top = meta.psn - 1;
+        // No port's: it is compared with what was sent as data is, and must not be taken for the source's (sender.p4).
+        meta.port_word = 0xffff;
     }
 
     action of_data() {
@@ -79,6 +84,7 @@ control Admission(inout headers_t hdr, inout ingress_metadata_t meta, inout bool
     PathAcknowledged() path_acknowledged;
     PathWords() path_words;
     NakWord() nak_word;
+    SourceWindow() source_window;
     IcrcOfRegion() icrc;
 
     action admit() {
@@ -95,13 +101,28 @@ control Admission(inout headers_t hdr, inout ingress_metadata_t meta, inout bool
     // The path was found already, and has said so; or register control says it by its status.
     action refuse_silently() {}
 
+    action refuse_flawed() {
+        meta.drop_reason = meta.flaw;
+    }
+
+#define UDP_OFFSET ((bit<16>)UDP_OFFSET_BYTES)
+#define PARTITION 0x7fff &&& 0x7fff
+
+    // A request whose lengths do not fit would be dropped by its receivers, and here it would have counted as sent. (That a frame is as long
+    // as it says is not checked: no parser knows a frame's length.)
+#define REFUSED_REQUEST(kind) \
+            (_, _, _, kind, UDP_OFFSET, _, 0, PARTITION, _, _, _, _, _): refuse(Drop.NOT_A_MEMBER); \
+            (_, _, _, kind, UDP_OFFSET, _, 0, _, _, _, _, _, _): refuse(Drop.WRONG_PKEY); \
+            (_, _, _, kind, UDP_OFFSET, _, _, _, _, _, _, _, _): refuse(Drop.WRONG_QPN); \
+            (_, _, _, kind, _, _, _, _, _, _, _, _, _): refuse(Drop.MALFORMED);
+
     table admission {
         key = {
             meta.carried.is_new: ternary;
             meta.drop_reason: ternary;
-            hdr.bth.isValid(): ternary;
-            meta.is_cut: ternary;
+            meta.flaw: ternary;
             meta.carried.kind: ternary;
+            meta.length_difference: ternary;
             meta.crc: ternary;
             meta.qpn_difference: ternary;
             hdr.bth.pkey: ternary;
@@ -111,32 +132,29 @@ control Admission(inout headers_t hdr, inout ingress_metadata_t meta, inout bool
             meta.may_send: ternary;
             meta.address_difference: ternary;
         }
-        actions = { admit; admit_register_control; refuse; refuse_silently; }
+        actions = { admit; admit_register_control; refuse; refuse_silently; refuse_flawed; }
         const default_action = refuse(Drop.NOT_A_MEMBER);
         const entries = {
-            (1, _, _, _, Kind.REGISTERS, _, _, _, _, _, _, _, _): admit_register_control();
-            (_, _, _, _, Kind.REGISTERS, _, _, _, _, _, _, _, _): refuse_silently();
+            (1, _, _, Kind.REGISTERS, _, _, _, _, _, _, _, _, _): admit_register_control();
+            (_, _, _, Kind.REGISTERS, _, _, _, _, _, _, _, _, _): refuse_silently();
+            (_, _, _, Kind.WINDOW, _, _, _, _, _, _, _, _, _): admit_register_control();
             (_, Drop.NOT_A_PATH, _, _, _, _, _, _, _, _, _, _, _): refuse_silently();
-            (_, _, false, 1, _, _, _, _, _, _, _, _, _): refuse(Drop.FRAGMENT);
-            (_, _, false, _, _, _, _, _, _, _, _, _, _): refuse(Drop.UNSUPPORTED_OPCODE);
-            (_, _, _, _, Kind.NONE, _, _, _, _, _, _, _, _): refuse(Drop.UNSUPPORTED_OPCODE);
+            (_, _, Drop.NONE, Kind.NONE, _, _, _, _, _, _, _, _, _): refuse(Drop.UNSUPPORTED_OPCODE);
+            (_, _, _, Kind.NONE, _, _, _, _, _, _, _, _, _): refuse_flawed();
             (_, _, _, _, _, _, _, _, 0 &&& 0xfe, _, _, _, _): refuse(Drop.TTL_EXPIRED);
-            (_, _, _, _, Kind.DATA, _, 0, 0x7fff &&& 0x7fff, _, 1, 1, 1, _): admit();
-            (_, _, _, _, Kind.DATA, _, 0, 0x7fff &&& 0x7fff, _, 1, 1, 0, _): refuse(Drop.MAY_NOT_SEND);
-            (_, _, _, _, Kind.DATA, _, 0, 0x7fff &&& 0x7fff, _, 0, _, _, 0): admit();
-            (_, _, _, _, Kind.CNP, _, 0, 0x7fff &&& 0x7fff, _, 1, 1, _, _): admit();
-            (_, _, _, _, Kind.CNP, _, 0, 0x7fff &&& 0x7fff, _, 0, _, _, 0): admit();
+            (_, _, _, Kind.DATA, UDP_OFFSET, _, 0, PARTITION, _, 1, 1, 1, _): admit();
+            (_, _, _, Kind.DATA, UDP_OFFSET, _, 0, PARTITION, _, 1, 1, 0, _): refuse(Drop.MAY_NOT_SEND);
+            (_, _, _, Kind.DATA, UDP_OFFSET, _, 0, PARTITION, _, 0, _, _, 0): admit();
             // Between switches it has been answered by its first one.
-            (_, _, _, _, Kind.READ, _, 0, 0x7fff &&& 0x7fff, _, 1, 1, _, _): admit();
-            (_, _, _, _, Kind.READ, _, 0, 0x7fff &&& 0x7fff, _, 0, _, _, 0): refuse(Drop.UNSUPPORTED_OPCODE);
-            (_, _, _, _, Kind.DATA, _, 0, 0x7fff &&& 0x7fff, _, _, _, _, _): refuse(Drop.NOT_A_MEMBER);
-            (_, _, _, _, Kind.CNP, _, 0, 0x7fff &&& 0x7fff, _, _, _, _, _): refuse(Drop.NOT_A_MEMBER);
-            (_, _, _, _, Kind.READ, _, 0, 0x7fff &&& 0x7fff, _, _, _, _, _): refuse(Drop.NOT_A_MEMBER);
-            // What is left is feedback.
-            (_, _, _, _, _, ICRC_RESIDUE, 0, 0x7fff &&& 0x7fff, _, 1, 1, _, _): admit();
-            (_, _, _, _, _, ICRC_RESIDUE, 0, 0x7fff &&& 0x7fff, _, 0, _, _, 0): admit();
-            (_, _, _, _, _, ICRC_RESIDUE, 0, 0x7fff &&& 0x7fff, _, _, _, _, _): refuse(Drop.NOT_A_MEMBER);
-            (_, _, _, _, _, _, 0, 0x7fff &&& 0x7fff, _, _, _, _, _): refuse(Drop.FEEDBACK_ICRC);
+            (_, _, _, Kind.READ, UDP_OFFSET, _, 0, PARTITION, _, 1, 1, _, _): admit();
+            (_, _, _, Kind.READ, UDP_OFFSET, _, 0, PARTITION, _, 0, _, _, 0): refuse(Drop.UNSUPPORTED_OPCODE);
+            REFUSED_REQUEST(Kind.DATA)
+            REFUSED_REQUEST(Kind.READ)
+            // What is left is feedback and CNPs. Their lengths are written anew.
+            (_, _, _, _, _, ICRC_RESIDUE, 0, PARTITION, _, 1, 1, _, _): admit();
+            (_, _, _, _, _, ICRC_RESIDUE, 0, PARTITION, _, 0, _, _, 0): admit();
+            (_, _, _, _, _, ICRC_RESIDUE, 0, PARTITION, _, _, _, _, _): refuse(Drop.NOT_A_MEMBER);
+            (_, _, _, _, _, _, 0, PARTITION, _, _, _, _, _): refuse(Drop.FEEDBACK_ICRC);
             (_, _, _, _, _, _, 0, _, _, _, _, _, _): refuse(Drop.WRONG_PKEY);
             (_, _, _, _, _, _, _, _, _, _, _, _, _): refuse(Drop.WRONG_QPN);
         }
@@ -147,10 +165,12 @@ control Admission(inout headers_t hdr, inout ingress_metadata_t meta, inout bool
         switch (admission.apply().action_run) {
             refuse: {}
             refuse_silently: {}
+            refuse_flawed: {}
             default: {
                 is_admitted = true;
                 path_words.apply(hdr, meta);
                 path_acknowledged.apply(hdr, meta);
+                source_window.apply(meta);
                 if (meta.carried.kind == Kind.NAK) {
                     nak_word.apply(hdr, meta);
                 }

@@ -2,7 +2,7 @@
 //
 // Why: v1model/cnp_filter.p4. Windows of 2^20 ns (about a millisecond) here begin with a count of nothing, rather than with
 // half the count of the last one: no shift by a variable. In each window the first CNP passes, then those of the path that
-// has sent most of them in this window.
+// has sent most of them in this window. Of a path CNP_LIMIT pass in a window at most.
 
 #ifndef ALFIRK_CNP_FILTER_P4
 #define ALFIRK_CNP_FILTER_P4
@@ -18,12 +18,15 @@ control CnpFilter(inout ingress_metadata_t meta) {
     Register<cnp_count_t, group_cell_t>(MAX_GROUPS) worst;
     bit<1> passes = 0;
 
+// A count is in the upper 8 bits, CNP_LIMIT of them below 255: it saturates with the one that is too many.
+#define CNP_COUNT_STEP (0x10000 / (CNP_LIMIT + 1))
+
     RegisterAction<cnp_count_t, cell_t, bit<16>>(paths) count = {
         void apply(inout cnp_count_t value, out bit<16> counted) {
             if (value.window == meta.cnp_window) {
-                value.count = value.count |+| 256;
+                value.count = value.count |+| CNP_COUNT_STEP;
             } else {
-                value.count = 256;
+                value.count = CNP_COUNT_STEP;
             }
             value.window = meta.cnp_window;
             counted = value.count;
@@ -59,11 +62,27 @@ control CnpFilter(inout ingress_metadata_t meta) {
         passes = compare.execute(CELL_GROUP(meta.carried.cell));
     }
 
+    // It says nothing about congestion.
+    action limit() {
+        meta.drop_reason = Drop.CNP_LIMITED;
+        passes = 1;
+    }
+
+    table counted {
+        key = { meta.cnp_word[15:8]: exact @name("count"); }
+        actions = { compare_cnp; limit; }
+        const default_action = compare_cnp();
+        const entries = {
+            0xff: limit();
+        }
+        size = 2;
+    }
+
     apply {
         set_window();
         count_cnp();
         tie_cnp();
-        compare_cnp();
+        counted.apply();
         if (passes == 0) {
             meta.drop_reason = Drop.CNP_FILTERED;
         }

@@ -4,7 +4,7 @@
 //               a NAK just after the minimum     as it came
 //               else                             an ACK of the minimum
 //   ANSWER      to data                          an ACK of the minimum, or of no more than it asked about
-//               to READ                          a fatal NAK
+//               to READ                          a fatal NAK of its PSN, or of the one after the minimum if that is older
 //   FATAL_NAK                                    with the PSN after the minimum
 //
 // The second half of ../shared/decide.p4, which says why; ingress has decided where the packet goes (ack_aggregate.p4).
@@ -34,7 +34,7 @@ control Feedback(inout headers_t hdr, inout egress_metadata_t meta) {
         hdr.aeth.value = NAK_INVALID_REQUEST;
     }
 
-    action refusal_of_source() {
+    action refusal_after_minimum() {
         hdr.bth.psn = meta.after_minimum;
         hdr.aeth.kind = AETH_NAK;
         hdr.aeth.value = NAK_INVALID_REQUEST;
@@ -48,13 +48,13 @@ control Feedback(inout headers_t hdr, inout egress_metadata_t meta) {
             meta.carried.is_source: ternary;
             ((bit<32>)meta.carried.waited)[7:0]: ternary @name("rank");
         }
-        actions = { ack_of_minimum; waiting_nak; after_all; refusal; refusal_of_source; NoAction; }
+        actions = { ack_of_minimum; waiting_nak; after_all; refusal; refusal_after_minimum; NoAction; }
         const default_action = NoAction();
         const entries = {
             (Kind.NAK, 1, _, _): NoAction();
             (Kind.FATAL_NAK, _, _, _): after_all();
-            (Kind.READ, _, 1, _): refusal_of_source();
-            (Kind.READ, _, 0, _): refusal();
+            (Kind.READ, 1, _, _): refusal();
+            (Kind.READ, 0, _, _): refusal_after_minimum();
             (Kind.DATA, _, 1, _): ack_of_minimum();
             (Kind.DATA, _, 0, _): NoAction();
             (_, _, _, 0): ack_of_minimum();

@@ -15,6 +15,7 @@
 #define ALFIRK_GROUP_LOOKUP_P4
 
 #include "icrc.p4"
+#include "source_window.p4"
 
 control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bool is_group) {
     @id(2) DIRECT_COUNTER(groups_counter);
@@ -31,13 +32,24 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
         groups_counter.count();
         meta.qpn_difference = hdr.bth.dest_qp ^ virtual_qpn;
         meta.group_index = group_index;
+        meta.window = (psn_word_t)((bit<32>)DEFAULT_WINDOW << 8);
+    }
+
+    // `is_selective` is the controller's: no receiver behind this target repeats selectively (parser.p4).
+    @id(26)
+    action set_group_with_limits(bit<16> group_index, bit<8> paths, bit<2> min_psn, bit<2> icrc, qpn_t virtual_qpn,
+                                 bit<24> window, bit<1> is_selective) {
+        groups_counter.count();
+        meta.qpn_difference = hdr.bth.dest_qp ^ virtual_qpn;
+        meta.group_index = group_index;
+        meta.window[31:8] = window;
     }
 
     @id(3)
     @entry_restriction("mcst_id > 0x00ffffff && mcst_id < 0xe0000000")
     table groups {
         key = { hdr.ipv4.dst: exact @name("mcst_id"); }
-        actions = { set_group_with_qpn; @defaultonly not_a_group; }
+        actions = { set_group_with_qpn; set_group_with_limits; @defaultonly not_a_group; }
         const default_action = not_a_group();
         counters = groups_counter;
         size = MAX_GROUPS;
@@ -106,16 +118,21 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
         size = SIZE_MEMBERS;
     }
 
-    IcrcOfFeedback() icrc;
+    IcrcOfFeedback() icrc_of_feedback;
+    IcrcOfCnp() icrc_of_cnp;
+    WindowStart() window_start;
 
     apply {
         if (groups.apply().hit) {
             is_group = true;
             if (hdr.aeth.isValid()) {
-                icrc.apply(hdr, meta.crc);
+                icrc_of_feedback.apply(hdr, meta.crc);
+            } else if (hdr.cnp.isValid()) {
+                icrc_of_cnp.apply(hdr, meta.crc);
             }
             mft.apply();
             members.apply();
+            window_start.apply(meta);
         }
     }
 }

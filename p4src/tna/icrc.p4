@@ -1,4 +1,4 @@
-// ICRCs that the pipeline computes: of feedback, and of empty WRITEs that stand for memory regions.
+// ICRCs that the pipeline computes: of feedback, of CNPs, and of empty WRITEs that stand for memory regions.
 //
 // Which fields they cover, and how, is in ../shared/icrc_fields.p4. Data keeps its ICRC by neutral bridging
 // (group_lookup.p4, ../shared/bridge_exit.p4), for no payload is parsed here.
@@ -27,6 +27,19 @@ control IcrcOfFeedback(in headers_t hdr, inout bit<32> crc) {
     }
 }
 
+// Of a CNP as it comes in.
+control IcrcOfCnp(in headers_t hdr, inout bit<32> crc) {
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;
+
+    action compute() {
+        crc = hash.get({ ICRC_FIELDS_TO_BTH, ICRC_FIELDS_OF_CNP, hdr.icrc.crc });
+    }
+
+    apply {
+        compute();
+    }
+}
+
 // Of an empty WRITE that announces a memory region, as it comes in. Two CRCs of so many fields do not fit into one stage.
 // This one is computed behind the bridge's entry, which leaves an ICRC as right or as wrong as it was.
 control IcrcOfRegion(in headers_t hdr, inout bit<32> crc) {
@@ -44,6 +57,7 @@ control IcrcOfRegion(in headers_t hdr, inout bit<32> crc) {
 // Of packets that go out with an ICRC, which is short ones: as it is on the wire.
 control Icrc(inout headers_t hdr, inout egress_metadata_t meta) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) of_feedback;
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) of_cnp;
     Hash<bit<32>>(HashAlgorithm_t.CRC32) of_empty_write;
 
     // As a hash, bytes change places in one stage; as assignments, in one for each.
@@ -56,6 +70,9 @@ control Icrc(inout headers_t hdr, inout egress_metadata_t meta) {
     apply {
         if (hdr.aeth.isValid()) {
             meta.crc = of_feedback.get({ ICRC_FIELDS_TO_BTH, ICRC_FIELDS_OF_AETH });
+        } else if (hdr.cnp.isValid()) {
+            // Its reserved bytes are written as zeros (../shared/feedback_frame.p4).
+            meta.crc = of_cnp.get({ ICRC_FIELDS_TO_BTH, 64w0, 64w0 });
         } else {
             meta.crc = of_empty_write.get({ ICRC_FIELDS_TO_BTH, ICRC_FIELDS_OF_RETH });
         }

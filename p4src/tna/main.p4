@@ -33,6 +33,8 @@
 #include "ack_aggregate.p4"
 #include "punt_limit.p4"
 #include "retransmission_filter.p4"
+#include "../shared/feedback_frame.p4"
+#include "source_tags.p4"
 #include "feedback.p4"
 #include "../shared/data_to_ack.p4"
 #define metadata_t egress_metadata_t
@@ -64,7 +66,7 @@ control ingress(inout headers_t hdr,
     bool is_mrp = false;
 
     // The sessions of the mirrors that leave by the port which the packet came from. Those for answers end a packet behind
-    // the BTH: carried_t (23 bytes), and 62 bytes of frame with two tags. Without tags some bytes of padding are left.
+    // the BTH: carried_t (20 bytes), and 62 bytes of frame with two tags. Without tags some bytes of padding are left.
     action set_sessions(MirrorId_t record, MirrorId_t answer) {
         meta.record_session = record;
         meta.answer_session = answer;
@@ -140,9 +142,11 @@ control ingress(inout headers_t hdr,
                     }
                 }
                 if (is_mrp) {
+                    // As a mirror, for no other packet can be cut: it has no port to leave by itself.
                     meta.drop_reason = Drop.NONE;
                     meta.carried.packet_in_reason = PacketInReason.MRP;
-                    ig_tm_md.ucast_egress_port = CPU_PORT;
+                    meta.mirror_session = SESSION_OF_REGISTRATIONS;
+                    ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
                 }
             } else {
                 meta.drop_reason = Drop.UNKNOWN_ETHERTYPE;
@@ -167,6 +171,9 @@ control egress(inout headers_t hdr,
     RetransmissionFilter() retransmission_filter;
     PathMsn() path_msn;
     ToldMsn() told_msn;
+    WindowUpdate() window_update;
+    FeedbackFrame() feedback_frame;
+    SourceTags() source_tags;
     Feedback() feedback;
     DataToAck() data_to_ack;
     AnswerRegisterControl() answer_register_control;
@@ -179,11 +186,10 @@ control egress(inout headers_t hdr,
     bool is_own_copy = false;
     bool is_to_host = false;
     slot_t receiver = NO_SLOT;
-    ipv4_addr_t region_owner = 0;
     bool has_region = false;
 
     COMPARED(compare_ports, meta.port_difference, eg_intr_md.egress_port ^ meta.carried.ingress_port)
-    COMPARED(compare_owners, meta.owner_difference, region_owner ^ hdr.ipv4.dst)
+    COMPARED(compare_owners, meta.owner_difference, meta.region_owner ^ hdr.ipv4.dst)
 
     action count_drop() {
         drops.count(meta.drop_reason);
@@ -196,15 +202,14 @@ control egress(inout headers_t hdr,
             is_own_copy = true;
         }
         if (meta.carried.origin == Origin.ANSWER) {
-            // As its sender sent it: the mirror has not gone through the bridge's entry.
+            // As its sender sent it: a mirror is made before the bridge's entry.
             data_to_ack.apply(hdr);
-            hdr.ipv4.src = hdr.ipv4.dst;
-            hdr.udp.checksum = 0;
+        } else if (meta.carried.origin == Origin.SWITCHED && meta.carried.kind != Kind.NONE
+                   && (hdr.aeth.isValid() || hdr.cnp.isValid())) {
+            // From here on only PSN and AETH are a member's.
+            feedback_frame.apply(hdr, FEEDBACK_TTL);
         }
         ecn_marking.apply(hdr, eg_intr_md);
-        if (hdr.ipv4.ihl == 5) {
-            meta.has_checksum = 1;
-        }
         if (meta.carried.packet_in_reason != 0 && eg_intr_md.egress_port == CPU_PORT) {
             hdr.packet_in.setValid();
             hdr.packet_in.reason = meta.carried.packet_in_reason;
@@ -218,10 +223,13 @@ control egress(inout headers_t hdr,
             }
         } else {
             carried_words.apply(hdr, meta, eg_intr_md.egress_rid);
+            source_tags.apply(hdr, meta);
             retransmission_filter.apply(hdr, meta, is_own_copy);
             path_msn.apply(meta);
             told_msn.apply(meta);
-            if (meta.carried.origin == Origin.RECORD) {
+            if (meta.carried.origin == Origin.RECORD && meta.carried.is_new == 1) {
+                window_update.apply(hdr, meta);
+            } else if (meta.carried.origin == Origin.RECORD) {
                 meta.drop_reason = Drop.FEEDBACK_RECORDED;
             } else if (meta.carried.kind == Kind.DATA && meta.carried.origin == Origin.SWITCHED) {
                 if (is_own_copy) {
@@ -237,7 +245,6 @@ control egress(inout headers_t hdr,
             if (hdr.aeth.isValid()) {
                 hdr.aeth.msn = (msn_t)((bit<32>)meta.msn)[31:8];
             }
-            region_owner = hdr.reth.va[31:0];
             if (meta.carried.kind != Kind.REGISTERS) {
                 bridge_exit.apply(hdr, meta, eg_intr_md.egress_port, is_to_host, receiver);
             }
@@ -248,7 +255,9 @@ control egress(inout headers_t hdr,
             } else if (is_to_host && hdr.reth.isValid() && receiver != NO_SLOT) {
                 has_region = true;
             }
-            compare_owners.apply();
+            if (hdr.mr_info.isValid()) {
+                compare_owners.apply();
+            }
             memory_regions.apply(hdr, meta, receiver[GROUP_BITS + LOCAL_BITS - 1:0], has_region);
             if (meta.carried.kind == Kind.REGISTERS) {
                 answer_register_control.apply(hdr, eg_intr_md.egress_port);

@@ -141,7 +141,9 @@ control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in rece
 
     // Conditions of a stage each, so that other steps can stand beside them (ack_aggregate.p4).
     apply {
-        neutral_told = hdr.mr_info.id_xor ++ hdr.mr_info.sport_xor;
+        if (hdr.mr_info.isValid()) {
+            neutral_told = hdr.mr_info.id_xor ++ hdr.mr_info.sport_xor;
+        }
         if (has_region) {
             news.apply();
         }
@@ -154,8 +156,10 @@ control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in rece
         if (has_region && hdr.mr_info.isValid()) {
             empty_write();
         }
-        hdr.ipv4.identification = hdr.ipv4.identification ^ neutral_xor[31:16];
-        hdr.udp.src_port = hdr.udp.src_port ^ neutral_xor[15:0];
+        if (has_region && hdr.reth.isValid()) {
+            hdr.ipv4.identification = hdr.ipv4.identification ^ neutral_xor[31:16];
+            hdr.udp.src_port = hdr.udp.src_port ^ neutral_xor[15:0];
+        }
     }
 }
 

@@ -61,17 +61,30 @@ const MirrorType_t MIRROR_TO_ORIGIN = 1;
 // The session of the mirror that leaves by the CPU port has the port's number, like those of other ports; Tofino 2 has 256 sessions.
 const MirrorId_t SESSION_TO_CPU = CPU_PORT % (1 << MIRROR_ID_WIDTH);
 
+// Feedback that has raised the group's minimum is recorded on its way through the recirculation port: it comes into ingress again and
+// raises the source's window there (source_window.p4). The session has the port's number. The port is in the pipe of the CPU port, as
+// must be those of all groups, whose registers are made ready from there (register_control.p4).
+const MirrorId_t SESSION_TO_RECIRCULATION = RECIRCULATION_PORT;
+
+// Registrations leave by the CPU port, too, but are cut elsewhere: behind the longest that there are. No port has this number.
+const MirrorId_t SESSION_OF_REGISTRATIONS = (1 << MIRROR_ID_WIDTH) - 1;
+
+// register_control.op of the packet that recirculates so; the controller has no use for it.
+const bit<8> REGISTER_OP_RAISE_WINDOW = 0x80;
+
 // From ingress to egress: before each packet, and before each mirror.
 header carried_t {
     Origin origin;
     @padding bit<4> pad_0;
     Kind kind;
-    @padding bit<4> pad_1;
-    // Data that was not sent before; of register control, that it sets the registers.
+    @padding bit<3> pad_1;
+    // Feedback that its path has passed already.
+    bit<1> is_old;
+    // Data that was not sent before; of feedback, that it has raised the minimum; of register control, that it sets the registers.
     bit<1> is_new;
     // The packet came from the port that the present source is behind.
     bit<1> is_source;
-    // A NAK whose PSN is what the source is to be sent.
+    // A NAK whose PSN is what the source is to be sent; a READ whose PSN its refusal is to have.
     bit<1> is_own_nak;
     bit<1> is_datagram;
     bit<8> packet_in_reason;
@@ -92,8 +105,10 @@ struct ingress_metadata_t {
     Origin mirror_origin;
     bit<8> drop_reason;
     bit<1> checksum_error;
-    // A fragment, or behind IP options: nothing of it has been parsed.
-    bit<1> is_cut;
+    // Of a packet that no group accepts (Kind.NONE): the drop reason, 0 for an opcode that is not supported.
+    bit<8> flaw;
+    // Total length of IPv4 minus the length of UDP.
+    bit<16> length_difference;
     bit<1> is_host;
     bit<1> is_member;
     bit<1> may_send;
@@ -107,6 +122,9 @@ struct ingress_metadata_t {
     bit<PATH_BITS> absent;
     // The path's number, for the end of a word.
     bit<8> tie;
+    // The group's window as a difference of words; of data, its PSN minus that: what must be acknowledged already (source_window.p4).
+    psn_word_t window;
+    bit<1> is_beyond;
     bit<32> crc;
     bit<32> region_crc;
     qpn_t qpn_difference;
@@ -123,7 +141,7 @@ struct ingress_metadata_t {
     // The port that the packet came from, and that of the source, 0 if there was none yet.
     bit<32> port_word;
     bit<32> source;
-    // The same for CNPs and READs, which ask the register's twin: two that write one field cannot be in one stage.
+    // The same for CNPs, READs and data beyond the window, which ask the register's twin: two that write one field cannot be in one stage.
     bit<32> last_source;
     bit<1> in_tree;
     // By how much the packet's word is newer than what its path's has become: 0, if it has become that.
@@ -152,12 +170,18 @@ struct egress_metadata_t {
     psn_word_t psn;
     psn_word_t record;
     psn_word_t msn;
+    // The PSN that feedback acknowledges minus its MSN (retransmission_filter.p4).
+    psn_word_t slack;
     psn_t after_minimum;
     MsnWay msn_way;
     // Between the minimum and what the packet's path has acknowledged.
     bit<32> difference;
     bit<1> is_dropped;
     port_t port_difference;
+    ipv4_addr_t region_owner;
+    // The EtherTypes of Ethernet header and outer tag, each with the 16 bits behind it (source_tags.p4).
+    bit<32> outer_word;
+    bit<32> inner_word;
     ipv4_addr_t owner_difference;
     bit<1> has_checksum;
     bit<32> crc;

@@ -8,12 +8,14 @@
 //
 //   ethernet ──> [tag [tag]] ──> arp
 //                        └────> ipv4 ──> udp ──> bth ──> aeth ──> icrc             (feedback)
+//                                 │        │      ├────> cnp ──> icrc
 //                                 │        │      ├────> reth ──> mr_info ──> icrc  (memory region)
 //                                 │        │      └────> [reth] ──> payload untouched
 //                                 └ tcp    └ payload untouched
 //
 // The ingress parser also says what the packet is in terms of the protocol, which is ../shared/classify.p4 elsewhere:
-// a stage of tables is dearer here than some states.
+// a stage of tables is more expensive here than some states. A packet that no group accepts has Kind.NONE, and `flaw` is the
+// drop reason, 0 for an opcode that is not supported. Only a group drops it for that: unicast packets are routed as they are.
 //
 // A PSN becomes a word (metadata.p4) by being taken with the byte behind it, which the first stage masks: no action shifts
 // fields, for it takes each of them from a container of the same size.
@@ -47,6 +49,7 @@ parser IngressParser(packet_in packet,
         meta.carried.pad_0 = 0;
         meta.carried.kind = Kind.NONE;
         meta.carried.pad_1 = 0;
+        meta.carried.is_old = 0;
         meta.carried.is_new = 0;
         meta.carried.is_source = 0;
         meta.carried.is_own_nak = 0;
@@ -62,7 +65,7 @@ parser IngressParser(packet_in packet,
         meta.mirror_origin = Origin.SWITCHED;
         meta.drop_reason = 0;
         meta.checksum_error = 0;
-        meta.is_cut = 0;
+        meta.flaw = Drop.NONE;
         meta.is_host = 0;
         meta.is_member = 0;
         meta.may_send = 0;
@@ -72,6 +75,8 @@ parser IngressParser(packet_in packet,
         meta.l4_ports = 0;
         meta.absent = 0;
         meta.tie = 0;
+        meta.window = 0;
+        meta.is_beyond = 0;
         meta.crc = 0;
         meta.region_crc = 0;
         meta.qpn_difference = 0;
@@ -114,7 +119,19 @@ parser IngressParser(packet_in packet,
     state parse_register_control {
         meta.psn = (psn_word_t)REGISTER_VALUE_WORD(packet);
         packet.extract(hdr.register_control);
+        transition select(hdr.register_control.op) {
+            REGISTER_OP_RAISE_WINDOW: window;
+            default: registers;
+        }
+    }
+
+    state registers {
         meta.carried.kind = Kind.REGISTERS;
+        transition accept;
+    }
+
+    state window {
+        meta.carried.kind = Kind.WINDOW;
         transition accept;
     }
 
@@ -179,12 +196,12 @@ parser IngressParser(packet_in packet,
     }
 
     state fragment {
-        meta.is_cut = 1;
+        meta.flaw = Drop.FRAGMENT;
         transition verify_checksum;
     }
 
     state options {
-        meta.is_cut = 1;
+        meta.flaw = Drop.FRAGMENT;
         transition accept;
     }
 
@@ -213,29 +230,76 @@ parser IngressParser(packet_in packet,
     state parse_bth {
         meta.psn = (psn_word_t)PSN_WORD(packet);
         packet.extract(hdr.bth);
-        transition select(hdr.bth.opcode, hdr.udp.length) {
-            (OPCODE_RC_ACKNOWLEDGE, _): parse_aeth;
-            (OPCODE_RC_WRITE_ONLY, MR_INFO_UDP_BYTES): parse_reth_of_region;
-            (OPCODE_RC_WRITE_FIRST, _): parse_reth;
-            (OPCODE_RC_WRITE_ONLY, _): parse_reth;
-            (OPCODE_RC_WRITE_ONLY_IMM, _): parse_reth;
-            (0x00 &&& 0xf8, _): data;
-            (0x08 &&& 0xfe, _): data;
-            (OPCODE_CNP, _): cnp;
-            (OPCODE_RC_READ_REQUEST, _): read;
-            (OPCODE_RC_COMPARE_SWAP, _): read;
-            (OPCODE_RC_FETCH_ADD, _): read;
+        transition select(hdr.bth.opcode) {
+            OPCODE_RC_ACKNOWLEDGE: parse_aeth;
+            OPCODE_CNP: parse_cnp;
+            OPCODE_RC_WRITE_FIRST: check_write;
+            OPCODE_RC_WRITE_ONLY: check_write;
+            OPCODE_RC_WRITE_ONLY_IMM: check_write;
+            0x00 &&& 0xf8: check_data;
+            0x08 &&& 0xfe: check_data;
+            OPCODE_RC_READ_REQUEST: check_read;
+            OPCODE_RC_COMPARE_SWAP: check_read;
+            OPCODE_RC_FETCH_ADD: check_read;
+            OPCODE_RC_SEND_LAST_INV: check_read;
+            OPCODE_RC_SEND_ONLY_INV: check_read;
+            OPCODE_RC_FLUSH: check_read;
+            OPCODE_RC_ATOMIC_WRITE: check_read;
             default: accept;
         }
     }
 
-    state data {
-        meta.carried.kind = Kind.DATA;
+    // A request is as long as its headers and padding at least, and of transport version 0. That the length of IPv4 is that of
+    // UDP and an IPv4 header is checked in admission.p4.
+#define MALFORMED_ROWS(below_1, mask_1, below_2, mask_2, bytes) \
+            (_, _, 1 &&& 1): malformed; \
+            (_, _, 2 &&& 2): malformed; \
+            (_, _, 4 &&& 4): malformed; \
+            (_, _, 8 &&& 8): malformed; \
+            (below_1 &&& mask_1, _, _): malformed; \
+            (below_2 &&& mask_2, _, _): malformed; \
+            (bytes, 1 &&& 1, _): malformed; \
+            (bytes, 2 &&& 2, _): malformed; \
+            (bytes + 1, 2 &&& 2, _): malformed; \
+            (bytes + 2, 3, _): malformed;
+
+    // 0 to 15 and 16 to 23 bytes.
+    state check_data {
+        transition select(hdr.udp.length, hdr.bth.pad_count, hdr.bth.tver) {
+            MALFORMED_ROWS(0, 0xfff0, 16, 0xfff8, UDP_OVERHEAD_BYTES)
+            default: data;
+        }
+    }
+
+    state check_read {
+        transition select(hdr.udp.length, hdr.bth.pad_count, hdr.bth.tver) {
+            MALFORMED_ROWS(0, 0xfff0, 16, 0xfff8, UDP_OVERHEAD_BYTES)
+            default: read;
+        }
+    }
+
+    // 0 to 31 and 32 to 39 bytes.
+    state check_write {
+        transition select(hdr.udp.length, hdr.bth.pad_count, hdr.bth.tver) {
+            MALFORMED_ROWS(0, 0xffe0, 32, 0xfff8, UDP_OVERHEAD_WITH_RETH_BYTES)
+            default: choose_write;
+        }
+    }
+
+    state choose_write {
+        transition select(hdr.bth.opcode, hdr.udp.length) {
+            (OPCODE_RC_WRITE_ONLY, MR_INFO_UDP_BYTES): parse_reth_of_region;
+            default: parse_reth;
+        }
+    }
+
+    state malformed {
+        meta.flaw = Drop.MALFORMED;
         transition accept;
     }
 
-    state cnp {
-        meta.carried.kind = Kind.CNP;
+    state data {
+        meta.carried.kind = Kind.DATA;
         transition accept;
     }
 
@@ -263,6 +327,15 @@ parser IngressParser(packet_in packet,
         transition data;
     }
 
+    state parse_cnp {
+        packet.extract(hdr.cnp);
+        packet.extract(hdr.icrc);
+        meta.carried.kind = Kind.CNP;
+        transition accept;
+    }
+
+    // IBTA vol. 1, table 45. A requester takes a NAK of any code as an ACK of what is before its PSN, so what is reserved goes
+    // no further; nor does a selective NAK, for no receiver behind this target repeats selectively.
     state parse_aeth {
         packet.extract(hdr.aeth);
         packet.extract(hdr.icrc);
@@ -270,10 +343,9 @@ parser IngressParser(packet_in packet,
             (AETH_ACK, _): ack;
             (AETH_RNR_NAK, _): nak;
             (AETH_NAK, NAK_PSN_SEQUENCE_ERROR): nak;
-            // No receiver behind this target repeats selectively.
-            (AETH_NAK, NAK_SELECTIVE): accept;
-            (AETH_NAK, _): fatal_nak;
-            default: accept;
+            (AETH_NAK, NAK_INVALID_REQUEST): fatal_nak;
+            (AETH_NAK, NAK_REMOTE_OPERATIONAL &&& 0x1e): fatal_nak;
+            default: reserved_syndrome;
         }
     }
 
@@ -291,6 +363,11 @@ parser IngressParser(packet_in packet,
         meta.carried.kind = Kind.FATAL_NAK;
         transition accept;
     }
+
+    state reserved_syndrome {
+        meta.flaw = Drop.RESERVED_SYNDROME;
+        transition accept;
+    }
 }
 
 control IngressDeparser(packet_out packet,
@@ -300,7 +377,7 @@ control IngressDeparser(packet_out packet,
     Mirror() mirror;
 
 #define CARRIED_BY_MIRROR \
-    { meta.mirror_origin, meta.carried.pad_0, meta.carried.kind, meta.carried.pad_1, meta.carried.is_new, \
+    { meta.mirror_origin, meta.carried.pad_0, meta.carried.kind, meta.carried.pad_1, meta.carried.is_old, meta.carried.is_new, \
       meta.carried.is_source, meta.carried.is_own_nak, meta.carried.is_datagram, meta.carried.packet_in_reason, \
       meta.carried.pad_2, meta.carried.ingress_port, meta.carried.cell, meta.carried.minimum, meta.carried.waited, \
       meta.carried.word }
@@ -327,6 +404,9 @@ parser EgressParser(packet_in packet,
         meta.psn = 0;
         meta.record = 0;
         meta.msn = 0;
+        meta.region_owner = 0;
+        meta.outer_word = 0;
+        meta.inner_word = 0;
         meta.after_minimum = 0;
         meta.msn_way = MsnWay.NONE;
         meta.difference = 0;
@@ -359,6 +439,7 @@ parser EgressParser(packet_in packet,
     }
 
     state parse_ethernet {
+        meta.outer_word = packet.lookahead<bit<128>>()[31:0];
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.ether_type) {
             ETHERTYPE_IPV4: parse_ipv4;
@@ -369,6 +450,7 @@ parser EgressParser(packet_in packet,
     }
 
     state parse_outer_tag {
+        meta.inner_word = packet.lookahead<bit<48>>()[31:0];
         packet.extract(hdr.outer_tag);
         transition select(hdr.outer_tag.ether_type) {
             ETHERTYPE_IPV4: parse_ipv4;
@@ -385,10 +467,19 @@ parser EgressParser(packet_in packet,
         }
     }
 
+    // Only a header without options has its checksum written (ipv4_checksum.p4).
     state parse_ipv4 {
         packet.extract(hdr.ipv4);
-        transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.flags, hdr.ipv4.frag_offset) {
-            (4, 5, 0 &&& 1, 0): parse_protocol;
+        transition select(hdr.ipv4.version, hdr.ipv4.ihl) {
+            (4, 5): without_options;
+            default: accept;
+        }
+    }
+
+    state without_options {
+        meta.has_checksum = 1;
+        transition select(hdr.ipv4.flags, hdr.ipv4.frag_offset) {
+            (0 &&& 1, 0): parse_protocol;
             default: accept;
         }
     }
@@ -421,6 +512,7 @@ parser EgressParser(packet_in packet,
         packet.extract(hdr.bth);
         transition select(hdr.bth.opcode, hdr.udp.length) {
             (OPCODE_RC_ACKNOWLEDGE, _): parse_aeth;
+            (OPCODE_CNP, _): parse_cnp;
             (OPCODE_RC_WRITE_ONLY, MR_INFO_UDP_BYTES): parse_reth_of_region;
             (OPCODE_RC_WRITE_FIRST, _): parse_reth;
             (OPCODE_RC_WRITE_ONLY, _): parse_reth;
@@ -434,7 +526,9 @@ parser EgressParser(packet_in packet,
         transition accept;
     }
 
+    // The receiver's address, before the bridge changes it.
     state parse_reth_of_region {
+        meta.region_owner = packet.lookahead<bit<64>>()[31:0];
         packet.extract(hdr.reth);
         transition select(hdr.reth.r_key) {
             MR_INFO_RKEY: parse_mr_info;
@@ -444,6 +538,12 @@ parser EgressParser(packet_in packet,
 
     state parse_mr_info {
         packet.extract(hdr.mr_info);
+        packet.extract(hdr.icrc);
+        transition accept;
+    }
+
+    state parse_cnp {
+        packet.extract(hdr.cnp);
         packet.extract(hdr.icrc);
         transition accept;
     }

@@ -38,6 +38,14 @@ control CheckRegisterControl(inout headers_t hdr, inout ingress_metadata_t meta,
         }
     }
 
+    // The source's window: made by egress (retransmission_filter.p4).
+    action raise_window() {
+        @in_hash {
+            meta.carried.cell = hdr.register_control.group[15 - PATH_BITS:0] ++ (bit<PATH_BITS>)0;
+        }
+        meta.acked = meta.psn & -PSN_WORD_ONE;
+    }
+
     // What is announced of memory is egress's (memory_regions.p4).
     action init_regions() {
         hdr.register_control.status = RegisterStatus.OK;
@@ -49,12 +57,13 @@ control CheckRegisterControl(inout headers_t hdr, inout ingress_metadata_t meta,
             hdr.register_control.group[15:GROUP_BITS]: ternary @name("group_beyond");
             hdr.register_control.index[15:PATH_BITS]: ternary @name("index_beyond");
         }
-        actions = { refuse; init_group; init_regions; }
+        actions = { refuse; init_group; init_regions; raise_window; }
         const default_action = refuse(RegisterStatus.BAD_OP);
         const entries = {
             (RegisterOp.INIT_GROUP, 0, 0): init_group();
             (RegisterOp.INIT_GROUP, _, _): refuse(RegisterStatus.OUT_OF_RANGE);
             (RegisterOp.INIT_REGIONS, _, _): init_regions();
+            (REGISTER_OP_RAISE_WINDOW, _, _): raise_window();
         }
         size = 8;
     }

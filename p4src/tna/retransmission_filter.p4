@@ -5,6 +5,8 @@
 // through the port it came from, for nothing but to be taken note of. Registers of egress belong to a pipe,
 // so what reads them must leave by a port of the same pipe: the ports of a group's tree are to be in one.
 //
+// The record of feedback that has raised the group's minimum goes on into ingress, to the source's window (source_window.p4).
+//
 // The MSN is that of the path at the minimum. The MSN sent to the source never falls: a path may have counted no message that was
 // sent behind the port of another source.
 
@@ -23,20 +25,24 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
         meta.filter_cell = meta.carried.cell;
         meta.msn_cell = meta.carried.cell;
         meta.record = meta.carried.word;
-        meta.msn = meta.msn & -PSN_WORD_ONE;
         meta.msn_way = MsnWay.RECORD;
+    }
+
+    // What it counts is old as well, and its slack has no order with the newest one's.
+    action of_old_record() {
+        meta.filter_cell = meta.carried.cell;
+        meta.record = meta.carried.word;
     }
 
     action of_registers() {
         meta.filter_cell = meta.carried.cell;
         meta.msn_cell = meta.carried.cell;
         meta.record = meta.carried.word;
-        meta.msn = meta.msn & -PSN_WORD_ONE;
         meta.msn_way = MsnWay.INIT;
     }
 
     action own_msn() {
-        meta.msn = meta.msn & -PSN_WORD_ONE;
+        meta.msn_cell = meta.carried.cell;
         meta.msn_way = MsnWay.OWN;
     }
 
@@ -62,25 +68,27 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
             meta.carried.kind: ternary;
             meta.carried.is_source: ternary;
             meta.carried.is_new: ternary;
+            meta.carried.is_old: ternary;
             meta.difference: ternary;
             ((bit<32>)meta.carried.minimum)[7:0]: ternary @name("holder");
         }
-        actions = { of_copy; of_record; of_registers; own_msn; msn_of_path; msn_told; msn_of_asker; NoAction; }
+        actions = { of_copy; of_record; of_old_record; of_registers; own_msn; msn_of_path; msn_told; msn_of_asker; NoAction; }
         const default_action = NoAction();
         const entries = {
-            (Origin.RECORD, _, _, _, _, _): of_record();
-            (Origin.ANSWER, _, 0, _, _, _): msn_of_asker();
-            (Origin.ANSWER, _, 1, _, _, PATH_OF_SENDER): msn_told();
-            (Origin.ANSWER, _, 1, _, _, _): msn_of_path();
-            (_, Kind.REGISTERS, _, 1, _, _): of_registers();
-            (_, Kind.DATA, _, _, _, _): of_copy();
-            (_, Kind.FATAL_NAK, _, _, _, _): msn_told();
-            (_, Kind.ACK, _, _, 0 &&& 0xffffff00, _): own_msn();
-            (_, Kind.NAK, _, _, 0 &&& 0xffffff00, _): own_msn();
-            (_, Kind.ACK, _, _, _, PATH_OF_SENDER): msn_told();
-            (_, Kind.NAK, _, _, _, PATH_OF_SENDER): msn_told();
-            (_, Kind.ACK, _, _, _, _): msn_of_path();
-            (_, Kind.NAK, _, _, _, _): msn_of_path();
+            (Origin.RECORD, _, _, _, 1, _, _): of_old_record();
+            (Origin.RECORD, _, _, _, _, _, _): of_record();
+            (Origin.ANSWER, _, 0, _, _, _, _): msn_of_asker();
+            (Origin.ANSWER, _, 1, _, _, _, PATH_OF_SENDER): msn_told();
+            (Origin.ANSWER, _, 1, _, _, _, _): msn_of_path();
+            (_, Kind.REGISTERS, _, 1, _, _, _): of_registers();
+            (_, Kind.DATA, _, _, _, _, _): of_copy();
+            (_, Kind.FATAL_NAK, _, _, _, _, _): msn_told();
+            (_, Kind.ACK, _, _, _, 0 &&& 0xffffff00, _): own_msn();
+            (_, Kind.NAK, _, _, _, 0 &&& 0xffffff00, _): own_msn();
+            (_, Kind.ACK, _, _, _, _, PATH_OF_SENDER): msn_told();
+            (_, Kind.NAK, _, _, _, _, PATH_OF_SENDER): msn_told();
+            (_, Kind.ACK, _, _, _, _, _): msn_of_path();
+            (_, Kind.NAK, _, _, _, _, _): msn_of_path();
         }
         size = 16;
     }
@@ -89,7 +97,32 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
         meta.group_index = (group_t)CELL_GROUP(meta.carried.cell);
         meta.after_minimum = ((bit<32>)meta.carried.minimum)[31:8] + 1;
         meta.difference = (bit<32>)(meta.carried.word ^ meta.carried.minimum);
+        meta.msn = meta.msn & -PSN_WORD_ONE;
         words.apply();
+        meta.slack = meta.carried.word - meta.msn;
+    }
+}
+
+// A record becomes the packet that raises the source's window.
+control WindowUpdate(inout headers_t hdr, in egress_metadata_t meta) {
+    action make() {
+        hdr.packet_out.setValid();
+        hdr.packet_out.kind = PacketOutKind.REGISTERS;
+        hdr.packet_out.pad = 0;
+        hdr.packet_out.egress_port = 0;
+        hdr.register_control.setValid();
+        hdr.register_control.op = REGISTER_OP_RAISE_WINDOW;
+        hdr.register_control.status = 0;
+        hdr.register_control.reg = 0;
+        hdr.register_control.count = 0;
+        hdr.register_control.group = meta.group_index;
+        hdr.register_control.index = 0;
+        hdr.register_control.value = (bit<40>)0 ++ ((bit<32>)meta.carried.minimum)[31:8];
+        hdr.register_control.cookie = 0;
+    }
+
+    apply {
+        make();
     }
 }
 
@@ -154,30 +187,43 @@ control RetransmissionFilter(inout headers_t hdr, inout egress_metadata_t meta, 
     }
 }
 
-// `msn_cell`: of a record its path, else the path at the minimum, or the one that asks.
-control PathMsn(inout egress_metadata_t meta) {
-    Register<psn_word_t, cell_t>(SIZE_PATHS) msns;
+// What a path counts, and the PSN with which it did, minus that count.
+struct path_msn_t {
+    psn_word_t msn;
+    psn_word_t slack;
+}
 
-    RegisterAction<psn_word_t, cell_t, psn_word_t>(msns) raise = {
-        void apply(inout psn_word_t value) {
-            if (meta.msn - value > 0) {
-                value = meta.msn;
+// `msn_cell`: of a record its path, else the path at the minimum, or the one that asks.
+//
+// An MSN is a claim of one member. Each message has at least one packet, so that a count rises by as many PSNs as were acknowledged
+// since it last rose at most: PSN - MSN, the slack, does not fall. Of a count that does, or that falls itself, nothing is kept,
+// and the last one stands.
+control PathMsn(inout egress_metadata_t meta) {
+    Register<path_msn_t, cell_t>(SIZE_PATHS) msns;
+
+    RegisterAction<path_msn_t, cell_t, psn_word_t>(msns) raise = {
+        void apply(inout path_msn_t value, out psn_word_t msn) {
+            if (meta.msn - value.msn > 0 && meta.slack - value.slack >= 0) {
+                value.msn = meta.msn;
+                value.slack = meta.slack;
             }
+            msn = value.msn;
         }
     };
-    RegisterAction<psn_word_t, cell_t, psn_word_t>(msns) set = {
-        void apply(inout psn_word_t value) {
-            value = meta.msn;
+    RegisterAction<path_msn_t, cell_t, psn_word_t>(msns) set = {
+        void apply(inout path_msn_t value) {
+            value.msn = meta.msn;
+            value.slack = meta.slack;
         }
     };
-    RegisterAction<psn_word_t, cell_t, psn_word_t>(msns) read = {
-        void apply(inout psn_word_t value, out psn_word_t msn) {
-            msn = value;
+    RegisterAction<path_msn_t, cell_t, psn_word_t>(msns) read = {
+        void apply(inout path_msn_t value, out psn_word_t msn) {
+            msn = value.msn;
         }
     };
 
     action raise_msn() {
-        raise.execute(meta.msn_cell);
+        meta.msn = raise.execute(meta.msn_cell);
     }
 
     action set_msn() {
@@ -194,6 +240,7 @@ control PathMsn(inout egress_metadata_t meta) {
         const default_action = NoAction();
         const entries = {
             MsnWay.RECORD: raise_msn();
+            MsnWay.OWN: raise_msn();
             MsnWay.INIT: set_msn();
             MsnWay.PATH: read_msn();
             MsnWay.ASKER: read_msn();

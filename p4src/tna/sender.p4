@@ -12,6 +12,10 @@
 //   it has not   from the source's port? is the PSN beyond what was sent?   both: it has been sent now
 //   it has       from the source's port? is the PSN what comes next?        the latter: it has, and the source is there
 //
+// Data beyond the source's window (source_window.p4) changes nothing; it only asks where the source is.
+//
+// A NAK of what comes next asks for nothing that was sent: it is an ACK of what was (`turn` is TURN_PSN then, ack_aggregate.p4).
+//
 // Data of the source whose path has acknowledged all before it, without it being what comes next, is old.
 // A stateful ALU has one result, so `senders` is there twice: one tells what data is, the other one where the source is.
 // All that changes one changes the other in the same way.
@@ -120,10 +124,11 @@ control Sender(inout headers_t hdr, inout ingress_metadata_t meta) {
     SENDER_CHANGES(sources, continue_in_sources, take_turn_in_sources, set_source)
 
     // Of feedback: the source's port, or 0 if it is beyond what was sent, or there was no source yet.
-    // An ACK of `sent` is 255 beyond it, a NAK of what comes next 256.
+    // An ACK of `sent` is 255 beyond it, a NAK of what comes next 256. What acknowledges a PSN just half the number space away has no order
+    // with it, and counts as beyond.
     RegisterAction<sender_t, group_cell_t, bit<32>>(sources) ask = {
         void apply(inout sender_t value, out bit<32> port) {
-            if (meta.acked - value.sent > PSN_WORD_ONE) {
+            if (meta.acked - value.sent > PSN_WORD_ONE || meta.acked - value.sent < -0x7ffffeff) {
                 port = 0;
             } else {
                 port = (bit<32>)value.port;
@@ -156,15 +161,20 @@ control Sender(inout headers_t hdr, inout ingress_metadata_t meta) {
         key = {
             meta.carried.kind: exact;
             meta.is_caught_up: exact;
+            meta.is_beyond: exact;
         }
         actions = { continue_senders; take_senders; set_senders; look_at_senders; NoAction; }
         const default_action = NoAction();
         const entries = {
-            (Kind.DATA, 0): continue_senders();
-            (Kind.DATA, 1): take_senders();
-            (Kind.CNP, 0): look_at_senders();
-            (Kind.READ, 0): look_at_senders();
-            (Kind.REGISTERS, 0): set_senders();
+            (Kind.DATA, 0, 0): continue_senders();
+            (Kind.DATA, 1, 0): take_senders();
+            // From no port: nothing changes.
+            (Kind.NAK, 0, 0): continue_senders();
+            (Kind.CNP, 0, 0): look_at_senders();
+            (Kind.READ, 0, 0): look_at_senders();
+            (Kind.DATA, 0, 1): look_at_senders();
+            (Kind.DATA, 1, 1): look_at_senders();
+            (Kind.REGISTERS, 0, 0): set_senders();
         }
         size = 16;
     }
@@ -189,16 +199,17 @@ control Sender(inout headers_t hdr, inout ingress_metadata_t meta) {
         key = {
             meta.carried.kind: exact;
             meta.is_caught_up: exact;
+            meta.is_beyond: exact;
         }
         actions = { continue_sources; take_sources; set_sources; ask_sources; NoAction; }
         const default_action = NoAction();
         const entries = {
-            (Kind.DATA, 0): continue_sources();
-            (Kind.DATA, 1): take_sources();
-            (Kind.ACK, 0): ask_sources();
-            (Kind.NAK, 0): ask_sources();
-            (Kind.FATAL_NAK, 0): ask_sources();
-            (Kind.REGISTERS, 0): set_sources();
+            (Kind.DATA, 0, 0): continue_sources();
+            (Kind.DATA, 1, 0): take_sources();
+            (Kind.ACK, 0, 0): ask_sources();
+            (Kind.NAK, 0, 0): ask_sources();
+            (Kind.FATAL_NAK, 0, 0): ask_sources();
+            (Kind.REGISTERS, 0, 0): set_sources();
         }
         size = 16;
     }

@@ -184,13 +184,25 @@ control Conclusion(inout ingress_metadata_t meta, in bool is_admitted,
         ig_dprsr_md.drop_ctl = 1;
     }
 
+    // A refusal completes nothing of its sender that some receiver may lack: its PSN is that of the request, if all have what is before.
+    action answer_own() {
+        meta.carried.is_own_nak = 1;
+        meta.mirror_origin = Origin.ANSWER;
+        meta.mirror_session = meta.answer_session;
+        ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
+        ig_dprsr_md.drop_ctl = 1;
+    }
+
     action not_the_source() {
         ig_dprsr_md.drop_ctl = 1;
         late_drops.count(Drop.NOT_THE_SOURCE);
     }
 
+    // News goes by the recirculation port (source_window.p4).
     action check_with_news() {
         check.execute(CELL_GROUP(meta.carried.cell));
+        meta.carried.is_new = 1;
+        meta.mirror_session = SESSION_TO_RECIRCULATION;
     }
 
     action check_without_news() {
@@ -199,6 +211,8 @@ control Conclusion(inout ingress_metadata_t meta, in bool is_admitted,
 
     action wait_with_news() {
         wait.execute(CELL_GROUP(meta.carried.cell));
+        meta.carried.is_new = 1;
+        meta.mirror_session = SESSION_TO_RECIRCULATION;
     }
 
     action wait_without_news() {
@@ -209,6 +223,13 @@ control Conclusion(inout ingress_metadata_t meta, in bool is_admitted,
     action tell_own() {
         ig_dprsr_md.drop_ctl = tell.execute(CELL_GROUP(meta.carried.cell));
         meta.carried.is_own_nak = 1;
+    }
+
+    action tell_own_with_news() {
+        ig_dprsr_md.drop_ctl = tell.execute(CELL_GROUP(meta.carried.cell));
+        meta.carried.is_own_nak = 1;
+        meta.carried.is_new = 1;
+        meta.mirror_session = SESSION_TO_RECIRCULATION;
     }
 
     action set_naks() {
@@ -244,8 +265,10 @@ control Conclusion(inout ingress_metadata_t meta, in bool is_admitted,
             wait_with_news;
             wait_without_news;
             tell_own;
+            tell_own_with_news;
             set_naks;
             answer;
+            answer_own;
             not_the_source;
             resend_told;
             drop;
@@ -253,6 +276,7 @@ control Conclusion(inout ingress_metadata_t meta, in bool is_admitted,
         }
         const default_action = drop();
         const entries = {
+            (Drop.NONE, true, Kind.READ, _, _, _, NOT_NEGATIVE): answer_own();
             (Drop.NONE, true, Kind.READ, _, _, _, _): answer();
             (Drop.NONE, true, Kind.DATA, _, _, _, NOT_NEGATIVE): answer();
             (Drop.NONE, true, Kind.DATA, 1, _, _, _): resend_told();
@@ -260,16 +284,18 @@ control Conclusion(inout ingress_metadata_t meta, in bool is_admitted,
             (Drop.NONE, true, Kind.REGISTERS, _, _, _, _): set_naks();
             (Drop.NONE, true, Kind.NAK, _, 1, NOT_PASSED, PASSED_BY_ALL): check_with_news();
             (Drop.NONE, true, Kind.NAK, _, 0, NOT_PASSED, PASSED_BY_ALL): check_without_news();
-            (Drop.NONE, true, Kind.NAK, _, _, NOT_PASSED, JUST_AFTER): tell_own();
+            (Drop.NONE, true, Kind.NAK, _, 1, NOT_PASSED, JUST_AFTER): tell_own_with_news();
+            (Drop.NONE, true, Kind.NAK, _, 0, NOT_PASSED, JUST_AFTER): tell_own();
             (Drop.NONE, true, Kind.NAK, _, 1, NOT_PASSED, _): wait_with_news();
             (Drop.NONE, true, Kind.NAK, _, 0, NOT_PASSED, _): wait_without_news();
             (Drop.NONE, true, Kind.NAK, _, 1, _, _): check_with_news();
             (Drop.NONE, true, Kind.NAK, _, 0, _, _): check_without_news();
             (Drop.NONE, true, Kind.ACK, _, 1, _, _): check_with_news();
             (Drop.NONE, true, Kind.ACK, _, 0, _, _): check_without_news();
+            (Drop.NONE, true, Kind.WINDOW, _, _, _, _): drop();
             (Drop.NONE, _, _, _, _, _, _): NoAction();
         }
-        size = 16;
+        size = 32;
     }
 
     action check_words() {

@@ -1,7 +1,8 @@
 // Many receivers' feedback becomes the one stream that the sender's queue pair expects.
 //
 // A chain: each step knows what the ones before it have found, and none goes back. Each register array belongs to
-// one step, which reads, changes and writes it once per packet.
+// one step, which reads, changes and writes it once per packet; but for the last acknowledged PSN, which the first step needs
+// (the source's window) and told.p4 changes.
 //
 //   classify.p4        what is it? (before the bridge)
 //   sender.p4          who is the source, what has it sent; does this count?
@@ -13,6 +14,7 @@
 //   cnp_filter.p4      is this the most congested path?
 //   refusal_limit.p4   was the path refused a request just now?
 //   decide.p4          what becomes of the packet
+//   source_tags.p4     with which VLAN tags feedback leaves
 //
 // The sender never sees an ACK of what some receiver lacks, nor a NAK that would also acknowledge an earlier loss of
 // another receiver. Its own path counts as having all that it sent, so the minimum needs no exception for the source
@@ -41,6 +43,7 @@
 #include "selective_nak.p4"
 #include "cnp_filter.p4"
 #include "refusal_limit.p4"
+#include "source_tags.p4"
 
 control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now, inout port_t egress_port) {
     Sender() sender;
@@ -53,6 +56,9 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
     CnpFilter() cnp_filter;
     RefusalLimit() refusal_limit;
     Decide() decide;
+    SourceTags() source_tags;
+    // What was last acknowledged to the source: AckPSN ++ MSN.
+    register<bit<48>>(MAX_GROUPS) agg;
     // What each strategy costs, see WORK_*.
     @id(3) counter(SIZE_WORK, CounterType.packets) work;
 
@@ -65,6 +71,8 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
     msn_t msn;
     Walked walked;
     bool is_path_news;
+    bool is_path_rise;
+    bit<48> last;
     bool needs_minimum;
     bool has_minimum;
     bool is_conclusion;
@@ -74,7 +82,8 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
     bit<32> work_slot;
 
     apply {
-        sender.apply(hdr, meta);
+        agg.read(meta.told, (bit<32>)meta.group_index);
+        sender.apply(hdr, meta, meta.told[47:24]);
         if (meta.drop_reason == Drop.NONE) {
             // The packet's own path.
             op = TreeOp.NONE;
@@ -87,6 +96,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
             word = 0;
             at = 0;
             is_path_news = false;
+            is_path_rise = false;
             needs_minimum = false;
             if (meta.is_feedback == 1) {
                 op = TreeOp.UPDATE;
@@ -131,7 +141,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
                 }
             }
             if (op != TreeOp.NONE) {
-                leaves.apply(hdr, meta, op, absent, is_first, word, at, is_path_news);
+                leaves.apply(hdr, meta, op, absent, is_first, word, at, is_path_news, is_path_rise);
             }
             if (meta.kind == Kind.DATA) {
                 meta.is_retransmission = (bit<1>)!is_path_news;
@@ -149,14 +159,18 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
                 || meta.kind == Kind.REGISTERS) {
                 meta.walk_word = word;
                 meta.walk_path = at;
-                walk.apply(hdr, meta, is_path_news, walked);
+                walk.apply(hdr, meta, is_path_news, is_path_rise, walked);
                 has_minimum = walked == Walked.DONE;
             }
 
             // What the source knows, and is to know.
             is_conclusion = (meta.is_feedback == 1 || meta.kind == Kind.WALKER) && walked != Walked.ON
                 && walked != Walked.LOST && meta.min_psn != MinPsn.PUNT;
-            told.apply(hdr, meta, has_minimum, is_conclusion, word, minimum, msn, is_answer, is_news);
+            told.apply(hdr, meta, has_minimum, is_conclusion, word, minimum, msn, is_answer, is_news,
+                       last);
+            if (last != meta.told) {
+                agg.write((bit<32>)meta.group_index, last);
+            }
             waiting_nak.apply(hdr, meta, is_path_news, minimum, is_conclusion && !is_answer, tells_nak);
             if (meta.kind == Kind.DATA || meta.kind == Kind.SELECTIVE_NAK) {
                 selective_nak.apply(hdr, meta);
@@ -173,6 +187,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
                 decide.apply(hdr, meta, minimum, msn, is_conclusion, is_answer, is_news, tells_nak, walked,
                              egress_port);
             }
+            source_tags.apply(hdr, meta);
             work_slot = (bit<32>)meta.min_psn << 3;
             if (meta.is_feedback == 1) {
                 work.count(work_slot + Work.FEEDBACK);

@@ -7,42 +7,55 @@
 //
 // A path's count is halved for each window of 2^CNP_WINDOW_SHIFT microseconds that has
 // passed since it was last touched; it ages without being polled. Paths keep
-// three bits of their window's number, so one that was silent for eight windows may
+// ten bits of their window's number, so one that was silent for a second may
 // look younger than it is until its next CNP.
+//
+// A path that sends more than CNP_LIMIT in a window has the rest dropped: a queue pair sends far fewer, and a hostile
+// member could fill the source's link and the controller's queue. What comes from the source's own port would go back
+// to it, and would slow down nobody (IBTA annex A17.9.3: a CNP goes to who sent the marked packet).
 
 #ifndef ALFIRK_CNP_FILTER_P4
 #define ALFIRK_CNP_FILTER_P4
 
 control CnpFilter(inout metadata_t meta, in bit<48> now) {
-    // Window of the last CNP, modulo 8 ++ count.
-    register<bit<8>>(SIZE_PATHS) paths;
+    // Window of the last CNP, modulo 1024 ++ count.
+    register<bit<16>>(SIZE_PATHS) paths;
     // The most congested path: window ++ path ++ count.
     register<bit<32>>(MAX_GROUPS) worst;
     bit<32> slot;
-    bit<8> own;
+    bit<16> own;
     bit<32> top;
     bit<16> window;
-    bit<3> age;
-    bit<5> count;
+    bit<10> age;
+    bit<6> count;
     bit<8> top_count;
 
     apply {
         window = (now >> CNP_WINDOW_SHIFT)[15:0];
         slot = ((bit<32>)meta.group_index << PATH_BITS) | (bit<32>)meta.path_index;
         paths.read(own, slot);
-        age = window[2:0] - own[7:5];
-        count = own[4:0] >> age;
-        if (count != 31) {
+        age = window[9:0] - own[15:6];
+        count = 0;
+        if (age < 8) {
+            count = own[5:0] >> (bit<3>)age;
+        }
+        if (meta.is_source == 1) {
+            meta.drop_reason = Drop.OWN_CNP;
+        } else if (count == CNP_LIMIT) {
+            meta.drop_reason = Drop.CNP_LIMITED;
+        } else {
             count = count + 1;
         }
-        paths.write(slot, window[2:0] ++ count);
+        paths.write(slot, window[9:0] ++ count);
 
         worst.read(top, (bit<32>)meta.group_index);
         top_count = 0;
         if (window - top[31:16] < 8) {
             top_count = top[7:0] >> (window - top[31:16])[2:0];
         }
-        if (top[15:8] == meta.path_index || (bit<8>)count > top_count) {
+        if (meta.drop_reason != Drop.NONE) {
+            // It says nothing about congestion.
+        } else if (top[15:8] == meta.path_index || (bit<8>)count > top_count) {
             worst.write((bit<32>)meta.group_index, window ++ meta.path_index ++ (bit<8>)count);
         } else {
             meta.drop_reason = Drop.CNP_FILTERED;

@@ -2,7 +2,7 @@
 //
 // Which fields they cover, and how, is in ../shared/icrc_fields.p4.
 //
-// Feedback changes in ways that no constant can foresee (a merged PSN, another
+// Feedback, CNPs included, changes in ways that no constant can foresee (a merged PSN, another
 // syndrome), and it is short: it is always recomputed, and so are memory regions. Data
 // keeps its ICRC by neutral bridging, see bridge_entry.p4, unless its group's mode is
 // IcrcMode.RECOMPUTE: then its payload is parsed. What is recomputed on the way out must
@@ -19,6 +19,9 @@ control Icrc(inout headers_t hdr, inout metadata_t meta) {
         if (hdr.aeth.isValid()) {
             hash(crc, HashAlgorithm.crc32, 32w0,
                  { ICRC_FIELDS_TO_BTH, ICRC_FIELDS_OF_AETH }, 33w0x100000000);
+        } else if (hdr.cnp.isValid()) {
+            hash(crc, HashAlgorithm.crc32, 32w0,
+                 { ICRC_FIELDS_TO_BTH, ICRC_FIELDS_OF_CNP }, 33w0x100000000);
         } else if (hdr.mr_info.isValid()) {
             hash(crc, HashAlgorithm.crc32, 32w0,
                  { ICRC_FIELDS_TO_BTH, ICRC_FIELDS_OF_RETH, ICRC_FIELDS_OF_MR_INFO }, 33w0x100000000);

@@ -25,6 +25,7 @@
 #include "../shared/group_lookup.p4"
 #include "../shared/classify.p4"
 #include "../shared/bridge_entry.p4"
+#include "../shared/feedback_frame.p4"
 #include "../shared/data_to_ack.p4"
 #include "../shared/decide.p4"
 #include "ack_aggregate.p4"
@@ -45,6 +46,7 @@ control ingress(inout headers_t hdr,
     GroupLookup() group_lookup;
     Classify() classify;
     BridgeEntry() bridge_entry;
+    FeedbackFrame() feedback_frame;
     Icrc() icrc;
     AckAggregate() ack_aggregate;
     Ipv4Routing() ipv4_routing;
@@ -106,19 +108,19 @@ control ingress(inout headers_t hdr,
                         meta.packet_in_reason = PacketInReason.MRP;
                         standard_metadata.egress_spec = CPU_PORT;
                     } else if (is_group && meta.drop_reason == Drop.NONE) {
-                        classify.apply(hdr, meta);
+                        classify.apply(hdr, meta, standard_metadata.packet_length);
                     }
                 } else {
                     meta.drop_reason = Drop.UNKNOWN_ETHERTYPE;
                 }
             }
-            if (meta.kind != Kind.NONE) {
+            if (meta.kind != Kind.NONE && meta.drop_reason == Drop.NONE) {
                 if (hdr.icrc.isValid()) {
                     // What is recomputed on the way out must have been right on the way in.
                     icrc.apply(hdr, meta);
                     if (meta.icrc != hdr.icrc.crc) {
                         meta.drop_reason = Drop.DATA_ICRC;
-                        if (hdr.aeth.isValid()) {
+                        if (hdr.aeth.isValid() || hdr.cnp.isValid()) {
                             meta.drop_reason = Drop.FEEDBACK_ICRC;
                         }
                     }
@@ -133,6 +135,10 @@ control ingress(inout headers_t hdr,
         }
 
         if (meta.kind != Kind.NONE && meta.drop_reason == Drop.NONE) {
+            if ((hdr.aeth.isValid() || hdr.cnp.isValid()) && meta.kind != Kind.WALKER) {
+                // From here on only PSN and AETH are a member's, or the controller's.
+                feedback_frame.apply(hdr, meta.kind == Kind.COMMAND ? hdr.ipv4.ttl : FEEDBACK_TTL);
+            }
             ack_aggregate.apply(hdr, meta, standard_metadata.ingress_global_timestamp,
                                 standard_metadata.egress_spec);
         }
@@ -153,8 +159,15 @@ control ingress(inout headers_t hdr,
             standard_metadata.mcast_grp = meta.group_index + 1;
             is_cloned = meta.role == Role.PROBE || meta.packet_in_reason != 0;
         }
+        if (meta.kind == Kind.DATA && meta.drop_reason == Drop.NONE
+            && (meta.verdict == Verdict.WALK || meta.verdict == Verdict.PUNT)) {
+            // The data ends here; the packet goes on as the question whether all have it.
+            drops.count((bit<32>)Drop.NOT_THE_SOURCE);
+        }
+        // What is dropped is not cloned: one question at the end, for whatever reason.
         if (meta.drop_reason != Drop.NONE) {
             drops.count((bit<32>)meta.drop_reason);
+            is_cloned = false;
             mark_to_drop(standard_metadata);
         } else if (meta.verdict == Verdict.PUNT) {
             standard_metadata.egress_spec = CPU_PORT;
@@ -198,19 +211,19 @@ control egress(inout headers_t hdr,
             is_clone = true;
             is_probe = meta.packet_in_reason == PacketInReason.PROBE || meta.role == Role.PROBE;
             is_mirror = meta.packet_in_reason == 0 && meta.role == Role.NONE;
+        } else if (meta.kind == Kind.DATA && (meta.verdict == Verdict.WALK || meta.verdict == Verdict.PUNT)) {
+            is_probe = true;
         }
 
         if (is_probe) {
-            // As its sender sent it: this clone has not gone through the bridge's entry.
             data_to_ack.apply(hdr);
-            hdr.ipv4.src = hdr.ipv4.dst;
         }
         if ((meta.verdict == Verdict.REPLICATE
              && (meta.is_retransmission == 1
                  || standard_metadata.egress_port == standard_metadata.ingress_port))
             || meta.verdict == Verdict.RECORD || is_mirror || meta.kind == Kind.REGISTERS
-            || meta.verdict == Verdict.PUNT
-            || (meta.verdict == Verdict.WALK && meta.is_recirculated == 0)) {
+            || (!is_probe && (meta.verdict == Verdict.PUNT
+                              || (meta.verdict == Verdict.WALK && meta.is_recirculated == 0)))) {
             retransmission_filter.apply(hdr, meta, standard_metadata);
         }
 
@@ -223,7 +236,7 @@ control egress(inout headers_t hdr,
         } else if (hdr.register_control.isValid()) {
             is_answer = true;
         } else if (meta.verdict == Verdict.WALK || (is_probe && meta.role == Role.PROBE)) {
-            truncate(ACK_FRAME_BYTES + TAGS_BYTES(hdr));
+            truncate(ACK_FRAME_BYTES);
             meta.clock = standard_metadata.egress_global_timestamp[29:0];
             recirculate_preserving_field_list(FIELD_LIST_CARRIED);
         } else if (is_clone || meta.verdict == Verdict.PUNT
@@ -235,6 +248,11 @@ control egress(inout headers_t hdr,
                 region_owner = hdr.reth.va[31:0];
             }
             bridge_exit.apply(hdr, meta, standard_metadata.egress_port, is_to_host, receiver);
+            if (is_to_host && meta.kind == Kind.SELECTIVE_NAK) {
+                // A requester takes any NAK as an ACK of what is before its PSN (selective_nak.p4).
+                hdr.aeth.msn = hdr.bth.psn;
+                hdr.bth.psn = meta.told[47:24] + 1;
+            }
         } else if (standard_metadata.instance_type == INSTANCE_REPLICATION
                    && standard_metadata.egress_port == standard_metadata.ingress_port) {
             // Of a datagram.
@@ -262,20 +280,31 @@ control egress(inout headers_t hdr,
                 hdr.feedback.port = meta.source_port;
                 hdr.feedback.agg_psn = meta.told[47:24];
                 hdr.feedback.agg_msn = meta.told[23:0];
+                truncate(PROBE_PACKET_IN_BYTES);
             }
             if (is_probe) {
                 hdr.aeth.msn = MSN_NEAR(meta.told[23:0], meta.asker_msn);
-                truncate(PROBE_PACKET_IN_BYTES + TAGS_BYTES(hdr));
+            }
+            if (hdr.feedback.isValid()) {
+                icrc.apply(hdr, meta);
+                hdr.icrc.crc = meta.icrc;
+            } else if (meta.packet_in_reason == PacketInReason.FATAL_NAK) {
+                truncate(FATAL_NAK_PACKET_IN_BYTES + TAGS_BYTES(hdr));
+            } else if (meta.packet_in_reason == PacketInReason.MRP) {
+                truncate(MRP_PACKET_IN_BYTES + TAGS_BYTES(hdr));
             }
         } else if (meta.verdict != Verdict.WALK && meta.drop_reason == Drop.NONE) {
             if (meta.verdict == Verdict.NONE) {
                 // Unicast, and what is no IPv4 packet.
-            } else if (hdr.icrc.isValid()) {
+            } else if (hdr.icrc.isValid()
+                       && !(hdr.cnp.isValid() && is_to_host && meta.icrc_mode == IcrcMode.PUNT)) {
                 icrc.apply(hdr, meta);
                 hdr.icrc.crc = meta.icrc;
                 if (hdr.aeth.isValid()) {
-                    // Behind data that was answered its payload is still there.
+                    // Behind data that was answered its payload is still there, and behind feedback what its member has put there.
                     truncate(ACK_FRAME_BYTES + TAGS_BYTES(hdr));
+                } else if (hdr.cnp.isValid()) {
+                    truncate(CNP_FRAME_BYTES + TAGS_BYTES(hdr));
                 }
             } else if (is_to_host && meta.icrc_mode == IcrcMode.PUNT) {
                 meta.packet_in_reason = PacketInReason.ICRC;

@@ -29,6 +29,10 @@ struct metadata_t {
     Kind kind;
     // The queue pair number that all members of the group address.
     qpn_t virtual_qpn;
+    // Packets that a source may be ahead of what was last acknowledged to it.
+    bit<24> window;
+    // The group's queue pairs repeat selectively.
+    bit<1> is_selective;
     // Register control of cells that receivers have, not groups.
     bit<1> is_of_receivers;
     // An ACK or a NAK that is not fatal.

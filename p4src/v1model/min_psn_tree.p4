@@ -26,10 +26,10 @@
 #define ALFIRK_MIN_PSN_TREE_P4
 
 // Gives the oldest word of the path's leaf node and, in `at`, its path, when the path's own has become what `op` says of
-// `word`. `is_news` says that it has risen to that, or acknowledged it again. With TreeOp.LOOK `word` and `at` are the
+// `word`. `is_news` says that it has risen to that, or acknowledged it again; `is_rise`, that it has risen. With TreeOp.LOOK `word` and `at` are the
 // oldest of the nodes seen before, unless `is_first` says that there were none.
 control TreeLeaves(inout headers_t hdr, inout metadata_t meta, in TreeOp op, in bit<4> absent,
-                   in bit<1> is_first, inout word_t word, inout path_t at, out bool is_news) {
+                   in bit<1> is_first, inout word_t word, inout path_t at, out bool is_news, out bool is_rise) {
     register<word_t>(SIZE_PATHS >> 2) child_0;
     register<word_t>(SIZE_PATHS >> 2) child_1;
     register<word_t>(SIZE_PATHS >> 2) child_2;
@@ -60,6 +60,7 @@ control TreeLeaves(inout headers_t hdr, inout metadata_t meta, in TreeOp op, in 
         path = meta.path_index;
         node = ((bit<32>)meta.group_index << (PATH_BITS - 2)) | (bit<32>)(path >> 2);
         is_news = false;
+        is_rise = false;
         is_open = is_first;
         passed = absent;
         if (op == TreeOp.INIT) {
@@ -86,8 +87,9 @@ control TreeLeaves(inout headers_t hdr, inout metadata_t meta, in TreeOp op, in 
                     // Of equal PSNs the last acknowledgement counts. Data that comes again is no news: the newest
                     // is sent again as well, and must not look new to the filter.
                     is_news = ahead[23:23] == 0;
+                    is_rise = is_news && ahead != 0;
                     if (meta.kind == Kind.DATA) {
-                        is_news = is_news && ahead != 0;
+                        is_news = is_rise;
                         word = WORD_PSN(word) ++ PATH_OF_SENDER ++ WORD_MSN(own);
                     }
                 } else if (meta.kind == Kind.REGISTERS) {

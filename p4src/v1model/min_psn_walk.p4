@@ -8,7 +8,8 @@
 // may be the last one of its path: nobody would ever look again. So:
 //
 //   - while a walk is under way, tri_path is its candidate, the path of the oldest word so far;
-//   - news of tri_path marks a walk under way as dirty, and a dirty walk begins again before it ends;
+//   - a rise of tri_path marks a walk under way as dirty, and a dirty walk begins again before it ends. An ACK of the same
+//     PSN does not: a path that repeats it could keep a walk from its end;
 //   - paths that the walk has passed over cannot matter, whatever comes: they only rise, and were not
 //     older than the candidate; those ahead will be seen.
 //
@@ -26,8 +27,8 @@
 #define ALFIRK_MIN_PSN_WALK_P4
 
 // Before: the oldest word of the packet's own node in meta.walk_word and walk_path (ACK, NAK), or of the nodes seen so
-// far (a walk's packet). `is_news` says whether the packet's path has risen.
-control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_news, out Walked outcome) {
+// far (a walk's packet). `is_news` says that the packet's path has risen or repeats its newest PSN, `is_rise` that it has risen.
+control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_news, in bool is_rise, out Walked outcome) {
     // busy ++ dirty ++ start in microseconds, or 0 ++ tri_path ++ the minimum that the last walk found.
     register<bit<64>>(MAX_GROUPS) walks;
     RegisterAccess(RegisterName.AGG, RegisterOp.INIT_GROUP) access;
@@ -102,10 +103,10 @@ control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_news, 
             }
         } else if (is_news) {
             if (is_busy) {
-                if (trigger == meta.path_index) {
+                if (is_rise && trigger == meta.path_index) {
                     is_dirty = 1;
                 }
-            } else if (trigger == meta.path_index || trigger == PATH_NONE || is_under_way == 1) {
+            } else if ((is_rise && trigger == meta.path_index) || trigger == PATH_NONE || is_under_way == 1) {
                 trigger = meta.walk_path;
                 meta.walk_seen = meta.path_index >> 2;
                 meta.walk_node = 0;

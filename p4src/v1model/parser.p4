@@ -5,6 +5,7 @@
 //                    └────────> rest untouched            (frame of the controller)
 //   other    ──> ethernet ──> [tag [tag]] ──> arp
 //                                └────> ipv4 ──> udp ──> bth ──> aeth ──> icrc            (feedback)
+//                               │        │      ├────> cnp ──> icrc
 //                               │        │      ├────> reth ──> mr_info ──> icrc (memory region)
 //                               │        │      ├────> [reth] ──> payload ──> icrc (IcrcMode.RECOMPUTE)
 //                               │        │      └────> [reth] ──> payload untouched
@@ -116,6 +117,7 @@ parser AlfirkParser(packet_in packet,
         meta.udp_overhead = UDP_OVERHEAD_BYTES;
         transition select(hdr.bth.opcode) {
             OPCODE_RC_ACKNOWLEDGE: parse_aeth;
+            OPCODE_CNP: parse_cnp;
             OPCODE_RC_WRITE_FIRST: parse_reth;
             OPCODE_RC_WRITE_ONLY: parse_reth;
             OPCODE_RC_WRITE_ONLY_IMM: parse_reth;
@@ -154,6 +156,11 @@ parser AlfirkParser(packet_in packet,
         transition parse_icrc;
     }
 
+    state parse_cnp {
+        packet.extract(hdr.cnp);
+        transition parse_icrc;
+    }
+
     state parse_icrc {
         packet.extract(hdr.icrc);
         transition accept;
@@ -175,6 +182,7 @@ control AlfirkDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.bth);
         packet.emit(hdr.reth);
         packet.emit(hdr.aeth);
+        packet.emit(hdr.cnp);
         packet.emit(hdr.mr_info);
         packet.emit(hdr.payload);
         packet.emit(hdr.icrc);

@@ -28,7 +28,9 @@ control CheckRegisterControl(inout headers_t hdr, inout metadata_t meta) {
             hdr.register_control.status = RegisterStatus.BAD_OP;
         } else if ((hdr.register_control.op == RegisterOp.READ || hdr.register_control.op == RegisterOp.WRITE)
                    && (hdr.register_control.reg < RegisterName.AGG
-                       || hdr.register_control.reg > RegisterName.SENT)) {
+                       || hdr.register_control.reg > RegisterName.CLAIMED
+                       || (hdr.register_control.reg == RegisterName.CLAIMED
+                           && hdr.register_control.op == RegisterOp.WRITE))) {
             hdr.register_control.status = RegisterStatus.BAD_REGISTER;
         } else if (IS_OF_RECEIVERS(hdr)) {
             if (REGISTER_SLOT(hdr) >= SIZE_RECEIVERS) {

@@ -2,28 +2,38 @@
 //
 // It rises with the minimum, when a packet with it goes to the source. Where no minimum was looked for, it
 // stands in for it: it is never too new.
+//
+// A count of messages (MSN) is a claim of one member. A message has at least one packet, so the count rises by at most the packets
+// that were acknowledged since it last rose; a count beyond that, or one that falls, is not believed, and the last one stands.
+// A controller that writes AGG does not know the count to the message: after that the next one may be up to
+// UNKNOWN_MSN_ROOM ahead.
 
 #ifndef ALFIRK_TOLD_P4
 #define ALFIRK_TOLD_P4
 
 // `has_minimum`: `word` is the group's minimum. `is_conclusion`: it is feedback and looks no further.
 // Gives the minimum and its MSN; `is_answer`: it is old data that all have; `is_news`: the minimum is news to the
-// source, and counts as acknowledged to it if the packet goes there.
+// source, and counts as acknowledged to it if the packet goes there: `last` then is the new AckPSN ++ MSN.
 control Told(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in bool is_conclusion, in word_t word,
-             out psn_t minimum, out msn_t msn, out bool is_answer, out bool is_news) {
-    // AckPSN ++ MSN.
-    register<bit<48>>(MAX_GROUPS) agg;
+             out psn_t minimum, out msn_t msn, out bool is_answer, out bool is_news, out bit<48> last) {
+    // The AckPSN with which the MSN last rose.
+    register<psn_t>(MAX_GROUPS) msn_bases;
     RegisterAccess(RegisterName.AGG, RegisterOp.INIT_GROUP) access;
+    psn_t base;
+    bool is_new_base;
+    psn_t room;
+    msn_t step;
     bit<64> value;
 
     apply {
-        agg.read(meta.told, (bit<32>)meta.group_index);
+        msn_bases.read(base, (bit<32>)meta.group_index);
+        last = meta.told;
         minimum = meta.told[47:24];
         msn = meta.told[23:0];
         if (meta.kind == Kind.REGISTERS) {
             value = (bit<64>)meta.told;
             access.apply(hdr, (bit<64>)(INITIAL_PSN(hdr) ++ INITIAL_MSN(hdr)), value);
-            agg.write((bit<32>)meta.group_index, value[47:0]);
+            last = value[47:0];
         } else if (meta.kind == Kind.COMMAND) {
             minimum = hdr.feedback.agg_psn;
             msn = hdr.feedback.agg_msn;
@@ -40,7 +50,9 @@ control Told(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in
         }
         // A count may lag, but does not fall: behind a port where several members have been the source a path may know
         // of no message since.
-        if (meta.kind != Kind.COMMAND && (msn - meta.told[23:0])[23:23] == 1) {
+        room = minimum - base;
+        step = msn - meta.told[23:0];
+        if (meta.kind != Kind.COMMAND && (step[23:23] == 1 || room[23:23] == 1 || step > room)) {
             msn = meta.told[23:0];
         }
         is_news = PSN_LT(meta.told[47:24], minimum);
@@ -50,7 +62,19 @@ control Told(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in
             && !PSN_LT(minimum, hdr.bth.psn);
         if (is_news && (meta.kind == Kind.COMMAND || (is_answer && meta.is_source == 1)
                         || (is_conclusion && !is_answer))) {
-            agg.write((bit<32>)meta.group_index, minimum ++ msn);
+            last = minimum ++ msn;
+        }
+        base = last[47:24];
+        is_new_base = last[23:0] != meta.told[23:0];
+        if (meta.kind == Kind.REGISTERS) {
+            is_new_base = hdr.register_control.op == RegisterOp.INIT_GROUP;
+            if (hdr.register_control.op == RegisterOp.WRITE && hdr.register_control.reg == RegisterName.AGG) {
+                is_new_base = true;
+                base = base - UNKNOWN_MSN_ROOM;
+            }
+        }
+        if (is_new_base) {
+            msn_bases.write((bit<32>)meta.group_index, base);
         }
     }
 }

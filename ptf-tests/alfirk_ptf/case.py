@@ -14,7 +14,7 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 from alfirk_ptf.collect import PORTS, SENTINEL_MARK, CollectingTest
-from alfirk_ptf.contract import RECOMPUTE_NETWORK, Drop, IcrcMode, MinPsn
+from alfirk_ptf.contract import DEFAULT_WINDOW, RECOMPUTE_NETWORK, Drop, IcrcMode, MinPsn
 from alfirk_ptf.controller import Controller
 from alfirk_ptf.group import Entry, Group, Member
 from alfirk_ptf.group import Path as TreePath
@@ -22,7 +22,14 @@ from alfirk_ptf.live import CPU_PORT, SWITCH_PORTS
 from alfirk_ptf.p4runtime import Client
 from alfirk_ptf.packets import VIRTUAL_MAC
 from alfirk_ptf.registers import Registers
-from alfirk_ptf.target import ANSWER_BYTES, FIRST_ANSWER_SESSION, TARGET, only_v1model
+from alfirk_ptf.target import (
+    ANSWER_BYTES,
+    FEEDBACK_BYTES,
+    FIRST_ANSWER_SESSION,
+    REGISTRATION_BYTES,
+    TARGET,
+    only_v1model,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -105,6 +112,9 @@ class GroupTest(SwitchTest):
     #: The group's strategies.
     min_psn = MinPsn.TREE
     icrc_mode = IcrcMode.NEUTRAL
+    #: Packets that its source may be ahead, and whether its queue pairs repeat selectively.
+    window = DEFAULT_WINDOW
+    is_selective = False
     #: Where the McstID is from, unless its ICRC mode says that.
     network: int | None = None
     #: Address and key that senders use in a WRITE.
@@ -147,6 +157,8 @@ class GroupTest(SwitchTest):
             r_key=self.r_key,
             min_psn=self.min_psn,
             icrc_mode=self.icrc_mode,
+            window=self.window,
+            is_selective=self.is_selective,
         )
         self.install()
 
@@ -218,11 +230,17 @@ def _connect() -> Client:
             Path(testutils.test_param_get("p4info")),
         )
         client.push(Path(testutils.test_param_get("program")))
-        client.insert_clone_sessions({TARGET.session_of(port): port for port in (*SWITCH_PORTS, CPU_PORT)})
         if TARGET.is_tofino:
+            client.insert_clone_sessions({port: port for port in SWITCH_PORTS})
+            client.insert_clone_sessions({TARGET.session_of(CPU_PORT): CPU_PORT}, length=FEEDBACK_BYTES)
+            client.insert_clone_sessions({TARGET.last_session: CPU_PORT}, length=REGISTRATION_BYTES)
+            again = TARGET.recirculation_ports.start
+            client.insert_clone_sessions({again: again}, length=FEEDBACK_BYTES)
             answers = {FIRST_ANSWER_SESSION + port: port for port in SWITCH_PORTS}
             client.insert_clone_sessions(answers, length=ANSWER_BYTES)
             client.insert(*(_mirrors(port) for port in SWITCH_PORTS))
+        else:
+            client.insert_clone_sessions({port: port for port in (*SWITCH_PORTS, CPU_PORT)})
         client.insert(*(_route(SENTINEL_NETWORK + port, port) for port in SWITCH_PORTS))
         SwitchTest._client = client
     return SwitchTest._client

@@ -13,7 +13,7 @@ import ptf
 from ptf.base_tests import BaseTest
 from scapy.layers.l2 import Ether
 
-from alfirk_ptf.target import as_received, comparable
+from alfirk_ptf.target import as_received
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +85,7 @@ class CollectingTest(BaseTest):
         """Compare byte for byte and show the first difference as packets."""
         for out in sorted(got.keys() | wanted.keys()):
             for number, (a, b) in enumerate(zip(got.get(out, []), wanted.get(out, []), strict=False)):
-                if comparable(a) != comparable(b):
+                if a != b:
                     self.fail(f"port {out}, frame {number}: {_difference(a, b)}")
             surplus = len(got.get(out, [])) - len(wanted.get(out, []))
             if surplus:

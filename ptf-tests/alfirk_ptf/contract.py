@@ -31,6 +31,10 @@ OPCODE_RC_READ_REQUEST = 12
 OPCODE_RC_ACKNOWLEDGE = 17
 OPCODE_RC_COMPARE_SWAP = 19
 OPCODE_RC_FETCH_ADD = 20
+OPCODE_RC_SEND_LAST_INV = 22
+OPCODE_RC_SEND_ONLY_INV = 23
+OPCODE_RC_FLUSH = 28
+OPCODE_RC_ATOMIC_WRITE = 29
 OPCODE_CNP = 129
 #: The upper three bits of the opcodes of unreliable datagrams (the same table).
 OPCODE_CLASS_UD = 3
@@ -47,9 +51,13 @@ AETH_RNR_NAK = 1
 AETH_NAK = 3
 NAK_PSN_SEQUENCE_ERROR = 0
 NAK_INVALID_REQUEST = 1
-#: Reserved by the specification: the packet of just this PSN is lost, and nothing is acknowledged
-#: (selective_nak.p4). In
-#: place of the MSN it says how often its receiver has reported that, from 1 to 255.
+NAK_REMOTE_OPERATIONAL = 3
+#: Reserved by the specification; accepted only where the group's entry says selective repeat
+#: (selective_nak.p4). Between
+#: receivers and switches the PSN is that of the lost packet, and the MSN is the number of times
+#: that its receiver has
+#: reported it, 1 to 255. To a source it leaves with the PSN after the last acknowledged one, and
+#: the lost PSN as MSN.
 NAK_SELECTIVE = 31
 #: An ACK whose credit field says that the responder gives no credits, as Soft-RoCE sends it.
 SYNDROME_ACK_NO_CREDITS = 31
@@ -91,6 +99,14 @@ EMPTY_WRITE_IPV4_BYTES = 60
 #: What of the UDP length is no payload: UDP, BTH, ICRC and with it a RETH.
 UDP_OVERHEAD_BYTES = 24
 UDP_OVERHEAD_WITH_RETH_BYTES = 40
+#: Packets that a source may be ahead of what was last acknowledged to it, where the group's entry
+#: gives no number
+#: (set_group): more than queue pairs have outstanding (128 in Linux' rdma_rxe), and far below 2^23,
+#: beyond which PSNs have no order.
+DEFAULT_WINDOW = 0x10000
+#: Messages by which the count may be ahead of the one that a controller has written to a switch
+#: that lost its own (told.p4).
+UNKNOWN_MSN_ROOM = 0x8000
 #: A walk that has not ended after so many microseconds has lost its packet.
 WALK_TIMEOUT_US = 0x3E8
 #: ECN code points (RFC 3168).
@@ -103,14 +119,30 @@ FIXED_VIRTUAL_QPN = 1
 DEFAULT_PARTITION = 0x7FFF
 #: The one address by which hosts see the fabric.
 VIRTUAL_MAC = 0x2A1F14C0001
+ETHERNET_BYTES = 14
+#: Bytes of the IPv4 header before UDP: groups' packets have no options.
+UDP_OFFSET_BYTES = 20
 #: What follows the Ethernet header in an ACK: IPv4 (20) + UDP (8) + BTH (12) + AETH (4) + ICRC (4).
 ACK_IPV4_BYTES = 48
 ACK_UDP_BYTES = 28
 ACK_FRAME_BYTES = 62
 #: Hops that an ACK may go that a switch makes of data.
 ACK_TTL = 64
+#: The same for feedback that a switch merges or passes on: as if the member were next to the
+#: switch.
+FEEDBACK_TTL = 63
+#: UDP source port of all feedback of switches, before the exit half of the bridge.
+FEEDBACK_UDP_SOURCE_PORT = 0xC000
+#: IPv4 (20) + UDP (8) + BTH (12) + 16 reserved bytes + ICRC (4) (IBTA annex A17.9.3).
+CNP_IPV4_BYTES = 60
+CNP_UDP_BYTES = 40
+CNP_FRAME_BYTES = 74
 #: The same behind packet_in (3) and feedback (10).
 PROBE_PACKET_IN_BYTES = 75
+#: A fatal NAK behind packet_in (3).
+FATAL_NAK_PACKET_IN_BYTES = 65
+#: A registration packet behind packet_in (3): Ethernet (14) and at most 1,500 bytes of IPv4.
+MRP_PACKET_IN_BYTES = 0x5ED
 #: The path index in words that a sender's own data wrote: the largest, so that it loses every tie
 #: and the MSN of a real receiver is taken.
 PATH_OF_SENDER = 255
@@ -180,6 +212,8 @@ class RegisterName(IntEnum):
     REGION_TOLD_AT = 9
     #: the newest PSN that a source has sent
     SENT = 10
+    #: of a path, to read only: the newest PSN that its feedback has acknowledged, even beyond SENT
+    CLAIMED = 11
 
 
 class Drop(IntEnum):
@@ -200,7 +234,7 @@ class Drop(IntEnum):
     WRONG_QPN = 9
     #: what is neither a reliable connection's nor a CNP, or in no place here
     UNSUPPORTED_OPCODE = 10
-    #: an ACK or NAK with a wrong ICRC
+    #: an ACK, NAK or CNP with a wrong ICRC
     FEEDBACK_ICRC = 11
     #: an ACK or NAK whose news went into the registers alone
     FEEDBACK_MERGED = 12
@@ -242,9 +276,21 @@ class Drop(IntEnum):
     PUNT_LIMITED = 30
     #: a datagram to a group by a MAC address that is not the group's
     WRONG_MULTICAST_MAC = 31
+    #: an AETH syndrome that IBTA reserves, or that the group's recovery does not use
+    RESERVED_SYNDROME = 32
+    #: data further ahead of the last acknowledged PSN than the group's window
+    BEYOND_WINDOW = 33
+    #: a request whose lengths, padding or transport version are wrong
+    MALFORMED = 34
+    #: a CNP of the source itself (IBTA annex A17.9.3)
+    OWN_CNP = 35
+    #: a CNP of a path that sends too many
+    CNP_LIMITED = 36
+    #: a fatal NAK of a request that its path has acknowledged
+    STALE_NAK = 37
 
 
-SIZE_DROP_REASONS = 32
+SIZE_DROP_REASONS = 64
 
 
 class Work(IntEnum):

@@ -49,6 +49,13 @@ class Aggregate:
     nak_sent: int | None = None
     #: PSN and MSN last acknowledged to the source.
     agg: tuple[int, int] = (0, 0)
+    #: The PSN with which the MSN last rose; at first that of `agg`.
+    msn_base: int = -1
+
+    def __post_init__(self) -> None:
+        """Begin to count messages where the group begins."""
+        if self.msn_base < 0:
+            self.msn_base = self.agg[0]
 
     def handle(self, packet: PacketIn) -> PacketOut | None:
         """Take an ACK, a NAK or a probe; give what is to be sent to the source or the asker."""
@@ -58,7 +65,7 @@ class Aggregate:
         path = next(n for n, path in enumerate(self.group.paths) if path.port == port)
         psn = int.from_bytes(frame[_BTH_PSN : _BTH_PSN + 3], "big")
         # The pipeline knows what has got through.
-        self.agg = (feedback.agg_psn, feedback.agg_msn)
+        self._raise((feedback.agg_psn, feedback.agg_msn))
         syndrome, msn = frame[_AETH], int.from_bytes(frame[_AETH + 1 : _AETH + 4], "big")
         if packet.metadata["reason"] == PacketInReason.PROBE:
             return self._answer(feedback, frame, port, path, psn, msn)
@@ -92,8 +99,20 @@ class Aggregate:
             self.nak = None
         if to_source is None:
             return None
-        self.agg = (minimum, minimum_msn)
+        minimum_msn = self._believed(minimum, minimum_msn)
+        self._raise((minimum, minimum_msn))
         return (*to_source, minimum_msn)
+
+    def _believed(self, psn: int, msn: int) -> int:
+        """Believe a count that rises by no more than the packets since it last rose; else keep the last."""
+        room = (psn - self.msn_base) % _PSN_LIMIT
+        step = (msn - self.agg[1]) % _PSN_LIMIT
+        return msn if step <= room < _PSN_LIMIT // 2 else self.agg[1]
+
+    def _raise(self, agg: tuple[int, int]) -> None:
+        if agg[1] != self.agg[1]:
+            self.msn_base = agg[0]
+        self.agg = agg
 
     def _wait_for(self, syndrome: int, psn: int) -> None:
         """Keep the oldest NAK; of one PSN an RNR NAK rather than a sequence error, and the longest timer."""
@@ -112,8 +131,9 @@ class Aggregate:
         minimum, minimum_msn = self._minimum(feedback.port)
         if _lt(minimum, psn):
             return None
+        minimum_msn = self._believed(minimum, minimum_msn)
         if _lt(self.agg[0], minimum):
-            self.agg = (minimum, minimum_msn)
+            self._raise((minimum, minimum_msn))
         if port == feedback.port:
             psn, msn = minimum, minimum_msn
         return self._send(port, frame, _ACK_WITHOUT_CREDITS, psn, msn)

@@ -88,6 +88,10 @@ class Group:
     r_key: int = 0
     min_psn: MinPsn = MinPsn.TREE
     icrc_mode: IcrcMode = IcrcMode.NEUTRAL
+    #: Packets that a source may be ahead, unless it is the data plane's default.
+    window: int = contract.DEFAULT_WINDOW
+    #: Its queue pairs repeat selectively.
+    is_selective: bool = False
 
     @property
     def leaf_nodes(self) -> int:
@@ -109,18 +113,23 @@ class Group:
                     {**self._path(number), "is_host": int(path.member is not None)},
                 )
             )
+        params: dict[str, Value] = {
+            "group_index": self.index,
+            "paths": len(self.paths),
+            "virtual_qpn": self.virtual_qpn,
+            "min_psn": self.min_psn,
+            "icrc": self.icrc_mode,
+        }
+        action = "set_group_with_qpn"
+        if self.window != contract.DEFAULT_WINDOW or self.is_selective:
+            action = "set_group_with_limits"
+            params |= {"window": self.window, "is_selective": int(self.is_selective)}
         entries.append(
             Entry(
                 "ingress.group_lookup.groups",
                 {"mcst_id": int(IPv4Address(self.mcst_id))},
-                "ingress.group_lookup.set_group_with_qpn",
-                {
-                    "group_index": self.index,
-                    "paths": len(self.paths),
-                    "virtual_qpn": self.virtual_qpn,
-                    "min_psn": self.min_psn,
-                    "icrc": self.icrc_mode,
-                },
+                f"ingress.group_lookup.{action}",
+                params,
             )
         )
         return entries

@@ -14,9 +14,10 @@ from scapy.contrib.roce import AETH, BTH
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
+from scapy.utils import checksum
 
 from alfirk_ptf import contract, icrc
-from alfirk_ptf.contract import MR_INFO_RKEY
+from alfirk_ptf.contract import ACK_TTL, FEEDBACK_TTL, FEEDBACK_UDP_SOURCE_PORT, MR_INFO_RKEY
 from alfirk_ptf.group import VIRTUAL_QPN, Group, Member
 
 ROCE_PORT = contract.UDP_PORT_ROCEV2
@@ -85,6 +86,17 @@ class Roce:
         untagged = bytes(frame)
         tags = b"".join(struct.pack("!HH", ether_type, vlan) for ether_type, vlan in self.tags)
         return untagged[:12] + tags + untagged[12:]
+
+
+def altered(frame: bytes, *changes: tuple[int, bytes]) -> bytes:
+    """Write bytes at offsets of an untagged RoCEv2 frame, and make IPv4 checksum and ICRC right again."""
+    changed = bytearray(frame)
+    for offset, value in changes:
+        changed[offset : offset + len(value)] = value
+    changed[24:26] = bytes(2)
+    changed[24:26] = checksum(bytes(changed[14:34])).to_bytes(2, "big")
+    changed[-4:] = icrc.icrc(bytes(changed[14:-4]))
+    return bytes(changed)
 
 
 def reth(va: int, r_key: int, length: int) -> bytes:
@@ -162,23 +174,36 @@ def delivered(packet: Roce, group: Group, port: int, member: Member) -> Roce:
     )
 
 
+def of_group(packet: Roce, ttl: int = FEEDBACK_TTL) -> Roce:
+    """Build the feedback that a switch makes of a packet: all but opcode, PSN and AETH is the group's."""
+    return Roce(
+        eth_dst=VIRTUAL_MAC,
+        eth_src=VIRTUAL_MAC,
+        src=packet.dst,
+        dst=packet.dst,
+        ident=0,
+        ttl=ttl,
+        sport=FEEDBACK_UDP_SOURCE_PORT,
+        opcode=packet.opcode,
+        dqpn=packet.dqpn,
+        psn=packet.psn,
+        body=packet.body,
+    )
+
+
 def acknowledging(packet: Roce, psn: int, syndrome: int = ACK, msn: int = 0) -> Roce:
     """Turn a packet on its way to the source into an acknowledgement of `psn`."""
-    return replace(
-        packet,
-        tos=packet.tos & 0xFC,
-        opcode=ACKNOWLEDGE,
-        solicited=0,
-        padcount=0,
-        ackreq=0,
-        psn=psn,
-        body=aeth(syndrome, msn),
-    )
+    return replace(of_group(packet), opcode=ACKNOWLEDGE, psn=psn, body=aeth(syndrome, msn))
 
 
 def answering(packet: Roce, psn: int, syndrome: int = ACK, msn: int = 0) -> Roce:
     """Turn a request into the switch's own acknowledgement, whose way begins here."""
-    return replace(acknowledging(packet, psn, syndrome, msn), ttl=64)
+    return replace(acknowledging(packet, psn, syndrome, msn), ttl=ACK_TTL)
+
+
+def notifying(packet: Roce) -> Roce:
+    """Turn a member's CNP into the one that the source gets."""
+    return replace(of_group(packet), becn=1, psn=0, body=bytes(16))
 
 
 def arp_request(asker: Member, target: str, sender_ip: str | None = None) -> Ether:

@@ -45,6 +45,11 @@ class Target(Enum):
         """Give the number behind the mirror sessions of ports: there are 1,024 on Tofino, 256 on Tofino 2."""
         return 128 if self is Target.T2NA else 512
 
+    @property
+    def last_session(self) -> int:
+        """Give the largest number of a mirror session: registrations have it on Tofino."""
+        return 2 * self.first_answer_session - 1
+
     def session_of(self, port: int) -> int:
         """Give the mirror session that leads to a port: its number, in as many bits as sessions have."""
         return port % 256 if self is Target.T2NA else port
@@ -64,7 +69,13 @@ TARGET = Target(os.environ.get(TARGET_VARIABLE, Target.V1MODEL.value))
 
 #: Mirror sessions for answers on Tofino: their numbers begin here, and they cut a packet behind the BTH.
 FIRST_ANSWER_SESSION = TARGET.first_answer_session
-ANSWER_BYTES = 23 + 62
+ANSWER_BYTES = 20 + 54 + 8
+#: Those for feedback end behind the ICRC of a frame with two tags, those for registrations behind 1,500
+#: bytes of IPv4.
+FEEDBACK_BYTES = 20 + 62 + 8
+REGISTRATION_BYTES = 20 + 14 + 8 + 1500
+#: So an untagged frame for the controller has these bytes more.
+UNTAGGED_ROOM = 8 if TARGET.is_tofino else 0
 
 
 def only_v1model(what: str) -> None:
@@ -103,19 +114,3 @@ def as_received(frame: bytes) -> bytes:
     if not _may_differ(frame, ip) or ip is None:
         return frame
     return frame[: ip + int.from_bytes(frame[ip + 2 : ip + 4], "big")]
-
-
-def comparable(frame: bytes) -> bytes:
-    """Give a frame with zeros where the two targets may differ, all of them being right.
-
-    Tofino makes answers of packets that have not gone through the bridge's entry: identification and UDP
-    source port are other ones, and so are the checksums. That ICRCs are right is tested beside it.
-    """
-    ip = _ip(frame)
-    if not _may_differ(frame, ip) or ip is None:
-        return frame
-    free = ((ip + 4, 2), (ip + 10, 2), (ip + 20, 2), (len(frame) - 4, 4))
-    cleared = bytearray(frame)
-    for at, length in free:
-        cleared[at : at + length] = bytes(length)
-    return bytes(cleared)

@@ -11,7 +11,7 @@ from alfirk_ptf.collect import PATIENCE, Frames
 from alfirk_ptf.contract import Drop, IcrcMode
 from alfirk_ptf.group import Entry
 from alfirk_ptf.icrc import icrc_is_right
-from alfirk_ptf.packets import Roce, delivered, entered, feedback
+from alfirk_ptf.packets import Roce, delivered, entered, feedback, notifying
 from alfirk_ptf.target import only_v1model
 
 _NOT_ECT, _ECT_1, _ECT_0, _CE = range(4)
@@ -47,8 +47,7 @@ class CnpTest(GroupTest):
         )
 
     def passed(self, port: int) -> bytes:
-        host = HOSTS[port]
-        return delivered(entered(self.cnp(port), self.group, port, host), self.group, 1, HOSTS[1]).frame()
+        return delivered(notifying(self.cnp(port)), self.group, 1, HOSTS[1]).frame()
 
     def eventually(self, what: str, port: int, wanted: Frames, *, first: int = 0) -> None:
         """Let a port send a CNP until this comes of it; each time `first` sends many before.
@@ -204,8 +203,8 @@ class AcksAreNotMarked(MarkingTest):
         data = Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, tos=_ECT_0, body=b"x")
         self.exchange(2, data.frame())
         ack = feedback(HOSTS[1], self.group, packets.ACK, 0)
-        inside = entered(ack, self.group, 1, HOSTS[1])
-        self.expect(1, ack.frame(), p2=delivered(inside, self.group, 2, host).frame())
+        merged = packets.acknowledging(ack, 0, msn=1)
+        self.expect(1, ack.frame(), p2=delivered(merged, self.group, 2, host).frame())
         self.same(
             self.exchange(2, data.frame()),
             {

@@ -340,8 +340,8 @@ class CongestionNotificationReachesTheSource(FeedbackTest):
             becn=1,
             body=bytes(16),
         )
-        inside = entered(packet, self.group, 2, host)
-        self.expect(2, packet.frame(), p1=delivered(inside, self.group, 1, HOSTS[1]).frame())
+        passed = packets.notifying(packet)
+        self.expect(2, packet.frame(), p1=delivered(passed, self.group, 1, HOSTS[1]).frame())
 
 
 @with_each_min_psn

@@ -11,7 +11,7 @@ from alfirk_ptf.collect import PORTS, Frames
 from alfirk_ptf.contract import Drop, IcrcMode, PacketInReason
 from alfirk_ptf.controller import repaired
 from alfirk_ptf.icrc import icrc_is_right
-from alfirk_ptf.packets import Roce, delivered, entered, feedback, passed, reth
+from alfirk_ptf.packets import Roce, delivered, entered, feedback, notifying, of_group, passed, reth
 
 #: Payloads with the padding that makes each a multiple of four: nothing, one byte, an MTU, less by one.
 _LENGTHS = (0, 1, 2, 3, 4, 63, 1023, 1024, 4095, 4096)
@@ -126,7 +126,7 @@ class FeedbackIsRight(IcrcTest):
         for syndrome in (packets.ACK, packets.NAK_SEQUENCE, packets.RNR_NAK):
             psn = 0 if syndrome == packets.ACK else 1
             report = feedback(HOSTS[2], self.group, syndrome, psn)
-            to_source = delivered(entered(report, self.group, 2, HOSTS[2]), self.group, 1, HOSTS[1])
+            to_source = delivered(of_group(report), self.group, 1, HOSTS[1])
             got = self.exchange(2, report.frame())
             self.same(got, {1: [to_source.frame()]})
             # What was sent to the source once goes there again when the packet was resent.
@@ -148,7 +148,7 @@ class CongestionNotificationIsRight(IcrcTest):
             becn=1,
             body=bytes(16),
         )
-        to_source = delivered(entered(cnp, self.group, 2, host), self.group, 1, HOSTS[1])
+        to_source = delivered(notifying(cnp), self.group, 1, HOSTS[1])
         got = self.exchange(2, cnp.frame())
         self.same(got, {1: [to_source.frame()]})
 

@@ -99,7 +99,7 @@ class FeedbackOfStrangersIsRefused(StrangersTest):
             ("wrong ICRC", Drop.FEEDBACK_ICRC, 2, wrong[:-1] + bytes([wrong[-1] ^ 0x80])),
             (
                 "syndrome of no meaning",
-                Drop.UNSUPPORTED_OPCODE,
+                Drop.RESERVED_SYNDROME,
                 2,
                 self.report(body=packets.aeth(0x40, 1)).frame(),
             ),
@@ -113,7 +113,7 @@ class FeedbackOfStrangersIsRefused(StrangersTest):
 class QueuePairsOfAnEarlierGroupReachNobody(StrangersTest):
     """The group is gone, and another one has its McstID, index and members; their old queue pairs live on.
 
-    The first data of a group makes its sender the source whatever its PSN, so that one packet would do.
+    A packet of theirs that is just the next one would make its sender the source.
     """
 
     def runTest(self) -> None:
@@ -157,7 +157,7 @@ class OtherThanReliableConnectionsIsRefused(StrangersTest):
     def runTest(self) -> None:
         for what, opcode in (
             ("read response", 0x0D),
-            ("send last with invalidate", 0x16),
+            ("atomic acknowledge", 0x12),
             ("unreliable connection", 0x24),
             ("unreliable datagram", 0x64),
             ("extended reliable connection", 0xA4),
@@ -199,7 +199,7 @@ class RequestThatNoGroupCanAnswerEndsItsQueuePair(StrangersTest):
 
     def runTest(self) -> None:
         for opcode, body in ((packets.READ_REQUEST, reth(0, 0, 8)), (packets.FETCH_ADD, bytes(28))):
-            for port, psn, named in ((1, 1, 0), (2, 7, 7)):
+            for port, psn, named in ((1, 1, 0), (2, 7, 0)):
                 with self.subTest(opcode=opcode, port=port):
                     sent = self.of(port, psn=psn, opcode=opcode, body=body)
                     inside = entered(sent, self.group, port, HOSTS[port])
@@ -253,7 +253,7 @@ class SourceComesNextOnItsPathAndInTheGroup(StrangersTest):
 
 
 class TaggedPacketsPass(StrangersTest):
-    """Priority tags, a VLAN, a VLAN of a provider: they stay as they are, and the ICRC does not mind."""
+    """Priority tags, a VLAN, a VLAN of a provider: data keeps its own, its source's ACKs have the same."""
 
     def runTest(self) -> None:
         for psn, tags in enumerate(
@@ -266,10 +266,12 @@ class TaggedPacketsPass(StrangersTest):
                 self.same(self.exchange(1, sent.frame()), copies)
                 first = replace(feedback(HOSTS[2], self.group, packets.ACK, psn), tags=tags)
                 self.same(self.exchange(2, first.frame()), {})
-                last = replace(feedback(HOSTS[3], self.group, packets.ACK, psn), tags=tags)
-                to_source = acknowledging(entered(last, self.group, 3, HOSTS[3]), psn, msn=1)
+                last = replace(feedback(HOSTS[3], self.group, packets.ACK, psn), tags=((0x8100, 0x123),))
+                # The source's tags, whatever those of the member are.
+                merged = acknowledging(entered(last, self.group, 3, HOSTS[3]), psn, msn=1)
+                to_source = replace(merged, tags=tags)
                 self.expect(3, last.frame(), p1=delivered(to_source, self.group, 1, HOSTS[1]).frame())
-                answer = answering(inside, psn, msn=1)
+                answer = replace(answering(inside, psn, msn=1), tags=tags)
                 self.expect(1, sent.frame(), p1=delivered(answer, self.group, 1, HOSTS[1]).frame())
 
 

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from alfirk_ptf import packets
-from alfirk_ptf.contract import AETH_NAK, NAK_SELECTIVE
+from alfirk_ptf.case import HOSTS
+from alfirk_ptf.contract import AETH_NAK, NAK_SELECTIVE, Drop
 from alfirk_ptf.feedback import FeedbackTest, ToSource
+from alfirk_ptf.packets import Roce, acknowledging, entered
 from alfirk_ptf.target import only_v1model
 
 SYNDROME = AETH_NAK << 5 | NAK_SELECTIVE
 
 
 class SelectiveTest(FeedbackTest):
+    is_selective = True
+
     def begin(self) -> None:
         only_v1model("selective NAKs")
         super().begin()
 
-    def loses(self, port: int, psn: int, reports: int = 1, *, is_news: bool) -> None:
-        """Let a port report a packet for that many times: the source gets the report as it is, or nothing."""
-        to_source = ToSource(psn, SYNDROME, reports) if is_news else None
+    def loses(self, port: int, psn: int, reports: int = 1, *, is_news: bool, acked: int = -1) -> None:
+        """Let a port report a packet for that many times: the source gets one report, or nothing.
+
+        A requester takes any NAK as an acknowledgement of what is before its PSN. So that is the one after
+        what was last acknowledged to it; the lost packet's stands in the place of the message count.
+        """
+        to_source = ToSource(self.first_psn + acked + 1, SYNDROME, psn) if is_news else None
         self.reports(port, psn, to_source, syndrome=SYNDROME, msn=reports)
 
 
@@ -38,9 +48,43 @@ class ReportThatIsRepeatedMoreOftenIsNews(SelectiveTest):
         self.loses(3, 4, 1, is_news=False)
         self.loses(3, 4, 2, is_news=False)
         self.loses(3, 4, 3, is_news=True)
-        self.loses(4, 4, 255, is_news=True)
-        self.loses(4, 4, 255, is_news=False)
         self.loses(4, 4, 0, is_news=False)
+
+
+class CountOf255SilencesNobody(SelectiveTest):
+    """It counts as the next report."""
+
+    def runTest(self) -> None:
+        self.loses(2, 4, 255, is_news=True)
+        self.loses(3, 4, 1, is_news=False)
+        self.loses(3, 4, 2, is_news=True)
+        self.loses(3, 4, 3, is_news=True)
+        self.loses(2, 4, 255, is_news=True)
+        self.loses(3, 4, 4, is_news=False)
+        self.loses(3, 4, 5, is_news=True)
+
+
+class GoBackNKnowsNoSelectiveNak(SelectiveTest):
+    is_selective = False
+
+    def runTest(self) -> None:
+        for psn in (0, 4, self.sent - 1):
+            self.refuses(Drop.RESERVED_SYNDROME, 2, self.report(2, psn, SYNDROME).frame())
+
+
+class BetweenSwitchesALossHasItsPsnAndCount(SelectiveTest):
+    """The source is behind another switch, which merges the reports of all below."""
+
+    uplinks = (1,)
+
+    def packet(self, psn: int) -> Roce:
+        return replace(super().packet(psn), src=self.group.mcst_id)
+
+    def runTest(self) -> None:
+        for reports, passed in ((1, 1), (200, 2)):
+            packet = self.report(2, 4, SYNDROME, reports)
+            inside = acknowledging(entered(packet, self.group, 2, HOSTS[2]), 4, SYNDROME, passed)
+            self.expect(2, packet.frame(), p1=inside.frame())
 
 
 class WhatIsSentAgainMayBeLostAgain(SelectiveTest):
@@ -70,7 +114,7 @@ class WhatAllHaveOrNobodyHasSentIsNotLost(SelectiveTest):
         self.loses(2, 5, is_news=False)
         self.loses(2, self.sent, is_news=False)
         self.loses(2, 1 << 23, is_news=False)
-        self.loses(2, 6, is_news=True)
+        self.loses(2, 6, is_news=True, acked=5)
 
 
 class TheSourceCannotReport(SelectiveTest):

@@ -1,5 +1,11 @@
-//! A member that sends, beside what its honest queue pair sends, whatever comes to its mind: data, ACKs, NAKs, CNPs, READs and
-//! registration packets under its own address, with random numbers.
+//! A member that sends, beside what its honest queue pair sends, whatever may harm the group: every kind of frame in [`Kind`], under its own
+//! address, with PSNs around the window of packets that are outstanding.
+//!
+//! Members of a group must not notice it: what acknowledges too much, what belongs to the source alone, and what is malformed has no effect.
+//!
+//! A NAK that a receiver may send is an exception. Any member may ask the source to send a packet again or to wait; then the group goes back or
+//! waits, as a reliable connection does. So sequence NAKs and RNR NAKs are drawn only with PSNs for which no receiver sends them, outside of
+//! [`Hostile::is_plausible`]. Fatal NAKs (codes 1 to 3) are not drawn: any member may end the connection, and the source gets the error.
 
 use std::net::Ipv4Addr;
 
@@ -8,25 +14,38 @@ use rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use crate::icrc;
-use crate::wire::{bth, ethernet, ipv4, mrp, udp, MacAddr, Opcode, Psn, QpNum};
+use crate::wire::{bth, ethernet, ipv4, mrp, udp, MacAddr, NakCode, Opcode, Psn, QpNum, Syndrome};
 
 const IP_AT: usize = ethernet::HEADER_LEN;
 const UDP_AT: usize = IP_AT + ipv4::HEADER_LEN;
 const BTH_AT: usize = UDP_AT + udp::HEADER_LEN;
+const BODY_AT: usize = BTH_AT + bth::HEADER_LEN;
 const ICRC_LEN: usize = 4;
+/// Frames are at most this long, as on links with the usual MTU of 1,500 bytes.
+const LONGEST: usize = ethernet::HEADER_LEN + 1_500;
 
 const SEND_ONLY: u8 = 0x04;
 const WRITE_ONLY: u8 = 0x0a;
 const READ_REQUEST: u8 = 0x0c;
 const ACKNOWLEDGE: u8 = 0x11;
 const FETCH_ADD: u8 = 0x14;
+const SEND_ONLY_INVALIDATE: u8 = 0x17;
 const CNP: u8 = 0x81;
-/// In the BTH's fifth byte.
+/// In byte 4 of the BTH.
 const BECN: u8 = 0x40;
-/// AETH syndromes: ACK, sequence error, RNR with its longest timer, selective NAK.
-const SYNDROMES: [u8; 4] = [0x1f, 0x60, 0x20, 0x7f];
+const ACK: u8 = 0x1f;
+/// AETH syndromes: ACKs with and without a limit of credits, sequence error, the NAK codes 4 and 31, RNR NAKs with the longest timer and a
+/// usual one, a reserved type.
+const SYNDROMES: [u8; 8] = [ACK, 0x00, 0x60, 0x64, 0x7f, 0x20, 0x2c, 0x40];
+/// How far the position of this member may be behind the newest packet that it has acknowledged or its switch has seen acknowledged:
+/// responders acknowledge at least every 66th packet.
+const UNACKNOWLEDGED: i32 = 66;
+/// How far PSNs go beyond both ends of the window.
+const FEW: i32 = 4;
+/// Half of the number space, where serial arithmetic changes its sign.
+const HALF: i32 = 1 << 23;
 
-/// Whom it harms if it can, and what it has to know for that.
+/// The group that is to be harmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
     pub mcst_id: Ipv4Addr,
@@ -34,77 +53,444 @@ pub struct Target {
     pub virtual_qpn: QpNum,
     /// By which hosts reach groups.
     pub mac: MacAddr,
+    /// The group's first PSN.
+    pub initial_psn: Psn,
+    /// How many packets the source may have outstanding.
+    pub window: u32,
 }
 
-/// Draws the frames. The same seed gives the same ones.
+/// The kinds of frames. Each is drawn as often as the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// Requests of every opcode: data of a member that is not the source, READs, atomic operations, SEND with Invalidate, opcodes of other
+    /// services, reserved ones.
+    Request,
+    /// ACKNOWLEDGE packets of every syndrome but fatal NAKs, with forged MSNs and counts of reports.
+    Answer,
+    /// The last ACK once more, as this member's queue pair could send it, with headers that do not fit.
+    OddAnswer,
+    /// CNPs with right and wrong ICRCs.
+    Cnp,
+    /// Requests and answers with headers that do not fit.
+    OddFrame,
+    /// Registration packets: random ones, and one over and over again.
+    Registration,
+}
+
+impl Kind {
+    const ALL: [Kind; 6] = [
+        Kind::Request,
+        Kind::Answer,
+        Kind::OddAnswer,
+        Kind::Cnp,
+        Kind::OddFrame,
+        Kind::Registration,
+    ];
+}
+
+/// What is wrong with the headers of a frame.
+#[derive(Debug, Clone, Copy)]
+enum Oddity {
+    /// VLAN tags: 802.1Q, 802.1ad, VLAN 0, several.
+    Tags,
+    Ttl,
+    /// CE, ECT, DSCP.
+    Tos,
+    IpLength,
+    UdpLength,
+    /// IPv4 options, fragments, a wrong version or checksum.
+    IpHeader,
+    UdpChecksum,
+    SourcePort,
+    TransportVersion,
+    PadCount,
+    MigReq,
+    SolicitedEvent,
+    /// The reserved bits of the BTH, FECN and BECN.
+    Reserved,
+    PKey,
+    DestQp,
+    WrongIcrc,
+    /// Bytes behind the ICRC, to an IPv4 length of 1,500 at most.
+    Trailer,
+    Cut,
+    /// The address of another host, or the group's.
+    SourceAddress,
+}
+
+impl Oddity {
+    const ALL: [Oddity; 19] = [
+        Oddity::Tags,
+        Oddity::Ttl,
+        Oddity::Tos,
+        Oddity::IpLength,
+        Oddity::UdpLength,
+        Oddity::IpHeader,
+        Oddity::UdpChecksum,
+        Oddity::SourcePort,
+        Oddity::TransportVersion,
+        Oddity::PadCount,
+        Oddity::MigReq,
+        Oddity::SolicitedEvent,
+        Oddity::Reserved,
+        Oddity::PKey,
+        Oddity::DestQp,
+        Oddity::WrongIcrc,
+        Oddity::Trailer,
+        Oddity::Cut,
+        Oddity::SourceAddress,
+    ];
+}
+
+/// Draws the frames. The same seed and the same calls give the same ones.
 #[derive(Debug)]
 pub struct Hostile {
     ip: Ipv4Addr,
     mac: MacAddr,
     target: Target,
     rng: ChaCha8Rng,
+    /// The newest PSN that this member is known to have received.
+    position: Psn,
+    /// A registration packet that is sent again and again.
+    repeated: Vec<u8>,
 }
 
 impl Hostile {
     /// A host of these addresses.
     pub fn new(ip: Ipv4Addr, mac: MacAddr, target: Target, seed: u64) -> Hostile {
-        Hostile {
+        let mut hostile = Hostile {
             ip,
             mac,
             target,
             rng: ChaCha8Rng::seed_from_u64(seed ^ u64::from(u32::from(ip)) << 32),
-        }
-    }
-
-    /// The next frame: each kind as often as the others.
-    pub fn frame(&mut self) -> Vec<u8> {
-        let psn = self.rng.next_u32() & 0xff_ffff;
-        match self.rng.next_u32() % 7 {
-            0 => self.roce(SEND_ONLY, psn, 64),
-            1 => self.roce(WRITE_ONLY, psn, 16 + 64),
-            2 => self.roce(READ_REQUEST, psn, 16),
-            3 => self.roce(FETCH_ADD, psn, 28),
-            4 => {
-                // As a NIC sends it: what stands behind its BTH is reserved.
-                let mut frame = self.roce(CNP, psn, 16);
-                frame[BTH_AT + bth::HEADER_LEN..][..16].fill(0);
-                frame[BTH_AT + 4] = BECN;
-                seal(&mut frame);
-                frame
-            }
-            5 => {
-                let mut frame = self.roce(ACKNOWLEDGE, psn, 4);
-                let syndrome = SYNDROMES[self.rng.next_u32() as usize % SYNDROMES.len()];
-                frame[BTH_AT + bth::HEADER_LEN] = syndrome;
-                seal(&mut frame);
-                frame
-            }
-            _ => self.registration(),
-        }
-    }
-
-    /// A packet of the group with a random body behind its BTH.
-    fn roce(&mut self, opcode: u8, psn: u32, body: usize) -> Vec<u8> {
-        let mut frame = self.datagram(udp::PORT_ROCE, bth::HEADER_LEN + body + ICRC_LEN);
-        // What stands in the opcode's place is overwritten: the enumeration has no place for all of them.
-        let qpn = match self.rng.next_u32() % 8 {
-            0 => QpNum::new(self.rng.next_u32()),
-            _ => self.target.virtual_qpn,
+            position: target.initial_psn.prev(),
+            repeated: Vec::new(),
         };
-        bth::Repr::new(Opcode::SendOnly, qpn, Psn::new(psn)).emit(&mut frame[BTH_AT..]);
-        frame[BTH_AT] = opcode;
-        let end = frame.len() - ICRC_LEN;
-        self.rng
-            .fill_bytes(&mut frame[BTH_AT + bth::HEADER_LEN..end]);
+        hostile.repeated = hostile.registration();
+        hostile
+    }
+
+    /// The group that is to be harmed.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The newest PSN that this member has received.
+    pub fn at(&mut self, position: Psn) {
+        self.position = position;
+    }
+
+    /// Takes the position from a frame that the member receives.
+    pub fn overhear(&mut self, frame: &[u8]) {
+        let is_ip = ethernet::View::new_checked(frame)
+            .is_ok_and(|view| view.ethertype() == ethernet::ETHERTYPE_IPV4);
+        let is_group = ipv4::View::new_checked(frame.get(IP_AT..).unwrap_or_default())
+            .is_ok_and(|view| view.source() == self.target.mcst_id);
+        let is_roce = udp::View::new_checked(frame.get(UDP_AT..).unwrap_or_default())
+            .is_ok_and(|view| view.destination_port() == udp::PORT_ROCE);
+        let bth = bth::View::new_checked(frame.get(BTH_AT..).unwrap_or_default());
+        let (true, true, true, Ok(bth)) = (is_ip, is_group, is_roce, bth) else {
+            return;
+        };
+        if bth.opcode().is_request() && self.position.precedes(bth.psn()) {
+            self.position = bth.psn();
+        }
+    }
+
+    /// The next frame.
+    pub fn frame(&mut self) -> Vec<u8> {
+        let kind = self.one_of(&Kind::ALL);
+        self.frame_of(kind)
+    }
+
+    /// The next frame of a kind.
+    pub fn frame_of(&mut self, kind: Kind) -> Vec<u8> {
+        match kind {
+            Kind::Request => self.request(),
+            Kind::Answer => self.answer(),
+            Kind::OddAnswer => {
+                let frame = self.last_ack();
+                self.odd(frame)
+            }
+            Kind::Cnp => self.cnp(),
+            Kind::OddFrame => {
+                let frame = match self.draw(2) {
+                    0 => self.request(),
+                    _ => self.answer(),
+                };
+                self.odd(frame)
+            }
+            Kind::Registration => match self.draw(2) {
+                0 => self.registration(),
+                _ => self.repeated.clone(),
+            },
+        }
+    }
+
+    /// Whether a receiver that is where this member is may send a NAK of this PSN: it follows what the member has acknowledged, and can
+    /// have been sent.
+    pub fn is_plausible(&self, psn: Psn) -> bool {
+        let ahead = psn.distance_from(self.position);
+        (-UNACKNOWLEDGED..=self.window() + FEW).contains(&ahead)
+    }
+
+    fn window(&self) -> i32 {
+        i32::try_from(self.target.window)
+            .map_or(HALF - 1 - FEW, |window| window.clamp(1, HALF - 1 - FEW))
+    }
+
+    /// A number below `count`.
+    fn draw(&mut self, count: u32) -> u32 {
+        self.rng.next_u32() % count
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.draw(all.len() as u32) as usize]
+    }
+
+    /// A number from -`most` to `most`.
+    fn about(&mut self, most: i32) -> i32 {
+        let count = 2 * most.unsigned_abs() + 1;
+        self.draw(count) as i32 - most
+    }
+
+    /// A PSN: most are around the position and the ends of the window on either side.
+    fn psn(&mut self) -> Psn {
+        let window = self.window();
+        let from_position = match self.draw(8) {
+            0..=2 => self.about(FEW),
+            3..=4 => self.about(window + FEW),
+            5 => self.one_of(&[-window, window]) + self.about(FEW),
+            6 => match self.draw(2) {
+                0 => HALF + self.about(FEW),
+                _ => {
+                    let initial = self.target.initial_psn.distance_from(self.position);
+                    initial + self.about(FEW)
+                }
+            },
+            _ => return Psn::new(self.rng.next_u32()),
+        };
+        Psn::new(self.position.get().wrapping_add_signed(from_position))
+    }
+
+    fn request(&mut self) -> Vec<u8> {
+        let opcode = match self.draw(4) {
+            0 => self.one_of(&[SEND_ONLY, WRITE_ONLY]),
+            1 => self.one_of(&[READ_REQUEST, FETCH_ADD, SEND_ONLY_INVALIDATE]),
+            // Answers have their own kind.
+            _ => match self.rng.next_u32() as u8 {
+                ACKNOWLEDGE | CNP => SEND_ONLY,
+                opcode => opcode,
+            },
+        };
+        let psn = self.psn();
+        let body = self.one_of(&[0, 4, 16, 28, 64, 16 + 64]);
+        self.roce(opcode, psn, body)
+    }
+
+    fn answer(&mut self) -> Vec<u8> {
+        let psn = self.psn();
+        let syndrome = match self.draw(2) {
+            0 => self.one_of(&SYNDROMES),
+            _ => self.rng.next_u32() as u8,
+        };
+        let syndrome = match syndrome.into() {
+            Syndrome::RnrNak(_) | Syndrome::Nak(NakCode::PsnSequenceError)
+                if self.is_plausible(psn) =>
+            {
+                ACK
+            }
+            Syndrome::Nak(
+                NakCode::InvalidRequest
+                | NakCode::RemoteAccessError
+                | NakCode::RemoteOperationalError,
+            ) => ACK,
+            _ => syndrome,
+        };
+        // Also the number of reports of a selective NAK: the next one, the last one.
+        let msn = match self.draw(4) {
+            0 => 1 + self.draw(3),
+            1 => 255,
+            2 => 0xff_ffff,
+            _ => self.rng.next_u32() & 0xff_ffff,
+        };
+        self.acknowledge(psn, syndrome, msn)
+    }
+
+    /// What the member's own queue pair sends when it acknowledges all that it has.
+    fn last_ack(&mut self) -> Vec<u8> {
+        let msn = self.draw(3);
+        self.acknowledge(self.position, ACK, msn)
+    }
+
+    fn acknowledge(&mut self, psn: Psn, syndrome: u8, msn: u32) -> Vec<u8> {
+        let mut frame = self.roce(ACKNOWLEDGE, psn, 4);
+        frame[BODY_AT..][..4].copy_from_slice(&(u32::from(syndrome) << 24 | msn).to_be_bytes());
         seal(&mut frame);
         frame
     }
 
+    fn cnp(&mut self) -> Vec<u8> {
+        let psn = self.psn();
+        let mut frame = self.roce(CNP, psn, 16);
+        // As a NIC sends it: what stands behind its BTH is reserved.
+        if self.draw(4) > 0 {
+            frame[BODY_AT..][..16].fill(0);
+        }
+        frame[BTH_AT + 4] = BECN;
+        seal(&mut frame);
+        if self.draw(2) == 0 {
+            self.spoil_icrc(&mut frame);
+        }
+        frame
+    }
+
+    /// A packet of the group with a random body behind its BTH.
+    fn roce(&mut self, opcode: u8, psn: Psn, body: usize) -> Vec<u8> {
+        let mut frame = self.datagram(udp::PORT_ROCE, bth::HEADER_LEN + body + ICRC_LEN);
+        bth::Repr {
+            ack_req: self.draw(2) == 0,
+            ..bth::Repr::new(Opcode::SendOnly, self.target.virtual_qpn, psn)
+        }
+        .emit(&mut frame[BTH_AT..]);
+        // The enumeration of opcodes has no place for all of them.
+        frame[BTH_AT] = opcode;
+        let end = frame.len() - ICRC_LEN;
+        self.rng.fill_bytes(&mut frame[BODY_AT..end]);
+        seal(&mut frame);
+        frame
+    }
+
+    /// A frame with something wrong in its headers; its ICRC is right for them, unless that is what is wrong.
+    fn odd(&mut self, mut frame: Vec<u8>) -> Vec<u8> {
+        for _ in 0..1 + self.draw(2) {
+            let oddity = self.one_of(&Oddity::ALL);
+            self.spoil(&mut frame, oddity);
+        }
+        frame
+    }
+
+    fn spoil(&mut self, frame: &mut Vec<u8>, oddity: Oddity) {
+        // Another oddity may have cut the headers, or moved them behind tags.
+        let is_plain = frame.len() >= BODY_AT + ICRC_LEN && frame[12..14] == [8, 0];
+        if !is_plain {
+            return;
+        }
+        let random = self.rng.next_u32();
+        match oddity {
+            Oddity::Tags => {
+                for _ in 0..1 + self.draw(3) {
+                    let tag_type = self.one_of(&[0x8100u16, 0x88a8]);
+                    let control = self.one_of(&[0, 1, 0xe064, 0xffff]);
+                    let tag = [tag_type.to_be_bytes(), u16::to_be_bytes(control)].concat();
+                    frame.splice(12..12, tag);
+                }
+                return;
+            }
+            Oddity::Ttl => frame[IP_AT + 8] = self.one_of(&[0, 1, 2, 255]),
+            Oddity::Tos => frame[IP_AT + 1] = self.one_of(&[1, 2, 3, 0xb8, 0xff]),
+            Oddity::IpLength => {
+                let right = (frame.len() - IP_AT) as u16;
+                let near = [right - 1, right + 1, right - 4, right + 4];
+                let far = [0, 20, 28, 40, 1_500, 0xffff];
+                let length = match self.draw(2) {
+                    0 => self.one_of(&near),
+                    _ => self.one_of(&far),
+                };
+                frame[IP_AT + 2..][..2].copy_from_slice(&length.to_be_bytes());
+            }
+            Oddity::UdpLength => {
+                let right = (frame.len() - UDP_AT) as u16;
+                let lengths = [0, 8, 20, right - 4, right - 1, right + 4, 1_480, 0xffff];
+                let length = self.one_of(&lengths);
+                frame[UDP_AT + 4..][..2].copy_from_slice(&length.to_be_bytes());
+            }
+            Oddity::IpHeader => match self.draw(6) {
+                0 => frame[IP_AT] = 0x46,
+                1 => frame[IP_AT] = 0x44,
+                2 => frame[IP_AT] = 0x65,
+                3 => frame[IP_AT + 6] = 0x20,
+                4 => frame[IP_AT + 7] = 1,
+                _ => {
+                    frame[IP_AT + 10] ^= 0x55;
+                    return;
+                }
+            },
+            Oddity::UdpChecksum => {
+                frame[UDP_AT + 6..][..2].copy_from_slice(&random.to_be_bytes()[..2])
+            }
+            Oddity::SourcePort => {
+                frame[UDP_AT..][..2].copy_from_slice(&random.to_be_bytes()[..2]);
+            }
+            Oddity::TransportVersion => frame[BTH_AT + 1] |= 1 << (random % 4),
+            Oddity::PadCount => frame[BTH_AT + 1] |= 0x10 << (random % 2),
+            Oddity::MigReq => frame[BTH_AT + 1] ^= 0x40,
+            Oddity::SolicitedEvent => frame[BTH_AT + 1] ^= 0x80,
+            Oddity::Reserved => match random % 2 {
+                0 => frame[BTH_AT + 4] = (random >> 8) as u8,
+                _ => frame[BTH_AT + 8] = (random >> 8) as u8,
+            },
+            Oddity::PKey => frame[BTH_AT + 2..][..2].copy_from_slice(&random.to_be_bytes()[..2]),
+            Oddity::DestQp => frame[BTH_AT + 5..][..3].copy_from_slice(&random.to_be_bytes()[..3]),
+            Oddity::WrongIcrc => {
+                self.spoil_icrc(frame);
+                return;
+            }
+            Oddity::Trailer => {
+                let room = (LONGEST - frame.len()) as u32;
+                let more = match self.draw(2) {
+                    0 => room,
+                    _ => 1 + self.draw(64),
+                };
+                let len = frame.len() + more.min(room) as usize;
+                if self.draw(2) == 0 {
+                    // The IPv4 length counts the trailer in.
+                    let total = (len - IP_AT) as u16;
+                    frame[IP_AT + 2..][..2].copy_from_slice(&total.to_be_bytes());
+                    checksum(frame);
+                }
+                frame.resize(len, 0xaa);
+                return;
+            }
+            Oddity::Cut => {
+                let len = IP_AT + self.draw((frame.len() - IP_AT) as u32) as usize;
+                frame.truncate(len);
+                return;
+            }
+            Oddity::SourceAddress => {
+                let address = match random % 2 {
+                    0 => self.target.mcst_id,
+                    _ => Ipv4Addr::from(u32::from(self.ip) ^ 1),
+                };
+                frame[IP_AT + 12..][..4].copy_from_slice(&address.octets());
+            }
+        }
+        checksum(frame);
+        seal(frame);
+    }
+
+    fn spoil_icrc(&mut self, frame: &mut [u8]) {
+        let at = frame.len() - 1 - self.draw(ICRC_LEN as u32) as usize;
+        frame[at] ^= 1 << self.draw(8);
+    }
+
     fn registration(&mut self) -> Vec<u8> {
-        let mut frame = self.datagram(mrp::PORT, mrp::METADATA_LEN + 2 * mrp::NODE_LEN);
+        let nodes = self.one_of(&[0, 1, 2, 20]);
+        let mut frame = self.datagram(mrp::PORT, mrp::METADATA_LEN + nodes * mrp::NODE_LEN);
         self.rng.fill_bytes(&mut frame[BTH_AT..]);
-        // Its version is right, its kind any.
+        // The version is right; the kind is any.
         frame[BTH_AT] = mrp::VERSION << 4 | frame[BTH_AT] & 0xf;
+        if self.draw(2) == 0 {
+            // One packet is all, and has so many nodes.
+            frame[BTH_AT + 1..][..3].copy_from_slice(&[0, 1, nodes as u8]);
+        }
+        if nodes > 0 && self.draw(2) == 0 {
+            // The group itself.
+            let node = &mut frame[BTH_AT + mrp::METADATA_LEN..][..mrp::NODE_LEN];
+            node[..4].copy_from_slice(&self.target.mcst_id.octets());
+            node[4..7].copy_from_slice(&self.target.virtual_qpn.get().to_be_bytes()[1..]);
+            node[7] = mrp::NODE_IS_GROUP;
+        }
         frame
     }
 
@@ -144,51 +530,12 @@ fn seal(frame: &mut [u8]) {
     frame[end..].copy_from_slice(&crc.to_le_bytes());
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn frames_are_of_every_kind_well_formed_and_the_same_for_one_seed() {
-        let target = Target {
-            mcst_id: Ipv4Addr::new(10, 255, 0, 1),
-            virtual_qpn: QpNum::new(0xa1f),
-            mac: MacAddr([2, 0xa1, 0xf1, 0x4c, 0, 1]),
-        };
-        let ip = Ipv4Addr::new(10, 0, 0, 5);
-        let hostile = |seed| Hostile::new(ip, MacAddr([2, 0, 0, 0, 0, 5]), target, seed);
-        let frames = |seed| -> Vec<Vec<u8>> {
-            let mut hostile = hostile(seed);
-            (0..500).map(|_| hostile.frame()).collect()
-        };
-        assert_eq!(frames(1), frames(1));
-        assert_ne!(frames(1), frames(2));
-        let mut kinds = BTreeSet::new();
-        for frame in frames(1) {
-            let ip_view = ipv4::View::new_checked(&frame[IP_AT..]).unwrap();
-            assert_eq!(usize::from(ip_view.total_len()), frame.len() - IP_AT);
-            assert_eq!(
-                (ip_view.source(), ip_view.destination()),
-                (ip, target.mcst_id)
-            );
-            let udp = udp::View::new_checked(&frame[UDP_AT..]).unwrap();
-            if udp.destination_port() == udp::PORT_ROCE {
-                let (body, crc) = frame[IP_AT..].split_at(frame.len() - IP_AT - ICRC_LEN);
-                assert_eq!(icrc::compute(body).unwrap().to_le_bytes(), crc);
-                kinds.insert(Some(frame[BTH_AT]));
-            } else {
-                kinds.insert(None);
-            }
-        }
-        let all = [
-            SEND_ONLY,
-            WRITE_ONLY,
-            READ_REQUEST,
-            FETCH_ADD,
-            CNP,
-            ACKNOWLEDGE,
-        ];
-        assert_eq!(kinds, all.into_iter().map(Some).chain([None]).collect());
-    }
+/// Puts the right IPv4 checksum in its place.
+fn checksum(frame: &mut [u8]) {
+    frame[IP_AT + 10..][..2].fill(0);
+    let sum = ipv4::checksum(&frame[IP_AT..UDP_AT]);
+    frame[IP_AT + 10..][..2].copy_from_slice(&sum.to_be_bytes());
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,6 +30,10 @@ const CONTROL_LIMIT: u64 = 60_000_000_000;
 /// Virtual nanoseconds between two looks at the progress.
 const TICK: u64 = 20_000;
 
+/// Virtual nanoseconds between two comparisons of what is acknowledged with what is received: about eight packets of 1,024 bytes at
+/// 100 Gb/s.
+const AUDIT_INTERVAL: u64 = 700;
+
 /// Virtual nanoseconds without an acknowledgement after which a sender looks for what is wrong: some ACK timeouts.
 const PATIENCE: u64 = 4_000_000;
 
@@ -146,12 +150,20 @@ impl VirtualFabric {
                     return result;
                 }
             }
-            match self.network.step(deadline) {
+            match self.step(deadline)? {
                 Step::Idle => return Err(timeout(what)),
                 Step::Notified => self.collect(),
                 Step::Done => {}
             }
         }
+    }
+
+    /// Handles the next event, unless the run is to stop.
+    fn step(&mut self, deadline: u64) -> Result<Step, FabricError> {
+        if self.network.is_stopped() {
+            return Err(FabricError::Broken("the run was stopped".to_owned()));
+        }
+        Ok(self.network.step(deadline))
     }
 
     /// Runs until a leader reports what has become of its request.
@@ -166,7 +178,7 @@ impl VirtualFabric {
             if let Some((_, _, MemberEvent::Group(event))) = told {
                 return Ok(event);
             }
-            match self.network.step(deadline) {
+            match self.step(deadline)? {
                 Step::Idle => return Err(timeout(what)),
                 Step::Notified => self.collect(),
                 Step::Done => {}
@@ -251,7 +263,7 @@ impl Fabric for VirtualFabric {
         for node in &nodes {
             let member = self.network.topology().host_with_ip(node.ip);
             let member = member.ok_or_else(|| in_band::stranger(node.ip))?;
-            self.network.expect(member, node.qpn);
+            self.network.expect(member, node.qpn, spec.expected());
         }
         let led = self.network.lead(leader, spec, LEADER_TIMING, &nodes);
         led.map_err(|error| FabricError::Registration(error.to_string()))?;
@@ -381,6 +393,11 @@ impl Fabric for VirtualFabric {
         Ok(qps.map(|qp| qp.stats().requests_acknowledged).sum())
     }
 
+    fn received(&mut self, host: HostIndex) -> Result<Option<u64>, FabricError> {
+        let qps = self.network.host(host).host().qps();
+        Ok(Some(qps.map(|qp| qp.stats().requests_received).sum()))
+    }
+
     fn traffic(&mut self, members: &[HostIndex], sources: usize) -> Result<Traffic, FabricError> {
         let network = &self.network;
         let mut traffic = Traffic::default();
@@ -474,6 +491,10 @@ impl Fabric for VirtualFabric {
         TICK
     }
 
+    fn audit_interval(&self) -> u64 {
+        AUDIT_INTERVAL
+    }
+
     fn patience(&self) -> u64 {
         PATIENCE
     }
@@ -543,7 +564,7 @@ impl SharedFabric for VirtualFabric {
             if let Some(told) = self.events.pop_front() {
                 return Ok(Some(told));
             }
-            match self.network.step(deadline) {
+            match self.step(deadline)? {
                 Step::Notified => self.collect(),
                 Step::Done => {}
                 Step::Idle => {

@@ -5,7 +5,9 @@ use super::parser::missing;
 use super::{find, number, LoadError, Loader, Scope};
 use crate::exec::node::Kind;
 use crate::exec::ops::{Op, Pc, Slot};
-use crate::program::{DefaultAction, DirectMeter, DirectRegister, Key, Note, Profile, Table};
+use crate::program::{
+    DefaultAction, DirectMeter, DirectRegister, InitialEntry, Key, Note, Profile, Table,
+};
 use crate::tables::{ActionRef, KeyMatch, NewEntry, NewKey, Target};
 use alfirk_bmv2_json::{
     self as json, Expr, FieldRef, MatchKey, MatchType, Pipeline, TableKeyTarget, TableType,
@@ -366,7 +368,9 @@ impl<'a> Loader<'a> {
             on_nothing,
             profile,
             default: None,
-            entries: None,
+            entries: Vec::new(),
+            const_entries: table.entries.is_some() && table.const_entries.unwrap_or(true),
+            ranked: table.entries.is_some() && table.const_entries.is_none(),
         };
         if let Some(default) = &table.default_entry {
             let action = self.action_by_id(default.action_id, &at)?;
@@ -401,7 +405,7 @@ impl<'a> Loader<'a> {
                 .map(|(i, e)| self.entry(&made, e, i, &at));
             let entries = entries.collect::<Result<Vec<_>, _>>()?;
             check_duplicates(&made, &entries, &at)?;
-            made.entries = Some(entries);
+            made.entries = entries;
         }
         Ok(made)
     }
@@ -506,7 +510,7 @@ impl<'a> Loader<'a> {
         entry: &json::TableEntry,
         index: usize,
         at: &str,
-    ) -> Result<NewEntry, LoadError> {
+    ) -> Result<InitialEntry, LoadError> {
         let at = format!("{at}, entry {index}");
         let scope = Scope::plain(&at);
         if entry.match_key.len() != table.keys.len() {
@@ -537,12 +541,14 @@ impl<'a> Loader<'a> {
         };
         let priority = i32::try_from(priority)
             .map_err(|_| scope.invalid(format!("priority {priority} is impossible")))?;
-        Ok(NewEntry {
+        let is_const = table.const_entries || entry.is_const;
+        let entry = NewEntry {
             keys,
             priority,
             target,
             idle_timeout: 0,
-        })
+        };
+        Ok(InitialEntry { entry, is_const })
     }
 
     fn entry_key(&self, key: &Key, given: &MatchKey, scope: Scope) -> Result<NewKey, LoadError> {
@@ -660,9 +666,9 @@ fn match_type(keys: &[Key], stated: MatchType, scope: Scope) -> Result<MatchType
     Ok(chosen)
 }
 
-fn check_duplicates(table: &Table, entries: &[NewEntry], at: &str) -> Result<(), LoadError> {
+fn check_duplicates(table: &Table, entries: &[InitialEntry], at: &str) -> Result<(), LoadError> {
     let mut seen = rustc_hash::FxHashSet::default();
-    for (i, entry) in entries.iter().enumerate() {
+    for (i, InitialEntry { entry, .. }) in entries.iter().enumerate() {
         if !seen.insert(crate::tables::identity(table, &entry.keys, entry.priority)) {
             return Err(LoadError::invalid(
                 format!("{at}, entry {i}"),

@@ -36,15 +36,15 @@ impl LoadedProgram {
             bits: k.bits,
             match_type: k.match_type,
         };
-        let initial = t.entries.iter().flatten();
+        let ranks = t.entries.iter().map(|initial| initial.entry.priority);
         Some(TableInfo {
             name: t.name.clone(),
             keys: t.keys.iter().map(key).collect(),
             actions: t.actions.iter().map(|(a, _)| ActionId(*a)).collect(),
             size: t.max_size,
             has_priorities: t.has_priorities(),
-            const_entries: t.entries.is_some(),
-            greatest_priority: initial.map(|entry| entry.priority).max(),
+            const_entries: t.const_entries,
+            greatest_rank: ranks.max().filter(|_| t.ranked),
             const_default: t.default.as_ref().is_some_and(|d| d.entry_const),
             kind: t.kind,
             profile: t.profile.map(ProfileId),
@@ -65,6 +65,21 @@ impl LoadedProgram {
             name: a.name.clone(),
             params: a.params.iter().map(param).collect(),
         })
+    }
+
+    /// Widths in bits of the fields of a header that has fields of these names, in this order, and behind them nothing but padding.
+    /// None when no header of the program has, or it has fields of variable length.
+    pub fn header_widths(&self, names: &[&str]) -> Option<Vec<u32>> {
+        let headers = self.layout.headers.iter().filter(|h| !h.metadata);
+        let mut found = headers.filter(|header| {
+            let mut fields = header.fields.iter();
+            names.iter().all(|name| {
+                let field = fields.next();
+                field.is_some_and(|field| field.name == *name && !field.varbit)
+            }) && fields.all(|field| field.name.starts_with("_padding"))
+        });
+        let fields = &found.next()?.fields[..names.len()];
+        Some(fields.iter().map(|field| field.bits).collect())
     }
 
     /// All register arrays.

@@ -12,6 +12,9 @@ pub enum ManageError {
     Unknown { what: &'static str, name: String },
     #[error("table {table}: its entries are fixed by the program")]
     ConstEntries { table: String },
+    /// The program fixes one entry of a table.
+    #[error("table {table}: this entry is const in the program, and cannot be changed or deleted")]
+    ConstEntry { table: String },
     #[error("table {table} has no key, so no entries; set its default action")]
     NoKey { table: String },
     #[error("table {table}: its default action is fixed by the program")]
@@ -87,6 +90,23 @@ pub enum ManageError {
     NoSelector { profile: String },
     #[error("action profile {profile} is full with {size} members")]
     ProfileFull { profile: String, size: u64 },
+    /// The groups of a selector would be larger together than its size.
+    #[error("action selector {profile}: the {unit} of all groups would come to {sum}, above its size of {size}")]
+    SelectorFull {
+        profile: String,
+        unit: &'static str,
+        sum: u64,
+        size: u64,
+    },
+    /// A group would be larger than groups may be.
+    #[error("action selector {profile}: the {unit} of group {id} would come to {sum}, above the {limit} of a group")]
+    GroupFull {
+        profile: String,
+        unit: &'static str,
+        id: u32,
+        sum: u64,
+        limit: u64,
+    },
     #[error("meter {name}: the committed rate is above the peak rate")]
     MeterRates { name: String },
     #[error("calculation {calculation} is not by crc{bits}_custom")]

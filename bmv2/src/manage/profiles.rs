@@ -5,7 +5,9 @@ use super::tables::check_action;
 use super::{ManageError, ProfileId};
 use crate::program::{LoadedProgram, Profile};
 use crate::switch::Switch;
-use crate::tables::{GroupState, MemberState, ProfileGroup, ProfileMember};
+use crate::tables::{
+    GroupLimits, GroupState, MemberState, ProfileGroup, ProfileMember, ProfileState, MAX_ENTRIES,
+};
 
 type Result<T> = std::result::Result<T, ManageError>;
 
@@ -53,8 +55,13 @@ impl Switch {
                 id: member.id,
             });
         }
-        if info.max_size > 0 && members.len() as u64 >= info.max_size {
-            let size = info.max_size;
+        // The size of a selector is about its groups.
+        let is_full = match info.selector {
+            Some(_) => members.len() as u64 >= MAX_ENTRIES,
+            None => info.max_size > 0 && members.len() as u64 >= info.max_size,
+        };
+        if is_full {
+            let size = members.len() as u64;
             return Err(ManageError::ProfileFull {
                 profile: info.name.clone(),
                 size,
@@ -188,27 +195,61 @@ impl Switch {
     pub(super) fn clear_profile(&mut self, profile: ProfileId) -> Result<()> {
         let (program, state) = self.parts_mut()?;
         profile_of(program, profile)?;
-        state.profiles[usize::from(profile.0)] = Default::default();
+        let state = &mut state.profiles[usize::from(profile.0)];
+        *state = ProfileState::new(state.limits);
+        Ok(())
+    }
+
+    /// Sets how large groups may be. Those that are there stay.
+    ///
+    /// # Errors
+    /// When the number is from another program.
+    pub fn set_group_limits(&mut self, profile: ProfileId, limits: GroupLimits) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        profile_of(program, profile)?;
+        let state = &mut state.profiles[usize::from(profile.0)];
+        state.limits = limits;
+        let groups = state.groups.values();
+        state.size = groups.map(|known| limits.size_of(&known.group)).sum();
         Ok(())
     }
 
     /// Adds a group.
     ///
     /// # Errors
-    /// When it exists, a member does not, or the profile has no selector.
+    /// When it exists, a member does not, the profile has no selector, or groups would be too large.
     pub fn insert_group(&mut self, profile: ProfileId, group: &ProfileGroup) -> Result<()> {
-        self.put_group(profile, group, true)
+        self.put_group(profile, group, true, None)
+    }
+
+    /// Adds a group; one that will be removed for it, `replaced`, does not count any more for the sizes of all groups.
+    ///
+    /// # Errors
+    /// As [`Switch::insert_group`].
+    pub fn insert_group_for(
+        &mut self,
+        profile: ProfileId,
+        group: &ProfileGroup,
+        replaced: Option<u32>,
+    ) -> Result<()> {
+        self.put_group(profile, group, true, replaced)
     }
 
     /// Gives a group other members.
     ///
     /// # Errors
-    /// When there is no such group or member.
+    /// When there is no such group or member, or groups would be too large.
     pub fn modify_group(&mut self, profile: ProfileId, group: &ProfileGroup) -> Result<()> {
-        self.put_group(profile, group, false)
+        self.put_group(profile, group, false, None)
     }
 
-    fn put_group(&mut self, profile: ProfileId, group: &ProfileGroup, new: bool) -> Result<()> {
+    fn put_group(
+        &mut self,
+        profile: ProfileId,
+        group: &ProfileGroup,
+        new: bool,
+        replaced: Option<u32>,
+    ) -> Result<()> {
         let (program, state) = self.parts_mut()?;
         let info = profile_of(program, profile)?;
         let name = || info.name.clone();
@@ -242,6 +283,12 @@ impl Switch {
                 id: member.id,
             });
         }
+        let limits = state.limits;
+        let size = limits.size_of(group);
+        let old_size = old.map_or(0, |old| limits.size_of(&old.group));
+        let freed = replaced.and_then(|id| state.groups.get(&id));
+        let freed = freed.map_or(0, |group| limits.size_of(&group.group));
+        check_size(&info.name, state, group, old_size.max(freed))?;
         let uses = old.map_or(0, |old| old.uses);
         let before: Vec<u32> = old
             .iter()
@@ -261,6 +308,7 @@ impl Switch {
         state
             .groups
             .insert(group.id, GroupState::new(group.clone(), uses));
+        state.size = state.size - old_size + size;
         Ok(())
     }
 
@@ -288,6 +336,7 @@ impl Switch {
             Some(_) => {}
         }
         let group = state.groups.remove(&id).expect("the group was just found");
+        state.size -= state.limits.size_of(&group.group);
         for member in group.group.members {
             if let Some(member) = state.members.get_mut(&member.id) {
                 member.uses -= 1;
@@ -312,6 +361,34 @@ impl Switch {
 
 fn lowest_free(is_taken: impl Fn(u32) -> bool) -> u32 {
     (0..u32::MAX).find(|&id| !is_taken(id)).unwrap_or(u32::MAX)
+}
+
+/// Checks that a group of this size fits where sizes of `freed` become free.
+fn check_size(name: &str, state: &ProfileState, group: &ProfileGroup, freed: u64) -> Result<()> {
+    let limits = state.limits;
+    let (profile, unit) = (|| name.to_owned(), limits.unit());
+    let size = limits.size_of(group);
+    let of_group = [limits.max_group_size, u64::from(group.max_size)];
+    let limit = of_group.into_iter().filter(|limit| *limit > 0).min();
+    if let Some(limit) = limit.filter(|limit| size > (*limit).max(freed)) {
+        return Err(ManageError::GroupFull {
+            profile: profile(),
+            unit,
+            id: group.id,
+            sum: size,
+            limit,
+        });
+    }
+    let sum = state.size - freed + size;
+    if limits.size > 0 && sum > limits.size.max(state.size) {
+        return Err(ManageError::SelectorFull {
+            profile: profile(),
+            unit,
+            sum,
+            size: limits.size,
+        });
+    }
+    Ok(())
 }
 
 fn profile_of(program: &LoadedProgram, profile: ProfileId) -> Result<&Profile> {

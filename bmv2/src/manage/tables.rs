@@ -27,8 +27,8 @@ pub struct TableInfo {
     pub has_priorities: bool,
     /// Entries are fixed by the program.
     pub const_entries: bool,
-    /// The greatest priority among the program's own entries.
-    pub greatest_priority: Option<i32>,
+    /// The greatest priority among the program's own entries, where those are ranks, from 1.
+    pub greatest_rank: Option<i32>,
     pub const_default: bool,
     pub kind: TableType,
     pub profile: Option<ProfileId>,
@@ -133,7 +133,8 @@ impl Switch {
     ) -> Result<EntryHandle> {
         let (program, state) = self.parts_mut()?;
         let t = table_of(program, table)?;
-        check_changeable(t)?;
+        let entries = &state.tables[usize::from(table.0)];
+        check_changeable(t, entries)?;
         if t.keys.is_empty() {
             return Err(ManageError::NoKey {
                 table: t.name.clone(),
@@ -209,7 +210,7 @@ impl Switch {
     ) -> Result<()> {
         let (program, state) = self.parts_mut()?;
         let t = table_of(program, table)?;
-        check_changeable(t)?;
+        check_entry_changeable(t, &state.tables[usize::from(table.0)], entry)?;
         let target = check_target(program, state, t, target, Table::next_on_hit)?;
         let entries = &mut state.tables[usize::from(table.0)];
         let Some(old) = entries.modify(entry, target.clone()) else {
@@ -260,6 +261,57 @@ impl Switch {
         (idle, next)
     }
 
+    /// Whether the program fixes an entry, so that nothing of it but counter and meter can be changed.
+    ///
+    /// # Errors
+    /// When there is no such entry.
+    pub fn is_const_entry(&self, table: TableId, entry: EntryHandle) -> Result<bool> {
+        let (program, state) = self.parts()?;
+        let t = table_of(program, table)?;
+        let entries = &state.tables[usize::from(table.0)];
+        let is_const = entries.is_const(entry);
+        is_const.ok_or_else(|| no_entry(t, entries, entry))
+    }
+
+    /// Lets the control plane change the entries that the program gives a table, and add others, though the program says otherwise:
+    /// BMv2's own format cannot say that entries are not constant. Priorities, which are ranks there, become 2^31 - 1 less the rank
+    /// from the end.
+    ///
+    /// # Errors
+    /// When the number is from another program.
+    pub fn release_initial_entries(&mut self, table: TableId) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let t = table_of(program, table)?;
+        let entries = &mut state.tables[usize::from(table.0)];
+        entries.clear(t);
+        entries.is_fixed = false;
+        for (entry, is_const) in initial_entries(t, entries) {
+            entries.insert(t, entry, is_const, 0);
+        }
+        Ok(())
+    }
+
+    /// Keys and priorities of the program's own entries that the control plane may delete and has deleted.
+    ///
+    /// # Errors
+    /// When the number is from another program.
+    pub fn deleted_initial_entries(&self, table: TableId) -> Result<Vec<(Vec<KeyMatch>, i32)>> {
+        let (program, state) = self.parts()?;
+        let t = table_of(program, table)?;
+        let entries = &state.tables[usize::from(table.0)];
+        let initial = initial_entries(t, entries);
+        let deleted = initial.iter().filter(|(entry, is_const)| {
+            let same = || entries.find_same(t, &entry.keys, entry.priority);
+            !is_const && same().is_none()
+        });
+        let shown = deleted.map(|(entry, _)| {
+            let keys = entry.keys.iter().zip(&t.keys);
+            let keys = keys.map(|(key, info)| key.given(info));
+            (keys.collect(), entry.priority)
+        });
+        Ok(shown.collect())
+    }
+
     /// Removes an entry.
     ///
     /// # Errors
@@ -267,7 +319,7 @@ impl Switch {
     pub fn delete_entry(&mut self, table: TableId, entry: EntryHandle) -> Result<()> {
         let (program, state) = self.parts_mut()?;
         let t = table_of(program, table)?;
-        check_changeable(t)?;
+        check_entry_changeable(t, &state.tables[usize::from(table.0)], entry)?;
         let entries = &mut state.tables[usize::from(table.0)];
         let Some(old) = entries.remove(t, entry) else {
             return Err(no_entry(t, entries, entry));
@@ -278,15 +330,18 @@ impl Switch {
         Ok(())
     }
 
-    /// Removes all entries.
+    /// Removes all entries but those that the program fixes.
     ///
     /// # Errors
     /// When the table is fixed by the program.
     pub fn clear_table(&mut self, table: TableId) -> Result<()> {
         let (program, state) = self.parts()?;
-        check_changeable(table_of(program, table)?)?;
-        for entry in state.tables[usize::from(table.0)].handles() {
-            self.delete_entry(table, entry)?;
+        let entries = &state.tables[usize::from(table.0)];
+        check_changeable(table_of(program, table)?, entries)?;
+        for entry in entries.handles() {
+            if !self.is_const_entry(table, entry)? {
+                self.delete_entry(table, entry)?;
+            }
         }
         Ok(())
     }
@@ -490,6 +545,22 @@ fn no_resource(table: &Table, what: &'static str) -> ManageError {
 }
 
 /// Why a handle names nothing.
+/// The entries that a table has from the program, and whether each is fixed. In a table whose entries are fixed only in the program's
+/// text ([`Switch::release_initial_entries`]) they are not, and have priorities as P4Runtime's entries do.
+fn initial_entries(table: &Table, entries: &TableState) -> Vec<(NewEntry, bool)> {
+    let released = table.const_entries && !entries.is_fixed;
+    let ranks = table.entries.iter().map(|initial| initial.entry.priority);
+    let before_first = i32::MAX - ranks.max().unwrap_or(0).clamp(0, i32::MAX - 1) - 1;
+    let initial = table.entries.iter().map(|initial| {
+        let mut entry = initial.entry.clone();
+        if released && table.ranked && table.has_priorities() {
+            entry.priority = before_first.saturating_add(entry.priority);
+        }
+        (entry, initial.is_const && !released)
+    });
+    initial.collect()
+}
+
 fn no_entry(table: &Table, entries: &TableState, handle: EntryHandle) -> ManageError {
     let table = table.name.clone();
     match entries.is_stale(handle) {
@@ -505,12 +576,23 @@ fn table_of(program: &LoadedProgram, table: TableId) -> Result<&Table> {
         .ok_or_else(|| unknown("table", &table.0.to_string()))
 }
 
-fn check_changeable(table: &Table) -> Result<()> {
-    match table.entries {
-        Some(_) => Err(ManageError::ConstEntries {
+fn check_changeable(table: &Table, entries: &TableState) -> Result<()> {
+    match entries.is_fixed {
+        true => Err(ManageError::ConstEntries {
             table: table.name.clone(),
         }),
-        None => Ok(()),
+        false => Ok(()),
+    }
+}
+
+/// Checks that the program does not fix the entry; whether there is one is not checked.
+fn check_entry_changeable(table: &Table, entries: &TableState, entry: EntryHandle) -> Result<()> {
+    check_changeable(table, entries)?;
+    match entries.is_const(entry) {
+        Some(true) => Err(ManageError::ConstEntry {
+            table: table.name.clone(),
+        }),
+        _ => Ok(()),
     }
 }
 

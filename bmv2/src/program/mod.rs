@@ -13,7 +13,7 @@ use crate::exec::big::Big;
 use crate::exec::node::{BigOp, Element, Node};
 use crate::exec::ops::{Op, Pc, Slot};
 use crate::numbers::number;
-use crate::tables::{ActionRef, NewEntry};
+use crate::tables::{ActionRef, GroupLimits, NewEntry};
 use alfirk_bmv2_json::{MatchType, MeterType, TableType};
 use rustc_hash::FxHashMap;
 
@@ -158,8 +158,20 @@ pub(crate) struct Table {
     pub on_nothing: Pc,
     pub profile: Option<u16>,
     pub default: Option<DefaultAction>,
-    /// Entries of the program; the table cannot be changed then.
-    pub entries: Option<Vec<NewEntry>>,
+    /// Entries of the program.
+    pub entries: Vec<InitialEntry>,
+    /// The control plane can add no entries, and change none.
+    pub const_entries: bool,
+    /// The entries of the program have their ranks as priorities, from 1, as in BMv2's own format.
+    pub ranked: bool,
+}
+
+/// An entry of the program.
+#[derive(Clone, Debug)]
+pub(crate) struct InitialEntry {
+    pub entry: NewEntry,
+    /// The control plane cannot change it.
+    pub is_const: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -234,6 +246,19 @@ pub(crate) struct ValueSet {
     pub name: String,
     pub bits: u32,
     pub max_size: Option<u64>,
+}
+
+impl Profile {
+    /// How large groups may be as far as the program says.
+    pub fn group_limits(&self) -> GroupLimits {
+        GroupLimits {
+            size: match self.selector {
+                Some(_) => self.max_size,
+                None => 0,
+            },
+            ..GroupLimits::default()
+        }
+    }
 }
 
 impl Table {

@@ -9,7 +9,7 @@ mod table;
 pub(crate) use entry::{ActionRef, NewEntry, NewKey, Target};
 pub use key::KeyFault;
 pub use key::KeyMatch;
-pub use profile::{GroupMember, ProfileGroup, ProfileMember};
+pub use profile::{GroupLimits, GroupMember, ProfileGroup, ProfileMember};
 pub(crate) use profile::{GroupState, MemberState, ProfileState};
 pub(crate) use table::{identity, TableState, MAX_ENTRIES};
 pub use table::{EntryHandle, EntryTarget, TableEntry};

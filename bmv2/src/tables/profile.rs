@@ -34,6 +34,47 @@ pub struct GroupMember {
 pub(crate) struct ProfileState {
     pub members: FxHashMap<u32, MemberState>,
     pub groups: FxHashMap<u32, GroupState>,
+    pub limits: GroupLimits,
+    /// Sizes of all groups, as the limits count them.
+    pub size: u64,
+}
+
+impl ProfileState {
+    pub(crate) fn new(limits: GroupLimits) -> ProfileState {
+        ProfileState {
+            limits,
+            ..ProfileState::default()
+        }
+    }
+}
+
+/// How large the groups of a selector may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupLimits {
+    /// Greatest sum of the sizes of all groups; 0 for no limit.
+    pub size: u64,
+    /// Greatest size of one group; 0 for no limit.
+    pub max_group_size: u64,
+    /// The size of a group is the number of its members, not the sum of their weights.
+    pub counts_members: bool,
+}
+
+impl GroupLimits {
+    /// The size of a group.
+    pub fn size_of(&self, group: &ProfileGroup) -> u64 {
+        match self.counts_members {
+            true => group.members.len() as u64,
+            false => group.members.iter().map(|m| u64::from(m.weight)).sum(),
+        }
+    }
+
+    /// What sizes count.
+    pub fn unit(&self) -> &'static str {
+        match self.counts_members {
+            true => "members",
+            false => "weights",
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -110,6 +110,8 @@ pub(crate) struct TableState {
     /// Entries by their identity, in tables whose index does not hold it: those with priorities.
     handles: FxHashMap<Vec<u64>, u32>,
     age: u64,
+    /// The control plane can change no entries.
+    pub is_fixed: bool,
     pub default: Option<ActionRef>,
     /// Indirect tables take a member or group as default.
     pub default_target: Option<Target>,
@@ -144,6 +146,7 @@ impl TableState {
             live: 0,
             handles: FxHashMap::default(),
             age: 0,
+            is_fixed: table.const_entries,
             default: None,
             default_target: None,
         }
@@ -209,6 +212,7 @@ impl TableState {
     /// Takes all entries out, and forgets their names. Their targets come back.
     pub(crate) fn clear(&mut self, table: &Table) -> Vec<Target> {
         let empty = TableState {
+            is_fixed: self.is_fixed,
             default: self.default.take(),
             default_target: self.default_target.take(),
             ..TableState::new(table)
@@ -308,6 +312,11 @@ impl TableState {
     fn place(&self, handle: EntryHandle) -> Option<usize> {
         let place = handle.place() as usize;
         (*self.versions.get(place)? == handle.version()).then_some(place)
+    }
+
+    /// Whether the program fixes the entry; none when there is none.
+    pub(crate) fn is_const(&self, handle: EntryHandle) -> Option<bool> {
+        Some(self.cold(handle)?.is_const)
     }
 
     /// Takes an entry out.

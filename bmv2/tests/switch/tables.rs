@@ -284,10 +284,6 @@ fn entries_point_to_members_and_groups() {
         switch.insert_member(profile, &member(10, 1)),
         Err(ManageError::MemberExists { .. })
     ));
-    assert!(matches!(
-        switch.insert_member(profile, &member(40, 1)),
-        Err(ManageError::ProfileFull { .. })
-    ));
     let in_group = |id, weight| GroupMember {
         id,
         weight,
@@ -299,6 +295,19 @@ fn entries_point_to_members_and_groups() {
         max_size: 0,
     };
     switch.insert_group(profile, &group).unwrap();
+    let one_more = ProfileGroup {
+        id: 8,
+        members: vec![in_group(10, 1)],
+        max_size: 0,
+    };
+    assert!(matches!(
+        switch.insert_group(profile, &one_more),
+        Err(ManageError::SelectorFull {
+            sum: 4,
+            size: 3,
+            ..
+        })
+    ));
     switch
         .insert_entry(table, &[exact(1)], 0, &EntryTarget::Member(10), 0, 0)
         .unwrap();

@@ -414,8 +414,8 @@ impl Driver {
                 self.attack = Some((transfer, attack));
                 Ok(Reply::Accepted)
             }
-            Request::Expect { qpn } => {
-                self.registrar.expect(self.station.verbs_mut(), qpn);
+            Request::Expect { qpn, group } => {
+                self.registrar.expect(self.station.verbs_mut(), qpn, group);
                 Ok(Reply::Accepted)
             }
             Request::Lead { group, nodes } => {

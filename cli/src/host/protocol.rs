@@ -37,7 +37,7 @@ use alfirk_roce::collective::{
 use alfirk_roce::host::HostStats;
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::QpStats;
-use alfirk_roce::registration::{GroupSpec, LeaderEvent};
+use alfirk_roce::registration::{ExpectedGroup, GroupSpec, LeaderEvent};
 use alfirk_roce::wire::mrp::Node;
 use alfirk_roce::wire::{MacAddr, QpNum};
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,7 @@ pub enum Request {
     /// Give up queue pairs and memory. Answer: [`Reply::Accepted`].
     Close { transfer: u32 },
     /// Let another host register this queue pair in band. Answer: [`Reply::Accepted`].
-    Expect { qpn: QpNum },
+    Expect { qpn: QpNum, group: ExpectedGroup },
     /// Register a group in band; `nodes` are the other members. Answer: [`Reply::Accepted`]; then [`Event::Group`].
     Lead { group: GroupSpec, nodes: Vec<Node> },
     /// Have the fabric forget the group that this host leads. Answer: [`Reply::Accepted`]; then [`Event::Group`].

@@ -6,6 +6,7 @@ mod input;
 pub mod mininet;
 pub mod progress;
 mod records;
+mod stop;
 mod summary;
 
 use std::sync::{Arc, Mutex};
@@ -13,6 +14,7 @@ use std::thread;
 use std::time::Instant;
 
 use alfirk_ctrl::controller::ControllerConfig;
+use alfirk_ctrl::strategy::{Strategies, Window};
 use alfirk_experiment::workload::Workload;
 use alfirk_experiment::{run_algorithm, run_workload, Fabric, Job, Report, Row, SharedFabric};
 use alfirk_roce::collective::Algorithm;
@@ -25,8 +27,9 @@ pub use args::Args;
 pub(crate) use args::{hardware, machines, share};
 pub use config::{Config, Driver};
 use input::Input as Content;
-use progress::Bars;
+use progress::{Bar, Bars};
 use records::Records;
+use stop::Stop;
 pub(crate) use summary::name;
 
 use crate::exit::{print, Failure, Outcome};
@@ -42,6 +45,14 @@ pub fn run(args: Args) -> Outcome {
     if args.model.list_host_models {
         return print(hardware::list());
     }
+    // Before any thread is started.
+    let signals = match args.driver() {
+        Driver::Virtual => Some(mininet::signals::Signals::hold()?),
+        Driver::Mininet => None,
+    };
+    let bars = Bars::new();
+    let stop = signals.map(|signals| Stop::watch(signals, bars.runs()));
+    let stop = stop.transpose()?;
     // The built-in program has nothing to say; it is compiled while the arguments are checked and the input is read.
     let target = args.target;
     let built_in = args
@@ -58,7 +69,14 @@ pub fn run(args: Args) -> Outcome {
         None => None,
     };
     let traces = page.as_ref().map(|(_, page)| page);
-    let report = measure_watched(&config, &program, &Bars::new(), traces)?;
+    let measured = measure_watched(&config, &program, &bars, traces);
+    if let (Err(Failure::Failed(error)), Some(name)) =
+        (&measured, stop.as_ref().and_then(Stop::signal))
+    {
+        return Err(Failure::failed(format_args!("stopped by {name}: {error}")));
+    }
+    let report = measured?;
+    drop(stop);
     if config.json {
         let object = serde_json::to_string(&report).expect("a report has no strange keys");
         print(format_args!("{object}\n"))?;
@@ -234,17 +252,25 @@ fn run_in_virtual_time(
     let set = network.set_threads(config.model.fidelity.threads(threads));
     set.map_err(|error| Failure::failed(format_args!("--threads {threads}: {error}")))?;
     let started = Instant::now();
+    let clock = network.watch();
+    let bar = bars.start(algorithm, Some(clock.clone()));
     let fabric = VirtualFabric::bring_up(network);
     let row = fabric.map_err(Failure::failed).and_then(|mut fabric| {
         let row = match &config.workload {
-            Some(asked) => run_flows(&mut fabric, config, job, &asked.workload, algorithm, bars),
-            None => run_one(&mut fabric, config, job, algorithm, bars),
+            Some(asked) => run_flows(&mut fabric, config, job, &asked.workload, algorithm, &bar),
+            None => run_on(&mut fabric, config, job, algorithm, &bar),
         };
         let (events, seconds) = (fabric.network().events(), started.elapsed().as_secs_f64());
         let rate = events as f64 / seconds;
         tracing::info!("{algorithm}: {events} events in {seconds:.2} s, {rate:.0}/s");
         row
     });
+    let row = row.map_err(|failure| match clock.is_stopped() {
+        // Wherever it was.
+        true => Failure::failed(bar.run()),
+        false => failure,
+    });
+    bar.finish();
     // What was recorded is worth most when the run failed.
     let recorded = records.finish();
     let row = row?;
@@ -259,11 +285,21 @@ fn run_one(
     algorithm: Algorithm,
     bars: &Bars,
 ) -> Result<Row, Failure> {
-    let bar = bars.start(algorithm);
-    let result = run_algorithm(fabric, &config.topology, job, algorithm, &mut |progress| {
-        bar.show(progress);
-    });
+    let bar = bars.start(algorithm, None);
+    let row = run_on(fabric, config, job, algorithm, &bar);
     bar.finish();
+    row
+}
+
+fn run_on(
+    fabric: &mut dyn Fabric,
+    config: &Config,
+    job: &Job,
+    algorithm: Algorithm,
+    bar: &Bar,
+) -> Result<Row, Failure> {
+    let mut show = |progress| bar.show(progress);
+    let result = run_algorithm(fabric, &config.topology, job, algorithm, &mut show);
     result.map_err(Failure::failed)
 }
 
@@ -273,15 +309,16 @@ fn run_flows(
     job: &Job,
     workload: &Workload,
     algorithm: Algorithm,
-    bars: &Bars,
+    bar: &Bar,
 ) -> Result<Row, Failure> {
-    let bar = bars.start(algorithm);
     let topology = &config.topology;
     let mut show = |progress| bar.show(progress);
     let result = run_workload(fabric, topology, job, workload, algorithm, &mut show);
-    bar.finish();
     result.map_err(Failure::failed)
 }
+
+/// Packets that our queue pairs can have outstanding at most ([`alfirk_roce::rc::RcConfig::window`]).
+const MOST_OUTSTANDING: u32 = 1 << 22;
 
 fn controller_config(config: &Config, program: &CompiledProgram) -> ControllerConfig {
     ControllerConfig {
@@ -290,7 +327,11 @@ fn controller_config(config: &Config, program: &CompiledProgram) -> ControllerCo
         dead_member_ns: config.dead_after,
         dead_switch_ns: config.dead_after,
         policy: config.tree_policy,
-        strategies: config.job.strategies,
+        // Of a group that is registered in band no more is known than what our queue pairs can have outstanding at most.
+        strategies: Strategies {
+            window: Window::at_least(MOST_OUTSTANDING),
+            ..config.job.strategies
+        },
         ecn: config.ecn,
         ..ControllerConfig::new(program.p4info.clone(), program.device_config.clone())
     }

@@ -68,7 +68,7 @@ pub fn switch(strategy: Strategy, scene: &Scene) -> Switch {
     let group = GROUP_INDEX.to_be_bytes().to_vec();
     add(
         &mut switch,
-        ["group_lookup.groups", "group_lookup.set_group_with_qpn"],
+        ["group_lookup.groups", "group_lookup.set_group_with_limits"],
         &[MCST_ID.octets().to_vec()],
         &[
             group.clone(),
@@ -76,6 +76,8 @@ pub fn switch(strategy: Strategy, scene: &Scene) -> Switch {
             vec![number_of(strategy)],
             vec![0],
             VIRTUAL_QPN.to_be_bytes()[1..].to_vec(),
+            scene.window.to_be_bytes()[1..].to_vec(),
+            vec![u8::from(scene.is_selective)],
         ],
     );
     for (path, &port) in ports.iter().enumerate() {
@@ -193,10 +195,12 @@ pub fn registers(switch: &Switch, path_bits: u32, paths: usize) -> Vec<(String, 
         read(register, group * losses + slot, format!("loss {slot}"));
     }
     for name in [
-        "told.agg",
+        "agg",
+        "told.msn_bases",
         "waiting_nak.nak",
         "sender.senders",
         "walk.walks",
+        "cnp_filter.worst",
     ] {
         let register = format!("ingress.ack_aggregate.{name}");
         read(&register, group, name.to_owned());
@@ -209,13 +213,20 @@ pub fn registers(switch: &Switch, path_bits: u32, paths: usize) -> Vec<(String, 
         read(acked, slot, format!("acked {path}"));
         let filter = "egress.retransmission_filter.acked";
         read(filter, slot, format!("filter {path}"));
+        let cnps = "ingress.ack_aggregate.cnp_filter.paths";
+        read(cnps, slot, format!("CNPs {path}"));
     }
     cells
 }
 
 /// The same of the model, in the same order.
 pub fn expected_registers(model: &Group) -> Vec<u64> {
+    let kept = model.kept();
+    let worst = kept.most_congested.map_or(0, |(path, congested)| {
+        (congested.window & 0xffff) << 16 | (path as u64) << 8 | u64::from(congested.cnps)
+    });
     let told = model.told.last;
+    let base = model.told.msn_base;
     let nak = model.waiting_nak;
     let state = model.walk.busy.map_or(0, |busy| {
         1 << 31 | u64::from(busy.is_dirty) << 30 | busy.start & 0x3fff_ffff
@@ -226,6 +237,7 @@ pub fn expected_registers(model: &Group) -> Vec<u64> {
         .collect();
     cells.extend([
         u64::from(told.psn) << 24 | u64::from(told.msn),
+        u64::from(base),
         nak.nak
             .map_or(0, |nak| u64::from(nak.syndrome) << 24 | u64::from(nak.psn))
             | u64::from(nak.is_told) << 31,
@@ -233,6 +245,7 @@ pub fn expected_registers(model: &Group) -> Vec<u64> {
         state << 32
             | model.walk.trigger.map_or(PATH_NONE, |path| path as u64) << 24
             | u64::from(model.walk.found),
+        worst,
     ]);
     for (at, leaf) in model.leaves.iter().enumerate() {
         let number = if leaf.by_sender { BY_SENDER } else { at as u64 };
@@ -240,6 +253,7 @@ pub fn expected_registers(model: &Group) -> Vec<u64> {
             u64::from(leaf.newest.psn) << 24 | number << 16 | u64::from(leaf.newest.msn & 0xffff),
             u64::from(model.sender.acked[at]),
             u64::from(model.filter.acked[at]),
+            (kept.congested[at].window & 0x3ff) << 6 | u64::from(kept.congested[at].cnps),
         ]);
     }
     cells

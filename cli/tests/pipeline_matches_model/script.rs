@@ -1,6 +1,6 @@
 //! Random sequences of packets that resemble a group's life: numbers rise, paths fall behind and catch up.
 
-use alfirk_aggregation::{Feedback, Nak, Notice, Port, Space};
+use alfirk_aggregation::{Config, Feedback, Nak, Notice, Port, Space};
 use proptest::prelude::*;
 
 /// Packets of a message.
@@ -24,6 +24,10 @@ pub struct Scene {
     pub initial_msn: u32,
     /// The clock at the beginning, in nanoseconds.
     pub start: u64,
+    /// Packets that a source may be ahead.
+    pub window: u32,
+    /// Whether selective NAKs have a meaning.
+    pub is_selective: bool,
 }
 
 impl Scene {
@@ -60,6 +64,7 @@ pub fn scene() -> impl Strategy<Value = Scene> {
     let near_the_end = (1u32 << 24) - 12;
     let number = move || prop_oneof![Just(0), Just(near_the_end), 0u32..1 << 24];
     let turn = (1u64 << 30) * MICROSECOND;
+    let window = Config::pipeline(alfirk_aggregation::Strategy::Tree).window;
     (
         prop::sample::select(vec![2, 3, 4, 5, 7, 16, 17, 32, 64, 128]),
         0u32..6,
@@ -67,15 +72,19 @@ pub fn scene() -> impl Strategy<Value = Scene> {
         number(),
         prop_oneof![Just(0), Just((1 << 24) - 2), Just(0xfffe), 0u32..1 << 24],
         prop_oneof![Just(5_000_000), Just(turn - 100_000), Just(turn + 5)],
+        prop_oneof![2 => Just(window), 1 => 1u32..30],
+        prop::bool::weighted(0.7),
     )
         .prop_map(
-            |(paths, spare, hosts, initial_psn, initial_msn, start)| Scene {
+            |(paths, spare, hosts, initial_psn, initial_msn, start, window, is_selective)| Scene {
                 paths,
                 path_bits: (paths.next_power_of_two().ilog2().max(2) + spare).min(7),
                 hosts,
                 initial_psn,
                 initial_msn,
                 start,
+                window,
+                is_selective,
             },
         )
 }
@@ -97,9 +106,69 @@ pub enum Event {
 
 #[derive(Clone, Copy, Debug)]
 pub enum Packet {
-    Data { port: Port, psn: u32 },
-    Feedback { port: Port, feedback: Feedback },
-    Notice { port: Port, notice: Notice },
+    Data {
+        port: Port,
+        psn: u32,
+    },
+    Feedback {
+        port: Port,
+        feedback: Feedback,
+    },
+    Notice {
+        port: Port,
+        notice: Notice,
+    },
+    /// An ACKNOWLEDGE packet with any syndrome and any count of messages.
+    Answer {
+        port: Port,
+        psn: u32,
+        syndrome: u8,
+        msn: u32,
+    },
+    /// An ACK in a frame whose other fields are not a receiver's.
+    OddAnswer {
+        port: Port,
+        psn: u32,
+        msn: u32,
+        odd: Odd,
+    },
+    /// Data, or a CNP, that is to be refused.
+    Refused {
+        port: Port,
+        psn: u32,
+        what: Refused,
+    },
+}
+
+/// What is odd about a frame of feedback that counts all the same.
+#[derive(Clone, Copy, Debug)]
+pub enum Odd {
+    Tag,
+    LongLengths,
+    ShortLengths,
+    Version,
+    Padding,
+    Flags,
+    Congestion,
+    Ttl,
+    Trailer,
+}
+
+/// What is wrong with a frame that does not count.
+#[derive(Clone, Copy, Debug)]
+pub enum Refused {
+    /// Data with a transport version.
+    Version,
+    /// Data whose lengths do not fit each other.
+    Lengths,
+    /// Data that is cut off.
+    Cut,
+    /// Data with more padding than payload.
+    Padding,
+    /// A CNP with a wrong ICRC.
+    CnpIcrc,
+    /// An ACK with a wrong ICRC.
+    AckIcrc,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -151,6 +220,35 @@ pub enum Step {
     Fatal {
         path: u32,
     },
+    /// A path acknowledges with any syndrome, from a PSN far back to beyond what was sent, and any count of messages.
+    Answer {
+        path: u32,
+        ahead: i32,
+        syndrome: u8,
+        messages: u32,
+    },
+    /// An odd frame: see [`Odd`].
+    Odd {
+        path: u32,
+        back: u32,
+        odd: Odd,
+    },
+    Refused {
+        path: u32,
+        ahead: u32,
+        what: Refused,
+    },
+    /// A path sends many CNPs at once.
+    Cnps {
+        path: u32,
+        count: u32,
+    },
+    /// The source, or another, sends near the end of its window.
+    Leap {
+        path: Option<u32>,
+        /// From the window's end.
+        ahead: i32,
+    },
     Wait {
         microseconds: u64,
     },
@@ -171,6 +269,55 @@ pub struct Script {
     pub steps: Vec<Step>,
     /// Most packets are taken to their end at once.
     pub is_hasty: bool,
+}
+
+/// What faulty and hostile members send, too.
+pub fn hostile() -> impl Strategy<Value = Script> {
+    let path = || 0u32..64;
+    let near = || prop_oneof![4 => -9i32..4, 1 => Just(1 << 23), 1 => Just((1 << 23) - 1), 1 => any::<i32>()];
+    let messages =
+        prop_oneof![3 => 0u32..4, 1 => Just(0x40_0000), 1 => Just(0x1_0002), 1 => any::<u32>()];
+    let odd = prop::sample::select(vec![
+        Odd::Tag,
+        Odd::LongLengths,
+        Odd::ShortLengths,
+        Odd::Version,
+        Odd::Padding,
+        Odd::Flags,
+        Odd::Congestion,
+        Odd::Ttl,
+        Odd::Trailer,
+    ]);
+    let refused = prop::sample::select(vec![
+        Refused::Version,
+        Refused::Lengths,
+        Refused::Cut,
+        Refused::Padding,
+        Refused::CnpIcrc,
+        Refused::AckIcrc,
+    ]);
+    let hostile = prop_oneof![
+        6 => (path(), near(), any::<u8>(), messages).prop_map(|(path, ahead, syndrome, messages)| {
+            Step::Answer { path, ahead, syndrome, messages }
+        }),
+        2 => (path(), 0u32..8, odd).prop_map(|(path, back, odd)| Step::Odd { path, back, odd }),
+        2 => (path(), 0u32..3, refused)
+            .prop_map(|(path, ahead, what)| Step::Refused { path, ahead, what }),
+        1 => (path(), prop_oneof![1u32..8, 60u32..70]).prop_map(|(path, count)| Step::Cnps { path, count }),
+        1 => (prop::option::weighted(0.3, path()), -3i32..4)
+            .prop_map(|(path, ahead)| Step::Leap { path, ahead }),
+    ];
+    (
+        script(),
+        prop::collection::vec((any::<prop::sample::Index>(), hostile), 0..40),
+    )
+        .prop_map(|(mut script, hostile)| {
+            for (at, step) in hostile {
+                let at = at.index(script.steps.len() + 1);
+                script.steps.insert(at, step);
+            }
+            script
+        })
 }
 
 pub fn script() -> impl Strategy<Value = Script> {
@@ -285,6 +432,53 @@ impl Script {
                         reports,
                     },
                 })),
+                Step::Answer {
+                    path: who,
+                    ahead,
+                    syndrome,
+                    messages,
+                } => events.push(arrive(Packet::Answer {
+                    port: scene.port(path(who)),
+                    psn: Space::PSN.add(scene.psn(newest), ahead as u32),
+                    syndrome,
+                    msn: Space::PSN.add(scene.msn(newest), messages),
+                })),
+                Step::Odd {
+                    path: who,
+                    back,
+                    odd,
+                } => {
+                    let acked = newest - back.min(7);
+                    events.push(arrive(Packet::OddAnswer {
+                        port: scene.port(path(who)),
+                        psn: scene.psn(acked),
+                        msn: scene.msn(acked),
+                        odd,
+                    }));
+                }
+                Step::Refused {
+                    path: who,
+                    ahead,
+                    what,
+                } => events.push(arrive(Packet::Refused {
+                    port: scene.port(path(who)),
+                    psn: scene.psn(newest + ahead),
+                    what,
+                })),
+                Step::Cnps { path: who, count } => {
+                    let cnp = arrive(Packet::Notice {
+                        port: scene.port(path(who)),
+                        notice: Notice::Cnp,
+                    });
+                    events.extend((0..count).map(|_| cnp));
+                }
+                Step::Leap { path: who, ahead } => {
+                    let end = Space::PSN.add(scene.psn(newest), scene.window);
+                    events.push(arrive(Packet::Data {
+                        port: scene.port(who.map_or(source, path)),
+                        psn: Space::PSN.add(end, ahead as u32),
+                    }));
+                }
                 Step::Cnp { path: who } => events.push(arrive(Packet::Notice {
                     port: scene.port(path(who)),
                     notice: Notice::Cnp,

@@ -9,6 +9,7 @@ use alfirk_roce::icrc;
 use alfirk_roce::wire::aeth;
 
 use crate::bench::{CPU_PORT, GROUP_INDEX};
+use crate::script::{Odd, Refused};
 
 pub const MCST_ID: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
 /// The queue pair that members address.
@@ -51,7 +52,145 @@ pub fn packet_out(packet: PacketOut) -> Vec<u8> {
     frame
 }
 
-fn acknowledge(psn: u32, syndrome: u8, msn: u32) -> Vec<u8> {
+/// An ACK in an odd frame, whose ICRC is right.
+pub fn odd(feedback: Feedback, odd: Odd) -> Vec<u8> {
+    let (psn, aeth) = feedback.to_aeth();
+    let mut frame = acknowledge(psn, aeth.syndrome.into(), aeth.msn);
+    let set_lengths = |frame: &mut Vec<u8>, ip: u16, udp: u16| {
+        frame[16..18].copy_from_slice(&ip.to_be_bytes());
+        frame[38..40].copy_from_slice(&udp.to_be_bytes());
+    };
+    match odd {
+        Odd::Tag => {}
+        Odd::LongLengths => set_lengths(&mut frame, 1_500, 1_480),
+        Odd::ShortLengths => set_lengths(&mut frame, 21, 3),
+        Odd::Version => frame[BTH + 1] |= 3,
+        Odd::Padding => frame[BTH + 1] |= 0x30,
+        // Solicited event, no MigReq; reserved bits; FECN, BECN; no ordinary P_Key; ACK request.
+        Odd::Flags => {
+            frame[BTH + 1] ^= 0xc0;
+            frame[BTH + 2] &= 0x7f;
+            frame[BTH + 4] = 0xff;
+            frame[BTH + 8] = 0xff;
+        }
+        Odd::Congestion => frame[15] = 0xff,
+        Odd::Ttl => frame[22] = 2,
+        Odd::Trailer => {}
+    }
+    seal(&mut frame);
+    match odd {
+        Odd::Tag => drop(frame.splice(12..12, [0x81, 0, 0, 5])),
+        Odd::Trailer => frame.extend([0xaa; 400]),
+        _ => {}
+    }
+    frame
+}
+
+/// A frame that does not count.
+pub fn refused(psn: u32, what: Refused) -> Vec<u8> {
+    let mut frame = data(psn);
+    let set_length = |frame: &mut Vec<u8>, ip: u16| {
+        frame[16..18].copy_from_slice(&ip.to_be_bytes());
+    };
+    match what {
+        Refused::Version => frame[BTH + 1] |= 1,
+        Refused::Lengths => set_length(&mut frame, 100),
+        Refused::Padding => {
+            frame = self::frame(OPCODE_SEND_MIDDLE, psn, &[]);
+            frame[BTH + 1] |= 0x10;
+        }
+        Refused::Cut => frame.truncate(100),
+        Refused::CnpIcrc => frame = notice(Notice::Cnp),
+        Refused::AckIcrc => frame = acknowledge(psn, 0x1f, 0),
+    }
+    let checksum = ipv4_checksum(&frame);
+    frame[24..26].copy_from_slice(&checksum);
+    if matches!(what, Refused::CnpIcrc | Refused::AckIcrc) {
+        let last = frame.len() - 1;
+        frame[last] ^= 0x10;
+    }
+    frame
+}
+
+/// Of the BTH.
+const BTH: usize = 42;
+
+/// Makes checksum and ICRC right, whatever the lengths say.
+fn seal(frame: &mut [u8]) {
+    let checksum = ipv4_checksum(frame);
+    frame[24..26].copy_from_slice(&checksum);
+    let end = frame.len() - 4;
+    let mut covered = vec![0xff; 8];
+    covered.extend(&frame[14..end]);
+    // TOS, TTL, IPv4 checksum, UDP checksum, congestion bits of the BTH.
+    for at in [1, 8, 10, 11, 26, 27, 32] {
+        covered[8 + at] = 0xff;
+    }
+    let crc = crc32(&covered);
+    frame[end..].copy_from_slice(&crc.to_le_bytes());
+}
+
+fn ipv4_checksum(frame: &[u8]) -> [u8; 2] {
+    let mut header = frame[14..34].to_vec();
+    header[10..12].fill(0);
+    alfirk_roce::wire::ipv4::checksum(&header).to_be_bytes()
+}
+
+/// CRC-32 as in Ethernet.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, byte: &u8| {
+        let first = crc ^ u32::from(*byte);
+        (0..8).fold(first, |crc, _| {
+            crc >> 1 ^ (0xedb8_8320 & (crc & 1).wrapping_neg())
+        })
+    };
+    !bytes.iter().fold(u32::MAX, step)
+}
+
+/// All feedback that leaves to a member or a switch has each field but PSN and AETH from the group's constants.
+pub fn check_form(port: Port, frame: &[u8]) {
+    let opcode = frame.get(BTH).copied();
+    if port == CPU_PORT || !matches!(opcode, Some(OPCODE_ACKNOWLEDGE | OPCODE_CNP)) {
+        return;
+    }
+    let is_cnp = opcode == Some(OPCODE_CNP);
+    let (total, ttls) = match is_cnp {
+        true => (60, [63, 63]),
+        // An answer's way begins here.
+        false => (48, [63, 64]),
+    };
+    assert_eq!(frame.len(), 14 + usize::from(total), "{frame:02x?}");
+    assert_eq!(frame[12..14], [8, 0], "no tag in {frame:02x?}");
+    assert_eq!(frame[14..16], [0x45, 0], "version, TOS in {frame:02x?}");
+    assert_eq!(
+        frame[16..22],
+        [0, total, 0, 0, 0x40, 0],
+        "lengths, identification, flags in {frame:02x?}"
+    );
+    assert!(ttls.contains(&frame[22]), "TTL of {frame:02x?}");
+    assert_eq!(frame[26..30], MCST_ID.octets());
+    assert_eq!(frame[30..34], MCST_ID.octets());
+    assert_eq!(
+        frame[34..42],
+        [0xc0, 0, 0x12, 0xb7, 0, total - 20, 0, 0],
+        "UDP of {frame:02x?}"
+    );
+    let becn = if is_cnp { 0x40 } else { 0 };
+    assert_eq!(
+        frame[BTH + 1..BTH + 9],
+        [0x40, 0xff, 0xff, becn, 0, 0, 1, 0],
+        "BTH of {frame:02x?}"
+    );
+    if is_cnp {
+        assert_eq!(
+            frame[BTH + 9..BTH + 28],
+            [0; 19],
+            "PSN, reserved in {frame:02x?}"
+        );
+    }
+}
+
+pub fn acknowledge(psn: u32, syndrome: u8, msn: u32) -> Vec<u8> {
     let mut aeth = msn.to_be_bytes();
     aeth[0] = syndrome;
     frame(OPCODE_ACKNOWLEDGE, psn, &aeth)

@@ -328,6 +328,9 @@ impl Fabric for Crowded {
     fn acknowledged(&mut self, host: HostIndex) -> Result<u64, FabricError> {
         self.inner.acknowledged(host)
     }
+    fn received(&mut self, host: HostIndex) -> Result<Option<u64>, FabricError> {
+        self.inner.received(host)
+    }
     fn traffic(&mut self, members: &[HostIndex], sources: usize) -> Result<Traffic, FabricError> {
         self.inner.traffic(members, sources)
     }

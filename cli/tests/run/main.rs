@@ -18,6 +18,7 @@ mod network;
 mod random;
 mod rdmc;
 mod recovery;
+mod stop;
 mod strategies;
 mod tofino;
 mod tree_policies;

@@ -177,7 +177,11 @@ fn strategies() -> impl Strategy<Value = Strategies> {
         1 => Just(MinPsn::Punt),
     ];
     let icrc = prop_oneof![6 => Just(IcrcMode::Neutral), 1 => Just(IcrcMode::Punt)];
-    (min_psn, icrc).prop_map(|(min_psn, icrc)| Strategies { min_psn, icrc })
+    (min_psn, icrc).prop_map(|(min_psn, icrc)| Strategies {
+        min_psn,
+        icrc,
+        ..Strategies::default()
+    })
 }
 
 prop_compose! {

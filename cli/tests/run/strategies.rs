@@ -41,7 +41,11 @@ fn wide() -> Topology {
 /// The job with these strategies.
 pub fn by(min_psn: MinPsn, icrc: IcrcMode, job: Job) -> Job {
     Job {
-        strategies: Strategies { min_psn, icrc },
+        strategies: Strategies {
+            min_psn,
+            icrc,
+            ..Strategies::default()
+        },
         mcst_id: match icrc {
             IcrcMode::Recompute => RECOMPUTE_NETWORK.into(),
             _ => job.mcst_id,

@@ -64,9 +64,9 @@ pub fn emit(exprs: Exprs, id: TableId, json_id: i64, next: Successors) -> json::
         actions: (table.actions.iter())
             .map(|reference| program.objects.action(reference.action).meta.name.clone())
             .collect(),
+        default_entry: runs_default(program, table, &next).then(|| default_entry(program, table)),
         base_default_next: next.base,
         next_tables: next.by_name,
-        default_entry: profile.is_none().then(|| default_entry(program, table)),
         entries: (!table.entries.is_empty()).then(|| {
             table
                 .entries
@@ -74,6 +74,8 @@ pub fn emit(exprs: Exprs, id: TableId, json_id: i64, next: Successors) -> json::
                 .map(|entry| entry_of(program, table, entry))
                 .collect()
         }),
+        const_entries: (!table.entries.is_empty() && !table.ranked_entries)
+            .then_some(table.const_entries),
     }
 }
 
@@ -110,6 +112,7 @@ pub fn hidden(
             action_entry_const: true,
         }),
         entries: None,
+        const_entries: None,
     }
 }
 
@@ -148,12 +151,23 @@ fn table_match_type(table: &Table) -> MatchType {
         .unwrap_or(MatchType::Exact)
 }
 
+/// Whether the switch must run the default action after a miss. Tables of a profile get none where that is `NoAction`, as p4c has it,
+/// unless it decides what comes next.
+fn runs_default(program: &FlatProgram, table: &Table, next: &Successors) -> bool {
+    let name = &program.objects.action(table.default.action).meta.name;
+    let mut ways = next.by_name.iter();
+    table.implementation.is_none()
+        || name != "NoAction"
+        || ways.any(|(action, way)| action == name && *way != next.base)
+}
+
+/// The default action. In a table of a profile it is an implicit member, and BMv2 takes no fixed action without fixed arguments there.
 fn default_entry(program: &FlatProgram, table: &Table) -> json::DefaultEntry {
     let default = &table.default;
     let params = &program.objects.action(default.action).params;
     json::DefaultEntry {
         action_id: i64::from(default.action.0),
-        action_const: default.constant,
+        action_const: default.constant && table.implementation.is_none(),
         action_data: Some(
             default
                 .args
@@ -186,6 +200,7 @@ fn entry_of(program: &FlatProgram, table: &Table, entry: &Entry) -> json::TableE
                 .collect(),
         },
         priority: i64::from(entry.priority),
+        is_const: entry.constant && !table.const_entries,
     }
 }
 

@@ -97,6 +97,8 @@ codes! {
     MODEL = 702;
     /// A table or an array that is larger than the memories of the whole chip.
     DOES_NOT_FIT = 703;
+    /// Something that no unit of a stage of the chip can do.
+    UNITS = 704;
 }
 
 macro_rules! warnings {

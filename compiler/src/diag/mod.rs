@@ -159,6 +159,8 @@ pub struct Diagnostics {
     max_errors: usize,
     /// From where on in a file what stands there declares the architecture, or no longer does.
     system: BTreeMap<(FileId, u32), bool>,
+    /// Nothing is added any more: see [`Diagnostics::report_last`].
+    closed: bool,
 }
 
 impl Default for Diagnostics {
@@ -184,11 +186,15 @@ impl Diagnostics {
             max_errors: policy.max_errors.unwrap_or(Diagnostics::MAX_ERRORS),
             policy,
             system: BTreeMap::new(),
+            closed: false,
         }
     }
 
     /// Adds a message. Warnings are dropped or made errors as the policy says; a message that repeats an earlier one is dropped.
     pub fn report(&mut self, mut diagnostic: Diagnostic) {
+        if self.closed {
+            return;
+        }
         if let Some(warning) = diagnostic.warning {
             if diagnostic.span.is_some_and(|span| self.is_system(span)) {
                 return;
@@ -204,6 +210,8 @@ impl Diagnostics {
                 diagnostic.severity = Severity::Error;
             }
         }
+        shorten(&mut diagnostic.message);
+        shorten(&mut diagnostic.label);
         if self
             .list
             .iter()
@@ -220,6 +228,13 @@ impl Diagnostics {
             return;
         }
         self.list.push(diagnostic);
+    }
+
+    /// Adds the error that a limit of the compiler is exceeded, and nothing after it: the rest of the program is not seen, and messages about
+    /// what is seen would be wrong.
+    pub fn report_last(&mut self, diagnostic: Diagnostic) {
+        self.report(diagnostic);
+        self.closed = true;
     }
 
     /// Turns warnings off, or on again, from an offset of a file on: in what declares the architecture, which the user cannot change.
@@ -272,6 +287,27 @@ impl Diagnostics {
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
+}
+
+/// Most characters of a message or label. A number or type in it may have any length.
+const MAX_MESSAGE: usize = 1000;
+
+/// Leaves out the middle of a text that is too long.
+fn shorten(text: &mut String) {
+    if text.len() <= MAX_MESSAGE {
+        return;
+    }
+    let half = |text: &str, mut at: usize| {
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let (from, to) = (
+        half(text, MAX_MESSAGE / 2),
+        half(text, text.len() - MAX_MESSAGE / 4),
+    );
+    text.replace_range(from..to, " ... ");
 }
 
 /// Two uses of one macro are one place when it is the macro's body that is wrong.

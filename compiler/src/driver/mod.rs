@@ -266,6 +266,10 @@ impl Session {
         checked: &CheckedProgram,
         pipe: Option<usize>,
     ) -> Option<ir::FlatProgram> {
+        stages::refuse_operations(checked, self.options.arch, &mut self.diagnostics);
+        if self.diagnostics.has_errors() {
+            return None;
+        }
         let options = passes::Options {
             arch: self.options.arch,
             only_check: self.only_check,
@@ -277,6 +281,7 @@ impl Session {
         };
         let program = passes::lower(checked, &self.sources, &mut self.diagnostics, &options);
         stages::refuse(&program, &mut self.diagnostics);
+        stages::refuse_applies(&program, &mut self.diagnostics);
         (!self.diagnostics.has_errors()).then_some(program)
     }
 

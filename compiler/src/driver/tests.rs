@@ -261,8 +261,9 @@ fn rules_for_make_are_written() {
 fn two_actions_share_a_name_unless_a_p4info_is_asked_for() {
     let twice = program(
         "@name(\".nop\") action a() { } @name(\".nop\") action b() { meta.x = 1; }
-    table t { key = { hdr.h.a: exact; } actions = { a; b; } }
-    apply { t.apply(); }",
+    table t { key = { hdr.h.a: exact; } actions = { a; } }
+    table u { key = { hdr.h.a: exact; } actions = { b; } }
+    apply { t.apply(); u.apply(); }",
     );
     let (code, told, folder) = p4c(&twice, &["-o", "DIR/prog.json", "DIR/prog.p4"]);
     assert_eq!((code, &*told), (0, ""));
@@ -280,6 +281,32 @@ fn two_actions_share_a_name_unless_a_p4info_is_asked_for() {
         let (code, told, _) = p4c(&twice, &[option, "DIR/a.txtpb", "DIR/prog.p4"]);
         assert_eq!(code, 1);
         assert!(told.contains("another action has this name"), "{told}");
+    }
+}
+
+#[test]
+fn two_actions_of_one_table_never_share_a_name() {
+    let within = program(
+        "@name(\".nop\") action a() { } @name(\".nop\") action b() { meta.x = 1; }
+    table t { key = { hdr.h.a: exact; } actions = { a; b; } }
+    apply { t.apply(); }",
+    );
+    let of_the_top = program(
+        "@name(\".top\") action a() { } action b() { }
+    table t { key = { hdr.h.a: exact; } actions = { b; top; a; } default_action = a(); }
+    apply { t.apply(); }",
+    )
+    .replacen("control V(", "action top() { }\ncontrol V(", 1);
+    for (source, name) in [(within, "nop"), (of_the_top, "top")] {
+        let (code, told, _) = p4c(&source, &["-o", "DIR/prog.json", "DIR/prog.p4"]);
+        let message = format!("action `{name}`: another action of table `I.t` has this name");
+        assert_eq!((code, told.matches(&message).count()), (1, 1), "{told}");
+        let (code, told, _) = p4c(
+            &source,
+            &["--p4runtime-files", "DIR/a.txtpb", "DIR/prog.p4"],
+        );
+        let message = "another action has this name";
+        assert_eq!((code, told.matches(message).count()), (1, 1), "{told}");
     }
 }
 
@@ -579,6 +606,53 @@ fn what_the_target_cannot_do_is_told_with_its_place() {
         let report = refused(body);
         assert!(report.contains(message), "{body}\n{report}");
         assert!(report.contains(&format!("test.p4:{line}:")), "{body}\n{report}");
+    }
+}
+
+#[test]
+fn a_union_is_not_extracted_as_a_whole() {
+    let source = program("apply { }")
+        .replace(
+            "struct headers_t {",
+            "header_union u_t { h_t one; h_t other; } struct headers_t { u_t u; u_t[2] us;",
+        )
+        .replace("p.extract(hdr.h);", "p.extract(hdr.u); p.extract(hdr.us.next); p.extract(hdr.us[1]); p.extract(hdr.us.next.one);");
+    let Err(CompileError::Program { report, .. }) = compiled(&source) else {
+        panic!("not refused");
+    };
+    assert_eq!(
+        report.matches("extract to one of its members").count(),
+        3,
+        "{report}"
+    );
+}
+
+#[test]
+fn a_source_fragment_has_the_parentheses_of_its_operands() {
+    let conditions = [
+        "(hdr.h.a & 0xf) > 1",
+        "1 < (hdr.h.a & 0xe)",
+        "!(hdr.h.a == 3)",
+        "(bool)(hdr.h.a[0:0])",
+        "(hdr.h).isValid()",
+        "((hdr.h.a)) == ((4))",
+        "(hdr.h.a + 1)[3:0] == 2",
+        "(hdr.h.a + 1)[2+:2] == (bit<2>)(hdr.h.b)",
+        "(hdr.h.a > 1) && (hdr.h.b > 2)",
+        "(hdr.h.a == 1) ? (hdr.h.b == 2) : (hdr.h.b == 3)",
+        "(hdr.s)[0].a == (hdr.s[1]).a",
+        "-(hdr.h.a) == ~(hdr.h.b)",
+        "f(((hdr.h.a)))",
+    ];
+    let body: String = (conditions.iter())
+        .map(|condition| format!("if ({condition}) {{ hdr.h.b = hdr.h.b + 1; }}\n"))
+        .collect();
+    let function = "bool f(in bit<8> x) { return x == 7; }\ncontrol V(";
+    let source = program(&format!("apply {{ {body} }}")).replacen("control V(", function, 1);
+    let json = compiled(&source).unwrap().json.to_text();
+    for condition in conditions {
+        let fragment = format!("\"source_fragment\" : \"{condition}\"");
+        assert!(json.contains(&fragment), "{fragment} is not in {json}");
     }
 }
 

@@ -1,12 +1,25 @@
 //! Puts pieces into lines.
 
+use std::cell::Cell;
+
 use super::marks::{follow_condition, is_assignment, marks, precedence, token, Bracket, Mark};
+use super::nesting::Nesting;
 use super::pieces::{Kind, Piece};
-use super::{INDENT, LINE_WIDTH};
+use super::{without_return, INDENT, LINE_WIDTH, MAX_INDENT};
 use crate::syntax::token::TokenKind::{self, *};
 
 /// The text that the pieces make; nothing when their brackets do not match.
 pub(super) fn layout(pieces: &[Piece<'_>]) -> Option<std::string::String> {
+    layout_by(pieces).map(|layout| layout.out)
+}
+
+/// How often a piece was put into a line, for tests: the work that a layout takes.
+#[cfg(test)]
+pub(super) fn work(pieces: &[Piece<'_>]) -> Option<usize> {
+    layout_by(pieces).map(|layout| layout.composed.get())
+}
+
+fn layout_by<'a, 'b>(pieces: &'a [Piece<'b>]) -> Option<Layout<'a, 'b>> {
     let mut layout = Layout {
         pieces,
         marks: marks(pieces)?,
@@ -14,14 +27,18 @@ pub(super) fn layout(pieces: &[Piece<'_>]) -> Option<std::string::String> {
         out: std::string::String::with_capacity(
             pieces.iter().map(|piece| piece.text.len() + 2).sum(),
         ),
+        composed: Cell::new(0),
     };
     let mut state = State::default();
     let mut at = 0;
     while at < pieces.len() {
         at = layout.line(at, &mut state);
     }
-    Some(layout.out)
+    Some(layout)
 }
+
+/// How many pieces beyond the end of a line that is too long a block is looked for that is unfolded first.
+const MOST_BEYOND: usize = 32;
 
 /// What stands between two pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +84,8 @@ impl Open {
 
 #[derive(Clone, Debug, Default)]
 struct State {
-    open: Vec<Open>,
-    conditions: Vec<Vec<Open>>,
+    open: Nesting<Open>,
+    conditions: Nesting<Nesting<Open>>,
     file: Option<Open>,
 }
 
@@ -87,6 +104,8 @@ struct Layout<'a, 'b> {
     /// Before which pieces a line that was too long is broken.
     breaks: Vec<bool>,
     out: std::string::String,
+    /// How often a piece was put into a line.
+    composed: Cell<usize>,
 }
 
 impl Layout<'_, '_> {
@@ -136,8 +155,8 @@ impl Layout<'_, '_> {
         text: &mut std::string::String,
         line: &mut Line,
     ) -> usize {
-        let indent = self.indentation(begin, state);
-        let mut column = 0;
+        let indent = self.indentation(begin, state).min(INDENT * MAX_INDENT);
+        let (mut column, mut beyond) = (0, 0);
         let mut at = begin;
         loop {
             let piece = &self.pieces[at];
@@ -164,12 +183,21 @@ impl Layout<'_, '_> {
                 line.width = column;
             }
             self.follow(at, indent, column, state);
+            self.composed.set(self.composed.get() + 1);
             if self.marks[at].on_one_line && self.token(at) == Some(LBrace) {
                 line.block_on_one_line.get_or_insert(at);
             }
             at += 1;
             if at == self.pieces.len() {
                 return at;
+            }
+            // It will be broken, and what is behind the break is composed again.
+            if line.width > LINE_WIDTH {
+                beyond += 1;
+                let decided = line.block_on_one_line.is_some() || beyond > MOST_BEYOND;
+                if decided && (line.block_on_one_line.is_some() || line.best.is_some()) {
+                    return at;
+                }
             }
         }
     }
@@ -183,13 +211,14 @@ impl Layout<'_, '_> {
     ) {
         let mut lines = piece.text.split('\n');
         let first = lines.next().unwrap_or_default();
-        text.push_str(first.strip_suffix('\r').unwrap_or(first));
+        let first = without_return(first);
+        text.push_str(first);
         *column += first.chars().count();
         let rest: Vec<&str> = lines.collect();
         let starred = piece.kind == Kind::BlockComment
             && rest.iter().all(|line| line.trim_start().starts_with('*'));
         for line in rest {
-            let line = line.strip_suffix('\r').unwrap_or(line);
+            let line = without_return(line);
             text.push('\n');
             let line = match piece.kind {
                 Kind::BlockComment => line.trim_end(),
@@ -436,7 +465,7 @@ impl Layout<'_, '_> {
         match self.token(at) {
             Some(LParen | LBracket | LBrace) => self.open(at, indent, column, breaks_next, state),
             Some(Lt) if mark.bracket.is_some() => self.open(at, indent, column, breaks_next, state),
-            Some(Gt) if mark.bracket.is_some() => drop(state.open.pop()),
+            Some(Gt) if mark.bracket.is_some() => state.open.pop(),
             Some(RParen | RBracket | RBrace) if mark.partner.is_some() => {
                 state.open.pop();
                 let top = state.top();

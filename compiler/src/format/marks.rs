@@ -1,5 +1,6 @@
 //! What brackets and signs mean, by the tokens around them: the text may be a part of a program, with macros anywhere.
 
+use super::nesting::Nesting;
 use super::pieces::{Kind, Piece};
 use crate::syntax::token::TokenKind::{self, *};
 
@@ -47,10 +48,16 @@ pub(super) fn marks(pieces: &[Piece<'_>]) -> Option<Vec<Mark>> {
             before = Some(at);
         }
     }
-    let mut finder = Finder { pieces, marks };
+    let inside = vec![Inside::default(); pieces.len()];
+    let mut finder = Finder {
+        pieces,
+        marks,
+        inside,
+    };
     if !finder.pair() {
         return None;
     }
+    finder.look_inside();
     finder.type_arguments();
     finder.brackets();
     finder.signs();
@@ -96,9 +103,23 @@ fn is_type_word(kind: TokenKind) -> bool {
     )
 }
 
+/// Pieces that type arguments may have.
+const MOST_OF_ARGUMENTS: usize = 400;
+
 struct Finder<'a, 'b> {
     pieces: &'a [Piece<'b>],
     marks: Vec<Mark>,
+    /// By the `{` before them: what stands in braces.
+    inside: Vec<Inside>,
+}
+
+/// What stands in a pair of braces.
+#[derive(Clone, Copy, Debug, Default)]
+struct Inside {
+    /// A `;`, however deep.
+    semicolon: bool,
+    /// A `,` in no bracket of its own.
+    comma: bool,
 }
 
 impl Finder<'_, '_> {
@@ -112,8 +133,8 @@ impl Finder<'_, '_> {
 
     /// Pairs the brackets, if they match; each branch of `#if` begins with the brackets that were open before it.
     fn pair(&mut self) -> bool {
-        let mut open: Vec<usize> = Vec::new();
-        let mut conditions: Vec<Vec<usize>> = Vec::new();
+        let mut open: Nesting<usize> = Nesting::default();
+        let mut conditions = Nesting::default();
         for at in 0..self.pieces.len() {
             if self.pieces[at].kind == Kind::Directive {
                 follow_condition(self.pieces[at].text, &mut open, &mut conditions);
@@ -129,15 +150,16 @@ impl Finder<'_, '_> {
                 Some(RBrace) => LBrace,
                 _ => continue,
             };
-            match open.pop() {
+            match open.last_mut().copied() {
                 Some(partner) if self.token(partner) == Some(wanted) => {
                     self.marks[at].partner = Some(partner);
                     self.marks[partner].partner = Some(at);
                 }
                 _ => return false,
             }
+            open.pop();
         }
-        open.is_empty()
+        open.len() == 0
     }
 
     /// Finds `<` and `>` that are no comparisons.
@@ -169,7 +191,12 @@ impl Finder<'_, '_> {
         let (mut open, mut pairs) = (Vec::new(), Vec::new());
         let (mut has_type, mut several) = (sure, false);
         let mut at = begin;
+        let mut seen = 0;
         loop {
+            seen += 1;
+            if seen > MOST_OF_ARGUMENTS {
+                return None;
+            }
             match self.token(at) {
                 None if at < self.pieces.len() => {}
                 Some(Lt) => open.push(at),
@@ -197,6 +224,42 @@ impl Finder<'_, '_> {
             _ => sure,
         };
         (sure || likely).then_some(pairs)
+    }
+
+    /// Finds what stands in braces, each with its partner.
+    fn look_inside(&mut self) {
+        let mut open: Vec<usize> = Vec::new();
+        for at in 0..self.pieces.len() {
+            match self.token(at) {
+                Some(LBrace | LParen | LBracket) if self.marks[at].partner.is_some() => {
+                    open.push(at);
+                }
+                Some(RBrace | RParen | RBracket) => {
+                    // Branches of `#if` may close what was opened before them, each once more.
+                    let Some(begin) = self.marks[at].partner else {
+                        continue;
+                    };
+                    while let Some(inner) = open.last().copied().filter(|inner| *inner >= begin) {
+                        open.pop();
+                        let semicolon = self.inside[inner].semicolon;
+                        if let Some(outer) = open.last() {
+                            self.inside[*outer].semicolon |= semicolon;
+                        }
+                    }
+                }
+                Some(Semicolon) => {
+                    if let Some(inner) = open.last() {
+                        self.inside[*inner].semicolon = true;
+                    }
+                }
+                Some(Comma) => {
+                    if let Some(inner) = open.last() {
+                        self.inside[*inner].comma = true;
+                    }
+                }
+                _ => {}
+            }
+        }
     }
 
     fn brackets(&mut self) {
@@ -270,21 +333,11 @@ impl Finder<'_, '_> {
         ) && self.marks[at].before.is_none_or(|before| {
             self.token(before) != Some(RParen) || self.marks[before].bracket == Some(Bracket::Cast)
         });
-        let Some(close) = self.marks[at].partner else {
+        let inside = self.inside[at];
+        if self.marks[at].partner.is_none() || inside.semicolon {
             return Bracket::Block;
-        };
-        let (mut depth, mut has_comma, mut next) = (0usize, false, at + 1);
-        while next < close {
-            match self.token(next) {
-                Some(LBrace | LParen | LBracket) => depth += 1,
-                Some(RBrace | RParen | RBracket) => depth = depth.saturating_sub(1),
-                Some(Semicolon) => return Bracket::Block,
-                Some(Comma) if depth == 0 => has_comma = true,
-                _ => {}
-            }
-            next += 1;
         }
-        match list_before || has_comma || self.is_enumeration(at) {
+        match list_before || inside.comma || self.is_enumeration(at) {
             true => Bracket::List,
             false => Bracket::Block,
         }
@@ -307,10 +360,13 @@ impl Finder<'_, '_> {
     fn may_stay_on_one_line(&self, open: usize, close: usize) -> bool {
         let inside = &self.pieces[open + 1..close];
         let is_property = self.before(open) == Some(Assign);
-        let statements = inside
-            .iter()
-            .filter(|piece| token(piece) == Some(Semicolon))
-            .count();
+        let statements = || {
+            let semicolons = inside
+                .iter()
+                .filter(|piece| token(piece) == Some(Semicolon));
+            semicolons.count()
+        };
+        // Counted last, so that it is done in innermost braces alone.
         !inside.is_empty()
             && self.pieces[close].newlines == 0
             && inside.iter().all(|piece| {
@@ -320,7 +376,7 @@ impl Finder<'_, '_> {
                         None | Some(LBrace | RBrace | Unknown | OpenString | Hash)
                     )
             })
-            && (is_property || statements <= 1)
+            && (is_property || statements() <= 1)
     }
 
     fn signs(&mut self) {
@@ -354,8 +410,8 @@ impl Finder<'_, '_> {
 /// Keeps `open` right where `#if` has branches: each begins with what was open before all of them.
 pub(super) fn follow_condition<T: Clone>(
     line: &str,
-    open: &mut Vec<T>,
-    conditions: &mut Vec<Vec<T>>,
+    open: &mut Nesting<T>,
+    conditions: &mut Nesting<Nesting<T>>,
 ) {
     let words = line.trim_start().trim_start_matches('#').trim_start();
     let word: std::string::String = words
@@ -365,11 +421,11 @@ pub(super) fn follow_condition<T: Clone>(
     match word.as_str() {
         "if" | "ifdef" | "ifndef" => conditions.push(open.clone()),
         "else" | "elif" | "elifdef" | "elifndef" => {
-            if let Some(before) = conditions.last() {
+            if let Some(before) = conditions.last_mut() {
                 open.clone_from(before);
             }
         }
-        "endif" => drop(conditions.pop()),
+        "endif" => conditions.pop(),
         _ => {}
     }
 }

@@ -6,6 +6,7 @@
 
 mod layout;
 mod marks;
+mod nesting;
 mod pieces;
 #[cfg(test)]
 mod tests;
@@ -17,14 +18,34 @@ pub const LINE_WIDTH: usize = 120;
 /// Columns of one step of indentation.
 pub const INDENT: usize = 4;
 
-/// The text as it should be. A text whose comments or brackets are not closed, or whose tokens another layout would change, stays
-/// as it is.
+/// Most steps of indentation that are written: what nests more deeply begins no further to the right.
+const MAX_INDENT: usize = 60;
+
+/// How often a text is laid out at most until a layout gives itself.
+const MAX_ROUNDS: usize = 8;
+
+/// The text as it should be. Formatting it again changes nothing. A text whose comments or brackets are not closed, or whose tokens another
+/// layout would change, stays as it is.
 pub fn format(text: &str) -> String {
-    let formatted = pieces(text).and_then(|pieces| layout::layout(&pieces));
-    match formatted {
-        Some(formatted) if same_pieces(text, &formatted) => formatted,
-        _ => text.to_string(),
+    // Where a line ends decides what a bracket means to those who read the text next, so that one round may give cause to another.
+    let mut latest = match once(text) {
+        Some(formatted) => formatted,
+        None => return text.to_string(),
+    };
+    for _ in 1..MAX_ROUNDS {
+        match once(&latest) {
+            Some(again) if again == latest => return latest,
+            Some(again) => latest = again,
+            None => break,
+        }
     }
+    text.to_string()
+}
+
+/// The text laid out by its breaks, if it can be.
+fn once(text: &str) -> Option<String> {
+    let formatted = layout::layout(&pieces(text)?)?;
+    same_pieces(text, &formatted).then_some(formatted)
 }
 
 /// Whether two texts have the same tokens, comments and directives in the same order.
@@ -46,6 +67,20 @@ fn same_piece(before: &Piece<'_>, after: &Piece<'_>) -> bool {
             // Their lines move with their indentation.
             Kind::BlockComment => same_lines(before.text, after.text),
             Kind::LineComment => before.text.trim_end() == after.text.trim_end(),
-            _ => before.text == after.text,
+            Kind::Directive | Kind::Pragma => {
+                let lines = |text: &'_ str| -> Vec<String> {
+                    text.split('\n')
+                        .map(without_return)
+                        .map(str::to_string)
+                        .collect()
+                };
+                lines(before.text) == lines(after.text)
+            }
+            Kind::Token(_) => before.text == after.text,
         }
+}
+
+/// A line without what some systems end lines with.
+fn without_return(line: &str) -> &str {
+    line.trim_end_matches('\r')
 }

@@ -5,7 +5,7 @@ use expect_test::{expect, Expect};
 use proptest::prelude::*;
 
 use super::format;
-use super::layout::layout;
+use super::layout::{layout, work};
 use super::pieces::{pieces, Kind};
 use crate::driver::{compile_with, CompileOptions};
 use crate::preproc::MemoryLoader;
@@ -279,6 +279,249 @@ fn with_other_blanks(text: &str, widths: &[usize]) -> String {
     changed
 }
 
+#[test]
+fn formatting_twice_gives_the_same_where_casts_and_lists_are_broken() {
+    for text in [
+        "E((list<bit<8>>){1,2}) e;",
+        "E(\n(list<bit<8>>)\n{1,\n2}\n)\ne;",
+        "E((list<bit<8>>)\n    {1,2}) e;",
+        "E((list<tuple<bit<8>, bit<16>>>) {{1, 2},\n{3, 4}}\n) e;",
+        "x = (h_t)\n{1,\n 2};",
+        "x = (bit<8>)\n(bit<4>)\ny;",
+        "f(a,\n{b,\nc},\n(T){d}\n);",
+    ] {
+        for end in ["\n", "\r\n", "\r\r\n"] {
+            let text = text.replace('\n', end) + end;
+            let once = format(&text);
+            assert_eq!(format(&once), once, "{text:?}");
+        }
+    }
+}
+
+#[test]
+fn returns_before_line_ends_go_wherever_they_stand() {
+    let text = "/* one\r\r\n   two\r\n*/\r\r\n#define A \\\r\n  b\r\n// three\r\r\ncontrol C() {\r\r\napply { }\r\n}\r\r\n";
+    let once = format(text);
+    assert!(!once.contains('\r'), "{once:?}");
+    assert_eq!(format(&once), once);
+}
+
+/// Texts that are long in one way, each with so many parts on one line.
+fn long_texts(parts: usize) -> Vec<(&'static str, String)> {
+    let many = |part: &str| part.repeat(parts);
+    vec![
+        (
+            "statements",
+            format!("control C() {{ apply {{ {} }} }}", many("x = y; ")),
+        ),
+        ("list", format!("const t x = {{ {} 1 }};", many("1, "))),
+        ("arguments", format!("t() x = f({} 1);", many("aaaa, "))),
+        ("sum", format!("const t x = 1{};", many(" + aaaa"))),
+        ("less", format!("const t x = 1{};", many(" < aaaa"))),
+        ("choice", format!("const t x = {} 1;", many("a ? b : "))),
+        ("members", format!("const t x = a{};", many(".bbbb"))),
+        ("braces", format!("{}{}", many("{ "), many("} "))),
+        (
+            "blocks",
+            format!(
+                "control C() {{ apply {} {} }}",
+                many("{ x = y; "),
+                many("} ")
+            ),
+        ),
+        (
+            "parentheses",
+            format!("const t x = {}1{};", many("("), many(")")),
+        ),
+        (
+            "types",
+            format!("const {}t{} x = 1;", many("t<"), many("> ")),
+        ),
+        (
+            "branches",
+            format!("if (a) {{ }} {}", many("else if (b) { c = d; } ")),
+        ),
+        ("comments", many("/* a */ b; ")),
+        ("conditions", many("#if a\nb;\n#endif\n")),
+        (
+            "strings",
+            format!("const t x = f({} 1);", many("\"aaaa\", ")),
+        ),
+        (
+            "cases",
+            format!("switch (a) {{ {} }}", many("1: { b = c; } ")),
+        ),
+    ]
+}
+
+#[test]
+fn work_grows_with_the_length_of_a_line_and_not_with_its_square() {
+    let work =
+        |text: &str| work(&pieces(text).expect("comments are closed")).expect("brackets match");
+    for ((name, short), (_, long)) in long_texts(500).into_iter().zip(long_texts(4_000)) {
+        let (few, many) = (work(&short), work(&long));
+        assert!(many < 10 * few, "{name}: {few} for 500, {many} for 4,000");
+    }
+}
+
+#[test]
+fn a_thousand_of_anything_on_one_line_are_formatted() {
+    for (name, text) in long_texts(1_000) {
+        let once = format(&text);
+        assert!(once.len() >= text.len() / 2, "{name}");
+        assert_eq!(format(&once), once, "{name}");
+    }
+}
+
+/// Tokens, comments, directives and line ends in any order.
+fn soup() -> impl Strategy<Value = String> {
+    let words = prop::sample::select(vec![
+        "control",
+        "parser",
+        "table",
+        "{",
+        "}",
+        "(",
+        ")",
+        "<",
+        ">",
+        "[",
+        "]",
+        ";",
+        ":",
+        ",",
+        "=",
+        "x",
+        "bit",
+        "8",
+        "apply",
+        "state",
+        "transition",
+        "select",
+        "default",
+        "_",
+        "...",
+        "&&&",
+        "..",
+        "+",
+        "-",
+        "@name",
+        "action",
+        "if",
+        "else",
+        "switch",
+        "for",
+        "in",
+        "const",
+        "header",
+        "struct",
+        "enum",
+        "E",
+        "list",
+        "tuple",
+        "return",
+        "?",
+        "!",
+        "~",
+        "&&",
+        "||",
+        "==",
+        "<=",
+        ">=",
+        "<<",
+        ">>",
+        "++",
+        "|+|",
+        "\"s\"",
+        "8w1",
+        "{#}",
+        ".",
+        "type_t",
+        "T",
+        "(list<bit<8>>)",
+        "{1, 2}",
+        "(bit<8>)",
+        "a.b.c",
+        "name_of_something_that_is_rather_long",
+        "// c\n",
+        "/* c */",
+        "/* a\n * b\n */",
+        "\n#if A\n",
+        "\n#else\n",
+        "\n#endif\n",
+        "\n#define M(x) \\\n  x\n",
+        "\n@pragma p q\n",
+        "\n",
+        "\n",
+        "\n\n",
+        "\r\n",
+        "\r\r\n",
+        "\t",
+    ]);
+    prop::collection::vec(words, 0..80).prop_map(|words| words.join(" "))
+}
+
+/// Soup in brackets that match.
+fn closed_soup() -> impl Strategy<Value = String> {
+    let leaf = prop::sample::select(vec![
+        "x",
+        "8w1",
+        "T",
+        "bit<8>",
+        "a.b",
+        "1",
+        "-",
+        "!",
+        ",",
+        ";",
+        "=",
+        "+",
+        "&&",
+        "<",
+        ">",
+        "?",
+        ":",
+        "if",
+        "else",
+        "return",
+        "E",
+        "state",
+        "apply",
+        "key",
+        "const",
+        "(list<bit<8>>)",
+        "(bit<8>)",
+        "\n",
+        "\n",
+        " // c\n",
+        " /* c */ ",
+        "\n\n",
+        "name_of_something_that_is_rather_long",
+        "struct S",
+        "transition select",
+        "\n#if A\n",
+        "\n#endif\n",
+        "\r\r\n",
+    ]);
+    let leaf = leaf.prop_map(str::to_string);
+    leaf.prop_recursive(5, 120, 10, |inner| {
+        let many = prop::collection::vec(inner, 0..10).prop_map(|parts| parts.join(" "));
+        (
+            many,
+            prop::sample::select(vec![
+                ("(", ")"),
+                ("{", "}"),
+                ("[", "]"),
+                ("<", ">"),
+                ("{\n", "\n}"),
+                ("(\n", ")"),
+                ("", ""),
+            ]),
+        )
+            .prop_map(|(inside, (open, close))| format!("{open}{inside}{close}"))
+    })
+}
+
 proptest! {
     #![proptest_config(Cost::Fabric.cases())]
 
@@ -291,6 +534,12 @@ proptest! {
         prop_assume!(cut.iter().all(|p| p.kind != Kind::BlockComment || !p.text.contains('\n')));
         prop_assume!(layout(&cut).is_some() && !cut.is_empty());
         prop_assert_eq!(format(&with_other_blanks(text, &widths)), format(text), "{}", name.display());
+    }
+
+    #[test]
+    fn formatting_any_tokens_twice_gives_the_same(text in prop_oneof![soup(), closed_soup()]) {
+        let once = format(&text);
+        prop_assert_eq!(format(&once), once);
     }
 
     #[test]

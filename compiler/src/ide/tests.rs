@@ -111,6 +111,24 @@ fn a_right_program_has_no_messages() {
 }
 
 #[test]
+fn a_program_with_long_chains_is_analysed() {
+    on_deep_stack(|| {
+        let branch = |i: usize| format!("if (meta.port == {}) {{ kind = {}; }}", i % 512, i % 256);
+        let branches = (0..5_000).map(branch).collect::<Vec<_>>().join("\nelse ");
+        let sum = " + kind".repeat(5_000);
+        let text = MAIN.replace(
+            "seen.write(0, 7);",
+            &format!("seen.write(0, 7); {branches} kind = 1{sum};"),
+        );
+        let analysis = analysis(&text);
+        let messages: Vec<_> = analysis.diagnostics.iter().map(|d| &d.message).collect();
+        assert!(messages.is_empty(), "{messages:?}");
+        let (file, offset) = at(&analysis, "main.p4", "kind = 1", 0);
+        assert!(analysis.definition(file, offset).is_some());
+    });
+}
+
+#[test]
 fn names_lead_to_their_declarations() {
     on_deep_stack(|| {
         let analysis = analysis(MAIN);

@@ -213,6 +213,19 @@ impl Expr {
         })
     }
 
+    /// Whether there are more than `height` operators on the way to an operand.
+    pub fn is_taller(&self, height: usize) -> bool {
+        let below = |arg: &Expr| height == 0 || arg.is_taller(height - 1);
+        match self {
+            Expr::Unary { arg, .. } | Expr::Cast { arg, .. } | Expr::Slice { arg, .. } => {
+                below(arg)
+            }
+            Expr::Binary { left, right, .. } => below(left) || below(right),
+            Expr::Choose { cond, then, other } => below(cond) || below(then) || below(other),
+            _ => false,
+        }
+    }
+
     /// Calls `visit` on this node and all below it.
     pub fn walk(&self, visit: &mut impl FnMut(&Expr)) {
         visit(self);

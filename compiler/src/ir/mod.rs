@@ -39,6 +39,7 @@ pub use storage::{
 };
 
 use crate::arch::Arch;
+use crate::diag::Span;
 
 /// Declares a dense index type: the position of an object in its vector.
 macro_rules! index {
@@ -116,6 +117,8 @@ pub struct Source {
     pub column: u32,
     /// The source text, shortened to its first line.
     pub fragment: String,
+    /// The same place for messages.
+    pub span: Span,
 }
 
 /// What runs between a parser and a deparser.

@@ -201,7 +201,7 @@ pub struct Entry {
     pub action: ActionId,
     /// Its run-time arguments.
     pub args: Vec<BigInt>,
-    /// Rank among the entries of the table: the smallest wins.
+    /// For the switch: the smallest wins. See [`Table::ranked_entries`].
     pub priority: u32,
     /// As P4Runtime counts: the largest wins, and the smallest there is is 1.
     pub control_priority: i32,
@@ -230,6 +230,8 @@ pub struct Table {
     pub entries: Vec<Entry>,
     /// Whether those are `const`; the control plane can then write none.
     pub const_entries: bool,
+    /// Whether the priorities of the entries for the switch are their ranks, from 1; else they are 2^31 - 1 less those of P4Runtime.
+    pub ranked_entries: bool,
     /// Action profile or selector.
     pub implementation: Option<ActionProfileId>,
     /// Direct counter.
@@ -263,6 +265,7 @@ impl Table {
             sized: false,
             entries: Vec::new(),
             const_entries: false,
+            ranked_entries: false,
             implementation: None,
             counter: None,
             meter: None,
@@ -423,6 +426,8 @@ pub struct Counter {
     pub meta: Meta,
     /// Cells; 0 for a direct counter.
     pub size: u64,
+    /// Name of the `type` that its index has.
+    pub index_type: Option<String>,
     /// What it counts.
     pub unit: CounterUnit,
     /// Bits that the program gives a cell, of the bytes if it counts both: Tofino has shorter and longer ones.
@@ -448,6 +453,8 @@ pub struct Meter {
     pub meta: Meta,
     /// Cells; 0 for a direct meter.
     pub size: u64,
+    /// Name of the `type` that its index has.
+    pub index_type: Option<String>,
     /// What it measures.
     pub unit: MeterUnit,
     /// Whether it is a direct one.
@@ -467,6 +474,8 @@ pub struct Register {
     pub meta: Meta,
     /// Cells.
     pub size: u64,
+    /// Name of the `type` that its index has.
+    pub index_type: Option<String>,
     /// Type of a cell.
     pub ty: Scalar,
     /// What all cells hold at first.

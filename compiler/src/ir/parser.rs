@@ -141,6 +141,10 @@ pub struct ValueSetField {
     pub name: String,
     /// Bits.
     pub width: u32,
+    /// Width seen by the control plane; 0 for a translation to strings.
+    pub control_width: u32,
+    /// Name of the `type` it has.
+    pub type_name: Option<String>,
     /// How it matches.
     pub kind: super::MatchKind,
     /// Annotations of the field.

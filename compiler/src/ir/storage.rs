@@ -232,6 +232,25 @@ impl Storage {
         around.map_or(&[], |union| &union.members)
     }
 
+    /// The other members of the union that the header at a place is a member of; none if it is a member of no union.
+    pub fn union_siblings(&self, place: HeaderPlace) -> Vec<HeaderPlace> {
+        match place {
+            HeaderPlace::Fixed(id) => (self.union_members(id).iter())
+                .filter(|member| **member != id)
+                .map(|member| HeaderPlace::Fixed(*member))
+                .collect(),
+            HeaderPlace::Last(_) => Vec::new(),
+            HeaderPlace::LastMember(stack, own) => {
+                let ty = self.union_stack(stack).ty;
+                let members = self.union_types[ty.index()].members.len() as u32;
+                (0..members)
+                    .filter(|member| *member != own)
+                    .map(|member| HeaderPlace::LastMember(stack, member))
+                    .collect()
+            }
+        }
+    }
+
     /// The layout of the header at a place.
     pub fn place_type(&self, place: HeaderPlace) -> &HeaderType {
         let ty = match place {

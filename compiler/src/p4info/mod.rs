@@ -177,7 +177,7 @@ impl Writer<'_> {
                     preamble: Some(self.preamble(Prefix::Register, &register.meta)),
                     type_spec: Some(types::data_type(&register.type_spec)),
                     size: register.size as i32,
-                    index_type_name: None,
+                    index_type_name: named(&register.index_type),
                 })
                 .collect(),
             digests: program
@@ -252,7 +252,7 @@ impl Writer<'_> {
                 preamble: Some(self.preamble(Prefix::Counter, &counter.meta)),
                 spec: Some(counter_spec(counter.unit)),
                 size: counter.size as i64,
-                index_type_name: None,
+                index_type_name: named(&counter.index_type),
             })
             .collect()
     }
@@ -287,7 +287,7 @@ impl Writer<'_> {
                 preamble: Some(self.preamble(Prefix::Meter, &meter.meta)),
                 spec: Some(meter_spec(meter.unit)),
                 size: meter.size as i64,
-                index_type_name: None,
+                index_type_name: named(&meter.index_type),
             })
             .collect()
     }
@@ -563,8 +563,8 @@ impl Writer<'_> {
         let members = set.fields.iter().map(|field| Member {
             id: field.id,
             name: &field.name,
-            width: field.width,
-            type_name: &None,
+            width: field.control_width,
+            type_name: &field.type_name,
         });
         let fields = self
             .ids_of(&set.meta.name, members)

@@ -4,6 +4,8 @@
 //! some are given. Output: the entries of [`crate::ir::Table`]. Invariant: each element matches in the way of its key; each
 //! entry has a priority for the switch and one for P4Runtime; where the key alone tells entries apart, no two have the
 //! same; entries that the control plane may change stand in their order, the strongest first.
+//!
+//! The target compares numbers without a sign: a range that begins below zero and does not end there becomes two entries.
 
 use std::collections::{btree_map, BTreeMap};
 
@@ -13,28 +15,46 @@ use super::inlined::{InlinedProgram, KeysetElement, TableEntries, WrittenEntry};
 use crate::diag::{Code, Diagnostic, Diagnostics, Span, Warning};
 use crate::ir::{mask, Entry, EntryKey, Key, MatchKind};
 
+/// Most entries of the target that one entry of the program may take: eight ranges across zero.
+const MAX_ALTERNATIVES: usize = 1 << 8;
+
 /// Gives tables their entries.
 pub fn lower(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
     for written in std::mem::take(&mut program.entries) {
         let table = &mut program.objects.tables[written.table.index()];
-        let priorities = priorities(&written, diagnostics);
+        let ranked_entries = is_ranked(&written);
+        let mut priorities = priorities(&written, diagnostics);
+        if table.keys.iter().all(is_plain) {
+            // Nothing reads them; p4c writes the places.
+            for (priority, place) in priorities.iter_mut().zip(1..) {
+                priority.switch = place;
+            }
+        }
         let mut entries = Vec::with_capacity(written.list.len());
         let mut places = Vec::with_capacity(written.list.len());
+        let mut added = 0;
         for (entry, priority) in written.list.into_iter().zip(priorities) {
-            let Some(keys) = keys(&entry, &table.keys, diagnostics) else {
+            let Some(alternatives) = keys(&entry, &table.keys, diagnostics) else {
                 continue;
             };
-            places.push(entry.keyset_span);
-            entries.push(Entry {
-                keys,
-                action: entry.action,
-                args: entry.args,
-                priority: priority.switch,
-                control_priority: priority.control,
-                constant: written.constant || entry.constant,
-                source: entry.source,
-            });
+            if alternatives.len() > 1 {
+                added += alternatives.len() as u64 - 1;
+            }
+            for keys in alternatives {
+                places.push(entry.keyset_span);
+                entries.push(Entry {
+                    keys,
+                    action: entry.action,
+                    args: entry.args.clone(),
+                    priority: priority.switch,
+                    control_priority: priority.control,
+                    constant: written.constant || entry.constant,
+                    source: entry.source.clone(),
+                });
+            }
         }
+        // A size that was enough for the entries as written stays enough.
+        table.size += added.min((entries.len() as u64).saturating_sub(table.size));
         equal_keys(&entries, &places, &table.keys, diagnostics);
         if !written.constant {
             // p4c puts them in order, the strongest first.
@@ -42,15 +62,16 @@ pub fn lower(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
         }
         table.entries = entries;
         table.const_entries = written.constant;
+        table.ranked_entries = ranked_entries;
     }
 }
 
-/// What an entry matches, element by element; none when an element does not go with its key.
+/// What an entry matches, element by element, in the one or several ways that it takes; none when an element does not go with its key.
 fn keys(
     entry: &WrittenEntry,
     keys: &[Key],
     diagnostics: &mut Diagnostics,
-) -> Option<Vec<EntryKey>> {
+) -> Option<Vec<Vec<EntryKey>>> {
     if entry.elements.len() != keys.len() {
         let message = format!(
             "the entry has {} values for a key of {}",
@@ -60,18 +81,58 @@ fn keys(
         diagnostics.error(Code::TABLE_RULE, entry.keyset_span, message);
         return None;
     }
-    let pairs = entry.elements.iter().zip(keys);
-    pairs
-        .map(|((element, span), key)| match entry_key(element, key) {
-            Ok(made) => Some(made),
-            Err(what) => {
-                let kind = kind_name(&key.kind);
-                let message = format!("{what} cannot be matched by an {kind} key");
-                diagnostics.error(Code::TABLE_RULE, *span, message);
-                None
+    let mut all = vec![Vec::with_capacity(keys.len())];
+    for ((element, span), key) in entry.elements.iter().zip(keys) {
+        let mut made = Vec::new();
+        for element in halves(element, key) {
+            match entry_key(&element, key) {
+                Ok(key) => made.push(key),
+                Err(what) => {
+                    let kind = kind_name(&key.kind);
+                    let message = format!("{what} cannot be matched by an {kind} key");
+                    diagnostics.error(Code::TABLE_RULE, *span, message);
+                    return None;
+                }
             }
-        })
-        .collect()
+        }
+        if all.len() * made.len() > MAX_ALTERNATIVES {
+            let message = format!(
+                "the signed ranges of this entry take more than {MAX_ALTERNATIVES} entries of the target"
+            );
+            diagnostics.report(
+                Diagnostic::error(Code::LIMIT, entry.keyset_span, message).help(
+                    "give fewer of its elements a range that begins below zero and ends above",
+                ),
+            );
+            return None;
+        }
+        all = (all.iter())
+            .flat_map(|keys: &Vec<EntryKey>| {
+                let with = |key: &EntryKey| keys.iter().chain([key]).cloned().collect();
+                made.iter().map(with)
+            })
+            .collect();
+    }
+    Some(all)
+}
+
+/// A range of signed numbers in parts that are ranges of their bits, too: those below zero stand above the others. All other elements
+/// stay as they are.
+fn halves(element: &KeysetElement, key: &Key) -> Vec<KeysetElement> {
+    let KeysetElement::Range(low, high) = element else {
+        return vec![element.clone()];
+    };
+    let crosses = key.signed && *low < BigInt::ZERO && *high >= BigInt::ZERO;
+    if !crosses || key.kind != MatchKind::Range {
+        return vec![element.clone()];
+    }
+    if high - low == mask(key.width) {
+        return vec![KeysetElement::Any];
+    }
+    vec![
+        KeysetElement::Range(low.clone(), BigInt::from(-1)),
+        KeysetElement::Range(BigInt::ZERO, high.clone()),
+    ]
 }
 
 /// An element in the way in which its key matches, or what it is that the key cannot match.
@@ -136,9 +197,20 @@ fn kind_name(kind: &MatchKind) -> &'static str {
     }
 }
 
+/// Whether entries of a table with such keys alone need no priority.
+fn is_plain(key: &Key) -> bool {
+    matches!(key.kind, MatchKind::Exact | MatchKind::Lpm)
+}
+
+/// Whether the switch is given ranks for priorities, as p4c has it: of entries that cannot change, for which the program writes none.
+fn is_ranked(written: &TableEntries) -> bool {
+    let list = &written.list;
+    let annotated = list.iter().any(|entry| entry.annotated_priority.is_some());
+    written.constant && (annotated || list.iter().all(|entry| entry.priority.is_none()))
+}
+
 /// The part of an entry's key that the others may not have, too; none where priorities tell entries apart.
 pub fn own_key(entry: &Entry, keys: &[Key]) -> Option<Vec<(BigInt, u32)>> {
-    let is_plain = |key: &Key| matches!(key.kind, MatchKind::Exact | MatchKind::Lpm);
     if !keys.iter().all(is_plain) {
         return None;
     }
@@ -206,13 +278,18 @@ fn priorities(written: &TableEntries, diagnostics: &mut Diagnostics) -> Vec<Prio
         }
         return priorities;
     }
-    if list.iter().all(|entry| entry.priority.is_none()) {
+    if is_ranked(written) {
         return ranked((1..).take(list.len()));
     }
+    let none_written = list.iter().all(|entry| entry.priority.is_none());
     let mut values: Vec<BigInt> = Vec::with_capacity(list.len());
     for entry in list {
         let value = match (&entry.priority, values.last()) {
             (Some(value), _) => value.clone(),
+            // Without any, the last one has the priority 1, or the first one where the smallest wins.
+            (None, None) if none_written && written.largest_wins => {
+                &written.priority_delta * (list.len() - 1) + 1
+            }
             // The checker asks for the first one.
             (None, None) => BigInt::from(1),
             (None, Some(last)) if written.largest_wins => last - &written.priority_delta,
@@ -248,7 +325,36 @@ fn priorities(written: &TableEntries, diagnostics: &mut Diagnostics) -> Vec<Prio
     for (priority, control) in priorities.iter_mut().zip(as_written.into_iter().flatten()) {
         priority.control = control;
     }
+    let for_switch: Option<Vec<u32>> = values
+        .iter()
+        .map(|value| switch_priority(value, written.largest_wins))
+        .collect();
+    let for_switch = for_switch.unwrap_or_else(|| {
+        // Numbers that no entry can have at run time: their order stays.
+        let last = priorities.iter().map(|priority| priority.switch).max();
+        let first = MOST_PRIORITY - last.unwrap_or(0) - 1;
+        let ranks = priorities.iter().map(|priority| first + priority.switch);
+        ranks.collect()
+    });
+    for (priority, switch) in priorities.iter_mut().zip(for_switch) {
+        priority.switch = switch;
+    }
     priorities
+}
+
+/// 2^31 - 1: what a priority of P4Runtime and that of the switch for the same entry add up to, as in BMv2's P4Runtime server.
+const MOST_PRIORITY: u32 = i32::MAX as u32;
+
+/// A written priority as the switch's, where the smallest wins: the same number where the smallest wins in the program, too, and else
+/// that which P4Runtime reads as the written one. None where no entry can have it at run time.
+fn switch_priority(value: &BigInt, largest_wins: bool) -> Option<u32> {
+    let value = u32::try_from(value).ok()?;
+    match largest_wins {
+        true => (1..=MOST_PRIORITY)
+            .contains(&value)
+            .then(|| MOST_PRIORITY - value),
+        false => (value < MOST_PRIORITY).then_some(value),
+    }
 }
 
 /// Warns about entries of one priority, of which any may win, and about the first one that stands below a weaker one.
@@ -319,6 +425,27 @@ mod tests {
         assert_eq!(exact(&value), Ok(EntryKey::Exact(BigInt::from(0xff))));
     }
 
+    #[test]
+    fn a_signed_range_across_zero_takes_two_entries() {
+        let key = Key {
+            signed: true,
+            ..Key::of(MatchKind::Range)
+        };
+        let made = |low: i32, high: i32| {
+            let range = KeysetElement::Range(BigInt::from(low), BigInt::from(high));
+            let parts = halves(&range, &key);
+            let parts = parts.iter().map(|part| entry_key(part, &key));
+            parts.collect::<Result<Vec<_>, _>>()
+        };
+        let bits = |low: u32, high: u32| EntryKey::Range(BigInt::from(low), BigInt::from(high));
+        assert_eq!(made(-5, 1), Ok(vec![bits(0xfb, 0xff), bits(0, 1)]));
+        assert_eq!(made(-1, 0), Ok(vec![bits(0xff, 0xff), bits(0, 0)]));
+        assert_eq!(made(-5, -1), Ok(vec![bits(0xfb, 0xff)]));
+        assert_eq!(made(0, 127), Ok(vec![bits(0, 127)]));
+        assert_eq!(made(-128, 127), Ok(vec![bits(0, 0xff)]));
+        assert_eq!(made(-128, 126), Ok(vec![bits(0x80, 0xff), bits(0, 126)]));
+    }
+
     fn written(priorities: &[Option<u32>], largest_wins: bool, delta: u32) -> TableEntries {
         let entry = |priority: &Option<u32>| WrittenEntry {
             elements: Vec::new(),
@@ -350,18 +477,39 @@ mod tests {
 
     #[test]
     fn entries_without_priorities_win_in_their_order() {
-        check(
-            &written(&[None, None, None], true, 1),
-            &[1, 2, 3],
-            &[3, 2, 1],
-        );
+        let mut none = written(&[None, None, None], true, 1);
+        check(&none, &from_largest([3, 2, 1]), &[3, 2, 1]);
+        none.constant = true;
+        check(&none, &[1, 2, 3], &[3, 2, 1]);
+        let apart = written(&[None, None, None], true, 10);
+        check(&apart, &from_largest([21, 11, 1]), &[21, 11, 1]);
+        let smallest = written(&[None, None, None], false, 10);
+        check(&smallest, &[1, 11, 21], &[1, 11, 21]);
+    }
+
+    fn from_largest(priorities: [u32; 3]) -> [u32; 3] {
+        priorities.map(|priority| MOST_PRIORITY - priority)
     }
 
     #[test]
     fn what_the_program_gives_is_what_the_control_plane_sees() {
         let given = [Some(30), None, Some(10)];
-        check(&written(&given, true, 5), &[1, 2, 3], &[30, 25, 10]);
+        let switch = from_largest([30, 25, 10]);
+        check(&written(&given, true, 5), &switch, &[30, 25, 10]);
+        let mut constant = written(&given, true, 5);
+        constant.constant = true;
+        check(&constant, &switch, &[30, 25, 10]);
         let given = [Some(1), None, Some(9)];
-        check(&written(&given, false, 5), &[1, 2, 3], &[1, 6, 9]);
+        check(&written(&given, false, 5), &[1, 6, 9], &[1, 6, 9]);
+    }
+
+    #[test]
+    fn priorities_that_no_entry_can_have_keep_their_order() {
+        let given = [Some(u32::MAX), Some(7), Some(0)];
+        check(
+            &written(&given, true, 1),
+            &from_largest([3, 2, 1]),
+            &[3, 2, 1],
+        );
     }
 }

@@ -393,8 +393,10 @@ pub fn leaves(body: &[Stmt], label: Label) -> bool {
 
 /// Whether a statement, with all inside it, can be part of an action: it applies no table.
 pub fn fits_in_action(stmt: &Stmt) -> bool {
-    !matches!(stmt.kind, StmtKind::Apply(_))
-        && (stmt.kind.bodies().into_iter().flatten()).all(fits_in_action)
+    let known = matches!(stmt.kind, StmtKind::If { inline: true, .. });
+    known
+        || !matches!(stmt.kind, StmtKind::Apply(_))
+            && (stmt.kind.bodies().into_iter().flatten()).all(fits_in_action)
 }
 
 /// A statement of a parser state without inner structure; none for others.

@@ -83,6 +83,9 @@ pub fn lower(
     options: &Options,
 ) -> FlatProgram {
     let build = package::elaborate(checked, sources, diagnostics, options);
+    if build.is_full() {
+        return FlatProgram::default();
+    }
     if is_right(build.diagnostics, options) {
         check::demand("elaborate", check::elaborated(&build.into));
     }
@@ -179,18 +182,28 @@ fn blocks(
     flat
 }
 
+/// Most characters of a fragment of the source in the outputs.
+const MAX_FRAGMENT: usize = 400;
+
 /// A place in the source, as outputs name it.
 fn source(sources: &SourceMap, span: Span) -> Source {
     let Location { file, line, column } = sources.location(span);
     let text = sources.text(span).trim_end_matches(';');
-    let fragment = match text.split_once('\n') {
-        None => text.to_owned(),
-        Some((first, _)) => format!("{} ...", first.trim_end()),
+    let first = text.lines().next().unwrap_or_default();
+    // What all parts of a long statement would repeat is cut.
+    let kept = first
+        .char_indices()
+        .nth(MAX_FRAGMENT)
+        .map_or(first, |(end, _)| &first[..end]);
+    let fragment = match kept.len() == text.len() {
+        true => text.to_owned(),
+        false => format!("{} ...", kept.trim_end()),
     };
     Source {
         file: file.into(),
         line,
         column: column.saturating_sub(1),
         fragment,
+        span,
     }
 }

@@ -30,6 +30,7 @@ pub fn lower(states: Vec<State<Transition>>) -> Vec<ParseState> {
             transition: Transition::Always(StateRef::End),
             source: state.source,
             synthetic: state.synthetic,
+            written: StateId::from(code.len()),
         });
         code.push(state.code);
     }
@@ -53,7 +54,12 @@ struct Laid {
     source: Source,
     /// Made by the compiler: may vanish into the states before and after it.
     synthetic: bool,
+    /// The state that it was made for.
+    written: StateId,
 }
+
+/// Characters of a state's name beyond which states made of it are named after the one that it was made for.
+const MAX_NAME: usize = 100;
 
 #[derive(Default)]
 struct Layout {
@@ -122,8 +128,17 @@ impl Layout {
 
     /// One more state of the compiler's.
     fn more(&mut self, like: StateId) -> StateId {
-        let Laid { name, source, .. } = &self.states[like.index()];
-        let source = source.clone();
+        let Laid {
+            name,
+            source,
+            written,
+            ..
+        } = &self.states[like.index()];
+        let (source, written) = (source.clone(), *written);
+        let name = match name.len() > MAX_NAME {
+            true => &self.states[written.index()].name,
+            false => name,
+        };
         let name = self.names.unique(name);
         self.states.push(Laid {
             name,
@@ -131,6 +146,7 @@ impl Layout {
             transition: Transition::Always(StateRef::End),
             source,
             synthetic: true,
+            written,
         });
         StateId::from(self.states.len() - 1)
     }
@@ -169,18 +185,33 @@ fn skip_empty_states(states: &mut [Laid]) {
             _ => None,
         })
         .collect();
-    let resolve = |next: &mut StateRef| {
-        // A ring of empty states has no end; the count bounds the walk.
-        for _ in 0..through.len() {
-            match next {
-                StateRef::State(id) => match through[id.index()] {
-                    Some(to) => *next = to,
-                    None => return,
-                },
-                StateRef::End => return,
+    // Where each of them leads in the end. A ring of empty states has no end.
+    let mut ends: Vec<Option<StateRef>> = vec![None; through.len()];
+    for first in 0..through.len() {
+        let mut way = Vec::new();
+        let mut next = StateRef::State(StateId::from(first));
+        let end = loop {
+            let StateRef::State(id) = next else {
+                break next;
+            };
+            if let Some(end) = ends[id.index()] {
+                break end;
             }
+            let Some(to) = through[id.index()] else {
+                break next;
+            };
+            if way.len() > through.len() {
+                break StateRef::End;
+            }
+            way.push(id);
+            next = to;
+        };
+        way.into_iter().for_each(|id| ends[id.index()] = Some(end));
+    }
+    let resolve = |next: &mut StateRef| {
+        if let StateRef::State(id) = next {
+            *next = ends[id.index()].unwrap_or(*next);
         }
-        *next = StateRef::End;
     };
     for state in states {
         match &mut state.transition {
@@ -225,6 +256,7 @@ fn merge_states(states: &mut [Laid]) {
                     transition: Transition::Always(StateRef::End),
                     source: Source::default(),
                     synthetic: true,
+                    written: StateId::from(next),
                 },
             );
             seen[next] = false;
@@ -246,12 +278,14 @@ fn merge_states(states: &mut [Laid]) {
 fn reached(states: Vec<Laid>) -> Vec<ParseState> {
     let mut numbers: BTreeMap<usize, StateId> = BTreeMap::new();
     let mut order = vec![0];
+    let mut met = vec![false; states.len()];
+    met[0] = true;
     let mut position = 0;
     while position < order.len() {
         let state = order[position];
         numbers.insert(state, StateId::from(position));
         for next in successors(&states[state].transition) {
-            if !order.contains(&next) {
+            if !std::mem::replace(&mut met[next], true) {
                 order.push(next);
             }
         }

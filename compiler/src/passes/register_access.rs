@@ -96,7 +96,13 @@ impl Check<'_> {
         let program = self.program;
         let table = program.objects.table(apply.table);
         let only_default = table.default.constant.then_some(table.default.action);
-        let mut ends = Vec::new();
+        // What was accessed in front of each of the bodies that may follow, which are looked at once, however many actions lead to them.
+        let bodies = apply.then.bodies();
+        let mut entering: Vec<Option<Accessed>> = vec![None; bodies.len()];
+        let mut enter = |body: usize, behind: &Accessed| {
+            (entering[body].get_or_insert_default())
+                .extend(behind.iter().map(|(id, site)| (*id, *site)));
+        };
         for listed in &table.actions {
             let (action, scope) = (listed.action, listed.scope);
             let body = &program.action_bodies[action.index()];
@@ -104,23 +110,25 @@ impl Check<'_> {
                 continue;
             };
             match &apply.then {
-                Follow::Action { actions, other } => {
-                    let named = actions.iter().find(|(ids, _)| ids.contains(&action));
-                    let next = named.map_or(other, |(_, next)| next);
-                    ends.push(self.behind(next, behind, leaving));
+                Follow::Action { actions, .. } => {
+                    let named = actions.iter().position(|(ids, _)| ids.contains(&action));
+                    enter(named.unwrap_or(actions.len()), &behind);
                 }
-                Follow::Hit { hit, miss } => {
+                Follow::Hit { .. } => {
                     if scope != ActionScope::DefaultOnly {
-                        ends.push(self.behind(hit, behind.clone(), leaving));
+                        enter(0, &behind);
                     }
                     let may_miss =
                         only_default.map_or(scope != ActionScope::TableOnly, |only| only == action);
                     if may_miss {
-                        ends.push(self.behind(miss, behind, leaving));
+                        enter(1, &behind);
                     }
                 }
             }
         }
+        let ends: Vec<Option<Accessed>> = (bodies.into_iter().zip(entering))
+            .filter_map(|(body, entering)| Some(self.behind(body, entering?, leaving)))
+            .collect();
         either(ends)
     }
 

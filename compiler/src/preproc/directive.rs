@@ -254,7 +254,8 @@ impl Preprocessor<'_> {
             return;
         };
         if self.files.len() > MAX_INCLUDES {
-            self.diagnostics.report(
+            self.files.clear();
+            self.diagnostics.report_last(
                 Diagnostic::error(
                     Code::LIMIT,
                     at,

@@ -4,7 +4,7 @@
 //! expanded again inside of its own expansion. A stack of [`Context`]s holds the tokens to be read next.
 
 use super::builtin::Builtin;
-use super::{MacroOption, Preprocessor};
+use super::{MacroOption, Preprocessor, BYTES_OF_TOKEN};
 use crate::diag::{Code, Diagnostic, Span};
 use crate::syntax::ast::Name;
 use crate::syntax::lexer::lex;
@@ -267,7 +267,9 @@ impl Preprocessor<'_> {
                     }
                 },
             };
-            if self.spend(expansion.len(), token.span) {
+            // Strings of strings grow, too.
+            let bytes: usize = expansion.iter().map(|token| token.text.len()).sum();
+            if self.spend(expansion.len() + bytes / BYTES_OF_TOKEN, token.span) {
                 self.push_context(expansion, Some(mac.name.clone()));
             }
         }
@@ -287,8 +289,9 @@ impl Preprocessor<'_> {
     pub(super) fn expand_list(&mut self, tokens: Vec<Token>) -> Vec<Token> {
         if self.depth >= MAX_DEPTH {
             if let Some(first) = tokens.first() {
+                let message = format!("macros are nested more than {MAX_DEPTH} deep");
                 self.diagnostics
-                    .error(Code::LIMIT, first.span, "macros are nested too deeply");
+                    .report_last(Diagnostic::error(Code::LIMIT, first.span, message));
             }
             return Vec::new();
         }

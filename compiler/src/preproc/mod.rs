@@ -41,6 +41,8 @@ use std::time::SystemTime;
 
 /// Most tokens that a program may have, and that macros may produce on the way.
 const MAX_TOKENS: usize = 2_000_000;
+/// Bytes of text for which a token is counted.
+const BYTES_OF_TOKEN: usize = 32;
 /// Deepest nesting of `#include`.
 const MAX_INCLUDES: usize = 200;
 
@@ -202,6 +204,10 @@ impl Preprocessor<'_> {
     /// Starts to read a file of the map.
     fn enter_file(&mut self, id: FileId, folder: Option<usize>) {
         let text = self.map.file(id).text.clone();
+        // A file that is left out, or consists of comments, is read nevertheless.
+        if !self.spend(text.len() / BYTES_OF_TOKEN, Span::new(id, 0, 0)) {
+            return;
+        }
         let lexed = lex(&text, id, &mut self.names);
         if let Some(span) = lexed.open_comment {
             self.diagnostics.report(
@@ -264,7 +270,7 @@ impl Preprocessor<'_> {
             return true;
         }
         if before <= MAX_TOKENS {
-            self.diagnostics.report(
+            self.diagnostics.report_last(
                 Diagnostic::error(
                     Code::LIMIT,
                     span,

@@ -1,7 +1,7 @@
 //! Arguments and parameters: matching, inference of type arguments, conversion (spec § 6.8, 8.20).
 
 use super::checked::*;
-use super::checker::Checker;
+use super::checker::{Checker, Place};
 use super::types::{Substitution, Type};
 use crate::diag::{Code, Diagnostic, Span};
 use crate::syntax::ast::*;
@@ -367,12 +367,21 @@ impl Checker<'_> {
     }
 
     pub fn not_assignable(&mut self, expr: &Expr, how: &str) {
+        let is_in_last = self.is_in_last(expr);
+        if is_in_last && self.place != Place::State {
+            // There is no `last`, which has been reported.
+            return;
+        }
         let mut d = Diagnostic::error(
             Code::NOT_ASSIGNABLE,
             expr.span,
             format!("this cannot be {how}"),
         );
-        if let Some(id) = self.root(expr).filter(|id| !self.is_writable(*id)) {
+        if is_in_last {
+            d = d
+                .label("`last` of a stack can only be read")
+                .help("write to an element by its index (`stack[0]`), extract to `next`");
+        } else if let Some(id) = self.root(expr).filter(|id| !self.is_writable(*id)) {
             let name = self.out.name(id);
             let at = self.name_span(id);
             d = match self.def(id) {
@@ -401,6 +410,19 @@ impl Checker<'_> {
         match self.def(id) {
             DefKind::Var(_) => true,
             DefKind::Param(p) => p.direction.writes(),
+            _ => false,
+        }
+    }
+
+    /// Whether an expression is `stack.last`, or a part of it.
+    fn is_in_last(&self, expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Member(base, _) => {
+                self.out.info(expr.id).resolution == Resolution::StackLast || self.is_in_last(base)
+            }
+            ExprKind::Index(base, _)
+            | ExprKind::Slice { base, .. }
+            | ExprKind::SlicePlus { base, .. } => self.is_in_last(base),
             _ => false,
         }
     }

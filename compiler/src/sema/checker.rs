@@ -68,6 +68,8 @@ pub(super) struct Checker<'a> {
     pub header_parts: FxHashMap<Type, bool>,
     /// What `size_in_bits` found out.
     pub layouts: FxHashMap<Type, Option<Layout>>,
+    /// Bytes of the values of all expressions.
+    pub constant_bytes: u64,
     /// For how many more unknown names one is sought that may be meant.
     suggestions: u32,
 }
@@ -124,6 +126,7 @@ impl<'a> Checker<'a> {
             field_cache: FxHashMap::default(),
             well_formed: FxHashSet::default(),
             layouts: FxHashMap::default(),
+            constant_bytes: 0,
             suggestions: MAX_SUGGESTIONS,
             header_parts: FxHashMap::default(),
         }

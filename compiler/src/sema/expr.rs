@@ -3,7 +3,7 @@
 use super::checked::*;
 use super::checker::{Checker, Place};
 use super::types::{Nominal, Type};
-use super::value::Value;
+use super::value::{Value, MAX_CONSTANT_BYTES};
 use crate::diag::{closest, Code, Diagnostic, Span};
 use crate::syntax::ast::*;
 use num_bigint::BigInt;
@@ -112,7 +112,18 @@ impl Checker<'_> {
         }
     }
 
-    fn constant(&mut self, expr: &Expr, ty: Type, value: Value) -> Type {
+    /// Records the value of an expression, unless the program has too many long ones.
+    pub(super) fn constant(&mut self, expr: &Expr, ty: Type, value: Value) -> Type {
+        self.constant_bytes += value.bytes();
+        if self.constant_bytes > MAX_CONSTANT_BYTES {
+            let message = format!(
+                "the constants of the program take more than {MAX_CONSTANT_BYTES} bytes, this being the first beyond"
+            );
+            let what = Diagnostic::error(Code::LIMIT, expr.span, message);
+            self.diagnostics
+                .report_last(what.help("give them types with widths"));
+            return Type::Invalid;
+        }
         self.info_mut(expr).value = Some(value);
         ty
     }
@@ -326,8 +337,7 @@ impl Checker<'_> {
         let value = (resolution == Resolution::StackSize).then(|| Value::Int(BigInt::from(size)));
         let info = self.info_mut(expr);
         info.resolution = resolution;
-        info.is_lvalue =
-            lvalue && matches!(resolution, Resolution::StackNext | Resolution::StackLast);
+        info.is_lvalue = lvalue && resolution == Resolution::StackNext;
         info.value = value;
         result
     }

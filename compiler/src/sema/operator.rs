@@ -400,10 +400,7 @@ impl Checker<'_> {
             _ => return result,
         };
         match value {
-            Ok(value) => {
-                self.info_mut(expr).value = Some(value);
-                result
-            }
+            Ok(value) => self.constant(expr, result, value),
             Err(e) => self.fold_failed(e, expr.span, result),
         }
     }

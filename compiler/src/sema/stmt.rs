@@ -19,6 +19,15 @@ impl Checker<'_> {
         }
     }
 
+    /// A statement with names of its own. Blocks see to that themselves, and what has no names needs no scope, lest a chain of `else if`s be as
+    /// many scopes.
+    fn branch(&mut self, stmt: &Stmt) {
+        match stmt.kind {
+            StmtKind::Block(_) | StmtKind::If { .. } => self.stmt(stmt),
+            _ => self.in_scope(|c| c.stmt(stmt)),
+        }
+    }
+
     fn stmt(&mut self, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::Empty | StmtKind::Invalid => {}
@@ -30,9 +39,9 @@ impl Checker<'_> {
                 otherwise,
             } => {
                 self.condition(condition);
-                self.in_scope(|c| c.stmt(then));
+                self.branch(then);
                 if let Some(otherwise) = otherwise {
-                    self.in_scope(|c| c.stmt(otherwise));
+                    self.branch(otherwise);
                 }
             }
             StmtKind::Block(block) => self.block(block),
@@ -270,12 +279,8 @@ impl Checker<'_> {
     }
 
     fn switch(&mut self, subject: &Expr, cases: &[SwitchCase], span: Span) {
-        match self.place {
-            Place::State => self.error(Code::STATEMENT, span, "`switch` is not allowed in parsers"),
-            Place::Action => {
-                self.error(Code::STATEMENT, span, "`switch` is not allowed in actions")
-            }
-            _ => {}
+        if self.place == Place::State {
+            self.error(Code::STATEMENT, span, "`switch` is not allowed in parsers");
         }
         let ty = self.expr(subject);
         let mut default: Option<Span> = None;

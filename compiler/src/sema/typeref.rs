@@ -89,7 +89,7 @@ impl Checker<'_> {
     pub fn too_large(&mut self, ty: &Type, span: Span) -> bool {
         let large = ty.is_too_large();
         if large {
-            self.report(
+            self.diagnostics.report_last(
                 Diagnostic::error(Code::LIMIT, span, "this type is too large").note(format!(
                     "written out, it has more than {} parts",
                     super::types::MAX_TYPE_SIZE

@@ -27,6 +27,16 @@ pub enum Value {
 }
 
 impl Value {
+    /// Bytes that it takes, its parts left out.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Value::Int(n) => n.bits() / 8,
+            Value::String(text) => text.len() as u64,
+            Value::Aggregate(parts) => 16 * parts.len() as u64,
+            _ => 0,
+        }
+    }
+
     /// The number.
     pub fn as_int(&self) -> Option<&BigInt> {
         match self {
@@ -67,6 +77,9 @@ pub enum FoldError {
     /// The number needs too many bits to be computed.
     #[error("the number is too large")]
     HugeNumber,
+    /// A string that is made of others.
+    #[error("the string is longer than 65536 bytes")]
+    HugeString,
     /// Operands that the operator does not have at compile time; the type checker reports those on its own.
     #[error("not a compile-time operation")]
     NotConstant,
@@ -74,6 +87,12 @@ pub enum FoldError {
 
 /// The widest `bit<W>`, `int<W>` and `varbit<W>` we accept, and the largest compile-time number, in bits.
 pub const MAX_WIDTH: u32 = 1 << 16;
+
+/// The longest string that is made at compile time, in bytes.
+const MAX_STRING: usize = 1 << 16;
+
+/// Bytes of all numbers and strings of a program's expressions together.
+pub const MAX_CONSTANT_BYTES: u64 = 64 << 20;
 
 /// Cuts a number to the range of `ty`, as assignments and casts do. For types without width the number stays.
 pub fn wrap(n: BigInt, ty: &Type) -> BigInt {
@@ -134,6 +153,11 @@ pub fn binary(
             BinaryOp::Ne => a != b,
             _ => return Err(FoldError::NotConstant),
         })),
+        (Value::String(a), Value::String(b))
+            if op == BinaryOp::Concat && a.len() + b.len() > MAX_STRING =>
+        {
+            Err(FoldError::HugeString)
+        }
         (Value::String(a), Value::String(b)) if op == BinaryOp::Concat => {
             Ok(Value::String(format!("{a}{b}").into()))
         }

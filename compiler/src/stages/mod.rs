@@ -8,6 +8,7 @@
 //! It is a model and not the chip's compiler: containers of the packet header vector are not allocated, and a stage whose memories are
 //! full gives what is left of a table to the next one. It knows the budgets that bf-p4c's sources publish.
 
+mod applies;
 mod arrays;
 mod chip;
 mod depend;
@@ -17,13 +18,16 @@ mod place;
 mod shape;
 mod steps;
 mod text;
+mod units;
 
 use serde::Serialize;
 
 use crate::ir::FlatProgram;
 
+pub use applies::refuse as refuse_applies;
 pub use chip::{Budget, Use};
 pub use limits::refuse;
+pub use units::refuse as refuse_operations;
 
 /// Where everything stands.
 #[derive(Clone, Debug, Serialize)]
@@ -55,7 +59,17 @@ pub struct Report {
     pub cut: Option<Cut>,
     /// What a stage of the chip cannot do, in words.
     pub notes: Vec<Note>,
+    /// Limits of the chip that are not modelled: a program that fits here may exceed them.
+    pub not_checked: &'static [&'static str],
 }
+
+/// Limits of the chip that are not modelled.
+const NOT_CHECKED: &[&str] = &[
+    "containers of the packet header vector (PHV)",
+    "states and extractors of parsers",
+    "the deparsers' dictionaries",
+    "buses of action data",
+];
 
 /// A step and its place.
 #[derive(Clone, Debug, Serialize)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::chip::{Budget, Use};
 use super::depend::{exclude_each_other, Dependency};
 use super::steps::{place_of, Kind, Step, Thing};
-use super::{Cut, Link, Memory, Note, Placed, Report};
+use super::{Cut, Link, Memory, Note, Placed, Report, NOT_CHECKED};
 use crate::ir::{FlatProgram, RegisterId};
 
 /// Rounds in which the accesses of registers find their common stages; more than any program took.
@@ -65,6 +65,7 @@ pub fn report(
         chain,
         cut,
         notes,
+        not_checked: NOT_CHECKED,
     }
 }
 

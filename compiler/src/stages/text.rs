@@ -29,6 +29,7 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
         report.architecture,
         report.longest_chain
     )?;
+    writeln!(text, "Not looked at: {}.", report.not_checked.join(", "))?;
     writeln!(
         text,
         "\nWhat each stage takes (a stage has {}):\n",

@@ -203,7 +203,7 @@ fn sizes_may_stand_behind_the_names_of_what_is_declared() {
 
 #[test]
 fn deep_nesting_is_an_error_and_no_overflow() {
-    let n = 10_000;
+    let n = 50_000;
     for text in [
         format!("const bit<8> x = {}1{};", "(".repeat(n), ")".repeat(n)),
         format!("const bit<8> x = {}1;", "-".repeat(n)),

@@ -26,3 +26,17 @@ parser p(packet_in b, out s_t s, in bit<8> n) {
     state twice { transition reject; }
 }
 parser nostart(packet_in b) { state begin { transition accept; } }
+void fill(out h_t h) { }
+parser changed(packet_in b, out s_t s) {
+    state start {
+        b.extract(s.stack.last);
+        s.stack.last = s.h;
+        s.stack.last.a = 5;
+        s.stack.last.a[3:0] += 1;
+        s.stack.last.setInvalid();
+        fill(s.stack.last);
+        s.stack.lastIndex = 1;
+        s.stack.next.a = s.stack.last.a;
+        transition accept;
+    }
+}

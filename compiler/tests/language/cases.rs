@@ -344,6 +344,7 @@ pub const STATEMENTS: &[Item] = &[
     ]),
     item!("switch on expressions", [
         With("enum e_t { A, B }", "switch (hdr.h.a) { 1: 2: { hdr.h.b = 1; } 8w3: { } default: { } } e_t e = e_t.A; switch (e) { e_t.A: { hdr.h.a = 1; } e_t.B: { } }"),
+        Control("action a() { switch (hdr.h.a) { 1: { hdr.h.b = 1; } default: { } } } table t { actions = { a; } default_action = a; }", "t.apply(); a();"),
     ], [
         Apply("switch (hdr.h.a) { 1: { } 8w1: { } }"),
         Apply("switch (hdr.h.a) { hdr.h.b: { } }"),

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use alfirk_roce::rc::Recovery;
 use clap::Parser;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{signal, SignalKind};
@@ -16,7 +17,7 @@ use super::runner::{Journal, Runner, StartError};
 use super::service::ControlService;
 use crate::controller::{ConfigError, Controller, ControllerConfig, GroupRange};
 use crate::ecn::EcnProfile;
-use crate::strategy::{IcrcMode, MinPsn, Strategies};
+use crate::strategy::{IcrcMode, MinPsn, Strategies, Window};
 use crate::tree::Policy;
 
 /// Where pages to watch are, if nobody says so.
@@ -112,6 +113,14 @@ pub struct CtrlArgs {
     /// How the ICRC of data is kept right for groups that are registered in band.
     #[arg(long, value_enum, value_name = "HOW", default_value_t)]
     pub icrc: IcrcMode,
+    /// What queue pairs of groups that are registered in band do about losses: switches pass selective NAKs, whose code the
+    /// specification reserves, with selective-repeat only.
+    #[arg(long, value_enum, value_name = "HOW", default_value_t)]
+    pub recovery: Recovery,
+    /// How many packets the source of a group that is registered in band may be ahead of what was acknowledged to it, 1 to
+    /// 8388607: at least what its queue pair can have outstanding. Switches drop what is beyond.
+    #[arg(long, value_name = "PACKETS", default_value_t)]
+    pub source_window: Window,
     /// Keeps the groups in this file, and takes them up from it at the start; without it a restarted controller
     /// takes over what it finds in the switches.
     #[arg(long, value_name = "FILE")]
@@ -211,6 +220,7 @@ fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlErro
         virtual_qpn_seed: RandomState::new().build_hasher().finish() as u32,
         probe_interval_ns: dead_after / 8,
         dead_member_ns: dead_after,
+        checkpoint_interval_ns: 1_000_000_000,
         dead_switch_ns: dead_after,
         groups_per_host: args.groups_per_host,
         mrp_rate: args.registration_rate,
@@ -221,6 +231,8 @@ fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlErro
         strategies: Strategies {
             min_psn: args.min_psn,
             icrc: args.icrc,
+            recovery: args.recovery,
+            window: args.source_window,
         },
         ..ControllerConfig::new(
             files::read_p4info(p4info)?,

@@ -23,6 +23,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// Reads of large tables come in large messages.
 const LARGEST_MESSAGE: usize = 256 << 20;
 
+/// Reports of all connections that wait for the runner: however many frames hosts can make switches hand up, no more are kept here.
+pub(super) const MOST_REPORTS: usize = 8_192;
+
 /// What the runner asks of a connection.
 #[derive(Debug)]
 pub(super) enum Command {
@@ -44,10 +47,7 @@ pub(super) enum Report {
 }
 
 /// Keeps a switch connected until the runner is gone.
-pub(super) async fn keep(
-    target: SwitchAddress,
-    reports: mpsc::UnboundedSender<(SwitchIndex, Report)>,
-) {
+pub(super) async fn keep(target: SwitchAddress, reports: mpsc::Sender<(SwitchIndex, Report)>) {
     let mut pause = FIRST_PAUSE;
     loop {
         let (was_up, why) = match connect(&target.address).await {
@@ -58,7 +58,7 @@ pub(super) async fn keep(
             Err(why) => (false, why),
         };
         let report = Report::Down { was_up, why };
-        if reports.send((target.switch, report)).is_err() {
+        if reports.send((target.switch, report)).await.is_err() {
             return;
         }
         tokio::time::sleep(pause).await;
@@ -91,14 +91,14 @@ async fn connect(address: &str) -> Result<Channel, String> {
 async fn serve(
     switch: SwitchIndex,
     channel: Channel,
-    reports: &mpsc::UnboundedSender<(SwitchIndex, Report)>,
+    reports: &mpsc::Sender<(SwitchIndex, Report)>,
 ) -> String {
     let client = P4RuntimeClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
     let (to_stream, stream_messages) = mpsc::unbounded_channel();
     let (to_me, mut commands) = mpsc::unbounded_channel();
     let (answers_to, mut answers) = mpsc::unbounded_channel();
     let gone = || "the controller ends".to_owned();
-    if reports.send((switch, Report::Up(to_me))).is_err() {
+    if reports.send((switch, Report::Up(to_me))).await.is_err() {
         return gone();
     }
 
@@ -142,7 +142,8 @@ async fn serve(
                 None => return "the switch closed the stream".to_owned(),
             },
         };
-        if reports.send((switch, report)).is_err() {
+        // When the runner is behind, the stream is read no further: then its sender has to wait, or to drop.
+        if reports.send((switch, report)).await.is_err() {
             return gone();
         }
     }

@@ -55,7 +55,7 @@ pub struct Runner {
     started: Instant,
     /// Nanoseconds of real time for one of the controller's.
     time_scale: u64,
-    reports: mpsc::UnboundedReceiver<(SwitchIndex, Report)>,
+    reports: mpsc::Receiver<(SwitchIndex, Report)>,
     calls: mpsc::UnboundedReceiver<Call>,
     commands: Vec<Option<mpsc::UnboundedSender<Command>>>,
     /// Why each switch is not connected.
@@ -257,7 +257,7 @@ impl Runner {
     /// Must be called inside a tokio runtime.
     pub fn new(controller: Controller, switches: Vec<SwitchAddress>) -> (Runner, Handle) {
         let (to_calls, calls) = mpsc::unbounded_channel();
-        let (to_reports, reports) = mpsc::unbounded_channel();
+        let (to_reports, reports) = mpsc::channel(connection::MOST_REPORTS);
         let count = controller.topology().switches().len();
         let mut connections = JoinSet::new();
         for target in switches {

@@ -22,7 +22,7 @@ use crate::controller::{
     GroupError, GroupState, MemberSpec, MemoryRegion, PuntStats, RegisterGroup, SwitchError,
     SwitchState, VirtualQpnError,
 };
-use crate::strategy::{MinPsn, Strategies};
+use crate::strategy::{MinPsn, Strategies, Window};
 use crate::tables::Work;
 
 /// The server side of `alfirk.ctrl.v1.Control`.
@@ -282,6 +282,12 @@ fn register_group(request: RegisterRequest) -> Result<RegisterGroup, Status> {
         strategies: Strategies {
             min_psn: strategy("min_psn", &request.min_psn)?,
             icrc: strategy("icrc", &request.icrc)?,
+            recovery: strategy("recovery", &request.recovery)?,
+            window: match request.source_window {
+                0 => Window::default(),
+                packets => Window::try_from(packets)
+                    .map_err(|error| Status::invalid_argument(format!("source_window: {error}")))?,
+            },
         },
     })
 }

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
+use alfirk_roce::registration::Patience;
 use alfirk_roce::wire::{Psn, QpNum};
 
 use super::bridge::{Bridges, GroupMember, Terms};
@@ -197,6 +198,7 @@ impl Controller {
             virtual_qpn: first.virtual_qpn,
             initial_psn: Psn::new(0),
             position: Position::before(Psn::new(0)),
+            patience: Patience::UNKNOWN,
             strategies: first.strategies,
             // Nothing says so, and no host is to be kept from its groups by a guess.
             in_band: false,

@@ -5,30 +5,27 @@
 //! they start anew from a PSN that every member is known to have acknowledged: too old a PSN costs retransmissions,
 //! too new a one would acknowledge what a member lacks.
 //!
-//! What another switch of the tree has acknowledged to its source is such a PSN only for the members that this switch reports on.
-//! A sender has less than [`IN_FLIGHT`](super::position::IN_FLIGHT) packets under way, so that PSN less `IN_FLIGHT` is one for all.
-//!
-//! Where whoever makes registers ready must know behind which port the source is, the switch's neighbours in the tree are asked:
-//! the source is behind the one that does not take it to be on this side ([`Group::port_of_source_by`]).
+//! How far a group is and where its source is, the other switches of its tree say ([`super::locate`]). If the source may be a host next to
+//! this very switch, they do not know: then the registers start from what is known for sure, and the switch's own hosts are asked as soon
+//! as the group is shown ([`super::recovery`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use super::error::SwitchError;
 use super::group::{Group, OnSwitch};
+use super::locate::Readings;
 use super::position::Position;
 use super::procedure::{Order, Procedure, Run, Step};
 use super::registers;
 use super::session::{Found, Task};
 use super::underlay::UnderlayEntries;
 use super::{ApiReply, Controller, Owner};
-use crate::constants::{REGISTER_AGG, REGISTER_SRC_PORT};
+use crate::constants::{REGISTER_AGG, REGISTER_SENT, REGISTER_SRC_PORT};
 use crate::tables::{Snapshot, Table};
-use crate::topology::{Node, SwitchIndex};
+use crate::topology::SwitchIndex;
 use alfirk_p4runtime::p4::v1::Update;
-
-/// Switches that are asked how far a group is.
-const WITNESSES: usize = 2;
+use alfirk_roce::wire::Psn;
 
 /// Whether a switch is in use.
 #[derive(Debug)]
@@ -53,17 +50,29 @@ pub(super) struct Boot {
     found: Snapshot,
     /// Groups whose registers stand.
     sound: BTreeSet<Ipv4Addr>,
-    /// How far groups are, as other switches have reported.
-    told: Vec<(Ipv4Addr, Position)>,
-    /// For groups whose registers are lost, the port that each neighbour takes the source to be behind.
-    sources: BTreeMap<Ipv4Addr, BTreeMap<SwitchIndex, u32>>,
+    /// What other switches hold of the groups whose registers are lost.
+    readings: BTreeMap<Ipv4Addr, Readings>,
+    /// What follows from that.
+    starts: BTreeMap<Ipv4Addr, Start>,
+}
+
+/// What the registers of a group start from.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    position: Position,
+    /// The port of the source, 0 if there was none, or it is not known.
+    source: u32,
+    /// Whether that is all there is to know.
+    is_sure: bool,
 }
 
 /// What another switch is asked about a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Question {
     /// What it has last acknowledged to the source.
-    Told(Ipv4Addr),
+    LastAcked(Ipv4Addr),
+    /// The newest PSN that it has been sent.
+    Sent(Ipv4Addr),
     /// The port that it takes the source to be behind.
     Source(Ipv4Addr),
 }
@@ -94,6 +103,8 @@ impl Procedure for Boot {
         Step::new("survey", Boot::survey).then(Controller::boot_surveyed),
         // Groups are looked up anew in each step: one that is removed meanwhile is left out.
         Step::new("group registers", Boot::group_registers),
+        // Where INIT_GROUP does not set them.
+        Step::new("group sources", Boot::group_sources),
         Step::new("group entries", Boot::group_entries),
         // The entries that make them visible.
         Step::new("group publication", Boot::group_publication),
@@ -123,15 +134,16 @@ impl Procedure for Boot {
         question: Question,
         result: Result<u64, SwitchError>,
     ) {
+        let (Question::LastAcked(group) | Question::Sent(group) | Question::Source(group)) =
+            question;
+        let reading = self.readings.entry(group).or_default().of(witness);
         match (question, result) {
-            (Question::Told(group), Ok(value)) => {
-                self.told.push((group, Position::from_register(value)));
+            (Question::LastAcked(_), Ok(value)) => {
+                reading.last_acked = Some(Position::from_register(value));
             }
-            (Question::Source(group), Ok(port)) => {
-                let said = self.sources.entry(group).or_default();
-                said.insert(witness, port as u32);
-            }
-            // What is not known from there is known well enough from before.
+            (Question::Sent(_), Ok(value)) => reading.sent = Some(Psn::new(value as u32)),
+            (Question::Source(_), Ok(port)) => reading.source = Some(port as u32),
+            // What is not known from there, others know, or the members.
             (_, Err(_)) => {}
         }
     }
@@ -153,45 +165,101 @@ impl Boot {
         self.write(self.found.missing(wanted))
     }
 
-    /// Whom to ask how far groups are whose registers are lost, and where their sources are.
+    /// Asks the other switches of the trees of groups whose registers are lost.
     fn survey(&self, controller: &Controller) -> Orders {
-        let is_there = |on: &&OnSwitch| controller.switches[on.switch.0].boot.is_ready();
-        let ask = |on: &OnSwitch, register, question| {
-            let read = Task::Registers(registers::read(on.group_index, register, 0));
-            Order::read(on.switch, read, question)
-        };
         let mut orders = Vec::new();
-        for (group, on) in self.lost_groups(controller) {
+        for (group, _) in self.lost_groups(controller) {
             let mcst_id = group.mcst_id;
-            let others = group.switches.iter().filter(|on| on.switch != self.switch);
-            let witnesses = others.filter(is_there).take(WITNESSES);
-            orders.extend(witnesses.map(|on| ask(on, REGISTER_AGG, Question::Told(mcst_id))));
-            if controller.program.group_registers.is_some() {
-                let neighbours = on.paths.iter().filter_map(|path| {
-                    let behind = controller.topology.behind(self.switch, path.port)?;
-                    match behind.peer.node {
-                        Node::Switch(next) => group.on(next),
-                        Node::Host(_) => None,
-                    }
-                });
-                let neighbours = neighbours.filter(is_there);
-                orders.extend(
-                    neighbours.map(|on| ask(on, REGISTER_SRC_PORT, Question::Source(mcst_id))),
-                );
+            for on in group.switches.iter().filter(|on| on.switch != self.switch) {
+                if !controller.has_position((mcst_id, on.switch)) {
+                    continue;
+                }
+                let ask = |register, question| {
+                    let read = Task::Registers(registers::read(on.group_index, register, 0));
+                    Order::read(on.switch, read, question)
+                };
+                orders.push(ask(REGISTER_AGG, Question::LastAcked(mcst_id)));
+                orders.push(ask(REGISTER_SENT, Question::Sent(mcst_id)));
+                orders.push(ask(REGISTER_SRC_PORT, Question::Source(mcst_id)));
             }
         }
         orders
     }
 
+    /// What the registers of a group start from, by what the other switches hold.
+    fn start(&self, controller: &Controller, group: &Group) -> Start {
+        let nothing = Readings::default();
+        let readings = self.readings.get(&group.mcst_id).unwrap_or(&nothing);
+        let known = group.position;
+        if let (Some(source), Some(position)) = (readings.source(group), readings.least()) {
+            let port = group.port_of(&controller.topology, self.switch, source);
+            return Start {
+                position,
+                source: port.unwrap_or(0),
+                is_sure: port.is_some(),
+            };
+        }
+        let others = group.switches.len() - 1;
+        if readings.is_untouched()
+            && readings.0.len() == others
+            && readings.sent() == Some(known.psn)
+            && known == Position::before(group.initial_psn)
+        {
+            return Start {
+                position: known,
+                source: 0,
+                is_sure: true,
+            };
+        }
+        // A source is no further ahead than its window.
+        let mut position = known;
+        if let Some(sent) = readings.sent() {
+            let acked = Psn::new(sent.get().wrapping_sub(group.window()));
+            if position.psn.precedes(acked) {
+                position = Position {
+                    psn: acked,
+                    ..readings.least().unwrap_or(known)
+                };
+            }
+        }
+        Start {
+            // One before, so that every answer is newer.
+            position: Position {
+                psn: position.psn.prev(),
+                ..position
+            },
+            source: group.port_of_source(&controller.topology, self.switch),
+            is_sure: false,
+        }
+    }
+
+    fn start_of(&self, controller: &Controller, group: &Group) -> Start {
+        let start = self.starts.get(&group.mcst_id).copied();
+        start.unwrap_or_else(|| self.start(controller, group))
+    }
+
     fn group_registers(&self, controller: &Controller) -> Orders {
-        let nothing = BTreeMap::new();
         let lost = self.lost_groups(controller);
         let tasks = lost.flat_map(|(group, on)| {
-            let said = self.sources.get(&group.mcst_id).unwrap_or(&nothing);
-            let source = group.port_of_source_by(&controller.topology, on, said);
-            group.registers_from(source, on, &BTreeMap::new())
+            let Start {
+                position, source, ..
+            } = self.start_of(controller, group);
+            group.registers_from(position, source, on, &BTreeMap::new())
         });
         tasks.map(|task| Order::new(self.switch, task)).collect()
+    }
+
+    fn group_sources(&self, controller: &Controller) -> Orders {
+        if controller.program.group_registers.is_some() {
+            return Vec::new();
+        }
+        let lost = self.lost_groups(controller);
+        let tasks = lost.flat_map(|(group, on)| {
+            let start = self.start_of(controller, group);
+            registers::after_init(on.group_index, start.position, start.source)
+        });
+        let orders = tasks.map(|access| Order::new(self.switch, Task::Registers(access)));
+        orders.collect()
     }
 
     fn group_entries(&self, controller: &Controller) -> Orders {
@@ -203,8 +271,13 @@ impl Boot {
 
     fn group_publication(&self, controller: &Controller) -> Orders {
         let lost = self.lost_groups(controller);
-        lost.flat_map(|(group, on)| self.write(vec![group.publication(&controller.program, on)]))
-            .collect()
+        let entries = lost.map(
+            |(group, on)| match self.start_of(controller, group).is_sure {
+                true => group.publication(&controller.program, on),
+                false => group.wide_publication(&controller.program, on),
+            },
+        );
+        entries.flat_map(|entry| self.write(vec![entry])).collect()
     }
 
     /// Groups that the switch is to have and whose registers are lost.
@@ -232,8 +305,8 @@ impl Controller {
             switch,
             sound: here.map(|(group, _)| group.mcst_id).collect(),
             found: snapshot,
-            told: Vec::new(),
-            sources: BTreeMap::new(),
+            readings: BTreeMap::new(),
+            starts: BTreeMap::new(),
         };
         self.switches[switch.0].boot = SwitchPhase::Booting(Box::new(Run::new(boot)));
         self.unready.insert(switch);
@@ -248,6 +321,8 @@ impl Controller {
         self.switches[switch.0].found = Snapshot::default();
         self.unready.insert(switch);
         self.punts.forget_switch(switch);
+        self.recoveries.forget_switch(switch);
+        self.forget_markers(now, switch);
         self.forget_orphans(switch);
         self.fail_registrations(now, switch, &error);
         self.say(ApiReply::SwitchFailed { switch, error });
@@ -270,17 +345,45 @@ impl Controller {
                 }
                 self.unready.remove(&switch);
                 self.say(ApiReply::SwitchReady { switch });
+                for (mcst_id, start) in boot.starts {
+                    if !start.is_sure {
+                        self.recover(now, (mcst_id, switch), start.position);
+                    }
+                }
                 self.note_present(now, switch);
             }
         }
     }
 
+    /// Whether what a switch holds of a group is to be relied on.
+    pub(super) fn has_position(&self, (mcst_id, switch): (Ipv4Addr, SwitchIndex)) -> bool {
+        self.switches[switch.0].boot.is_ready() && !self.recoveries.is_open((mcst_id, switch))
+    }
+
     fn boot_surveyed(&mut self, switch: SwitchIndex) -> Result<(), SwitchError> {
-        let told = Boot::find(self, switch).map_or(Vec::new(), |run| run.what.told.clone());
-        for (mcst_id, position) in told {
-            if let Some(registration) = self.groups.get_mut(&mcst_id) {
-                registration.group_mut().advance(position.for_all());
+        let Some(run) = Boot::find(self, switch) else {
+            return Ok(());
+        };
+        let boot = &run.what;
+        let lost = boot.lost_groups(self);
+        let starts: BTreeMap<Ipv4Addr, Start> = lost
+            .map(|(group, _)| (group.mcst_id, boot.start(self, group)))
+            .collect();
+        let readings = boot.readings.clone();
+        for (mcst_id, start) in &starts {
+            if let Some(registration) = self.groups.get_mut(mcst_id) {
+                let group = registration.group_mut();
+                let source = readings
+                    .get(mcst_id)
+                    .and_then(|readings| readings.source(group));
+                group.source = source.or(group.source);
+                if start.is_sure {
+                    group.advance(start.position);
+                }
             }
+        }
+        if let Some(run) = Boot::find_mut(self, switch) {
+            run.what.starts = starts;
         }
         Ok(())
     }

@@ -46,13 +46,25 @@ pub struct ControllerConfig {
     pub ask_members: bool,
     /// Nanoseconds that a host has to agree to be in a group; less than leaders wait in all, so that they learn who has not.
     pub agree_timeout_ns: u64,
+    /// Nanoseconds in which one registration packet that comes again and again has its effect once: invitations, and packets for
+    /// switches and members further on.  Less than [`alfirk_roce::registration::LeaderTiming::interval`].
+    pub mrp_repeat_ns: u64,
     /// Nanoseconds after which a registration in band that makes no progress is forgotten.
     pub mrp_timeout_ns: u64,
+    /// Nanoseconds between two readings of how far groups on a single switch are, see `checkpoint.rs`; 0 reads nothing.  A group must not
+    /// send 2^22 packets in that time.
+    pub checkpoint_interval_ns: u64,
+    /// Nanoseconds that members have to answer when a switch has lost what it held of their group, before they are asked again; some
+    /// round trips, and well below their queue pairs' timeouts.
+    pub recovery_interval_ns: u64,
     /// Nanoseconds between two readings of a group that makes no progress.
     pub probe_interval_ns: u64,
     /// Nanoseconds after which a member of such a group that still lags behind counts as dead, and so does a link; less
     /// finds them faster, but takes slow ones for dead.
     pub dead_member_ns: u64,
+    /// Nanoseconds in which a link between switches must carry one of some frames that the controller has sent over it; else it counts
+    /// as dead.  Longer than a queue takes to empty.
+    pub link_test_ns: u64,
     /// Nanoseconds after which a switch that is not connected counts as dead, so that traffic is led around it.
     pub dead_switch_ns: u64,
     /// Nanoseconds after which a group is removed that shows no sign of life, see `lease.rs`; 0 keeps groups for ever.  Less
@@ -84,9 +96,13 @@ impl ControllerConfig {
             punt_rate: 0,
             ask_members: false,
             agree_timeout_ns: 2_000_000_000,
+            mrp_repeat_ns: 50_000_000,
             mrp_timeout_ns: 10_000_000_000,
+            checkpoint_interval_ns: 0,
+            recovery_interval_ns: 5_000_000,
             probe_interval_ns: 100_000_000,
             dead_member_ns: 3_000_000_000,
+            link_test_ns: 100_000_000,
             dead_switch_ns: 5_000_000_000,
             lease_ns: 86_400_000_000_000,
             ecn: None,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::p4::v1::Update;
+use alfirk_roce::registration::Patience;
 use alfirk_roce::wire::{Psn, QpNum};
 
 use super::bridge::{Bridge, Bridges, GroupMember};
@@ -14,13 +15,19 @@ use super::registers;
 use super::room::{Granted, Wanted};
 use super::session::Task;
 use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
-use crate::strategy::Strategies;
+use crate::strategy::{Strategies, Window};
 use crate::tables::{
     GroupEntry, GroupKey, GroupName, MemberKey, MftKey, MulticastGroup, PathEntry, Program,
     ReceiverKey, Replica, Snapshot, Table,
 };
 use crate::topology::{HostIndex, Node, SwitchIndex, Topology};
 use crate::tree::Tree;
+
+/// Packets that a source may be ahead of a position that may be old: half of what has an order, as Tofino's pipeline takes data that far
+/// behind for data ahead.
+const WIDE_WINDOW: u32 = 1 << 22;
+/// More packets than any queue pair has outstanding, and half of the above.
+const MOST_OUTSTANDING: u32 = WIDE_WINDOW / 2;
 
 /// A path of a group on one switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +90,8 @@ pub(super) struct Group {
     pub(super) strategies: Strategies,
     /// A leader host has asked for it in band, rather than a user of the control service.
     pub(super) in_band: bool,
+    /// When the queue pairs of its members give up, as far as that is known.
+    pub(super) patience: Patience,
     /// What every member is known to have acknowledged; the state of a switch that has lost its own starts from it.
     pub(super) position: Position,
     /// Who was the source when switches were asked last.
@@ -107,6 +116,7 @@ impl Group {
             initial_psn,
             strategies,
             in_band: true,
+            patience: Patience::UNKNOWN,
             position: Position::before(initial_psn),
             source: None,
             members: Vec::new(),
@@ -143,19 +153,31 @@ impl Group {
         on: &OnSwitch,
         kept: &BTreeMap<u32, u32>,
     ) -> Vec<Task> {
-        self.registers_from(self.port_of_source(topology, on.switch), on, kept)
+        let source = self.port_of_source(topology, on.switch);
+        self.registers_from(self.position, source, on, kept)
     }
 
-    /// The same where it is known behind which port the source is; 0 if there was none yet.
+    /// Sets the registers of the group's paths on one switch: all members have `position`, and the source is behind the port
+    /// `source`, 0 if there was none yet.
+    pub(super) fn init_group(&self, on: &OnSwitch, position: Position, source: u32) -> Task {
+        let paths = u8::try_from(on.paths.len()).expect("paths are checked against the pipeline");
+        Task::Registers(registers::init_group(
+            on.group_index,
+            paths,
+            position,
+            source,
+        ))
+    }
+
+    /// [`Group::registers`] where position and port of the source are known.
     pub(super) fn registers_from(
         &self,
+        position: Position,
         source: u32,
         on: &OnSwitch,
         kept: &BTreeMap<u32, u32>,
     ) -> Vec<Task> {
-        let paths = u8::try_from(on.paths.len()).expect("paths are checked against the pipeline");
-        let group = registers::init_group(on.group_index, paths, self.position, source);
-        let mut tasks = vec![Task::Registers(group)];
+        let mut tasks = vec![self.init_group(on, position, source)];
         let fresh = on.slots().filter(|(port, _)| !kept.contains_key(port));
         // Consecutive slots are set by one packet.
         let mut runs: Vec<(u32, u8)> = Vec::new();
@@ -169,14 +191,26 @@ impl Group {
             }
         }
         tasks.extend(runs.into_iter().map(|(first, count)| {
-            Task::Registers(registers::init_regions(first, count, self.position))
+            Task::Registers(registers::init_regions(first, count, position))
         }));
         tasks
     }
 
     /// The port of a switch behind which the source is, as far as that is known; 0 else.
-    fn port_of_source(&self, topology: &Topology, of: SwitchIndex) -> u32 {
-        let Some(source) = self.source else { return 0 };
+    pub(super) fn port_of_source(&self, topology: &Topology, of: SwitchIndex) -> u32 {
+        let port = self
+            .source
+            .and_then(|source| self.port_of(topology, of, source));
+        port.unwrap_or(0)
+    }
+
+    /// The port of a switch behind which a member is, along the tree.
+    pub(super) fn port_of(
+        &self,
+        topology: &Topology,
+        of: SwitchIndex,
+        source: Ipv4Addr,
+    ) -> Option<u32> {
         let is_source = |path: &&Path| path.member().is_some_and(|member| member.spec.ip == source);
         let leaf = |on: &OnSwitch| {
             on.paths
@@ -189,7 +223,7 @@ impl Group {
         let mut seen = BTreeSet::new();
         while let Some((switch, port)) = to_do.pop() {
             if switch == of {
-                return port;
+                return Some(port);
             }
             if !seen.insert(switch) {
                 continue;
@@ -203,50 +237,21 @@ impl Group {
                 }
             }));
         }
-        0
+        None
     }
 
-    /// The port of a switch behind which the source is, by the ports that its neighbours in the tree take it to be behind; 0 if
-    /// there was none yet.
-    ///
-    /// The source is behind the one neighbour that does not take it to be on this side. If all of them do, it is one of the
-    /// switch's own hosts: whoever was the source when it was asked last, else the first member that may be one, which is the
-    /// leader behind its own switch. If some neighbour could not be asked, what was known before has to do.
-    pub(super) fn port_of_source_by(
-        &self,
-        topology: &Topology,
-        on: &OnSwitch,
-        said: &BTreeMap<SwitchIndex, u32>,
-    ) -> u32 {
-        let mut is_sure = true;
-        let mut has_source = true;
-        for path in &on.paths {
-            let Some(peer) = topology.behind(on.switch, path.port).map(|n| n.peer) else {
-                continue;
-            };
-            if let Node::Switch(next) = peer.node {
-                match said.get(&next) {
-                    Some(0) => has_source = false,
-                    Some(port) if *port == peer.port => {}
-                    Some(_) => return path.port,
-                    None => is_sure = false,
-                }
-            }
-        }
-        if !has_source {
-            return 0;
-        }
-        let known = self.port_of_source(topology, on.switch);
-        let of_member = |member: &GroupMember| {
-            let mut paths = on.paths.iter();
-            let path = paths.find(|path| path.member().is_some_and(|m| m.host == member.host))?;
-            Some(path.port)
+    /// How far a source is ahead of what was acknowledged to it at most, in packets.
+    pub(super) fn window(&self) -> u32 {
+        self.strategies.window.get().min(MOST_OUTSTANDING)
+    }
+
+    /// The group's entry while its position may be older than the source's window, after a switch has lost its registers.
+    pub(super) fn wide_publication(&self, program: &Program, on: &OnSwitch) -> Update {
+        let wide = Strategies {
+            window: self.strategies.window.max(Window::at_least(WIDE_WINDOW)),
+            ..self.strategies
         };
-        let mut own = self.members.iter().filter(|member| member.spec.may_send);
-        match is_sure && !on.bridges().any(|(path, _)| path.port == known) {
-            true => own.find_map(of_member).unwrap_or(known),
-            false => known,
-        }
+        self.publication_with(program, on, wide)
     }
 
     /// The group's part on one switch.
@@ -342,11 +347,15 @@ impl Group {
 
     /// Makes the group visible to packets.
     pub(super) fn publication(&self, program: &Program, on: &OnSwitch) -> Update {
+        self.publication_with(program, on, self.strategies)
+    }
+
+    fn publication_with(&self, program: &Program, on: &OnSwitch, strategies: Strategies) -> Update {
         let entry = GroupEntry {
             group_index: on.group_index,
             paths: u8::try_from(on.paths.len()).expect("paths are checked against the pipeline"),
             virtual_qpn: self.virtual_qpn,
-            strategies: self.strategies,
+            strategies,
         };
         program.groups.insert(&self.key(), &entry)
     }

@@ -7,8 +7,11 @@
 //!
 //! - a member's path on a switch that all data has reached: the member is dead and leaves the group;
 //! - the path to a switch that data has not reached, or that has acknowledged more than arrived here: the link between
-//!   them is dead, and the tree is led around it;
+//!   them seems to be dead; if frames of the controller's own do not pass it either (`links.rs`), the tree is led around it;
 //! - any other path: the trouble is further on, or before.
+//!
+//! Before a member is taken out, what it has claimed is read: one that has acknowledged more than its switch knows to be sent is alive, and
+//! the switch has lost its state or holds a wrong one.  Then that is repaired ([`super::recovery`]), and nobody is taken out.
 //!
 //! Comparing members with the data instead would be wrong: only some packets ask for an acknowledgement.
 
@@ -21,12 +24,14 @@ use alfirk_roce::wire::Psn;
 
 use super::error::{GroupError, SwitchError};
 use super::event::Tag;
+use super::group::Group;
+use super::position::Position;
 use super::registers;
 use super::session::{Task, TaskId};
 use super::timers::Timers;
 use super::underlay::Underlay;
 use super::{ApiReply, Controller, Owner};
-use crate::constants::REGISTER_ACK;
+use crate::constants::{REGISTER_ACK, REGISTER_CLAIMED, REGISTER_SENT};
 use crate::tables::{Snapshot, Table};
 use crate::topology::{LinkIndex, Node, Paths, SwitchIndex, Topology};
 
@@ -41,6 +46,28 @@ struct Probe {
     seen: BTreeMap<PathKey, (Psn, u64)>,
     /// The group's minimum when it was first known.
     least: Option<Psn>,
+    /// Members that seem to be dead, and what is still asked about them.
+    suspects: Option<Suspects>,
+}
+
+/// Members that seem to be dead.
+#[derive(Debug)]
+struct Suspects {
+    members: Vec<Ipv4Addr>,
+    /// Where each is.
+    at: BTreeMap<Ipv4Addr, PathKey>,
+    pending: BTreeMap<TaskId, Claim>,
+    claimed: BTreeMap<Ipv4Addr, Psn>,
+    sent: BTreeMap<SwitchIndex, Psn>,
+}
+
+/// What a switch is asked before a member is taken out.
+#[derive(Clone, Copy, Debug)]
+enum Claim {
+    /// What the member has acknowledged.
+    Of(Ipv4Addr),
+    /// What has been sent.
+    Sent(SwitchIndex),
 }
 
 impl Probe {
@@ -186,7 +213,7 @@ impl Controller {
             }
         }
         if reads.is_empty() {
-            let next = now + self.config.probe_interval_ns;
+            let next = now + self.probe_interval(mcst_id);
             self.health.looks.set(mcst_id, next);
         }
         for ((switch, path), task) in reads {
@@ -207,6 +234,25 @@ impl Controller {
         let Some(probe) = self.health.probes.get_mut(&mcst_id) else {
             return;
         };
+        if let Some(suspects) = &mut probe.suspects {
+            let Some(claim) = suspects.pending.remove(&task) else {
+                return;
+            };
+            let psn = result.ok().map(|value| Psn::new(value as u32));
+            match (claim, psn) {
+                (Claim::Of(member), Some(psn)) => {
+                    suspects.claimed.insert(member, psn);
+                }
+                (Claim::Sent(switch), Some(psn)) => {
+                    suspects.sent.insert(switch, psn);
+                }
+                (_, None) => {}
+            }
+            if suspects.pending.is_empty() {
+                self.sentence(now, mcst_id);
+            }
+            return;
+        }
         let Some(path) = probe.pending.remove(&task) else {
             return;
         };
@@ -223,7 +269,7 @@ impl Controller {
             }
         }
         if probe.pending.is_empty() {
-            let next = now + self.config.probe_interval_ns;
+            let next = now + self.probe_interval(mcst_id);
             self.health.looks.set(mcst_id, next);
             self.judge(now, mcst_id);
         }
@@ -246,6 +292,7 @@ impl Controller {
         };
         if least == newest || probe.least.is_some_and(|before| before.precedes(least)) {
             // All have what was sent, or the group goes on: nobody is suspect any more.
+            self.recoveries.has_moved(mcst_id);
             self.health.trust(mcst_id);
             return;
         }
@@ -256,14 +303,106 @@ impl Controller {
         }
         let (dead, links) = self.culprits(now, mcst_id, least, newest);
         if !links.is_empty() {
+            // A group that waits is no proof: its source may have sent nothing since a frame was lost.
             self.health.trust(mcst_id);
             for link in links {
-                self.link_changed(now, link, false);
+                self.test_link(now, link);
             }
+            self.watch(now, mcst_id);
         } else if !dead.is_empty() {
-            self.health.trust(mcst_id);
-            self.lose(now, mcst_id, dead);
+            self.ask_about(now, mcst_id, dead);
         }
+    }
+
+    /// Asks whether members that seem to be dead have acknowledged more than their switches know to be sent.
+    fn ask_about(&mut self, now: u64, mcst_id: Ipv4Addr, members: Vec<Ipv4Addr>) {
+        let Some(registration) = self.groups.get(&mcst_id) else {
+            return;
+        };
+        let mut reads = Vec::new();
+        let mut at = BTreeMap::new();
+        for on in &registration.group().switches {
+            let paths = (0..=u8::MAX).zip(&on.paths).filter_map(|(number, path)| {
+                let ip = path.member()?.spec.ip;
+                members.contains(&ip).then_some((number, ip))
+            });
+            let before = at.len();
+            for (number, ip) in paths {
+                at.insert(ip, (on.switch, number));
+                let read = registers::read(on.group_index, REGISTER_CLAIMED, number);
+                reads.push((on.switch, read, Claim::Of(ip)));
+            }
+            if at.len() > before {
+                let read = registers::read(on.group_index, REGISTER_SENT, 0);
+                reads.push((on.switch, read, Claim::Sent(on.switch)));
+            }
+        }
+        if let Some(probe) = self.health.probes.get_mut(&mcst_id) {
+            probe.suspects = Some(Suspects {
+                members,
+                at,
+                pending: BTreeMap::new(),
+                claimed: BTreeMap::new(),
+                sent: BTreeMap::new(),
+            });
+        }
+        self.health.looks.clear(mcst_id);
+        for (switch, read, claim) in reads {
+            let id = self.submit(now, switch, Owner::Probe(mcst_id), Task::Registers(read));
+            let suspects = self.health.probes.get_mut(&mcst_id);
+            if let Some(suspects) = suspects.and_then(|probe| probe.suspects.as_mut()) {
+                suspects.pending.insert(id, claim);
+            }
+        }
+    }
+
+    /// Takes out the members that are dead; where one is not, its switch's state is repaired instead.
+    fn sentence(&mut self, now: u64, mcst_id: Ipv4Addr) {
+        let probe = self.health.probes.get(&mcst_id);
+        let least = probe.and_then(|probe| probe.least);
+        let Some(suspects) = self
+            .health
+            .probes
+            .get_mut(&mcst_id)
+            .and_then(|p| p.suspects.take())
+        else {
+            return;
+        };
+        let is_ahead = |member: &Ipv4Addr| {
+            let (switch, _) = suspects.at.get(member)?;
+            let (sent, claimed) = (suspects.sent.get(switch)?, suspects.claimed.get(member)?);
+            sent.precedes(*claimed).then_some(*switch)
+        };
+        let wrong: BTreeSet<SwitchIndex> = suspects.members.iter().filter_map(is_ahead).collect();
+        self.health.trust(mcst_id);
+        let wrong: Vec<SwitchIndex> = wrong
+            .into_iter()
+            .filter(|switch| self.recoveries.may_repair((mcst_id, *switch)))
+            .collect();
+        if wrong.is_empty() {
+            return self.lose(now, mcst_id, suspects.members);
+        }
+        let msn = self
+            .groups
+            .get(&mcst_id)
+            .map_or(0, |r| r.group().position.msn);
+        for switch in wrong {
+            let psn = least.unwrap_or(Psn::new(0)).prev();
+            self.recover(now, (mcst_id, switch), Position { psn, msn });
+        }
+        self.watch(now, mcst_id);
+    }
+
+    /// After how many nanoseconds a member of a group counts as dead: so soon that the queue pairs of the others do not give up.
+    fn dead_after(&self, group: &Group) -> u64 {
+        group.patience.dead_after_ns(self.config.dead_member_ns)
+    }
+
+    /// Nanoseconds between two readings of a group that makes no progress.
+    fn probe_interval(&self, mcst_id: Ipv4Addr) -> u64 {
+        let group = self.groups.get(&mcst_id).map(|r| r.group());
+        let dead_after = group.map_or(u64::MAX, |group| self.dead_after(group));
+        self.config.probe_interval_ns.min(dead_after / 8)
     }
 
     /// Members and links that have held a group up at `least` for too long, though data has come as far as `newest`.
@@ -280,7 +419,8 @@ impl Controller {
         else {
             return (dead, links);
         };
-        let is_old = |since: u64| now - since >= self.config.dead_member_ns;
+        let dead_after = self.dead_after(registration.group());
+        let is_old = |since: u64| now - since >= dead_after;
         for on in &registration.group().switches {
             let has_all = probe
                 .newest_on(on.switch)
@@ -341,6 +481,11 @@ impl Controller {
         for mcst_id in broken {
             self.reroute(now, mcst_id);
         }
+    }
+
+    /// Whether a link counts as dead.
+    pub(super) fn is_dead(&self, link: LinkIndex) -> bool {
+        self.health.dead_links.contains(&link)
     }
 
     /// Whether a group's tree uses what is known to be broken.

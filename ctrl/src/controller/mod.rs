@@ -11,15 +11,19 @@ mod adoption;
 mod boot;
 mod bridge;
 mod change;
+mod checkpoint;
 mod config;
 mod counting;
 mod datagrams;
+mod duplicate;
 mod error;
 mod event;
 mod group;
 mod health;
 mod journal;
 mod lease;
+mod links;
+mod locate;
 mod making;
 mod mrp;
 mod plan;
@@ -27,6 +31,7 @@ mod pool;
 mod position;
 mod procedure;
 mod punt;
+mod recovery;
 mod registers;
 mod registration;
 mod removal;
@@ -65,10 +70,12 @@ use counting::Counting;
 use datagrams::Datagrams;
 use health::Health;
 use lease::Leases;
+use links::Markers;
 use making::Making;
 use mrp::Mrp;
 use pool::Pool;
 use punt::Punts;
+use recovery::Recoveries;
 use registration::Registration;
 use removal::Removal;
 use room::Room;
@@ -98,6 +105,8 @@ pub struct Controller {
     /// Who waits for a task.
     tasks: BTreeMap<TaskId, Owner>,
     next_task: u64,
+    /// Tasks that wait for what a switch has sent out of a port, and that are not begun.
+    flushes: VecDeque<((SwitchIndex, u32), TaskId)>,
     /// Sessions that may have something to say.
     touched: BTreeSet<SwitchIndex>,
     /// When each session wants to be woken.
@@ -114,6 +123,10 @@ pub struct Controller {
     health: Health,
     leases: Leases,
     punts: Punts,
+    recoveries: Recoveries,
+    /// When positions are read next.
+    checkpoint_at: u64,
+    markers: Markers,
     counting: Counting,
     datagrams: Datagrams,
 }
@@ -143,6 +156,10 @@ enum Owner {
     Adoption(Ipv4Addr),
     /// A group under suspicion.
     Probe(Ipv4Addr),
+    /// A group whose position is read.
+    Checkpoint(Ipv4Addr),
+    /// A group whose position is looked for on a switch.
+    Recovery(recovery::Place),
     /// A group that is looked at for signs of life.
     Lease(Ipv4Addr),
     /// A group on one switch whose minimum is found here.
@@ -193,6 +210,7 @@ impl Controller {
             loads: PortLoads::default(),
             tasks: BTreeMap::new(),
             next_task: 0,
+            flushes: VecDeque::new(),
             touched: BTreeSet::new(),
             timers: BTreeSet::new(),
             effects: VecDeque::new(),
@@ -203,6 +221,9 @@ impl Controller {
             health: Health::default(),
             leases: Leases::default(),
             punts: Punts::default(),
+            recoveries: Recoveries::default(),
+            checkpoint_at: 0,
+            markers: Markers::default(),
             counting: Counting::default(),
             datagrams: Datagrams::default(),
         })
@@ -290,6 +311,9 @@ impl Controller {
             self.mrp.poll_timeout(),
             self.health.poll_timeout(),
             self.leases.poll_timeout(),
+            self.recoveries.poll_timeout(),
+            self.markers.poll_timeout(),
+            self.next_checkpoint(),
         ]
         .into_iter()
         .flatten()
@@ -356,6 +380,11 @@ impl Controller {
         self.next_task += 1;
         let id = TaskId(self.next_task);
         self.tasks.insert(id, owner);
+        if let Task::Flush { port } = task {
+            self.flushes.push_back(((switch, port), id));
+            self.touched.insert(switch);
+            return id;
+        }
         self.with_session(switch, |session, context| {
             session.submit(now, context, id, task);
         });
@@ -375,11 +404,17 @@ impl Controller {
         self.mrp_timeout(now);
         self.health_timeout(now);
         self.lease_timeout(now);
+        self.recovery_timeout(now);
+        self.marker_timeout(now);
+        self.checkpoint_timeout(now);
     }
 
     /// Follows up on what sessions report until there is nothing new, and collects what they send.
     fn settle(&mut self, now: u64) {
         while let Some(switch) = self.touched.pop_first() {
+            while let Some((from, task)) = self.flushes.pop_front() {
+                self.flush(now, from, task);
+            }
             while let Some(notice) = self.switches[switch.0].session.poll_notice() {
                 match notice {
                     Notice::Open(found) => self.start_boot(now, switch, found),
@@ -394,30 +429,7 @@ impl Controller {
                         payload,
                     } => self.punted(now, switch, reason, port, payload),
                     Notice::Failed(error) => self.switch_failed(now, switch, error),
-                    Notice::Done(task, result) => match self.tasks.remove(&task) {
-                        Some(Owner::Boot(switch)) => {
-                            self.advance::<Boot>(now, switch, task, result);
-                        }
-                        Some(Owner::Making(making)) => {
-                            self.advance::<Making>(now, making, task, result);
-                        }
-                        Some(Owner::Change(mcst_id)) => {
-                            self.advance::<Change>(now, mcst_id, task, result);
-                        }
-                        Some(Owner::Removal(mcst_id)) => {
-                            self.advance::<Removal>(now, mcst_id, task, result);
-                        }
-                        Some(Owner::Probe(mcst_id)) => {
-                            self.probe_done(now, mcst_id, task, result);
-                        }
-                        Some(Owner::Lease(mcst_id)) => self.lease_read(now, mcst_id, &result),
-                        Some(Owner::Path(switch, group)) => {
-                            self.path_read((switch, group), task, result);
-                        }
-                        Some(Owner::Adoption(mcst_id)) => self.adoption_done(mcst_id, result),
-                        Some(Owner::Datagrams(tag)) => self.datagrams_done(tag, task, result),
-                        Some(Owner::Nobody) | None => {}
-                    },
+                    Notice::Done(task, result) => self.task_done(now, task, result),
                 }
             }
             self.collect(switch);
@@ -431,6 +443,38 @@ impl Controller {
             self.adopts = false;
             self.adopt(now);
             self.settle(now);
+        }
+    }
+
+    /// A task is done, or has failed.
+    fn task_done(&mut self, now: u64, task: TaskId, result: Result<u64, SwitchError>) {
+        match self.tasks.remove(&task) {
+            Some(Owner::Boot(switch)) => {
+                self.advance::<Boot>(now, switch, task, result);
+            }
+            Some(Owner::Making(making)) => {
+                self.advance::<Making>(now, making, task, result);
+            }
+            Some(Owner::Change(mcst_id)) => {
+                self.advance::<Change>(now, mcst_id, task, result);
+            }
+            Some(Owner::Removal(mcst_id)) => {
+                self.advance::<Removal>(now, mcst_id, task, result);
+            }
+            Some(Owner::Probe(mcst_id)) => {
+                self.probe_done(now, mcst_id, task, result);
+            }
+            Some(Owner::Checkpoint(mcst_id)) => self.checkpoint_read(mcst_id, result),
+            Some(Owner::Recovery(place)) => {
+                self.recovery_read(now, place, task, result);
+            }
+            Some(Owner::Lease(mcst_id)) => self.lease_read(now, mcst_id, &result),
+            Some(Owner::Path(switch, group)) => {
+                self.path_read((switch, group), task, result);
+            }
+            Some(Owner::Adoption(mcst_id)) => self.adoption_done(mcst_id, result),
+            Some(Owner::Datagrams(tag)) => self.datagrams_done(tag, task, result),
+            Some(Owner::Nobody) | None => {}
         }
     }
 

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
+use alfirk_roce::registration::Patience;
+
 use super::bridge::{Bridges, GroupMember, Terms};
 use super::error::GroupError;
 use super::event::{MemberSpec, MemoryRegion, RegisterGroup};
@@ -57,6 +59,7 @@ impl Controller {
             initial_psn: request.initial_psn,
             strategies: request.strategies,
             in_band: false,
+            patience: Patience::UNKNOWN,
             position: Position::before(request.initial_psn),
             source: None,
             members,

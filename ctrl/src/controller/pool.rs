@@ -46,10 +46,15 @@ impl Pool {
         Some(number)
     }
 
+    /// Whether this very number may be taken.
+    pub(super) fn is_free(&self, number: u32) -> bool {
+        let is_used = self.used.contains(&number) || self.spoiled.contains(&number);
+        (self.first..=self.last).contains(&number) && !is_used
+    }
+
     /// This very number, if it is unused.
     pub(super) fn take_this(&mut self, number: u32) -> bool {
-        let free = (self.first..=self.last).contains(&number) && !self.spoiled.contains(&number);
-        free && self.used.insert(number)
+        self.is_free(number) && self.used.insert(number)
     }
 
     /// Gives a number back.

@@ -5,8 +5,9 @@
 
 use super::position::Position;
 use crate::constants::{
-    REGISTER_OP_INIT_GROUP, REGISTER_OP_INIT_REGIONS, REGISTER_OP_READ, REGISTER_STATUS_BAD_OP,
-    REGISTER_STATUS_BAD_REGISTER, REGISTER_STATUS_OK, REGISTER_STATUS_OUT_OF_RANGE,
+    REGISTER_AGG, REGISTER_OP_INIT_GROUP, REGISTER_OP_INIT_REGIONS, REGISTER_OP_READ,
+    REGISTER_OP_WRITE, REGISTER_SRC_PORT, REGISTER_STATUS_BAD_OP, REGISTER_STATUS_BAD_REGISTER,
+    REGISTER_STATUS_OK, REGISTER_STATUS_OUT_OF_RANGE,
 };
 
 pub use alfirk_contract::RegisterControl;
@@ -26,6 +27,40 @@ pub(super) fn init_group(
         value: u64::from(source as u16) << 48 | position.to_init(),
         ..RegisterControl::default()
     }
+}
+
+/// Sets the port that the source of a group is behind.
+pub(super) fn set_source(group: u16, port: u32) -> RegisterControl {
+    RegisterControl {
+        op: REGISTER_OP_WRITE,
+        reg: REGISTER_SRC_PORT,
+        group,
+        value: u64::from(port as u16),
+        ..RegisterControl::default()
+    }
+}
+
+/// Sets what was last acknowledged to the source again, of which only the PSN is certain: the next count of messages may be up to 2^15
+/// ahead (`p4src/v1model/told.p4`).
+pub(super) fn set_last_acked(group: u16, position: Position) -> RegisterControl {
+    RegisterControl {
+        op: REGISTER_OP_WRITE,
+        reg: REGISTER_AGG,
+        group,
+        value: position.to_register(),
+        ..RegisterControl::default()
+    }
+}
+
+/// What follows INIT_GROUP where a switch has lost its registers, on targets whose INIT_GROUP does not do it: the port of the source, if it
+/// is not 0, and a count of messages that is only known to be at least the position's.
+pub(super) fn after_init(
+    group: u16,
+    position: Position,
+    source: u32,
+) -> impl Iterator<Item = RegisterControl> {
+    let source = (source != 0).then(|| set_source(group, source));
+    [set_last_acked(group, position)].into_iter().chain(source)
 }
 
 /// Asks for a register of a group, one of `REGISTER_*`; `path` counts for those that have a cell per path.

@@ -34,6 +34,8 @@ pub(super) struct Registration {
     state: GroupState,
     /// Members that joined later, and the PSN with which each started.
     joined: BTreeMap<Ipv4Addr, Psn>,
+    /// When each member may get its registration again because the leader repeats it.
+    repeats: BTreeMap<Ipv4Addr, u64>,
 }
 
 /// What is being done to a group, with all that belongs to it and nothing else.
@@ -62,7 +64,24 @@ impl Registration {
             group,
             state: GroupState::InUse,
             joined: BTreeMap::new(),
+            repeats: BTreeMap::new(),
         }
+    }
+
+    /// The members of these that may get their registration again: each once in `interval` nanoseconds.
+    pub(super) fn may_repeat(
+        &mut self,
+        now: u64,
+        named: impl Iterator<Item = Ipv4Addr>,
+        interval: u64,
+    ) -> BTreeSet<Ipv4Addr> {
+        let members: BTreeSet<Ipv4Addr> = self.group.members.iter().map(|m| m.spec.ip).collect();
+        self.repeats.retain(|_, at| *at > now);
+        let due = named.filter(|ip| members.contains(ip) && !self.repeats.contains_key(ip));
+        let due: BTreeSet<Ipv4Addr> = due.collect();
+        self.repeats
+            .extend(due.iter().map(|ip| (*ip, now + interval)));
+        due
     }
 
     /// A group that agents make.
@@ -381,6 +400,7 @@ impl Controller {
         doubtful: &BTreeSet<SwitchIndex>,
     ) -> Option<Group> {
         self.punts.forget_group(mcst_id);
+        self.recoveries.forget_group(mcst_id);
         self.leases.forget(mcst_id);
         self.mrp.invitations.forget(mcst_id);
         let Registration { group, .. } = self.groups.remove(&mcst_id)?;

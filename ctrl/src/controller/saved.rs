@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
+use alfirk_roce::registration::Patience;
 use alfirk_roce::wire::{Psn, QpNum};
 use serde::{Deserialize, Serialize};
 
@@ -64,8 +65,14 @@ struct SavedGroup {
     strategies: Strategies,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     in_band: bool,
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    patience: Patience,
     members: Vec<SavedMember>,
     switches: Vec<SavedSwitch>,
+}
+
+fn is_unknown(patience: &Patience) -> bool {
+    *patience == Patience::UNKNOWN
 }
 
 #[derive(Deserialize, Serialize)]
@@ -158,6 +165,7 @@ impl Controller {
             position_msn: group.position.msn,
             strategies: group.strategies,
             in_band: group.in_band,
+            patience: group.patience,
             members: members.collect(),
             switches: switches.collect(),
         }
@@ -213,6 +221,7 @@ impl Controller {
             },
             strategies: saved.strategies,
             in_band: saved.in_band,
+            patience: saved.patience,
             switches: switches.collect(),
             source: None,
             members,

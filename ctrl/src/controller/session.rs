@@ -46,6 +46,11 @@ pub(super) enum Task {
     Registers(RegisterControl),
     /// Read the pipeline's counters; answered by [`Notice::Counted`].
     Counters,
+    /// Wait until what the switch has sent out of a port before has arrived at the switch behind it (`links.rs`). No session's.
+    Flush {
+        /// The port.
+        port: u32,
+    },
 }
 
 /// What a switch was found to be when its session opened.
@@ -272,6 +277,8 @@ impl Session {
                 self.writes.push(id, updates);
                 self.send_writes(now, context);
             }
+            // The controller's own.
+            Task::Flush { .. } => self.notices.push_back(Notice::Done(id, Ok(0))),
             Task::Registers(access) => {
                 let arrays = context.program.group_registers.as_ref();
                 let arrays = arrays.filter(|_| access.op == REGISTER_OP_READ);

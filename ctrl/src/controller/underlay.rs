@@ -72,10 +72,10 @@ impl Underlay {
                 .of_port(neighbour.port, rate_bps, hosts);
             first.extend(rates.map(|(key, rate)| program.punt_rates.set(&key, &rate)));
         }
-        first.push(match &program.mirrors {
-            Some(mirrors) => mirrors.to_cpu(CPU_PORT),
-            None => CloneSession { port: CPU_PORT }.insert(),
-        });
+        match &program.mirrors {
+            Some(mirrors) => first.extend(mirrors.of_switch(CPU_PORT)),
+            None => first.push(CloneSession { port: CPU_PORT }.insert()),
+        }
         for (port, host) in topology.hosts_on(switch) {
             let ip = topology.host(host).ip;
             first.push(program.source_guard.insert(&Attached { port }, &ip));

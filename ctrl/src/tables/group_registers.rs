@@ -5,7 +5,9 @@ use alfirk_contract::RegisterControl;
 use alfirk_p4runtime::p4::v1::{entity, p4_data, Entity, Index, RegisterEntry};
 
 use super::schema::{ProgramError, Schema};
-use crate::constants::{REGISTER_ACK, REGISTER_AGG, REGISTER_SRC_PORT};
+use crate::constants::{
+    REGISTER_ACK, REGISTER_AGG, REGISTER_CLAIMED, REGISTER_SENT, REGISTER_SRC_PORT,
+};
 
 /// Ids of the arrays.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +20,9 @@ pub struct GroupRegisters {
     sources: u32,
     /// What each path has acknowledged, as a word: the PSN above the path.
     leaves: u32,
-    /// Cells of a group in `leaves`.
+    /// The newest PSN that each path has acknowledged, true or not, above 8 bits.
+    claimed: u32,
+    /// Cells of a group in `leaves` and `claimed`.
     paths: u32,
 }
 
@@ -29,6 +33,7 @@ impl GroupRegisters {
             told_msns: schema.register("egress.told_msn.msns")?,
             sources: schema.register("ingress.ack_aggregate.sender.sources")?,
             leaves: schema.register("ingress.ack_aggregate.leaves.leaves")?,
+            claimed: schema.register("ingress.admission.path_acknowledged.acked")?,
             paths,
         })
     }
@@ -38,7 +43,8 @@ impl GroupRegisters {
         let group = u32::from(read.group);
         let cells = match read.reg {
             REGISTER_AGG => vec![(self.told, group), (self.told_msns, group)],
-            REGISTER_SRC_PORT => vec![(self.sources, group)],
+            REGISTER_SRC_PORT | REGISTER_SENT => vec![(self.sources, group)],
+            REGISTER_CLAIMED => vec![(self.claimed, group * self.paths + u32::from(read.index))],
             REGISTER_ACK => vec![(self.leaves, group * self.paths + u32::from(read.index))],
             _ => return None,
         };
@@ -60,15 +66,16 @@ impl GroupRegisters {
         read: &RegisterControl,
         entities: impl IntoIterator<Item = &'a Entity>,
     ) -> Option<u64> {
-        let (mut told, mut msn, mut leaf, mut source) = (None, None, None, None);
+        let (mut told, mut msn, mut leaf, mut source, mut claimed) = (None, None, None, None, None);
+        let member = usize::from(read.reg == REGISTER_SRC_PORT);
         for entity in entities {
             let Some(entity::Entity::RegisterEntry(entry)) = &entity.entity else {
                 continue;
             };
             let value = entry.data.as_ref().and_then(|data| match &data.data {
                 Some(p4_data::Data::Bitstring(bytes)) => word(bytes),
-                // Of `sources` the second member, the port.
-                Some(p4_data::Data::Struct(parts)) => match &parts.members.get(1)?.data {
+                // Of `sources` the first member, the PSN above 8 bits, or the second one, the port.
+                Some(p4_data::Data::Struct(parts)) => match &parts.members.get(member)?.data {
                     Some(p4_data::Data::Bitstring(bytes)) => word(bytes),
                     _ => None,
                 },
@@ -79,12 +86,16 @@ impl GroupRegisters {
                 id if id == self.told_msns => msn = value,
                 id if id == self.leaves => leaf = value,
                 id if id == self.sources => source = value,
+                id if id == self.claimed => claimed = value,
                 _ => {}
             }
         }
         match read.reg {
             REGISTER_AGG => Some(u64::from(told? >> 8) << 24 | u64::from(msn? >> 8)),
             REGISTER_SRC_PORT => source.map(u64::from),
+            REGISTER_SENT => source.map(|word| u64::from(word >> 8)),
+            // The word of an ACK has ones below its PSN, that of a NAK zeros, which acknowledges the PSN before.
+            REGISTER_CLAIMED => claimed.map(|word| u64::from(word.wrapping_sub(1) >> 8)),
             REGISTER_ACK => leaf.map(u64::from),
             _ => None,
         }

@@ -6,11 +6,12 @@ use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::p4::config::v1::match_field::MatchType;
 use alfirk_p4runtime::p4::v1::TableEntry;
+use alfirk_roce::rc::Recovery;
 use alfirk_roce::wire::QpNum;
 
 use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
 use super::Table;
-use crate::strategy::{IcrcMode, MinPsn, Strategies};
+use crate::strategy::{IcrcMode, MinPsn, Strategies, Window};
 
 /// Key: the address that stands for the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,7 +37,16 @@ pub struct GroupEntry {
 #[derive(Clone, Debug)]
 pub struct Groups {
     key: KeyIds<1>,
-    set_group: ActionIds<5>,
+    set_group: SetGroup,
+}
+
+/// The action that the controller writes.
+#[derive(Clone, Debug)]
+enum SetGroup {
+    /// With the source's window and the way that queue pairs recover from losses.
+    WithLimits(ActionIds<7>),
+    /// Of a data plane that has one window for all groups, and no selective NAKs.
+    WithQpn(ActionIds<5>),
 }
 
 impl Groups {
@@ -47,17 +57,31 @@ impl Groups {
             key: schema
                 .table(Self::NAME)?
                 .key([("mcst_id", MatchType::Exact, 32)])?,
-            set_group: schema.action(
-                "ingress.group_lookup.set_group_with_qpn",
-                [
-                    ("group_index", 16),
-                    ("paths", 8),
-                    ("min_psn", 2),
-                    ("icrc", 2),
-                    ("virtual_qpn", 24),
-                ],
-            )?,
+            set_group: Self::resolve_action(schema)?,
         })
+    }
+
+    fn resolve_action(schema: &Schema) -> Result<SetGroup, ProgramError> {
+        let [index, paths, min_psn, icrc, qpn] = [
+            ("group_index", 16),
+            ("paths", 8),
+            ("min_psn", 2),
+            ("icrc", 2),
+            ("virtual_qpn", 24),
+        ];
+        let limits = [("window", 24), ("is_selective", 1)];
+        let with_limits = schema.action(
+            "ingress.group_lookup.set_group_with_limits",
+            [index, paths, min_psn, icrc, qpn, limits[0], limits[1]],
+        );
+        match with_limits {
+            Err(ProgramError::Missing { .. }) => {
+                let name = "ingress.group_lookup.set_group_with_qpn";
+                let with_qpn = schema.action(name, [index, paths, min_psn, icrc, qpn])?;
+                Ok(SetGroup::WithQpn(with_qpn))
+            }
+            with_limits => with_limits.map(SetGroup::WithLimits),
+        }
     }
 }
 
@@ -66,13 +90,22 @@ impl Table for Groups {
     type Action = GroupEntry;
 
     fn entry(&self, key: &GroupKey, group: &GroupEntry) -> TableEntry {
-        let action = self.set_group.call([
+        let strategies = &group.strategies;
+        let [index, paths, min_psn, icrc, qpn] = [
             u64::from(group.group_index),
             u64::from(group.paths),
-            u64::from(group.strategies.min_psn.number()),
-            u64::from(group.strategies.icrc.number()),
+            u64::from(strategies.min_psn.number()),
+            u64::from(strategies.icrc.number()),
             u64::from(group.virtual_qpn.get()),
-        ]);
+        ];
+        let action = match &self.set_group {
+            SetGroup::WithLimits(action) => {
+                let window = u64::from(strategies.window.get());
+                let is_selective = u64::from(strategies.recovery == Recovery::SelectiveRepeat);
+                action.call([index, paths, min_psn, icrc, qpn, window, is_selective])
+            }
+            SetGroup::WithQpn(action) => action.call([index, paths, min_psn, icrc, qpn]),
+        };
         TableEntry {
             action: Some(action),
             ..self.pattern(key)
@@ -89,7 +122,16 @@ impl Table for Groups {
 
     fn parse(&self, entry: &TableEntry) -> Option<(GroupKey, GroupEntry)> {
         let [mcst_id] = self.key.values(entry)?;
-        let [index, paths, min_psn, icrc, virtual_qpn] = self.set_group.arguments(entry)?;
+        let ([index, paths, min_psn, icrc, virtual_qpn], window, is_selective) =
+            match &self.set_group {
+                SetGroup::WithLimits(action) => {
+                    let [index, paths, min_psn, icrc, qpn, window, is_selective] =
+                        action.arguments(entry)?;
+                    let window = Window::new(u32::try_from(window).ok()?)?;
+                    ([index, paths, min_psn, icrc, qpn], window, is_selective)
+                }
+                SetGroup::WithQpn(action) => (action.arguments(entry)?, Window::default(), 0),
+            };
         let mcst_id = Ipv4Addr::from(u32::try_from(mcst_id).ok()?);
         let group = GroupEntry {
             group_index: u16::try_from(index).ok()?,
@@ -98,6 +140,11 @@ impl Table for Groups {
             strategies: Strategies {
                 min_psn: MinPsn::from_number(min_psn)?,
                 icrc: IcrcMode::from_number(icrc)?,
+                recovery: match is_selective {
+                    0 => Recovery::GoBackN,
+                    _ => Recovery::SelectiveRepeat,
+                },
+                window,
             },
         };
         Some((GroupKey { mcst_id }, group))

@@ -1,4 +1,4 @@
-//! `ingress.mirrors`, of Tofino's data plane: the mirror sessions of each port, which lead back to it.
+//! `ingress.mirrors`, of Tofino's data plane: the mirror sessions of each port, which lead back to it, and those of the switch.
 
 use alfirk_p4runtime::p4::config::v1::match_field::MatchType;
 use alfirk_p4runtime::p4::v1::{TableEntry, Update};
@@ -7,10 +7,18 @@ use super::clone_sessions::CloneSession;
 use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
 use super::{table_update, update};
 
-/// Bits of a session's number: of Tofino, and of Tofino 2.
-const SESSION_BITS: [i32; 2] = [10, 8];
-/// Bytes of a mirror for an answer: `carried_t`, and a frame up to the end of the BTH with two tags.
-const ANSWER_BYTES: i32 = 23 + 62;
+/// Bits of a session's number, and the port by which packets recirculate: of Tofino, and of Tofino 2 (`p4src/tna/metadata.p4`).
+const CHIPS: [(i32, u32); 2] = [(10, 68), (8, 6)];
+/// Bytes of `carried_t`, which is before each mirror.
+const CARRIED_BYTES: i32 = 20;
+/// Bytes of two VLAN tags.
+const TAGS_BYTES: i32 = 8;
+/// Bytes of a mirror for an answer: a frame up to the end of the BTH.
+const ANSWER_BYTES: i32 = CARRIED_BYTES + 54 + TAGS_BYTES;
+/// Bytes of a mirror of feedback: a frame up to the end of the ICRC.
+const FEEDBACK_BYTES: i32 = CARRIED_BYTES + 62 + TAGS_BYTES;
+/// Bytes of a mirror of a registration packet: an Ethernet header, and an IPv4 packet of 1,500 bytes.
+const REGISTRATION_BYTES: i32 = CARRIED_BYTES + 14 + 1500 + TAGS_BYTES;
 
 /// The table.
 #[derive(Clone, Debug)]
@@ -19,24 +27,27 @@ pub struct Mirrors {
     set_sessions: ActionIds<2>,
     /// Sessions for records have the numbers of ports, those for answers begin behind them.
     first_answer: u32,
+    /// The port by which packets recirculate.
+    recirculation_port: u32,
 }
 
 impl Mirrors {
     pub(super) const NAME: &'static str = "ingress.mirrors";
 
     pub(super) fn resolve(schema: &Schema) -> Result<Mirrors, ProgramError> {
-        let [of_tofino, of_tofino_2] = SESSION_BITS.map(|bits| {
+        let [of_tofino, of_tofino_2] = CHIPS.map(|(bits, recirculation_port)| {
             let params = [("record", bits), ("answer", bits)];
             let action = schema.action("ingress.set_sessions", params);
-            action.map(|action| (action, 1 << (bits - 1)))
+            action.map(|action| (action, 1 << (bits - 1), recirculation_port))
         });
-        let (set_sessions, first_answer) = of_tofino_2.or(of_tofino)?;
+        let (set_sessions, first_answer, recirculation_port) = of_tofino_2.or(of_tofino)?;
         Ok(Mirrors {
             key: schema
                 .table(Self::NAME)?
                 .key([("ingress_port", MatchType::Exact, 9)])?,
             set_sessions,
             first_answer,
+            recirculation_port,
         })
     }
 
@@ -45,9 +56,17 @@ impl Mirrors {
         self.first_answer - 2
     }
 
-    /// The session to the CPU port: its number is the port's, in as many bits as there are (`SESSION_TO_CPU` in p4src/tna/metadata.p4).
-    pub fn to_cpu(&self, port: u32) -> Update {
-        CloneSession { port }.insert_as(port % (2 * self.first_answer), 0)
+    /// The sessions that are no port's (`p4src/tna/metadata.p4`): fatal NAKs for the controller have the number of the CPU port, in as
+    /// many bits as there are, and registrations the last number; records of feedback that recirculate have that of their port.
+    pub fn of_switch(&self, cpu_port: u32) -> [Update; 3] {
+        let sessions = 2 * self.first_answer;
+        let to_cpu = CloneSession { port: cpu_port };
+        let port = self.recirculation_port;
+        [
+            to_cpu.insert_as(cpu_port % sessions, FEEDBACK_BYTES),
+            to_cpu.insert_as(sessions - 1, REGISTRATION_BYTES),
+            CloneSession { port }.insert_as(port, FEEDBACK_BYTES),
+        ]
     }
 
     /// The session for answers to what comes by a port, and the entry that names it.

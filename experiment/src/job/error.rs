@@ -25,4 +25,12 @@ pub enum JobError {
         hosts: Vec<String>,
         seconds: f64,
     },
+    #[error("{algorithm}: {acknowledged} packets were acknowledged to {source_host}, but {host} has received {received} of them: a false acknowledgement")]
+    FalseAcknowledgement {
+        algorithm: Algorithm,
+        source_host: String,
+        host: String,
+        acknowledged: u64,
+        received: u64,
+    },
 }

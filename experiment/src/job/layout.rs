@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_ctrl::controller::{MemberSpec, MemoryRegion, RegisterGroup};
-use alfirk_ctrl::strategy::{IcrcMode, MinPsn};
+use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies, Window};
 use alfirk_ctrl::topology::{HostIndex, Paths, SwitchIndex, Topology};
 use alfirk_roce::collective::{
     blocks, blocks_at_once, Algorithm, Collective, DatagramSpec, EdgeId, Endpoint, GroupSpec,
@@ -223,8 +223,15 @@ impl Layout<'_> {
         }
     }
 
-    /// The request for a group of these endpoints.
-    pub(crate) fn registration(&self, endpoints: &[Endpoint]) -> RegisterGroup {
+    /// Packets that any member can have outstanding, on a fabric whose controller delays acknowledgements by so many nanoseconds.
+    pub(crate) fn window(&self, fabric: &dyn Fabric, answers_later: u64) -> Window {
+        let members = self.job.members.iter();
+        let packets = members.map(|&host| self.rc(fabric, host, answers_later).window);
+        Window::at_least(packets.max().unwrap_or(0))
+    }
+
+    /// The request for a group of these endpoints, of which the source is never further ahead than `window`.
+    pub(crate) fn registration(&self, endpoints: &[Endpoint], window: Window) -> RegisterGroup {
         let members = endpoints.iter().map(|endpoint| MemberSpec {
             ip: endpoint.ip,
             qpn: endpoint.qpn,
@@ -240,7 +247,11 @@ impl Layout<'_> {
             virtual_qpn: Some(self.virtual_qpn()),
             members: members.collect(),
             initial_psn: self.initial_psn(),
-            strategies: self.job.strategies,
+            strategies: Strategies {
+                recovery: self.job.recovery,
+                window,
+                ..self.job.strategies
+            },
         }
     }
 

@@ -398,7 +398,8 @@ impl Run<'_> {
     }
 
     fn register(&mut self, endpoints: &[Endpoint]) -> Result<(), FabricError> {
-        let request = self.layout.registration(endpoints);
+        let window = self.layout.window(self.fabric, self.answers_later);
+        let request = self.layout.registration(endpoints, window);
         let job = self.layout.job;
         match job.registration {
             Registration::Api => self.fabric.register(request).map(|_| ()),
@@ -469,6 +470,7 @@ impl Run<'_> {
                 return Err(self.too_late(what, reported.missing(&has)));
             }
             self.step(reported, deadline, watch)?;
+            self.audit(reported)?;
             if self.grouped && self.layout.guarded().is_none() {
                 let looked = self.look_after(reported);
                 self.on_fabric(looked)?;
@@ -495,7 +497,11 @@ impl Run<'_> {
         limit: u64,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
-        let soon = self.fabric.now().saturating_add(self.fabric.tick());
+        let interval = match self.is_audited() {
+            true => self.fabric.audit_interval(),
+            false => self.fabric.tick(),
+        };
+        let soon = self.fabric.now().saturating_add(interval);
         let due = [self.incidents.next(), self.changes.next()];
         let soon = due.into_iter().flatten().fold(soon, u64::min);
         let event = self.fabric.next_event(soon.min(limit));
@@ -510,6 +516,50 @@ impl Run<'_> {
                 Change::Suspend(host, lasts) => self.fabric.suspend(host, lasts),
             };
             self.on_fabric(done)?;
+        }
+        Ok(())
+    }
+
+    /// Whether acknowledgements are compared with what members have: where a hostile member may have forged them.
+    fn is_audited(&self) -> bool {
+        self.grouped && !self.layout.job.hostiles.is_empty()
+    }
+
+    /// Compares what is acknowledged to the sources with what each member has received, which no correct fabric acknowledges before.
+    fn audit(&mut self, reported: &Reported) -> Result<(), JobError> {
+        if !self.is_audited() {
+            return Ok(());
+        }
+        let members = &self.layout.job.members;
+        let mut acknowledged = Vec::with_capacity(members.len());
+        for (rank, &host) in members.iter().enumerate() {
+            // What is lost sends nothing any more, or is hostile.
+            let counted = match reported.lost[rank] {
+                true => Ok(0),
+                false => self.fabric.acknowledged(host),
+            };
+            acknowledged.push(self.on_fabric(counted)?);
+        }
+        let all: u64 = acknowledged.iter().sum();
+        for (rank, &host) in members.iter().enumerate() {
+            if reported.lost[rank] {
+                continue;
+            }
+            // Read after what is acknowledged: it only grows.
+            let received = self.fabric.received(host);
+            let others = all - acknowledged[rank];
+            match self.on_fabric(received)? {
+                Some(received) if received < others => {
+                    return Err(JobError::FalseAcknowledgement {
+                        algorithm: self.layout.algorithm,
+                        source_host: self.host_name(self.sending),
+                        host: self.host_name(rank),
+                        acknowledged: others,
+                        received,
+                    })
+                }
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -530,6 +580,8 @@ impl Run<'_> {
                 mcst_id: self.layout.mcst_id(),
                 virtual_qpn: self.layout.virtual_qpn(),
                 mac: VIRTUAL_MAC,
+                initial_psn: self.layout.initial_psn(),
+                window: self.rc(self.layout.job.members[self.sending]).window,
             };
             let turned = self.fabric.turn_hostile(host, target, self.layout.job.seed);
             self.on_fabric(turned)?;

@@ -234,7 +234,10 @@ impl Run<'_> {
             endpoints.extend(on_fabric(algorithm, prepared)?);
         }
         if algorithm.needs_group() {
-            let registered = self.fabric.register(layout.registration(&endpoints));
+            let window = layout.window(&*self.fabric, answers_later);
+            let registered = self
+                .fabric
+                .register(layout.registration(&endpoints, window));
             on_fabric(algorithm, registered)?;
         }
         let layout = active.layout(self.topology, begun);

@@ -173,3 +173,84 @@ fn members_whose_watch_port_is_down_are_passed_over() {
     f.server.set_port(3, true);
     assert!((0..32).any(|dst| f.ports(1, &frame(dst)) == [3]));
 }
+
+/// Four members of weight 1 in a group are as many as the program allows, and 16 in all groups.
+#[test]
+fn the_size_of_a_selector_limits_all_groups_together() {
+    let mut f = Fixture::new();
+    f.insert(&member(1, 3)).unwrap();
+    f.insert(&member(2, 4)).unwrap();
+    let weighing =
+        |id: u32, weight: i32| group(id, &format!("members {{ member_id: 1 weight: {weight} }}"));
+    refused(
+        f.insert(&weighing(1, 5)),
+        Code::ResourceExhausted,
+        "weights come to 5, above 4",
+    );
+    for id in 1..=4 {
+        f.insert(&weighing(id, 4)).unwrap();
+    }
+    refused(
+        f.insert(&weighing(5, 1)),
+        Code::ResourceExhausted,
+        "the weights of all groups would come to 17, above its size of 16",
+    );
+    // A change counts for what it changes.
+    f.modify(&weighing(1, 3)).unwrap();
+    f.insert(&weighing(5, 1)).unwrap();
+    refused(
+        f.modify(&weighing(1, 4)),
+        Code::ResourceExhausted,
+        "come to 17",
+    );
+    f.delete(&weighing(5, 1)).unwrap();
+    f.modify(&weighing(1, 4)).unwrap();
+}
+
+#[test]
+fn members_are_no_part_of_a_selectors_size() {
+    let mut f = Fixture::new();
+    for id in 1..=40 {
+        f.insert(&member(id, 3)).unwrap();
+    }
+    f.insert(&group(1, &one(40))).unwrap();
+}
+
+#[test]
+fn a_selector_may_count_members() {
+    use alfirk_p4runtime::p4::{
+        config::v1::action_profile::{SelectorSizeSemantics, SumOfMembers},
+        v1::set_forwarding_pipeline_config_request::Action,
+    };
+    let mut f = Fixture::without_pipeline();
+    let mut config = config();
+    let info = config.p4info.as_mut().unwrap();
+    info.action_profiles[0].selector_size_semantics =
+        Some(SelectorSizeSemantics::SumOfMembers(SumOfMembers {
+            max_member_weight: 100,
+        }));
+    f.set_pipeline(Action::VerifyAndCommit, Some(config))
+        .unwrap();
+    for id in 1..=5 {
+        f.insert(&member(id, 3)).unwrap();
+    }
+    let of = |ids: &[u32]| {
+        let members = ids
+            .iter()
+            .map(|id| format!("members {{ member_id: {id} weight: 100 }}"));
+        members.collect::<String>()
+    };
+    refused(
+        f.insert(&group(1, &of(&[1, 2, 3, 4, 5]))),
+        Code::ResourceExhausted,
+        "members come to 5, above 4",
+    );
+    for id in 1..=4 {
+        f.insert(&group(id, &of(&[1, 2, 3, 4]))).unwrap();
+    }
+    refused(
+        f.insert(&group(5, &of(&[1]))),
+        Code::ResourceExhausted,
+        "the members of all groups would come to 17, above its size of 16",
+    );
+}

@@ -295,3 +295,35 @@ fn a_failed_read_names_each_request() {
     );
     assert_eq!(status.canonical_code(), Code::Unknown);
 }
+
+/// As in PI: every priority from 1 to 2^31 - 1, each apart from the next one.
+#[test]
+fn all_priorities_are_kept_apart() {
+    let mut f = Fixture::new();
+    let key = r#"match { field_id: 1 ternary { value: "\x01" mask: "\xff" } }"#;
+    for priority in [1, 2, i32::MAX - 1, i32::MAX] {
+        f.insert(&acl(priority, key, NO_ACTION)).unwrap();
+        let one = format!("table_entry {{ table_id: {ACL} priority: {priority} }}");
+        assert_eq!(f.read(&one), [entity(&acl(priority, key, NO_ACTION))]);
+    }
+    for priority in [i32::MAX, 1, 2, i32::MAX - 1] {
+        f.delete(&acl(priority, key, NO_ACTION)).unwrap();
+    }
+    assert_eq!(f.read(&format!("table_entry {{ table_id: {ACL} }}")), []);
+}
+
+#[test]
+fn another_priority_is_another_entry() {
+    let mut f = Fixture::new();
+    let key = r#"match { field_id: 1 ternary { value: "\x01" mask: "\xff" } }"#;
+    f.insert(&acl(5, key, NO_ACTION)).unwrap();
+    for priority in [4, 6] {
+        refused(f.modify(&acl(priority, key, DROP)), Code::NotFound, "acl");
+        refused(f.delete(&acl(priority, key, DROP)), Code::NotFound, "acl");
+    }
+    refused(
+        f.insert(&acl(5, key, DROP)),
+        Code::AlreadyExists,
+        "equal entry",
+    );
+}

@@ -17,7 +17,9 @@ use super::plan::Flow;
 use super::post::{receivers, register, FIRST, MR_INFO, READY};
 use super::spec::{Endpoint, RemoteMemory, TransferOp, TransferSpec, WriteMode};
 use crate::host::HostEvent;
-use crate::rc::{Completion, CompletionError, MemoryKey, Operation, QpFailure, QpStats, Remote};
+use crate::rc::{
+    Completion, CompletionError, LossReports, MemoryKey, Operation, QpFailure, QpStats, Remote,
+};
 use crate::verbs::Verbs;
 use crate::wire::{Psn, QpNum};
 
@@ -504,6 +506,9 @@ impl Transfer {
     ) -> Result<Connection, TransferError> {
         let mut config = self.spec.rc.unwrap_or(host.default_rc());
         config.priority = flow.priority;
+        if let EdgeId::Group { .. } = flow.edge {
+            config.loss_reports = LossReports::Merged;
+        }
         let shared = self.incoming.iter().find(|c| c.flow.edge == flow.edge);
         let qpn = match shared {
             Some(connection) => connection.qpn,

@@ -157,6 +157,20 @@ pub enum Recovery {
     SelectiveRepeat,
 }
 
+/// How selective NAKs reach the requester.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossReports {
+    /// As the responder sends them: the PSN is that of the lost packet, the MSN field holds the number of reports
+    /// ([`crate::wire::aeth::Repr::selective_nak`]). They acknowledge nothing.
+    #[default]
+    Direct,
+    /// As the switches of a group send them to its source: the PSN follows the last one acknowledged, the MSN field holds the PSN of the
+    /// lost packet ([`crate::wire::aeth::Repr::merged_selective_nak`]). A requester that does not know the code takes every NAK as an
+    /// acknowledgement of all before its PSN; this PSN acknowledges nothing that was not acknowledged before.
+    Merged,
+}
+
 /// What message counts (MSNs) in answers a requester finds plausible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -204,6 +218,9 @@ pub struct RcConfig {
     /// What a lost packet costs.
     #[serde(default)]
     pub recovery: Recovery,
+    /// The format of selective NAKs that this requester receives: [`LossReports::Merged`] for the queue pair of a group.
+    #[serde(default)]
+    pub loss_reports: LossReports,
     /// Congestion control: request packets go out as ECN-capable, marks are answered with CNPs, and CNPs slow the requester
     /// down. `None`: it sends as fast as the port lets it. Both ends must agree.
     #[serde(default)]
@@ -227,6 +244,7 @@ impl RcConfig {
             nak_rule: NakRule::EachGap,
             msn_rule: MsnRule::Counted,
             recovery: Recovery::GoBackN,
+            loss_reports: LossReports::Direct,
             congestion: None,
         }
     }

@@ -22,7 +22,9 @@ mod timer;
 mod violations;
 
 pub use completion::{Completed, Completion, CompletionError, Operation};
-pub use config::{AckTimeout, BadMtu, MsnRule, NakRule, PathMtu, RcConfig, Recovery, Retries};
+pub use config::{
+    AckTimeout, BadMtu, LossReports, MsnRule, NakRule, PathMtu, RcConfig, Recovery, Retries,
+};
 pub use memory::{MemoryError, MemoryKey, MemoryRegion, MemorySlice, MemoryTable};
 pub(crate) use packet::unpadded;
 pub use packet::{RcHeaders, RcPacket};

@@ -4,12 +4,16 @@
 //! plus the initial PSN. An answer's PSN is turned back into a count by its distance to the oldest unacknowledged
 //! packet, which is unambiguous because at most 2^22 packets are outstanding.
 //!
+//! Every NAK acknowledges all packets before its PSN, whatever its code, as it does at the requesters of Linux rxe (`check_psn`): so a test of a
+//! switch sees the completions that a NAK with too high a PSN brings about. Reserved syndromes are fatal, as they are there. Only selective
+//! NAKs that come directly from a responder of ours acknowledge nothing ([`LossReports::Direct`]).
+//!
 //! With selective repeat it never goes back: what is reported lost is sent again before what is new.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::completion::{Completed, CompletionError, Operation};
-use super::config::{MsnRule, NakRule, PathMtu, RcConfig, Recovery, Retries};
+use super::config::{LossReports, MsnRule, NakRule, PathMtu, RcConfig, Recovery, Retries};
 use super::packet::{RcHeaders, RcPacket};
 use super::qp::{Outgoing, Payload, QpStats, SendOperation, SendRequest, Shared};
 use super::timer::Timer;
@@ -47,6 +51,43 @@ impl Message {
     }
 }
 
+/// A packet that was sent again because of reports.
+#[derive(Default)]
+struct Repeat {
+    /// How many reports made the requester send it again.
+    count: u8,
+    /// When it was sent again last, in nanoseconds; `None` while it waits to be sent.
+    sent: Option<u64>,
+}
+
+/// The shortest time from a packet to its acknowledgement, in nanoseconds. Packets that were sent more than once are not measured (Karn's
+/// rule).
+#[derive(Default)]
+struct RoundTrip {
+    shortest: Option<u64>,
+    /// The packet that is being measured, and when it was sent.
+    measured: Option<(u64, u64)>,
+}
+
+impl RoundTrip {
+    fn sent(&mut self, now: u64, seq: u64) {
+        self.measured.get_or_insert((seq, now));
+    }
+
+    /// `seq` is sent again.
+    fn sent_again(&mut self, seq: u64) {
+        self.measured.take_if(|(measured, _)| *measured == seq);
+    }
+
+    /// Every packet before `seq` is acknowledged.
+    fn acknowledged(&mut self, now: u64, seq: u64) {
+        if let Some((_, sent)) = self.measured.take_if(|(measured, _)| *measured < seq) {
+            let time = now.saturating_sub(sent);
+            self.shortest = Some(self.shortest.map_or(time, |shortest| shortest.min(time)));
+        }
+    }
+}
+
 pub(super) struct Requester {
     initial_psn: Psn,
     messages: VecDeque<Message>,
@@ -68,8 +109,9 @@ pub(super) struct Requester {
     sends_again: bool,
     /// With selective repeat, what is to be sent again,
     lost: BTreeSet<u64>,
-    /// and how often each packet has been, because of reports, since the last timeout.
-    repeats: BTreeMap<u64, u8>,
+    /// and what has been since the last timeout, because of reports.
+    repeats: BTreeMap<u64, Repeat>,
+    round_trip: RoundTrip,
     /// How many messages have completed since the connection began; the low 24 bits are the newest MSN we can expect when
     /// nothing is outstanding.
     done: u64,
@@ -98,6 +140,7 @@ impl Requester {
             sends_again: false,
             lost: BTreeSet::new(),
             repeats: BTreeMap::new(),
+            round_trip: RoundTrip::default(),
             done: 0,
             told: 0,
             limit: None,
@@ -248,6 +291,12 @@ impl Requester {
         shared.stats.request_bytes_sent += len as u64;
         if seq < self.sent {
             shared.stats.retransmissions += 1;
+            self.round_trip.sent_again(seq);
+            if let Some(repeat) = self.repeats.get_mut(&seq) {
+                repeat.sent = Some(now);
+            }
+        } else if ask {
+            self.round_trip.sent(now, seq);
         }
         if ask {
             self.asked = self.asked.max(Some(seq));
@@ -305,10 +354,7 @@ impl Requester {
             Syndrome::Nak(
                 NakCode::Selective | NakCode::Reserved(_) | NakCode::InvalidRdRequest,
             )
-            | Syndrome::Reserved(_) => {
-                stats.violations.bad_syndrome += 1;
-                return Ok(());
-            }
+            | Syndrome::Reserved(_) => &mut stats.violations.bad_syndrome,
             Syndrome::Nak(_) => &mut stats.fatal_naks_received,
         };
         *counter += 1;
@@ -331,8 +377,20 @@ impl Requester {
                 return Ok(());
             }
         };
-        if aeth.syndrome == Syndrome::Nak(NakCode::Selective) {
-            self.lose(seq, aeth.reports());
+        if aeth.syndrome == Syndrome::Nak(NakCode::Selective)
+            && config.recovery == Recovery::SelectiveRepeat
+        {
+            match config.loss_reports {
+                LossReports::Direct => self.lose(seq, aeth.reports()),
+                LossReports::Merged => {
+                    self.acknowledge(now, seq, config, shared);
+                    match self.place(aeth.lost()) {
+                        Place::Outstanding(lost) => self.lose_merged(now, lost),
+                        Place::Done => shared.stats.stale_acks += 1,
+                        Place::NeverSent => shared.stats.violations.psn_beyond_sent += 1,
+                    }
+                }
+            }
             return Ok(());
         }
         let acknowledged = match aeth.syndrome {
@@ -389,12 +447,14 @@ impl Requester {
                 self.acknowledge(now, seq, config, shared);
                 return Err(match code {
                     NakCode::RemoteAccessError => CompletionError::RemoteAccess,
-                    NakCode::RemoteOperationalError => CompletionError::RemoteOperational,
-                    _ => CompletionError::RemoteInvalidRequest,
+                    NakCode::InvalidRequest => CompletionError::RemoteInvalidRequest,
+                    _ => CompletionError::RemoteOperational,
                 });
             }
-            // Sorted out above.
-            Syndrome::Reserved(_) => {}
+            Syndrome::Reserved(_) => {
+                self.acknowledge(now, seq, config, shared);
+                return Err(CompletionError::RemoteOperational);
+            }
         }
         Ok(())
     }
@@ -430,9 +490,23 @@ impl Requester {
 
     /// A receiver has reported a packet for the `reports`th time. If it was sent again as often, or more, it is on its way.
     fn lose(&mut self, seq: u64, reports: u8) {
-        let repeats = self.repeats.entry(seq).or_default();
-        if reports > *repeats && self.lost.insert(seq) {
-            *repeats += 1;
+        let repeat = self.repeats.entry(seq).or_default();
+        if reports > repeat.count && self.lost.insert(seq) {
+            repeat.count = repeat.count.saturating_add(1);
+            repeat.sent = None;
+        }
+    }
+
+    /// A switch has reported a packet lost. The number of reports is not known here. If the packet was sent again less than a round trip
+    /// ago, the report is about the transmission before that.
+    fn lose_merged(&mut self, now: u64, seq: u64) {
+        let shortest = self.round_trip.shortest.unwrap_or(0);
+        let repeat = self.repeats.entry(seq).or_default();
+        let is_under_way = repeat
+            .sent
+            .is_some_and(|sent| now.saturating_sub(sent) < shortest);
+        if !is_under_way && self.lost.insert(seq) {
+            repeat.sent = None;
         }
     }
 
@@ -522,6 +596,7 @@ impl Requester {
         }
         shared.stats.requests_acknowledged += seq - self.unacked;
         self.unacked = seq;
+        self.round_trip.acknowledged(now, seq);
         self.lost = self.lost.split_off(&seq);
         self.repeats = self.repeats.split_off(&seq);
         self.timeouts = 0;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Violations {
-    // ---- At the requester: dropped, as if they had not come, unless said otherwise. ----
+    // ---- At the requester: dropped, as if they had not come, unless stated otherwise. ----
     /// Answers to a PSN that was never sent (IBTA vol. 1, 9.7.5.1.3: outside the window of unacknowledged requests).
     pub psn_beyond_sent: u64,
     /// Answers with more completed messages than were sent (9.7.7.1). They are taken without their count, which only matters for
@@ -18,7 +18,8 @@ pub struct Violations {
     /// Answers that acknowledge more packets than the last one, and fewer messages. They are taken without their count, too. Where
     /// another end of a group has begun to send since, they are no violation.
     pub msn_went_back: u64,
-    /// Answers with a syndrome or NAK code that is reserved, or of a service that was not used (table 47).
+    /// Answers with a syndrome or NAK code that is reserved, or of a service that was not used (tables 45 and 47). They are taken as Linux rxe
+    /// takes them: as an acknowledgement of all before their PSN and a fatal error of the packet with that PSN.
     pub bad_syndrome: u64,
     /// Answers with a payload or padding.
     pub bad_answer_length: u64,

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
+use super::{ExpectedGroup, Patience};
 use crate::host::HostEvent;
 use crate::verbs::Verbs;
 use crate::wire::mrp::{Kind, Node, Refusal, Repr, TooManyNodes, View, PORT};
@@ -42,6 +43,20 @@ pub struct GroupSpec {
     pub leader: Node,
     /// The other members; their queue pairs come by [`Leader::gather`].
     pub members: BTreeSet<Ipv4Addr>,
+    /// When the members' queue pairs give up: the fabric finds dead members before.
+    #[serde(default)]
+    pub patience: Patience,
+}
+
+impl GroupSpec {
+    /// What the group's members are to expect, see [`Member::expect`](super::Member::expect).
+    pub fn expected(&self) -> ExpectedGroup {
+        ExpectedGroup {
+            mcst_id: self.mcst_id,
+            virtual_qpn: self.virtual_qpn,
+            leader: self.leader.ip,
+        }
+    }
 }
 
 /// What a leader reports to its user.
@@ -324,8 +339,12 @@ impl Leader {
         nodes: &[Node],
         missing: BTreeSet<Ipv4Addr>,
     ) -> Result<(), TooManyNodes> {
+        let flags = match kind {
+            Kind::Register => self.spec.patience.bits(),
+            _ => 0,
+        };
         self.exchange = Some(Exchange {
-            packets: Repr::split(kind, self.spec.initial_psn, 0, nodes)?,
+            packets: Repr::split(kind, self.spec.initial_psn, flags, nodes)?,
             missing,
             attempts: 0,
             deadline: now,

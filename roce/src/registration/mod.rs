@@ -2,13 +2,15 @@
 //!
 //! ```text
 //!  leader                     switches of the tree                     member
-//!    │ Register (all nodes) ──▶ a leaf asks its hosts first     ──▶    │ Invite (its own node, the group's)
-//!    │                                                          ◀──    │ Agree
+//!    │ Register (all nodes) ──▶ the leader's leaf asks first    ──▶    │ Invite (its own node, the group's, the leader's)
+//!    │                                                          ◀──    │ Agree (the same three)
 //!    │                     each builds its table, passes on     ──▶    │ Register (its own node, the group's)
 //!    │ ◀──────────────────────────── unicast ────────────────────────── │ Confirm
 //! ```
 //!
-//! A host that does not agree gets nothing of the group; it agrees for the queue pairs that it expects to be registered.
+//! Before all have agreed no switch gets anything of the group. A host agrees for the queue pairs that it expects to be registered, in
+//! the group and by the leader that it expects for each ([`ExpectedGroup`]): what a member has agreed to cannot be used for another
+//! group, or by another host.
 //! A confirmation says that every switch between leader and member is ready, so when all have come the leader may
 //! send. Any packet may be lost: the leader sends again the packets that name nodes which have not confirmed, and
 //! gives up after some attempts, with the names of those missing. Members confirm each time they are asked.
@@ -19,10 +21,12 @@
 
 mod leader;
 mod member;
+mod patience;
 mod registrar;
 #[cfg(test)]
 mod tests;
 
 pub use leader::{GroupSpec, Leader, LeaderEvent, LeaderTiming, NotNow};
-pub use member::{Member, MemberEvent};
+pub use member::{ExpectedGroup, Member, MemberEvent};
+pub use patience::{Patience, LEAST_DEAD_AFTER_NS, MOST_STALL_NS};
 pub use registrar::Registrar;

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::{GroupSpec, Leader, LeaderEvent, LeaderTiming, Member};
+use super::{ExpectedGroup, GroupSpec, Leader, LeaderEvent, LeaderTiming, Member};
 use crate::host::HostEvent;
 use crate::verbs::Verbs;
 use crate::wire::mrp::{Node, TooManyNodes};
@@ -16,11 +16,18 @@ pub struct Registrar {
 }
 
 impl Registrar {
-    /// Allows a queue pair to be registered by another host.
-    pub fn expect(&mut self, host: &mut dyn Verbs, qpn: QpNum) {
+    /// Allows a queue pair to be registered by the leader of a group, see [`Member::expect`].
+    pub fn expect(&mut self, host: &mut dyn Verbs, qpn: QpNum, group: ExpectedGroup) {
         self.member
             .get_or_insert_with(|| Member::new(host))
-            .expect(qpn);
+            .expect(qpn, group);
+    }
+
+    /// Has nothing more to do with a queue pair, see [`Member::forget`].
+    pub fn forget(&mut self, qpn: QpNum) {
+        if let Some(member) = &mut self.member {
+            member.forget(qpn);
+        }
     }
 
     /// Registers a group; `nodes` are the other members.

@@ -106,6 +106,7 @@ fn leader(host: &mut Host, last: u8) -> Leader {
         initial_psn: Psn::new(7),
         leader: node(1),
         members: (2..=last).map(ip).collect::<BTreeSet<_>>(),
+        patience: Patience::UNKNOWN,
     };
     let mut leader = Leader::new(host, spec, TIMING);
     for n in 2..=last {
@@ -247,21 +248,122 @@ fn a_refusal_ends_registration_with_its_reason() {
     assert_eq!(leader.poll_timeout(), None);
 }
 
+/// What member 2 expects.
+fn expected() -> ExpectedGroup {
+    ExpectedGroup {
+        mcst_id: GROUP,
+        virtual_qpn: VIRTUAL_QPN,
+        leader: ip(1),
+    }
+}
+
 #[test]
 fn a_host_agrees_for_the_queue_pairs_that_it_expects_to_be_registered() {
     let mut host = host(2);
     let mut member = Member::new(&mut host);
-    let invitation = datagram(GROUP, &packet(Kind::Invite, vec![node(2), group()]));
+    let nodes = vec![node(2), group(), Node::leader(ip(1))];
+    let invitation = datagram(GROUP, &packet(Kind::Invite, nodes.clone()));
     assert!(member.handle_event(0, &mut host, &invitation));
     assert_eq!((sent(&mut host, 0), member.ignored()), (vec![], 1));
-    member.expect(node(2).qpn);
+    member.expect(node(2).qpn, expected());
     for at in [1, 2] {
         assert!(member.handle_event(at, &mut host, &invitation));
-        let agreement = packet(Kind::Agree, vec![node(2), group()]);
+        let agreement = packet(Kind::Agree, nodes.clone());
         assert_eq!(sent(&mut host, at), [(GROUP, agreement)]);
     }
     // It is not in the group yet.
     assert_eq!(member.poll(), None);
+}
+
+#[test]
+fn a_host_answers_nobody_but_the_fabric_and_the_leader_about_the_group_that_it_expects() {
+    let mut host = host(2);
+    let mut member = Member::new(&mut host);
+    member.expect(node(2).qpn, expected());
+    let leader = Node::leader(ip(1));
+    let other_group = Node {
+        ip: ip(200),
+        ..group()
+    };
+    let earlier_group = Node {
+        qpn: QpNum::new(VIRTUAL_QPN.get() - 1),
+        ..group()
+    };
+    let invite = |nodes| packet(Kind::Invite, nodes);
+    let register = |nodes| packet(Kind::Register, nodes);
+    let wrong = [
+        // Another group, the one that had the address before, another leader, no leader.
+        (ip(200), invite(vec![node(2), other_group, leader])),
+        (GROUP, invite(vec![node(2), other_group, leader])),
+        (GROUP, invite(vec![node(2), earlier_group, leader])),
+        (GROUP, invite(vec![node(2), group(), Node::leader(ip(9))])),
+        (GROUP, invite(vec![node(2), group()])),
+        // An outsider's own invitation.
+        (ip(9), invite(vec![node(2), group(), leader])),
+        // A registration by another host, of another group, of a queue pair that nobody expects.
+        (ip(9), register(vec![node(2), group()])),
+        (GROUP, register(vec![node(2), group()])),
+        (ip(1), register(vec![node(2), other_group])),
+        (ip(1), register(vec![node(2), earlier_group])),
+        (ip(1), register(vec![node(3), group()])),
+        (
+            ip(1),
+            register(vec![
+                Node {
+                    qpn: QpNum::new(5),
+                    ..node(2)
+                },
+                group(),
+            ]),
+        ),
+    ];
+    for (n, (source, packet)) in wrong.iter().enumerate() {
+        assert!(member.handle_event(0, &mut host, &datagram(*source, packet)));
+        assert_eq!(sent(&mut host, 0), [], "packet {n}");
+        assert_eq!(member.ignored(), n as u64 + 1);
+    }
+    assert_eq!(member.poll(), None);
+}
+
+#[test]
+fn what_a_member_remembers_does_not_grow_with_the_packets_of_others() {
+    let mut host = host(2);
+    let mut member = Member::new(&mut host);
+    member.expect(node(2).qpn, expected());
+    for psn in 0..10_000 {
+        for source in [ip(1), ip(9)] {
+            let register = Repr {
+                initial_psn: Psn::new(psn),
+                ..packet(Kind::Register, vec![node(2), group()])
+            };
+            member.handle_event(0, &mut host, &datagram(source, &register));
+        }
+    }
+    assert_eq!(member.expects(), 1);
+    // Only the newest registration is news.
+    let event = member.poll();
+    let initial_psn = Psn::new(9_999);
+    assert_eq!(
+        event,
+        Some(MemberEvent::Registered {
+            qpn: node(2).qpn,
+            mcst_id: GROUP,
+            remote_qpn: VIRTUAL_QPN,
+            initial_psn,
+            leader: ip(1),
+        })
+    );
+    assert_eq!(member.poll(), None);
+    // Expected in another group, it answers for that one alone.
+    let next = ExpectedGroup {
+        virtual_qpn: QpNum::new(0xb00),
+        ..expected()
+    };
+    member.expect(node(2).qpn, next);
+    sent(&mut host, 0);
+    let register = packet(Kind::Register, vec![node(2), group()]);
+    member.handle_event(1, &mut host, &datagram(ip(1), &register));
+    assert_eq!((sent(&mut host, 1), member.expects()), (vec![], 1));
 }
 
 #[test]
@@ -344,7 +446,7 @@ fn a_leader_is_told_whom_the_fabric_has_lost() {
 fn a_member_confirms_as_often_as_it_is_asked_and_tells_once() {
     let mut host = host(2);
     let mut member = Member::new(&mut host);
-    member.expect(node(2).qpn);
+    member.expect(node(2).qpn, expected());
     let asked = datagram(ip(1), &packet(Kind::Register, vec![node(2), group()]));
     for at in [0, 10] {
         assert!(member.handle_event(at, &mut host, &asked));
@@ -375,6 +477,7 @@ fn a_confirmation_bears_the_region_that_was_registered() {
         initial_psn: Psn::new(7),
         leader: node(1),
         members: BTreeSet::from([ip(2)]),
+        patience: Patience::UNKNOWN,
     };
     let mut leader = Leader::new(&mut host, spec, TIMING);
     leader.gather(&mut host, 0, with_region(1 << 20)).unwrap();

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{need, Header, WireError};
 use super::field::{get_u24, put_u24};
+use super::Psn;
 
 /// Length of the header in bytes.
 pub const HEADER_LEN: usize = 4;
@@ -38,7 +39,7 @@ pub enum NakCode {
     RemoteOperationalError,
     InvalidRdRequest,
     /// Code 31, the last of those that the specification reserves: with selective repeat, a packet is lost
-    /// ([`Repr::selective_nak`]). No other end of a connection ever sends it or gets it.
+    /// ([`Repr::selective_nak`], [`Repr::merged_selective_nak`]). No other end of a connection ever sends it or gets it.
     Selective,
     /// Codes 5 to 30.
     Reserved(u8),
@@ -185,6 +186,21 @@ impl Repr {
     /// The `reports` of a selective NAK.
     pub fn reports(&self) -> u8 {
         self.msn as u8
+    }
+
+    /// A selective NAK as a group's source receives it from a switch: the packet `lost` is lost. The BTH has the PSN after the last one
+    /// that all receivers have acknowledged, since a requester that does not know the code takes any NAK as an acknowledgement of all
+    /// before its PSN.
+    pub fn merged_selective_nak(lost: Psn) -> Repr {
+        Repr {
+            syndrome: Syndrome::Nak(NakCode::Selective),
+            msn: lost.get(),
+        }
+    }
+
+    /// The lost packet of a merged selective NAK.
+    pub fn lost(&self) -> Psn {
+        Psn::new(self.msn)
     }
 
     /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`, which must hold them.

@@ -57,6 +57,8 @@ pub const NODE_IS_GROUP: u8 = 0x80;
 pub const NODE_HAS_REGION: u8 = 0x40;
 /// In a node's flags: the member only receives, and its leaf switch lets no data of it in.
 pub const NODE_ONLY_RECEIVES: u8 = 0x20;
+/// In a node's flags: the node is the host that registers the group, in a [`Kind::Invite`] and the [`Kind::Agree`] that answers it.
+pub const NODE_IS_LEADER: u8 = 0x10;
 /// The largest value for the length of a region: half of all addresses.
 pub const MAX_LOG2_LEN: u8 = 63;
 /// The only version there is.
@@ -89,9 +91,9 @@ pub enum Kind {
     Stalled,
     /// From the group to the leader: is it still wanted? From the leader: it is.
     Alive,
-    /// From the fabric to a host: may its queue pair be put into the group?
+    /// From the fabric to a host: may its queue pair be put into the group, by this leader?
     Invite,
-    /// From a host to the McstID, for the fabric: it may.
+    /// From a host to the McstID, for the fabric: it may. Names queue pair, group and leader as the invitation did.
     Agree,
 }
 
@@ -279,6 +281,21 @@ impl Node {
         self.flags & NODE_IS_GROUP != 0
     }
 
+    /// The node that names the host which registers a group.
+    pub fn leader(ip: Ipv4Addr) -> Node {
+        Node {
+            ip,
+            qpn: QpNum::new(0),
+            flags: NODE_IS_LEADER,
+            region: None,
+        }
+    }
+
+    /// Whether it names the host which registers the group, rather than a member.
+    pub fn is_leader(&self) -> bool {
+        self.flags & NODE_IS_LEADER != 0
+    }
+
     fn has_region(&self) -> bool {
         self.region.is_some()
     }
@@ -434,6 +451,8 @@ pub struct Repr {
     pub total: u8,
     /// The PSN with which every member starts.
     pub initial_psn: Psn,
+    /// In a [`Kind::Refuse`] the reason, in a [`Kind::Register`] when the queue pairs give up
+    /// ([`crate::registration::Patience::bits`]); else 0.
     pub flags: u8,
     /// At most [`MAX_NODES`] records of them.
     pub nodes: Vec<Node>,
@@ -503,9 +522,15 @@ impl Repr {
         self.nodes.iter().find(|node| node.is_group())
     }
 
+    /// The node that names the host which registers the group, if there is one.
+    pub fn leader(&self) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.is_leader())
+    }
+
     /// The nodes that are members.
     pub fn members(&self) -> impl Iterator<Item = &Node> {
-        self.nodes.iter().filter(|node| !node.is_group())
+        let is_member = |node: &&Node| !node.is_group() && !node.is_leader();
+        self.nodes.iter().filter(is_member)
     }
 
     /// Length of the packet in bytes.

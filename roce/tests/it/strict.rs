@@ -1,6 +1,6 @@
 //! What a strict stack thinks of answers and requests that no correct peer or switch sends.
 
-use alfirk_roce::rc::{MsnRule, NakRule, RcConfig, Violations};
+use alfirk_roce::rc::{LossReports, MsnRule, NakRule, RcConfig, Recovery, Violations};
 
 use crate::conversation::{config, converse, converse_from};
 use alfirk_roce::wire::Psn;
@@ -167,15 +167,10 @@ fn answer_to_what_was_never_sent_is_dropped() {
 
 #[test]
 fn answers_of_a_wrong_shape_are_dropped() {
-    // 0x45 and 0xff are reserved syndromes, 0x64 is for READ, 0x65 a reserved NAK code.
     let stats = converse(
         config(),
         "post send len=1
          < SendOnly 0 len=1 ack
-         > Answer 0 syndrome=69
-         > Answer 0 syndrome=255
-         > Answer 0 syndrome=100
-         > Answer 0 syndrome=101
          > Ack 0 len=4
          > ReadResponseMiddle 0 len=256
          > AtomicAcknowledge 0
@@ -184,12 +179,166 @@ fn answers_of_a_wrong_shape_are_dropped() {
          ! Send #0: 1 bytes",
     );
     let expected = Violations {
-        bad_syndrome: 4,
         bad_answer_length: 1,
         bad_opcode: 3,
         ..Violations::default()
     };
     assert_eq!(stats.violations, expected);
+}
+
+/// As Linux rxe's `check_psn` and `check_ack` have it: the PSN completes what is before it, then the syndrome fails what is left.
+#[test]
+fn every_reserved_syndrome_acknowledges_what_is_before_its_psn_and_is_fatal() {
+    let known = |syndrome: u16| matches!(syndrome, 0..=0x3f | 0x60..=0x63);
+    for syndrome in (0..=255u16).filter(|&syndrome| !known(syndrome)) {
+        let script = format!(
+            "post send len=1
+             < SendOnly 0 len=1 ack
+             post send len=1
+             < SendOnly 1 len=1 ack
+             post send len=1
+             < SendOnly 2 len=1 ack
+             > Answer 1 syndrome={syndrome} msn=0
+             ! Send #0: 1 bytes
+             ! Send #1: the remote side failed
+             ! Send #2: the queue pair failed before this request was done
+             ! requester: the remote side failed"
+        );
+        let stats = converse(config(), &script);
+        let expected = Violations {
+            bad_syndrome: 1,
+            ..Violations::default()
+        };
+        // An MSN that does not fit the PSN is no violation of its own.
+        assert_eq!(stats.violations, expected, "{syndrome:#x}");
+    }
+}
+
+#[test]
+fn every_nak_acknowledges_what_is_before_its_psn() {
+    let again = "< SendOnly 2 len=1 ack";
+    let done = "! Send #0: 1 bytes
+                ! Send #1: 1 bytes";
+    for answer in [
+        format!("> Nak 2 msn=2\n{again}\n{done}"),
+        format!("> Rnr 2 msn=2\n{done}\n@ 10us\n{again}"),
+    ] {
+        converse(
+            config(),
+            &format!(
+                "post send len=1
+                 < SendOnly 0 len=1 ack
+                 post send len=1
+                 < SendOnly 1 len=1 ack
+                 post send len=1
+                 < SendOnly 2 len=1 ack
+                 {answer}
+                 > Ack 2 msn=3
+                 ! Send #2: 1 bytes"
+            ),
+        );
+    }
+}
+
+fn selective(loss_reports: LossReports) -> RcConfig {
+    RcConfig {
+        recovery: Recovery::SelectiveRepeat,
+        loss_reports,
+        ..config()
+    }
+}
+
+/// 0x7f is the selective NAK. From a group's switches it has the PSN after the last one acknowledged, and the lost PSN in the MSN field.
+#[test]
+fn merged_selective_nak_names_the_lost_packet_in_its_msn_field() {
+    let stats = converse(
+        selective(LossReports::Merged),
+        "post send len=768
+         < SendFirst 0 len=256
+         < SendMiddle 1 len=256
+         < SendLast 2 len=256 ack
+         @ 10us
+         > Answer 0 syndrome=127 msn=1
+         < SendMiddle 1 len=256 ack
+         > Answer 1 syndrome=127 msn=2
+         < SendLast 2 len=256 ack
+         > Ack 2 msn=1
+         ! Send #0: 768 bytes",
+    );
+    assert_eq!((stats.naks_received, stats.retransmissions), (2, 2));
+    assert_eq!(stats.violations.total(), 0);
+}
+
+/// A lost PSN that was acknowledged is late; one that was never sent is nobody's.
+#[test]
+fn merged_selective_nak_of_a_packet_that_is_not_outstanding_is_dropped() {
+    let stats = converse(
+        selective(LossReports::Merged),
+        "post send len=1
+         < SendOnly 0 len=1 ack
+         > Ack 0 msn=1
+         ! Send #0: 1 bytes
+         post send len=1
+         < SendOnly 1 len=1 ack
+         > Answer 1 syndrome=127 msn=0
+         > Answer 1 syndrome=127 msn=2
+         > Ack 1 msn=2
+         ! Send #1: 1 bytes",
+    );
+    assert_eq!((stats.stale_acks, stats.violations.psn_beyond_sent), (1, 1));
+    assert_eq!(stats.retransmissions, 0);
+}
+
+/// Reports of several receivers, or of one transmission, come one after another: the packet is sent again once in a round trip.
+#[test]
+fn packet_is_not_sent_again_sooner_than_a_round_trip_after_the_last_time() {
+    let stats = converse(
+        selective(LossReports::Merged),
+        "post send len=1
+         < SendOnly 0 len=1 ack
+         @ 20us
+         > Ack 0 msn=1
+         ! Send #0: 1 bytes
+         post send len=512
+         < SendFirst 1 len=256
+         < SendLast 2 len=256 ack
+         @ 20us
+         > Answer 1 syndrome=127 msn=1
+         < SendFirst 1 len=256 ack
+         > Answer 1 syndrome=127 msn=1
+         @ 19us
+         > Answer 1 syndrome=127 msn=1
+         @ 1us
+         > Answer 1 syndrome=127 msn=1
+         < SendFirst 1 len=256 ack
+         > Ack 2 msn=2
+         ! Send #1: 512 bytes",
+    );
+    assert_eq!(stats.naks_received, 4);
+}
+
+/// Directly from a responder of ours the PSN is that of the lost packet, and nothing is acknowledged.
+#[test]
+fn direct_selective_nak_acknowledges_nothing() {
+    let stats = converse(
+        selective(LossReports::Direct),
+        "post send len=1
+         < SendOnly 0 len=1 ack
+         post send len=1
+         < SendOnly 1 len=1 ack
+         post send len=1
+         < SendOnly 2 len=1 ack
+         > Answer 1 syndrome=127 msn=1
+         < SendOnly 1 len=1 ack
+         > Answer 1 syndrome=127 msn=1
+         > Answer 1 syndrome=127 msn=2
+         < SendOnly 1 len=1 ack
+         > Ack 2 msn=3
+         ! Send #0: 1 bytes
+         ! Send #1: 1 bytes
+         ! Send #2: 1 bytes",
+    );
+    assert_eq!(stats.violations.total(), 0);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use alfirk_roce::collective::{
 use alfirk_roce::host::{Host, HostConfig};
 use alfirk_roce::hostile::{Hostile, Target};
 use alfirk_roce::rc::BadMtu;
-use alfirk_roce::registration::{GroupSpec, LeaderTiming};
+use alfirk_roce::registration::{ExpectedGroup, GroupSpec, LeaderTiming};
 use alfirk_roce::wire::mrp::{self, TooManyNodes};
 use alfirk_roce::wire::{MacAddr, QpNum};
 
@@ -24,6 +24,7 @@ use super::host::{HostNode, PORT};
 use super::message::Message;
 use super::ports::Ports;
 use super::switch::SwitchNode;
+use super::watch::Watch;
 use super::{Element, Fidelity, Model};
 use crate::engine::{
     Engine, FaultProbabilities, LinkConfig, LinkCounters, LinkError, NodeId, Observer, Step,
@@ -52,6 +53,7 @@ pub struct Network {
     faults: FaultProbabilities,
     /// Links that lose with a probability of their own.
     own_loss: BTreeMap<LinkIndex, f64>,
+    watch: Watch,
 }
 
 /// Why a fabric cannot be made.
@@ -121,6 +123,7 @@ impl Network {
             links,
             faults,
             own_loss: BTreeMap::new(),
+            watch: Watch::default(),
         })
     }
 
@@ -154,7 +157,19 @@ impl Network {
 
     /// Handles the next event if it is due at or before `limit`.
     pub fn step(&mut self, limit: u64) -> Step {
-        self.engine.step(limit)
+        let step = self.engine.step(limit);
+        self.watch.set(self.engine.now());
+        step
+    }
+
+    /// For other threads: what time it is, and a way to stop.
+    pub fn watch(&self) -> Watch {
+        self.watch.clone()
+    }
+
+    /// Whether another thread has asked to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.watch.is_stopped()
     }
 
     /// Handles everything that is due at or before `limit`, then moves the time on to it.
@@ -275,9 +290,9 @@ impl Network {
         self.with_host(host, |node, _| node.next_multicast_event())
     }
 
-    /// Allows a queue pair of a host to be registered in band by another host.
-    pub fn expect(&mut self, host: HostIndex, qpn: QpNum) {
-        self.with_host(host, |node, _| node.expect(qpn));
+    /// Allows a queue pair of a host to be registered in band by the leader of a group.
+    pub fn expect(&mut self, host: HostIndex, qpn: QpNum, group: ExpectedGroup) {
+        self.with_host(host, |node, _| node.expect(qpn, group));
     }
 
     /// Has a host register a group in band, with `nodes` as the other members.

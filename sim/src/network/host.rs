@@ -12,7 +12,8 @@ use alfirk_roce::collective::{
 };
 use alfirk_roce::host::{Host, HostEvent, Packet};
 use alfirk_roce::hostile::Hostile;
-use alfirk_roce::registration::{GroupSpec, LeaderTiming, Registrar};
+use alfirk_roce::rc::QueuePair;
+use alfirk_roce::registration::{ExpectedGroup, GroupSpec, LeaderTiming, Registrar};
 use alfirk_roce::wire::mrp::{Node, TooManyNodes};
 use alfirk_roce::wire::QpNum;
 
@@ -271,9 +272,9 @@ impl HostNode {
 
     // ---- Registration in band ----
 
-    /// Allows one of this host's queue pairs to be registered by another host.
-    pub(super) fn expect(&mut self, qpn: QpNum) {
-        self.registrar.expect(&mut self.host, qpn);
+    /// Allows one of this host's queue pairs to be registered by the leader of a group.
+    pub(super) fn expect(&mut self, qpn: QpNum, group: ExpectedGroup) {
+        self.registrar.expect(&mut self.host, qpn, group);
     }
 
     /// Registers a group that this host leads; [`MemberEvent::Group`] reports how it goes.
@@ -594,7 +595,15 @@ impl HostNode {
                 Fidelity::Exact => host.poll_split(now).map(Packet::from),
                 Fidelity::Fast => host.poll_packet(now),
             };
-            honest.or_else(|| Some(hostile.as_mut()?.frame().into()))
+            honest.or_else(|| {
+                let hostile = hostile.as_mut()?;
+                let group = hostile.target().mcst_id;
+                let is_group = |qp: &&QueuePair| qp.remote().is_some_and(|end| end.ip == group);
+                if let Some(qp) = host.qps().find(is_group) {
+                    hostile.at(qp.rq_psn().prev());
+                }
+                Some(hostile.frame().into())
+            })
         };
         match &mut self.flow_control {
             None => next(),

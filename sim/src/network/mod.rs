@@ -15,11 +15,13 @@ mod pfc;
 mod plane;
 mod ports;
 mod switch;
+mod watch;
 
 pub use build::{BuildError, Network};
 pub use host::HostNode;
 pub use model::{Fidelity, Model, NamedModel};
 pub use switch::SwitchNode;
+pub use watch::Watch;
 
 use alfirk_roce::host::Packet;
 

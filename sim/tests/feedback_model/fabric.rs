@@ -1,39 +1,37 @@
 //! A small fabric as a state machine: hosts, links, switches and, if need be, their controllers.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
 use alfirk_aggregation::punt::Aggregator;
 use alfirk_aggregation::{
-    Config, Feedback, Flaw, Group, Nak, Notice, PacketIn, PacketOut, Point, Port, Queued, Sender,
-    Sent, Space, Strategy, TofinoGroup,
+    classify, Answer as Meaning, Config, Feedback, Flaw, Group, Notice, PacketIn, PacketOut, Point,
+    Port, Queued, Sender, Sent, Space, Strategy, TofinoGroup,
 };
 use stateright::{Model, Property};
 
+use crate::hosts::{Answer, Host, Packet, Requester};
+use crate::liar::Liar;
+use crate::restart::{Knowledge, Restart};
+
 /// Sixteen numbers are enough for a handful of packets in flight.
-const SPACE: Space = Space::new(SPACE_BITS);
-const SPACE_BITS: u32 = 4;
+pub const SPACE: Space = Space::new(SPACE_BITS);
+pub const SPACE_BITS: u32 = 4;
 /// The last number, so that the second packet wraps around.
-const FIRST_PSN: u32 = 15;
-const SYNDROME_SEQUENCE: u8 = 0x60;
+pub const FIRST_PSN: u32 = 15;
 /// Of the clock, in which a walk times out.
 const AGE: u64 = 2;
+/// Packets that a source may be ahead of what was acknowledged to it.
+const WINDOW: u32 = 5;
 /// Slots of a switch for losses: two, so that packets share them.
 const LOSSES: usize = 2;
 
 pub const ONLY_WHAT_ALL_HOLD: &str = "acknowledges only what all hold";
+pub const WALKS_END: &str = "a walk ends when no path rises";
+pub const WITHIN_WINDOW: &str = "a source is ahead by a window at most";
 pub const RECOVERS: &str = "recovers from the loss of everything under way";
 pub const NEEDS_NO_TIMEOUT: &str = "needs no timeout if nothing is lost";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Packet {
-    Data(u32),
-    Ack(u32),
-    Nak(u32),
-    /// The packet that is lost, and how often its receiver has reported it.
-    SelectiveNak(u32, u8),
-}
 
 /// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,8 +102,8 @@ pub struct ModelFabric {
     pub target: Target,
     pub flaw: Flaw,
     pub nature: Nature,
-    /// In a kind world, how many packets may be lost: of data all but a stream's last packet, of feedback selective NAKs, for
-    /// these are the losses that receivers repair.
+    /// In a kind world, how many packets may be lost: of data all but a stream's first and last packet, of feedback selective NAKs, for
+    /// these are the losses that receivers repair. (A switch drops what follows a first packet that was lost: that makes no member the source.)
     pub losses: u32,
     pub recovery: Recovery,
     /// Different packets that may be under way at once on one direction of a link; more are lost.
@@ -116,32 +114,15 @@ pub struct ModelFabric {
     pub control_doubles: bool,
     /// How often a controller may begin anew and know nothing.
     pub restarts: u32,
-    /// A receiver that sends what it likes beside what its queue pair sends, and how often.
-    pub liar: Option<(usize, u32)>,
+    /// How often a switch may lose its registers, and what it begins with then.
+    pub switch_restarts: u32,
+    pub restart: Restart,
+    /// A member that sends what it likes beside what its queue pair sends.
+    pub liar: Option<Liar>,
+    /// Whether answers have counts of messages, one for each packet; else these are all 0.
+    pub counts_messages: bool,
     /// Fingerprints of what is known to recover: most states differ only in what is under way, and that is lost then.
     pub recovered: Arc<Mutex<HashSet<u64>>>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Host {
-    expected: u32,
-    has_sent_nak: bool,
-    /// With selective repeat: what it has beyond a gap, and how often it has reported what it lacks.
-    early: BTreeSet<u32>,
-    reports: BTreeMap<u32, u8>,
-}
-
-/// The sender of a stream.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Requester {
-    /// The oldest PSN without an ACK.
-    unacked: u32,
-    /// The next one to send, and the next one that it never sent.
-    next: u32,
-    fresh: u32,
-    /// With selective repeat: what to send again, and how often each packet was.
-    lost: BTreeSet<u32>,
-    repeats: BTreeMap<u32, u8>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -150,21 +131,57 @@ pub struct World {
     /// What the controller knows of each switch's group, if it has heard of it.
     controllers: Vec<Option<Aggregator>>,
     restarts: u32,
+    switch_restarts: u32,
     /// What goes round in each switch.
-    rounds: Vec<Vec<Queued>>,
+    pub rounds: Vec<Vec<Queued>>,
     /// Between each switch and its controller.
     up: Vec<Vec<PacketIn>>,
     down: Vec<Vec<PacketOut>>,
-    hosts: Vec<Host>,
-    requesters: Vec<Requester>,
+    pub hosts: Vec<Host>,
+    pub requesters: Vec<Requester>,
     /// Under way, for each direction of each link: even towards the second end, odd towards the first.
     wire: Vec<Vec<Packet>>,
     clock: u64,
     /// What the liar has sent.
-    lies: u32,
+    pub lies: u32,
     /// What has been lost in a kind world.
-    losses: u32,
-    violation: Option<&'static str>,
+    pub losses: u32,
+    /// Where a walk may be kept going: its passes on each switch since a path has risen.
+    passes: Vec<u32>,
+    pub violation: Option<&'static str>,
+}
+
+impl World {
+    /// The group of a switch that finds the minimum as on v1model.
+    pub fn v1model(&mut self, switch: usize) -> &mut Group {
+        self.switches[switch].v1model()
+    }
+
+    pub fn sender(&self, switch: usize) -> &Sender {
+        self.switches[switch].sender()
+    }
+
+    /// The newest PSN that a switch has acknowledged to the source.
+    pub fn last_acked(&self, switch: usize) -> u32 {
+        match &self.switches[switch] {
+            Rules::V1model(group) => group.told.last.psn,
+            Rules::Tofino(group) => group.told,
+        }
+    }
+
+    /// Passes of the walk on a switch since a path has risen.
+    pub fn passes(&self, switch: usize) -> u32 {
+        self.passes[switch]
+    }
+
+    /// The newest PSN of each path on a switch.
+    fn words(&self, switch: usize) -> Vec<u32> {
+        let leaves = match &self.switches[switch] {
+            Rules::V1model(group) => group.leaves.iter(),
+            Rules::Tofino(group) => group.leaves.iter(),
+        };
+        leaves.map(|leaf| leaf.newest.psn).collect()
+    }
 }
 
 /// Something under way.
@@ -189,24 +206,64 @@ pub enum Step {
     Age,
     /// A controller begins anew.
     Restart(usize),
+    /// A switch does, and the controller writes what it knows.
+    RestartSwitch(usize, Knowledge),
     /// The liar sends something of its own.
     Lie(Packet),
 }
 
+/// What a packet is to a switch.
+enum Arrival {
+    Data(u32),
+    /// With a header that the receiver of what is merged would take offence at, or not.
+    Feedback(Feedback, bool),
+    Notice(Notice),
+    /// A syndrome that the specification reserves.
+    Reserved,
+}
+
+fn arrival(packet: Packet) -> Arrival {
+    let (answer, is_odd) = match packet {
+        Packet::Data(psn) => return Arrival::Data(psn),
+        Packet::Cnp => return Arrival::Notice(Notice::Cnp),
+        Packet::Answer(answer) => (answer, false),
+        Packet::OddAnswer(answer) => (answer, true),
+    };
+    match classify(answer.psn, answer.aeth()) {
+        Some(Meaning::Feedback(what)) => Arrival::Feedback(what, is_odd),
+        Some(Meaning::Notice(what)) => Arrival::Notice(what),
+        None => Arrival::Reserved,
+    }
+}
+
 impl ModelFabric {
+    /// Of every group.
+    pub fn config(&self) -> Config {
+        Config {
+            space: SPACE,
+            strategy: self.strategy,
+            paths_per_pass: 1,
+            walk_timeout: AGE - 1,
+            losses: LOSSES,
+            window: WINDOW,
+            is_selective: matches!(self.recovery, Recovery::SelectiveRepeat(_)),
+            flaw: self.flaw,
+        }
+    }
+
     /// First PSN of a stream, and the one after its last.
-    fn range(&self, stream: usize) -> (u32, u32) {
+    pub fn range(&self, stream: usize) -> (u32, u32) {
         let before: u32 = self.streams[..stream].iter().map(|stream| stream.1).sum();
         let first = SPACE.add(FIRST_PSN, before);
         (first, SPACE.add(first, self.streams[stream].1))
     }
 
-    fn end(&self) -> u32 {
+    pub fn end(&self) -> u32 {
         self.range(self.streams.len() - 1).1
     }
 
     /// The last PSN that a host is to receive, and one more: all but what it sends itself in the end.
-    fn last_expected(&self, host: usize) -> u32 {
+    pub fn last_expected(&self, host: usize) -> u32 {
         let last = self.streams.len() - 1;
         if last > 0 && self.streams[last].0 == host {
             self.range(last).0
@@ -216,7 +273,7 @@ impl ModelFabric {
     }
 
     /// A sender begins when all have what was sent before; too early, when it has that itself.
-    fn may_send(&self, world: &World, stream: usize) -> bool {
+    pub fn may_send(&self, world: &World, stream: usize) -> bool {
         let first = self.range(stream).0;
         let has_all = |host: &Host| !SPACE.lt(host.expected, first);
         stream == 0
@@ -236,38 +293,17 @@ impl ModelFabric {
             && world.hosts.iter().enumerate().all(has_all)
     }
 
-    /// What it claims to have is its own affair.
-    fn is_liar(&self, host: usize) -> bool {
-        self.liar.is_some_and(|(liar, _)| liar == host)
-    }
-
-    /// Everything that the liar could say: whatever it likes once there is a source, but for data that follows just
-    /// what was sent, by which a member becomes the source.
-    fn lies(&self, world: &World) -> Vec<Packet> {
-        let Some((liar, limit)) = self.liar else {
-            return Vec::new();
-        };
-        let (switch, _) = self.leaf_of(liar);
-        let sender = world.switches[switch].sender();
-        if world.lies == limit || sender.source.is_none() {
-            return Vec::new();
-        }
-        let numbers = || 0..1 << SPACE_BITS;
-        let data = numbers().filter(|&psn| psn != SPACE.next(sender.sent));
-        let selective = match self.recovery {
-            Recovery::GoBackN => 0,
-            Recovery::SelectiveRepeat(most) => most,
-        };
-        let feedback = numbers().flat_map(move |psn| {
-            let reports = (1..=selective).map(move |times| Packet::SelectiveNak(psn, times));
-            [Packet::Ack(psn), Packet::Nak(psn)]
-                .into_iter()
-                .chain(reports)
+    /// The host behind a port.
+    fn host_at(&self, switch: usize, port: Port) -> Option<usize> {
+        let ends = self.links.iter().flat_map(|&(a, b)| [(a, b), (b, a)]);
+        let mut hosts = ends.filter_map(|ends| match ends {
+            (End::Switch(at, of), End::Host(host)) if (at, of) == (switch, port) => Some(host),
+            _ => None,
         });
-        data.map(Packet::Data).chain(feedback).collect()
+        hosts.next()
     }
 
-    fn leaf_of(&self, host: usize) -> (usize, Port) {
+    pub fn leaf_of(&self, host: usize) -> (usize, Port) {
         let ends = self.links.iter().flat_map(|&(a, b)| [(a, b), (b, a)]);
         let mut leaves = ends.filter_map(|ends| match ends {
             (End::Host(at), End::Switch(switch, port)) if at == host => Some((switch, port)),
@@ -276,89 +312,14 @@ impl ModelFabric {
         leaves.next().expect("every host has a link")
     }
 
-    /// The liar's packet comes to its leaf. Data of a member that is not the source goes to nobody.
-    fn lie(&self, world: &mut World, packet: Packet) {
-        let (liar, _) = self.liar.expect("somebody lies");
-        world.lies += 1;
-        let (switch, port) = self.leaf_of(liar);
-        let is_source = world.switches[switch].sender().source == Some(port);
-        let before: Vec<Vec<Packet>> = world.wire.clone();
-        self.arrive(world, self.direction_from(End::Host(liar)), packet);
-        let is_copied = world.wire.iter().zip(&before).any(|(after, before)| {
-            after
-                .iter()
-                .any(|p| matches!(p, Packet::Data(_)) && !before.contains(p))
-        });
-        if is_copied && !is_source {
-            world.violation = Some("a member speaks for the source");
-        }
-    }
-
     fn is_quiet(&self, world: &World) -> bool {
         self.moving(world).is_empty()
             && (0..self.streams.len()).all(|stream| !self.can_send(world, stream))
             && self.reports(world).is_empty()
     }
 
-    fn can_send(&self, world: &World, stream: usize) -> bool {
-        let requester = &world.requesters[stream];
-        self.may_send(world, stream)
-            && (requester.next != self.range(stream).1 || !requester.lost.is_empty())
-    }
-
-    /// What hosts may report again, as their timers have them do: in a kind world only when nothing else happens.
-    fn reports(&self, world: &World) -> Vec<(usize, u32)> {
-        let Recovery::SelectiveRepeat(most) = self.recovery else {
-            return Vec::new();
-        };
-        let is_busy = || {
-            let mut senders = 0..self.streams.len();
-            !self.moving(world).is_empty() || senders.any(|at| self.can_send(world, at))
-        };
-        if self.nature == Nature::Kind && is_busy() {
-            return Vec::new();
-        }
-        let hosts = world.hosts.iter().enumerate();
-        hosts
-            .flat_map(|(at, host)| {
-                let due = host.reports.iter().filter(move |(_, times)| **times < most);
-                due.map(move |(psn, _)| (at, *psn))
-            })
-            .collect()
-    }
-
-    /// What in a kind world may be lost.
-    fn may_be_lost(&self, world: &World, moving: &Moving) -> bool {
-        let is_last = |psn| (0..self.streams.len()).any(|at| SPACE.next(psn) == self.range(at).1);
-        world.losses < self.losses
-            && match moving {
-                Moving::OnWire(_, Packet::Data(psn)) => !is_last(*psn),
-                Moving::OnWire(_, Packet::SelectiveNak(..)) => true,
-                _ => false,
-            }
-    }
-
-    fn report(&self, world: &mut World, host: usize, psn: u32) {
-        let times = world.hosts[host].reports.entry(psn).or_default();
-        *times += 1;
-        let packet = Packet::SelectiveNak(psn, *times);
-        self.emit(world, End::Host(host), packet);
-    }
-
-    fn time_out(&self, world: &mut World, stream: usize) {
-        let requester = &mut world.requesters[stream];
-        match self.recovery {
-            Recovery::GoBackN => requester.next = requester.unacked,
-            Recovery::SelectiveRepeat(_) => {
-                let newest = SPACE.previous(requester.fresh);
-                requester.lost.extend([requester.unacked, newest]);
-                requester.repeats.clear();
-            }
-        }
-    }
-
     /// The direction of a link that leaves `from`.
-    fn direction_from(&self, from: End) -> usize {
+    pub fn direction_from(&self, from: End) -> usize {
         let link = self
             .links
             .iter()
@@ -367,7 +328,7 @@ impl ModelFabric {
         2 * link + usize::from(self.links[link].0 != from)
     }
 
-    fn emit(&self, world: &mut World, from: End, packet: Packet) {
+    pub fn emit(&self, world: &mut World, from: End, packet: Packet) {
         let wire = &mut world.wire[self.direction_from(from)];
         self.put(wire, packet);
     }
@@ -383,40 +344,29 @@ impl ModelFabric {
         }
     }
 
-    fn arrive(&self, world: &mut World, direction: usize, packet: Packet) {
+    pub fn arrive(&self, world: &mut World, direction: usize, packet: Packet) {
         let (first, second) = self.links[direction / 2];
         match if direction % 2 == 0 { second } else { first } {
             End::Switch(switch, port) => {
                 let now = world.clock;
-                let ack = |psn| Feedback::Ack { psn, msn: 0 };
-                let nak = |psn| Feedback::Nak {
-                    nak: Nak {
-                        psn,
-                        syndrome: SYNDROME_SEQUENCE,
-                    },
-                    msn: 0,
-                };
-                let selective = |psn, reports| Notice::SelectiveNak { psn, reports };
+                let before = self.counts_passes().then(|| world.words(switch));
                 match &mut world.switches[switch] {
                     Rules::V1model(group) => {
-                        let queued = match packet {
-                            Packet::Data(psn) => group.data(port, psn, now),
-                            Packet::Ack(psn) => group.feedback(port, ack(psn), now),
-                            Packet::Nak(psn) => group.feedback(port, nak(psn), now),
-                            Packet::SelectiveNak(psn, reports) => {
-                                group.notice(port, selective(psn, reports), now)
-                            }
+                        let queued = match arrival(packet) {
+                            Arrival::Data(psn) => group.data(port, psn, now),
+                            Arrival::Feedback(what, false) => group.feedback(port, what, now),
+                            Arrival::Feedback(what, true) => group.odd_feedback(port, what, now),
+                            Arrival::Notice(what) => group.notice(port, what, now),
+                            Arrival::Reserved => Vec::new(),
                         };
                         self.act(world, switch, queued);
                     }
                     Rules::Tofino(group) => {
-                        let queued = match packet {
-                            Packet::Data(psn) => group.data(port, psn),
-                            Packet::Ack(psn) => group.feedback(port, ack(psn)),
-                            Packet::Nak(psn) => group.feedback(port, nak(psn)),
-                            Packet::SelectiveNak(psn, reports) => {
-                                group.notice(port, selective(psn, reports), now)
-                            }
+                        let queued = match arrival(packet) {
+                            Arrival::Data(psn) => group.data(port, psn),
+                            Arrival::Feedback(what, _) => group.feedback(port, what),
+                            Arrival::Notice(what) => group.notice(port, what, now),
+                            Arrival::Reserved => Vec::new(),
                         };
                         let sent = queued.into_iter().map(|queued| group.dequeue(queued));
                         let sent: Vec<Sent> = sent.flatten().collect();
@@ -425,12 +375,15 @@ impl ModelFabric {
                         }
                     }
                 }
+                if before.is_some_and(|before| before != world.words(switch)) {
+                    world.passes[switch] = 0;
+                }
             }
             End::Host(host) => match packet {
                 Packet::Data(psn) => self.respond(world, host, psn),
-                Packet::Ack(psn) => self.complete(world, host, SPACE.next(psn), false),
-                Packet::Nak(psn) => self.complete(world, host, psn, true),
-                Packet::SelectiveNak(psn, reports) => self.lose(world, host, psn, reports),
+                Packet::Answer(answer) => self.take_answer(world, host, answer),
+                // No switch sends odd answers, and no host minds a CNP here.
+                Packet::OddAnswer(_) | Packet::Cnp => {}
             },
         }
     }
@@ -453,120 +406,22 @@ impl ModelFabric {
     fn leave(&self, world: &mut World, switch: usize, sent: Sent) {
         let (port, packet) = match sent {
             Sent::Data { port, psn } => (port, Packet::Data(psn)),
-            Sent::Feedback { port, feedback } => match feedback {
-                Feedback::Ack { psn, .. } => (port, Packet::Ack(psn)),
-                Feedback::Nak { nak, .. } => (port, Packet::Nak(nak.psn)),
-            },
+            Sent::Feedback { port, feedback } => {
+                (port, Packet::Answer(Answer::of(feedback.to_aeth())))
+            }
             Sent::ToController(packet) => return self.put(&mut world.up[switch], packet),
-            Sent::Notice {
-                port,
-                notice: Notice::SelectiveNak { psn, reports },
-            } => (port, Packet::SelectiveNak(psn, reports)),
-            Sent::Notice { .. } | Sent::Alarm { .. } => return,
+            Sent::Notice { port, notice } => {
+                let is_for_host = self.host_at(switch, port).is_some();
+                let last_acked = world.last_acked(switch);
+                (port, Packet::of_notice(notice, is_for_host, last_acked))
+            }
+            Sent::Alarm { .. } => return,
         };
         self.emit(world, End::Switch(switch, port), packet);
     }
 
-    /// A responder: one NAK for each gap, or one for each packet that is missing; duplicates acknowledged with the newest PSN.
-    fn respond(&self, world: &mut World, host: usize, psn: u32) {
-        let state = &mut world.hosts[host];
-        let reply = if psn == state.expected {
-            state.reports.remove(&psn);
-            state.expected = SPACE.next(psn);
-            while state.early.remove(&state.expected) {
-                state.expected = SPACE.next(state.expected);
-            }
-            state.has_sent_nak = false;
-            Packet::Ack(SPACE.previous(state.expected))
-        } else if SPACE.lt(psn, state.expected) {
-            Packet::Ack(SPACE.previous(state.expected))
-        } else if let Recovery::SelectiveRepeat(_) = self.recovery {
-            state.reports.remove(&psn);
-            state.early.insert(psn);
-            let mut missing = state.expected;
-            while missing != psn {
-                let state = &world.hosts[host];
-                if !state.early.contains(&missing) && !state.reports.contains_key(&missing) {
-                    self.report(world, host, missing);
-                }
-                missing = SPACE.next(missing);
-            }
-            return;
-        } else if state.has_sent_nak {
-            return;
-        } else {
-            state.has_sent_nak = true;
-            Packet::Nak(state.expected)
-        };
-        self.emit(world, End::Host(host), reply);
-    }
-
-    /// A requester: cumulative ACKs, go-back-N, a NAK acknowledges all before it.
-    fn complete(&self, world: &mut World, host: usize, acked_before: u32, is_nak: bool) {
-        for (stream, &(sender, _)) in self.streams.iter().enumerate() {
-            let requester = &mut world.requesters[stream];
-            if sender != host
-                || SPACE.lt(acked_before, requester.unacked)
-                || SPACE.lt(requester.fresh, acked_before)
-                || requester.fresh == self.range(stream).0
-            {
-                continue;
-            }
-            let lacks = |(at, state): (usize, &Host)| {
-                at != sender && !self.is_liar(at) && SPACE.lt(state.expected, acked_before)
-            };
-            if world.hosts.iter().enumerate().any(lacks) {
-                world.violation = Some(if is_nak {
-                    "a NAK covers a loss"
-                } else {
-                    "an ACK beyond the minimum"
-                });
-            }
-            requester.unacked = acked_before;
-            requester.lost.retain(|psn| !SPACE.lt(*psn, acked_before));
-            requester
-                .repeats
-                .retain(|psn, _| !SPACE.lt(*psn, acked_before));
-            if is_nak || SPACE.lt(requester.next, acked_before) {
-                requester.next = acked_before;
-            }
-        }
-    }
-
-    /// A requester with selective repeat: what was reported as often as it was sent again is on its way.
-    fn lose(&self, world: &mut World, host: usize, psn: u32, reports: u8) {
-        for (stream, &(sender, _)) in self.streams.iter().enumerate() {
-            let requester = &mut world.requesters[stream];
-            let is_outstanding =
-                !SPACE.lt(psn, requester.unacked) && SPACE.lt(psn, requester.fresh);
-            if sender != host || !is_outstanding {
-                continue;
-            }
-            let repeats = requester.repeats.entry(psn).or_default();
-            if reports > *repeats && requester.lost.insert(psn) {
-                *repeats += 1;
-            }
-        }
-    }
-
-    fn send(&self, world: &mut World, stream: usize) {
-        let requester = &mut world.requesters[stream];
-        let psn = match requester.lost.pop_first() {
-            Some(lost) => lost,
-            None => {
-                let psn = requester.next;
-                requester.next = SPACE.next(psn);
-                if SPACE.lt(requester.fresh, requester.next) {
-                    requester.fresh = requester.next;
-                }
-                psn
-            }
-        };
-        self.emit(world, End::Host(self.streams[stream].0), Packet::Data(psn));
-    }
-
     /// Everything that may arrive next.
-    fn moving(&self, world: &World) -> Vec<Moving> {
+    pub fn moving(&self, world: &World) -> Vec<Moving> {
         let visible = |len: usize| match self.nature {
             Nature::Hostile => len,
             Nature::Kind => len.min(1),
@@ -613,6 +468,9 @@ impl ModelFabric {
             Moving::OnWire(direction, packet) => self.arrive(world, *direction, *packet),
             Moving::Round(switch, _) => {
                 if let Some(round) = round {
+                    if self.counts_passes() {
+                        world.passes[*switch] += 1;
+                    }
                     let (_, queued) = world.switches[*switch]
                         .v1model()
                         .dequeue(round, world.clock);
@@ -713,14 +571,7 @@ impl Model for ModelFabric {
     type Action = Step;
 
     fn init_states(&self) -> Vec<World> {
-        let config = Config {
-            space: SPACE,
-            strategy: self.strategy,
-            paths_per_pass: 1,
-            walk_timeout: AGE - 1,
-            losses: LOSSES,
-            flaw: self.flaw,
-        };
+        let config = self.config();
         let ports = |switch| {
             let ends = self.links.iter();
             let port = move |end| match end {
@@ -740,27 +591,12 @@ impl Model for ModelFabric {
             msn: 0,
         };
         let controller = |switch| Some(Aggregator::new(SPACE, ports(switch), before));
-        let host = |host| Host {
-            // Who sends first swaps its numbers afterwards.
-            expected: if self.streams[0].0 == host {
-                self.range(0).1
-            } else {
-                FIRST_PSN
-            },
-            has_sent_nak: false,
-            early: BTreeSet::new(),
-            reports: BTreeMap::new(),
+        // The first sender swaps its numbers afterwards.
+        let host = |host| match self.streams[0].0 == host {
+            true => Host::new(self.range(0).1),
+            false => Host::new(FIRST_PSN),
         };
-        let requester = |stream| {
-            let first = self.range(stream).0;
-            Requester {
-                unacked: first,
-                next: first,
-                fresh: first,
-                lost: BTreeSet::new(),
-                repeats: BTreeMap::new(),
-            }
-        };
+        let requester = |stream| Requester::new(self.range(stream).0);
         vec![World {
             switches: (0..self.switches).map(group).collect(),
             controllers: (0..self.switches).map(controller).collect(),
@@ -772,8 +608,10 @@ impl Model for ModelFabric {
             wire: vec![Vec::new(); 2 * self.links.len()],
             clock: 0,
             restarts: 0,
+            switch_restarts: 0,
             lies: 0,
             losses: 0,
+            passes: vec![0; self.switches],
             violation: None,
         }]
     }
@@ -797,6 +635,7 @@ impl Model for ModelFabric {
                 .filter(|moving| self.may_be_lost(world, moving));
             steps.extend(losses.cloned().map(Step::Lose));
             steps.extend(moving.into_iter().map(Step::Arrive));
+            steps.extend(self.lies(world).into_iter().map(Step::Lie));
             return;
         }
         for (stream, requester) in world.requesters.iter().enumerate() {
@@ -821,6 +660,13 @@ impl Model for ModelFabric {
         if world.restarts < self.restarts {
             let known = (0..self.switches).filter(|at| world.controllers[*at].is_some());
             steps.extend(known.map(Step::Restart));
+        }
+        if world.switch_restarts < self.switch_restarts {
+            let all = (0..self.switches).flat_map(|switch| {
+                let knowledge = self.knowledge().iter();
+                knowledge.map(move |knowledge| Step::RestartSwitch(switch, *knowledge))
+            });
+            steps.extend(all);
         }
         let is_walking =
             |rules: &Rules| matches!(rules, Rules::V1model(group) if group.walk.busy.is_some());
@@ -851,6 +697,10 @@ impl Model for ModelFabric {
                 world.restarts += 1;
                 world.controllers[switch] = None;
             }
+            Step::RestartSwitch(switch, knowledge) => {
+                world.switch_restarts += 1;
+                self.restart(&mut world, switch, knowledge);
+            }
             Step::Lie(packet) => self.lie(&mut world, packet),
         }
         Some(world)
@@ -865,6 +715,19 @@ impl Model for ModelFabric {
                 fabric.is_complete(world)
             }),
         ];
+        if self.counts_passes() {
+            properties.push(Property::always(
+                WALKS_END,
+                |fabric: &ModelFabric, world: &World| fabric.walks_end(world),
+            ));
+        }
+        properties.push(Property::always(
+            WITHIN_WINDOW,
+            |fabric: &ModelFabric, world: &World| {
+                let ahead = |at| SPACE.distance(world.last_acked(at), world.sender(at).sent);
+                (0..fabric.switches).all(|at| ahead(at) <= WINDOW as i32)
+            },
+        ));
         properties.push(match self.nature {
             Nature::Hostile => Property::always(RECOVERS, |fabric: &ModelFabric, world: &World| {
                 world.violation.is_some() || fabric.recovers(world)

@@ -13,6 +13,10 @@
 //! The tests that are ignored take minutes: `make model` runs them and prints the number of states.
 
 mod fabric;
+mod hosts;
+mod liar;
+mod restart;
+mod rules;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -24,6 +28,8 @@ use stateright::{Checker, HasDiscoveries, Model};
 use fabric::{
     End, ModelFabric, Nature, Recovery, Target, NEEDS_NO_TIMEOUT, ONLY_WHAT_ALL_HOLD, RECOVERS,
 };
+use liar::{Liar, Speech};
+use restart::Restart;
 
 /// Host 0 sends `packets` packets, and one at most is under way on a link.
 fn hostile(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> ModelFabric {
@@ -49,7 +55,10 @@ fn hostile(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> ModelFab
         ages: u64::from(strategy == Strategy::Walk),
         control_doubles: true,
         restarts: 0,
+        switch_restarts: 0,
+        restart: Restart::FirstPsn,
         liar: None,
+        counts_messages: false,
         recovered: Arc::default(),
     }
 }
@@ -439,9 +448,18 @@ fn the_checker_finds_a_source_that_begins_too_early() {
     fails("hasty source", fabric, RECOVERS);
 }
 
+/// Host 2.
+fn liar(lies: u32, speech: Speech) -> Liar {
+    Liar {
+        host: 2,
+        lies,
+        speech,
+    }
+}
+
 /// With one receiver that sends any data, ACK or NAK at any time.
 fn with_liar(links: Vec<(End, End)>, strategy: Strategy, lies: u32) -> ModelFabric {
-    hostile(links, 1, strategy).but(|fabric| fabric.liar = Some((2, lies)))
+    hostile(links, 1, strategy).but(|fabric| fabric.liar = Some(liar(lies, Speech::Anything)))
 }
 
 #[test]

@@ -19,10 +19,13 @@ pub fn table(error: E) -> InvalidTableOperation {
         E::Unknown { what, .. } if *what == "action profile" => Table::InvalidActionProfileName,
         E::Unknown { what, .. } if *what == "action" => Table::InvalidActionName,
         E::Unknown { .. } => Table::InvalidTableName,
-        E::ConstEntries { .. } => Table::ImmutableTableEntries,
+        E::ConstEntries { .. } | E::ConstEntry { .. } => Table::ImmutableTableEntries,
         E::NoKey { .. } => Table::NoTableKey,
         E::ConstDefault { .. } => Table::DefaultEntryIsConst,
-        E::TableFull { .. } | E::ProfileFull { .. } => Table::TableFull,
+        E::TableFull { .. }
+        | E::ProfileFull { .. }
+        | E::SelectorFull { .. }
+        | E::GroupFull { .. } => Table::TableFull,
         E::EntryExists { .. } => Table::DuplicateEntry,
         E::NoEntry { .. } => Table::InvalidHandle,
         E::StaleEntry { .. } => Table::ExpiredHandle,

@@ -160,7 +160,7 @@ mod tests {
             size: 1,
             has_priorities: false,
             const_entries: false,
-            greatest_priority: None,
+            greatest_rank: None,
             const_default: false,
             kind: Default::default(),
             profile: None,

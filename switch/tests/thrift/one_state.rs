@@ -159,3 +159,137 @@ fn clone_sessions_are_the_same() {
         replicas { port: \"\\x05\" } } }";
     assert_eq!(*read, entity(expected));
 }
+
+fn acl_add(priority: i32) -> Call {
+    let ternary = |bytes: usize| standard::BmMatchParam {
+        r#type: standard::BmMatchParamType::Ternary,
+        ternary: Some(standard::BmMatchParamTernary {
+            key: vec![0; bytes],
+            mask: vec![0; bytes],
+        }),
+        ..Default::default()
+    };
+    let range = standard::BmMatchParam {
+        r#type: standard::BmMatchParamType::Range,
+        range: Some(standard::BmMatchParamRange {
+            start: vec![0, 0],
+            end_: vec![0xff, 0xff],
+        }),
+        ..Default::default()
+    };
+    Call::Standard(standard::Call::BmMtAddEntry(standard::BmMtAddEntry {
+        cxt_id: 0,
+        table_name: "ingress.acl".into(),
+        match_key: vec![ternary(6), range, ternary(2)],
+        action_name: "ingress.drop".into(),
+        action_data: vec![],
+        options: BmAddEntryOptions {
+            priority: Some(priority),
+        },
+    }))
+}
+
+fn acl_priorities(f: &mut Fixture) -> Vec<Option<i32>> {
+    let entries = standard::BmMtGetEntries {
+        cxt_id: 0,
+        table_name: "ingress.acl".into(),
+    };
+    let reply = ask(f, Call::Standard(standard::Call::BmMtGetEntries(entries)));
+    let Reply::Standard(standard::Reply::BmMtGetEntries(Ok(entries))) = reply else {
+        panic!("{reply:?}");
+    };
+    let priorities = entries.into_iter().map(|entry| entry.options.priority);
+    priorities.collect()
+}
+
+fn acl(priority: i32) -> String {
+    format!(
+        "table_entry {{ table_id: {ACL} priority: {priority} action {{ action {{ action_id: {DROP} }} }} }}"
+    )
+}
+
+/// As in BMv2's P4Runtime server, both add up to 2^31 - 1.
+#[test]
+fn priorities_go_over_both_ways() {
+    let mut f = Fixture::new();
+    let all = format!("table_entry {{ table_id: {ACL} }}");
+    for priority in [0, 1, 10, i32::MAX - 1] {
+        let reply = ask(&mut f, acl_add(priority));
+        assert!(
+            matches!(reply, Reply::Standard(standard::Reply::BmMtAddEntry(Ok(_)))),
+            "{reply:?}"
+        );
+        let shown = acl(i32::MAX - priority);
+        assert_eq!(f.read(&all), [entity(&shown)]);
+        f.delete(&shown).unwrap();
+        assert_eq!(f.read(&all), []);
+
+        f.insert(&shown).unwrap();
+        assert_eq!(acl_priorities(&mut f), [Some(priority)]);
+        f.delete(&shown).unwrap();
+    }
+}
+
+/// P4Runtime could not name entries with other priorities.
+#[test]
+fn thrift_takes_priorities_that_p4runtime_has() {
+    let mut f = Fixture::new();
+    for priority in [-1, i32::MIN, i32::MAX] {
+        let reply = ask(&mut f, acl_add(priority));
+        assert!(
+            matches!(
+                reply,
+                Reply::Standard(standard::Reply::BmMtAddEntry(Err(_)))
+            ),
+            "{priority}: {reply:?}"
+        );
+    }
+    assert_eq!(acl_priorities(&mut f), []);
+}
+
+#[test]
+fn the_size_of_a_selector_limits_groups_of_both() {
+    let mut f = Fixture::new();
+    let profile = || "ingress.selector".to_owned();
+    let call = Call::Standard;
+    let group = |f: &mut Fixture, members: i32| {
+        let create = standard::BmMtActProfCreateGroup {
+            cxt_id: 0,
+            act_prof_name: profile(),
+        };
+        let reply = ask(f, call(standard::Call::BmMtActProfCreateGroup(create)));
+        let Reply::Standard(standard::Reply::BmMtActProfCreateGroup(Ok(group))) = reply else {
+            panic!("{reply:?}");
+        };
+        let add = |member| standard::BmMtActProfAddMemberToGroup {
+            cxt_id: 0,
+            act_prof_name: profile(),
+            mbr_handle: member,
+            grp_handle: group,
+        };
+        (0..members)
+            .map(|member| {
+                let add = standard::Call::BmMtActProfAddMemberToGroup(add(member));
+                let reply = ask(f, call(add));
+                matches!(
+                    reply,
+                    Reply::Standard(standard::Reply::BmMtActProfAddMemberToGroup(Ok(())))
+                )
+            })
+            .collect::<Vec<_>>()
+    };
+    for _ in 0..5 {
+        let add = standard::BmMtActProfAddMember {
+            cxt_id: 0,
+            act_prof_name: profile(),
+            action_name: "ingress.forward".into(),
+            action_data: vec![vec![0, 3]],
+        };
+        ask(&mut f, call(standard::Call::BmMtActProfAddMember(add)));
+    }
+    // The fifth of a group is one too many, and so is the 17th of all.
+    for _ in 0..4 {
+        assert_eq!(group(&mut f, 5), [true, true, true, true, false]);
+    }
+    assert_eq!(group(&mut f, 1), [false]);
+}

@@ -298,3 +298,44 @@ fn a_table_without_a_program_is_none() {
     client.bm_reset_state().unwrap();
     assert_eq!(client.bm_get_config().unwrap(), "");
 }
+
+/// Entries of the program that are not const are changed as others are; those that are const stay.
+#[test]
+fn entries_of_the_program_are_changed_unless_they_are_const() {
+    let mut program = ternary();
+    let entry = |value: &str, mask: &str, priority: i64, is_const: bool| {
+        json!({
+            "match_key": [{"match_type": "ternary", "key": value, "mask": mask}],
+            "action_entry": {"action_id": 1, "action_data": []},
+            "priority": priority,
+            "is_const": is_const,
+        })
+    };
+    let entries = json!([
+        entry("0x1200", "0xff00", 5, true),
+        entry("0x0", "0x0", 9, false)
+    ]);
+    program.set("/pipelines/0/tables/0/entries", entries);
+    program.set("/pipelines/0/tables/0/const_entries", json!(false));
+    let mut served = Served::new(&program);
+    let mut client = served.client.standard();
+    let listed = client.bm_mt_get_entries(0, "t").unwrap();
+    let priorities: Vec<_> = listed.iter().map(|entry| entry.options.priority).collect();
+    assert_eq!(priorities, [Some(5), Some(9)]);
+    let (fixed, free) = (listed[0].entry_handle, listed[1].entry_handle);
+    let port = || vec![vec![0, 5]];
+    let refused = client.bm_mt_modify_entry(0, "t", fixed, "forward", port());
+    assert_eq!(refusal(refused), "IMMUTABLE_TABLE_ENTRIES");
+    let refused = client.bm_mt_delete_entry(0, "t", fixed);
+    assert_eq!(refusal(refused), "IMMUTABLE_TABLE_ENTRIES");
+    client
+        .bm_mt_modify_entry(0, "t", free, "forward", port())
+        .unwrap();
+    client.bm_mt_delete_entry(0, "t", free).unwrap();
+    let options = BmAddEntryOptions { priority: Some(7) };
+    let key = ternary_key([0, 0], [0, 0]);
+    client
+        .bm_mt_add_entry(0, "t", key, "forward", port(), options)
+        .unwrap();
+    assert_eq!(client.bm_mt_get_num_entries(0, "t").unwrap(), 2);
+}

@@ -31,7 +31,9 @@ use alfirk_roce::rc::{
     Completion, MemoryError, MemoryKey, MemorySlice, ModifyError, Operation, Payload, PostError,
     QpFailure, RecvRequest, Remote, SendOperation, SendRequest,
 };
-use alfirk_roce::registration::{GroupSpec, LeaderEvent, LeaderTiming, Registrar};
+use alfirk_roce::registration::{
+    ExpectedGroup, GroupSpec, LeaderEvent, LeaderTiming, Patience, Registrar,
+};
 use alfirk_roce::verbs::Verbs;
 use alfirk_roce::wire::mrp::Node;
 use alfirk_roce::wire::{mr_info, Psn, QpNum};
@@ -140,6 +142,8 @@ pub struct Group {
     /// Messages of members that the leader has not dealt with yet.
     mail: VecDeque<(u32, Message)>,
     registrar: Registrar,
+    /// When the queue pair gives up.
+    patience: Patience,
     news: VecDeque<LeaderEvent>,
     memory: MemoryKey,
     qpn: QpNum,
@@ -197,6 +201,7 @@ impl Group {
             links: BTreeMap::new(),
             mail: VecDeque::new(),
             registrar: Registrar::default(),
+            patience: Patience::of_card(&rc),
             news: VecDeque::new(),
             memory,
             qpn,
@@ -501,7 +506,12 @@ impl Group {
             )));
         }
         (self.rank, self.cards) = (rank, members);
-        self.registrar.expect(&mut self.device, self.qpn);
+        let group = ExpectedGroup {
+            mcst_id: self.config.address,
+            virtual_qpn: epoch.virtual_qpn,
+            leader: self.cards[0].ip,
+        };
+        self.registrar.expect(&mut self.device, self.qpn, group);
         let error = self.connect(epoch).err().map(|e| e.to_string());
         self.tell(LEADER, &Message::Ready { error })?;
         self.until_go(deadline)?;
@@ -544,6 +554,7 @@ impl Group {
             initial_psn: epoch.initial_psn,
             leader: node(&self.cards[0]),
             members: nodes.iter().map(|n| n.ip).collect(),
+            patience: self.patience,
         };
         let (now, timing) = (self.now(), LeaderTiming::default());
         let led = self

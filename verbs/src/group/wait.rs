@@ -13,8 +13,6 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use super::link::Message;
 use super::{over, succeeded, Group, GroupError, Result, Way, LEADER};
 
-/// How long the leader sees nothing happen before it says so to the fabric.
-const STALL: Duration = Duration::from_secs(1);
 /// The longest sleep.
 pub(super) const NAP: Duration = Duration::from_millis(200);
 /// The longest sleep of a caller that has something else to do.
@@ -90,7 +88,7 @@ impl Group {
             }
             match event {
                 HostEvent::Completion(done) => {
-                    self.next_stall = Instant::now() + STALL;
+                    self.next_stall = Instant::now() + self.stall_time();
                     self.inbox.push_back(done);
                 }
                 HostEvent::QpFailed { qpn, failure } => self.failures.push((qpn, failure)),
@@ -181,9 +179,14 @@ impl Group {
         if self.posted == 0 || self.patient || Instant::now() < self.next_stall {
             return;
         }
-        self.next_stall = Instant::now() + STALL;
+        self.next_stall = Instant::now() + self.stall_time();
         let mcst_id = self.config.address;
         self.registrar.stalled(&mut self.device, now, mcst_id);
+    }
+
+    /// How long nothing may be acknowledged until the fabric is asked to look for the dead.
+    fn stall_time(&self) -> Duration {
+        Duration::from_nanos(self.patience.stall_ns())
     }
 
     // ---- Completions ----

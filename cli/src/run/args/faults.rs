@@ -50,9 +50,9 @@ pub(super) struct FaultArgs {
     #[arg(long, value_name = "TIME", value_parser = |text: &str| TIME.parse(text))]
     dead_after: Option<u64>,
 
-    /// Have a member send random data, ACKs, NAKs, CNPs, READs and registrations to the group, beside what its queue pair
-    /// sends, as fast as its link takes them, and on Mininet, where links have no rate then, as many as it receives; nobody
-    /// waits for it
+    /// Have a member send what may harm the group, beside what its queue pair sends: every opcode and syndrome with PSNs around the
+    /// window, odd headers, CNPs, registrations; as fast as its link takes them, and on Mininet, where links have no rate then, as
+    /// many as it receives. Nobody waits for it, and a false acknowledgement fails the run
     #[arg(long, value_name = "HOST", value_delimiter = ',')]
     pub(super) hostile: Vec<String>,
 }

@@ -53,6 +53,8 @@ impl GroupArgs {
         Strategies {
             min_psn: self.min_psn,
             icrc: self.icrc,
+            recovery: self.recovery,
+            ..Strategies::default()
         }
     }
 

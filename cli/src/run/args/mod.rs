@@ -121,6 +121,11 @@ pub struct Args {
 }
 
 impl Args {
+    /// What carries the packets.
+    pub fn driver(&self) -> Driver {
+        self.driver.driver
+    }
+
     /// Reads the topology and checks everything that can be checked before anything is built or the message is read.
     pub fn check(self) -> Result<Config, Failure> {
         let driver = self.driver.driver;

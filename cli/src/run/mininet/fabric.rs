@@ -475,7 +475,8 @@ impl Fabric for MininetFabric {
         for node in &nodes {
             let member = self.topology.host_with_ip(node.ip);
             let member = member.ok_or_else(|| in_band::stranger(node.ip))?;
-            self.accepted(member, Request::Expect { qpn: node.qpn })?;
+            let (qpn, group) = (node.qpn, spec.expected());
+            self.accepted(member, Request::Expect { qpn, group })?;
         }
         self.accepted(leader, Request::Lead { group: spec, nodes })?;
         in_band::registered(self.until_led(leader, "the group is not registered")?)
@@ -691,6 +692,12 @@ impl Fabric for MininetFabric {
     fn acknowledged(&mut self, host: HostIndex) -> Result<u64, FabricError> {
         let edges = self.status(host)?.edges.into_iter();
         Ok(edges.map(|edge| edge.stats.requests_acknowledged).sum())
+    }
+
+    fn received(&mut self, host: HostIndex) -> Result<Option<u64>, FabricError> {
+        let edges = self.status(host)?.edges.into_iter();
+        let received = edges.map(|edge| edge.stats.requests_received).sum();
+        Ok((!self.linux_rdma).then_some(received))
     }
 
     fn traffic(&mut self, members: &[HostIndex], sources: usize) -> Result<Traffic, FabricError> {

@@ -107,7 +107,11 @@ impl Builder<'_> {
                 });
                 result.value().unwrap_or(Data::Invalid)
             }
-            Place::Next(_) | Place::NextUnion(_) | Place::NextMember(..) | Place::LastUnion(_) => {
+            Place::LastUnion(id) => {
+                let last = self.last_union(*id);
+                self.read(&last, ty, span, scope)
+            }
+            Place::Next(_) | Place::NextUnion(_) | Place::NextMember(..) => {
                 self.target(
                     span,
                     "this element of a stack can only be extracted to, or its fields be read",
@@ -142,6 +146,9 @@ impl Builder<'_> {
     ) {
         let ty = index.scalar().unwrap_or(Scalar::Bit(32));
         let mut chain: Vec<Stmt> = Vec::new();
+        if !self.grow(span, 2 * count) {
+            return;
+        }
         for position in (0..count).rev() {
             let value = ir::Expr::number(position, ty);
             if value
@@ -188,8 +195,20 @@ impl Builder<'_> {
                 });
                 Data::Scalar(ir::Expr::field(result, Scalar::Bool))
             }
-            Place::Next(_) => Data::boolean(false),
+            Place::LastUnion(id) => {
+                let last = self.last_union(*id);
+                self.validity(&last, span, scope)
+            }
             _ => Data::Invalid,
+        }
+    }
+
+    /// The last union of a stack as one of its elements: the target has no word for it as a whole.
+    fn last_union(&self, id: ir::UnionStackId) -> Place {
+        let elements = self.program.storage.union_stack(id).elements.iter();
+        Place::Dynamic {
+            index: Box::new(ir::Expr::UnionLastIndex(id)),
+            elements: elements.map(|union| Place::Union(*union)).collect(),
         }
     }
 

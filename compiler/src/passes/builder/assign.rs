@@ -151,16 +151,16 @@ impl Builder<'_> {
         scope: &str,
     ) {
         match data {
-            Data::Header(value) if value != target => {
-                self.emit(span, Effect::AssignHeader { target, value })
+            Data::Header(value) => {
+                if value != target {
+                    self.emit(span, Effect::AssignHeader { target, value });
+                }
+                // The target made the others invalid, unless the value is invalid: then the whole union is to be (spec § 8.19).
+                for other in self.program.storage.union_siblings(target) {
+                    self.remove_header(other, span);
+                }
             }
-            Data::InvalidHeader => self.emit(
-                span,
-                Effect::SetValidity {
-                    target,
-                    valid: false,
-                },
-            ),
+            Data::InvalidHeader => self.invalidate(&Place::Header(target), span),
             Data::HeaderOf(values) => {
                 let parts = self.parts(ty);
                 let mut position = 0;
@@ -274,21 +274,22 @@ impl Builder<'_> {
             Place::Struct(members) => members
                 .iter()
                 .for_each(|(_, member)| self.invalidate(member, span)),
-            Place::Header(target) => self.emit(
-                span,
-                Effect::SetValidity {
-                    target: *target,
-                    valid: false,
-                },
-            ),
+            // `setInvalid` of a member makes whichever member is valid invalid (spec § 8.19).
+            Place::Header(target) => {
+                let others = self.program.storage.union_siblings(*target);
+                self.remove_header(*target, span);
+                for other in others {
+                    self.remove_header(other, span);
+                }
+            }
             Place::Union(id) => {
                 for header in self.program.storage.union(*id).members.clone() {
-                    self.invalidate(&Place::Header(HeaderPlace::Fixed(header)), span);
+                    self.remove_header(HeaderPlace::Fixed(header), span);
                 }
             }
             Place::Stack(id) => {
                 for header in self.program.storage.stack(*id).elements.clone() {
-                    self.invalidate(&Place::Header(HeaderPlace::Fixed(header)), span);
+                    self.remove_header(HeaderPlace::Fixed(header), span);
                 }
             }
             Place::UnionStack(id) => {
@@ -303,6 +304,12 @@ impl Builder<'_> {
             }
             _ => {}
         }
+    }
+
+    /// Makes one header invalid, and no other.
+    fn remove_header(&mut self, target: HeaderPlace, span: Span) {
+        let valid = false;
+        self.emit(span, Effect::SetValidity { target, valid });
     }
 }
 

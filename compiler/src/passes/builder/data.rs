@@ -12,9 +12,10 @@ use crate::ir::{
 use crate::syntax::ast::Name;
 
 /// A value. Fields in it are read where the value is used, so it is good until one of them is written.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum Data {
     /// Something that was reported as an error.
+    #[default]
     Invalid,
     /// A number or truth value, an error or a member of an enum.
     Scalar(Expr),

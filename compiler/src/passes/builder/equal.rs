@@ -15,10 +15,8 @@ impl Builder<'_> {
                 .elements(a, size)
                 .into_iter()
                 .zip(self.elements(b, size));
-            return pairs.fold(ir::Expr::Bool(true), |all, (a, b)| {
-                let same = self.equal(a, b, &element, span);
-                ops::and(all, same)
-            });
+            let same = pairs.map(|(a, b)| self.equal(a, b, &element, span));
+            return ops::all(same.collect());
         }
         match (a, b) {
             (Data::Header(a), Data::Header(b)) => same_header(a, b),
@@ -79,15 +77,14 @@ impl Builder<'_> {
     }
 
     fn equal_parts(&mut self, a: Data, b: Data, ty: &Type, span: Span) -> ir::Expr {
-        let mut all = ir::Expr::Bool(true);
         let parts = self.parts(ty);
-        for (index, (_, part)) in parts.iter().enumerate() {
-            let left = self.part(a.clone(), &parts, index);
-            let right = self.part(b.clone(), &parts, index);
-            let same = self.equal(left, right, part, span);
-            all = ops::and(all, same);
+        if !self.grow(span, parts.len()) {
+            return ir::Expr::Bool(true);
         }
-        all
+        let (left, right) = (self.every_part(a, &parts), self.every_part(b, &parts));
+        let pairs = left.into_iter().zip(right).zip(&parts);
+        let same = pairs.map(|((a, b), (_, part))| self.equal(a, b, part, span));
+        ops::all(same.collect())
     }
 }
 

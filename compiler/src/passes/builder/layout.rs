@@ -40,6 +40,13 @@ impl Builder<'_> {
 
     /// Makes a variable of this type. Its headers and scalars are named after `name`.
     pub fn allocate(&mut self, ty: &Type, name: &str) -> Place {
+        match self.grow_by_type(ty) {
+            true => self.allocate_part(ty, name),
+            false => Place::Ignore,
+        }
+    }
+
+    fn allocate_part(&mut self, ty: &Type, name: &str) -> Place {
         if let Some(scalar) = self.scalar(ty) {
             let name = self.unique(name);
             let field = self.program.storage.add_scalar(name, scalar);
@@ -50,21 +57,21 @@ impl Builder<'_> {
                 let fields = self.checked.fields(ty);
                 let members = fields.iter().map(|(field, ty)| {
                     let name = join(name, &field.name.name);
-                    (Rc::clone(&field.name.name), self.allocate(ty, &name))
+                    (Rc::clone(&field.name.name), self.allocate_part(ty, &name))
                 });
                 Place::Struct(members.collect())
             }
             Type::Tuple(types) => {
                 let members = types.iter().enumerate().map(|(index, ty)| {
                     let name = join(name, &format!("f{index}"));
-                    (super::unnamed(), self.allocate(ty, &name))
+                    (super::unnamed(), self.allocate_part(ty, &name))
                 });
                 Place::Struct(members.collect())
             }
             Type::Record(fields) => {
                 let members = fields.iter().map(|(field, ty)| {
                     let name = join(name, field);
-                    (Rc::clone(field), self.allocate(ty, &name))
+                    (Rc::clone(field), self.allocate_part(ty, &name))
                 });
                 Place::Struct(members.collect())
             }
@@ -147,6 +154,9 @@ impl Builder<'_> {
     pub fn header_type(&mut self, ty: &Type) -> HeaderTypeId {
         if let Some((_, id)) = self.header_types.iter().find(|(known, _)| known == ty) {
             return *id;
+        }
+        if !self.grow_by_type(ty) {
+            return HeaderTypeId::from(0);
         }
         let mut fields = Vec::new();
         self.flatten("", ty, &mut fields);

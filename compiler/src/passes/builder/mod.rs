@@ -9,6 +9,7 @@ mod claims;
 pub mod data;
 mod division;
 mod equal;
+mod growth;
 mod layout;
 mod lookahead;
 pub mod ops;
@@ -19,15 +20,14 @@ pub use values::unnamed;
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
+
 use crate::diag::{Code, Diagnostic, Diagnostics, SourceMap, Span, Warning};
 use crate::ir::{self, FieldRef, Label, Scalar, Source};
 use crate::names::join;
 use crate::passes::inlined::{InlinedProgram, Stmt, StmtKind};
 use crate::passes::{self, Options};
 use crate::sema::{CheckedProgram, Type};
-
-/// Most statements that inlining may make. Calls that nest and repeat grow without bounds otherwise.
-pub const MAX_STATEMENTS: usize = 250_000;
 
 /// Most header instances, elements of stacks included.
 const MAX_HEADERS: usize = 1 << 16;
@@ -48,8 +48,10 @@ pub struct Builder<'a> {
     pub into: InlinedProgram,
     /// Statements made so far of the body at hand.
     pub out: Vec<Stmt>,
-    /// Statements made so far, whatever became of them.
-    pub statements: usize,
+    /// All that was made so far, whatever became of it: see [`growth`].
+    parts_made: usize,
+    /// What is known of the parts of types.
+    type_parts: FxHashMap<Type, usize>,
     /// Header types by P4 type.
     header_types: Vec<(Type, ir::HeaderTypeId)>,
     /// Union types by P4 type.
@@ -85,7 +87,8 @@ impl<'a> Builder<'a> {
             program,
             into: InlinedProgram::default(),
             out: Vec::new(),
-            statements: 0,
+            parts_made: 0,
+            type_parts: FxHashMap::default(),
             header_types: Vec::new(),
             union_types: Vec::new(),
             claimed: BTreeMap::new(),
@@ -111,18 +114,7 @@ impl<'a> Builder<'a> {
 
     /// Adds a statement to the body at hand.
     pub fn emit(&mut self, span: Span, kind: impl Into<StmtKind>) {
-        self.statements += 1;
-        if self.statements > MAX_STATEMENTS {
-            if self.statements == MAX_STATEMENTS + 1 {
-                let message = format!(
-                    "the program grows to more than {MAX_STATEMENTS} statements, this being the first beyond"
-                );
-                self.diagnostics.report(
-                    Diagnostic::error(Code::LIMIT, span, message)
-                        .note("the target has no calls, so bodies are repeated for each call, and for each value of a loop")
-                        .help("apply controls in fewer places, or less deeply within others and in loops"),
-                );
-            }
+        if !self.grow(span, 1) {
             return;
         }
         let (kind, source) = (kind.into(), self.source(span));
@@ -172,6 +164,12 @@ impl<'a> Builder<'a> {
     pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
         self.diagnostics
             .report(Diagnostic::error(code, span, message));
+    }
+
+    /// Reports that a limit is exceeded, beyond which nothing is said.
+    pub fn report_last(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.diagnostics
+            .report_last(Diagnostic::error(code, span, message));
     }
 
     /// Reports a warning.

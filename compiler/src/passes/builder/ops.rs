@@ -234,6 +234,22 @@ pub fn and(left: Expr, right: Expr) -> Expr {
     }
 }
 
+/// Whether all of these are true: a tree that is no higher than it must be.
+pub fn all(mut terms: Vec<Expr>) -> Expr {
+    while terms.len() > 1 {
+        let mut rest = terms.into_iter();
+        let mut pairs = Vec::with_capacity(rest.len().div_ceil(2));
+        while let Some(left) = rest.next() {
+            pairs.push(match rest.next() {
+                Some(right) => and(left, right),
+                None => left,
+            });
+        }
+        terms = pairs;
+    }
+    terms.pop().unwrap_or(Expr::Bool(true))
+}
+
 /// `left || right`.
 pub fn or(left: Expr, right: Expr) -> Expr {
     match (left, right) {

@@ -64,6 +64,13 @@ impl Builder<'_> {
 
     /// The default value of a type (spec § 7.3).
     pub fn default_value(&mut self, ty: &Type) -> Data {
+        match self.grow_by_type(ty) {
+            true => self.default_part(ty),
+            false => Data::Invalid,
+        }
+    }
+
+    fn default_part(&mut self, ty: &Type) -> Data {
         if let Some(scalar) = self.scalar(ty) {
             return Data::Scalar(ir::Expr::number(0, scalar));
         }
@@ -73,7 +80,7 @@ impl Builder<'_> {
                 Data::Struct(
                     parts
                         .into_iter()
-                        .map(|(name, ty)| (name, self.default_value(&ty)))
+                        .map(|(name, ty)| (name, self.default_part(&ty)))
                         .collect(),
                 )
             }
@@ -146,6 +153,28 @@ impl Builder<'_> {
                 Data::Header(HeaderPlace::Fixed(member))
             }
             _ => Data::Invalid,
+        }
+    }
+
+    /// All parts of a value.
+    pub fn every_part(&mut self, data: Data, parts: &[(Name, Type)]) -> Vec<Data> {
+        match data {
+            Data::Struct(fields) if fields.len() == parts.len() => {
+                fields.into_iter().map(|(_, data)| data).collect()
+            }
+            Data::HeaderOf(fields) if fields.len() == parts.len() => fields,
+            Data::Header(place) => {
+                let mut position = 0;
+                let fields = parts.iter().map(|(_, ty)| {
+                    let field = self.header_field(place, position, ty);
+                    position += self.field_count(ty);
+                    field.value().unwrap_or_default()
+                });
+                fields.collect()
+            }
+            data => (0..parts.len())
+                .map(|index| self.part(data.clone(), parts, index))
+                .collect(),
         }
     }
 

@@ -41,7 +41,7 @@ impl Elaborator<'_> {
             ExprKind::DontCare(_) => Place::Ignore,
             ExprKind::Name(_) => match self.checked.resolution(expr) {
                 Resolution::Decl(id) => match frame.find(id) {
-                    Some(Binding::Place(place)) => place,
+                    Some(Binding::Place(place)) => self.next_element(place, expr.span, frame),
                     Some(Binding::Data(data)) => place_of(&data),
                     _ => Place::Ignore,
                 },
@@ -50,16 +50,15 @@ impl Elaborator<'_> {
             ExprKind::Member(base, member) => {
                 let place = self.place(base, frame);
                 match self.checked.resolution(expr) {
-                    Resolution::StackNext => match place {
-                        Place::Stack(id) => Place::Next(id),
-                        Place::UnionStack(id) => Place::NextUnion(id),
-                        _ => Place::Ignore,
-                    },
-                    Resolution::StackLast => match place {
-                        Place::Stack(id) => Place::Header(HeaderPlace::Last(id)),
-                        Place::UnionStack(id) => Place::LastUnion(id),
-                        _ => Place::Ignore,
-                    },
+                    Resolution::StackNext => {
+                        let next = match place {
+                            Place::Stack(id) => Place::Next(id),
+                            Place::UnionStack(id) => Place::NextUnion(id),
+                            _ => Place::Ignore,
+                        };
+                        self.next_element(next, expr.span, frame)
+                    }
+                    Resolution::StackLast => self.last_element(place, expr.span),
                     _ => {
                         let ty = self.type_of(base, frame);
                         self.member_place(place, &ty, &member.name, expr.span)
@@ -151,7 +150,17 @@ impl Elaborator<'_> {
         if self.checked.info(expr.id).value.is_some() {
             return false;
         }
+        if let Some(known) = self.effects.borrow().get(&expr.id) {
+            return *known;
+        }
+        let has = self.find_effects(expr);
+        self.effects.borrow_mut().insert(expr.id, has);
+        has
+    }
+
+    fn find_effects(&self, expr: &Expr) -> bool {
         match &expr.kind {
+            ExprKind::Name(_) | ExprKind::Int(_) => false,
             ExprKind::Member(base, _) => self.has_effects(base),
             ExprKind::Index(a, b)
             | ExprKind::Binary(_, a, b)

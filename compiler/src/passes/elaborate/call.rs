@@ -6,9 +6,10 @@
 use std::rc::Rc;
 
 use super::frame::{Binding, Frame, Instance, ReturnTarget};
-use super::{method_base, Elaborator, MAX_DEPTH, MAX_STATEMENTS};
+use super::stacks::is_next;
+use super::{method_base, Elaborator, MAX_DEPTH};
 use crate::diag::{Code, Span};
-use crate::ir::{self, Effect};
+use crate::ir::{self, Effect, Storage, UnionId};
 use crate::passes::builder::data::{Data, Footprint, Place};
 use crate::passes::inlined::{leaves, Stmt, StmtKind};
 use crate::sema::{ArgSource, BuiltinMethod, CallInfo, Callee, DefKind, Type};
@@ -55,14 +56,16 @@ impl Elaborator<'_> {
         let Some(info) = checked.call(expr.id) else {
             return Data::Invalid;
         };
+        if !self.grow(expr.span, 1) {
+            return Data::Invalid;
+        }
         self.depth += 1;
-        let result = match self.depth > MAX_DEPTH || self.statements > MAX_STATEMENTS {
-            true if self.statements > MAX_STATEMENTS => Data::Invalid,
+        let result = match self.depth > MAX_DEPTH {
             true => {
-                self.error(
+                self.report_last(
                     Code::RECURSION,
                     expr.span,
-                    "calls nest too deeply to be inlined",
+                    format!("calls nest more than {MAX_DEPTH} deep, the most that are inlined"),
                 );
                 Data::Invalid
             }
@@ -125,7 +128,13 @@ impl Elaborator<'_> {
                 .iter()
                 .any(|later| self.has_effects(&later.value));
             let span = arg.value.span;
-            let argument = self.argument(&arg.value, param.direction, &ty, later_effects, frame);
+            let argument = match (info.callee, param.direction) {
+                // What the sub-parser extracts to the parameter goes to the stack, which counts.
+                (Callee::ParserApply(_) | Callee::DirectApply(_), Direction::Out) => {
+                    Argument::Place(self.extracted_place(&arg.value, frame))
+                }
+                (_, direction) => self.argument(&arg.value, direction, &ty, later_effects, frame),
+            };
             let saved = match &argument {
                 Argument::Place(place)
                     if param.direction == Direction::InOut && later_effects && !is_next(place) =>
@@ -292,7 +301,16 @@ impl Elaborator<'_> {
             }
             let is_saved = bound.saved.is_some();
             let inner = match place.is_fixed() && !touched[position] && !closure && !is_saved {
-                true => place,
+                true => {
+                    if let Place::Header(header) = place {
+                        // An invalid member that is copied out makes its whole union invalid.
+                        if !self.program.storage.union_siblings(header).is_empty() {
+                            let copy = (place.clone(), Data::Header(header), bound.ty.clone());
+                            copies.push((bound.turn, copy));
+                        }
+                    }
+                    place
+                }
                 false => {
                     let inner = self.allocate(&bound.ty, &super::join(&frame.name, "tmp"));
                     if bound.direction == Direction::InOut {
@@ -425,6 +443,7 @@ impl Elaborator<'_> {
                     return Data::Invalid;
                 };
                 let push = method == BuiltinMethod::PushFront;
+                let opened = opened_elements(&self.program.storage, &place, count, push);
                 match place {
                     Place::Stack(target) if push => self.emit(span, Effect::Push { target, count }),
                     Place::Stack(target) => self.emit(span, Effect::Pop { target, count }),
@@ -435,6 +454,9 @@ impl Elaborator<'_> {
                         self.emit(span, Effect::PopUnion { target, count })
                     }
                     _ => {}
+                }
+                for union in opened {
+                    self.invalidate(&Place::Union(union), span);
                 }
                 Data::Invalid
             }
@@ -461,15 +483,27 @@ impl Elaborator<'_> {
 
     fn size_of(&mut self, base: &Expr, max: bool, bytes: bool, frame: &Rc<Frame>) -> Data {
         let ty = self.type_of(base, frame);
+        if !self.grow_by_type(&ty) {
+            return Data::Invalid;
+        }
         let bits = self.bits(&ty, max);
         Data::Int(if bytes { bits.div_ceil(8) } else { bits }.into())
     }
 }
 
+/// The unions of a stack that `push_front` or `pop_front` of `count` elements leaves invalid. BMv2 moves them there, and leaves them as
+/// they are. None for a stack of headers.
+fn opened_elements(storage: &Storage, stack: &Place, count: u32, push: bool) -> Vec<UnionId> {
+    let Place::UnionStack(id) = stack else {
+        return Vec::new();
+    };
+    let elements = &storage.union_stack(*id).elements;
+    let count = elements.len().min(count as usize);
+    match push {
+        true => elements[..count].to_vec(),
+        false => elements[elements.len() - count..].to_vec(),
+    }
+}
+
 /// What to store where when a call ends.
 pub type Copies = Vec<(Place, Data, Type)>;
-
-/// Whether a place is a header that is yet to be extracted.
-fn is_next(place: &Place) -> bool {
-    matches!(place, Place::Next(_) | Place::NextMember(..))
-}

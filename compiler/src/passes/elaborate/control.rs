@@ -126,7 +126,7 @@ impl Elaborator<'_> {
                     value_sets: RefCell::default(),
                     instances: RefCell::default(),
                 });
-                self.enter_parser(&instance, info, call, expr.span, frame);
+                self.enter_parser(&instance, false, info, call, expr.span, frame);
             }
             _ => {}
         }
@@ -322,7 +322,9 @@ impl Elaborator<'_> {
                 .map(|block| self.applications(&block.stmts, id))
                 .sum(),
             // An unrolled loop applies it many times.
-            Ast::For { body, .. } | Ast::ForIn { body, .. } => 2 * self.applications_in(body, id),
+            Ast::For { body, .. } | Ast::ForIn { body, .. } => {
+                self.applications_in(body, id).saturating_mul(2)
+            }
             _ => 0,
         }
     }

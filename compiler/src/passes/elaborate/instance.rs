@@ -11,6 +11,9 @@ use crate::passes::annotations::full_name;
 use crate::sema::{CallInfo, Callee, DefKind, Resolution};
 use crate::syntax::ast::{Annotation, Arg, DeclId, Expr, ExprKind, Instantiation, Param};
 
+/// What an instance counts for, which has a name, a frame and arguments of its own.
+const INSTANCE_PARTS: usize = 4;
+
 /// What names an instance and describes it.
 pub struct InstanceName<'n> {
     /// Full control-plane name.
@@ -97,6 +100,9 @@ impl Elaborator<'_> {
         frame: &Rc<Frame>,
     ) -> Option<Instance> {
         let checked = self.checked;
+        if !self.grow(name.span, INSTANCE_PARTS) {
+            return None;
+        }
         match info.callee {
             Callee::ControlConstructor(id) => {
                 let DefKind::Control(decl) = &checked.def(id).kind else {

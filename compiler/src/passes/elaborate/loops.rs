@@ -191,6 +191,9 @@ impl Elaborator<'_> {
         label: ir::Label,
         frame: &Rc<Frame>,
     ) {
+        if !self.grow(body.span, 1) {
+            return;
+        }
         let round = self.label();
         let inner = Frame::inside(frame);
         let constant = matches!(&data, Data::Scalar(expr) if expr.is_constant());

@@ -28,24 +28,28 @@ mod loops;
 mod packet;
 mod parser;
 mod select;
+mod stacks;
 mod stmt;
 mod table;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
 use frame::{Binding, ControlInstance, Frame};
+use rustc_hash::FxHashMap;
 
-use crate::diag::Span;
+use crate::diag::{Code, Diagnostic, Span};
 use crate::ir::{self, Label};
 use crate::names::join;
 use crate::passes::builder::data::{Data, Place};
-use crate::passes::builder::{ops, Builder, MAX_STATEMENTS};
+use crate::passes::builder::{ops, Builder};
 use crate::passes::externs::call::{InstanceId, Region};
 use crate::passes::inlined::{Block, BlockCode, Stmt};
 use crate::sema::{DefKind, Substitution, Type};
-use crate::syntax::ast::{Decl, DeclId, Expr, ExprKind, TypeRef};
+use crate::stack::levels;
+use crate::syntax::ast::{Decl, DeclId, Expr, ExprId, ExprKind, TypeRef};
 
 /// A program being elaborated.
 pub struct Elaborator<'a> {
@@ -55,6 +59,8 @@ pub struct Elaborator<'a> {
     pub region: Region,
     /// Calls that are being inlined, to tell recursion.
     depth: usize,
+    /// Statements and expressions around what is being elaborated, those of calls included.
+    level: u32,
     /// Copies to make when `exit` leaves what is being inlined, innermost last.
     pending_copies: Vec<Vec<(Place, Data, Type)>>,
     /// All instances of controls.
@@ -63,12 +69,16 @@ pub struct Elaborator<'a> {
     loops: Vec<(Label, Label)>,
     /// Names and instances of the top level.
     pub top: Rc<Frame>,
+    /// What was found out about the effects of expressions.
+    effects: RefCell<FxHashMap<ExprId, bool>>,
     /// Actions of the top level, made so far.
     top_actions: BTreeMap<DeclId, ir::ActionId>,
     /// Bodies that objects give their abstract methods.
     bodies: BTreeMap<InstanceId, Rc<externs::Bodies>>,
     /// Parser states being made.
     states: parser::States,
+    /// Sub-parsers by the declaration of their instance: whether their calls differ in arguments.
+    several_argument_lists: BTreeMap<DeclId, bool>,
     /// Enums whose members became numbers.
     used_enums: BTreeSet<DeclId>,
     /// Action profiles that tables made by themselves.
@@ -89,8 +99,8 @@ impl<'a> DerefMut for Elaborator<'a> {
     }
 }
 
-/// Deeper nesting of calls than this is no program of a human.
-const MAX_DEPTH: usize = 64;
+/// Most calls within one another.
+const MAX_DEPTH: usize = 2_000;
 
 impl<'a> Elaborator<'a> {
     /// Nothing is elaborated yet.
@@ -99,13 +109,16 @@ impl<'a> Elaborator<'a> {
             build,
             region: Region::Parser,
             depth: 0,
+            level: 0,
             pending_copies: Vec::new(),
             controls: Vec::new(),
             loops: Vec::new(),
             top: Rc::new(Frame::default()),
+            effects: RefCell::default(),
             top_actions: BTreeMap::new(),
             bodies: BTreeMap::new(),
             states: parser::States::default(),
+            several_argument_lists: BTreeMap::new(),
             used_enums: BTreeSet::new(),
             own_profiles: 0,
         }
@@ -170,6 +183,27 @@ impl<'a> Elaborator<'a> {
                     .push((decl.name.name.to_string(), members));
             }
         }
+    }
+
+    /// Runs `make` one level deeper in the program with its calls inlined. What nests too deeply for the stack is reported, and `make` not run.
+    fn one_level_deeper<T: Default>(&mut self, span: Span, make: impl FnOnce(&mut Self) -> T) -> T {
+        // What the parser accepts may begin in the last expression of what it accepts.
+        let most = 2 * levels();
+        if self.level >= most {
+            let message =
+                format!("this is nested more than {most} levels deep, with the calls around it");
+            self.diagnostics
+                .report_last(Diagnostic::error(Code::NESTING, span, message).help(
+                "let a variable hold the result of a call, in place of a call within an expression",
+            ));
+        }
+        if self.level >= most || self.is_full() {
+            return T::default();
+        }
+        self.level += 1;
+        let made = make(self);
+        self.level -= 1;
+        made
     }
 
     /// Runs `make` with an empty list of statements and returns what it put there.

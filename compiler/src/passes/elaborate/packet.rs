@@ -9,7 +9,7 @@ use crate::diag::Span;
 use crate::ir::{self, Scalar, Take};
 use crate::passes::builder::data::{Data, Place};
 use crate::passes::externs::known;
-use crate::sema::{CallInfo, Resolution};
+use crate::sema::{CallInfo, Resolution, Type};
 use crate::syntax::ast::{Call, Expr, ExprKind};
 
 impl Elaborator<'_> {
@@ -53,8 +53,13 @@ impl Elaborator<'_> {
         let ty = param.ty.substitute(&frame.substitution);
         let place = match &first.value.kind {
             ExprKind::DontCare(_) => self.allocate(&ty, &join(&frame.name, "tmp")),
-            _ => self.place(&first.value, frame),
+            _ => self.extracted_place(&first.value, frame),
         };
+        if matches!(self.checked.representation(&ty), Type::HeaderUnion(_)) {
+            let message = "a header union cannot be extracted as a whole on this target: extract to one of its members";
+            self.target(first.value.span, message);
+            return;
+        }
         let varbit_bits = call
             .args
             .get(1)

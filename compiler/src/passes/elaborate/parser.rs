@@ -3,8 +3,10 @@
 //! A state's statements are made like those of any other body. A call of a sub-parser makes states for it, which lead to
 //! a state for what follows the call.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
 
 use super::frame::{Binding, Frame, Instance, ParserInstance};
 use super::select::Plan;
@@ -14,8 +16,12 @@ use crate::ir::{Expr as IrExpr, Source, StateId, Take};
 use crate::names::Names;
 use crate::passes::annotations::full_name;
 use crate::passes::inlined::{BlockCode, Case, Next, State, StateCode, Stmt, StmtKind, Transition};
-use crate::sema::CallInfo;
-use crate::syntax::ast::{Call, Decl, DeclId, State as AstState, Transition as AstTransition};
+use crate::sema::{CallInfo, Resolution};
+use crate::syntax::ast::{
+    Arg, Call, Decl, DeclId, Expr, ExprKind, Name, State as AstState, Stmt as AstStmt,
+    StmtKind as AstStmtKind, Transition as AstTransition,
+};
+use crate::syntax::print::print_expr;
 
 /// States being made.
 #[derive(Default)]
@@ -30,6 +36,8 @@ pub struct Run {
     prefix: String,
     accept: Next,
     known: BTreeMap<DeclId, StateId>,
+    /// The parser's states by name.
+    states: FxHashMap<Name, Rc<AstState>>,
     waiting: VecDeque<(Rc<AstState>, StateId)>,
 }
 
@@ -70,7 +78,18 @@ impl Elaborator<'_> {
     }
 
     fn run_of(&self, frame: Rc<Frame>, prefix: String, accept: Next) -> Run {
+        let body = frame
+            .parser
+            .as_ref()
+            .and_then(|instance| instance.decl.body.as_ref());
+        let mut states = FxHashMap::default();
+        for state in body.iter().flat_map(|body| &body.states) {
+            states
+                .entry(Rc::clone(&state.name.name))
+                .or_insert_with(|| Rc::clone(state));
+        }
         Run {
+            states,
             frame,
             prefix,
             accept,
@@ -172,17 +191,7 @@ impl Elaborator<'_> {
             "accept" => run.accept,
             "reject" => Next::Reject,
             name => {
-                let body = run
-                    .frame
-                    .parser
-                    .as_ref()
-                    .and_then(|instance| instance.decl.body.clone());
-                let state = body.and_then(|body| {
-                    body.states
-                        .iter()
-                        .find(|state| &*state.name.name == name)
-                        .cloned()
-                });
+                let state = run.states.get(name).cloned();
                 match state {
                     Some(state) => Next::State(self.state_id(&state, run)),
                     None => Next::End,
@@ -194,6 +203,9 @@ impl Elaborator<'_> {
     /// Makes all states that were met.
     fn finish_run(&mut self, run: &mut Run) {
         while let Some((state, id)) = run.waiting.pop_front() {
+            if !self.grow(state.name.span, 1) {
+                return;
+            }
             self.state(&state, id, run);
         }
     }
@@ -239,16 +251,75 @@ impl Elaborator<'_> {
         span: Span,
         frame: &Rc<Frame>,
     ) {
-        let instance = method_base(&call.callee).and_then(|base| self.instance_of(base, frame));
-        if let Some(Instance::Parser(instance)) = instance {
-            self.enter_parser(&instance, info, call, span, frame);
+        let Some(base) = method_base(&call.callee) else {
+            return;
+        };
+        if let Some(Instance::Parser(instance)) = self.instance_of(base, frame) {
+            let copied = self.has_several_argument_lists(base, frame);
+            self.enter_parser(&instance, copied, info, call, span, frame);
+        }
+    }
+
+    /// Whether the parser at hand calls a sub-parser with other arguments in one place than in another.
+    fn has_several_argument_lists(&mut self, sub_parser: &Expr, frame: &Rc<Frame>) -> bool {
+        let (Resolution::Decl(id), Some(caller)) =
+            (self.checked.resolution(sub_parser), frame.parser.clone())
+        else {
+            return false;
+        };
+        if let Some(known) = self.several_argument_lists.get(&id) {
+            return *known;
+        }
+        let mut lists = BTreeSet::new();
+        let states = caller.decl.body.iter().flat_map(|body| &body.states);
+        for state in states {
+            self.argument_lists(&state.stmts, id, &mut lists);
+        }
+        let several = lists.len() > 1;
+        self.several_argument_lists.insert(id, several);
+        several
+    }
+
+    /// Adds the arguments of calls of a sub-parser, as text.
+    fn argument_lists(&self, stmts: &[AstStmt], id: DeclId, lists: &mut BTreeSet<Vec<String>>) {
+        for stmt in stmts {
+            match &stmt.kind {
+                AstStmtKind::Call(expr) => {
+                    let ExprKind::Call(call) = &expr.kind else {
+                        continue;
+                    };
+                    let is_apply = method_base(&call.callee)
+                        .is_some_and(|base| self.checked.resolution(base) == Resolution::Decl(id));
+                    if is_apply {
+                        let text = |arg: &Arg| match &arg.name {
+                            Some(name) => format!("{name} = {}", print_expr(&arg.value)),
+                            None => print_expr(&arg.value),
+                        };
+                        lists.insert(call.args.iter().map(text).collect());
+                    }
+                }
+                AstStmtKind::If {
+                    then, otherwise, ..
+                } => {
+                    self.argument_lists(std::slice::from_ref(then), id, lists);
+                    if let Some(otherwise) = otherwise {
+                        self.argument_lists(std::slice::from_ref(otherwise), id, lists);
+                    }
+                }
+                AstStmtKind::Block(block) => self.argument_lists(&block.stmts, id, lists),
+                _ => {}
+            }
         }
     }
 
     /// Makes the states of a sub-parser and a way through them.
+    ///
+    /// With `copied`, its parameters are variables of their own, and what `out` and `inout` ones hold is copied out at its end: a
+    /// `reject` inside loses it. Without, they stand for their arguments, as p4c has it where all calls have the same ones.
     pub fn enter_parser(
         &mut self,
         instance: &Rc<ParserInstance>,
+        copied: bool,
         info: &CallInfo,
         call: &Call,
         span: Span,
@@ -264,7 +335,7 @@ impl Elaborator<'_> {
         }
         let bound = self.arguments_for(&instance.decl.params, info, &call.args, frame);
         let callee = self.parser_frame(instance);
-        let copies = self.pass(bound, &callee, false, frame);
+        let copies = self.pass(bound, &callee, copied, frame);
         let callee = Rc::new(callee);
         self.parser_locals(instance, &callee);
         let source = self.source(span);

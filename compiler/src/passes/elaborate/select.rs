@@ -250,10 +250,13 @@ impl Elaborator<'_> {
             );
             return None;
         };
+        let (control_width, type_name) = self.control_type(ty);
         let ty = self.type_spec(ty);
         fields.push(ValueSetField {
             name,
             width: scalar.width(),
+            control_width,
+            type_name,
             kind,
             annotations,
             brief: String::new(),

@@ -8,7 +8,7 @@ use super::{ops, Elaborator};
 use crate::diag::{Code, Span};
 use crate::ir::{self};
 use crate::passes::builder::data::Data;
-use crate::passes::inlined::StmtKind;
+use crate::passes::inlined::{walk, StmtKind};
 use crate::sema::{Callee, Resolution};
 use crate::syntax::ast::{
     BinaryOp, Block, DeclId, Expr, ExprKind, Stmt, StmtKind as Ast, SwitchCase, UnaryOp, VarDecl,
@@ -23,6 +23,9 @@ impl Elaborator<'_> {
     /// Statements one after the other, in the frame given.
     pub fn statements(&mut self, stmts: &[Stmt], frame: &Rc<Frame>) {
         for (position, stmt) in stmts.iter().enumerate() {
+            if self.is_full() {
+                return;
+            }
             self.statement(stmt, frame);
             let last = self.out.last().map(|last| &last.kind);
             if matches!(last, Some(StmtKind::Exit)) {
@@ -37,6 +40,10 @@ impl Elaborator<'_> {
 
     /// One statement.
     pub fn statement(&mut self, stmt: &Stmt, frame: &Rc<Frame>) {
+        self.one_level_deeper(stmt.span, |this| this.statement_here(stmt, frame));
+    }
+
+    fn statement_here(&mut self, stmt: &Stmt, frame: &Rc<Frame>) {
         match &stmt.kind {
             Ast::Empty | Ast::Invalid => {}
             Ast::Assign { left, op, right } => self.assignment(left, *op, right, stmt.span, frame),
@@ -152,6 +159,14 @@ impl Elaborator<'_> {
         self.assign(&place, data, &ty, span, &frame.name);
     }
 
+    /// A statement with names of its own. Blocks see to that themselves, and an `if` has none.
+    fn branch(&mut self, stmt: &Stmt, frame: &Rc<Frame>) {
+        match stmt.kind {
+            Ast::Block(_) | Ast::If { .. } => self.statement(stmt, frame),
+            _ => self.statement(stmt, &Rc::new(Frame::inside(frame))),
+        }
+    }
+
     fn if_statement(
         &mut self,
         condition: &Expr,
@@ -162,7 +177,7 @@ impl Elaborator<'_> {
         let body = |this: &mut Self, stmt: Option<&Stmt>| {
             this.block(|this| {
                 if let Some(stmt) = stmt {
-                    this.statement(stmt, &Rc::new(Frame::inside(frame)));
+                    this.branch(stmt, frame);
                 }
             })
         };
@@ -185,10 +200,10 @@ impl Elaborator<'_> {
         }
         let cond = self.eval_scalar(condition, frame);
         match cond {
-            ir::Expr::Bool(true) => self.statement(then, &Rc::new(Frame::inside(frame))),
+            ir::Expr::Bool(true) => self.branch(then, frame),
             ir::Expr::Bool(false) => {
                 if let Some(otherwise) = otherwise {
-                    self.statement(otherwise, &Rc::new(Frame::inside(frame)));
+                    self.branch(otherwise, frame);
                 }
             }
             cond => {
@@ -321,6 +336,11 @@ impl Elaborator<'_> {
             let body = self.block(|this| this.block_statement(body, frame));
             let labels = std::mem::take(&mut labels);
             if std::mem::take(&mut is_default) {
+                let mut statements = 0;
+                walk(&body, &mut |_| statements += 1);
+                if !labels.is_empty() && !self.grow(case.span, statements) {
+                    return;
+                }
                 outcome.other = body.clone();
             }
             if !labels.is_empty() {

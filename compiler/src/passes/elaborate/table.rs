@@ -1,5 +1,6 @@
 //! Tables, with their actions and properties.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use num_bigint::BigInt;
@@ -9,7 +10,7 @@ use super::frame::{ControlInstance, ExternObject, Frame, Instance, TableInfo};
 use super::instance::InstanceName;
 use super::keys::Keys;
 use super::{join, Elaborator};
-use crate::diag::{Code, Span};
+use crate::diag::{Code, Diagnostic, Span};
 use crate::ir::{
     self, mask, ActionId, ActionRef, ActionScope, DefaultAction, Scalar, Table, TableId,
 };
@@ -64,13 +65,12 @@ impl Elaborator<'_> {
             }
         }
         self.default_action(table, &decl, &mut actions, instance, frame);
+        self.demand_own_names(table, &actions);
         self.entries(table, &decl, &actions, frame);
-        let default_action = self.own_default_action(&decl);
         self.into.externs.tables.push(TableObjects {
             table,
             properties,
             selectors,
-            default_action,
         });
         let info = TableInfo {
             id: table,
@@ -79,6 +79,34 @@ impl Elaborator<'_> {
         };
         instance.state.borrow_mut().tables.insert(id, info.clone());
         Some(info)
+    }
+
+    /// Refuses two actions of a table that have one name for the control plane: the switch chooses what follows by names. Where a P4Info
+    /// is made, each action of the program has a name of its own, which is checked when it is made.
+    fn demand_own_names(&mut self, table: TableId, actions: &[(DeclId, ActionId)]) {
+        if self.options.actions_need_names {
+            return;
+        }
+        let mut known: BTreeMap<String, DeclId> = BTreeMap::new();
+        for (decl, action) in actions {
+            let name = self.program.action(*action).meta.name.clone();
+            let first = *known.entry(name.clone()).or_insert(*decl);
+            if first == *decl {
+                continue;
+            }
+            let place = |id: DeclId| match &self.checked.def(id).kind {
+                DefKind::Action(decl) => decl.name.span,
+                _ => Span::default(),
+            };
+            let table = &self.program.tables[table.index()].meta.name;
+            let message = format!(
+                "action `{name}`: another action of table `{table}` has this name for the control plane"
+            );
+            let what = Diagnostic::error(Code::DUPLICATE, place(*decl), message)
+                .other(place(first), "the other one")
+                .help("give one of them another `@name`");
+            self.diagnostics.report(what);
+        }
     }
 
     fn action_reference(
@@ -170,15 +198,6 @@ impl Elaborator<'_> {
             },
         };
         self.program.tables[table.index()].default.action = id;
-    }
-
-    /// Where a default action other than `NoAction` is given.
-    fn own_default_action(&self, decl: &TableDecl) -> Option<Span> {
-        let (property, reference) = decl.default_action()?;
-        match self.checked.call(reference.call)?.callee {
-            Callee::Action(action) if self.no_action() != Some(action) => Some(property.span),
-            _ => None,
-        }
     }
 
     fn add_default_only(&mut self, table: TableId, action: ActionId) {

@@ -136,8 +136,6 @@ pub struct TableObjects {
     pub properties: Vec<(Name, Option<InstanceId>, Span)>,
     /// What `selector` keys look at.
     pub selectors: Vec<FieldRef>,
-    /// Where the table is given a default action other than `NoAction`.
-    pub default_action: Option<Span>,
 }
 
 /// Something that P4Info lists.

@@ -149,6 +149,7 @@ impl Lowering<'_> {
         self.program.counters.push(Counter {
             meta,
             size,
+            index_type: None,
             unit,
             width,
             direct,
@@ -172,6 +173,7 @@ impl Lowering<'_> {
         self.program.meters.push(Meter {
             meta,
             size,
+            index_type: None,
             unit,
             direct,
             table: None,

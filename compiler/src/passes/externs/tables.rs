@@ -2,7 +2,7 @@
 
 use super::call::TableObjects;
 use super::{Lowering, Made};
-use crate::diag::{Diagnostic, Span, Warning};
+use crate::diag::Span;
 use crate::ir::TableId;
 
 impl Lowering<'_> {
@@ -12,7 +12,6 @@ impl Lowering<'_> {
             table,
             properties,
             selectors,
-            default_action,
         } = objects;
         for (property, object, span) in properties {
             let object = object.map(|id| self.made(id));
@@ -23,14 +22,6 @@ impl Lowering<'_> {
         let Some(profile) = self.program.tables[table.index()].implementation else {
             return;
         };
-        if let Some(span) = default_action {
-            let what = Diagnostic::warning(
-                Warning::Ignore,
-                span,
-                "this target has no default action for tables with an action profile; a miss does nothing",
-            );
-            self.diagnostics.report(what);
-        }
         // Inputs of a selector come from the first table that uses it.
         if let Some(selector) = &mut self.program.action_profiles[profile.index()].selector {
             if selector.inputs.is_empty() {

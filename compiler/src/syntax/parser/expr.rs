@@ -8,15 +8,8 @@ impl Parser<'_> {
     pub(super) fn expr_node(&mut self, span: Span, kind: ExprKind) -> Expr {
         let mut height = 0;
         kind.for_each_child(&mut |child| height = height.max(self.heights[child.id.0 as usize]));
-        if height >= MAX_HEIGHT {
-            self.report(
-                Diagnostic::error(
-                    Code::NESTING,
-                    span,
-                    "this expression has too many operators in a row",
-                )
-                .help("split it into several statements or constants"),
-            );
+        if height >= self.max_depth {
+            self.too_deep(span);
             return Expr {
                 id: self.expr_id(0),
                 span,
@@ -38,6 +31,7 @@ impl Parser<'_> {
     pub(super) fn conditional_expression(&mut self, gt_ends: bool) -> Parse<Expr> {
         let outer = std::mem::replace(&mut self.gt_ends, gt_ends);
         let expr = self.nested(|p| {
+            let start = p.span();
             let condition = p.binary_expression(0)?;
             if !p.eat(TokenKind::Question) {
                 return Ok(condition);
@@ -45,7 +39,7 @@ impl Parser<'_> {
             let yes = p.expression()?;
             p.expect(TokenKind::Colon)?;
             let no = p.conditional_expression(gt_ends)?;
-            let span = condition.span.to(no.span);
+            let span = start.to(p.last_span());
             Ok(p.expr_node(
                 span,
                 ExprKind::Ternary(Box::new(condition), Box::new(yes), Box::new(no)),
@@ -87,6 +81,8 @@ impl Parser<'_> {
 
     /// Operators that bind tighter than `min`.
     fn binary_expression(&mut self, min: u8) -> Parse<Expr> {
+        // Parentheses around an operand belong to what it is an operand of.
+        let start = self.span();
         let mut left = self.prefix_expression()?;
         while let Some((op, tokens)) = self
             .binary_operator()
@@ -98,7 +94,7 @@ impl Parser<'_> {
             }
             self.pos += tokens;
             let right = self.binary_expression(op.precedence())?;
-            let span = left.span.to(right.span);
+            let span = start.to(self.last_span());
             left = self.expr_node(span, ExprKind::Binary(op, Box::new(left), Box::new(right)));
         }
         Ok(left)
@@ -116,14 +112,14 @@ impl Parser<'_> {
                 let ty = self.type_ref()?;
                 self.expect(TokenKind::RParen)?;
                 let operand = self.nested(Self::prefix_expression)?;
-                let span = start.to(operand.span);
+                let span = start.to(self.last_span());
                 return Ok(self.expr_node(span, ExprKind::Cast(ty, Box::new(operand))));
             }
             _ => return self.postfix_expression(),
         };
         self.bump();
         let operand = self.nested(Self::prefix_expression)?;
-        let span = start.to(operand.span);
+        let span = start.to(self.last_span());
         Ok(self.expr_node(span, ExprKind::Unary(op, Box::new(operand))))
     }
 
@@ -177,9 +173,9 @@ impl Parser<'_> {
     }
 
     fn postfix_expression(&mut self) -> Parse<Expr> {
+        let start = self.span();
         let mut expr = self.primary()?;
         loop {
-            let start = expr.span;
             match self.kind() {
                 TokenKind::Dot => {
                     self.bump();
@@ -187,8 +183,8 @@ impl Parser<'_> {
                     let span = start.to(member.span);
                     expr = self.expr_node(span, ExprKind::Member(Box::new(expr), member));
                 }
-                TokenKind::LBracket => expr = self.index_or_slice(expr)?,
-                TokenKind::LParen => expr = self.call(expr, Vec::new())?,
+                TokenKind::LBracket => expr = self.index_or_slice(start, expr)?,
+                TokenKind::LParen => expr = self.call(start, expr, Vec::new())?,
                 TokenKind::Lt => {
                     if !matches!(expr.kind, ExprKind::Name(_) | ExprKind::Member(..)) {
                         return Ok(expr);
@@ -200,7 +196,7 @@ impl Parser<'_> {
                         (Some(TokenKind::LParen), kind) => {
                             expr.kind = kind;
                             let type_args = self.type_argument_list()?;
-                            expr = self.call(expr, type_args)?;
+                            expr = self.call(start, expr, type_args)?;
                         }
                         (Some(TokenKind::Dot), ExprKind::Name(path)) => {
                             let args = self.type_argument_list()?;
@@ -230,8 +226,7 @@ impl Parser<'_> {
         self.name()
     }
 
-    fn index_or_slice(&mut self, base: Expr) -> Parse<Expr> {
-        let start = base.span;
+    fn index_or_slice(&mut self, start: Span, base: Expr) -> Parse<Expr> {
         let base = Box::new(base);
         self.expect(TokenKind::LBracket)?;
         let first = Box::new(self.expression()?);
@@ -255,8 +250,12 @@ impl Parser<'_> {
         Ok(self.expr_node(start.to(end), kind))
     }
 
-    pub(super) fn call(&mut self, callee: Expr, type_args: Vec<TypeRef>) -> Parse<Expr> {
-        let start = callee.span;
+    pub(super) fn call(
+        &mut self,
+        start: Span,
+        callee: Expr,
+        type_args: Vec<TypeRef>,
+    ) -> Parse<Expr> {
         let args = self.argument_list()?;
         let span = start.to(self.last_span());
         Ok(self.expr_node(
@@ -436,20 +435,20 @@ impl Parser<'_> {
         if self.eat(TokenKind::Mask) {
             let mask = self.expression()?;
             return Ok(self.expr_node(
-                span.to(mask.span),
+                span.to(self.last_span()),
                 ExprKind::Mask(Box::new(first), Box::new(mask)),
             ));
         }
-        self.opt_range(first)
+        self.opt_range(span, first)
     }
 
-    /// `first .. last`, or `first` alone
-    pub(super) fn opt_range(&mut self, first: Expr) -> Parse<Expr> {
+    /// `first .. last`, or `first` alone; `start` is where `first` begins.
+    pub(super) fn opt_range(&mut self, start: Span, first: Expr) -> Parse<Expr> {
         if !self.eat(TokenKind::Range) {
             return Ok(first);
         }
         let last = self.expression()?;
-        let span = first.span.to(last.span);
+        let span = start.to(self.last_span());
         Ok(self.expr_node(span, ExprKind::Range(Box::new(first), Box::new(last))))
     }
 }

@@ -7,8 +7,7 @@
 //! P4's grammar needs to know which names are types, in two places: `(a) - b` is a cast when `a` is a type, and `f<a>(b)` is a call when
 //! `<a>` are type arguments. [`Parser::types`] keeps track of declared names for the first; the second is decided by looking ahead.
 //!
-//! Nesting is bounded by [`MAX_DEPTH`] and the height of expressions by [`MAX_HEIGHT`], so that neither the parser nor the phases after it can
-//! run out of stack.
+//! Nesting and the height of expressions are bounded by [`levels`], so that neither the parser nor the phases after it can run out of stack.
 
 mod annotation;
 mod decl;
@@ -20,13 +19,12 @@ mod types;
 use super::ast::*;
 use super::token::{Token, TokenKind};
 use crate::diag::{Code, Diagnostic, Diagnostics, Severity, Span};
+use crate::stack::levels;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// Deepest nesting of parentheses, braces and statements.
-pub const MAX_DEPTH: u32 = 200;
-/// Greatest height of an expression's tree: longest chain of operators.
-pub const MAX_HEIGHT: u32 = 600;
+/// Most dimensions of a type.
+const MAX_DIMENSIONS: u32 = 200;
 
 /// Parses a program. `tokens` ends with [`TokenKind::End`], as the preprocessor gives it.
 pub fn parse(tokens: Vec<Token>, diagnostics: &mut Diagnostics) -> P4Program {
@@ -51,6 +49,7 @@ pub fn parse_without(
         type_refs: 0,
         decls: 0,
         depth: 0,
+        max_depth: levels(),
         quiet: 0,
         types: vec![FxHashMap::default()],
         declared: BTreeSet::new(),
@@ -92,8 +91,10 @@ struct Parser<'a> {
     gt_ends: bool,
     type_refs: u32,
     decls: u32,
-    /// Nesting in half levels.
+    /// Nesting in levels.
     depth: u32,
+    /// The most levels.
+    max_depth: u32,
     /// While positive nothing is reported: a guess is being tried.
     quiet: u32,
     /// For each open scope: declared names, and whether they are types.
@@ -217,27 +218,36 @@ impl Parser<'_> {
 
     /// Runs a production one level deeper.
     fn nested<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
-        self.nested_by(2, production)
+        self.deeper()?;
+        let result = production(self);
+        self.depth -= 1;
+        result
     }
 
-    /// Runs a production deeper by so many half levels: chains of `else if`, which people write longer than they nest, count half.
-    fn nested_by<T>(
-        &mut self,
-        cost: u32,
-        production: impl FnOnce(&mut Self) -> Parse<T>,
-    ) -> Parse<T> {
-        if self.depth + cost > 2 * MAX_DEPTH {
+    /// Begins one more level, which the caller ends by `depth`.
+    fn deeper(&mut self) -> Parse<()> {
+        if self.depth >= self.max_depth {
             let span = self.span();
-            self.report(
-                Diagnostic::error(Code::NESTING, span, "this is nested too deeply")
-                    .note(format!("at most {MAX_DEPTH} levels are accepted")),
-            );
+            self.too_deep(span);
             return Err(Bail);
         }
-        self.depth += cost;
-        let result = production(self);
-        self.depth -= cost;
-        result
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// Reports that the program nests more deeply than the compiler's stack reaches. All that could be said of it afterwards would follow from
+    /// what is left out.
+    fn too_deep(&mut self, span: Span) {
+        if self.quiet > 0 {
+            return;
+        }
+        self.failed = true;
+        let message = format!("this is nested more than {} levels deep", self.max_depth);
+        self.diagnostics.report_last(
+            Diagnostic::error(Code::NESTING, span, message)
+                .note("parentheses, braces, operators and the `else if`s of a chain are one level each")
+                .help("divide it: into several statements, or into actions, functions or controls"),
+        );
     }
 
     /// Tries a production in silence; on failure nothing has happened.

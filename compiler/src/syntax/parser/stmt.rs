@@ -3,6 +3,9 @@
 use super::*;
 use std::rc::Rc;
 
+/// Where an `if` stands, its condition, and the statement behind it.
+type Condition = (Span, Expr, Box<Stmt>);
+
 impl Parser<'_> {
     pub(super) fn block_statement(&mut self) -> Parse<Block> {
         let annotations = self.opt_annotations()?;
@@ -116,12 +119,7 @@ impl Parser<'_> {
 
     /// A statement where a declaration may not stand: branch or body.
     fn statement(&mut self) -> Parse<Box<Stmt>> {
-        self.statement_by(2)
-    }
-
-    /// The same, deeper by so many half levels.
-    fn statement_by(&mut self, cost: u32) -> Parse<Box<Stmt>> {
-        let stmt = self.scoped(|p| p.nested_by(cost, Self::statement_inner))?;
+        let stmt = self.scoped(|p| p.nested(Self::statement_inner))?;
         if matches!(
             stmt.kind,
             StmtKind::Const(_) | StmtKind::Var(_) | StmtKind::Instantiation(_)
@@ -138,23 +136,49 @@ impl Parser<'_> {
         Ok(Box::new(stmt))
     }
 
+    /// `if (c) s else if (d) t else u`. Each `else if` is a level deeper than the one before, and no stack is taken for it here.
     fn conditional_statement(&mut self) -> Parse<StmtKind> {
-        self.expect(TokenKind::If)?;
-        self.expect(TokenKind::LParen)?;
-        let condition = self.expression()?;
-        self.expect(TokenKind::RParen)?;
-        let then = self.statement()?;
-        let otherwise = if self.eat(TokenKind::Else) {
-            let cost = if self.at(TokenKind::If) { 1 } else { 2 };
-            Some(self.statement_by(cost)?)
-        } else {
-            None
-        };
-        Ok(StmtKind::If {
-            condition,
-            then,
-            otherwise,
-        })
+        let outer = self.depth;
+        let chain = self.chain_of_conditions();
+        self.depth = outer;
+        let (mut chain, mut otherwise) = chain?;
+        let end = self.last_span();
+        loop {
+            let (start, condition, then) = chain.pop().expect("begins with an `if`");
+            let kind = StmtKind::If {
+                condition,
+                then,
+                otherwise,
+            };
+            if chain.is_empty() {
+                return Ok(kind);
+            }
+            otherwise = Some(Box::new(Stmt {
+                span: start.to(end),
+                kind,
+            }));
+        }
+    }
+
+    /// The conditions of a chain with where their `if`s stand and with what they lead to, and what is behind the last `else`.
+    fn chain_of_conditions(&mut self) -> Parse<(Vec<Condition>, Option<Box<Stmt>>)> {
+        let mut chain = Vec::new();
+        loop {
+            let start = self.expect(TokenKind::If)?;
+            self.expect(TokenKind::LParen)?;
+            let condition = self.expression()?;
+            self.expect(TokenKind::RParen)?;
+            let then = self.statement()?;
+            chain.push((start, condition, then));
+            if !self.eat(TokenKind::Else) {
+                return Ok((chain, None));
+            }
+            if !self.at(TokenKind::If) {
+                let otherwise = self.statement()?;
+                return Ok((chain, Some(otherwise)));
+            }
+            self.deeper()?;
+        }
     }
 
     fn switch_statement(&mut self) -> Parse<StmtKind> {
@@ -238,8 +262,9 @@ impl Parser<'_> {
         let ty = self.type_ref()?;
         let name = self.name()?;
         self.expect(TokenKind::In)?;
+        let begins = self.span();
         let first = self.expression()?;
-        let collection = self.opt_range(first)?;
+        let collection = self.opt_range(begins, first)?;
         self.expect(TokenKind::RParen)?;
         self.declare(&name, false);
         let span = start.to(name.span);

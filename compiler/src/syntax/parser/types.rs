@@ -80,7 +80,7 @@ impl Parser<'_> {
         let mut dimensions = 0;
         while self.at(TokenKind::LBracket) {
             dimensions += 1;
-            if dimensions > MAX_DEPTH {
+            if dimensions > MAX_DIMENSIONS {
                 self.error(Code::NESTING, ty.span, "this type has too many dimensions");
                 return Err(Bail);
             }

@@ -35,14 +35,15 @@ use super::bridge::GroupMember;
 use super::error::{GroupError, SwitchError};
 use super::event::Tag;
 use super::group::{Group, OnSwitch};
+use super::locate::Readings;
 use super::position::Position;
 use super::procedure::{Order, Procedure, Run, Step};
 use super::registers;
 use super::session::Task;
 use super::{Controller, Owner};
-use crate::constants::{REGISTER_ACK, REGISTER_AGG, REGISTER_SRC_PORT};
+use crate::constants::{REGISTER_ACK, REGISTER_AGG, REGISTER_SENT, REGISTER_SRC_PORT};
 use crate::tables::{self, Program};
-use crate::topology::SwitchIndex;
+use crate::topology::{Node, SwitchIndex};
 
 /// A change under way.
 #[derive(Debug)]
@@ -55,9 +56,8 @@ pub(super) struct Change {
     retired: Vec<OnSwitch>,
     /// Parts that it has not yet.
     fresh: Vec<OnSwitch>,
-    told: Vec<Position>,
-    /// The ports that switches take the source to be behind; asked only where whoever makes registers ready must know.
-    sources: Vec<(SwitchIndex, u32)>,
+    /// What the switches of the old parts hold.
+    readings: Readings,
     acked: Vec<Psn>,
     /// A switch of the old tree could not be asked.
     is_blind: bool,
@@ -88,6 +88,7 @@ pub(super) enum Origin {
 pub(super) enum Reading {
     Told,
     Acked,
+    Sent,
     Source,
 }
 
@@ -103,9 +104,13 @@ impl Procedure for Change {
         Step::new("look", Change::look).then(Controller::change_looked),
         Step::new("prepare", Change::prepare).undone_by(Change::discard),
         Step::new("hide", Change::hide).undone_by(Change::show),
+        // Frames of the old tree that are still on links of the new one have arrived, at switches that drop them.
+        Step::new("flush", Change::flush),
         Step::new("survey", Change::ask).then(Controller::change_surveyed),
         Step::new("exchange", Change::exchange).undone_by(Change::exchange_back),
         Step::new("registers", Change::registers),
+        // Where INIT_GROUP does not set them.
+        Step::new("sources", Change::sources),
         Step::new("publish", Change::publish)
             .undone_by(Change::conceal)
             .then(Controller::change_published),
@@ -126,11 +131,16 @@ impl Procedure for Change {
 
     fn learn(&mut self, switch: SwitchIndex, reading: Reading, result: Result<u64, SwitchError>) {
         match (reading, result) {
-            (Reading::Told, Ok(value)) => self.told.push(Position::from_register(value)),
+            (Reading::Told, Ok(value)) => {
+                self.readings.of(switch).last_acked = Some(Position::from_register(value));
+            }
             (Reading::Acked, Ok(value)) => self.acked.push(Psn::new((value >> 8) as u32)),
-            (Reading::Source, Ok(port)) => self.sources.push((switch, port as u32)),
+            (Reading::Sent, Ok(value)) => {
+                self.readings.of(switch).sent = Some(Psn::new(value as u32));
+            }
+            (Reading::Source, Ok(port)) => self.readings.of(switch).source = Some(port as u32),
             // Then what was known of it has to do.
-            (Reading::Source, Err(_)) => {}
+            (Reading::Sent | Reading::Source, Err(_)) => {}
             // What a switch would have reported can be done without, but not by a member that joins.
             (Reading::Told | Reading::Acked, Err(_)) => self.is_blind = true,
         }
@@ -155,8 +165,7 @@ impl Change {
             next,
             retired,
             fresh,
-            told: Vec::new(),
-            sources: Vec::new(),
+            readings: Readings::default(),
             acked: Vec::new(),
             is_blind: false,
         }
@@ -181,19 +190,34 @@ impl Change {
 
     /// What every path has acknowledged and beyond which nothing was sent, if that is so.
     fn idle_at(&self) -> Option<Position> {
-        let first = self.told.first().copied()?;
-        let told = self.told.iter().map(|told| told.psn);
+        let first = self.told().next()?;
+        let told = self.told().map(|told| told.psn);
         let mut all = told.chain(self.acked.iter().copied());
         (!self.is_blind && all.all(|psn| psn == first.psn)).then_some(first)
     }
 
-    /// What every member has acknowledged, from the registers of the old parts.
-    fn common(&self) -> Option<Position> {
-        let least = self.told.iter().copied().reduce(Position::older)?;
-        Some(match self.is_blind {
-            true => least.for_all(),
-            false => least,
-        })
+    /// What the switches that could be asked have acknowledged towards the source.
+    fn told(&self) -> impl Iterator<Item = Position> + '_ {
+        self.readings
+            .0
+            .values()
+            .filter_map(|reading| reading.last_acked)
+    }
+
+    /// What every member has acknowledged, from the registers of the old parts: `group`.
+    fn common(&self, group: &Group) -> Option<Position> {
+        let least = self.readings.least()?;
+        // The source's own switch knows it of all; and if nothing is under way, so does any other one.
+        let is_known =
+            self.readings.source(group).is_some() || self.readings.sent() == Some(least.psn);
+        if is_known || !self.is_blind {
+            return Some(least);
+        }
+        let acked = self.readings.sent().map(|sent| Position {
+            psn: Psn::new(sent.get().wrapping_sub(group.window())),
+            ..least
+        });
+        Some(acked.map_or(least.for_all(), |acked| least.older(acked)))
     }
 
     /// The group as it is now.
@@ -222,9 +246,8 @@ impl Change {
                 Order::read(on.switch, task, reading)
             };
             orders.push(read(REGISTER_AGG, 0, Reading::Told));
-            if controller.program.group_registers.is_some() {
-                orders.push(read(REGISTER_SRC_PORT, 0, Reading::Source));
-            }
+            orders.push(read(REGISTER_SENT, 0, Reading::Sent));
+            orders.push(read(REGISTER_SRC_PORT, 0, Reading::Source));
             if self.is_join() {
                 let paths = (0..=u8::MAX).zip(&on.paths);
                 orders.extend(paths.map(|(path, _)| read(REGISTER_ACK, path, Reading::Acked)));
@@ -259,6 +282,35 @@ impl Change {
         parts
             .map(|on| write(on, vec![self.next.withdrawal(&controller.program)]))
             .collect()
+    }
+
+    /// Only where the tree is another one: an acknowledgement of the old tree, of fewer members than are behind its switch now, must not
+    /// be taken for one of the new tree.
+    fn flush(&self, controller: &Controller) -> Orders {
+        let Some(group) = self
+            .group(controller)
+            .filter(|_| matches!(self.kind, Kind::Reroute(_)))
+        else {
+            return Vec::new();
+        };
+        let mut orders = Vec::new();
+        for on in there(controller, &group.switches) {
+            for path in &on.paths {
+                let Some(behind) = controller.topology.behind(on.switch, path.port) else {
+                    continue;
+                };
+                let is_kept = matches!(behind.peer.node, Node::Switch(next) if self.fresh_on(next).is_some())
+                    && self
+                        .next
+                        .on(on.switch)
+                        .is_some_and(|next| next.paths.iter().any(|p| p.port == path.port))
+                    && !controller.is_dead(behind.link);
+                if is_kept {
+                    orders.push(Order::new(on.switch, Task::Flush { port: path.port }));
+                }
+            }
+        }
+        orders
     }
 
     fn show(&self, controller: &Controller) -> Orders {
@@ -309,6 +361,18 @@ impl Change {
         parts.collect()
     }
 
+    fn sources(&self, controller: &Controller) -> Orders {
+        if controller.program.group_registers.is_some() {
+            return Vec::new();
+        }
+        let parts = self.fresh.iter().filter_map(|on| {
+            let port = self.next.port_of_source(&controller.topology, on.switch);
+            let access = registers::set_source(on.group_index, port);
+            (port != 0).then(|| Order::new(on.switch, Task::Registers(access)))
+        });
+        parts.collect()
+    }
+
     fn publish(&self, controller: &Controller) -> Orders {
         let parts = self.fresh.iter();
         parts
@@ -347,12 +411,11 @@ impl Controller {
             return Ok(());
         };
         if change.is_join() {
-            change.is_blind |= change.told.len() < switches;
+            change.is_blind |= change.told().count() < switches;
             let idle = change.idle_at();
             change.next.position = idle.ok_or(GroupError::InUse(mcst_id))?;
         }
-        change.told.clear();
-        change.sources.clear();
+        change.readings = Readings::default();
         change.acked.clear();
         change.is_blind = false;
         Ok(())
@@ -363,22 +426,23 @@ impl Controller {
             return Ok(());
         };
         let switches = registration.group().switches.len();
-        let source_at = |(switch, port): &(SwitchIndex, u32)| {
-            let on = registration.group().on(*switch)?;
-            let path = on.paths.iter().find(|path| path.port == *port)?;
-            path.member().map(|member| member.spec.ip)
-        };
         let change = registration.change().map(|run| &run.what);
-        let source = change.and_then(|change| change.sources.iter().find_map(source_at));
+        let group = registration.group();
+        let source = change.and_then(|change| change.readings.source(group));
+        let is_blind = change.is_some_and(|change| change.told().count() < switches);
+        if let Some(run) = registration.change_mut() {
+            run.what.is_blind |= is_blind;
+        }
+        let change = registration.change().map(|run| &run.what);
+        let common = change.and_then(|change| change.common(registration.group()));
         let Some(change) = registration.change_mut().map(|run| &mut run.what) else {
             return Ok(());
         };
-        change.is_blind |= change.told.len() < switches;
         if change.is_join() {
             if change.idle_at() != Some(change.next.position) {
                 return Err(GroupError::InUse(mcst_id));
             }
-        } else if let Some(position) = change.common() {
+        } else if let Some(position) = common {
             // Older than what was known is no news, but newer is.
             change.next.advance(position);
         }

@@ -1,6 +1,6 @@
 //! What the agent of one switch knows of one registration under way.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use alfirk_roce::wire::mrp::{Node, Refusal, Repr};
@@ -16,12 +16,13 @@ pub(in crate::controller) struct Agent {
     /// The port towards the leader.
     pub(super) port: u32,
     pub(super) initial_psn: Psn,
-    flags: u8,
+    /// When the members' queue pairs give up ([`alfirk_roce::registration::Patience::bits`]).
+    pub(super) flags: u8,
     total: u8,
     parts: BTreeMap<u8, Vec<Node>>,
     pub(super) stage: Stage,
-    /// Members next to the switch that have not agreed yet.
-    pub(super) undecided: BTreeSet<Ipv4Addr>,
+    /// When each of its packets may have an effect again that repeats what it has had already.
+    repeats: BTreeMap<u8, u64>,
     /// What is below each port but the leader's.
     pub(super) below: BTreeMap<u32, Below>,
 }
@@ -40,8 +41,6 @@ pub(super) enum Below {
 pub(in crate::controller) enum Stage {
     /// Packets of the leader are missing.
     Gathering,
-    /// Members next to the switch are asked whether they agree.
-    Inviting,
     /// The switch's part is being made or undone; when it is made, the neighbours have their packets.
     Making(Box<Run<Making>>),
 }
@@ -69,7 +68,7 @@ impl Agent {
             total: packet.total,
             parts: BTreeMap::new(),
             stage: Stage::Gathering,
-            undecided: BTreeSet::new(),
+            repeats: BTreeMap::new(),
             below: BTreeMap::new(),
         }
     }
@@ -98,6 +97,25 @@ impl Agent {
                 }
             }
         }
+    }
+
+    /// Whether a packet that came before may have its effect once more: once in `interval` nanoseconds.
+    pub(super) fn may_repeat(&mut self, now: u64, seq: u8, interval: u64) -> bool {
+        let is_due = self.repeats.get(&seq).is_none_or(|at| *at <= now);
+        if is_due {
+            self.repeats.insert(seq, now + interval);
+        }
+        is_due
+    }
+
+    /// All packets have had their effect just now.
+    pub(super) fn has_acted(&mut self, now: u64, interval: u64) {
+        self.repeats = (0..self.total).map(|seq| (seq, now + interval)).collect();
+    }
+
+    /// How many nodes have come, the group's included.
+    pub(super) fn count(&self) -> usize {
+        self.parts.values().map(Vec::len).sum()
     }
 
     /// All nodes that are members, in the leader's order.

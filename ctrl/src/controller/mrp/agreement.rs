@@ -1,36 +1,35 @@
 //! A host must have agreed before it is put into a group.
 //!
 //! ```text
-//!  fabric ── Invite (the host's node, the group's) ──▶ host
-//!  fabric ◀── Agree, to the McstID ─────────────────── host, if it expects that queue pair to be registered
+//!  fabric ── Invite (the host's node, the group's, the leader's) ──▶ host
+//!  fabric ◀── Agree, to the McstID ────────────────────────────── host, if it expects that queue pair to be registered so
 //! ```
 //!
-//! Else whoever registers a group could have its data sent to any host. A leaf switch is given nothing of a group that
-//! is registered in band before the members next to it have agreed; the leader has by asking. What is asked for through the
-//! control service comes from somebody who may speak for the hosts, as the operator says, and they are only asked when
+//! Else whoever registers a group could have its data sent to any host, or keep an address in the name of hosts that know nothing of it.
+//! What is registered in band begins as a claim (`claim.rs`): its members are asked by the leader's leaf, wherever they are, and no switch
+//! is given anything before all have agreed. The leader has by asking. What is asked for through the control service comes from a client
+//! that may speak for the hosts, as the operator says, and they are only asked when
 //! [`ask_members`](crate::ControllerConfig::ask_members) says so.
 //!
-//! Invitations are sent again when the leader sends its packets again, or by the clock where there is no leader.
+//! Invitation and agreement name queue pair, group (address and virtual queue pair number) and leader; an agreement counts for nothing
+//! else. Invitations are sent again when the leader sends its packets again, once in [`crate::ControllerConfig::mrp_repeat_ns`], or by a
+//! timer where there is no leader.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use alfirk_roce::wire::mrp::{Kind, Node, Refusal};
+use alfirk_roce::wire::mrp::{Kind, Node, Refusal, Repr};
 use alfirk_roce::wire::Psn;
 
-use super::agent::Stage;
-use super::frame::Received;
+use super::claim::{is_same_place, Claim, ClaimKey};
+use super::frame::{self, Received};
 use crate::controller::change::Origin;
 use crate::controller::error::GroupError;
 use crate::controller::event::MemberSpec;
 use crate::controller::timers::Timers;
 use crate::controller::{ApiReply, Controller};
-use crate::topology::SwitchIndex;
 
-/// Nanoseconds between two invitations of a host, where no leader asks again.
-const INVITE_INTERVAL: u64 = 100_000_000;
-
-/// Hosts that have been asked by no agent of a switch.
+/// Hosts that have been asked on behalf of no claim.
 #[derive(Debug, Default)]
 pub(in crate::controller) struct Invitations {
     open: BTreeMap<Ipv4Addr, Invitation>,
@@ -39,6 +38,8 @@ pub(in crate::controller) struct Invitations {
 
 #[derive(Debug)]
 struct Invitation {
+    /// The host that leads the group.
+    leader: Ipv4Addr,
     /// Who has not agreed yet.
     missing: BTreeMap<Ipv4Addr, Node>,
     then: Then,
@@ -85,7 +86,8 @@ impl Controller {
         if let Some(open) = self.mrp.invitations.open.get(&mcst_id) {
             match (open.then, origin) {
                 (Then::Join(Origin::Leader(_), asked), Origin::Leader(_)) if asked == spec => {
-                    return self.send_invitations(mcst_id);
+                    // It is asked again in its time.
+                    return;
                 }
                 // The leader has changed its mind.
                 (Then::Join(Origin::Leader(_), _), Origin::Leader(_)) => {}
@@ -106,87 +108,143 @@ impl Controller {
         missing: BTreeMap<Ipv4Addr, Node>,
         then: Then,
     ) {
+        let Some(leader) = self.leader_of(mcst_id) else {
+            return;
+        };
         let deadline = now + self.config.agree_timeout_ns;
         let invitation = Invitation {
+            leader,
             missing,
             then,
             deadline,
         };
         self.mrp.invitations.open.insert(mcst_id, invitation);
-        let next = deadline.min(now + INVITE_INTERVAL);
+        let next = deadline.min(now + self.config.mrp_repeat_ns);
         self.mrp.invitations.timers.set(mcst_id, next);
         self.send_invitations(mcst_id);
     }
 
     fn send_invitations(&mut self, mcst_id: Ipv4Addr) {
-        let open = self.mrp.invitations.open.get(&mcst_id);
-        let missing: Vec<Node> =
-            open.map_or_else(Vec::new, |open| open.missing.values().copied().collect());
-        self.invite(mcst_id, &missing);
+        let Some(open) = self.mrp.invitations.open.get(&mcst_id) else {
+            return;
+        };
+        let missing: Vec<Node> = open.missing.values().copied().collect();
+        self.send_invites(mcst_id, open.leader, &missing);
     }
 
-    fn invite(&mut self, mcst_id: Ipv4Addr, nodes: &[Node]) {
+    /// Asks hosts on behalf of a leader, as many as it may have asked now.
+    pub(super) fn invite(&mut self, now: u64, mcst_id: Ipv4Addr, leader: Ipv4Addr, nodes: &[Node]) {
+        let rate = self.config.mrp_rate;
+        let granted = (self.mrp.limits).grant(now, leader, nodes.len(), rate);
+        self.send_invites(mcst_id, leader, &nodes[..granted]);
+    }
+
+    fn send_invites(&mut self, mcst_id: Ipv4Addr, leader: Ipv4Addr, nodes: &[Node]) {
+        let claim = self.mrp.claims.get(&(mcst_id, leader));
+        let claimed = claim.and_then(|claim| claim.agent.group().copied());
+        let group = claimed.unwrap_or_else(|| self.group_node(mcst_id));
         for node in nodes {
             let Some(host) = self.topology.host_with_ip(node.ip) else {
                 continue;
             };
+            let packet = Repr {
+                kind: Kind::Invite,
+                seq: 0,
+                total: 1,
+                initial_psn: Psn::new(0),
+                flags: 0,
+                nodes: vec![*node, group, Node::leader(leader)],
+            };
             // Hosts may look at who asks: it is the fabric, in the group's name.
-            let frame = self.mrp_member_frame(Kind::Invite, mcst_id, mcst_id, Psn::new(0), node);
+            let mac = self.topology.host(host).mac;
+            let frame = frame::build(mac, mcst_id, node.ip, &packet);
             let (switch, port) = self.topology.attachment(host);
             self.send_frame(switch, port, frame);
         }
     }
 
-    /// Asks the members that hang from an agent's switch, as far as they have not agreed and matter; says whether there
-    /// are any that have not.
-    pub(super) fn invite_locals(
-        &mut self,
-        switch: SwitchIndex,
-        mcst_id: Ipv4Addr,
-        matters: impl Fn(&Node) -> bool,
-    ) -> bool {
-        let Some(agent) = self.mrp.agents.get(&(mcst_id, switch)) else {
-            return false;
+    /// All packets of a claim are there: asks its members.
+    pub(super) fn claim_members(&mut self, now: u64, key: ClaimKey) {
+        let (mcst_id, leader) = key;
+        let Some(mut claim) = self.mrp.claims.remove(&key) else {
+            return;
         };
-        let locals = agent
-            .nodes()
-            .filter(|node| agent.undecided.contains(&node.ip));
-        let locals: Vec<Node> = locals.copied().collect();
-        let wanted: Vec<Node> = locals
-            .iter()
-            .filter(|node| matters(node))
-            .copied()
-            .collect();
-        self.invite(mcst_id, &wanted);
-        !locals.is_empty()
+        let checked = self.mrp_check(claim.switch, mcst_id, &claim.agent);
+        let others = claim.agent.nodes().filter(|node| node.ip != leader);
+        let others: BTreeMap<Ipv4Addr, Node> = others.map(|node| (node.ip, *node)).collect();
+        let asked: Vec<Node> = others.values().copied().collect();
+        claim.missing = Some(others);
+        claim.agent.has_acted(now, self.config.mrp_repeat_ns);
+        self.mrp.claims.insert(key, claim);
+        match checked {
+            Ok(()) => {
+                let give_up = now + self.config.agree_timeout_ns;
+                self.mrp.claim_deadlines.set(key, give_up);
+                self.invite(now, mcst_id, leader, &asked);
+            }
+            Err(refusal) => {
+                self.mrp.drop_claim(key);
+                self.mrp_refuse(mcst_id, leader, refusal);
+            }
+        }
+    }
+
+    /// All members of a claim have agreed: its group is made.
+    fn claim_agreed(&mut self, now: u64, key: ClaimKey) {
+        let (mcst_id, leader) = key;
+        let Some(Claim { switch, agent, .. }) = self.mrp.drop_claim(key) else {
+            return;
+        };
+        if self.groups.contains_key(&mcst_id) {
+            return self.mrp_refuse(mcst_id, leader, Refusal::Taken);
+        }
+        self.mrp.limits.lead(leader, mcst_id);
+        let deadline = now + self.config.mrp_timeout_ns;
+        self.mrp.deadlines.set(mcst_id, deadline);
+        self.mrp.agents.insert((mcst_id, switch), agent);
+        self.mrp_build(now, switch, mcst_id);
+    }
+
+    /// Gives up claims whose packets do not come, or whose members do not agree.
+    pub(super) fn claim_timeout(&mut self, now: u64) {
+        while let Some(key) = self.mrp.claim_deadlines.pop_due(now) {
+            let (mcst_id, leader) = key;
+            let missing = self.mrp.drop_claim(key).and_then(|claim| claim.missing);
+            match missing {
+                Some(missing) => {
+                    self.mrp.stats.refused += 1;
+                    let silent: Vec<Ipv4Addr> = missing.into_keys().collect();
+                    let reason = Refusal::NotAgreed.bits();
+                    self.mrp_name(mcst_id, leader, Kind::Refuse, reason, &silent);
+                }
+                None => self.mrp_refuse(mcst_id, leader, Refusal::Busy),
+            }
+        }
     }
 
     /// A host agrees to be put into a group.
-    pub(super) fn mrp_agree(&mut self, now: u64, switch: SwitchIndex, received: &Received) {
+    pub(super) fn mrp_agree(&mut self, now: u64, received: &Received) {
         let (host, mcst_id) = (received.source, received.destination);
-        let Some(node) = received.packet.members().find(|node| node.ip == host) else {
+        let packet = &received.packet;
+        let node = packet.members().find(|node| node.ip == host);
+        let group = packet.group().filter(|group| group.ip == mcst_id);
+        let (Some(node), Some(group), Some(leader)) = (node, group, packet.leader()) else {
             self.mrp.stats.wrong += 1;
             return;
         };
         self.mrp.stats.accepted += 1;
-        let key = (mcst_id, switch);
-        if let Some(agent) = self.mrp.agents.get_mut(&key) {
-            let is_asked = agent.nodes().any(|asked| is_same_place(asked, node));
-            if matches!(agent.stage, Stage::Inviting) && is_asked && agent.undecided.remove(&host) {
-                let all = agent.undecided.is_empty();
-                let deadline = now + self.config.mrp_timeout_ns;
-                self.mrp.deadlines.set(mcst_id, deadline);
-                if all {
-                    self.mrp.undecided.clear(key);
-                    self.make_part(now, switch, mcst_id);
-                }
-            }
+        let key = (mcst_id, leader.ip);
+        let claim = self.mrp.claims.get_mut(&key);
+        if claim.is_some_and(|claim| claim.agreed(node, group)) {
+            self.claim_agreed(now, key);
         }
+        let own = self.group_node(mcst_id);
         let Some(open) = self.mrp.invitations.open.get_mut(&mcst_id) else {
             return;
         };
         let asked = open.missing.get(&host);
-        if asked.is_none_or(|asked| !is_same_place(asked, node)) {
+        let is_right = leader.ip == open.leader && (group.ip, group.qpn) == (own.ip, own.qpn);
+        if !is_right || asked.is_none_or(|asked| !is_same_place(asked, node)) {
             return;
         }
         open.missing.remove(&host);
@@ -208,7 +266,7 @@ impl Controller {
                 continue;
             };
             if now < open.deadline {
-                let next = open.deadline.min(now + INVITE_INTERVAL);
+                let next = open.deadline.min(now + self.config.mrp_repeat_ns);
                 self.mrp.invitations.timers.set(mcst_id, next);
                 self.send_invitations(mcst_id);
                 continue;
@@ -223,25 +281,5 @@ impl Controller {
                 Then::Join(origin, _) => self.change_failed(mcst_id, origin, error),
             }
         }
-        while let Some((mcst_id, switch)) = self.mrp.undecided.pop_due(now) {
-            let agent = self.mrp.agents.get(&(mcst_id, switch));
-            let silent = agent.filter(|agent| matches!(agent.stage, Stage::Inviting));
-            if let Some((leader, silent)) = silent.map(|a| (a.leader, a.undecided.clone())) {
-                let silent: Vec<Ipv4Addr> = silent.into_iter().collect();
-                self.mrp_name(
-                    mcst_id,
-                    leader,
-                    Kind::Refuse,
-                    Refusal::NotAgreed.bits(),
-                    &silent,
-                );
-                self.mrp_fail(now, mcst_id, Refusal::NotAgreed);
-            }
-        }
     }
-}
-
-/// Whether both name the same queue pair and memory.
-fn is_same_place(a: &Node, b: &Node) -> bool {
-    (a.ip, a.qpn, a.region) == (b.ip, b.qpn, b.region)
 }

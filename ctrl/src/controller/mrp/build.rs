@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::Code;
+use alfirk_roce::registration::Patience;
 use alfirk_roce::wire::mrp::{Node, Refusal};
+use alfirk_roce::wire::QpNum;
 
 use super::agent::{Agent, Below, Stage};
 use super::frame;
@@ -23,19 +25,39 @@ use crate::tree::Tree;
 type Local = (BTreeMap<u32, Vec<Node>>, Vec<GroupMember>);
 
 impl Controller {
-    /// All packets are there: makes the switch's part of the group.
+    /// All packets are there, and their members have agreed: makes the switch's part of the group.
     pub(super) fn mrp_build(&mut self, now: u64, switch: SwitchIndex, mcst_id: Ipv4Addr) {
         match self.mrp_plan(switch, mcst_id) {
-            Ok(()) if self.invite_locals(switch, mcst_id, |_| true) => {
-                if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
-                    agent.stage = Stage::Inviting;
-                }
-                let give_up = now + self.config.agree_timeout_ns;
-                self.mrp.undecided.set((mcst_id, switch), give_up);
-            }
             Ok(()) => self.make_part(now, switch, mcst_id),
             Err(refusal) => self.mrp_fail(now, mcst_id, refusal),
         }
+    }
+
+    /// Whether a group could be made from the nodes of its first agent, as far as that is known beforehand. Takes nothing.
+    pub(super) fn mrp_check(
+        &mut self,
+        switch: SwitchIndex,
+        mcst_id: Ipv4Addr,
+        agent: &Agent,
+    ) -> Result<(), Refusal> {
+        let tree = self.mrp_tree(mcst_id, agent)?;
+        self.mrp_choose(switch, agent, tree.as_ref())?;
+        self.mrp_virtual_qpn(mcst_id, agent.group().copied())?;
+        match self.addresses.is_free(u32::from(mcst_id)) {
+            true => Ok(()),
+            false => Err(Refusal::Taken),
+        }
+    }
+
+    fn mrp_virtual_qpn(
+        &mut self,
+        mcst_id: Ipv4Addr,
+        named: Option<Node>,
+    ) -> Result<QpNum, Refusal> {
+        let named = named.filter(|node| node.ip == mcst_id);
+        let wanted = named.ok_or(Refusal::BadQueuePair)?.qpn;
+        let chosen = self.virtual_qpns.choose(mcst_id, Some(wanted));
+        chosen.map_err(|_| Refusal::BadQueuePair)
     }
 
     fn mrp_plan(&mut self, switch: SwitchIndex, mcst_id: Ipv4Addr) -> Result<(), Refusal> {
@@ -44,7 +66,7 @@ impl Controller {
         };
         let tree = self.mrp_tree(mcst_id, agent)?;
         let (routed, members) = self.mrp_choose(switch, agent, tree.as_ref())?;
-        let (leader, initial_psn) = (agent.leader, agent.initial_psn);
+        let (leader, initial_psn, flags) = (agent.leader, agent.initial_psn, agent.flags);
         let expected = agent.nodes().count();
         let mut ports: BTreeSet<u32> = routed.keys().copied().collect();
         let below = routed.into_iter().map(|(port, nodes)| {
@@ -57,12 +79,8 @@ impl Controller {
         let below = below.collect::<Result<BTreeMap<_, _>, Refusal>>()?;
         ports.insert(agent.port);
         if !self.groups.contains_key(&mcst_id) {
-            let named = agent.group().filter(|node| node.ip == mcst_id);
-            let wanted = named.ok_or(Refusal::BadQueuePair)?.qpn;
-            let virtual_qpn = self
-                .virtual_qpns
-                .choose(mcst_id, Some(wanted))
-                .map_err(|_| Refusal::BadQueuePair)?;
+            let named = agent.group().copied();
+            let virtual_qpn = self.mrp_virtual_qpn(mcst_id, named)?;
             let strategies = self.config.strategies;
             self.take_address(Some(mcst_id), strategies)
                 .map_err(|_| Refusal::Taken)?;
@@ -72,7 +90,10 @@ impl Controller {
                 expected,
                 refusal: None,
             };
-            let group = Group::empty(mcst_id, virtual_qpn, initial_psn, strategies);
+            let group = Group {
+                patience: Patience::from_bits(flags),
+                ..Group::empty(mcst_id, virtual_qpn, initial_psn, strategies)
+            };
             self.groups
                 .insert(mcst_id, Registration::growing(group, growth));
         }
@@ -95,8 +116,6 @@ impl Controller {
             Refusal::Full
         })?;
         let on = OnSwitch::new(&self.topology, switch, &granted, ports_here(), &bridges);
-        let others = members.iter().map(|member| member.spec.ip);
-        let undecided = others.filter(|ip| *ip != leader).collect();
         let part = Tree::from_ports(BTreeMap::from([(switch, ports)]));
         self.loads.add(&part);
         let registration = self
@@ -110,7 +129,6 @@ impl Controller {
             .map_err(|_| Refusal::BadNodes)?;
         if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
             agent.below = below;
-            agent.undecided = undecided;
         }
         Ok(())
     }
@@ -244,6 +262,10 @@ impl Controller {
         let run = self.mrp.making(mcst_id, switch);
         if run.is_some_and(Run::is_done) {
             self.mrp_pass_on(switch, mcst_id, |_| true);
+            let interval = self.config.mrp_repeat_ns;
+            if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
+                agent.has_acted(now, interval);
+            }
             self.mrp_grown(now, mcst_id);
         } else {
             self.forget_growth(mcst_id);

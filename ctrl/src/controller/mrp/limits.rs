@@ -1,10 +1,11 @@
-//! What one host may ask for in band: so many groups, and so many packets in a second.
+//! What one host may ask for in band: so many groups, and so many packets in a second, its own and those that are sent on its behalf.
 //!
 //! The control service has no such limits: who may call it is for the operator to say.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
+use super::claim::ClaimKey;
 use crate::topology::SwitchIndex;
 
 /// A host that sends too fast gets a notice this often, in nanoseconds.
@@ -13,11 +14,15 @@ const REFUSAL_INTERVAL: u64 = 1_000_000_000;
 /// Who leads what, and how fast hosts send.
 #[derive(Debug, Default)]
 pub(in crate::controller) struct Limits {
-    /// Groups that each host leads, those that it has begun to register included.
+    /// Groups that each host leads.
     led: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
     leaders: BTreeMap<Ipv4Addr, Ipv4Addr>,
-    /// By switch and port.
+    /// Groups that each host has begun to register, and that are not there yet.
+    claimed: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
+    /// By switch and port of a host.
     paces: BTreeMap<(SwitchIndex, u32), Pace>,
+    /// Of the packets that members get because of a leader.
+    invitations: BTreeMap<Ipv4Addr, Pace>,
 }
 
 /// A bucket of tokens, kept as the time at which it would be full again.
@@ -60,10 +65,43 @@ impl Limits {
         }
     }
 
-    /// Whether a host may lead this group and `limit` in all; 0 is no limit.
-    pub(super) fn may_lead(&self, leader: Ipv4Addr, mcst_id: Ipv4Addr, limit: usize) -> bool {
-        let led = self.led.get(&leader);
-        limit == 0 || led.is_none_or(|led| led.len() < limit || led.contains(&mcst_id))
+    /// Whether a host may begin to register one group more: of `limit` groups that it may lead in all, where 0 is no limit, and of `most`
+    /// that it may have begun.
+    pub(super) fn may_claim(&self, (_, leader): ClaimKey, limit: usize, most: usize) -> bool {
+        let count =
+            |of: &BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>| of.get(&leader).map_or(0, BTreeSet::len);
+        let claimed = count(&self.claimed);
+        claimed < most && (limit == 0 || claimed + count(&self.led) < limit)
+    }
+
+    /// A host has begun to register a group.
+    pub(super) fn claim(&mut self, (mcst_id, leader): ClaimKey) {
+        self.claimed.entry(leader).or_default().insert(mcst_id);
+    }
+
+    /// It has finished, or given up.
+    pub(super) fn unclaim(&mut self, (mcst_id, leader): ClaimKey) {
+        if let Some(claimed) = self.claimed.get_mut(&leader) {
+            claimed.remove(&mcst_id);
+            if claimed.is_empty() {
+                self.claimed.remove(&leader);
+            }
+        }
+    }
+
+    /// How many of `wanted` packets may go to hosts now because of a leader: `rate` in a second, and as many at once; 0 is no limit.
+    pub(super) fn grant(&mut self, now: u64, leader: Ipv4Addr, wanted: usize, rate: u32) -> usize {
+        if rate == 0 {
+            return wanted;
+        }
+        let second = 1_000_000_000;
+        let each = second / u64::from(rate);
+        let pace = self.invitations.entry(leader).or_default();
+        let full_at = pace.full_at.max(now);
+        let left = (now + second).saturating_sub(full_at) / each.max(1);
+        let granted = wanted.min(usize::try_from(left).unwrap_or(usize::MAX));
+        pace.full_at = full_at + each * granted as u64;
+        granted
     }
 
     /// Whether to serve a packet that came by a port just now: `rate` in a second, and as many at once; 0 is no limit.
@@ -130,21 +168,39 @@ mod tests {
     #[test]
     fn a_host_leads_as_many_groups_as_it_may() {
         let mut limits = Limits::default();
-        for n in 1..=2 {
-            assert!(limits.may_lead(ip(1), ip(100 + n), 2));
-            limits.lead(ip(1), ip(100 + n));
+        let may =
+            |limits: &Limits, leader, limit| limits.may_claim((ip(109), ip(leader)), limit, 9);
+        limits.claim((ip(101), ip(1)));
+        assert!(may(&limits, 1, 2));
+        limits.lead(ip(1), ip(102));
+        // What is led counts, and what is only begun.
+        assert!(!may(&limits, 1, 2));
+        assert!(may(&limits, 1, 0));
+        assert!(may(&limits, 2, 2));
+        limits.unclaim((ip(101), ip(1)));
+        assert!(may(&limits, 1, 2));
+        // Another host leads the group from now on.
+        limits.lead(ip(2), ip(102));
+        assert!(may(&limits, 1, 1));
+        assert!(!may(&limits, 2, 1));
+        limits.forget(ip(102));
+        assert!(may(&limits, 2, 1));
+        // Where hosts may lead any number, what they begin is limited all the same.
+        for n in 0..9 {
+            limits.claim((ip(n), ip(3)));
         }
-        assert!(!limits.may_lead(ip(1), ip(103), 2));
-        assert!(limits.may_lead(ip(1), ip(103), 0));
-        // What it leads already is no new one; others are not concerned.
-        assert!(limits.may_lead(ip(1), ip(101), 2));
-        assert!(limits.may_lead(ip(2), ip(103), 2));
-        limits.forget(ip(101));
-        assert!(limits.may_lead(ip(1), ip(103), 2));
-        // Another host takes over.
-        limits.lead(ip(1), ip(103));
-        limits.lead(ip(2), ip(103));
-        assert!(limits.may_lead(ip(1), ip(104), 2));
-        assert!(!limits.may_lead(ip(2), ip(104), 1));
+        assert!(!may(&limits, 3, 0));
+    }
+
+    #[test]
+    fn a_leader_has_so_many_packets_sent_in_a_second_as_it_may_send() {
+        let mut limits = Limits::default();
+        assert_eq!(limits.grant(7, ip(1), 6, 10), 6);
+        assert_eq!(limits.grant(7, ip(1), 6, 10), 4);
+        assert_eq!(limits.grant(7, ip(1), 6, 10), 0);
+        assert_eq!(limits.grant(7, ip(2), 6, 10), 6);
+        assert_eq!(limits.grant(7 + SECOND / 2, ip(1), 600, 10), 5);
+        assert_eq!(limits.grant(7 + 20 * SECOND, ip(1), 600, 10), 10);
+        assert_eq!(limits.grant(7, ip(1), 600, 0), 600);
     }
 }

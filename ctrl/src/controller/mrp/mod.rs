@@ -6,12 +6,15 @@
 //! and confirm to the leader.  The choice of ports is that of the tree policy, so that a group becomes the same as through
 //! the control service.
 //!
+//! The first agent asks all members before any switch gets anything (`claim.rs`, `agreement.rs`).
+//!
 //! Hosts send again what has not led to confirmations; so packets may be lost anywhere, and repeated ones only have the
 //! packets below repeated.  What goes wrong ends in a refusal to the leader, and in a clean fabric.
 
 mod agent;
 mod agreement;
 mod build;
+mod claim;
 pub(super) mod frame;
 mod growth;
 mod limits;
@@ -33,6 +36,7 @@ use super::Controller;
 use crate::topology::{HostIndex, Node as Place, SwitchIndex};
 use agent::{Agent, Part, Stage};
 use agreement::Invitations;
+use claim::{Claim, ClaimKey, MOST_CLAIMS};
 use frame::Received;
 pub(super) use growth::Growth;
 use limits::{Limits, Verdict};
@@ -43,11 +47,13 @@ const NODES_OF_LONGEST: usize = 3;
 /// Registrations under way, and counters.
 #[derive(Debug, Default)]
 pub(super) struct Mrp {
+    /// What hosts have begun to register, and of which there is no group yet.
+    claims: BTreeMap<ClaimKey, Claim>,
+    /// When a claim that makes no progress, or whose members do not agree, is given up.
+    claim_deadlines: Timers<ClaimKey>,
     agents: BTreeMap<(Ipv4Addr, SwitchIndex), Agent>,
     /// When a registration that makes no progress is forgotten.
     deadlines: Timers<Ipv4Addr>,
-    /// When members of an agent that have not agreed are given up.
-    undecided: Timers<(Ipv4Addr, SwitchIndex)>,
     pub(super) invitations: Invitations,
     limits: Limits,
     stats: MrpStats,
@@ -57,7 +63,7 @@ impl Mrp {
     pub(super) fn poll_timeout(&self) -> Option<u64> {
         let all = [
             self.deadlines.first(),
-            self.undecided.first(),
+            self.claim_deadlines.first(),
             self.invitations.poll_timeout(),
         ];
         all.into_iter().flatten().min()
@@ -75,7 +81,7 @@ impl Mrp {
     pub(super) fn making(&self, mcst_id: Ipv4Addr, switch: SwitchIndex) -> Option<&Run<Making>> {
         match &self.agents.get(&(mcst_id, switch))?.stage {
             Stage::Making(run) => Some(run),
-            Stage::Gathering | Stage::Inviting => None,
+            Stage::Gathering => None,
         }
     }
 
@@ -86,7 +92,7 @@ impl Mrp {
     ) -> Option<&mut Run<Making>> {
         match &mut self.agents.get_mut(&(mcst_id, switch))?.stage {
             Stage::Making(run) => Some(run),
-            Stage::Gathering | Stage::Inviting => None,
+            Stage::Gathering => None,
         }
     }
 
@@ -94,7 +100,6 @@ impl Mrp {
     fn forget(&mut self, mcst_id: Ipv4Addr) -> BTreeSet<SwitchIndex> {
         let mut doubtful = BTreeSet::new();
         for switch in self.switches_of(mcst_id) {
-            self.undecided.clear((mcst_id, switch));
             let agent = self.agents.remove(&(mcst_id, switch));
             if let Some(Stage::Making(run)) = agent.map(|agent| agent.stage) {
                 doubtful.extend(run.end().1.doubtful);
@@ -111,7 +116,6 @@ impl Mrp {
             if self.making(mcst_id, switch).is_some() {
                 begun.push(switch);
             } else {
-                self.undecided.clear((mcst_id, switch));
                 self.agents.remove(&(mcst_id, switch));
             }
         }
@@ -122,16 +126,11 @@ impl Mrp {
         self.agents_of(mcst_id).map(|(switch, _)| switch).collect()
     }
 
-    /// Forgets what one host has begun of a group that is not there yet; others may have begun it as well.
-    fn give_up_of(&mut self, mcst_id: Ipv4Addr, leader: Ipv4Addr) {
-        let mut agents = self.agents_of(mcst_id);
-        if agents.all(|(_, agent)| agent.leader == leader) {
-            drop(agents);
-            return self.give_up(mcst_id);
-        }
-        drop(agents);
-        self.agents
-            .retain(|(of, _), agent| *of != mcst_id || agent.leader != leader);
+    /// Forgets what a host has begun to register.
+    fn drop_claim(&mut self, key: ClaimKey) -> Option<Claim> {
+        self.claim_deadlines.clear(key);
+        self.limits.unclaim(key);
+        self.claims.remove(&key)
     }
 
     /// Forgets a registration of which there is no group yet.
@@ -154,6 +153,13 @@ impl Controller {
         self.mrp.stats
     }
 
+    /// Registrations that hosts have begun and of which there is no group, and the nodes that are kept of them.
+    #[cfg(test)]
+    pub(super) fn claimed_in_band(&self) -> (usize, usize) {
+        let nodes = self.mrp.claims.values().map(|claim| claim.agent.count());
+        (self.mrp.claims.len(), nodes.sum())
+    }
+
     /// A switch hands up a frame that came by `port`.
     pub(super) fn mrp_frame(&mut self, now: u64, switch: SwitchIndex, port: u32, frame: &[u8]) {
         if !self.switches[switch.0].boot.is_ready() {
@@ -170,6 +176,12 @@ impl Controller {
             return;
         }
         let received = frame::parse(frame);
+        if let Some(marker) = received
+            .as_ref()
+            .filter(|r| !is_from_host && self.is_marker(r))
+        {
+            return self.marker_in(now, (switch, port), marker.packet.initial_psn);
+        }
         let Some(received) = received.filter(|r| self.is_from_right_place(switch, port, r)) else {
             self.mrp.stats.wrong += 1;
             return;
@@ -186,10 +198,12 @@ impl Controller {
             Kind::Deregister if is_from_host => self.mrp_deregister(now, &received),
             Kind::Join if is_from_host => self.mrp_join(now, &received),
             Kind::Leave if is_from_host => self.mrp_leave(now, &received),
-            Kind::Agree if is_from_host => self.mrp_agree(now, switch, &received),
+            Kind::Agree if is_from_host => self.mrp_agree(now, &received),
             Kind::Stalled if is_from_host && self.may_be_source(&received) => {
                 self.mrp.stats.accepted += 1;
-                self.watch(now, received.destination);
+                let (mcst_id, member) = (received.destination, received.source);
+                self.member_complains(now, mcst_id, member);
+                self.watch(now, mcst_id);
             }
             Kind::Alive if is_from_host && self.is_leader(&received) => {
                 self.mrp.stats.accepted += 1;
@@ -225,6 +239,7 @@ impl Controller {
         while let Some(mcst_id) = self.mrp.deadlines.pop_due(now) {
             self.mrp_fail(now, mcst_id, Refusal::Busy);
         }
+        self.claim_timeout(now);
         self.invitation_timeout(now);
     }
 
@@ -274,7 +289,7 @@ impl Controller {
                 return self.mrp_refuse(mcst_id, leader, Refusal::Taken);
             }
             Some(registration) if registration.is_ready() => {
-                return self.mrp_repeat(mcst_id, &received.packet);
+                return self.mrp_repeat(now, mcst_id, &received.packet);
             }
             Some(registration) => match registration.growth() {
                 Some(growth) if growth.refusal.is_none() => {}
@@ -282,28 +297,15 @@ impl Controller {
                 _ => return,
             },
         }
-        let is_from_host = self.host_behind(switch, port).is_some();
-        let begun_by = self.mrp.agents.get(&(mcst_id, switch)).map(|a| a.leader);
-        if begun_by.is_some_and(|other| other != leader) {
-            if is_from_host {
-                // Its packets must not end up in the other's tree, nor end it.
-                return self.mrp_refuse(mcst_id, leader, Refusal::Taken);
-            }
-            // The group is another host's already: what was begun here comes to nothing.
-            self.mrp.agents.remove(&(mcst_id, switch));
+        if self.host_behind(switch, port).is_some() && !self.groups.contains_key(&mcst_id) {
+            return self.mrp_claim(now, switch, port, received);
         }
-        let is_known = begun_by == Some(leader);
-        if !is_known && is_from_host {
-            let limit = self.config.groups_per_host;
-            if !self.mrp.limits.may_lead(leader, mcst_id, limit) {
-                return self.mrp_refuse(mcst_id, leader, Refusal::TooMany);
-            }
-            if usize::from(received.packet.total) > self.most_packets() {
-                return self.mrp_refuse(mcst_id, leader, Refusal::BadNodes);
-            }
-            self.mrp.limits.lead(leader, mcst_id);
+        if usize::from(received.packet.total) > self.most_packets() {
+            self.mrp.stats.wrong += 1;
+            return;
         }
         let deadline = now + self.config.mrp_timeout_ns;
+        let interval = self.config.mrp_repeat_ns;
         let key = (mcst_id, switch);
         let fresh = || Agent::new(leader, port, &received.packet);
         let agent = self.mrp.agents.entry(key).or_insert_with(fresh);
@@ -312,29 +314,14 @@ impl Controller {
             return self.mrp_fail(now, mcst_id, Refusal::Loop);
         }
         match agent.take(&received.packet) {
-            Part::Strange if matches!(agent.stage, Stage::Gathering) => {
-                // A leader that has started anew.
-                let mut agent = Agent::new(leader, port, &received.packet);
-                let is_whole = agent.take(&received.packet) == Part::Last;
-                self.mrp.agents.insert(key, agent);
-                self.mrp.stats.accepted += 1;
-                self.mrp.deadlines.set(mcst_id, deadline);
-                if is_whole {
-                    self.mrp_build(now, switch, mcst_id);
-                }
-            }
             Part::Strange => self.mrp.stats.wrong += 1,
             Part::Again => {
                 self.mrp.stats.repeated += 1;
-                let (is_done, is_inviting) =
-                    (agent.is_done(), matches!(agent.stage, Stage::Inviting));
-                let named = received.packet.members().map(|node| node.ip);
-                let named: BTreeSet<Ipv4Addr> = named.collect();
-                let matters = |node: &Node| named.contains(&node.ip);
-                if is_done {
-                    self.mrp_pass_on(switch, mcst_id, matters);
-                } else if is_inviting {
-                    self.invite_locals(switch, mcst_id, matters);
+                let seq = received.packet.seq;
+                if agent.is_done() && agent.may_repeat(now, seq, interval) {
+                    let named = received.packet.members().map(|node| node.ip);
+                    let named: BTreeSet<Ipv4Addr> = named.collect();
+                    self.mrp_pass_on(switch, mcst_id, |node| named.contains(&node.ip));
                 }
             }
             Part::New => {
@@ -349,11 +336,64 @@ impl Controller {
         }
     }
 
+    /// A host begins to register a group, or goes on with that.
+    fn mrp_claim(&mut self, now: u64, switch: SwitchIndex, port: u32, received: &Received) {
+        let (leader, mcst_id) = (received.source, received.destination);
+        let packet = &received.packet;
+        let key = (mcst_id, leader);
+        if usize::from(packet.total) > self.most_packets() {
+            self.mrp.drop_claim(key);
+            return self.mrp_refuse(mcst_id, leader, Refusal::BadNodes);
+        }
+        if !self.mrp.claims.contains_key(&key) {
+            let limit = self.config.groups_per_host;
+            if !self.mrp.limits.may_claim(key, limit, MOST_CLAIMS) {
+                return self.mrp_refuse(mcst_id, leader, Refusal::TooMany);
+            }
+            self.mrp.limits.claim(key);
+        }
+        let most_nodes = self.topology.hosts().len() + 1;
+        let deadline = now + self.config.mrp_timeout_ns;
+        let fresh = || Claim::new(switch, Agent::new(leader, port, packet));
+        let claim = self.mrp.claims.entry(key).or_insert_with(fresh);
+        let mut part = claim.take(packet, most_nodes);
+        if part == Ok(Part::Strange) {
+            // A leader that has started anew.
+            *claim = fresh();
+            part = claim.take(packet, most_nodes);
+        }
+        match part {
+            Err(refusal) => {
+                self.mrp.drop_claim(key);
+                self.mrp_refuse(mcst_id, leader, refusal);
+            }
+            Ok(Part::Strange) => self.mrp.stats.wrong += 1,
+            Ok(Part::Again) => {
+                self.mrp.stats.repeated += 1;
+                let missing = claim.missing_of(packet);
+                let interval = self.config.mrp_repeat_ns;
+                if !missing.is_empty() && claim.agent.may_repeat(now, packet.seq, interval) {
+                    self.invite(now, mcst_id, leader, &missing);
+                }
+            }
+            Ok(Part::New) => {
+                self.mrp.stats.accepted += 1;
+                self.mrp.claim_deadlines.set(key, deadline);
+            }
+            Ok(Part::Last) => {
+                self.mrp.stats.accepted += 1;
+                self.claim_members(now, key);
+            }
+        }
+    }
+
     /// A group in use is registered again: members whose confirmations may be lost get theirs once more.
-    fn mrp_repeat(&mut self, mcst_id: Ipv4Addr, packet: &Repr) {
-        let Some(registration) = self.groups.get(&mcst_id) else {
+    fn mrp_repeat(&mut self, now: u64, mcst_id: Ipv4Addr, packet: &Repr) {
+        let interval = self.config.mrp_repeat_ns;
+        let Some(registration) = self.groups.get_mut(&mcst_id) else {
             return;
         };
+        let is_due = registration.may_repeat(now, packet.members().map(|n| n.ip), interval);
         let group = registration.group();
         let leader = group.members.first().map(|m| m.spec.ip);
         let is_member = |node: &Node| {
@@ -368,7 +408,8 @@ impl Controller {
             return self.mrp_refuse(mcst_id, leader, Refusal::Taken);
         }
         self.mrp.stats.repeated += 1;
-        let others = packet.members().filter(|node| node.ip != leader);
+        let others = packet.members();
+        let others = others.filter(|node| node.ip != leader && is_due.contains(&node.ip));
         let frames: Vec<_> = others
             .filter_map(|node| {
                 let host = self.topology.host_with_ip(node.ip)?;
@@ -387,7 +428,7 @@ impl Controller {
         self.mrp.stats.accepted += 1;
         match self.groups.get(&mcst_id) {
             None => {
-                self.mrp.give_up_of(mcst_id, leader);
+                self.mrp.drop_claim((mcst_id, leader));
                 self.mrp_answer(mcst_id, leader, Kind::Confirm, 0);
             }
             Some(_) if self.leader_of(mcst_id) != Some(leader) => {

@@ -48,7 +48,7 @@ impl Controller {
         }
     }
 
-    /// The packet for a member's host: that it is in the group, or whether it may be.
+    /// The packet for a member's host: that it is in the group.
     pub(in crate::controller) fn mrp_member_frame(
         &self,
         kind: Kind,
@@ -134,7 +134,7 @@ impl Controller {
     }
 
     /// The node that stands for a group; who receives that there is no such group knows it by its address.
-    fn group_node(&self, mcst_id: Ipv4Addr) -> Node {
+    pub(super) fn group_node(&self, mcst_id: Ipv4Addr) -> Node {
         let virtual_qpn = self.groups.get(&mcst_id).map(|r| r.group().virtual_qpn);
         Node::group(mcst_id, virtual_qpn.unwrap_or(QpNum::new(0)))
     }

@@ -5,11 +5,11 @@ use std::net::Ipv4Addr;
 use alfirk_aggregation::{classify, Answer, Feedback, PacketOut};
 use alfirk_contract as contract;
 use alfirk_roce::icrc;
-use alfirk_roce::wire::{aeth, bth, ethernet, ipv4, reth, udp, QpNum};
+use alfirk_roce::wire::{aeth, bth, ethernet, ipv4, reth, udp, Opcode, Psn, QpNum};
 
 use super::super::event::MemberSpec;
 use super::super::position::Position;
-use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
+use crate::constants::{VIRTUAL_MAC, VIRTUAL_RKEY, VIRTUAL_VA};
 
 const IP_AT: usize = ethernet::HEADER_LEN;
 const UDP_AT: usize = IP_AT + ipv4::HEADER_LEN;
@@ -29,7 +29,6 @@ const TAG_TYPES: [u16; 2] = [contract::ETHERTYPE_C_TAG, contract::ETHERTYPE_S_TA
 const DESTINATION: usize = 16;
 /// In the BTH.
 const DEST_QP: usize = 5;
-const PSN: usize = 9;
 
 /// `feedback_t` of `p4src/shared/headers.p4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,14 +115,17 @@ impl Tags {
     }
 }
 
-/// An ACK or NAK inside the fabric; the switch that sends it computes its ICRC.
+/// An ACK or NAK of a group as a switch hands it up.
+///
+/// It is only read: what the controller has sent is built from the group's constants ([`feedback`]), for a member chooses most fields
+/// of what it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct AckFrame([u8; FEEDBACK_LEN], Tags);
+pub(super) struct AckFrame([u8; FEEDBACK_LEN]);
 
 impl AckFrame {
     /// `None` when it is no ACK or NAK; switches have checked ICRC and checksum.
     pub(super) fn parse(frame: &[u8]) -> Option<AckFrame> {
-        let (tags, frame) = Tags::take(frame);
+        let (_, frame) = Tags::take(frame);
         let bytes: [u8; FEEDBACK_LEN] = *frame.first_chunk()?;
         let frame = ethernet::View::new_checked(&bytes).ok()?;
         let is_rocev2 = frame.ethertype() == ethernet::ETHERTYPE_IPV4
@@ -131,7 +133,7 @@ impl AckFrame {
             && bytes[IP_AT + 9] == ipv4::PROTOCOL_UDP
             && bytes[UDP_AT + 2..][..2] == udp::PORT_ROCE.to_be_bytes();
         let bth = bth::View::new_checked(&bytes[BTH_AT..]).ok()?;
-        (is_rocev2 && bth.opcode().has_aeth()).then_some(AckFrame(bytes, tags))
+        (is_rocev2 && bth.opcode().has_aeth()).then_some(AckFrame(bytes))
     }
 
     /// The group.
@@ -157,15 +159,47 @@ impl AckFrame {
             Answer::Notice(_) => None,
         }
     }
+}
 
-    /// The same frame, saying something else.
-    pub(super) fn saying(&self, feedback: Feedback) -> Vec<u8> {
-        let mut bytes = self.0;
-        let (psn, aeth) = feedback.to_aeth();
-        bytes[BTH_AT + PSN..][..3].copy_from_slice(&psn.to_be_bytes()[1..]);
-        aeth.emit(&mut bytes[EXTENSION_AT..]);
-        self.1.put_into(&bytes)
+/// An ACK or NAK inside the fabric, of the group's constants and what it says; the switch that sends it computes its ICRC.
+pub(super) fn feedback(
+    mcst_id: Ipv4Addr,
+    virtual_qpn: QpNum,
+    feedback: Feedback,
+) -> [u8; FEEDBACK_LEN] {
+    let (psn, aeth) = feedback.to_aeth();
+    let mut frame = [0; FEEDBACK_LEN];
+    let virtual_mac = VIRTUAL_MAC;
+    ethernet::Repr {
+        destination: virtual_mac,
+        source: virtual_mac,
+        ethertype: ethernet::ETHERTYPE_IPV4,
     }
+    .emit(&mut frame);
+    ipv4::Repr {
+        tos: 0,
+        payload_len: (FEEDBACK_LEN - UDP_AT) as u16,
+        identification: 0,
+        dont_fragment: true,
+        ttl: contract::FEEDBACK_TTL,
+        protocol: ipv4::PROTOCOL_UDP,
+        source: mcst_id,
+        destination: mcst_id,
+    }
+    .emit(&mut frame[IP_AT..]);
+    udp::Repr {
+        source_port: contract::FEEDBACK_UDP_SOURCE_PORT,
+        destination_port: udp::PORT_ROCE,
+        payload_len: (FEEDBACK_LEN - BTH_AT) as u16,
+    }
+    .emit(&mut frame[UDP_AT..]);
+    bth::Repr {
+        migrated: true,
+        ..bth::Repr::new(Opcode::Acknowledge, virtual_qpn, Psn::new(psn))
+    }
+    .emit(&mut frame[BTH_AT..]);
+    aeth.emit(&mut frame[EXTENSION_AT..]);
+    frame
 }
 
 /// The source address of a frame; `None` when it is too short for a RoCEv2 packet.

@@ -51,8 +51,6 @@ struct Punted {
     reads: BTreeMap<TaskId, u32>,
     /// Whether reads have come to their end since the last answers.
     has_read: bool,
-    /// The latest frame, in whose form answers to no frame are given.
-    latest: AckFrame,
 }
 
 /// See the module's text.
@@ -79,6 +77,13 @@ impl Punts {
     pub(super) fn forget_switch(&mut self, switch: SwitchIndex) {
         self.parts.retain(|(at, _), _| *at != switch);
         self.fresh.retain(|(at, _)| *at != switch);
+    }
+
+    /// Aggregators, and reads that are under way for them.
+    #[cfg(test)]
+    pub(super) fn open(&self) -> (usize, usize) {
+        let reads = self.parts.values().map(|punted| punted.reads.len());
+        (self.parts.len(), reads.sum())
     }
 
     /// The group is gone.
@@ -136,10 +141,9 @@ impl Controller {
         };
         let is_other = |punted: &Punted| punted.mcst_id != mcst_id;
         if self.punts.parts.get(&part).is_none_or(is_other) {
-            self.begin_aggregator(now, part, &ports, mcst_id, &header, &frame);
+            self.begin_aggregator(now, part, &ports, mcst_id, &header);
         }
         let punted = self.punts.parts.get_mut(&part)?;
-        punted.latest = frame;
         punted.aggregator.take(&PacketIn {
             port,
             message,
@@ -163,7 +167,6 @@ impl Controller {
         ports: &[u32],
         mcst_id: Ipv4Addr,
         header: &FeedbackHeader,
-        frame: &AckFrame,
     ) {
         let told = header.told.into();
         let punted = Punted {
@@ -171,7 +174,6 @@ impl Controller {
             aggregator: Aggregator::new(Space::PSN, ports.iter().copied(), told),
             reads: BTreeMap::new(),
             has_read: false,
-            latest: *frame,
         };
         self.punts.parts.insert(part, punted);
         if self.punts.fresh.remove(&part) {
@@ -234,9 +236,9 @@ impl Controller {
                     punted.aggregator.give_up();
                 }
             }
-            let (mcst_id, latest) = (punted.mcst_id, punted.latest);
+            let mcst_id = punted.mcst_id;
             for out in answers {
-                self.say_feedback(part, &latest, &out);
+                self.say_feedback(mcst_id, part, &out);
             }
             if !lagging.is_empty() {
                 let on = self.part(mcst_id, part);
@@ -248,10 +250,15 @@ impl Controller {
         }
     }
 
-    /// Sends an ACK or NAK, in the form of the latest that came.
-    fn say_feedback(&mut self, part: Part, latest: &AckFrame, out: &PacketOut) {
+    /// Sends an ACK or NAK.
+    fn say_feedback(&mut self, mcst_id: Ipv4Addr, part: Part, out: &PacketOut) {
         let (switch, group) = part;
-        let payload = FeedbackHeader::of(group, out).before(&latest.saying(out.feedback));
+        let Some(registration) = self.groups.get(&mcst_id) else {
+            return;
+        };
+        let virtual_qpn = registration.group().virtual_qpn;
+        let frame = frame::feedback(mcst_id, virtual_qpn, out.feedback);
+        let payload = FeedbackHeader::of(group, out).before(&frame);
         let to = PacketOutHeader {
             kind: PACKET_OUT_FEEDBACK,
             egress_port: 0,

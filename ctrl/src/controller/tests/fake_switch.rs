@@ -25,6 +25,14 @@ pub(crate) struct FakeSwitch {
     pub(crate) told_msn: u32,
     /// What REGISTER_ACK holds, by group and path; what the group's REGISTER_AGG holds where nothing stands here.
     pub(crate) acked: BTreeMap<(u16, u16), u32>,
+    /// What REGISTER_CLAIMED holds, by group and path; what REGISTER_AGG holds where nothing stands here.
+    pub(crate) claimed: BTreeMap<(u16, u16), u32>,
+    /// What REGISTER_SENT holds of every group; what REGISTER_AGG holds if nothing.
+    pub(crate) sent_psn: Option<u32>,
+    /// What REGISTER_SRC_PORT holds, by group.
+    pub(crate) sources: BTreeMap<u16, u32>,
+    /// What it holds of other groups.
+    pub(crate) source: u32,
     /// What was announced of the receivers' memory, by slot; nothing where there is no entry.
     pub(crate) regions: BTreeMap<u32, u64>,
     /// Packets that are acknowledged just before a group is hidden.
@@ -68,6 +76,10 @@ impl FakeSwitch {
             told: BTreeMap::new(),
             told_msn: 0,
             acked: BTreeMap::new(),
+            claimed: BTreeMap::new(),
+            sent_psn: None,
+            sources: BTreeMap::new(),
+            source: 0,
             regions: BTreeMap::new(),
             last_minute: 0,
             refuse_reads: false,
@@ -246,8 +258,9 @@ impl FakeSwitch {
     /// Executes a register access; only what the controller reads is kept.
     fn access(&mut self, request: RegisterControl) -> RegisterControl {
         use crate::constants::{
-            REGISTER_ACK, REGISTER_AGG, REGISTER_OP_INIT_GROUP, REGISTER_OP_INIT_REGIONS,
-            REGISTER_OP_READ,
+            REGISTER_ACK, REGISTER_AGG, REGISTER_CLAIMED, REGISTER_OP_INIT_GROUP,
+            REGISTER_OP_INIT_REGIONS, REGISTER_OP_READ, REGISTER_OP_WRITE, REGISTER_SENT,
+            REGISTER_SRC_PORT,
         };
         let mut answer = request;
         match (request.op, request.reg) {
@@ -255,6 +268,28 @@ impl FakeSwitch {
                 self.registers
                     .insert(request.group, (request.count, request.value));
                 self.told.remove(&request.group);
+                self.sources.remove(&request.group);
+            }
+            (REGISTER_OP_WRITE, REGISTER_AGG) => {
+                let psn = (request.value >> 24) as u32 & 0xff_ffff;
+                self.told.insert(request.group, psn);
+            }
+            (REGISTER_OP_WRITE, REGISTER_SRC_PORT) => {
+                let port = u32::try_from(request.value).unwrap();
+                self.sources.insert(request.group, port);
+            }
+            (REGISTER_OP_READ, REGISTER_SRC_PORT) => {
+                let source = self.sources.get(&request.group).copied();
+                answer.value = u64::from(source.unwrap_or(self.source));
+            }
+            (REGISTER_OP_READ, REGISTER_SENT) => {
+                let told = self.told(request.group);
+                answer.value = u64::from(self.sent_psn.unwrap_or(told));
+            }
+            (REGISTER_OP_READ, REGISTER_CLAIMED) => {
+                let key = (request.group, request.index);
+                let told = self.told(request.group);
+                answer.value = u64::from(self.claimed.get(&key).copied().unwrap_or(told));
             }
             (REGISTER_OP_INIT_REGIONS, _) => {
                 let first = u32::from(request.group) << 16 | u32::from(request.index);

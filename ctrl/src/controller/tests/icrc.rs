@@ -102,6 +102,7 @@ proptest! {
         let bridges = Bridges::solve(&terms, &members).unwrap();
         let on = OnSwitch::new(&topology, SwitchIndex(0), &granted, 1..=4, &bridges);
         let group = Group {
+            patience: alfirk_roce::registration::Patience::UNKNOWN,
             mcst_id,
             virtual_qpn: VIRTUAL_QPN,
             in_band: false,

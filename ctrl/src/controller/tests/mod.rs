@@ -13,22 +13,20 @@ mod mrp;
 pub(crate) mod p4info;
 mod punt;
 mod reconciliation;
+mod restart;
 
 use std::net::Ipv4Addr;
 
 use alfirk_roce::wire::{Psn, QpNum};
 
 use super::*;
-use crate::topology::Topology;
+use crate::topology::{LinkIndex, Topology};
 use crate::tree::Policy;
 pub(crate) use fake_switch::{packet_in, FakeSwitch};
 use faults::{asked, steps_under_way, Fault, Kind};
 
 /// What members address, where a test or a leader chooses it.
 pub(super) const VIRTUAL_QPN: QpNum = QpNum::new(0xa1f);
-
-/// Above the PSN in INIT_GROUP's value where no messages were counted and the position is one for all members.
-pub(super) const NO_MESSAGES: u64 = 0xff_8000 << 24;
 
 /// A controller, its switches, and what it said.
 pub(super) struct FakeFabric {
@@ -37,6 +35,8 @@ pub(super) struct FakeFabric {
     pub(super) said: Vec<ApiReply>,
     pub(super) now: u64,
     pub(super) faults: Vec<Fault>,
+    /// Links that carry none of the controller's own frames.
+    pub(super) cut: BTreeSet<LinkIndex>,
     /// Which procedures have asked for something at which steps of which switches, if that is to be noted.
     seen: Option<BTreeSet<(&'static str, &'static str, SwitchIndex)>>,
     next_tag: u64,
@@ -70,6 +70,7 @@ impl FakeFabric {
             said: Vec::new(),
             now: 0,
             faults: Vec::new(),
+            cut: BTreeSet::new(),
             seen: None,
             next_tag: 0,
         }
@@ -163,7 +164,31 @@ impl FakeFabric {
                         self.controller
                             .handle(self.now, Event::Stream { switch, message });
                     }
+                    self.carry_markers(switch);
                 }
+            }
+        }
+    }
+
+    /// Has the controller's own frames over links arrive at the next switch.
+    fn carry_markers(&mut self, switch: SwitchIndex) {
+        let network = self.controller.config.group_range.network();
+        let sent = std::mem::take(&mut self.switches[switch.0].sent);
+        for (port, frame) in sent {
+            let received = crate::controller::mrp::frame::parse(&frame);
+            if received.is_none_or(|received| received.destination != network) {
+                self.switches[switch.0].sent.push((port, frame));
+                continue;
+            }
+            let behind = self.controller.topology().behind(switch, port);
+            let Some(behind) = behind.filter(|behind| !self.cut.contains(&behind.link)) else {
+                continue;
+            };
+            if let crate::topology::Node::Switch(switch) = behind.peer.node {
+                let reason = crate::constants::PACKET_IN_MRP;
+                let message = packet_in(reason, behind.peer.port, frame);
+                self.controller
+                    .handle(self.now, Event::Stream { switch, message });
             }
         }
     }

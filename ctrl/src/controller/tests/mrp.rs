@@ -11,7 +11,7 @@ use alfirk_p4runtime::p4::v1::{
 };
 use alfirk_roce::host::{Host, HostConfig};
 use alfirk_roce::registration::{
-    GroupSpec, Leader, LeaderEvent, LeaderTiming, Member, MemberEvent,
+    ExpectedGroup, GroupSpec, Leader, LeaderEvent, LeaderTiming, Member, MemberEvent, Patience,
 };
 use alfirk_roce::wire::mrp::{self, Refusal};
 use alfirk_roce::wire::{arp, ethernet, ipv4};
@@ -41,6 +41,10 @@ pub(super) struct World {
     random: u64,
     /// Hosts whose packets all get lost.
     pub(super) dead: BTreeSet<usize>,
+    /// Of the queue pairs of all groups.
+    pub(super) patience: Patience,
+    /// Hosts that expect to be in no group.
+    pub(super) unwilling: BTreeSet<usize>,
 }
 
 fn qpn(host: usize) -> QpNum {
@@ -52,18 +56,15 @@ impl World {
         World::over(FakeFabric::ready(topology))
     }
 
-    pub(super) fn over(fabric: FakeFabric) -> World {
+    pub(super) fn over(mut fabric: FakeFabric) -> World {
+        fabric.controller.config.mrp_repeat_ns = TIMING.interval / 2;
         let topology = fabric.controller.topology();
         let config = |host: &crate::topology::Host| {
             HostConfig::new(&host.name, host.mac, host.ip, host.prefix_len, 1500, 1)
         };
         let hosts = topology.hosts().iter();
         let mut hosts: Vec<_> = hosts.map(|h| Host::new(config(h)).unwrap()).collect();
-        let members = hosts.iter_mut().enumerate().map(|(n, host)| {
-            let mut member = Member::new(host);
-            member.expect(qpn(n));
-            member
-        });
+        let members = hosts.iter_mut().map(|host| Member::new(host));
         World {
             members: members.collect(),
             told: vec![Vec::new(); hosts.len()],
@@ -73,6 +74,8 @@ impl World {
             doubling: 0,
             random: 1,
             dead: BTreeSet::new(),
+            patience: Patience::UNKNOWN,
+            unwilling: BTreeSet::new(),
         }
     }
 
@@ -93,14 +96,35 @@ impl World {
         }
     }
 
-    /// A leader on the first of these hosts, with all queue pairs.
+    /// What a member expects of a group that a host leads.
+    pub(super) fn expect(&mut self, host: usize, group: Ipv4Addr, leader: usize) {
+        let expected = ExpectedGroup {
+            mcst_id: group,
+            virtual_qpn: VIRTUAL_QPN,
+            leader: self.hosts[leader].ip(),
+        };
+        if !self.unwilling.contains(&host) {
+            self.members[host].expect(qpn(host), expected);
+        }
+    }
+
+    /// A leader on the first of these hosts, with all queue pairs; the others expect to be in its group.
     pub(super) fn leader(&mut self, group: Ipv4Addr, hosts: &[usize]) -> Leader {
+        for host in &hosts[1..] {
+            self.expect(*host, group, hosts[0]);
+        }
+        self.stranger(group, hosts)
+    }
+
+    /// The same, of which the others know nothing.
+    pub(super) fn stranger(&mut self, group: Ipv4Addr, hosts: &[usize]) -> Leader {
         let spec = GroupSpec {
             mcst_id: group,
             virtual_qpn: VIRTUAL_QPN,
             initial_psn: Psn::new(0xff_fff0),
             leader: self.node(hosts[0]),
             members: hosts[1..].iter().map(|h| self.hosts[*h].ip()).collect(),
+            patience: self.patience,
         };
         let now = self.fabric.now;
         let mut leader = Leader::new(&mut self.hosts[hosts[0]], spec, TIMING);
@@ -370,6 +394,7 @@ fn members_join_and_leave_in_band_under_loss() {
         assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
         for host in [1, 14] {
             let (now, node) = (world.fabric.now, world.node(host));
+            world.expect(host, GROUP, 0);
             leader.join(&mut world.hosts[0], now, node).unwrap();
             // Nothing was sent: the group is where it began.
             let (ip, psn) = (world.hosts[host].ip(), Psn::new(0xff_fff0));
@@ -406,6 +431,8 @@ fn a_member_that_is_silent_is_named_and_nothing_is_left() {
     let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
     let before = world.fabric.contents();
     world.dead.insert(2);
+    // Less than the leader waits.
+    world.fabric.controller.config.agree_timeout_ns = 20_000_000;
     let mut leader = world.leader(GROUP, &[0, 1, 2]);
     let missing = vec![world.hosts[2].ip()];
     assert_eq!(world.run(0, &mut leader), LeaderEvent::GaveUp { missing });
@@ -469,7 +496,7 @@ fn another_host_can_neither_take_nor_remove_a_group() {
     let mut leader = world.leader(GROUP, &[0, 2]);
     assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
     let before = world.fabric.contents();
-    let mut thief = world.leader(GROUP, &[1, 3]);
+    let mut thief = world.stranger(GROUP, &[1, 3]);
     let reason = Refusal::Taken;
     assert_eq!(world.run(1, &mut thief), LeaderEvent::Refused { reason });
     let now = world.fabric.now;
@@ -483,6 +510,9 @@ fn another_host_can_neither_take_nor_remove_a_group() {
 fn another_host_does_not_disturb_a_registration_that_has_begun() {
     let hosts: Vec<usize> = (0..200).collect();
     let mut world = World::new(leaf_spine(4, 1, 50).unwrap());
+    for host in &hosts[1..] {
+        world.expect(*host, GROUP, 0);
+    }
     let mut nodes: Vec<_> = hosts.iter().map(|host| world.node(*host)).collect();
     nodes.insert(1, mrp::Node::group(GROUP, VIRTUAL_QPN));
     let packets = mrp::Repr::split(mrp::Kind::Register, Psn::new(1), 0, &nodes).unwrap();
@@ -495,15 +525,16 @@ fn another_host_does_not_disturb_a_registration_that_has_begun() {
     assert!(frames.len() > 1);
     world.hand_up(leaf, port, &frames[0]);
     // On the same switch, before there is a group.
-    let mut thief = world.leader(GROUP, &[1, 60]);
+    let mut thief = world.stranger(GROUP, &[1, 60]);
+    world.settle(1, &mut thief, 40);
+    for frame in &frames[1..] {
+        world.hand_up(leaf, port, frame);
+    }
     let reason = Refusal::Taken;
     assert_eq!(world.run(1, &mut thief), LeaderEvent::Refused { reason });
     let now = world.fabric.now;
     thief.deregister(&mut world.hosts[1], now);
     assert_eq!(world.run(1, &mut thief), LeaderEvent::Deregistered);
-    for frame in &frames[1..] {
-        world.hand_up(leaf, port, frame);
-    }
     world.settle(1, &mut thief, 1_000);
     let group = &world.fabric.controller.status().groups[0];
     assert_eq!((group.members.len(), group.state), (200, GroupState::Ready));
@@ -643,6 +674,42 @@ fn a_source_that_does_not_lead_reports_that_nothing_moves() {
 }
 
 #[test]
+fn a_dead_member_is_out_before_half_of_the_time_that_queue_pairs_take_to_give_up() {
+    use alfirk_roce::rc::AckTimeout;
+    // With the controller's own times it would be 3 s and more.
+    for exponent in [13, 15, 17] {
+        let patience = Patience::new(AckTimeout::new(exponent), 7);
+        let limit = patience.limit_ns().unwrap();
+        let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
+        fabric.said.clear();
+        let mut world = World::over(fabric);
+        world.patience = patience;
+        let mut leader = world.leader(GROUP, &[0, 2, 3]);
+        assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
+        for switch in 0..world.fabric.switches.len() {
+            for path in 0..3 {
+                world.fabric.switches[switch].acked.insert((0, path), 0x540);
+            }
+        }
+        let leaf = world.fabric.switch("l2");
+        world.fabric.switches[leaf.0].acked.insert((0, 0), 0x500);
+        // The source waits until it complains.
+        let begun = world.fabric.now;
+        world.fabric.now += patience.stall_ns();
+        let now = world.fabric.now;
+        leader.stalled(&mut world.hosts[0], now);
+        world.step(0, &mut leader);
+        world.fabric.said.clear();
+        let is_lost = |reply: &ApiReply| matches!(reply, ApiReply::MembersLost { .. });
+        while !world.fabric.said.iter().any(is_lost) {
+            assert!(world.fabric.now - begun < limit, "2^{exponent}");
+            world.fabric.pass(1_000_000);
+        }
+        assert!(world.fabric.now - begun < limit / 2, "2^{exponent}");
+    }
+}
+
+#[test]
 fn all_lost_members_are_named_in_as_many_packets_as_it_takes() {
     let config = ControllerConfig {
         probe_interval_ns: 100_000,
@@ -698,10 +765,23 @@ fn a_registration_costs_the_same_however_many_there_are_at_once() {
         for switch in &mut world.fabric.switches {
             (switch.updates, switch.writes) = (0, 0);
         }
+        // Each with queue pairs of its own.
+        let qpn_in = |host: usize, n: u8| QpNum::new(0x200 + 0x10 * u32::from(n) + host as u32);
         for n in 0..groups {
             let mcst_id = Ipv4Addr::new(10, 255, 8, n + 1);
             let group = mrp::Node::group(mcst_id, VIRTUAL_QPN);
-            let nodes = [0, 1, 3, 4].map(|host| world.node(host));
+            let nodes = [0, 1, 3, 4].map(|host| mrp::Node {
+                qpn: qpn_in(host, n),
+                ..world.node(host)
+            });
+            for host in [1, 3, 4] {
+                let expected = ExpectedGroup {
+                    mcst_id,
+                    virtual_qpn: VIRTUAL_QPN,
+                    leader: world.hosts[0].ip(),
+                };
+                world.members[host].expect(qpn_in(host, n), expected);
+            }
             let packet = mrp::Repr {
                 kind: mrp::Kind::Register,
                 seq: 0,

@@ -3,7 +3,9 @@
 use alfirk_roce::icrc;
 
 use super::*;
-use crate::constants::{PACKET_IN_FATAL_NAK, PACKET_IN_FEEDBACK, PACKET_IN_ICRC, PACKET_IN_PROBE};
+use crate::constants::{
+    PACKET_IN_FATAL_NAK, PACKET_IN_FEEDBACK, PACKET_IN_ICRC, PACKET_IN_PROBE, VIRTUAL_MAC,
+};
 use crate::ecn::EcnProfile;
 use crate::strategy::{IcrcMode, MinPsn, Strategies};
 use crate::tables::Work;
@@ -25,7 +27,11 @@ impl Punted {
         let mut fabric = FakeFabric::ready(testbed());
         let mut group = fabric.request(&["h1", "h2", "h3", "h4"]);
         group.virtual_qpn = Some(VIRTUAL_QPN);
-        group.strategies = Strategies { min_psn, icrc };
+        group.strategies = Strategies {
+            min_psn,
+            icrc,
+            ..Strategies::default()
+        };
         group.members[1].region = Some(MemoryRegion {
             va: 0x1234_5000,
             rkey: 0x77,
@@ -106,6 +112,101 @@ fn ack(mcst_id: Ipv4Addr, psn: u32, syndrome: u8, msn: u32) -> Vec<u8> {
     frame.extend([0; 4]);
     assert_eq!(frame.len(), 62);
     frame
+}
+
+/// A right ACK in a frame whose other fields a member has chosen.
+fn odd(mcst_id: Ipv4Addr, psn: u32, n: usize) -> Vec<u8> {
+    let mut frame = ack(mcst_id, psn, ACK, 8);
+    match n {
+        // Length, TTL, fragment, DSCP and CE, identification, checksum.
+        0 => frame[16..18].copy_from_slice(&1_500u16.to_be_bytes()),
+        1 => frame[22] = 1,
+        2 => frame[20] = 0x20,
+        3 => frame[15] = 0xff,
+        4 => frame[18..20].copy_from_slice(&[7; 2]),
+        5 => frame[24..26].copy_from_slice(&[9; 2]),
+        // UDP source port, length and checksum.
+        6 => frame[34..36].copy_from_slice(&[9; 2]),
+        7 => frame[38..40].copy_from_slice(&[9; 2]),
+        8 => frame[40..42].copy_from_slice(&[9; 2]),
+        // Solicited, MigReq, pad count, version; P_Key; FECN, BECN, reserved; DestQP; AckReq.
+        9 => frame[43] = 0xff,
+        10 => frame[44..46].copy_from_slice(&[0x80, 7]),
+        11 => frame[46] = 0xff,
+        12 => frame[47..50].copy_from_slice(&[5; 3]),
+        13 => frame[50] = 0xff,
+        // Addresses, a tag, bytes behind.
+        14 => frame[..12].fill(0x66),
+        15 => frame.splice(12..12, [0x81, 0, 0xe0, 5]).for_each(drop),
+        16 => frame.extend([0xaa; 1_400]),
+        _ => {}
+    }
+    frame
+}
+
+#[test]
+fn what_the_source_gets_is_built_from_the_groups_constants() {
+    for min_psn in [MinPsn::Punt] {
+        let mut right = None;
+        for n in (0..=17).rev() {
+            let mut group = Punted::new(min_psn, IcrcMode::Neutral);
+            let told = FIRST - 1;
+            for (port, frame) in [
+                (2, odd(group.mcst_id, FIRST, n)),
+                (3, odd(group.mcst_id, FIRST, n)),
+                (4, odd(group.mcst_id, FIRST, n)),
+            ] {
+                let mut payload = group.payload(FIRST, ACK, 9, told)[..10].to_vec();
+                payload.extend(frame);
+                group.hand_up(PACKET_IN_FEEDBACK, port, payload);
+            }
+            let sent = std::mem::take(&mut group.fabric.switches[0].feedback);
+            if sent.is_empty() {
+                // What is not an ACK to RoCEv2's port is dropped; all others count.
+                continue;
+            }
+            assert_eq!(sent.len(), 1, "field {n}");
+            let right = right.get_or_insert_with(|| sent[0].clone());
+            assert_eq!(sent[0], *right, "field {n}");
+        }
+        let frame = &right.unwrap()[10..];
+        let group = Punted::new(min_psn, IcrcMode::Neutral);
+        let mcst_id = group.mcst_id.octets();
+        assert_eq!(frame[..12], [VIRTUAL_MAC.0, VIRTUAL_MAC.0].concat());
+        // IPv4 of 48 bytes, no ECN, DF; UDP of 28.
+        assert_eq!(frame[12..18], [8, 0, 0x45, 0, 0, 48]);
+        assert_eq!(frame[18..24], [0, 0, 0x40, 0, 63, 17]);
+        assert_eq!(frame[26..34], [mcst_id, mcst_id].concat());
+        assert_eq!(frame[34..42], [0xc0, 0, 0x12, 0xb7, 0, 28, 0, 0]);
+        // An ACK; MigReq alone; the default partition; nothing else but the group's queue pair number.
+        let [_, qpn @ ..] = VIRTUAL_QPN.get().to_be_bytes();
+        assert_eq!(frame[42..47], [0x11, 0x40, 0xff, 0xff, 0]);
+        assert_eq!(frame[47..51], [&qpn[..], &[0]].concat());
+        assert_eq!(frame[51..58], [0xff, 0xff, 0xf0, ACK, 0, 0, 8]);
+    }
+}
+
+#[test]
+fn what_a_flood_of_feedback_leaves_behind_is_bounded() {
+    let mut group = Punted::new(MinPsn::Punt, IcrcMode::Punt);
+    let told = FIRST - 1;
+    let mut events = Vec::new();
+    for n in 0..20_000 {
+        let reason = [PACKET_IN_FEEDBACK, PACKET_IN_PROBE][n as usize % 2];
+        let payload = group.payload(FIRST + n % 200, ACK, n, told + n % 100);
+        events.push(Punted::event(reason, 1 + n % 4, payload));
+    }
+    group.together(events);
+    // Once for all that came together: an answer for the source, and one for each path that asks.
+    assert!(group.told().len() <= 1 + 4);
+    assert_eq!(group.fabric.controller.punts.open(), (1, 0));
+    // The same, each for itself: one round of reads at a time.
+    for n in 0..5_000 {
+        let payload = group.payload(FIRST + 300 + n, ACK, n, told);
+        group.hand_up(PACKET_IN_PROBE, 2, payload);
+        let (parts, reads) = group.fabric.controller.punts.open();
+        assert!(parts == 1 && reads <= 4);
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::topology::{fat_tree, leaf_spine, testbed};
 
-/// A leaf-spine fabric with one group over both leaves, after traffic up to PSN 0x505000.
+/// A leaf-spine fabric with one group over both leaves, after traffic of h1 up to PSN 0x505000.
 fn in_use() -> (FakeFabric, GroupInfo) {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let mut request = fabric.request(&["h1", "h2", "h3"]);
@@ -12,6 +12,8 @@ fn in_use() -> (FakeFabric, GroupInfo) {
     for switch in &mut fabric.switches {
         switch.told.insert(0, 0x50_5000);
     }
+    let leaf = fabric.switch("l1");
+    fabric.switches[leaf.0].source = 1;
     (fabric, group)
 }
 
@@ -47,10 +49,10 @@ fn a_switch_that_lost_its_state_goes_on_from_what_all_members_have() {
     fabric.switches[spine.0].restart();
     fabric.connect(spine);
     assert_eq!(fabric.contents(), before);
-    // What was last acknowledged by a leaf, less what a sender may have under way, plus one.
+    // What was last acknowledged to the source, which is behind port 1, plus one.
     assert_eq!(
         fabric.switches[spine.0].registers[&0],
-        (2, NO_MESSAGES | 0x40_5001)
+        (2, 1 << 48 | 0x50_5001)
     );
     // The leaves kept theirs.
     assert_eq!(fabric.switches[0].told[&0], 0x50_5000);
@@ -68,7 +70,7 @@ fn a_lost_answer_about_the_position_is_asked_for_again() {
     assert!(fabric.controller.is_ready());
     assert_eq!(
         fabric.switches[spine.0].registers[&0],
-        (2, NO_MESSAGES | 0x40_5001)
+        (2, 1 << 48 | 0x50_5001)
     );
 }
 
@@ -79,8 +81,11 @@ fn a_group_on_one_switch_starts_again_from_where_it_was_known_to_be() {
     fabric.disconnect(SwitchIndex(0));
     fabric.switches[0].restart();
     fabric.connect(SwitchIndex(0));
-    // The source is taken to be behind the port of the first member that may send, for no neighbour knows more.
-    assert_eq!(fabric.switches[0].registers[&0], (2, 1 << 48 | 0xff_fff0));
+    // Its members are asked, from one PSN less, so that each answer is newer.
+    assert_eq!(fabric.switches[0].registers[&0], (2, 0xff_ffef));
+    // If none answers, one of them is taken for the source, and its window stays open for a while.
+    fabric.wait();
+    assert_eq!(fabric.switches[0].registers[&0], (2, 1 << 48 | 0xff_ffef));
 }
 
 #[test]
@@ -112,10 +117,13 @@ fn a_group_with_other_paths_than_it_should_have_is_set_up_anew() {
     fabric.disconnect(leaf);
     fabric.switches[leaf.0].forget("table ingress.group_lookup.mft");
     fabric.connect(leaf);
+    // The source is one of its own hosts, and none of them answers: no more is known than that a source is no further ahead than its window
+    // of what the other switches have been sent.
+    fabric.wait();
     assert_eq!(fabric.contents(), before);
     assert_eq!(
         fabric.switches[leaf.0].registers[&0],
-        (3, NO_MESSAGES | 0x40_5001)
+        (3, 1 << 48 | (0x50_5000 - 0x1_0000))
     );
 }
 
@@ -130,6 +138,7 @@ fn replication_entries_that_outlive_a_push_are_replaced() {
     fabric.switches[leaf.0].refuse_reads = true;
     fabric.connect(leaf);
     assert!(fabric.controller.is_ready(), "{:?}", fabric.said);
+    fabric.wait();
     assert_eq!(fabric.contents(), before);
 }
 
@@ -141,6 +150,8 @@ fn a_switch_that_cannot_be_read_is_set_up_anew() {
     fabric.disconnect(leaf);
     fabric.switches[leaf.0].refuse_reads = true;
     fabric.connect(leaf);
+    // The source is one of its own hosts, which are asked how far the group is.
+    fabric.wait();
     assert_eq!(fabric.contents(), before);
     assert_eq!(fabric.switches[leaf.0].loads, 2);
 }
@@ -202,6 +213,8 @@ fn a_new_controller_goes_on_from_saved_state() {
     // One switch was lost together with the old controller.
     fabric.switches[0].restart();
     fabric.connect_all();
+    // Its hosts are asked how far their group is, for no other switch was there yet.
+    fabric.wait();
     assert_eq!(fabric.contents(), before);
     assert_eq!(fabric.controller.status(), status);
     fabric.said.clear();

@@ -17,6 +17,10 @@ use crate::engine::PortMap;
 pub(super) struct Plan {
     pub(super) mcst_id: Ipv4Addr,
     pub(super) virtual_qpn: QpNum,
+    /// See [`Config::window`](alfirk_aggregation::Config::window).
+    pub(super) window: u32,
+    /// See [`Config::is_selective`](alfirk_aggregation::Config::is_selective).
+    pub(super) is_selective: bool,
     /// By path number.
     pub(super) paths: Vec<Path>,
 }
@@ -69,6 +73,11 @@ impl Native {
 
     fn path(&self, port: u32) -> Option<&Path> {
         self.plan.paths.iter().find(|path| path.port == port)
+    }
+
+    /// Whether a port leads to a member.
+    pub(super) fn is_to_host(&self, port: u32) -> bool {
+        self.path(port).is_some_and(|path| path.delivery.is_some())
     }
 
     /// Whether a packet that comes in at a port is one of the group's (`group_lookup.p4`, `bridge_entry.p4`).

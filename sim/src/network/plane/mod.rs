@@ -2,8 +2,8 @@
 //!
 //! It stands beside the pipelines of a switch, and takes from them the unicast and group packets of reliable connections; the rules of
 //! feedback are those of [`alfirk_aggregation`], which the pipelines are held against. Everything else goes through the pipelines: ARP,
-//! registration, datagrams, what the controller sends and asks for, groups of other strategies than `tree` and `neutral`, and whatever is
-//! to be dropped or refused. The tables are those that the controller writes ([`tables`]).
+//! registration, datagrams, what the controller sends and asks for, groups of other strategies than `tree` and `neutral` or with VLAN tags, and
+//! whatever is to be dropped or refused. The tables are those that the controller writes ([`tables`]).
 //!
 //! A group's state is in the registers or here, never in both ([`registers`]): before the pipelines run, it goes back to the registers, and
 //! with the next packet it comes here again. Nothing shows which of the two a switch has but the time that it takes, and
@@ -18,7 +18,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_aggregation::{
-    self as aggregation, classify, Answer, Copies, Feedback, Group, Notice, Sent,
+    self as aggregation, classify, Answer, CnpDrop, Copies, Feedback, Group, Notice, Sent,
 };
 use alfirk_contract::{self as contract, Drop};
 use alfirk_ctrl::tables::{Program, Route};
@@ -30,12 +30,15 @@ use alfirk_p4runtime::p4::v1::{
 use alfirk_packet_io::frame::SharedBytes;
 use alfirk_roce::host::{Packet, RcFrame};
 use alfirk_roce::rc::RcHeaders;
-use alfirk_roce::wire::{bth, ipv4, MacAddr, Opcode, Psn};
+use alfirk_roce::wire::{aeth, bth, ethernet, ipv4, MacAddr, NakCode, Opcode, Psn, Syndrome};
 
 use group::Native;
 use tables::Tables;
 
 use crate::engine::Place;
+
+/// Bytes behind the BTH of a CNP (IBTA annex A17.9.3).
+const CNP_PAYLOAD: usize = 16;
 
 /// The fast plane of one switch.
 pub(super) struct Plane {
@@ -259,7 +262,9 @@ impl Plane {
         if self.foreign.contains(&index) {
             return false;
         }
-        let Some(plan) = self.tables.plan(index) else {
+        let plan = self.tables.plan(index);
+        let plan = plan.filter(|_| !registers::has_tags(server.switch(), index));
+        let Some(plan) = plan else {
             self.foreign.insert(index);
             return false;
         };
@@ -281,13 +286,16 @@ impl Plane {
         let Some(group) = self.groups.get_mut(&index) else {
             return not_taken(frame);
         };
-        let kind = kind(&frame.headers);
+        let kind = kind(&frame);
         let Some(kind) = kind.filter(|kind| group.admits(port, &frame, *kind)) else {
             return not_taken(frame);
         };
         let entered = Arc::make_mut(&mut frame);
         group.enter(port, entered);
         entered.place = None;
+        if !matches!(kind, Kind::Data) {
+            feedback_frame(entered, contract::FEEDBACK_TTL);
+        }
         if matches!(kind, Kind::Data) {
             group.place(port, &mut frame, &mut self.flows);
         }
@@ -298,14 +306,14 @@ impl Plane {
         let (queued, copies) = match kind {
             Kind::Data => group.model.data_and_copies(port, psn, micros),
             Kind::Feedback(feedback) => (group.model.feedback(port, feedback, micros), None),
-            Kind::Notice(notice) => {
-                let queued = group.model.notice(port, notice, micros);
-                let is_cnp = notice == Notice::Cnp;
-                if is_cnp && queued.is_empty() && group.model.sender.source.is_some() {
-                    *self.drops.entry(Drop::CnpFiltered).or_default() += 1;
+            Kind::Notice(Notice::Cnp) => {
+                let queued = group.model.cnp(port, micros);
+                if let Err(Some(reason)) = queued {
+                    *self.drops.entry(cnp_drop(reason)).or_default() += 1;
                 }
-                (queued, None)
+                (queued.into_iter().collect(), None)
             }
+            Kind::Notice(notice) => (group.model.notice(port, notice, micros), None),
         };
         let place = place(&frame).filter(|place| !place.asks && place.flow > self.past_flows);
         let last = queued.len() + copies.as_ref().map_or(0, Copies::count);
@@ -347,8 +355,16 @@ impl Plane {
                     }
                     (*to, len, frame)
                 }
-                aggregation::Queued::Leave(Sent::Notice { port: to, .. }) => {
-                    (*to, len, own(&mut frame))
+                aggregation::Queued::Leave(Sent::Notice { port: to, notice }) => {
+                    let mut frame = own(&mut frame);
+                    if let (Some(frame), Notice::SelectiveNak { psn, reports }) =
+                        (&mut frame, *notice)
+                    {
+                        let last = group.model.told.last.psn;
+                        let headers = &mut Arc::make_mut(frame).headers;
+                        say_lost(headers, psn, reports, group.is_to_host(*to).then_some(last));
+                    }
+                    (*to, len, frame)
                 }
                 // With a tree nothing else comes of these packets.
                 _ => continue,
@@ -468,23 +484,27 @@ enum Kind {
     Notice(Notice),
 }
 
-fn kind(headers: &RcHeaders) -> Option<Kind> {
+fn kind(frame: &RcFrame) -> Option<Kind> {
+    let headers = &frame.headers;
     let opcode = headers.bth.opcode;
+    let payload = frame.payload.len();
     if let Some(reth) = &headers.reth {
         if reth.rkey == contract::MR_INFO_RKEY {
             return None;
         }
     }
     match (opcode, headers.aeth) {
-        (Opcode::Cnp, _) => Some(Kind::Notice(Notice::Cnp)),
+        (Opcode::Cnp, _) if payload == CNP_PAYLOAD => Some(Kind::Notice(Notice::Cnp)),
         (_, None) if opcode.is_send() || opcode.is_write() => Some(Kind::Data),
-        (Opcode::Acknowledge, Some(aeth)) => match classify(headers.bth.psn.get(), aeth) {
-            Some(Answer::Feedback(feedback)) => Some(Kind::Feedback(feedback)),
-            Some(Answer::Notice(notice @ Notice::SelectiveNak { .. })) => {
-                Some(Kind::Notice(notice))
+        (Opcode::Acknowledge, Some(aeth)) if payload == 0 => {
+            match classify(headers.bth.psn.get(), aeth) {
+                Some(Answer::Feedback(feedback)) => Some(Kind::Feedback(feedback)),
+                Some(Answer::Notice(notice @ Notice::SelectiveNak { .. })) => {
+                    Some(Kind::Notice(notice))
+                }
+                Some(Answer::Notice(_)) | None => None,
             }
-            Some(Answer::Notice(_)) | None => None,
-        },
+        }
         _ => None,
     }
 }
@@ -525,8 +545,57 @@ fn make_answer(frame: &mut RcFrame) {
     };
     frame.headers = RcHeaders::plain(bth);
     frame.payload = SharedBytes::default();
-    frame.outer.ipv4.tos &= !ipv4::ECN_MASK;
-    frame.outer.ipv4.ttl = contract::ACK_TTL;
+    feedback_frame(frame, contract::ACK_TTL);
+}
+
+/// The fields that all feedback of a group has alike (`feedback_frame.p4`).
+fn feedback_frame(frame: &mut RcFrame, ttl: u8) {
+    let outer = &mut frame.outer;
+    outer.ethernet = ethernet::Repr {
+        destination: virtual_mac(),
+        source: virtual_mac(),
+        ethertype: ethernet::ETHERTYPE_IPV4,
+    };
+    outer.ipv4 = ipv4::Repr {
+        tos: 0,
+        identification: 0,
+        dont_fragment: true,
+        ttl,
+        source: outer.ipv4.destination,
+        ..outer.ipv4
+    };
+    outer.udp.source_port = contract::FEEDBACK_UDP_SOURCE_PORT;
+    let bth = &mut frame.headers.bth;
+    let is_cnp = bth.opcode == Opcode::Cnp;
+    *bth = bth::Repr {
+        migrated: true,
+        becn: is_cnp,
+        ..bth::Repr::new(bth.opcode, bth.dest_qp, bth.psn)
+    };
+    if is_cnp {
+        bth.psn = Psn::new(0);
+        frame.payload = SharedBytes::copy(&[0; CNP_PAYLOAD]);
+    }
+}
+
+/// A selective NAK, as it leaves to a switch; to a host, to which `last` was last acknowledged, so that it acknowledges nothing.
+fn say_lost(headers: &mut RcHeaders, lost: u32, reports: u8, last: Option<u32>) {
+    let syndrome = Syndrome::Nak(NakCode::Selective);
+    let (psn, msn) = match last {
+        Some(last) => (aggregation::Space::PSN.next(last), lost),
+        None => (lost, reports.into()),
+    };
+    headers.bth.psn = Psn::new(psn);
+    headers.aeth = Some(aeth::Repr { syndrome, msn });
+}
+
+/// The counter of a CNP that does not pass.
+fn cnp_drop(reason: CnpDrop) -> Drop {
+    match reason {
+        CnpDrop::Own => Drop::OwnCnp,
+        CnpDrop::Limited => Drop::CnpLimited,
+        CnpDrop::Filtered => Drop::CnpFiltered,
+    }
 }
 
 /// The packet says this.

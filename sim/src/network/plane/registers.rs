@@ -2,7 +2,7 @@
 
 use alfirk_aggregation::{
     Config, Congested, Group, Kept, Leaf, Loss, Nak, Point, Queued, SelectiveNak, Space, Strategy,
-    WaitingNak, Word,
+    Told, WaitingNak, Word,
 };
 use alfirk_bmv2::{Counter, Switch};
 use alfirk_contract::{Drop, PATH_OF_SENDER};
@@ -14,6 +14,10 @@ use crate::engine::PortMap;
 /// Bits of a PSN, and of a count of messages.
 const PSN_BITS: u32 = 24;
 const PSN_MASK: u64 = (1 << PSN_BITS) - 1;
+/// Bits of a path's count of CNPs, below its window.
+const CNP_BITS: u32 = 6;
+/// What a path keeps of the window's number.
+const CNP_WINDOWS: u64 = (1 << 10) - 1;
 
 fn name(part: &str) -> String {
     format!("ingress.ack_aggregate.{part}")
@@ -35,6 +39,12 @@ fn write(switch: &mut Switch, register: &str, index: u64, value: u64) {
     debug_assert!(written.is_ok(), "{register}: {written:?}");
 }
 
+/// Whether a group's data has VLAN tags (`source_tags.p4`), which frames here have not.
+pub(super) fn has_tags(switch: &Switch, group: u16) -> bool {
+    let tags = switch.read_register(&name("source_tags.tags"), group.into());
+    tags.is_ok_and(|bytes| bytes.iter().any(|byte| *byte != 0))
+}
+
 /// Where the cells of a group's path are.
 fn slot(paths: u32, group: u16, path: usize) -> u64 {
     u64::from(group) * u64::from(paths) + path as u64
@@ -52,7 +62,7 @@ fn word_bits(psn: u32, by_sender: bool, path: usize, msn: u32) -> u64 {
 /// Takes a group's state out of the registers. `now` is in microseconds.
 pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64) -> Native {
     let group = u64::from(index);
-    let told = read(switch, &name("told.agg"), group);
+    let told = read(switch, &name("agg"), group);
     let told = Point {
         psn: (told >> PSN_BITS) as u32,
         msn: (told & PSN_MASK) as u32,
@@ -85,11 +95,15 @@ pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64
     let congested = |path: usize| {
         let cell = read(switch, &name("cnp_filter.paths"), slot(paths, index, path));
         Congested {
-            window: since(cell >> 5, 7),
-            cnps: (cell & 31) as u8,
+            window: since(cell >> CNP_BITS, CNP_WINDOWS),
+            cnps: (cell & ((1 << CNP_BITS) - 1)) as u8,
         }
     };
-    let config = Config::pipeline(Strategy::Tree);
+    let config = Config {
+        window: plan.window,
+        is_selective: plan.is_selective,
+        ..Config::pipeline(Strategy::Tree)
+    };
     let losses = (0..config.losses).map(|slot| {
         let cell = group * config.losses as u64 + slot as u64;
         let loss = read(switch, &name(LOSSES), cell);
@@ -99,7 +113,10 @@ pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64
         }
     });
     let kept = Kept {
-        told,
+        told: Told {
+            last: told,
+            msn_base: read(switch, &name("told.msn_bases"), group) as u32,
+        },
         waiting_nak: WaitingNak {
             nak: (nak != 0).then_some(Nak {
                 psn: (nak & PSN_MASK) as u32,
@@ -153,8 +170,10 @@ pub(super) fn store(switch: &mut Switch, paths: u32, index: u16, group: Native) 
     let model = group.into_model();
     let kept = model.kept();
     let cell = u64::from(index);
-    let told = u64::from(kept.told.psn) << PSN_BITS | u64::from(kept.told.msn);
-    write(switch, &name("told.agg"), cell, told);
+    let told = u64::from(kept.told.last.psn) << PSN_BITS | u64::from(kept.told.last.msn);
+    write(switch, &name("agg"), cell, told);
+    let base = kept.told.msn_base;
+    write(switch, &name("told.msn_bases"), cell, base.into());
     let nak = kept.waiting_nak;
     let nak = nak.nak.map_or(0, |nak| {
         u64::from(nak.syndrome) << PSN_BITS | u64::from(nak.psn)
@@ -181,7 +200,7 @@ pub(super) fn store(switch: &mut Switch, paths: u32, index: u16, group: Native) 
         write(switch, &name("sender.acked"), at, kept.acked[path].into());
         write(switch, FILTER, at, kept.filter[path].into());
         let congested = kept.congested[path];
-        let cnps = (congested.window & 7) << 5 | u64::from(congested.cnps);
+        let cnps = (congested.window & CNP_WINDOWS) << CNP_BITS | u64::from(congested.cnps);
         write(switch, &name("cnp_filter.paths"), at, cnps);
     }
     store_tree(switch, paths, index, &model);

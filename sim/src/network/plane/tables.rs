@@ -13,6 +13,7 @@ use alfirk_ctrl::tables::{
 use alfirk_p4runtime::p4::v1::{
     entity, packet_replication_engine_entry as engine, replica, update, TableEntry, Update,
 };
+use alfirk_roce::rc::Recovery;
 
 use super::group::{Exit, Path, Plan};
 use super::registers;
@@ -260,6 +261,8 @@ impl Tables {
         Some(Plan {
             mcst_id,
             virtual_qpn: group.virtual_qpn,
+            window: group.strategies.window.get(),
+            is_selective: group.strategies.recovery == Recovery::SelectiveRepeat,
             paths: paths.iter().map(path).collect(),
         })
     }

@@ -9,6 +9,9 @@ use crate::thrift::{
 };
 use alfirk_bmv2::{EntryTarget, ManageError};
 
+/// Priorities of entries: those for which P4Runtime, where the largest wins, has one from 1 to 2^31 - 1.
+const PRIORITIES: std::ops::RangeInclusive<i32> = 0..=i32::MAX - 1;
+
 impl<P: Ports> Runtime<'_, P> {
     pub(super) fn insert(
         &mut self,
@@ -32,6 +35,14 @@ impl<P: Ports> Runtime<'_, P> {
             return Err(TableOperationErrorCode::BadMatchKey.into());
         };
         let priority = options.priority.unwrap_or(0);
+        if table.info.has_priorities && !PRIORITIES.contains(&priority) {
+            tracing::error!(
+                "table {}: priority {priority} is not from 0 to {}",
+                table.info.name,
+                PRIORITIES.end()
+            );
+            return Err(TableOperationErrorCode::Error.into());
+        }
         let entry = switch.insert_entry(table.id, &key, priority, target, 0, now);
         Ok(entry.map_err(codes::table)?.0 as i32)
     }

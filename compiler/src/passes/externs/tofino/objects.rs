@@ -242,6 +242,7 @@ impl Lowering<'_> {
         self.program.registers.push(Register {
             meta,
             size: size.max(1),
+            index_type: None,
             ty,
             initial,
             type_spec,
@@ -259,6 +260,7 @@ impl Lowering<'_> {
         self.program.registers.push(Register {
             meta,
             size: size.max(1),
+            index_type: None,
             ty: Scalar::Bit(bits),
             initial: BigInt::ZERO,
             type_spec,

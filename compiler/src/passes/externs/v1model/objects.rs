@@ -36,7 +36,12 @@ impl Lowering<'_> {
                     _ => CounterUnit::Both,
                 };
                 let direct = ty == "direct_counter";
-                self.add_counter(meta, size, unit, 64, direct)
+                let made = self.add_counter(meta, size, unit, 64, direct);
+                if let Made::Counter(id) = made {
+                    let index = self.index_type(type_args.first());
+                    self.program.counters[id.index()].index_type = index;
+                }
+                made
             }
             "meter" | "direct_meter" => {
                 let unit = match kind.as_deref() {
@@ -44,7 +49,12 @@ impl Lowering<'_> {
                     _ => MeterUnit::Packets,
                 };
                 let direct = ty == "direct_meter";
-                self.add_meter(meta, size, unit, direct).1
+                let (id, made) = self.add_meter(meta, size, unit, direct);
+                if !direct {
+                    let index = self.index_type(type_args.first());
+                    self.program.meters[id.index()].index_type = index;
+                }
+                made
             }
             "register" => {
                 let cell = type_args.first().cloned().unwrap_or(Type::Invalid);
@@ -57,10 +67,12 @@ impl Lowering<'_> {
                     self.target(span, "a register has at least one cell on this target");
                 }
                 let type_spec = self.type_spec(&cell);
+                let index_type = self.index_type(type_args.get(1));
                 let id = RegisterId::from(self.program.registers.len());
                 self.program.registers.push(Register {
                     meta,
                     size,
+                    index_type,
                     ty: scalar,
                     initial: Default::default(),
                     type_spec,
@@ -97,6 +109,11 @@ impl Lowering<'_> {
                 Made::Invalid
             }
         }
+    }
+
+    /// The name of the `type` of an index; later versions of v1model have it as a parameter of the array's type.
+    fn index_type(&mut self, ty: Option<&Type>) -> Option<String> {
+        self.control_type(ty?).1
     }
 
     fn foreign_instance(&mut self, ty: &str, args: Vec<Given>, meta: ir::Meta) -> Made {

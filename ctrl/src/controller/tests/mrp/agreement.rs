@@ -16,43 +16,275 @@ fn asking(topology: Topology, ask_members: bool, agree_timeout_ns: u64) -> World
     World::over(fabric)
 }
 
+/// A host's word about a group, as its switch hands it up.
+fn agree(world: &mut World, from: usize, nodes: Vec<mrp::Node>) {
+    let packet = mrp::Repr {
+        kind: mrp::Kind::Agree,
+        seq: 0,
+        total: 1,
+        initial_psn: Psn::new(0),
+        flags: 0,
+        nodes,
+    };
+    let host = world.hosts[from].ip();
+    let frame = crate::controller::mrp::frame::build(VIRTUAL_MAC, host, GROUP, &packet);
+    let topology = world.fabric.controller.topology();
+    let (switch, port) = topology.attachment(HostIndex(from));
+    world.hand_up(switch, port, &frame);
+}
+
+/// The first packet of a registration by a host, as its switch hands it up.
+fn register(world: &mut World, leader: usize, total: u8, nodes: Vec<mrp::Node>) {
+    let packet = mrp::Repr {
+        kind: mrp::Kind::Register,
+        seq: 0,
+        total,
+        initial_psn: Psn::new(0xff_fff0),
+        flags: 0,
+        nodes,
+    };
+    let host = world.hosts[leader].ip();
+    let frame = crate::controller::mrp::frame::build(VIRTUAL_MAC, host, GROUP, &packet);
+    let topology = world.fabric.controller.topology();
+    let (switch, port) = topology.attachment(HostIndex(leader));
+    world.hand_up(switch, port, &frame);
+}
+
+/// Invitations that wait to leave all switches.
+fn invitations(world: &World) -> usize {
+    let sent = world.fabric.switches.iter().flat_map(|s| &s.sent);
+    let kinds = sent.filter_map(|(_, frame)| crate::controller::mrp::frame::parse(frame));
+    kinds
+        .filter(|received| received.packet.kind == mrp::Kind::Invite)
+        .count()
+}
+
 #[test]
 fn a_host_that_does_not_agree_gets_nothing_of_a_group_and_is_named() {
     let mut world = asking(leaf_spine(2, 1, 3).unwrap(), false, 20_000_000);
     let before = world.fabric.contents();
-    let leaf = world.fabric.switch("l2");
-    world.members[4].forget(qpn(4));
+    world.unwilling.insert(4);
     let mut leader = world.leader(GROUP, &[0, 1, 3, 4]);
     world.settle(0, &mut leader, 200);
-    // The hosts at the leader's leaf have agreed, and so that leaf and the spine have the group.
-    assert_ne!(world.fabric.contents()[0], before[0]);
-    assert_eq!(world.fabric.contents()[leaf.0], before[leaf.0]);
-    // Another's word is none, and neither is that about another queue pair.
-    let node = mrp::Node {
+    // The others have agreed, but no switch has anything before all have.
+    assert_eq!(world.fabric.contents(), before);
+    assert!(world.fabric.controller.status().groups.is_empty());
+    let (group, by) = (
+        mrp::Node::group(GROUP, VIRTUAL_QPN),
+        mrp::Node::leader(world.hosts[0].ip()),
+    );
+    // Another's word counts for nothing, nor does one about another queue pair, group or leader.
+    let node = world.node(4);
+    let other_pair = mrp::Node {
         qpn: qpn(7),
-        ..world.node(4)
+        ..node
     };
-    for (from, node) in [(3, world.node(4)), (4, node)] {
-        let packet = mrp::Repr {
-            kind: mrp::Kind::Agree,
-            seq: 0,
-            total: 1,
-            initial_psn: Psn::new(0),
-            flags: 0,
-            nodes: vec![node],
-        };
-        let host = world.hosts[from].ip();
-        let frame = crate::controller::mrp::frame::build(VIRTUAL_MAC, host, GROUP, &packet);
-        let topology = world.fabric.controller.topology();
-        let (switch, port) = topology.attachment(HostIndex(from));
-        world.hand_up(switch, port, &frame);
+    let other_group = mrp::Node::group([10, 255, 3, 5].into(), VIRTUAL_QPN);
+    let earlier = mrp::Node::group(GROUP, QpNum::new(0xa1e));
+    let other_leader = mrp::Node::leader(world.hosts[3].ip());
+    for (from, nodes) in [
+        (3, vec![node, group, by]),
+        (4, vec![other_pair, group, by]),
+        (4, vec![node, other_group, by]),
+        (4, vec![node, earlier, by]),
+        (4, vec![node, group, other_leader]),
+        (4, vec![node, group]),
+        (4, vec![node, by]),
+        (4, vec![group, by]),
+    ] {
+        agree(&mut world, from, nodes);
+        assert_eq!(world.fabric.contents(), before);
     }
-    assert_eq!(world.fabric.contents()[leaf.0], before[leaf.0]);
     let missing = vec![world.hosts[4].ip()];
     assert_eq!(world.run(0, &mut leader), LeaderEvent::GaveUp { missing });
     assert_eq!(world.run(0, &mut leader), LeaderEvent::Deregistered);
     assert_eq!(world.fabric.contents(), before);
     assert!(world.told[4].is_empty());
+    // Its own word about all of it does count.
+    let mut leader = world.leader(GROUP, &[0, 1, 3, 4]);
+    world.settle(0, &mut leader, 20);
+    agree(&mut world, 4, vec![node, group, by]);
+    assert_ne!(world.fabric.contents(), before);
+}
+
+#[test]
+fn a_repeated_registration_invites_each_host_once_in_an_interval() {
+    let config = ControllerConfig {
+        lease_ns: 0,
+        ..ControllerConfig::new(p4info::p4info(), Vec::new())
+    };
+    let interval = config.mrp_repeat_ns;
+    let mut fabric = FakeFabric::with(leaf_spine(1, 1, 63).unwrap(), config);
+    fabric.connect_all();
+    let mut world = World::over(fabric);
+    world.fabric.controller.config.mrp_repeat_ns = interval;
+    let group = mrp::Node::group(GROUP, VIRTUAL_QPN);
+    let nodes: Vec<_> = (0..63).map(|n| world.node(n)).chain([group]).collect();
+    // At the rate at which registration packets are served, for a second.
+    for n in 0..2_000 {
+        world.fabric.now = n * 500_000;
+        register(&mut world, 0, 1, nodes.clone()[..32].to_vec());
+    }
+    // 31 hosts, once in each interval, no group node: refused, and nothing is asked.
+    assert_eq!(invitations(&world), 0);
+    let nodes: Vec<_> = (0..30).map(|n| world.node(n)).chain([group]).collect();
+    for n in 2_000..4_000 {
+        world.fabric.now = n * 500_000;
+        register(&mut world, 0, 1, nodes.clone());
+    }
+    let intervals = 1_000_000_000 / interval;
+    assert_eq!(invitations(&world) as u64, 29 * intervals);
+}
+
+#[test]
+fn a_leader_has_no_more_hosts_asked_than_it_may_send_packets() {
+    let config = ControllerConfig {
+        mrp_rate: 100,
+        ..ControllerConfig::new(p4info::p4info(), Vec::new())
+    };
+    let mut fabric = FakeFabric::with(leaf_spine(1, 1, 30).unwrap(), config);
+    fabric.connect_all();
+    let mut world = World::over(fabric);
+    // Many groups, each with all hosts.
+    for n in 0..50 {
+        let group = mrp::Node::group([10, 255, 4, n].into(), VIRTUAL_QPN);
+        let nodes = (0..30).map(|n| world.node(n)).chain([group]).collect();
+        let packet = mrp::Repr {
+            kind: mrp::Kind::Register,
+            seq: 0,
+            total: 1,
+            initial_psn: Psn::new(1),
+            flags: 0,
+            nodes,
+        };
+        let host = world.hosts[0].ip();
+        let frame = crate::controller::mrp::frame::build(VIRTUAL_MAC, host, group.ip, &packet);
+        let (leaf, port) = world.fabric.controller.topology().attachment(HostIndex(0));
+        world.hand_up(leaf, port, &frame);
+    }
+    assert_eq!(invitations(&world), 100);
+}
+
+#[test]
+fn members_that_have_not_asked_for_it_are_registered_by_no_other_host() {
+    // A stranger names hosts whose queue pairs it knows, before their own leader does.
+    let mut world = asking(leaf_spine(2, 1, 3).unwrap(), false, 20_000_000);
+    let before = world.fabric.contents();
+    for member in [1, 3, 4] {
+        world.expect(member, GROUP, 0);
+    }
+    let mut stranger = world.stranger(GROUP, &[2, 1, 3, 4]);
+    for step in 0..200 {
+        world.step(2, &mut stranger);
+        assert!(
+            world.fabric.controller.status().groups.is_empty(),
+            "step {step}"
+        );
+    }
+    assert_eq!(world.fabric.contents(), before);
+    // The leader gets the address though the stranger's claim still stands.
+    let mut leader = world.leader(GROUP, &[0, 1, 3, 4]);
+    assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
+}
+
+#[test]
+fn a_stranger_keeps_no_address_from_the_other_leaders_of_its_leaf() {
+    // The stranger is a neighbour of the leader. It sends half a registration, or a whole one whose members know nothing of it, or one of
+    // which half the members are on its side.
+    for (total, named) in [(2, vec![2]), (1, vec![2, 1, 3]), (1, vec![2, 5, 1])] {
+        let mut world = World::new(leaf_spine(2, 1, 3).unwrap());
+        let group = mrp::Node::group(GROUP, VIRTUAL_QPN);
+        world.expect(5, GROUP, 2);
+        let nodes: Vec<_> = named
+            .iter()
+            .map(|n| world.node(*n))
+            .chain([group])
+            .collect();
+        register(&mut world, 2, total, nodes.clone());
+        let begun = world.fabric.now;
+        let mut leader = world.leader(GROUP, &[0, 1, 3]);
+        let mut steps = 0;
+        loop {
+            if let Some(event) = leader.poll() {
+                assert_eq!(event, LeaderEvent::Registered, "{named:?}");
+                break;
+            }
+            world.step(0, &mut leader);
+            // Again and again.
+            register(&mut world, 2, total, nodes.clone());
+            steps += 1;
+            assert!(steps < 1_000);
+        }
+        assert!(world.fabric.now - begun < 5_000_000, "{named:?}");
+        let status = world.fabric.controller.status();
+        assert_eq!(status.groups[0].members[0], world.hosts[0].ip());
+    }
+}
+
+#[test]
+fn what_a_host_begins_takes_bounded_memory_however_often_it_starts_anew() {
+    let config = ControllerConfig {
+        // As many groups as it wants, as fast as it wants.
+        groups_per_host: 0,
+        mrp_rate: 0,
+        ..ControllerConfig::new(p4info::p4info(), Vec::new())
+    };
+    let mut fabric = FakeFabric::with(leaf_spine(2, 1, 3).unwrap(), config);
+    fabric.connect_all();
+    let mut world = World::over(fabric);
+    let leader = world.hosts[0].ip();
+    let (leaf, port) = world.fabric.controller.topology().attachment(HostIndex(0));
+    let node = |n: u32| mrp::Node {
+        ip: Ipv4Addr::from(0x0b00_0000 + n),
+        qpn: QpNum::new(9),
+        flags: 0,
+        region: None,
+    };
+    let mut refused = 0;
+    for n in 0..2_000u32 {
+        let mcst_id = Ipv4Addr::from(0x0aff_0100 + n % 300);
+        // It says that there is one packet, then that there are 255.
+        for (seq, total) in [(0, 1), (0, 255), (254, 255), (0, 2), (1, 2)] {
+            let packet = mrp::Repr {
+                kind: mrp::Kind::Register,
+                seq,
+                total,
+                initial_psn: Psn::new(n),
+                flags: 0,
+                nodes: (0..183).map(node).collect(),
+            };
+            let frame = crate::controller::mrp::frame::build(VIRTUAL_MAC, leader, mcst_id, &packet);
+            world.hand_up(leaf, port, &frame);
+            let stats = world.fabric.controller.mrp_stats();
+            refused = refused.max(stats.refused);
+        }
+        let (claims, nodes) = world.fabric.controller.claimed_in_band();
+        assert!(
+            claims <= 128 && nodes <= 128 * 7,
+            "{claims} claims with {nodes} nodes"
+        );
+        for switch in &mut world.fabric.switches {
+            switch.sent.clear();
+        }
+    }
+    assert!(refused > 0);
+    // Small ones, of which each is within its limits.
+    for n in 0..2_000u32 {
+        let packet = mrp::Repr {
+            kind: mrp::Kind::Register,
+            seq: 0,
+            total: 2,
+            initial_psn: Psn::new(n),
+            flags: 0,
+            nodes: vec![world.node(0)],
+        };
+        let mcst_id = Ipv4Addr::from(0x0aff_0100 + n);
+        let frame = crate::controller::mrp::frame::build(VIRTUAL_MAC, leader, mcst_id, &packet);
+        world.hand_up(leaf, port, &frame);
+    }
+    assert_eq!(world.fabric.controller.claimed_in_band(), (128, 128));
+    world.fabric.wait();
+    assert_eq!(world.fabric.controller.claimed_in_band(), (0, 0));
 }
 
 #[test]
@@ -61,13 +293,12 @@ fn a_host_that_does_not_agree_does_not_join() {
     let mut leader = world.leader(GROUP, &[0, 2]);
     assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
     let before = world.fabric.contents();
-    world.members[3].forget(qpn(3));
     let (now, node) = (world.fabric.now, world.node(3));
     leader.join(&mut world.hosts[0], now, node).unwrap();
     let reason = Refusal::NotAgreed;
     assert_eq!(world.run(0, &mut leader), LeaderEvent::Refused { reason });
     assert_eq!(world.fabric.contents(), before);
-    world.members[3].expect(qpn(3));
+    world.expect(3, GROUP, 0);
     let now = world.fabric.now;
     leader.join(&mut world.hosts[0], now, node).unwrap();
     assert!(matches!(
@@ -107,22 +338,22 @@ fn hosts_are_asked_about_groups_of_the_control_service_if_that_is_wished() {
         group: RegisterGroup {
             mcst_id: Some(GROUP),
             members: vec![spec(world, 0), spec(world, 2)],
-            virtual_qpn: None,
+            virtual_qpn: Some(VIRTUAL_QPN),
             initial_psn: Psn::new(1),
             strategies: Default::default(),
         },
     };
-    world.members[2].forget(qpn(2));
     let request = register(&world);
     let said = ask(&mut world, &mut idle, request);
-    let members = vec![world.hosts[2].ip()];
+    let members = vec![world.hosts[0].ip(), world.hosts[2].ip()];
     let error = GroupError::NotAgreed {
         mcst_id: GROUP,
         members,
     };
     assert!(matches!(said, ApiReply::Failed { error: e, .. } if e == error));
     assert_eq!(world.fabric.contents(), before);
-    world.members[2].expect(qpn(2));
+    world.expect(0, GROUP, 0);
+    world.expect(2, GROUP, 0);
     world.loss = 200;
     let request = register(&world);
     let said = ask(&mut world, &mut idle, request);
@@ -133,12 +364,11 @@ fn hosts_are_asked_about_groups_of_the_control_service_if_that_is_wished() {
         mcst_id: GROUP,
         member: spec(world, 3),
     };
-    world.members[3].forget(qpn(3));
     let request = join(&world);
     let said = ask(&mut world, &mut idle, request);
     let is_refused = |said: &ApiReply| matches!(said, ApiReply::Failed { error: GroupError::NotAgreed { members, .. }, .. } if members.len() == 1);
     assert!(is_refused(&said), "{said:?}");
-    world.members[3].expect(qpn(3));
+    world.expect(3, GROUP, 0);
     let request = join(&world);
     let said = ask(&mut world, &mut idle, request);
     assert!(matches!(said, ApiReply::MemberJoined { .. }), "{said:?}");

@@ -1,0 +1,48 @@
+//! The data plane for v1model among members that send whatever they like: the packet tests of `hostile_members/`, each with a minimum
+//! that is found by the tree and by a walk. Every file says in its first line what it shows.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn tests() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile_members");
+    let files = fs::read_dir(folder).expect("the folder is there");
+    let mut tests: Vec<PathBuf> = files
+        .map(|file| file.expect("it can be read").path())
+        .collect();
+    tests.sort();
+    tests
+}
+
+/// Runs a test, and gives what it says if it fails.
+fn run(test: &Path) -> Result<(), String> {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/v1model/main.p4");
+    let output = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .args(["stf".as_ref(), program.as_os_str(), test.as_os_str()])
+        .output()
+        .expect("the binary was just built");
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(text.into_owned()),
+    }
+}
+
+#[test]
+fn nothing_false_reaches_the_source_by_tree_and_by_walk() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let tests = tests();
+    assert!(tests.len() > 10, "{tests:?}");
+    for test in tests {
+        let text = fs::read_to_string(&test).expect("the test can be read");
+        for min_psn in 0..2 {
+            let name = test.file_name().expect("a file has a name");
+            let changed = folder.path().join(name);
+            // A test of another strategy says so.
+            let text = text.replace("min_psn:0", &format!("min_psn:{min_psn}"));
+            fs::write(&changed, text).expect("the folder can be written");
+            run(&changed).unwrap_or_else(|why| panic!("with min_psn {min_psn}: {why}"));
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! How much is made of one program.
+//!
+//! Calls are inlined, loops unrolled, and values of structured types taken apart, so that a program of a few lines can stand for one that
+//! no machine holds: 25 functions of which each calls the one before twice, say. All that is made is counted here, and beyond
+//! [`MAX_PARTS`] the compiler reports that once, at the place where it happens, and makes nothing any more.
+
+use super::Builder;
+use crate::diag::{Code, Diagnostic, Span};
+use crate::sema::{DefKind, Type};
+
+/// Most parts that may be made of a program: statements, calls, rounds of unrolled loops, variables, values, instances and parser states.
+pub const MAX_PARTS: usize = 250_000;
+
+impl Builder<'_> {
+    /// Counts `parts` that are made for what stands at `span`; whether they still may be.
+    pub fn grow(&mut self, span: Span, parts: usize) -> bool {
+        if self.is_full() {
+            return false;
+        }
+        self.parts_made = self.parts_made.saturating_add(parts);
+        if self.is_full() {
+            let message = format!(
+                "the program grows to more than {MAX_PARTS} parts, this being the first beyond"
+            );
+            self.diagnostics.report_last(
+                Diagnostic::error(Code::LIMIT, span, message)
+                    .note("the target has no calls, so bodies are repeated for each call, and for each value of a loop; structures are taken apart into their fields")
+                    .help("call it in fewer places, or less deeply within others and in loops; make types and loops smaller"),
+            );
+        }
+        !self.is_full()
+    }
+
+    /// Counts the fields, headers and elements of a value of type `ty`; whether they may be made. What is too large is reported where the
+    /// smallest type is declared that is so.
+    pub fn grow_by_type(&mut self, ty: &Type) -> bool {
+        let parts = self.parts_of_type(ty);
+        if parts <= MAX_PARTS {
+            let span = self.declared_at(ty);
+            return self.grow(span, parts);
+        }
+        let mut grown = ty.clone();
+        while let Some(part) = (self.parts(&grown).into_iter())
+            .map(|(_, part)| part)
+            .find(|part| self.parts_of_type(part) > MAX_PARTS)
+        {
+            grown = part;
+        }
+        let span = self.declared_at(&grown);
+        self.grow(span, parts)
+    }
+
+    /// Where a type is declared; nowhere for types without a name.
+    fn declared_at(&self, ty: &Type) -> Span {
+        let nominal = ty.nominal();
+        nominal.map_or_else(Span::default, |nominal| {
+            match &self.checked.def(nominal.id).kind {
+                DefKind::Struct(decl) | DefKind::Header(decl) | DefKind::HeaderUnion(decl) => {
+                    decl.name.span
+                }
+                _ => Span::default(),
+            }
+        })
+    }
+
+    /// Fields, headers and elements that a variable of a type takes.
+    fn parts_of_type(&mut self, ty: &Type) -> usize {
+        let ty = self.checked.representation(ty);
+        if let Some(known) = self.type_parts.get(&ty) {
+            return *known;
+        }
+        let parts = match &ty {
+            Type::Struct(_)
+            | Type::Header(_)
+            | Type::HeaderUnion(_)
+            | Type::Tuple(_)
+            | Type::Record(_) => {
+                let parts = self.parts(&ty).into_iter();
+                let parts = parts.map(|(_, part)| self.parts_of_type(&part));
+                parts.fold(1, usize::saturating_add)
+            }
+            Type::Stack(element, size) => {
+                let of_element = match &**element {
+                    Type::HeaderUnion(_) => self.parts(element).len() + 1,
+                    _ => 1,
+                };
+                let elements = of_element.saturating_mul(*size as usize);
+                elements.saturating_add(self.parts_of_type(element))
+            }
+            _ => return 1,
+        };
+        self.type_parts.insert(ty, parts);
+        parts
+    }
+
+    /// Whether the program has grown beyond what may be made of it, which has been reported. What was made must not be used.
+    pub fn is_full(&self) -> bool {
+        self.parts_made > MAX_PARTS
+    }
+}

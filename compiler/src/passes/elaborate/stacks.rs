@@ -1,0 +1,215 @@
+//! `next` and `last` of stacks in parser states, with the bounds that the language checks (spec § 8.18).
+
+use std::rc::Rc;
+
+use super::frame::{Binding, Frame};
+use super::Elaborator;
+use crate::diag::Span;
+use crate::ir::{self, Effect, HeaderPlace, Scalar, Take};
+use crate::passes::builder::data::Place;
+use crate::passes::inlined::{walk, Stmt, StmtKind};
+use crate::sema::Resolution;
+use crate::syntax::ast::{Expr, ExprKind};
+
+/// Statements that are searched for a proof that a stack has a last element. The bound keeps long states linear.
+const SEARCHED: usize = 64;
+
+/// What a statement proves about the existence of a stack's last element.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Proof {
+    /// There is one behind the statement.
+    Exists,
+    /// Behind the statement there may be none, whatever was before.
+    Unknown,
+    /// As before the statement.
+    Unchanged,
+}
+
+impl Elaborator<'_> {
+    /// The place of `stack.next` where nothing is extracted to it: an element with the index of now. Out of bounds the parser rejects.
+    pub fn next_element(&mut self, next: Place, span: Span, frame: &Rc<Frame>) -> Place {
+        let storage = &self.program.storage;
+        let (stack, elements): (Place, Vec<Place>) = match next {
+            Place::Next(id) => {
+                let elements = storage.stack(id).elements.iter();
+                let place = |header: &ir::HeaderId| Place::Header(HeaderPlace::Fixed(*header));
+                (Place::Stack(id), elements.map(place).collect())
+            }
+            Place::NextUnion(id) => {
+                let elements = storage.union_stack(id).elements.iter();
+                (
+                    Place::UnionStack(id),
+                    elements.map(|union| Place::Union(*union)).collect(),
+                )
+            }
+            Place::NextMember(id, member) => {
+                let elements = storage.union_stack(id).elements.iter();
+                let place = |union: &ir::UnionId| {
+                    let header = storage.union(*union).members[member as usize];
+                    Place::Header(HeaderPlace::Fixed(header))
+                };
+                (Place::UnionStack(id), elements.map(place).collect())
+            }
+            other => return other,
+        };
+        let one = ir::Expr::bits(1, 32);
+        let index = ir::Expr::binary(ir::BinaryOp::Add, last_index(&stack), one);
+        let index = self.hold(index, span, &frame.name);
+        self.demand_below(index.clone(), elements.len(), span);
+        Place::Dynamic {
+            index: Box::new(index),
+            elements,
+        }
+    }
+
+    /// The place of `stack.last`. When there is none the parser rejects.
+    pub fn last_element(&mut self, stack: Place, span: Span) -> Place {
+        let (last, size) = match stack {
+            Place::Stack(id) => (
+                Place::Header(HeaderPlace::Last(id)),
+                self.program.storage.stack(id).elements.len(),
+            ),
+            Place::UnionStack(id) => (
+                Place::LastUnion(id),
+                self.program.storage.union_stack(id).elements.len(),
+            ),
+            _ => return Place::Ignore,
+        };
+        if !has_last(&self.out, &stack) {
+            self.demand_below(last_index(&stack), size, span);
+        }
+        last
+    }
+
+    fn demand_below(&mut self, index: ir::Expr, size: usize, span: Span) {
+        let end = ir::Expr::number(size, Scalar::Bit(32));
+        let below = ir::Expr::binary(ir::BinaryOp::Lt, index, end);
+        self.verify(below, "StackOutOfBounds", span);
+    }
+
+    /// The place of an expression that is extracted to. `next` of a stack is left to the target, which checks and counts.
+    pub fn extracted_place(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Place {
+        match &expr.kind {
+            ExprKind::Name(_) => {
+                if let Some(place) = self.bound_next(expr, frame) {
+                    return place;
+                }
+            }
+            ExprKind::Member(base, member) => {
+                if self.checked.resolution(expr) == Resolution::StackNext {
+                    return match self.place(base, frame) {
+                        Place::Stack(id) => Place::Next(id),
+                        Place::UnionStack(id) => Place::NextUnion(id),
+                        _ => Place::Ignore,
+                    };
+                }
+                let is_next = self.checked.resolution(base) == Resolution::StackNext
+                    || self.bound_next(base, frame).is_some();
+                if is_next {
+                    let next = self.extracted_place(base, frame);
+                    let ty = self.type_of(base, frame);
+                    return self.member_place(next, &ty, &member.name, expr.span);
+                }
+            }
+            _ => {}
+        }
+        self.place(expr, frame)
+    }
+
+    /// What a parameter stands for, if that is the next element of a stack.
+    fn bound_next(&self, expr: &Expr, frame: &Rc<Frame>) -> Option<Place> {
+        let (ExprKind::Name(_), Resolution::Decl(id)) = (&expr.kind, self.checked.resolution(expr))
+        else {
+            return None;
+        };
+        match frame.find(id) {
+            Some(Binding::Place(place)) if is_next(&place) => Some(place),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a place is a header or union that is yet to be extracted.
+pub fn is_next(place: &Place) -> bool {
+    matches!(
+        place,
+        Place::Next(_) | Place::NextUnion(_) | Place::NextMember(..)
+    )
+}
+
+/// `stack.lastIndex`: 2^32 - 1 when the stack is empty.
+fn last_index(stack: &Place) -> ir::Expr {
+    match stack {
+        Place::UnionStack(id) => ir::Expr::UnionLastIndex(*id),
+        Place::Stack(id) => ir::Expr::LastIndex(*id),
+        _ => ir::Expr::bits(0, 32),
+    }
+}
+
+/// Whether a body that is run from its start on proves that a stack has a last element at its end.
+fn has_last(body: &[Stmt], stack: &Place) -> bool {
+    let proofs = body.iter().rev().take(SEARCHED);
+    let decided = proofs
+        .map(|stmt| proof(stmt, stack))
+        .find(|proof| *proof != Proof::Unchanged);
+    decided == Some(Proof::Exists)
+}
+
+fn proof(stmt: &Stmt, stack: &Place) -> Proof {
+    if let Some(known) = straight_proof(&stmt.kind, stack) {
+        return known;
+    }
+    // Ways part, or another parser runs: nothing inside may make the stack shorter.
+    if matches!(stmt.kind, StmtKind::Enter { .. } | StmtKind::Call(_)) {
+        return Proof::Unknown;
+    }
+    let mut shorter = false;
+    walk(std::slice::from_ref(stmt), &mut |inner| {
+        shorter |= matches!(
+            inner.kind,
+            StmtKind::Enter { .. } | StmtKind::Call(_) | StmtKind::Break(_)
+        ) || straight_proof(&inner.kind, stack) == Some(Proof::Unknown);
+    });
+    match shorter {
+        true => Proof::Unknown,
+        false => Proof::Unchanged,
+    }
+}
+
+/// What a statement without inner ones proves; none when it does not touch the stack.
+fn straight_proof(kind: &StmtKind, stack: &Place) -> Option<Proof> {
+    match (kind, stack) {
+        (StmtKind::Take(Take::ExtractNext { target, .. }), Place::Stack(id)) if target == id => {
+            Some(Proof::Exists)
+        }
+        (StmtKind::Take(Take::ExtractNextMember { target, .. }), Place::UnionStack(id))
+            if target == id =>
+        {
+            Some(Proof::Exists)
+        }
+        (StmtKind::Take(Take::Verify { cond, .. }), _) => {
+            let ir::Expr::Binary { op, left, right } = cond else {
+                return None;
+            };
+            let is_check = *op == ir::BinaryOp::Lt
+                && **left == last_index(stack)
+                && matches!(**right, ir::Expr::Number { .. });
+            is_check.then_some(Proof::Exists)
+        }
+        (StmtKind::Effect(effect), Place::Stack(id)) => match effect {
+            Effect::Pop { target, .. } | Effect::AssignStack { target, .. } if target == id => {
+                Some(Proof::Unknown)
+            }
+            _ => None,
+        },
+        (StmtKind::Effect(effect), Place::UnionStack(id)) => match effect {
+            Effect::PopUnion { target, .. } | Effect::AssignUnionStack { target, .. }
+                if target == id =>
+            {
+                Some(Proof::Unknown)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}

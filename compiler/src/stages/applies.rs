@@ -1,0 +1,86 @@
+//! A table has its place in the pipeline, and a packet passes it once: two applications are refused where one packet can come to both.
+
+use std::collections::BTreeMap;
+
+use crate::diag::{Code, Diagnostic, Diagnostics, Span};
+use crate::ir::{FlatProgram, Label, Stmt, StmtKind, TableId};
+
+/// Where tables were applied on some way to a place.
+type Applied = BTreeMap<TableId, Span>;
+
+/// Refuses tables that a packet comes to a second time.
+pub fn refuse(program: &FlatProgram, diagnostics: &mut Diagnostics) {
+    if !program.objects.arch.is_tofino() {
+        return;
+    }
+    let mut ways = Ways {
+        program,
+        diagnostics,
+        leaving: BTreeMap::new(),
+    };
+    for pipeline in &program.pipelines {
+        ways.behind(&pipeline.body, Applied::new());
+    }
+}
+
+struct Ways<'a> {
+    program: &'a FlatProgram,
+    diagnostics: &'a mut Diagnostics,
+    /// What was applied where a block was left.
+    leaving: BTreeMap<Label, Applied>,
+}
+
+impl Ways<'_> {
+    /// What may have been applied at the end of a body, when `now` may have been in front of it; none if no packet comes to its end.
+    fn behind(&mut self, body: &[Stmt], mut now: Applied) -> Option<Applied> {
+        for stmt in body {
+            match &stmt.kind {
+                StmtKind::If { then, other, .. } => {
+                    let ways = [then, other].map(|way| self.behind(way, now.clone()));
+                    now = either(ways)?;
+                }
+                StmtKind::Block { label, body } | StmtKind::Loop { label, body } => {
+                    let end = self.behind(body, now);
+                    now = either([end, self.leaving.remove(label)])?;
+                }
+                StmtKind::Break(label) => {
+                    self.leaving.entry(*label).or_default().extend(now);
+                    return None;
+                }
+                StmtKind::Exit => return None,
+                StmtKind::Apply(apply) => {
+                    if let Some(first) = now.insert(apply.table, stmt.source.span) {
+                        self.report(apply.table, first, stmt.source.span);
+                    }
+                    let ways: Vec<Option<Applied>> = (apply.then.bodies().into_iter())
+                        .map(|way| self.behind(way, now.clone()))
+                        .collect();
+                    now = either(ways)?;
+                }
+                StmtKind::Effect(_) => {}
+            }
+        }
+        Some(now)
+    }
+
+    fn report(&mut self, table: TableId, first: Span, second: Span) {
+        let name = &self.program.objects.table(table).meta.name;
+        let message = format!("a packet that comes this way is looked up in table {name} twice");
+        let mut what = Diagnostic::error(Code::UNITS, second, message);
+        if first != second {
+            what = what.other(first, "here it was applied before");
+        }
+        self.diagnostics.report(
+            what.note("a table is in one stage of the pipeline, and a packet passes it once")
+                .help("apply it where only one of both can be reached, or declare two tables"),
+        );
+    }
+}
+
+/// The ways of packets that come together; none if no packet does.
+fn either(ways: impl IntoIterator<Item = Option<Applied>>) -> Option<Applied> {
+    ways.into_iter().flatten().reduce(|mut all, way| {
+        all.extend(way);
+        all
+    })
+}

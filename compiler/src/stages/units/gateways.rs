@@ -1,0 +1,333 @@
+//! Conditions of `apply` blocks, which gateways decide.
+//!
+//! A gateway compares up to 4 rows with the packet, and a row is a conjunction. Its input is 4 bytes from the crossbar, of which each may be
+//! compared with a constant or with a byte of another field, and 12 bits of a hash, in which alone there are comparisons by `<`.
+
+use std::collections::BTreeMap;
+
+use num_bigint::BigInt;
+use num_traits::{One, Zero};
+
+use super::Units;
+use crate::sema::{BuiltinMethod, Callee};
+use crate::syntax::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
+use crate::syntax::print::print_expr;
+
+/// Bits of a gateway's input that come from the crossbar.
+const CROSSBAR_BITS: u32 = 32;
+/// Bits that come from a hash, which are all that can be compared by `<`.
+const HASH_BITS: u32 = 12;
+/// Conditions with more rows are not looked at.
+const MOST_ROWS: usize = 64;
+
+/// What a conjunction looks at, in bits for each field.
+#[derive(Clone, Debug, Default)]
+struct Row {
+    /// Compared with constants, or whether headers are valid on Tofino 2.
+    equal: BTreeMap<String, u32>,
+    /// Compared with another field.
+    paired: BTreeMap<String, u32>,
+    /// Compared by `<`.
+    range: BTreeMap<String, u32>,
+    /// Whether headers are valid, on Tofino 1.
+    valid: BTreeMap<String, u32>,
+}
+
+impl Row {
+    fn and(&self, other: &Row) -> Row {
+        let join = |one: &BTreeMap<String, u32>, other: &BTreeMap<String, u32>| {
+            let mut all = one.clone();
+            for (field, bits) in other {
+                let most = all.entry(field.clone()).or_insert(0);
+                *most = (*most).max(*bits);
+            }
+            all
+        };
+        Row {
+            equal: join(&self.equal, &other.equal),
+            paired: join(&self.paired, &other.paired),
+            range: join(&self.range, &other.range),
+            valid: join(&self.valid, &other.valid),
+        }
+    }
+}
+
+impl Units<'_> {
+    /// Refuses a condition that no gateway decides.
+    pub(super) fn gateway(&mut self, condition: &Expr) {
+        if self.is_constant(condition) {
+            return;
+        }
+        let errors = self.diagnostics.error_count();
+        let rows = self.rows(condition, true);
+        if self.diagnostics.error_count() > errors {
+            return;
+        }
+        for row in rows.into_iter().flatten() {
+            let sum = |bits: &BTreeMap<String, u32>| {
+                bits.values().fold(0, |a: u32, b| a.saturating_add(*b))
+            };
+            let hashed = sum(&row.range).saturating_add(sum(&row.valid));
+            let (paired, equal) = (sum(&row.paired), sum(&row.equal));
+            let room = CROSSBAR_BITS + HASH_BITS.saturating_sub(hashed);
+            if hashed <= HASH_BITS
+                && paired <= CROSSBAR_BITS
+                && paired.saturating_add(equal) <= room
+            {
+                continue;
+            }
+            let chip = self.chip();
+            let (what, has) = match () {
+                () if hashed > HASH_BITS => {
+                    (hashed, format!("{HASH_BITS} by `<` and for validity"))
+                }
+                () if paired > CROSSBAR_BITS => (
+                    paired,
+                    format!("{CROSSBAR_BITS} of two fields with each other"),
+                ),
+                () => (paired + equal, format!("{room}")),
+            };
+            self.cannot(
+                condition.span,
+                format!("this condition compares {what} bits at once, and a gateway of {chip} at most {has}"),
+                "divide it into `if`s within each other, or make the fields keys of a table",
+            );
+            return;
+        }
+    }
+
+    /// The conjunctions that a condition is a disjunction of; none if there are too many.
+    fn rows(&mut self, condition: &Expr, holds: bool) -> Option<Vec<Row>> {
+        match &condition.kind {
+            ExprKind::Unary(UnaryOp::Not, inner) => self.rows(inner, !holds),
+            ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) => {
+                let (left, right) = (self.rows(a, holds), self.rows(b, holds));
+                let (left, right) = (left?, right?);
+                match (*op == BinaryOp::And) == holds {
+                    true if left.len() * right.len() > MOST_ROWS => None,
+                    true => Some(
+                        (left.iter())
+                            .flat_map(|a| right.iter().map(|b| a.and(b)))
+                            .collect(),
+                    ),
+                    false => Some([left, right].concat()),
+                }
+            }
+            _ => Some(self.comparison(condition, holds)),
+        }
+    }
+
+    /// What a comparison, or a truth value, looks at.
+    fn comparison(&mut self, expr: &Expr, holds: bool) -> Vec<Row> {
+        let one = |field: String, bits: u32| BTreeMap::from([(field, bits)]);
+        if self.is_constant(expr) {
+            return vec![Row::default()];
+        }
+        let ExprKind::Binary(op, a, b) = &expr.kind else {
+            return vec![match self.checked.call(expr.id).map(|call| call.callee) {
+                Some(Callee::Builtin(BuiltinMethod::IsValid))
+                    if self.arch == crate::arch::Arch::Tna =>
+                {
+                    Row {
+                        valid: one(print_expr(expr), 1),
+                        ..Row::default()
+                    }
+                }
+                Some(Callee::Builtin(BuiltinMethod::IsValid)) => Row {
+                    equal: one(print_expr(expr), 1),
+                    ..Row::default()
+                },
+                Some(_) => Row::default(),
+                None if matches!(expr.kind, ExprKind::Name(_) | ExprKind::Member(..))
+                    && !self.is_result(expr) =>
+                {
+                    Row {
+                        equal: one(print_expr(expr), 1),
+                        ..Row::default()
+                    }
+                }
+                None => Row::default(),
+            }];
+        };
+        let constants = [a, b].map(|side| self.is_constant(side));
+        for (side, constant) in [a, b].into_iter().zip(constants) {
+            if !constant && !self.operand(side) {
+                return Vec::new();
+            }
+        }
+        let Some((width, signed)) = self.width(a) else {
+            return vec![Row::default()];
+        };
+        let (field, constant) = match constants {
+            [false, true] => (a, Some(b)),
+            [true, false] => (b, Some(a)),
+            _ => (a, None),
+        };
+        match op {
+            BinaryOp::Eq | BinaryOp::Ne => {
+                // A difference is a row for equality before, with the other outcome.
+                if (*op == BinaryOp::Eq) != holds {
+                    return vec![Row::default()];
+                }
+                let bits = width;
+                vec![match constant {
+                    Some(_) => {
+                        let (name, bits) = self.masked(field, bits);
+                        Row {
+                            equal: one(name, bits),
+                            ..Row::default()
+                        }
+                    }
+                    None => Row {
+                        paired: one(print_expr(expr), bits),
+                        ..Row::default()
+                    },
+                }]
+            }
+            BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {
+                let Some(constant) = constant else {
+                    self.cannot(
+                        expr.span,
+                        format!(
+                            "a gateway of {} compares two fields for equality only: one side of `{}` must be a constant",
+                            self.chip(),
+                            op.as_str()
+                        ),
+                        "subtract one from the other in a table before, and look at the difference's sign bit; or compare in a RegisterAction",
+                    );
+                    return Vec::new();
+                };
+                let Some(number) = self.number(constant) else {
+                    return vec![Row::default()];
+                };
+                // As `field < number` or `field >= number`.
+                let flipped = constants[0];
+                let above = match (op, flipped) {
+                    (BinaryOp::Lt | BinaryOp::Ge, false) | (BinaryOp::Gt | BinaryOp::Le, true) => {
+                        number
+                    }
+                    _ => number + 1,
+                };
+                let name = print_expr(field);
+                match range_bits(&above, width, signed) {
+                    Range::Equal(bits) => vec![Row {
+                        equal: one(name, bits),
+                        ..Row::default()
+                    }],
+                    Range::Bits(bits) if bits <= HASH_BITS => vec![Row {
+                        range: one(name, bits),
+                        ..Row::default()
+                    }],
+                    Range::Bits(bits) => {
+                        self.cannot(
+                            expr.span,
+                            format!(
+                                "`{}` compares {bits} bits by `{}`, and a gateway of {} at most {HASH_BITS}",
+                                print_expr(expr),
+                                op.as_str(),
+                                self.chip()
+                            ),
+                            "compare with a multiple of a power of 2, whose zeros at the end do not count, or make the field a `range` key of a table",
+                        );
+                        Vec::new()
+                    }
+                }
+            }
+            _ => vec![Row::default()],
+        }
+    }
+
+    /// The field of a masked comparison and how many of its bits count.
+    fn masked(&self, field: &Expr, bits: u32) -> (String, u32) {
+        if let ExprKind::Binary(BinaryOp::BitAnd, a, b) = &field.kind {
+            for (value, mask) in [(a, b), (b, a)] {
+                if let Some(mask) = self.number(mask) {
+                    let ones = u32::try_from(mask.magnitude().count_ones()).unwrap_or(bits);
+                    return (print_expr(value), ones.min(bits));
+                }
+            }
+        }
+        (print_expr(field), bits)
+    }
+
+    /// Whether it is `hit` or `miss` of a table.
+    fn is_result(&self, expr: &Expr) -> bool {
+        use crate::sema::Resolution;
+        matches!(
+            self.checked.resolution(expr),
+            Resolution::Hit | Resolution::Miss | Resolution::ActionRun
+        )
+    }
+
+    /// Whether one side of a comparison is a field, or bits of one; all else is refused.
+    fn operand(&mut self, expr: &Expr) -> bool {
+        let op = match &expr.kind {
+            ExprKind::Cast(_, arg) => return self.operand(arg),
+            ExprKind::Slice { base, .. } => return self.operand(base),
+            ExprKind::Binary(BinaryOp::BitAnd, a, b)
+                if self.is_constant(a) || self.is_constant(b) =>
+            {
+                return true
+            }
+            ExprKind::Binary(
+                op @ (BinaryOp::Add
+                | BinaryOp::Sub
+                | BinaryOp::AddSat
+                | BinaryOp::SubSat
+                | BinaryOp::Mul
+                | BinaryOp::Div
+                | BinaryOp::Mod
+                | BinaryOp::BitAnd
+                | BinaryOp::BitOr
+                | BinaryOp::BitXor),
+                ..,
+            ) => *op,
+            ExprKind::Binary(op @ (BinaryOp::Shl | BinaryOp::Shr), _, amount)
+                if !self.is_constant(amount) =>
+            {
+                *op
+            }
+            _ => return true,
+        };
+        let message = format!(
+            "a gateway of {} compares fields, and has no ALU for `{}` in `{}`",
+            self.chip(),
+            op.as_str(),
+            print_expr(expr)
+        );
+        self.cannot(
+            expr.span,
+            message,
+            "assign it to a metadata field before, and compare that",
+        );
+        false
+    }
+}
+
+/// How a comparison by `<` is done.
+enum Range {
+    /// As one for equality of so many bits.
+    Equal(u32),
+    /// By so many bits of the hash.
+    Bits(u32),
+}
+
+/// Bits of a value of `width` bits that decide whether it is below `number`.
+fn range_bits(number: &BigInt, width: u32, signed: bool) -> Range {
+    if signed {
+        return match number.is_zero() {
+            true => Range::Equal(1),
+            false => Range::Bits(width),
+        };
+    }
+    // Always or never.
+    if number.is_zero() || *number >= BigInt::one() << width {
+        return Range::Equal(0);
+    }
+    let zeros = u32::try_from(number.trailing_zeros().unwrap_or(0)).unwrap_or(0);
+    let bits = width.saturating_sub(zeros);
+    match (number >> zeros).is_one() {
+        true => Range::Equal(bits),
+        false => Range::Bits(bits),
+    }
+}

@@ -1,0 +1,23 @@
+#include "before.p4"
+    Register<bit<32>, bit<10>>(1024) cells;
+
+    RegisterAction<bit<32>, bit<10>, bit<32>>(cells) access = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value == 1) {
+                value = 2;
+            } else if (hdr.d.b32 == 7) {
+                value = 3;
+            } else if (hdr.d.c32 == 9) { // refused
+                value = 2;
+            }
+            result = value; // taken by Tofino 2, which compares four times
+        }
+    };
+
+    apply {
+        ig_tm_md.ucast_egress_port = 1;
+        hdr.d.a32 = access.execute(0);
+    }
+}
+
+#include "after.p4"

@@ -1,0 +1,19 @@
+#include "before.p4"
+    action a() {
+        hdr.d.b8 = 1;
+    }
+
+    table t {
+        key = { hdr.d.c8: exact; }
+        actions = { a; }
+    }
+
+    apply {
+        ig_tm_md.ucast_egress_port = 1;
+        if (t.apply().miss) {
+            t.apply(); // refused
+        }
+    }
+}
+
+#include "after.p4"

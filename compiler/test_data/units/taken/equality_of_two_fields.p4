@@ -1,0 +1,10 @@
+#include "before.p4"
+    apply {
+        ig_tm_md.ucast_egress_port = 1;
+        if (hdr.d.a16 == hdr.d.b16) {
+            hdr.d.a8 = 1;
+        }
+    }
+}
+
+#include "after.p4"

@@ -1,0 +1,19 @@
+#include "before.p4"
+    action a() {
+        hdr.d.b8 = 1;
+    }
+
+    table t {
+        key = { hdr.d.c8: exact; }
+        actions = { a; }
+    }
+
+    apply {
+        ig_tm_md.ucast_egress_port = 1;
+        if (hdr.d.a8 == 3) {
+            t.apply();
+        }
+    }
+}
+
+#include "after.p4"

@@ -1,0 +1,10 @@
+#include "before.p4"
+    apply {
+        ig_tm_md.ucast_egress_port = 1;
+        if (hdr.tag.isValid() && hdr.d.a8 == 1) {
+            hdr.d.b8 = 1;
+        }
+    }
+}
+
+#include "after.p4"

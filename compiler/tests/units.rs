@@ -1,0 +1,101 @@
+//! What no unit of Tofino does, in programs that are each about one thing: those of `refused` are refused at the line that says so, and
+//! those of `taken`, which are near to them, are taken.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use alfirk_compiler::driver::{run, with_long_options, P4cArgs};
+use clap::Parser;
+
+#[derive(Parser)]
+#[command(no_binary_name = true)]
+struct Cli {
+    #[command(flatten)]
+    args: P4cArgs,
+}
+
+/// The exit code of `p4c` and what it writes to stderr.
+fn p4c(words: &[&str]) -> (u8, String) {
+    let words = with_long_options(words.iter().map(Into::into));
+    let cli = Cli::try_parse_from(words).expect("the options exist");
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let code = run(&cli.args, &mut out, &mut err);
+    (code, String::from_utf8(err).expect("messages are text"))
+}
+
+/// The programs of a folder.
+fn programs(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("test_data/units")
+        .join(folder);
+    let mut programs: Vec<PathBuf> = fs::read_dir(&folder)
+        .expect("the folder is in the repository")
+        .map(|entry| entry.expect("the folder can be read").path())
+        .collect();
+    programs.sort();
+    programs
+}
+
+/// What `p4c` says of a program, with a report and without one.
+fn verdicts(program: &Path, arch: &str) -> [(u8, String); 2] {
+    let path = program.to_str().expect("the path is text");
+    let around = program
+        .parent()
+        .and_then(Path::parent)
+        .expect("it is in a folder");
+    let around = format!("-I{}", around.display());
+    let line = ["--arch", arch, &around, path];
+    [p4c(&line), p4c(&[&line[..], &["--report"]].concat())]
+}
+
+#[test]
+fn what_a_unit_does_not_do_is_refused_at_its_line() {
+    let mut wrong = String::new();
+    let programs = programs("refused");
+    assert!(programs.len() >= 40);
+    for program in programs {
+        let text = fs::read_to_string(&program).expect("the program can be read");
+        let line = 1 + text
+            .lines()
+            .position(|line| line.contains("// refused"))
+            .expect("one line says so");
+        let name = program
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("it has a name");
+        let place = format!("{name}:{line}:");
+        for arch in ["tna", "t2na"] {
+            if arch == "t2na" && text.contains("// taken by Tofino 2") {
+                continue;
+            }
+            for (code, told) in verdicts(&program, arch) {
+                let errors = told
+                    .lines()
+                    .filter(|line| line.starts_with("error"))
+                    .count();
+                if code != 1 || errors != 1 || !told.contains(&place) || !told.contains("= help: ")
+                {
+                    wrong += &format!("{arch} {name}: exit code {code}, expected one error at line {line}\n{told}\n");
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn what_is_near_to_it_and_can_be_done_is_taken() {
+    let mut wrong = String::new();
+    let programs = programs("taken");
+    assert!(programs.len() >= 20);
+    for program in programs {
+        for arch in ["tna", "t2na"] {
+            for (code, told) in verdicts(&program, arch) {
+                if code != 0 {
+                    wrong += &format!("{arch} {}: exit code {code}\n{told}\n", program.display());
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}

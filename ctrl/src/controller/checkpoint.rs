@@ -1,0 +1,57 @@
+//! How far groups on a single switch are, read from time to time.
+//!
+//! When a switch loses its registers, the other switches of a tree say how far a group is ([`super::boot`]), or its members
+//! ([`super::recovery`]), whose answers are numbers of 24 bits: they have an order only near a position that is known. Where there is no
+//! other switch that position is read from the switch itself, so often that no group sends a quarter of the number space in between.
+
+use std::net::Ipv4Addr;
+
+use super::error::SwitchError;
+use super::position::Position;
+use super::registers;
+use super::session::Task;
+use super::{Controller, Owner};
+use crate::constants::REGISTER_AGG;
+
+impl Controller {
+    /// When positions are to be read next; `None` without groups on a single switch.
+    pub(super) fn next_checkpoint(&self) -> Option<u64> {
+        let mut groups = self.groups.values().filter(|r| r.is_ready());
+        let is_wanted = self.config.checkpoint_interval_ns > 0
+            && groups.any(|registration| registration.group().switches.len() == 1);
+        is_wanted.then_some(self.checkpoint_at)
+    }
+
+    pub(super) fn checkpoint_timeout(&mut self, now: u64) {
+        if self.next_checkpoint().is_none_or(|at| at > now) {
+            return;
+        }
+        self.checkpoint_at = now + self.config.checkpoint_interval_ns;
+        let alone = self
+            .groups
+            .values()
+            .filter(|r| r.is_at_rest())
+            .filter_map(|registration| {
+                let group = registration.group();
+                match &group.switches[..] {
+                    [on] if self.has_position((group.mcst_id, on.switch)) => {
+                        let read = registers::read(on.group_index, REGISTER_AGG, 0);
+                        Some((group.mcst_id, on.switch, Task::Registers(read)))
+                    }
+                    _ => None,
+                }
+            });
+        for (mcst_id, switch, read) in alone.collect::<Vec<_>>() {
+            self.submit(now, switch, Owner::Checkpoint(mcst_id), read);
+        }
+    }
+
+    pub(super) fn checkpoint_read(&mut self, mcst_id: Ipv4Addr, result: Result<u64, SwitchError>) {
+        if let (Ok(value), Some(registration)) = (result, self.groups.get_mut(&mcst_id)) {
+            let group = registration.group_mut();
+            if group.switches.len() == 1 {
+                group.advance(Position::from_register(value));
+            }
+        }
+    }
+}

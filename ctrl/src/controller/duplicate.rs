@@ -1,0 +1,76 @@
+//! A duplicate request, by which a member's responder is made to acknowledge its newest PSN.
+//!
+//! A responder acknowledges a request that it has had before with the PSN of the newest one, and executes nothing (IBTA vol. 1, 9.7.5.1.2).
+//! So an old PSN asks a queue pair how far it is, whatever software is behind it. The request is an RDMA WRITE of 0 bytes: should it not be
+//! a duplicate after all, it changes no memory, takes no receive, and its key is not looked at (9.7.4.1.5).
+
+use std::net::Ipv4Addr;
+
+use alfirk_roce::icrc;
+use alfirk_roce::wire::{bth, ethernet, ipv4, reth, udp, Opcode, Psn};
+
+use super::bridge::GroupMember;
+use crate::constants::{VIRTUAL_MAC, VIRTUAL_RKEY, VIRTUAL_VA};
+
+const IP_AT: usize = ethernet::HEADER_LEN;
+const UDP_AT: usize = IP_AT + ipv4::HEADER_LEN;
+const BTH_AT: usize = UDP_AT + udp::HEADER_LEN;
+const RETH_AT: usize = BTH_AT + bth::HEADER_LEN;
+const ICRC_AT: usize = RETH_AT + reth::HEADER_LEN;
+const FRAME_LEN: usize = ICRC_AT + 4;
+
+/// How far a duplicate's PSN is behind what all members have: so far that the source of the moment has had it, too, before it began to
+/// send, and nearer than half the number space to whatever any member expects.
+const BEHIND: u32 = 1 << 21;
+
+/// The PSN of duplicates of a group of which all members have `base`.
+pub(super) fn psn(base: Psn) -> Psn {
+    Psn::new(base.get().wrapping_sub(BEHIND))
+}
+
+/// The frame as it leaves the port of a member: as the exit half of the bridge would have made it (`bridge_exit.p4`).
+pub(super) fn frame(mcst_id: Ipv4Addr, member: &GroupMember, psn: Psn) -> Vec<u8> {
+    let mut frame = vec![0; FRAME_LEN];
+    ethernet::Repr {
+        destination: member.mac,
+        source: VIRTUAL_MAC,
+        ethertype: ethernet::ETHERTYPE_IPV4,
+    }
+    .emit(&mut frame);
+    ipv4::Repr {
+        tos: 0,
+        payload_len: (FRAME_LEN - UDP_AT) as u16,
+        identification: 0,
+        dont_fragment: true,
+        ttl: 64,
+        protocol: ipv4::PROTOCOL_UDP,
+        source: mcst_id,
+        destination: member.spec.ip,
+    }
+    .emit(&mut frame[IP_AT..]);
+    udp::Repr {
+        source_port: 0xc000,
+        destination_port: udp::PORT_ROCE,
+        payload_len: (FRAME_LEN - BTH_AT) as u16,
+    }
+    .emit(&mut frame[UDP_AT..]);
+    bth::Repr {
+        migrated: true,
+        ack_req: true,
+        ..bth::Repr::new(Opcode::WriteOnly, member.spec.qpn, psn)
+    }
+    .emit(&mut frame[BTH_AT..]);
+    let (virtual_address, rkey) = match member.spec.region {
+        Some(region) => (region.va, region.rkey),
+        None => (VIRTUAL_VA, VIRTUAL_RKEY),
+    };
+    reth::Repr {
+        virtual_address,
+        rkey,
+        dma_length: 0,
+    }
+    .emit(&mut frame[RETH_AT..]);
+    let crc = icrc::compute(&frame[IP_AT..ICRC_AT]).expect("a whole RoCEv2 packet");
+    frame[ICRC_AT..].copy_from_slice(&crc.to_le_bytes());
+    frame
+}

@@ -1,0 +1,228 @@
+//! Frames of the controller's own over links between switches: to see whether a link carries anything, and to be sure that nothing old is
+//! on it any more.
+//!
+//! ```text
+//!  controller ── PacketOut FORWARD ──▶ switch ── marker ──▶ the switch behind the port ── PacketIn MRP ──▶ controller
+//! ```
+//!
+//! A marker is a registration packet ([`alfirk_roce::wire::mrp`]) to the first address of the groups' range, which never is a group: every
+//! switch hands it up. It takes the very queue that data and feedback take. So when it arrives, whatever was sent over that link before has
+//! arrived, too; and a link over which one arrives is not dead, whatever the group on it waits for.
+//!
+//! At most one test and the flushes of changes under way wait for each direction of a link.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use alfirk_roce::wire::mrp::{Kind, Repr};
+use alfirk_roce::wire::Psn;
+
+use super::error::SwitchError;
+use super::mrp::frame::{self, Received};
+use super::session::TaskId;
+use super::timers::Timers;
+use super::Controller;
+use crate::constants::VIRTUAL_MAC;
+use crate::topology::{LinkIndex, Node, SwitchIndex};
+
+/// How often a marker is sent before the link counts as dead.
+const TRIES: u32 = 4;
+
+/// A port of a switch, at which a marker is to arrive.
+type Arrival = (SwitchIndex, u32);
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub(super) struct Markers {
+    waiting: BTreeMap<Arrival, Waiting>,
+    timers: Timers<Arrival>,
+    /// Directions in which links under test have not carried a marker yet.
+    tests: BTreeMap<LinkIndex, u8>,
+    /// The number of the next marker.
+    next: u32,
+}
+
+/// Who waits for a marker at a port.
+#[derive(Debug)]
+struct Waiting {
+    /// The port that it leaves by.
+    from: Arrival,
+    link: LinkIndex,
+    tries: u32,
+    /// Tasks that are done when a marker of this number or a later one arrives.
+    flushes: BTreeMap<TaskId, Psn>,
+}
+
+impl Markers {
+    pub(super) fn poll_timeout(&self) -> Option<u64> {
+        self.timers.first()
+    }
+
+    /// Markers that are waited for.
+    #[cfg(test)]
+    pub(super) fn open(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+impl Controller {
+    /// Finds out whether a link carries frames both ways; if not, it counts as dead.
+    pub(super) fn test_link(&mut self, now: u64, link: LinkIndex) {
+        if self.markers.tests.contains_key(&link) {
+            return;
+        }
+        let mut directions = 0;
+        for end in self.topology.link(link).ends {
+            if let Node::Switch(switch) = end.node {
+                directions += u8::from(self.await_marker(now, (switch, end.port), None));
+            }
+        }
+        // If one of its switches is not there, nothing can be said.
+        if directions > 0 {
+            self.markers.tests.insert(link, directions);
+        }
+    }
+
+    /// Has a task wait until all that a switch has sent out of a port before has arrived behind it.
+    pub(super) fn flush(&mut self, now: u64, from: Arrival, task: TaskId) {
+        if !self.await_marker(now, from, Some(task)) {
+            // Nothing that it sends arrives anywhere.
+            self.task_done(now, task, Ok(0));
+        }
+    }
+
+    /// Sends a marker out of a port; says whether a switch is behind it that can be listened to.
+    fn await_marker(&mut self, now: u64, from: Arrival, task: Option<TaskId>) -> bool {
+        let Some(behind) = self.topology.behind(from.0, from.1) else {
+            return false;
+        };
+        let Node::Switch(next) = behind.peer.node else {
+            return false;
+        };
+        let is_there = |switch: SwitchIndex| self.switches[switch.0].boot.is_ready();
+        if !is_there(from.0) || !is_there(next) {
+            return false;
+        }
+        let (at, link) = ((next, behind.peer.port), behind.link);
+        let number = Psn::new(self.markers.next);
+        let waiting = self.markers.waiting.entry(at).or_insert(Waiting {
+            from,
+            link,
+            tries: 0,
+            flushes: BTreeMap::new(),
+        });
+        waiting.tries = 0;
+        if let Some(task) = task {
+            waiting.flushes.insert(task, number);
+        }
+        self.send_marker(now, at);
+        true
+    }
+
+    fn send_marker(&mut self, now: u64, at: Arrival) {
+        let Some(waiting) = self.markers.waiting.get_mut(&at) else {
+            return;
+        };
+        waiting.tries += 1;
+        let (switch, port) = waiting.from;
+        let packet = Repr {
+            kind: Kind::Alive,
+            seq: 0,
+            total: 1,
+            initial_psn: Psn::new(self.markers.next),
+            flags: 0,
+            nodes: Vec::new(),
+        };
+        self.markers.next = self.markers.next.wrapping_add(1);
+        let to = self.marker_address();
+        let frame = frame::build(VIRTUAL_MAC, to, to, &packet);
+        self.send_frame(switch, port, frame);
+        let next = now + self.config.link_test_ns / u64::from(TRIES);
+        self.markers.timers.set(at, next);
+    }
+
+    /// The address that markers go to.
+    fn marker_address(&self) -> Ipv4Addr {
+        self.config.group_range.network()
+    }
+
+    /// Whether a packet that came over a link between switches is a marker.
+    pub(super) fn is_marker(&self, received: &Received) -> bool {
+        let to = self.marker_address();
+        (received.source, received.destination) == (to, to) && received.packet.kind == Kind::Alive
+    }
+
+    /// A marker has arrived.
+    pub(super) fn marker_in(&mut self, now: u64, at: Arrival, number: Psn) {
+        let Some(waiting) = self.markers.waiting.get_mut(&at) else {
+            return;
+        };
+        let is_done = |since: &Psn| !number.precedes(*since);
+        let done: Vec<TaskId> = (waiting.flushes.iter())
+            .filter(|(_, since)| is_done(since))
+            .map(|(task, _)| *task)
+            .collect();
+        for task in &done {
+            waiting.flushes.remove(task);
+        }
+        let link = waiting.link;
+        if waiting.flushes.is_empty() {
+            self.markers.waiting.remove(&at);
+            self.markers.timers.clear(at);
+        }
+        if let Some(left) = self.markers.tests.get_mut(&link) {
+            *left -= 1;
+            if *left == 0 {
+                self.markers.tests.remove(&link);
+            }
+        }
+        for task in done {
+            self.task_done(now, task, Ok(0));
+        }
+    }
+
+    pub(super) fn marker_timeout(&mut self, now: u64) {
+        while let Some(at) = self.markers.timers.pop_due(now) {
+            let Some(waiting) = self.markers.waiting.get(&at) else {
+                continue;
+            };
+            if waiting.tries < TRIES {
+                self.send_marker(now, at);
+                continue;
+            }
+            let (link, (switch, _)) = (waiting.link, waiting.from);
+            let Some(waiting) = self.markers.waiting.remove(&at) else {
+                continue;
+            };
+            self.markers.tests.remove(&link);
+            self.link_changed(now, link, false);
+            let name = &self.topology.switch(switch).name;
+            let error = SwitchError::Registers {
+                switch: name.clone(),
+                reason: "a frame that it sent did not arrive at the next switch",
+            };
+            for task in waiting.flushes.into_keys() {
+                self.task_done(now, task, Err(error.clone()));
+            }
+        }
+    }
+
+    /// A switch is not there any more: nothing arrives at it or from it.
+    pub(super) fn forget_markers(&mut self, now: u64, switch: SwitchIndex) {
+        let is_of =
+            |(at, waiting): (&Arrival, &Waiting)| at.0 == switch || waiting.from.0 == switch;
+        let gone: Vec<Arrival> = (self.markers.waiting.iter())
+            .filter(|(at, waiting)| is_of((at, waiting)))
+            .map(|(at, _)| *at)
+            .collect();
+        for at in gone {
+            self.markers.timers.clear(at);
+            if let Some(waiting) = self.markers.waiting.remove(&at) {
+                self.markers.tests.remove(&waiting.link);
+                for task in waiting.flushes.into_keys() {
+                    self.task_done(now, task, Ok(0));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A switch that has lost its registers, and what they start from.
+
+use super::*;
+use crate::topology::{leaf_spine, testbed};
+
+const FIRST: u32 = 0xff_fff0;
+
+/// A group of h1 to h4 on one switch, which then restarts; the members have acknowledged so much since the first PSN, and answer so.
+fn after_restart(newest: [Option<u32>; 4]) -> FakeFabric {
+    let mut fabric = FakeFabric::ready(testbed());
+    fabric.register(&["h1", "h2", "h3", "h4"]).unwrap();
+    let switch = SwitchIndex(0);
+    fabric.disconnect(switch);
+    fabric.switches[0].restart();
+    for (path, newest) in (0..).zip(newest) {
+        if let Some(newest) = newest {
+            let psn = (FIRST + newest) & 0xff_ffff;
+            fabric.switches[0].claimed.insert((0, path), psn);
+        }
+    }
+    fabric.connect(switch);
+    fabric
+}
+
+/// The PSN from which the registers start, after the first one, and the port of the source.
+fn start(fabric: &FakeFabric) -> (i32, u32) {
+    let (paths, value) = fabric.switches[0].registers[&0];
+    assert_eq!(paths, 4);
+    let psn = Psn::new(value as u32).prev();
+    let source = fabric.switches[0].sources.get(&0).copied();
+    (psn.distance_from(Psn::new(FIRST)), source.unwrap_or(0))
+}
+
+/// The window in the group's entry.
+fn window(fabric: &FakeFabric) -> String {
+    let contents = fabric.switches[0].contents();
+    let groups = contents
+        .iter()
+        .find(|text| text.starts_with("table ingress.group_lookup.groups"));
+    groups.unwrap().clone()
+}
+
+#[test]
+fn the_members_of_a_switch_that_is_alone_say_how_far_the_group_is() {
+    // h2 sends what follows 3, and all have it up to 7 but h4, which lacks the last one.
+    let mut fabric = after_restart([Some(7), Some(3), Some(7), Some(6)]);
+    let wide = window(&fabric);
+    // Until they have answered, registers start from what is known for sure, less one, so that each answer is newer.
+    assert_eq!(start(&fabric), (-2, 0));
+    fabric.pass(1_000_000);
+    let asked = fabric.switches[0].sent.len();
+    assert_eq!(asked, 4, "each is asked once");
+    fabric.pass(30_000_000);
+    // h2 may as well be a receiver that lags behind: its window is open.
+    assert_eq!(start(&fabric), (3, 2));
+    assert_eq!(window(&fabric), wide);
+    fabric.wait();
+    let usual = window(&fabric);
+    assert_ne!(usual, wide);
+    // A source that has been sending for long.
+    let mut fabric = after_restart([Some(900_000), Some(2), Some(900_001), Some(900_003)]);
+    fabric.pass(60_000_000);
+    assert_eq!(start(&fabric), (900_000, 2));
+    assert_eq!(window(&fabric), usual);
+    // One that has just begun, or of which all is acknowledged: the next PSN shows it.
+    let mut fabric = after_restart([Some(7), Some(7), Some(7), Some(7)]);
+    fabric.pass(60_000_000);
+    assert_eq!(start(&fabric), (7, 0));
+    assert_eq!(window(&fabric), usual);
+}
+
+#[test]
+fn members_that_do_not_answer_are_asked_again_and_not_for_ever() {
+    let mut fabric = after_restart([Some(70_000), None, Some(70_010), None]);
+    fabric.wait();
+    // Of h2 and h4, one is the source, and the other one is dead, or had its answers lost: it lacks at most a window.
+    let (psn, source) = start(&fabric);
+    assert_eq!((psn, source), (70_000 - 65_536, 2));
+    // Twice four, of which two have answered by then; then those two.
+    assert!((12..=32).contains(&fabric.switches[0].sent.len()));
+    assert_eq!(fabric.controller.poll_timeout(), None);
+    let lost = |reply: &ApiReply| matches!(reply, ApiReply::MembersLost { .. });
+    assert!(!fabric.said.iter().any(lost));
+}
+
+#[test]
+fn a_switch_on_the_way_is_told_by_the_others() {
+    for (name, source) in [("s1", 1), ("l2", 1)] {
+        let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
+        fabric.register(&["h1", "h2", "h3"]).unwrap();
+        // h2 at l1 sends; l1 has acknowledged 7 to it, and the others more towards it.
+        let (leaf, restarted) = (fabric.switch("l1"), fabric.switch(name));
+        for switch in ["l1", "l2", "s1"] {
+            let switch = fabric.switch(switch);
+            let newer = 2 * u32::from(switch != leaf);
+            fabric.switches[switch.0]
+                .told
+                .insert(0, (FIRST + 7 + newer) & 0xff_ffff);
+            fabric.switches[switch.0].sent_psn = Some((FIRST + 20) & 0xff_ffff);
+            fabric.switches[switch.0].source = 3;
+        }
+        fabric.switches[leaf.0].source = 2;
+        fabric.disconnect(restarted);
+        fabric.switches[restarted.0].restart();
+        fabric.connect(restarted);
+        let (_, value) = fabric.switches[restarted.0].registers[&0];
+        let psn = Psn::new(value as u32).prev();
+        assert_eq!(psn.distance_from(Psn::new(FIRST)), 7, "{name}");
+        let port = fabric.switches[restarted.0].sources[&0];
+        let behind = fabric
+            .controller
+            .topology()
+            .behind(restarted, port)
+            .unwrap();
+        let towards = match name {
+            "s1" => leaf,
+            _ => fabric.switch("s1"),
+        };
+        assert_eq!(
+            behind.peer.node,
+            crate::topology::Node::Switch(towards),
+            "{name} {source}"
+        );
+        // Nobody is asked.
+        assert_eq!(fabric.controller.poll_timeout(), None);
+        assert!(fabric.switches[restarted.0].sent.is_empty());
+    }
+}
+
+#[test]
+fn a_member_that_has_acknowledged_more_than_was_sent_is_taken_out_only_if_that_repairs_nothing() {
+    let mut fabric = FakeFabric::ready(testbed());
+    let group = fabric.register(&["h1", "h2", "h3", "h4"]).unwrap();
+    let psn = |n: u32| (FIRST + n) & 0xff_ffff;
+    // The switch holds a position of long ago: it takes what h3 says for nonsense.
+    for path in 0..4 {
+        fabric.switches[0].acked.insert((0, path), psn(3));
+        fabric.switches[0].claimed.insert((0, path), psn(3));
+    }
+    fabric.switches[0].acked.insert((0, 2), psn(0));
+    fabric.switches[0].claimed.insert((0, 2), psn(7));
+    fabric.switches[0].sent_psn = Some(psn(3));
+    fabric.said.clear();
+    fabric.suspect(group.mcst_id);
+    fabric.pass(4_000_000_000);
+    let lost = |fabric: &FakeFabric| {
+        let is_loss = |reply: &ApiReply| matches!(reply, ApiReply::MembersLost { .. });
+        fabric.said.iter().any(is_loss)
+    };
+    assert!(!lost(&fabric));
+    // The registers have started anew.
+    assert_eq!(start(&fabric).0, 3);
+    // It goes on so, and so does the complaint.
+    for _ in 0..4 {
+        fabric.suspect(group.mcst_id);
+        fabric.pass(4_000_000_000);
+    }
+    assert!(lost(&fabric));
+}

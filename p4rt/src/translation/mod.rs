@@ -1,0 +1,554 @@
+//! Translated types: values that the controller writes in another form than the data plane has them (`@p4runtime_translation`,
+//! P4Runtime, "User-defined types" and "PSA Metadata Translation").
+//!
+//! The controller's form is a string, or a number of another width. The specification leaves open which value of the data plane stands
+//! for which of the controller's; here
+//!
+//! 1. the program says so (`@p4runtime_translation_mappings`), or
+//! 2. a number, and a string that is a decimal number, stand for themselves, as far as the type has the bits and no other value has
+//!    taken their place, or
+//! 3. a value gets the first free one when it is first written: for strings counted from 1, with 0 last, as fields that nobody has set
+//!    hold 0; for numbers from the middle up, to keep out of the way of small numbers, which stand for themselves, and of the greatest,
+//!    which are often special ones, as are the ports to the CPU and to nowhere.
+//!
+//! A value that was given stays given while an entry, a member or a value set has it. Others are freed, all at once, when none is left
+//! ([`collect`]).
+
+pub mod collect;
+mod mappings;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use alfirk_p4runtime::bytestring::{self, BytestringError};
+use alfirk_p4runtime::p4::config::v1::{
+    p4_new_type_spec::Representation, p4_new_type_translation::SdnType, P4NamedType, P4TypeInfo,
+};
+use alfirk_p4runtime::{Code, Status};
+use rustc_hash::{FxHashMap, FxHashSet};
+use thiserror::Error;
+
+pub use mappings::MappingError;
+
+/// The translated types of a P4Info, by name.
+pub type Translations = BTreeMap<String, Arc<Translation>>;
+
+/// Bytes of a string at most.
+const MAX_STRING: usize = 4096;
+
+/// Values that are given before the first look for those that nothing uses.
+const FIRST_LIMIT: usize = 4096;
+
+/// Bits of the values that are given automatically; wider types begin with zeros.
+const MAX_GIVEN_BITS: usize = 127;
+
+/// Values of the controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Strings in UTF-8.
+    Strings,
+    /// Numbers of so many bits.
+    Bits(usize),
+}
+
+/// One translated type.
+#[derive(Debug)]
+pub struct Translation {
+    name: String,
+    form: Form,
+    maps: Mutex<Maps>,
+}
+
+/// Which values stand for which. All are in canonical form.
+#[derive(Clone, Debug, Default)]
+struct Maps {
+    /// Width of the type in the data plane; none as long as no object with it is known.
+    bits: Option<usize>,
+    to_data: FxHashMap<Vec<u8>, Vec<u8>>,
+    to_controller: FxHashMap<Vec<u8>, Vec<u8>>,
+    /// Data plane values of the program's own mappings.
+    pinned: FxHashSet<Vec<u8>>,
+    /// How many values have been tried for giving since the last collection.
+    tried: u128,
+    /// At so many values those that nothing uses are looked for.
+    limit: usize,
+    /// A value could not be given since the last collection.
+    is_exhausted: bool,
+}
+
+/// Why a value cannot be translated.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TranslationError {
+    #[error("a value of type {0} is a string in UTF-8 (@p4runtime_translation)")]
+    NotText(String),
+    #[error("a string of type {name} has {bytes} bytes; at most {MAX_STRING} are taken")]
+    TooLong { name: String, bytes: usize },
+    /// A number that does not have the controller's width.
+    #[error("{error} (type {name})")]
+    Bytes {
+        name: String,
+        error: BytestringError,
+    },
+    #[error(
+        "type {name} has no value {value} in the data plane: no entry has been written with it"
+    )]
+    Unknown { name: String, value: String },
+    #[error("type {name} has no value left in the data plane for {value}: all {count} of bit<{bits}> are in use")]
+    Exhausted {
+        name: String,
+        value: String,
+        count: u128,
+        bits: usize,
+    },
+    #[error(
+        "the program has no object that says how wide values of type {0} are in the data plane"
+    )]
+    NoWidth(String),
+}
+
+impl TranslationError {
+    /// The status of a request with such a value; `place` says where in it.
+    pub fn at(&self, place: &str) -> Status {
+        let code = match self {
+            TranslationError::Unknown { .. } => Code::NotFound,
+            TranslationError::Exhausted { .. } => Code::ResourceExhausted,
+            TranslationError::NoWidth(_) => Code::Unimplemented,
+            _ => Code::InvalidArgument,
+        };
+        Status::new(code, format!("{place}: {self}"))
+    }
+}
+
+/// Whether a value that has no counterpart yet is given one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// A write: it is.
+    Write,
+    /// A search for what was written: it is not.
+    Find,
+}
+
+/// The translated types of a P4Info.
+///
+/// # Errors
+/// When a program's own mappings cannot be read or contradict each other.
+pub fn of_types(types: &P4TypeInfo) -> Result<Translations, MappingError> {
+    let mut translations = Translations::new();
+    for (name, spec) in &types.new_types {
+        let Some(Representation::TranslatedType(translated)) = &spec.representation else {
+            continue;
+        };
+        let form = match translated.sdn_type {
+            Some(SdnType::SdnBitwidth(bits)) => Form::Bits(usize::try_from(bits).unwrap_or(0)),
+            _ => Form::Strings,
+        };
+        let translation = Translation::new(name.clone(), form);
+        for annotation in &spec.annotations {
+            for (controller, data) in mappings::parse(name, form, annotation)? {
+                translation.pin(controller, data)?;
+            }
+        }
+        translations.insert(name.clone(), Arc::new(translation));
+    }
+    Ok(translations)
+}
+
+/// The translation of a type that P4Info names.
+pub fn of_name(
+    translations: &Translations,
+    name: Option<&P4NamedType>,
+) -> Option<Arc<Translation>> {
+    translations.get(&name?.name).cloned()
+}
+
+impl Translation {
+    fn new(name: String, form: Form) -> Translation {
+        let maps = Maps {
+            limit: FIRST_LIMIT,
+            ..Maps::default()
+        };
+        Translation {
+            name,
+            form,
+            maps: Mutex::new(maps),
+        }
+    }
+
+    fn maps(&self) -> MutexGuard<'_, Maps> {
+        // Nothing leaves the maps half changed.
+        self.maps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A mapping of the program.
+    fn pin(&self, controller: Vec<u8>, data: Vec<u8>) -> Result<(), MappingError> {
+        let mut maps = self.maps();
+        if maps.to_data.contains_key(&controller) || maps.to_controller.contains_key(&data) {
+            return Err(MappingError::Twice {
+                name: self.name.clone(),
+                value: self.text(&controller),
+            });
+        }
+        maps.pinned.insert(data.clone());
+        maps.join(controller, data);
+        Ok(())
+    }
+
+    /// Values of the controller.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// Width in the data plane, or what the controller has where no object has said it.
+    pub fn bits(&self) -> usize {
+        match (self.maps().bits, self.form) {
+            (Some(bits), _) | (None, Form::Bits(bits)) => bits,
+            (None, Form::Strings) => 0,
+        }
+    }
+
+    /// Whether the width in the data plane is known.
+    pub fn has_width(&self) -> bool {
+        self.maps().bits.is_some()
+    }
+
+    /// Notes how wide the type is in the data plane, where an object of it shows so.
+    pub fn set_width(&self, bits: usize) {
+        let known = &mut self.maps().bits;
+        *known = Some(known.map_or(bits, |known| known.min(bits)));
+    }
+
+    /// Whether every value stands for itself: numbers that the data plane has the bits for.
+    pub fn is_identity(&self, bits: usize) -> bool {
+        matches!(self.form, Form::Bits(own) if own <= bits) && self.maps().pinned.is_empty()
+    }
+
+    /// The data plane's value for one of the controller's.
+    ///
+    /// # Errors
+    /// When the value is not of the type, or has no counterpart and gets none.
+    pub fn data_value(&self, given: &[u8], how: Use) -> Result<Vec<u8>, TranslationError> {
+        let given = self.canonical(given)?;
+        let mut maps = self.maps();
+        if let Some(data) = maps.to_data.get(&given) {
+            return Ok(data.clone());
+        }
+        let natural = self.natural(&maps, &given);
+        match (natural, how) {
+            (Some(data), Use::Find) => Ok(data),
+            (None, Use::Find) => Err(TranslationError::Unknown {
+                name: self.name.clone(),
+                value: self.text(&given),
+            }),
+            (natural, Use::Write) => {
+                let data = match natural {
+                    Some(data) => data,
+                    None => self.free_value(&mut maps, &given)?,
+                };
+                maps.join(given, data.clone());
+                Ok(data)
+            }
+        }
+    }
+
+    /// The controller's value for one of the data plane's.
+    pub fn controller_value(&self, data: &[u8]) -> Vec<u8> {
+        let data = bytestring::canonical(if data.is_empty() { &[0] } else { data });
+        let mut maps = self.maps();
+        if let Some(known) = maps.to_controller.get(data) {
+            return known.clone();
+        }
+        let mut own = self.own_name(data);
+        if !maps.to_data.contains_key(&own) {
+            return own;
+        }
+        // The program gives this value's name to another value.
+        while maps.to_data.contains_key(&own) {
+            match self.form {
+                Form::Strings => own.push(b'\''),
+                Form::Bits(_) => own = successor(&own),
+            }
+        }
+        maps.join(own.clone(), data.to_vec());
+        own
+    }
+
+    /// Sees to it that no other value gets this one of the data plane, which the program uses.
+    pub fn reserve(&self, data: &[u8]) {
+        let own = self.controller_value(data);
+        let data = bytestring::canonical(if data.is_empty() { &[0] } else { data });
+        let mut maps = self.maps();
+        if !maps.to_controller.contains_key(data) {
+            maps.join(own, data.to_vec());
+        }
+    }
+
+    /// Takes over which values stand for which.
+    pub fn adopt(&self, old: &Translation) {
+        if (&self.name, self.form) != (&old.name, old.form) {
+            return;
+        }
+        let old = old.maps().clone();
+        let mut maps = self.maps();
+        for (controller, data) in old.to_data {
+            let is_known =
+                maps.to_data.contains_key(&controller) || maps.to_controller.contains_key(&data);
+            let fits = maps
+                .bits
+                .is_none_or(|bits| bytestring::significant_bits(&data) <= bits);
+            if !is_known && fits {
+                maps.join(controller, data);
+            }
+        }
+    }
+
+    /// Frees the values that are not used, but for those of the program's mappings.
+    fn retain(&self, is_used: impl Fn(&[u8]) -> bool) {
+        let mut maps = self.maps();
+        let kept = |data: &Vec<u8>| maps.pinned.contains(data) || is_used(data);
+        let unused: Vec<Vec<u8>> = (maps.to_controller.keys())
+            .filter(|data| !kept(data))
+            // Its own name would mean another value.
+            .filter(|data| {
+                let own = self.own_name(data);
+                maps.to_data.get(&own).is_none_or(|known| known == *data)
+            })
+            .cloned()
+            .collect();
+        for data in unused {
+            if let Some(controller) = maps.to_controller.remove(&data) {
+                maps.to_data.remove(&controller);
+            }
+        }
+        maps.is_exhausted = false;
+        maps.tried = 0;
+        maps.limit = FIRST_LIMIT.max(maps.to_data.len().saturating_mul(2));
+    }
+
+    /// Whether a value could not be given since the last collection.
+    fn is_exhausted(&self) -> bool {
+        self.maps().is_exhausted
+    }
+
+    fn canonical(&self, given: &[u8]) -> Result<Vec<u8>, TranslationError> {
+        let name = || self.name.clone();
+        match self.form {
+            Form::Strings if given.len() > MAX_STRING => Err(TranslationError::TooLong {
+                name: name(),
+                bytes: given.len(),
+            }),
+            Form::Strings => match std::str::from_utf8(given) {
+                Ok(_) => Ok(given.to_vec()),
+                Err(_) => Err(TranslationError::NotText(name())),
+            },
+            Form::Bits(bits) => match bytestring::check(given, bits) {
+                Ok(()) => Ok(bytestring::canonical(given).to_vec()),
+                Err(error) => Err(TranslationError::Bytes {
+                    name: name(),
+                    error,
+                }),
+            },
+        }
+    }
+
+    /// The value that a number, or a string that is one, stands for if nothing else is said; none when that is taken or too wide.
+    fn natural(&self, maps: &Maps, given: &[u8]) -> Option<Vec<u8>> {
+        let data = match self.form {
+            Form::Bits(_) => given.to_vec(),
+            Form::Strings => number_of(given)?,
+        };
+        let used = bytestring::significant_bits(&data);
+        let fits = maps.bits.is_none_or(|bits| used <= bits);
+        (fits && !maps.to_controller.contains_key(&data)).then_some(data)
+    }
+
+    /// What a value of the data plane is called that has no other name.
+    fn own_name(&self, data: &[u8]) -> Vec<u8> {
+        match self.form {
+            Form::Bits(_) => data.to_vec(),
+            Form::Strings => match bytestring::decode(data, 128) {
+                Ok(number) => number.to_string().into_bytes(),
+                Err(_) => {
+                    let digits: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
+                    format!("0x{digits}").into_bytes()
+                }
+            },
+        }
+    }
+
+    fn free_value(&self, maps: &mut Maps, given: &[u8]) -> Result<Vec<u8>, TranslationError> {
+        let bits = maps.bits;
+        let bits = bits.ok_or_else(|| TranslationError::NoWidth(self.name.clone()))?;
+        let count = 1u128 << bits.min(MAX_GIVEN_BITS);
+        let is_full = maps.to_controller.len() as u128 >= count;
+        if !is_full && maps.to_data.len() < maps.limit {
+            while maps.tried < count {
+                let value = match self.form {
+                    Form::Strings => (maps.tried + 1) % count,
+                    Form::Bits(_) => (count / 2 + maps.tried) % count,
+                };
+                maps.tried += 1;
+                let data = bytestring::encode(value);
+                if !maps.to_controller.contains_key(&data) {
+                    return Ok(data);
+                }
+            }
+        }
+        maps.is_exhausted = true;
+        Err(TranslationError::Exhausted {
+            name: self.name.clone(),
+            value: self.text(given),
+            count,
+            bits,
+        })
+    }
+
+    /// A value of the controller as messages show it.
+    fn text(&self, value: &[u8]) -> String {
+        match self.form {
+            Form::Strings => format!("{:?}", String::from_utf8_lossy(value)),
+            Form::Bits(_) => match bytestring::decode(value, 128) {
+                Ok(number) => number.to_string(),
+                Err(_) => format!("0x{}", hex(value)),
+            },
+        }
+    }
+}
+
+impl Maps {
+    fn join(&mut self, controller: Vec<u8>, data: Vec<u8>) {
+        self.to_controller.insert(data.clone(), controller.clone());
+        self.to_data.insert(controller, data);
+    }
+}
+
+/// Two P4Infos describe the same type; which values are given does not count.
+impl PartialEq for Translation {
+    fn eq(&self, other: &Translation) -> bool {
+        self.name == other.name && self.form == other.form
+    }
+}
+
+impl Eq for Translation {}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The number that a string is: decimal, without leading zeros, below 2^128.
+fn number_of(text: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(text).ok()?;
+    let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_decimal || text.is_empty() || text.len() > 1 && text.starts_with('0') {
+        return None;
+    }
+    Some(bytestring::encode(text.parse::<u128>().ok()?))
+}
+
+/// The number that follows, in canonical form.
+fn successor(number: &[u8]) -> Vec<u8> {
+    let mut next = number.to_vec();
+    for byte in next.iter_mut().rev() {
+        *byte = byte.wrapping_add(1);
+        if *byte != 0 {
+            return next;
+        }
+    }
+    next.insert(0, 1);
+    next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(bits: usize) -> Translation {
+        let translation = Translation::new("name_t".into(), Form::Strings);
+        translation.set_width(bits);
+        translation
+    }
+
+    fn numbers(own: usize, bits: usize) -> Translation {
+        let translation = Translation::new("port_t".into(), Form::Bits(own));
+        translation.set_width(bits);
+        translation
+    }
+
+    fn write(translation: &Translation, value: &[u8]) -> Result<Vec<u8>, TranslationError> {
+        translation.data_value(value, Use::Write)
+    }
+
+    #[test]
+    fn strings_get_values_from_1_and_0_at_last() {
+        let names = strings(2);
+        assert_eq!(write(&names, b"a"), Ok(vec![1]));
+        assert_eq!(write(&names, b"b"), Ok(vec![2]));
+        assert_eq!(write(&names, b"a"), Ok(vec![1]));
+        assert_eq!(write(&names, b""), Ok(vec![3]));
+        assert_eq!(write(&names, b"d"), Ok(vec![0]));
+        let error = write(&names, b"e").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "type name_t has no value left in the data plane for \"e\": all 4 of bit<2> are in use"
+        );
+        assert_eq!(names.controller_value(&[2]), b"b");
+    }
+
+    #[test]
+    fn numbers_stand_for_themselves_where_they_can() {
+        let names = strings(8);
+        assert_eq!(write(&names, b"1"), Ok(vec![1]));
+        assert_eq!(write(&names, b"a"), Ok(vec![2]));
+        assert_eq!(write(&names, b"2"), Ok(vec![3]), "2 is that of a");
+        assert_eq!(write(&names, b"256"), Ok(vec![4]), "it is too wide");
+        assert_eq!(write(&names, b"01"), Ok(vec![5]), "it is another string");
+        let ports = numbers(32, 9);
+        assert_eq!(write(&ports, &[0, 7]), Ok(vec![7]));
+        assert_eq!(write(&ports, &[1, 0, 0]), Ok(vec![1, 0]));
+        assert_eq!(ports.controller_value(&[1, 0]), [1, 0, 0]);
+        assert_eq!(ports.controller_value(&[3]), [3]);
+        assert!(write(&ports, &[1, 0, 0, 0, 0]).is_err());
+    }
+
+    #[test]
+    fn what_was_not_written_is_not_found() {
+        let names = strings(8);
+        let find = |value: &[u8]| names.data_value(value, Use::Find);
+        assert!(matches!(find(b"a"), Err(TranslationError::Unknown { .. })));
+        assert_eq!(find(b"12"), Ok(vec![12]));
+        assert!(matches!(find(&[0xff]), Err(TranslationError::NotText(_))));
+    }
+
+    #[test]
+    fn unused_values_are_given_again() {
+        let names = strings(1);
+        write(&names, b"a").unwrap();
+        write(&names, b"b").unwrap();
+        assert!(write(&names, b"c").is_err() && names.is_exhausted());
+        names.retain(|data| data == [0]);
+        assert_eq!(write(&names, b"c"), Ok(vec![1]));
+        assert_eq!(names.controller_value(&[0]), b"b");
+    }
+
+    #[test]
+    fn names_are_unique_in_both_directions() {
+        let names = strings(8);
+        names.pin(b"5".to_vec(), vec![7]).unwrap();
+        assert_eq!(write(&names, b"5"), Ok(vec![7]));
+        assert_eq!(names.controller_value(&[5]), b"5'");
+        assert_eq!(write(&names, b"5'"), Ok(vec![5]));
+        assert_eq!(names.controller_value(&[7]), b"5");
+        assert!(names.pin(b"x".to_vec(), vec![7]).is_err());
+    }
+
+    #[test]
+    fn mappings_go_over_to_another_pipeline() {
+        let old = strings(8);
+        write(&old, b"a").unwrap();
+        write(&old, b"b").unwrap();
+        let new = strings(8);
+        new.pin(b"c".to_vec(), vec![1]).unwrap();
+        new.adopt(&old);
+        assert_eq!(write(&new, b"b"), Ok(vec![2]));
+        assert_eq!(write(&new, b"a"), Ok(vec![3]), "1 is that of c");
+    }
+}

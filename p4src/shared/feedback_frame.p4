@@ -1,0 +1,60 @@
+// Every field of a feedback packet that is the same in all packets of its group.
+//
+// Why: a source or the next switch drops an ACK whose lengths, TTL, transport version or tags are wrong. If a merged packet kept
+// the fields of the member's frame that caused it, one member could spoil the acknowledgements of all others. So a switch
+// writes each field of Ethernet, IPv4, UDP and BTH itself, in all that it merges, passes on, answers or hands to the
+// controller. Of the frame that came in only dstIP, the queue pair number (both equal to the group's, see
+// bridge_entry.p4), the PSN and the AETH count.
+//
+// IBTA vol. 1, section 9.2 (BTH) and annex A17.3 (IPv4, UDP) and A17.9.3 (CNP).
+
+#ifndef ALFIRK_FEEDBACK_FRAME_P4
+#define ALFIRK_FEEDBACK_FRAME_P4
+
+// `ttl`: of the packet as it leaves this switch. The headers must be those of an ACKNOWLEDGE packet or of a CNP; opcode,
+// destination queue pair and PSN of an ACKNOWLEDGE packet stay.
+control FeedbackFrame(inout headers_t hdr, in bit<8> ttl) {
+    apply {
+        hdr.outer_tag.setInvalid();
+        hdr.inner_tag.setInvalid();
+        hdr.ethernet.dst = VIRTUAL_MAC;
+        hdr.ethernet.src = VIRTUAL_MAC;
+        hdr.ethernet.ether_type = ETHERTYPE_IPV4;
+        hdr.ipv4.version = 4;
+        hdr.ipv4.ihl = 5;
+        hdr.ipv4.dscp = 0;
+        hdr.ipv4.ecn = ECN_NOT_ECT;
+        hdr.ipv4.total_len = ACK_IPV4_BYTES;
+        hdr.ipv4.identification = 0;
+        // Do not fragment.
+        hdr.ipv4.flags = 0b010;
+        hdr.ipv4.frag_offset = 0;
+        hdr.ipv4.ttl = ttl;
+        hdr.ipv4.protocol = IP_PROTOCOL_UDP;
+        hdr.ipv4.src = hdr.ipv4.dst;
+        hdr.udp.src_port = FEEDBACK_UDP_SOURCE_PORT;
+        hdr.udp.dst_port = UDP_PORT_ROCEV2;
+        hdr.udp.length = ACK_UDP_BYTES;
+        hdr.udp.checksum = 0;
+        hdr.bth.solicited_event = 0;
+        // The path is the primary one, as with every queue pair that has not migrated (IBTA vol. 1, section 17.2.8).
+        hdr.bth.mig_req = 1;
+        hdr.bth.pad_count = 0;
+        hdr.bth.tver = 0;
+        hdr.bth.pkey = 1w1 ++ DEFAULT_PARTITION;
+        hdr.bth.fecn = 0;
+        hdr.bth.becn = 0;
+        hdr.bth.reserved_a = 0;
+        hdr.bth.ack_req = 0;
+        hdr.bth.reserved_b = 0;
+        if (hdr.cnp.isValid()) {
+            hdr.ipv4.total_len = CNP_IPV4_BYTES;
+            hdr.udp.length = CNP_UDP_BYTES;
+            hdr.bth.becn = 1;
+            hdr.bth.psn = 0;
+            hdr.cnp.reserved = 0;
+        }
+    }
+}
+
+#endif  // ALFIRK_FEEDBACK_FRAME_P4

@@ -1,0 +1,56 @@
+// The VLAN tags of a group's feedback: those with which its source's data came last.
+//
+// Why: a source on a tagged link takes no untagged ACK, and one on an untagged link no tagged one. The tags of the member whose
+// feedback came last say nothing about that (feedback_frame.p4 takes them off), and no entry of a group has any. So the
+// source's own data sets them.
+//
+// IEEE 802.1Q, section 9.6.
+
+#ifndef ALFIRK_SOURCE_TAGS_P4
+#define ALFIRK_SOURCE_TAGS_P4
+
+control SourceTags(inout headers_t hdr, in metadata_t meta) {
+    // How many ++ first EtherType ++ outer tag ++ second EtherType ++ inner tag; 0 for none.
+    register<bit<66>>(MAX_GROUPS) tags;
+    bit<66> known;
+    bit<66> own;
+
+    apply {
+        tags.read(known, (bit<32>)meta.group_index);
+        if (meta.kind == Kind.REGISTERS) {
+            if (hdr.register_control.op == RegisterOp.INIT_GROUP) {
+                tags.write((bit<32>)meta.group_index, 0);
+            }
+        } else if (meta.verdict == Verdict.REPLICATE) {
+            own = 0;
+            if (hdr.outer_tag.isValid()) {
+                own = 2w1 ++ hdr.ethernet.ether_type ++ hdr.outer_tag.pcp ++ hdr.outer_tag.dei ++ hdr.outer_tag.vid ++ 32w0;
+            }
+            if (hdr.inner_tag.isValid()) {
+                own = 2w2 ++ own[63:32] ++ hdr.outer_tag.ether_type ++ hdr.inner_tag.pcp ++ hdr.inner_tag.dei
+                    ++ hdr.inner_tag.vid;
+            }
+            if (own != known) {
+                tags.write((bit<32>)meta.group_index, own);
+            }
+        } else if (known[65:64] != 0
+                   && (meta.verdict == Verdict.FEEDBACK || meta.verdict == Verdict.PASS || meta.verdict == Verdict.ANSWER)) {
+            hdr.ethernet.ether_type = known[63:48];
+            hdr.outer_tag.setValid();
+            hdr.outer_tag.pcp = known[47:45];
+            hdr.outer_tag.dei = known[44:44];
+            hdr.outer_tag.vid = known[43:32];
+            hdr.outer_tag.ether_type = ETHERTYPE_IPV4;
+            if (known[65:64] == 2) {
+                hdr.outer_tag.ether_type = known[31:16];
+                hdr.inner_tag.setValid();
+                hdr.inner_tag.pcp = known[15:13];
+                hdr.inner_tag.dei = known[12:12];
+                hdr.inner_tag.vid = known[11:0];
+                hdr.inner_tag.ether_type = ETHERTYPE_IPV4;
+            }
+        }
+    }
+}
+
+#endif  // ALFIRK_SOURCE_TAGS_P4

@@ -1,0 +1,179 @@
+//! How long a queue pair sends again before it gives up, and how fast the fabric must find out who is dead.
+//!
+//! A queue pair sends what is not acknowledged again after its local ACK timeout, 4.096 µs times 2^`exponent`, and gives up after
+//! `retry_cnt` retries without progress (IBTA vol. 1, 9.7.6.1.3): after `retry_cnt + 1` timeouts, of which each may take up to four times as
+//! long. On cards a `retry_cnt` of 7 is seven, too; Linux' rdma_rxe takes it as for ever.
+//!
+//! When a queue pair of a group's source gives up, the group is at its end, and by a member that is dead. So whoever is dead must be out of
+//! the group before. Of the shortest time that a queue pair can take to give up, `limit`:
+//!
+//! ```text
+//!   limit / 8    the source's software reports that nothing is acknowledged      at most 1 s
+//!   limit / 4    a member that has stayed behind since counts as dead            at most `dead_after`, 3 s; at least 50 ms
+//!   an eighth    of that, twice: the group is read in such intervals
+//!   ----------
+//!   7/16 limit   and the rest up to half of it for the change of the group, which takes some round trips of the controller
+//! ```
+//!
+//! A member that pauses for longer than `limit / 4` while others wait for it is taken for dead. Whose members do so needs a longer
+//! timeout, not a slower fabric: with that the queue pairs would give up.
+
+use serde::{Deserialize, Serialize};
+
+use crate::rc::{AckTimeout, RcConfig};
+
+/// The longest that a source waits until it reports that nothing is acknowledged, in nanoseconds.
+pub const MOST_STALL_NS: u64 = 1_000_000_000;
+/// The shortest time after which the fabric takes a member for dead, in nanoseconds: some readings of all switches of its tree.
+pub const LEAST_DEAD_AFTER_NS: u64 = 50_000_000;
+
+/// Local ACK timeout and retry count of the queue pairs of a group, as verbs have them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Patience {
+    /// The timeout is 4.096 µs times 2^`exponent`, 1 to 31; 0 is no timeout, or none that is known.
+    exponent: u8,
+    /// Retries, 0 to 7.
+    retry_cnt: u8,
+}
+
+impl Patience {
+    /// Queue pairs that never give up, or of which nothing is known.
+    pub const UNKNOWN: Patience = Patience {
+        exponent: 0,
+        retry_cnt: 0,
+    };
+
+    /// Of queue pairs with this timeout and this `retry_cnt`, 0 to 7.
+    pub const fn new(timeout: AckTimeout, retry_cnt: u8) -> Patience {
+        Patience {
+            exponent: timeout.exponent(),
+            retry_cnt: retry_cnt & 7,
+        }
+    }
+
+    /// Of a card's queue pairs with these settings.
+    pub const fn of_card(config: &RcConfig) -> Patience {
+        Patience::new(config.ack_timeout, config.retries.attribute())
+    }
+
+    /// As the flags of a [`crate::wire::mrp::Kind::Register`] have it: the exponent above three bits of the count.
+    pub const fn bits(self) -> u8 {
+        self.exponent << 3 | self.retry_cnt
+    }
+
+    /// The other way round.
+    pub const fn from_bits(bits: u8) -> Patience {
+        Patience {
+            exponent: bits >> 3,
+            retry_cnt: bits & 7,
+        }
+    }
+
+    /// The shortest time in nanoseconds after which such a queue pair may give up; `None` if it never does, or that is not known.
+    pub const fn limit_ns(self) -> Option<u64> {
+        match AckTimeout::new(self.exponent).ns() {
+            Some(timeout) => Some(timeout * (self.retry_cnt as u64 + 1)),
+            None => None,
+        }
+    }
+
+    /// The longest time: the specification lets each timeout take four times as long.
+    pub const fn longest_limit_ns(self) -> Option<u64> {
+        match self.limit_ns() {
+            Some(limit) => Some(4 * limit),
+            None => None,
+        }
+    }
+
+    /// After how many nanoseconds without an acknowledgement a source is to report that its group makes no progress.
+    pub fn stall_ns(self) -> u64 {
+        self.limit_ns()
+            .map_or(MOST_STALL_NS, |limit| (limit / 8).min(MOST_STALL_NS))
+    }
+
+    /// After how many nanoseconds the fabric is to take a member for dead, which takes `most` where it is in no haste.
+    pub fn dead_after_ns(self, most: u64) -> u64 {
+        let Some(limit) = self.limit_ns() else {
+            return most;
+        };
+        (limit / 4).max(LEAST_DEAD_AFTER_NS).min(most)
+    }
+
+    /// The longest time in nanoseconds from the last acknowledgement until a dead member is known, where the fabric takes `most` when in
+    /// no haste.
+    pub fn detection_ns(self, most: u64) -> u64 {
+        let dead_after = self.dead_after_ns(most);
+        self.stall_ns() + dead_after + 2 * (dead_after / 8)
+    }
+
+    /// Whether dead members are known before half of the time that the queue pairs take to give up.
+    pub fn is_enough(self, most: u64) -> bool {
+        let half = self.limit_ns().map(|limit| limit / 2);
+        half.is_none_or(|half| self.detection_ns(most) <= half)
+    }
+
+    /// The shortest timeout with which, and with the same number of retries, dead members are known in time, and a member may pause for
+    /// `pause` nanoseconds without being taken for dead.
+    pub fn timeout_for(self, most: u64, pause: u64) -> AckTimeout {
+        let fits = |exponent: &u8| {
+            let patience = Patience {
+                exponent: *exponent,
+                ..self
+            };
+            patience.is_enough(most) && patience.dead_after_ns(most) >= pause.min(most)
+        };
+        AckTimeout::new((1..31).find(fits).unwrap_or(31))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: u64 = 3_000_000_000;
+
+    #[test]
+    fn every_queue_pair_whose_timeout_is_long_enough_outlives_the_detection() {
+        for exponent in 1..=31 {
+            for retry_cnt in 0..=7 {
+                let patience = Patience::new(AckTimeout::new(exponent), retry_cnt);
+                assert_eq!(Patience::from_bits(patience.bits()), patience);
+                let limit = patience.limit_ns().unwrap();
+                // 50 ms are a quarter of the shortest limit at which the fabric is fast enough.
+                let is_long = limit >= 4 * LEAST_DEAD_AFTER_NS;
+                if is_long {
+                    assert!(patience.is_enough(MOST), "{patience:?}");
+                    assert!(patience.detection_ns(MOST) <= limit / 2);
+                    // What is left for the change of the group: a sixteenth.
+                    assert!(limit / 2 - patience.detection_ns(MOST) >= limit / 16 - 2);
+                }
+                let timeout = patience.timeout_for(MOST, 0);
+                assert!(Patience::new(timeout, retry_cnt).is_enough(MOST));
+            }
+        }
+    }
+
+    #[test]
+    fn a_card_of_134_ms_and_7_retries_loses_no_group_to_a_dead_member() {
+        let card = Patience::new(AckTimeout::new(15), 7);
+        assert_eq!(card.limit_ns(), Some(1_073_741_824));
+        assert_eq!(card.longest_limit_ns(), Some(4_294_967_296));
+        assert_eq!(card.stall_ns(), 134_217_728);
+        assert_eq!(card.dead_after_ns(MOST), 268_435_456);
+        assert_eq!(card.detection_ns(MOST), 469_762_048);
+        // With the times of a fabric that knows nothing of it, it would have given up long before.
+        assert!(Patience::UNKNOWN.detection_ns(MOST) > card.limit_ns().unwrap());
+        // Members that pause for a second need a timeout of 537 ms.
+        assert_eq!(card.timeout_for(MOST, 1_000_000_000), AckTimeout::new(17));
+    }
+
+    #[test]
+    fn a_queue_pair_that_gives_up_sooner_than_the_fabric_can_look_is_told_so() {
+        let hasty = Patience::new(AckTimeout::new(10), 3);
+        assert_eq!(hasty.limit_ns(), Some(16_777_216));
+        assert!(!hasty.is_enough(MOST));
+        assert_eq!(hasty.timeout_for(MOST, 0), AckTimeout::new(14));
+        assert!(Patience::UNKNOWN.is_enough(MOST));
+        assert_eq!(Patience::UNKNOWN.limit_ns(), None);
+    }
+}

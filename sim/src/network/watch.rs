@@ -1,0 +1,36 @@
+//! What other threads see of a network that runs.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// The clock of a network, and whether whoever runs it is to stop. Clones are of the same network.
+#[derive(Debug, Clone, Default)]
+pub struct Watch(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    now: AtomicU64,
+    stopped: AtomicBool,
+}
+
+impl Watch {
+    /// Virtual time in nanoseconds.
+    pub fn now(&self) -> u64 {
+        self.0.now.load(Ordering::Relaxed)
+    }
+
+    /// Sets the virtual time.
+    pub fn set(&self, now: u64) {
+        self.0.now.store(now, Ordering::Relaxed);
+    }
+
+    /// Has the run end with an error before its next event.
+    pub fn stop(&self) {
+        self.0.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`Watch::stop`] was called.
+    pub fn is_stopped(&self) -> bool {
+        self.0.stopped.load(Ordering::Relaxed)
+    }
+}
