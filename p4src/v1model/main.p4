@@ -162,7 +162,7 @@ control ingress(inout headers_t hdr,
         if (meta.kind == Kind.DATA && meta.drop_reason == Drop.NONE
             && (meta.verdict == Verdict.WALK || meta.verdict == Verdict.PUNT)) {
             // The data ends here; the packet goes on as the question whether all have it.
-            drops.count((bit<32>)Drop.NOT_THE_SOURCE);
+            drops.count((bit<32>)(bit<8>)Drop.NOT_THE_SOURCE);
         }
         // What is dropped is not cloned: one question at the end, for whatever reason.
         if (meta.drop_reason != Drop.NONE) {

@@ -447,10 +447,14 @@ impl Checker<'_> {
             {
                 true
             }
-            (Type::NewType(_) | Type::SerializableEnum(_), _) => self
-                .out
-                .underlying(from)
-                .is_some_and(|under| self.can_cast(&under, to)),
+            // And from it only to what it is made of (spec § 8.11.1), or to another name of that.
+            (Type::NewType(_) | Type::SerializableEnum(_), _) => {
+                self.out.underlying(from).is_some_and(|under| {
+                    under == *to
+                        || matches!(to, Type::NewType(_) | Type::SerializableEnum(_))
+                            && self.can_cast(&under, to)
+                })
+            }
             _ => false,
         }
     }

@@ -619,6 +619,14 @@ impl Checker<'_> {
                 (Type::Signed(a), Type::Bit(b)) if a != b => {
                     d.help(format!("cast to `bit<{a}>` first, then to `{to}`"))
                 }
+                (Type::NewType(_) | Type::SerializableEnum(_), _) => {
+                    match self.out.underlying(&from) {
+                        Some(under) if self.can_cast(&under, &to) => {
+                            d.help(format!("cast to `{under}` first, then to `{to}`"))
+                        }
+                        _ => d,
+                    }
+                }
                 (Type::Bit(_), Type::Bool) => d.help("compare it: `... != 0`"),
                 (Type::Bool, Type::Bit(_)) => d.help("cast to `bit<1>` first"),
                 _ => d,
