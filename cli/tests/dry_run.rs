@@ -27,7 +27,7 @@ fn a_group_is_written_as_a_script() {
     let script = std::fs::read_to_string(scripts.join("s1.py")).expect("it was written");
     for line in [
         "# Group 10.255.0.1: 3 members",
-        "pipe.ingress.group_lookup.groups.add_with_set_group_with_qpn(mcst_id=0xaff0001, group_index=0x0, paths=0x3,",
+        "pipe.ingress.group_lookup.groups.add_with_set_group_with_limits(mcst_id=0xaff0001, group_index=0x0, paths=0x3,",
         "pipe.ingress.ipv4_routing.routes.add_with_to_host(dst_ip=0xa000004, dst_ip_p_length=32, port=0x4, mac=0x20000000004)",
         "MULTICAST_NODE_ID=[1, 2, 3]",
         "bfrt.mirror.cfg.add_with_normal(sid=1,",

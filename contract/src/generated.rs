@@ -680,11 +680,13 @@ pub enum Kind {
     Registers = 9,
     /// one packet is lost; nothing is acknowledged
     SelectiveNak = 10,
+    /// on Tofino: what was acknowledged to the source, on its way back to the source's window
+    Window = 11,
 }
 
 impl Kind {
     /// All of them, in the program's order.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 12] = [
         Kind::None,
         Kind::Data,
         Kind::Ack,
@@ -696,6 +698,7 @@ impl Kind {
         Kind::Command,
         Kind::Registers,
         Kind::SelectiveNak,
+        Kind::Window,
     ];
 }
 

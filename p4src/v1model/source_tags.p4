@@ -1,8 +1,8 @@
-// The VLAN tags of a group's feedback: those with which its source's data came last.
+// The VLAN tags and the DSCP of a group's feedback: those with which its source's data came last.
 //
 // Why: a source on a tagged link takes no untagged ACK, and one on an untagged link no tagged one. The tags of the member whose
 // feedback came last say nothing about that (feedback_frame.p4 takes them off), and no entry of a group has any. So the
-// source's own data sets them.
+// source's own data sets them. So it is with the DSCP: a lossless class (PFC) must have a queue pair's packets in both directions.
 //
 // IEEE 802.1Q, section 9.6.
 
@@ -10,9 +10,9 @@
 #define ALFIRK_SOURCE_TAGS_P4
 
 control SourceTags(inout headers_t hdr, in metadata_t meta) {
-    // How many ++ first EtherType ++ outer tag ++ second EtherType ++ inner tag; 0 for none.
-    register<bit<66>>(MAX_GROUPS) tags;
-    bit<66> known;
+    // DSCP ++ number of tags ++ first EtherType ++ outer tag ++ second EtherType ++ inner tag.
+    register<bit<72>>(MAX_GROUPS) tags;
+    bit<72> known;
     bit<66> own;
 
     apply {
@@ -31,18 +31,20 @@ control SourceTags(inout headers_t hdr, in metadata_t meta) {
                 own = 2w2 ++ own[63:32] ++ hdr.outer_tag.ether_type ++ hdr.inner_tag.pcp ++ hdr.inner_tag.dei
                     ++ hdr.inner_tag.vid;
             }
-            if (own != known) {
-                tags.write((bit<32>)meta.group_index, own);
+            if (hdr.ipv4.dscp ++ own != known) {
+                tags.write((bit<32>)meta.group_index, hdr.ipv4.dscp ++ own);
             }
-        } else if (known[65:64] != 0
-                   && (meta.verdict == Verdict.FEEDBACK || meta.verdict == Verdict.PASS
-                       || meta.verdict == Verdict.ANSWER)) {
-            hdr.ethernet.ether_type = known[63:48];
-            hdr.outer_tag.setValid();
-            hdr.outer_tag.pcp = known[47:45];
-            hdr.outer_tag.dei = known[44:44];
-            hdr.outer_tag.vid = known[43:32];
-            hdr.outer_tag.ether_type = ETHERTYPE_IPV4;
+        } else if (meta.verdict == Verdict.FEEDBACK || meta.verdict == Verdict.PASS
+                   || meta.verdict == Verdict.ANSWER) {
+            hdr.ipv4.dscp = known[71:66];
+            if (known[65:64] != 0) {
+                hdr.ethernet.ether_type = known[63:48];
+                hdr.outer_tag.setValid();
+                hdr.outer_tag.pcp = known[47:45];
+                hdr.outer_tag.dei = known[44:44];
+                hdr.outer_tag.vid = known[43:32];
+                hdr.outer_tag.ether_type = ETHERTYPE_IPV4;
+            }
             if (known[65:64] == 2) {
                 hdr.outer_tag.ether_type = known[31:16];
                 hdr.inner_tag.setValid();

@@ -423,6 +423,8 @@ class Kind(IntEnum):
     REGISTERS = 9
     #: one packet is lost; nothing is acknowledged
     SELECTIVE_NAK = 10
+    #: on Tofino: what was acknowledged to the source, on its way back to the source's window
+    WINDOW = 11
 
 
 class Verdict(IntEnum):

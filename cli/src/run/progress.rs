@@ -223,7 +223,7 @@ mod tests {
             line.contains("the receivers have 1.00 MiB of 4.00 MiB, about "),
             "{line}"
         );
-        assert!(line.ends_with(" left, virtual time 1.5ms"), "{line}");
+        assert!(line.ends_with(" left, virtual time 1500us"), "{line}");
         assert!(!clock.is_stopped());
         bars.runs().stop();
         assert!(clock.is_stopped());

@@ -325,7 +325,7 @@ impl Builder<'_> {
             let what =
                 format!("{name} makes more than {MAX_HEADERS} headers, the most of this target");
             self.diagnostics
-                .report(Diagnostic::global(Code::LIMIT, what));
+                .report_last(Diagnostic::global(Code::LIMIT, what));
             return Place::Ignore;
         }
         let name = self.unique(name);

@@ -44,11 +44,11 @@ fn our_own_data_plane_on_tofino() {
         Arch::Tna,
         expect![[r#"
             12 stages of 12
-            340 SRAM
-            44 TCAM
-            30 stateful ALUs
+            357 SRAM
+            50 TCAM
+            33 stateful ALUs
             10 statistics ALUs
-            1050 hash bits
+            1114 hash bits
         "#]],
     );
 }
@@ -59,11 +59,11 @@ fn our_own_data_plane_on_tofino_2() {
         Arch::T2na,
         expect![[r#"
             13 stages of 20
-            420 SRAM
-            44 TCAM
-            32 stateful ALUs
+            445 SRAM
+            50 TCAM
+            35 stateful ALUs
             10 statistics ALUs
-            1110 hash bits
+            1174 hash bits
         "#]],
     );
 }

@@ -109,9 +109,22 @@ impl Units<'_> {
     }
 
     fn alu_block(&mut self, block: &Block, found: &mut Found) {
+        let depth = found.way.len();
         for stmt in &block.stmts {
             self.alu_statement(stmt, found);
+            // Behind a branch that returns is what its `else` would have.
+            if let StmtKind::If {
+                condition,
+                then,
+                otherwise: None,
+            } = &stmt.kind
+            {
+                if returns(then) {
+                    found.way.push(format!("!({})", print_expr(condition)));
+                }
+            }
         }
+        found.way.truncate(depth);
     }
 
     fn alu_statement(&mut self, stmt: &Stmt, found: &mut Found) {
@@ -403,4 +416,13 @@ fn is_condition(op: BinaryOp) -> bool {
             | BinaryOp::And
             | BinaryOp::Or
     )
+}
+
+/// Whether a statement ends with a `return`.
+fn returns(stmt: &Stmt) -> bool {
+    match &stmt.kind {
+        StmtKind::Return(_) => true,
+        StmtKind::Block(block) => block.stmts.last().is_some_and(returns),
+        _ => false,
+    }
 }
