@@ -6,6 +6,9 @@
 //! A NAK that a receiver may send is an exception. Any member may ask the source to send a packet again or to wait; then the group goes back or
 //! waits, as a reliable connection does. So sequence NAKs and RNR NAKs are drawn only with PSNs for which no receiver sends them, outside of
 //! [`Hostile::is_plausible`]. Fatal NAKs (codes 1 to 3) are not drawn: any member may end the connection, and the source gets the error.
+//!
+//! Selective NAKs are drawn with every PSN. Groups that go back drop them. With selective repeat one of an outstanding packet makes the source
+//! send this packet again, and none but this one, so the group may be slower by the packets that the member asks for.
 
 use std::net::Ipv4Addr;
 

@@ -144,10 +144,11 @@ fn the_checker_finds_a_forged_count_of_messages() {
 
 // ---- Counts of reports ----
 
-/// One packet is lost, and one receiver reports it with any count.
+/// One receiver reports a packet with any count. Two are lost: the packet that the other one lacks, and this report on its way to the source,
+/// for the packet that it brings would end its effect.
 fn reports() -> ModelFabric {
     let fabric = selective(kind(one_switch(2), 3, TREE), 4);
-    with(fabric, 1, Speech::Reports).but(|fabric| fabric.losses = 1)
+    with(fabric, 1, Speech::Reports).but(|fabric| fabric.losses = 2)
 }
 
 #[test]
