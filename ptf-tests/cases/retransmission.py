@@ -10,6 +10,7 @@ from alfirk_ptf.collect import Frames
 from alfirk_ptf.contract import Feedback, MinPsn, PacketInReason
 from alfirk_ptf.live import MAX_PATHS, SWITCH_PORTS
 from alfirk_ptf.packets import ACK, Roce, answering, delivered, entered, feedback, reth
+from alfirk_ptf.target import TARGET
 
 
 class RetransmissionTest(GroupTest):
@@ -44,7 +45,9 @@ class RetransmissionTest(GroupTest):
         inside = entered(sent, self.group, 1, HOSTS[1])
         at = (self.first_psn + psn) % packets.PSN_LIMIT
         # A WRITE's answer has no RETH any more: it takes the constants of packets without one.
-        return delivered(answering(inside, at, msn=msn), self.group, 1, HOSTS[1]).frame()
+        # The DSCP is that of the source's data; on Tofino it is always 0.
+        answer = replace(answering(inside, at, msn=msn), tos=0 if TARGET.is_tofino else sent.tos & 0xFC)
+        return delivered(answer, self.group, 1, HOSTS[1]).frame()
 
 
 @with_each_min_psn

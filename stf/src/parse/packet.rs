@@ -77,8 +77,13 @@ fn digits(text: &str) -> Result<Vec<Option<u8>>, String> {
             _ => return Err(format!("`{c}` is not a hexadecimal digit")),
         }
     }
-    match digits.len() % 2 {
-        0 => Ok(digits),
+    match (digits.len() % 2, digits.last()) {
+        (0, _) => Ok(digits),
+        // `expect 1 *`, as tests write it: any packet.
+        (_, Some(None)) => {
+            digits.push(None);
+            Ok(digits)
+        }
         _ => Err(format!(
             "{} hexadecimal digits are not whole bytes: write two for each byte (`0a`, not `a`), or `*` in place of one that may be anything",
             digits.len()
@@ -129,7 +134,18 @@ mod tests {
         let told = "hexadecimal digits are not whole bytes: write two for each byte";
         assert!(what("wait\npacket 1 0a b").starts_with(&format!("line 2: 3 {told}")));
         assert!(what("expect 1 0a7 $").starts_with(&format!("line 1: 3 {told}")));
-        assert!(what("expect 1 *").starts_with(&format!("line 1: 1 {told}")));
+    }
+
+    #[test]
+    fn one_wildcard_stands_for_any_packet() {
+        let Command::Expect {
+            data: Some(pattern),
+            ..
+        } = one("expect 1 *")
+        else {
+            panic!("not an expectation");
+        };
+        assert!(pattern.matches(&[0x0a, 0x7b]));
     }
 
     #[test]
