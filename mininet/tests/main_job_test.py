@@ -90,7 +90,7 @@ def members_are_served_beside_a_hostile_one() -> None:
     (alone,) = _job("fat-tree-k4", *usual)["results"]
     (beside,) = _job("fat-tree-k4", *usual, "--hostile", "h5,h6")["results"]
     assert beside["receivers_verified"] == beside["receivers"] == 15
-    # Packets with forged counts are implausible to hosts. That nothing false is acknowledged is checked by the job.
+    # Forged counts are implausible to hosts; the job compares what is acknowledged with what was received.
     # The hostile hosts did send.
     assert beside["wire_packets"] > alone["wire_packets"] + 500
 
