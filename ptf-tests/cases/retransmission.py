@@ -195,7 +195,8 @@ class ProbeTest(RetransmissionTest):
         """The answer for a packet that asked for the minimum: the clone has not entered by the bridge."""
         inside = replace(sent, src=self.group.mcst_id)
         at = (self.first_psn + psn) % packets.PSN_LIMIT
-        return delivered(answering(inside, at, msn=msn), self.group, 1, HOSTS[1]).frame()
+        answer = replace(answering(inside, at, msn=msn), tos=0 if TARGET.is_tofino else sent.tos & 0xFC)
+        return delivered(answer, self.group, 1, HOSTS[1]).frame()
 
 
 @with_each_icrc
