@@ -14,6 +14,7 @@ use alfirk_roce::rc::{PathMtu, RcConfig};
 
 use serde::Serialize;
 
+use super::job::Processing;
 use super::member::{MemberEvent, TransferId};
 
 /// A fabric that is up: every switch has its pipeline and routes, every host answers.
@@ -155,9 +156,11 @@ pub trait Fabric {
     /// How long a sender bears to get no acknowledgement before it says so.
     fn patience(&self) -> u64;
 
-    /// Settings of queue pairs that suit the fabric's speed, when a host's link has `rate_bps` bits per second and the
-    /// controller delays acknowledgements by so many nanoseconds.
-    fn rc(&self, mtu: PathMtu, rate_bps: u64, answers_later: u64) -> RcConfig;
+    /// What its equipment takes, by its clock; `None` where links do not have the rates that the topology states.
+    fn processing(&self) -> Option<Processing>;
+
+    /// Settings of queue pairs on this fabric, as far as they do not follow from the topology.
+    fn rc(&self, mtu: PathMtu) -> RcConfig;
 }
 
 /// A fabric whose hosts take part in several transfers at a time. What [`Fabric`] says of transfers is about

@@ -2,9 +2,11 @@
 
 pub(crate) mod error;
 pub(crate) mod layout;
+mod limits;
 mod run;
 pub(crate) mod spec;
 
 pub use error::JobError;
+pub use limits::{Limits, Processing, SendLimits};
 pub use run::run_algorithm;
-pub use spec::{Congestion, Job, Kill, Registration};
+pub use spec::{Congestion, Job, Kill, Pace, Registration, SenderSettings};

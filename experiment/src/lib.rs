@@ -21,7 +21,10 @@ pub use changes::{Outage, Suspension};
 pub use fabric::{
     Fabric, FabricError, FlowControl, News, PausedLink, SharedFabric, Traffic, Victim,
 };
-pub use job::{run_algorithm, Congestion, Job, JobError, Kill, Registration};
+pub use job::{
+    run_algorithm, Congestion, Job, JobError, Kill, Limits, Pace, Processing, Registration,
+    SendLimits, SenderSettings,
+};
 pub use machines::{MachineSummary, MachinesSummary};
 pub use member::{MemberEvent, TransferId};
 pub use report::{

@@ -41,13 +41,7 @@ impl DatagramGroup {
         connections: Connections,
         fabric: &VirtualFabric,
     ) -> Self {
-        let config = EndpointConfig::new(
-            group,
-            0x0a1f_014b,
-            fabric.rc(mtu, 100_000_000_000, 0),
-            1 << 20,
-            MOST_MEMBERS,
-        );
+        let config = EndpointConfig::new(group, 0x0a1f_014b, fabric.rc(mtu), 1 << 20, MOST_MEMBERS);
         DatagramGroup {
             config: EndpointConfig {
                 node: Config {

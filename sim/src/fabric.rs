@@ -8,8 +8,8 @@ use alfirk_ctrl::controller::{ApiReply, ApiRequest, GroupInfo, MemberSpec, Regis
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{End, HostIndex, LinkIndex};
 use alfirk_experiment::{
-    in_band, Fabric, FabricError, FlowControl, MemberEvent, News, PausedLink, SharedFabric,
-    Traffic, TransferId, Victim,
+    in_band, Fabric, FabricError, FlowControl, MemberEvent, News, PausedLink, Processing,
+    SharedFabric, Traffic, TransferId, Victim,
 };
 use alfirk_roce::collective::{
     Endpoint, LegAnswer, LegVerb, Original, Progress, RequestTimes, Requests, Transfer,
@@ -499,12 +499,19 @@ impl Fabric for VirtualFabric {
         PATIENCE
     }
 
-    fn rc(&self, mtu: PathMtu, rate_bps: u64, answers_later: u64) -> RcConfig {
-        let config = RcConfig {
+    fn processing(&self) -> Option<Processing> {
+        let model = self.network.model();
+        Some(Processing {
+            switch_ns: model.pipeline_latency,
+            host_ns: 2 * model.nic_delay + model.post_delay + model.completion_delay,
+        })
+    }
+
+    fn rc(&self, mtu: PathMtu) -> RcConfig {
+        RcConfig {
             ack_timeout: HostTiming::FAST.ack_timeout,
             ..RcConfig::new(mtu)
-        };
-        config.with_later_answers(answers_later, rate_bps)
+        }
     }
 }
 

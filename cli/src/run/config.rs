@@ -7,7 +7,6 @@ use std::str::FromStr;
 
 use alfirk_ctrl::ecn::EcnProfile;
 use alfirk_ctrl::topology::{HostIndex, Topology};
-use alfirk_ctrl::tree::Policy;
 use alfirk_experiment::{Job, Kill, Victim};
 use alfirk_roce::collective::Algorithm;
 use alfirk_sim::network::Model;
@@ -58,7 +57,6 @@ pub struct Config {
     pub algorithms: Vec<Algorithm>,
     /// What is carried out instead of one message.
     pub workload: Option<Asked>,
-    pub tree_policy: Policy,
     /// When switches mark packets, if they do.
     pub ecn: Option<EcnProfile>,
     pub loss: Loss,

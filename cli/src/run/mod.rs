@@ -326,7 +326,7 @@ fn controller_config(config: &Config, program: &CompiledProgram) -> ControllerCo
         probe_interval_ns: config.dead_after / 8,
         dead_member_ns: config.dead_after,
         dead_switch_ns: config.dead_after,
-        policy: config.tree_policy,
+        policy: config.job.tree_policy,
         // Of a group that is registered in band no more is known than what our queue pairs can have outstanding at most.
         strategies: Strategies {
             window: Window::at_least(MOST_OUTSTANDING),

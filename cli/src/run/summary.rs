@@ -59,7 +59,7 @@ fn settings(config: &Config) -> Settings {
         write: (job.op != TransferOp::Send).then(|| name(job.write)),
         min_psn: job.strategies.min_psn.to_string(),
         icrc: job.strategies.icrc.to_string(),
-        tree_policy: config.tree_policy.to_string(),
+        tree_policy: config.job.tree_policy.to_string(),
         switch_source: job.switch_source,
         switch_early: job.switch_early,
         congestion: name(job.congestion),

@@ -349,8 +349,11 @@ impl Fabric for Crowded {
     fn patience(&self) -> u64 {
         self.inner.patience()
     }
-    fn rc(&self, mtu: PathMtu, rate_bps: u64, answers_later: u64) -> RcConfig {
-        self.inner.rc(mtu, rate_bps, answers_later)
+    fn processing(&self) -> Option<Processing> {
+        self.inner.processing()
+    }
+    fn rc(&self, mtu: PathMtu) -> RcConfig {
+        self.inner.rc(mtu)
     }
 }
 

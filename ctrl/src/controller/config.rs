@@ -60,10 +60,10 @@ pub struct ControllerConfig {
     /// Nanoseconds between two readings of a group that makes no progress.
     pub probe_interval_ns: u64,
     /// Nanoseconds after which a member of such a group that still lags behind counts as dead, and so does a link; less
-    /// finds them faster, but takes slow ones for dead.
+    /// finds them faster, but takes slow ones for dead.  It is raised for groups whose paths take longer with full queues.
     pub dead_member_ns: u64,
     /// Nanoseconds in which a link between switches must carry one of some frames that the controller has sent over it; else it counts
-    /// as dead.  Longer than a queue takes to empty.
+    /// as dead.  Twice what its queue takes to empty, if that is longer.
     pub link_test_ns: u64,
     /// Nanoseconds after which a switch that is not connected counts as dead, so that traffic is led around it.
     pub dead_switch_ns: u64,

@@ -35,6 +35,10 @@ use crate::constants::{REGISTER_ACK, REGISTER_CLAIMED, REGISTER_SENT};
 use crate::tables::{Snapshot, Table};
 use crate::topology::{LinkIndex, Node, Paths, SwitchIndex, Topology};
 
+/// How often data or an acknowledgement of it could have passed the longest path of a tree, with full queues, before a member counts as
+/// dead: lost and repaired four times.
+const PASSES: u64 = 8;
+
 /// A path of a group: switch and index.
 type PathKey = (SwitchIndex, u8);
 
@@ -393,9 +397,14 @@ impl Controller {
         self.watch(now, mcst_id);
     }
 
-    /// After how many nanoseconds a member of a group counts as dead: so soon that the queue pairs of the others do not give up.
+    /// After how many nanoseconds a member of a group counts as dead: not before data and acknowledgement could have passed full queues
+    /// several times, and so soon that the queue pairs of the others do not give up.
     fn dead_after(&self, group: &Group) -> u64 {
-        group.patience.dead_after_ns(self.config.dead_member_ns)
+        let longest = group.tree.longest_ns(&self.topology);
+        let needed = longest.saturating_mul(PASSES);
+        group
+            .patience
+            .dead_after_ns(self.config.dead_member_ns.max(needed))
     }
 
     /// Nanoseconds between two readings of a group that makes no progress.

@@ -125,6 +125,7 @@ impl Controller {
         };
         waiting.tries += 1;
         let (switch, port) = waiting.from;
+        let link = self.topology.link(waiting.link).attributes;
         let packet = Repr {
             kind: Kind::Alive,
             seq: 0,
@@ -137,7 +138,8 @@ impl Controller {
         let to = self.marker_address();
         let frame = frame::build(VIRTUAL_MAC, to, to, &packet);
         self.send_frame(switch, port, frame);
-        let next = now + self.config.link_test_ns / u64::from(TRIES);
+        let test_ns = self.config.link_test_ns.max(2 * link.longest_ns());
+        let next = now + test_ns / u64::from(TRIES);
         self.markers.timers.set(at, next);
     }
 

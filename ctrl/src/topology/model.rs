@@ -93,6 +93,17 @@ pub struct LinkAttributes {
     pub queue_bytes: u64,
 }
 
+impl LinkAttributes {
+    /// Nanoseconds from the moment when a packet joins a full queue until it has arrived at the far end.
+    pub fn longest_ns(&self) -> u64 {
+        let bits = (u128::from(self.queue_bytes) + u128::from(self.mtu)) * 8;
+        let drain = bits * 1_000_000_000 / u128::from(self.rate_bps.max(1));
+        u64::try_from(drain)
+            .unwrap_or(u64::MAX)
+            .saturating_add(self.delay_ns)
+    }
+}
+
 impl Default for LinkAttributes {
     /// 100 Gbit/s, 500 ns, 4,200 bytes (a path MTU of 4,096 and its headers), 1 MiB.
     fn default() -> LinkAttributes {

@@ -81,6 +81,39 @@ impl Tree {
         found
     }
 
+    /// Nanoseconds that a packet takes from one host of the tree to another at most, when all queues on its way are full.
+    pub fn longest_ns(&self, topology: &Topology) -> u64 {
+        // The longest path of a tree ends where a longest path from anywhere ends.
+        let Some(&start) = self.ports.keys().next() else {
+            return 0;
+        };
+        let (end, _) = self.farthest(topology, Node::Switch(start));
+        self.farthest(topology, end).1
+    }
+
+    /// The node that a packet from `start` reaches last, and when.
+    fn farthest(&self, topology: &Topology, start: Node) -> (Node, u64) {
+        let mut farthest = (start, 0);
+        let mut todo = vec![(start, None, 0u64)];
+        while let Some((at, came_by, ns)) = todo.pop() {
+            if ns > farthest.1 {
+                farthest = (at, ns);
+            }
+            let links: Vec<_> = match at {
+                Node::Switch(switch) => self
+                    .ports_on(switch)
+                    .filter_map(|port| topology.behind(switch, port))
+                    .collect(),
+                Node::Host(host) => vec![topology.uplink(host)],
+            };
+            for next in links.iter().filter(|next| came_by != Some(next.link)) {
+                let takes = topology.link(next.link).attributes.longest_ns();
+                todo.push((next.peer.node, Some(next.link), ns.saturating_add(takes)));
+            }
+        }
+        farthest
+    }
+
     /// The tree without these hosts, and without the branches that led to them alone.
     pub fn without(&self, topology: &Topology, hosts: &[HostIndex]) -> Tree {
         let mut ports = self.ports.clone();

@@ -1,5 +1,6 @@
 //! How a job's transfer is laid out for one algorithm: what each member is to do, and which group it needs. Pure.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use alfirk_roce::dcqcn::DcqcnConfig;
 use alfirk_roce::rc::{RcConfig, MAX_MESSAGE};
 use alfirk_roce::wire::{Psn, QpNum};
 
-use super::spec::{Congestion, Job};
+use super::limits::{self, Limits, Processing};
+use super::spec::{Congestion, Job, Pace};
 use crate::fabric::Fabric;
 use crate::safeguard::SafeguardConfig;
 use crate::stream::seed;
@@ -33,10 +35,56 @@ pub(crate) struct Layout<'a> {
     pub(crate) job: &'a Job,
     /// What runs; another one than was asked for after a fallback.
     pub(crate) algorithm: Algorithm,
+    /// What the paths allow its members; `None` where links do not have the rates of the topology.
+    limits: Option<Limits>,
     /// When it began, by the fabric's clock.
     pub(crate) begun: u64,
     /// How many groups have been asked for before this one.
     pub(crate) generation: u32,
+}
+
+impl<'a> Layout<'a> {
+    /// A job that began at `begun`, on whatever fabric.
+    pub(crate) fn new(
+        topology: &'a Topology,
+        job: &'a Job,
+        algorithm: Algorithm,
+        begun: u64,
+    ) -> Layout<'a> {
+        Layout {
+            topology,
+            job,
+            algorithm,
+            limits: None,
+            begun,
+            generation: 0,
+        }
+    }
+
+    /// The same where equipment takes this time; `None` where links do not have the rates of the topology. `paths` are those of the topology,
+    /// found when they are needed.
+    pub(crate) fn with_limits(
+        mut self,
+        processing: Option<Processing>,
+        paths: &OnceCell<Paths>,
+    ) -> Layout<'a> {
+        self.limits = processing.map(|processing| {
+            let racks = self.racks(&self.job.members);
+            let senders = self.parts() as usize;
+            let network = limits::Network {
+                topology: self.topology,
+                paths,
+                processing,
+            };
+            let of = |algorithm| Limits::new(&network, self.job, algorithm, &racks, senders);
+            match self.guarded() {
+                // Queue pairs of all legs have the same settings.
+                Some((_, to)) => of(self.algorithm).or(&of(to), self.job.members.len()),
+                None => of(self.algorithm),
+            }
+        });
+        self
+    }
 }
 
 impl Layout<'_> {
@@ -72,7 +120,7 @@ impl Layout<'_> {
     }
 
     /// What each member is to do, by rank, when its queue pairs have these settings.
-    pub(crate) fn specs(&self, rc: impl Fn(HostIndex) -> RcConfig) -> Vec<TransferSpec> {
+    pub(crate) fn specs(&self, rc: impl Fn(usize) -> RcConfig) -> Vec<TransferSpec> {
         let job = self.job;
         let size = job.data.bytes().len() as u64;
         let addresses: Members = job
@@ -110,7 +158,7 @@ impl Layout<'_> {
         let slices = block.map_or(slices, |block| blocks(size, block));
         let (racks, sources) = (self.racks(&job.members), self.sources());
         let counts_requests = !self.algorithm.relays() && self.guarded().is_none();
-        let spec = |(rank, &host): (usize, &HostIndex)| {
+        let spec = |rank: usize| {
             let spec = TransferSpec {
                 collective: job.collective,
                 algorithm: self.algorithm,
@@ -124,7 +172,7 @@ impl Layout<'_> {
                 receives: job
                     .receives
                     .filter(|_| !is_rdmc && !self.algorithm.needs_datagrams()),
-                rc: Some(rc(host)),
+                rc: Some(rc(rank)),
                 group: self.algorithm.needs_group().then(|| self.group()),
                 datagrams: self.algorithm.needs_datagrams().then(|| DatagramSpec {
                     group: DATAGRAM_GROUP,
@@ -154,7 +202,7 @@ impl Layout<'_> {
                 false => spec,
             }
         };
-        job.members.iter().enumerate().map(spec).collect()
+        (0..job.members.len()).map(spec).collect()
     }
 
     /// The racks of members, which are their leaf switches; nothing unless the algorithm wants to know.
@@ -167,16 +215,32 @@ impl Layout<'_> {
     }
 
     /// The settings of a member's queue pairs on a fabric whose controller delays acknowledgements by so many nanoseconds.
-    pub(crate) fn rc(&self, fabric: &dyn Fabric, host: HostIndex, answers_later: u64) -> RcConfig {
+    pub(crate) fn rc(&self, fabric: &dyn Fabric, rank: usize, answers_later: u64) -> RcConfig {
+        let host = self.job.members[rank];
         let link = self.topology.link(self.topology.uplink(host).link);
-        let rate_bps = link.attributes.rate_bps;
-        let rc = fabric.rc(self.job.mtu, rate_bps, answers_later);
+        let own_bps = link.attributes.rate_bps;
+        let limits = self.limits.as_ref().map(|limits| limits.of(rank));
+        let rate_bps = limits.map_or(own_bps, |limits| limits.rate_bps);
+        let rc = fabric.rc(self.job.mtu).with_recovery(self.job.recovery);
+        let rc = limits.map_or(rc, |limits| limits.apply(rc));
+        // Without limits links have no rates either.
+        let later_bps = limits.map_or(0, |limits| limits.rate_bps);
+        let rc = rc.with_later_answers(answers_later, later_bps);
+        let wanted = &self.job.sender;
         RcConfig {
             congestion: match self.job.congestion {
                 Congestion::None => None,
                 Congestion::Dcqcn => Some(DcqcnConfig::new(rate_bps)),
             },
-            ..rc.with_recovery(self.job.recovery)
+            window: wanted.window.unwrap_or(rc.window),
+            ack_timeout: wanted.ack_timeout.unwrap_or(rc.ack_timeout),
+            retries: wanted.retries.unwrap_or(rc.retries),
+            pace_bps: match wanted.pace {
+                Pace::Path => rc.pace_bps,
+                Pace::Off => None,
+                Pace::At(rate) => Some(rate),
+            },
+            ..rc
         }
     }
 
@@ -225,8 +289,8 @@ impl Layout<'_> {
 
     /// Packets that any member can have outstanding, on a fabric whose controller delays acknowledgements by so many nanoseconds.
     pub(crate) fn window(&self, fabric: &dyn Fabric, answers_later: u64) -> Window {
-        let members = self.job.members.iter();
-        let packets = members.map(|&host| self.rc(fabric, host, answers_later).window);
+        let senders = 0..self.parts() as usize;
+        let packets = senders.map(|rank| self.rc(fabric, rank, answers_later).window);
         Window::at_least(packets.max().unwrap_or(0))
     }
 

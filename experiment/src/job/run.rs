@@ -4,6 +4,7 @@ mod deaths;
 mod guarded;
 mod recovery;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -75,13 +76,8 @@ impl<'a> Run<'a> {
         algorithm: Algorithm,
     ) -> Run<'a> {
         Run {
-            layout: Layout {
-                topology,
-                job,
-                algorithm,
-                begun: fabric.now(),
-                generation: 0,
-            },
+            layout: Layout::new(topology, job, algorithm, fabric.now())
+                .with_limits(fabric.processing(), &OnceCell::new()),
             fabric,
             grouped: false,
             spec: None,
@@ -191,7 +187,9 @@ impl Run<'_> {
                     why,
                 });
                 self.close()?;
-                self.layout.algorithm = to;
+                let layout =
+                    Layout::new(self.layout.topology, self.layout.job, to, self.layout.begun);
+                self.layout = layout.with_limits(self.fabric.processing(), &OnceCell::new());
                 reported = Reported::new(&self.layout.job.members, self.layout.parts());
                 let endpoints = self.prepare()?;
                 posted_at = self.set_out(&endpoints, &mut reported, watch)?;
@@ -372,7 +370,7 @@ impl Run<'_> {
                 self.on_fabric(round_trip)? * punts
             }
         };
-        let specs = self.layout.specs(|host| self.rc(host));
+        let specs = self.layout.specs(|rank| self.rc(rank));
         self.spec = specs.first().cloned();
         let mut endpoints = Vec::new();
         for (&host, spec) in self.layout.job.members.iter().zip(specs) {
@@ -382,8 +380,8 @@ impl Run<'_> {
         Ok(endpoints)
     }
 
-    fn rc(&self, host: HostIndex) -> RcConfig {
-        self.layout.rc(self.fabric, host, self.answers_later)
+    fn rc(&self, rank: usize) -> RcConfig {
+        self.layout.rc(self.fabric, rank, self.answers_later)
     }
 
     /// Connects members, given by their ranks, each to the ends of its own edges.
@@ -443,8 +441,8 @@ impl Run<'_> {
     }
 
     /// How long the source bears to get no acknowledgement: a few timeouts at the least.
-    fn patience(&self, source: HostIndex) -> u64 {
-        let timeout = self.rc(source).ack_timeout.ns().unwrap_or(0);
+    fn patience(&self) -> u64 {
+        let timeout = self.rc(self.sending).ack_timeout.ns().unwrap_or(0);
         self.fabric.patience().max(4 * timeout)
     }
 
@@ -581,7 +579,7 @@ impl Run<'_> {
                 virtual_qpn: self.layout.virtual_qpn(),
                 mac: VIRTUAL_MAC,
                 initial_psn: self.layout.initial_psn(),
-                window: self.rc(self.layout.job.members[self.sending]).window,
+                window: self.rc(self.sending).window,
             };
             let turned = self.fabric.turn_hostile(host, target, self.layout.job.seed);
             self.on_fabric(turned)?;
@@ -617,7 +615,7 @@ impl Run<'_> {
         self.incidents.moved(now, acknowledged);
         if acknowledged != self.moved.0 || reported.finished[self.sending] {
             self.moved = (acknowledged, now);
-        } else if now - self.moved.1 >= self.patience(source) {
+        } else if now - self.moved.1 >= self.patience() {
             self.moved.1 = now;
             let in_band = self.layout.job.registration == Registration::Mrp;
             self.fabric

@@ -1,13 +1,15 @@
 //! What a job is to do.
 
 use std::net::Ipv4Addr;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use alfirk_ctrl::controller::GroupRange;
 use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::topology::HostIndex;
+use alfirk_ctrl::tree::Policy;
 use alfirk_roce::collective::{Algorithm, Collective, Original, TransferOp, WriteMode};
-use alfirk_roce::rc::{PathMtu, Recovery};
+use alfirk_roce::rc::{AckTimeout, PathMtu, Recovery, Retries};
 use alfirk_roce::wire::Psn;
 use serde::Serialize;
 
@@ -32,6 +34,10 @@ pub struct Job {
     pub congestion: Congestion,
     /// What the members' queue pairs do about losses.
     pub recovery: Recovery,
+    /// What the members' queue pairs are not to take from the topology.
+    pub sender: SenderSettings,
+    /// How the controller grows the group's tree.
+    pub tree_policy: Policy,
     pub mtu: PathMtu,
     /// Slices of the algorithms that relay, and of WRITEs to the group that announce each receiver's region; their own choice if
     /// `None`.
@@ -92,6 +98,8 @@ impl Job {
             strategies: Strategies::default(),
             congestion: Congestion::None,
             recovery: Recovery::GoBackN,
+            sender: SenderSettings::default(),
+            tree_policy: Policy::default(),
             switch_source: 0,
             switch_early: false,
             mtu: PathMtu::B4096,
@@ -115,6 +123,29 @@ impl Job {
             hostiles: Vec::new(),
         }
     }
+}
+
+/// Settings of queue pairs that follow from the topology unless they are given ([`crate::job::limits`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SenderSettings {
+    /// Packets that may be outstanding.
+    pub window: Option<u32>,
+    pub ack_timeout: Option<AckTimeout>,
+    /// How many ACK timeouts in a row to bear.
+    pub retries: Option<Retries>,
+    pub pace: Pace,
+}
+
+/// The rate at which request packets leave at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pace {
+    /// That of the slowest link to any receiver.
+    #[default]
+    Path,
+    /// That of the sender's own link.
+    Off,
+    /// So many bits per second of the wire.
+    At(NonZeroU64),
 }
 
 /// How a group is registered.

@@ -1,11 +1,12 @@
 //! Carries a workload out.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_ctrl::tables::Counts;
-use alfirk_ctrl::topology::{HostIndex, Topology};
+use alfirk_ctrl::topology::{HostIndex, Paths, Topology};
 use alfirk_roce::collective::{Algorithm, Digest, LegVerb, Original, Progress, Requests};
 
 use super::throughput::Samples;
@@ -42,6 +43,7 @@ pub fn run_workload(
         topology,
         job,
         algorithm,
+        paths: OnceCell::new(),
         data: BTreeMap::new(),
         next: 1,
         interval: workload.interval,
@@ -64,6 +66,8 @@ struct Run<'a> {
     job: &'a Job,
     /// What is compared.
     algorithm: Algorithm,
+    /// Of the topology, found when they are needed.
+    paths: OnceCell<Paths>,
     /// The messages of each size.
     data: BTreeMap<u64, Vec<Arc<Original>>>,
     /// The number of the next flow.
@@ -102,13 +106,7 @@ struct Active<'a> {
 
 impl Active<'_> {
     fn layout<'a>(&'a self, topology: &'a Topology, begun: u64) -> Layout<'a> {
-        Layout {
-            topology,
-            job: &self.job,
-            algorithm: self.algorithm,
-            begun,
-            generation: 0,
-        }
+        Layout::new(topology, &self.job, self.algorithm, begun)
     }
 
     fn is_ready(&self) -> bool {
@@ -221,11 +219,12 @@ impl Run<'_> {
     fn make(&mut self, active: &mut Active<'_>, begun: u64) -> Result<(), JobError> {
         let algorithm = active.algorithm;
         let layout = active.layout(self.topology, begun);
+        let layout = layout.with_limits(self.fabric.processing(), &self.paths);
         let answers_later = match layout.round_trips_to_controller() {
             0 => 0,
             punts => on_fabric(algorithm, self.fabric.control_round_trip())? * punts,
         };
-        let specs = layout.specs(|host| layout.rc(&*self.fabric, host, answers_later));
+        let specs = layout.specs(|rank| layout.rc(&*self.fabric, rank, answers_later));
         let tells_ready = specs.iter().any(|spec| spec.ready.is_some());
         let members = &active.flow.members;
         let mut endpoints = Vec::new();

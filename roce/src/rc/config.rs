@@ -1,5 +1,7 @@
 //! Settings of a queue pair.
 
+use std::num::NonZeroU64;
+
 use serde::{Deserialize, Serialize};
 
 use crate::dcqcn::DcqcnConfig;
@@ -225,6 +227,10 @@ pub struct RcConfig {
     /// down. `None`: it sends as fast as the port lets it. Both ends must agree.
     #[serde(default)]
     pub congestion: Option<DcqcnConfig>,
+    /// The rate that request packets do not exceed, in bits per second of the wire (preamble and inter-frame gap included): that of the slowest
+    /// link to any receiver. `None`: the rate of the port. RDMA NICs have such limits per queue pair, but verbs have no standard way to set them.
+    #[serde(default)]
+    pub pace_bps: Option<NonZeroU64>,
 }
 
 impl RcConfig {
@@ -246,6 +252,7 @@ impl RcConfig {
             recovery: Recovery::GoBackN,
             loss_reports: LossReports::Direct,
             congestion: None,
+            pace_bps: None,
         }
     }
 

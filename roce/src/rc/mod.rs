@@ -13,6 +13,7 @@ mod buffer;
 mod completion;
 mod config;
 mod memory;
+mod pacer;
 mod packet;
 mod qp;
 mod reorder;

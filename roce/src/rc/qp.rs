@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::completion::{Completion, CompletionError, Operation};
 use super::config::RcConfig;
 use super::memory::{MemoryError, MemorySlice, MemoryTable};
+use super::pacer::Pacer;
 use super::packet::{RcHeaders, RcPacket};
 use super::requester::Requester;
 use super::responder::Responder;
@@ -275,6 +276,8 @@ pub struct QueuePair {
     responder: Responder,
     /// The rate of the requester, with congestion control.
     reaction: Option<ReactionPoint>,
+    /// The rate that it never exceeds, where there is one.
+    pacer: Option<Pacer>,
     notification: NotificationPoint,
     /// Whether a CNP waits for the wire.
     cnp_due: bool,
@@ -320,6 +323,7 @@ impl QueuePair {
             requester: Requester::new(psn),
             responder: Responder::new(),
             reaction: config.congestion.map(ReactionPoint::new),
+            pacer: config.pace_bps.map(Pacer::new),
             notification: NotificationPoint::default(),
             cnp_due: false,
             handed_over: false,
@@ -620,9 +624,12 @@ impl QueuePair {
         let mut outgoing =
             self.requester
                 .poll_request(now, remote.qpn, &self.config, &mut self.shared)?;
-        if let Some(reaction) = &mut self.reaction {
-            outgoing.ecn_capable = true;
-            if let Some(at) = reaction.sent(now, outgoing.wire_len()) {
+        outgoing.ecn_capable = self.reaction.is_some();
+        if self.reaction.is_some() || self.pacer.is_some() {
+            let bytes = outgoing.wire_len();
+            let by_congestion = self.reaction.as_mut().and_then(|r| r.sent(now, bytes));
+            let by_path = self.pacer.as_mut().and_then(|p| p.sent(now, bytes));
+            if let Some(at) = by_congestion.max(by_path) {
                 self.shared.timers.set(Timer::Pacing, at);
             }
         }

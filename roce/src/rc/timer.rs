@@ -7,7 +7,7 @@ pub enum Timer {
     AckTimeout,
     /// When to send again after the responder said it had no buffer.
     RnrBackoff,
-    /// When the next request packet may be sent at the rate that congestion control allows.
+    /// When the next request packet may be sent at the rate that the path and congestion control allow.
     Pacing,
     /// When to report again what is missing: of selective repeat.
     Report,

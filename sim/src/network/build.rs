@@ -41,6 +41,7 @@ const DROP_PORT: u32 = 511;
 pub struct Network {
     engine: Engine<Element>,
     topology: Topology,
+    model: Model,
     switches: Vec<NodeId>,
     /// In rising order.
     hosts: Vec<NodeId>,
@@ -116,6 +117,7 @@ impl Network {
         Ok(Network {
             engine,
             topology: topology.clone(),
+            model,
             switches,
             hosts,
             controller,
@@ -134,6 +136,11 @@ impl Network {
     /// The system gives no more threads.
     pub fn set_threads(&mut self, threads: Threads) -> Result<(), ThreadError> {
         self.engine.set_threads(threads)
+    }
+
+    /// What its hosts and switches cost.
+    pub fn model(&self) -> &Model {
+        &self.model
     }
 
     pub fn topology(&self) -> &Topology {

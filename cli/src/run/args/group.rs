@@ -1,11 +1,14 @@
 //! How the group is registered, what the switches do for it, and how its queue pairs behave.
 
+use std::num::NonZeroU64;
+
 use alfirk_ctrl::ecn::EcnProfile;
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::topology::Topology;
 use alfirk_ctrl::tree::{Planner, Policy};
-use alfirk_experiment::{Congestion, Registration};
-use alfirk_roce::rc::Recovery;
+use alfirk_experiment::{Congestion, Pace, Registration, SenderSettings};
+use alfirk_roce::rc::{AckTimeout, Recovery, Retries};
+use alfirk_units::{RATE, TIME};
 
 use super::Args;
 use crate::exit::Failure;
@@ -38,6 +41,25 @@ pub(super) struct GroupArgs {
     #[arg(long, value_enum, value_name = "HOW", default_value_t)]
     pub(super) recovery: Recovery,
 
+    /// The rate that a queue pair's requests do not exceed, on the wire: path (that of the slowest link to any of its receivers), off (that of
+    /// the sender's own link), or a rate
+    #[arg(long, value_name = "path|off|RATE", default_value = "path", value_parser = pace)]
+    pace: Pace,
+
+    /// Packets that a queue pair may have outstanding [default: the bandwidth-delay product of its paths and what is sent between two
+    /// acknowledgements; 128 with --scale off]
+    #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u32).range(1..=1 << 22))]
+    window: Option<u32>,
+
+    /// How long a queue pair waits for an acknowledgement; rounded up to 4.096 us times a power of two, as cards have it [default: twice
+    /// what its paths need, at least 262us; 134ms with --scale off]
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| TIME.parse(text))]
+    ack_timeout: Option<u64>,
+
+    /// ACK timeouts in a row until a queue pair fails, 0 to 7; 7 is no limit
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=7))]
+    retry_count: Option<u8>,
+
     /// What slows queue pairs down when switches mark packets
     #[arg(long, value_enum, value_name = "HOW", default_value_t)]
     pub(super) congestion: Congestion,
@@ -48,6 +70,22 @@ pub(super) struct GroupArgs {
     ecn: Option<EcnProfile>,
 }
 
+fn pace(text: &str) -> Result<Pace, String> {
+    match text {
+        "path" => Ok(Pace::Path),
+        "off" => Ok(Pace::Off),
+        rate => {
+            let rate = RATE
+                .parse(rate)
+                .map_err(|why| format!("{why}; or path, or off"))?;
+            let rate = NonZeroU64::new(rate);
+            rate.map(Pace::At).ok_or_else(|| {
+                "a sender paced at 0bps never sends; use 1bps or more, path or off".to_owned()
+            })
+        }
+    }
+}
+
 impl GroupArgs {
     pub(super) fn strategies(&self) -> Strategies {
         Strategies {
@@ -55,6 +93,16 @@ impl GroupArgs {
             icrc: self.icrc,
             recovery: self.recovery,
             ..Strategies::default()
+        }
+    }
+
+    /// What is not to follow from the topology.
+    pub(super) fn sender(&self) -> SenderSettings {
+        SenderSettings {
+            window: self.window,
+            ack_timeout: self.ack_timeout.map(AckTimeout::at_least),
+            retries: self.retry_count.map(Retries::from_attribute),
+            pace: self.pace,
         }
     }
 

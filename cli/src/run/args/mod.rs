@@ -173,6 +173,8 @@ impl Args {
             strategies,
             congestion: self.group.congestion,
             recovery: self.group.recovery,
+            sender: self.group.sender(),
+            tree_policy: self.group.tree_policy,
             switch_source: switches,
             switch_early: self.members.switch_early,
             mtu,
@@ -210,7 +212,6 @@ impl Args {
             },
             job,
             algorithms,
-            tree_policy: self.group.tree_policy,
             ecn: self.group.ecn(),
             loss: Loss {
                 everywhere: losses.everywhere,

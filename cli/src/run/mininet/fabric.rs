@@ -15,8 +15,8 @@ use alfirk_ctrl::controller::{Controller, GroupInfo, RegisterGroup};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 use alfirk_experiment::{
-    in_band, Fabric, FabricError, MachineSummary, MachinesSummary, MemberEvent, News, Traffic,
-    Victim,
+    in_band, Fabric, FabricError, MachineSummary, MachinesSummary, MemberEvent, News, Processing,
+    Traffic, Victim,
 };
 use alfirk_packet_io::Clock;
 use alfirk_roce::collective::{
@@ -47,6 +47,12 @@ const READY_LIMIT: Duration = Duration::from_secs(60);
 
 /// How often a guest is asked what its clock says: the quickest answer is the best one.
 const CLOCK_QUESTIONS: usize = 5;
+
+/// What switches and hosts may take for a packet where links have rates, by the network's clock: its scale is chosen so that it is little.
+const PROCESSING: Processing = Processing {
+    switch_ns: 2_000,
+    host_ns: 10_000,
+};
 
 /// How long the controller may take for a group.
 const GROUP_LIMIT: Duration = Duration::from_secs(60);
@@ -774,21 +780,24 @@ impl Fabric for MininetFabric {
         self.here(Duration::from_secs(1))
     }
 
-    fn rc(&self, mtu: PathMtu, rate_bps: u64, answers_later: u64) -> RcConfig {
-        let (timing, rate_bps) = match self.has_rates {
-            true => (HostTiming::FAST, rate_bps),
-            // Links are as fast as the machine, whatever the topology says: a larger window would only fill queues.
-            false => (HostTiming::SOFTWARE, 0),
+    fn processing(&self) -> Option<Processing> {
+        // Without rates links are as fast as the machine, whatever the topology says.
+        self.has_rates.then_some(PROCESSING)
+    }
+
+    fn rc(&self, mtu: PathMtu) -> RcConfig {
+        let timing = match self.has_rates {
+            true => HostTiming::FAST,
+            false => HostTiming::SOFTWARE,
         };
-        let config = RcConfig {
+        RcConfig {
             ack_timeout: timing.ack_timeout,
             msn_rule: match self.linux_rdma {
                 true => MsnRule::Restarts,
                 false => MsnRule::Counted,
             },
             ..RcConfig::new(mtu)
-        };
-        config.with_later_answers(answers_later, rate_bps)
+        }
     }
 }
 
