@@ -1,8 +1,8 @@
 //! What breaks during a transfer, and how long the group takes to go on.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-use alfirk_ctrl::topology::{HostIndex, Node, Topology};
+use alfirk_ctrl::topology::{HostIndex, Node, Paths, Topology};
 
 use super::fabric::{News, Victim};
 use super::job::spec::Kill;
@@ -66,6 +66,31 @@ impl Incidents {
     pub(super) fn has_killed(&self, host: HostIndex) -> bool {
         let mut past = self.past.iter();
         past.any(|incident| incident.kill.victim == Victim::Host(host))
+    }
+
+    /// Whether the job has cut off `host`: it is dead, or nothing leads from `source` to it any more.
+    pub(super) fn has_cut_off(
+        &self,
+        topology: &Topology,
+        source: HostIndex,
+        host: HostIndex,
+    ) -> bool {
+        if !self.any() {
+            return false;
+        }
+        let (mut links, mut switches) = (BTreeSet::new(), BTreeSet::new());
+        for incident in &self.past {
+            match incident.kill.victim {
+                Victim::Host(dead) if dead == host || dead == source => return true,
+                Victim::Host(_) => {}
+                Victim::Link(link) => drop(links.insert(link)),
+                Victim::Switch(switch) => drop(switches.insert(switch)),
+            }
+        }
+        let (leaf, _) = topology.attachment(source);
+        let uplink = topology.uplink(source).link;
+        let is_off = links.contains(&uplink) || switches.contains(&leaf);
+        is_off || !Paths::without(topology, &links, &switches).reaches(leaf, host)
     }
 
     /// The controller has done something: about a dead host if it names it, about anything else in any case.

@@ -10,7 +10,9 @@ mod tests;
 mod text;
 
 pub use clock::{ClockSummary, LoadSummary};
-pub use row::{goodput_gbps, Change, Failure, Fallback, PartRow, Row};
+pub use row::{
+    goodput_gbps, Change, Failure, Fallback, Missing, MissingReason, PartRow, Row, SenderRow,
+};
 pub use settings::Settings;
 pub use text::{aligned, duration};
 
@@ -93,5 +95,24 @@ impl Report {
     /// Whether every algorithm delivered every byte to every receiver.
     pub fn verified(&self) -> bool {
         self.results.iter().all(|row| row.verified)
+    }
+
+    /// Why it did not, in one line for each algorithm that failed.
+    pub fn failures(&self) -> String {
+        const MOST_NAMED: usize = 8;
+        let failed = self.results.iter().filter(|row| !row.verified);
+        let line = |row: &Row| {
+            let named = row.missing.iter().take(MOST_NAMED).map(ToString::to_string);
+            let mut parts: Vec<String> = row.given_up.iter().cloned().chain(named).collect();
+            let more = row.missing.len().saturating_sub(MOST_NAMED);
+            if more > 0 {
+                parts.push(format!("and {more} more"));
+            }
+            if parts.is_empty() {
+                parts.push("some receivers do not hold the bytes that were sent".to_owned());
+            }
+            format!("{}: {}", row.algorithm, parts.join("; "))
+        };
+        failed.map(line).collect::<Vec<_>>().join("\n")
     }
 }

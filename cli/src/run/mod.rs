@@ -89,9 +89,7 @@ pub fn run(args: Args) -> Outcome {
     if report.verified() {
         Ok(())
     } else {
-        Err(Failure::failed(
-            "some receivers do not hold the bytes that were sent",
-        ))
+        Err(Failure::failed(report.failures()))
     }
 }
 

@@ -37,7 +37,7 @@ fn of(collective: Collective, members: usize, size: usize, seed: u64) -> Job {
         collective,
         // A block of RDMC's is a slice of the others, so there are some of both.
         block: Some(4_096),
-        time_limit: 20_000_000_000,
+        time_limit: Some(20_000_000_000),
         ..job(members, size, seed)
     }
 }

@@ -254,7 +254,7 @@ prop_compose! {
             congestion: if marks { Congestion::Dcqcn } else { Congestion::None },
             recovery,
             registration: if in_band { Registration::Mrp } else { Registration::Api },
-            time_limit: 5_000_000,
+            time_limit: Some(5_000_000),
             ..job(members, size, seed)
         };
         let is_group = algorithm == Algorithm::Alfirk;

@@ -56,7 +56,7 @@ pub fn job(members: usize, size: usize, seed: u64) -> Job {
     let data: Arc<[u8]> = stream::bytes(seed, "input", size).into();
     Job {
         mtu: PathMtu::B1024,
-        time_limit: 2_000_000_000,
+        time_limit: Some(2_000_000_000),
         seed,
         ..Job::new((0..members).map(HostIndex).collect(), data)
     }
@@ -210,7 +210,7 @@ fn dead_receiver_link_keeps_the_others_from_being_told_done() {
     let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
     fabric.network().set_link_up(LinkIndex(2), false);
     let job = Job {
-        time_limit: 20_000_000,
+        time_limit: Some(20_000_000),
         ..job(4, 10_000, 1)
     };
     let error = run(&mut fabric, &topology, &job, Algorithm::Alfirk).unwrap_err();

@@ -57,7 +57,7 @@ fn a_source_of_before_may_be_told_an_older_count_of_messages() {
         switch_source: 2,
         switch_early: true,
         initial_psn: Some(Psn::new(0)),
-        time_limit: 20_000_000_000,
+        time_limit: Some(20_000_000_000),
         ..job(9, 6_146, 1_846_110_532)
     };
     let faults = FaultProbabilities::lossy(0.003_544_324_821_394);
@@ -97,7 +97,7 @@ proptest! {
             congestion: if controlled { Congestion::Dcqcn } else { Congestion::None },
             recovery: if selective { Recovery::SelectiveRepeat } else { Recovery::GoBackN },
             initial_psn: Some(Psn::new(0u32.wrapping_sub(behind_wrap))),
-            time_limit: 20_000_000_000,
+            time_limit: Some(20_000_000_000),
             ..by(min_psn, icrc, job(members, size, seed))
         };
         let mut fabric = fabric(&topology, faults, seed);
@@ -142,7 +142,7 @@ proptest! {
                 name: topology.host(HostIndex(dead)).name.clone(),
                 after,
             }],
-            time_limit: 20_000_000_000,
+            time_limit: Some(20_000_000_000),
             ..by(min_psn, IcrcMode::Neutral, job(members, 1 << 18, seed))
         };
         let mut fabric = quick_fabric(&topology, FaultProbabilities::lossy(loss), seed);

@@ -226,7 +226,7 @@ fn the_group_goes_on_without_a_dead_member_with_every_strategy() {
                 name: "the fifth".to_string(),
                 after: 10_000,
             }],
-            time_limit: 20_000_000_000,
+            time_limit: Some(20_000_000_000),
             ..by(min_psn, IcrcMode::Neutral, job(6, 200_000, 1))
         };
         let config = ControllerConfig {

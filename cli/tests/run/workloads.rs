@@ -23,7 +23,7 @@ fn workload(topology: &Topology, text: &str) -> Workload {
 fn delivers(topology: &Topology, workload: &Workload, algorithm: Algorithm, loss: f64) -> Row {
     let mut fabric = fabric(topology, FaultProbabilities::lossy(loss), 1);
     let job = Job {
-        time_limit: 20_000_000_000,
+        time_limit: Some(20_000_000_000),
         ..Job::new(Vec::new(), Arc::from([]))
     };
     let run = run_workload(

@@ -18,7 +18,7 @@ pub enum JobError {
         host: String,
         why: String,
     },
-    #[error("{algorithm}: {} {what} within {seconds} s; raise --time-limit if that is too short", hosts.join(", "))]
+    #[error("{algorithm}: {}", late(what, hosts, *seconds))]
     TimeLimit {
         algorithm: Algorithm,
         what: &'static str,
@@ -33,4 +33,24 @@ pub enum JobError {
         acknowledged: u64,
         received: u64,
     },
+}
+
+impl JobError {
+    /// What ran out of time, without the algorithm; `None` for other errors.
+    pub(crate) fn late(&self) -> Option<String> {
+        match self {
+            JobError::TimeLimit {
+                what,
+                hosts,
+                seconds,
+                ..
+            } => Some(late(what, hosts, *seconds)),
+            _ => None,
+        }
+    }
+}
+
+fn late(what: &str, hosts: &[String], seconds: f64) -> String {
+    let hosts = hosts.join(", ");
+    format!("{hosts} {what} within {seconds} s; raise --time-limit if that is too short")
 }

@@ -3,11 +3,13 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use alfirk_ctrl::controller::{MemberSpec, MemoryRegion, RegisterGroup};
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies, Window};
 use alfirk_ctrl::topology::{HostIndex, Paths, SwitchIndex, Topology};
+use alfirk_packet_io::wire::serialisation_ps;
 use alfirk_roce::collective::{
     blocks, blocks_at_once, Algorithm, Collective, DatagramSpec, EdgeId, Endpoint, GroupSpec,
     Members, Racks, TransferOp, TransferSpec, WriteMode,
@@ -19,6 +21,7 @@ use alfirk_roce::wire::{Psn, QpNum};
 use super::limits::{self, Limits, Processing};
 use super::spec::{Congestion, Job, Pace};
 use crate::fabric::Fabric;
+use crate::report::SenderRow;
 use crate::safeguard::SafeguardConfig;
 use crate::stream::seed;
 
@@ -287,6 +290,29 @@ impl Layout<'_> {
         }
     }
 
+    /// What the first member keeps to whose queue pairs have these settings.
+    pub(crate) fn sender(&self, rc: &RcConfig) -> SenderRow {
+        let limits = self.limits.as_ref().map(|limits| limits.of(0));
+        SenderRow {
+            window: rc.window,
+            ack_timeout_ns: rc.ack_timeout.ns(),
+            pace_bps: rc.pace_bps.map(NonZeroU64::get),
+            bottleneck_bps: limits.map(|limits| limits.rate_bps),
+            round_trip_ns: limits.map(|limits| limits.round_trip_ns),
+        }
+    }
+
+    /// The longest time that setting up, and then the transfer, may each take, in nanoseconds.
+    pub(crate) fn time_limit(&self) -> u64 {
+        let job = self.job;
+        let all = (job.data.bytes().len() as u64).saturating_mul(job.members.len() as u64);
+        let slowest = self
+            .limits
+            .as_ref()
+            .and_then(|_| slowest_bps(self.topology));
+        job.time_limit.unwrap_or_else(|| time_limit(all, slowest))
+    }
+
     /// Packets that any member can have outstanding, on a fabric whose controller delays acknowledgements by so many nanoseconds.
     pub(crate) fn window(&self, fabric: &dyn Fabric, answers_later: u64) -> Window {
         let senders = 0..self.parts() as usize;
@@ -398,4 +424,18 @@ fn block_size(size: u64, slices: u32) -> u32 {
         false => even.max(1),
     };
     block.min(MAX_MESSAGE) as u32
+}
+
+/// The rate of a network's slowest link, in bits per second.
+pub(crate) fn slowest_bps(topology: &Topology) -> Option<u64> {
+    let rates = topology.links().iter().map(|link| link.attributes.rate_bps);
+    rates.min()
+}
+
+/// Nanoseconds after which nobody waits any longer for so many bytes, where all of them may go over a link of `slowest_bps` bits per second.
+pub(crate) fn time_limit(bytes: u64, slowest_bps: Option<u64>) -> u64 {
+    const LEAST_NS: u64 = 60_000_000_000;
+    const TIMES: u64 = 20;
+    let carried = slowest_bps.map_or(0, |rate| serialisation_ps(bytes, rate) / 1_000);
+    LEAST_NS.saturating_add(carried.saturating_mul(TIMES))
 }

@@ -61,6 +61,8 @@ pub struct Processing {
 pub struct SendLimits {
     /// Bits per second of the slowest link to any receiver.
     pub rate_bps: u64,
+    /// Nanoseconds of a packet and its acknowledgement to the farthest receiver, in empty queues.
+    pub round_trip_ns: u64,
     /// Bits per second of the wire at which it is paced; `None` if its own link is as slow as any.
     pub pace_bps: Option<NonZeroU64>,
     /// Packets that keep the slowest path busy: the bandwidth-delay product and what goes on between acknowledgements.
@@ -77,6 +79,7 @@ impl SendLimits {
         let least = |a: Option<u32>, b: Option<u32>| a.into_iter().chain(b).min();
         SendLimits {
             rate_bps: self.rate_bps.min(other.rate_bps),
+            round_trip_ns: self.round_trip_ns.max(other.round_trip_ns),
             pace_bps: self.pace_bps.into_iter().chain(other.pace_bps).min(),
             window: self.window.max(other.window),
             most_window: least(self.most_window, other.most_window),
@@ -250,6 +253,7 @@ impl Scale {
         let answer = path.round_trip_ns.saturating_add(waits);
         SendLimits {
             rate_bps,
+            round_trip_ns: path.round_trip_ns,
             pace_bps: pace_bps.and_then(NonZeroU64::new),
             window: u32::try_from(window).unwrap_or(u32::MAX),
             most_window: most.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),

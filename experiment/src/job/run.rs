@@ -26,7 +26,7 @@ use crate::changes::{Change, Changes};
 use crate::fabric::{Fabric, FabricError, Traffic};
 use crate::incidents::Incidents;
 use crate::member::MemberEvent;
-use crate::report::{goodput_gbps, Fallback, PartRow, Row};
+use crate::report::{goodput_gbps, Fallback, Missing, MissingReason, PartRow, Row};
 
 /// Runs `algorithm` on `fabric`. `watch` is shown now and then how many bytes the receivers have together.
 pub fn run_algorithm(
@@ -195,10 +195,16 @@ impl Run<'_> {
                 posted_at = self.set_out(&endpoints, &mut reported, watch)?;
             }
         }
-        match &mut guard {
-            Some(guard) => self.attend(&mut reported, guard, watch)?,
-            None => self.see_through(&mut reported, watch)?,
-        }
+        let ended = match &mut guard {
+            Some(guard) => self.attend(&mut reported, guard, watch),
+            None => self.see_through(&mut reported, watch),
+        };
+        // What has come until then is a result, too.
+        let given_up = match ended {
+            Ok(()) => None,
+            Err(error) => Some(error.late().ok_or(error)?),
+        };
+        let ended_at = self.fabric.now();
         let traffic = self.traffic()?.since(&self.cost.before);
         let traffic = self.cost.spent.plus(&traffic);
         let requests = self.fabric.request_times(self.layout.job.members[0]);
@@ -207,11 +213,26 @@ impl Run<'_> {
             Some(before) => Some(self.counts()? - before),
             None => None,
         };
-        self.end(&mut reported)?;
+        let missing = self.missing(&reported, &posted_at)?;
+        let ended = self.end(&mut reported);
+        if given_up.is_none() {
+            ended?;
+        }
         let row = self.row(&reported, &posted_at, &traffic, counts.as_ref());
+        let is_complete = given_up.is_none() && missing.is_empty();
+        let (completion_ns, goodput_gbps) = match given_up {
+            None => (row.completion_ns, row.goodput_gbps),
+            Some(_) => (ended_at.saturating_sub(posted_at[0]), None),
+        };
         Ok(Row {
             algorithm: asked_for.to_string(),
+            verified: row.verified && is_complete,
+            completion_ns,
+            goodput_gbps,
+            given_up,
+            missing,
             registration_ns: self.registration_ns,
+            sender: Some(self.layout.sender(&self.rc(0))),
             fallback,
             requests,
             safeguard: guard.map_or_else(Vec::new, Watch::changes),
@@ -461,7 +482,7 @@ impl Run<'_> {
         has: impl Fn(&Reported, usize) -> bool,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
-        let deadline = self.fabric.now().saturating_add(self.layout.job.time_limit);
+        let deadline = self.fabric.now().saturating_add(self.layout.time_limit());
         let mut missing = reported.missing(&has).next();
         while let Some(rank) = missing {
             if self.fabric.now() >= deadline {
@@ -592,7 +613,7 @@ impl Run<'_> {
             algorithm: self.layout.algorithm,
             what,
             hosts: ranks.map(|rank| self.host_name(rank)).collect(),
-            seconds: self.layout.job.time_limit as f64 / 1e9,
+            seconds: self.layout.time_limit() as f64 / 1e9,
         }
     }
 
@@ -710,10 +731,7 @@ impl Run<'_> {
         traffic: &Traffic,
         counts: Option<&Counts>,
     ) -> Row {
-        // Where members take turns, or all begin, the first one receives, too.
-        let is_only_source =
-            posted_at.len() == 1 && !self.layout.job.collective.begins_everywhere();
-        let first = usize::from(is_only_source);
+        let first = self.first_receiver(posted_at);
         let last = reported.done[first..]
             .iter()
             .flatten()
@@ -739,6 +757,46 @@ impl Run<'_> {
             parts: self.part_rows(reported, posted_at),
             ..Row::of_cost(self.layout.algorithm, self.layout.job, traffic, counts)
         }
+    }
+
+    /// Receivers that do not hold what they are to hold, but for those that the job itself has cut off or made hostile.
+    fn missing(
+        &mut self,
+        reported: &Reported,
+        posted_at: &[u64],
+    ) -> Result<Vec<Missing>, JobError> {
+        let mut missing = Vec::new();
+        for rank in self.first_receiver(posted_at)..reported.done.len() {
+            let host = self.layout.job.members[rank];
+            let source = self.layout.job.members[self.sending];
+            let is_expected = self.layout.job.hostiles.contains(&host)
+                || self
+                    .incidents
+                    .has_cut_off(self.layout.topology, source, host);
+            let why = match reported.done[rank] {
+                Some((_, sha256)) if sha256 == self.expected(rank) => continue,
+                Some(_) => MissingReason::Wrong,
+                None if is_expected => continue,
+                None if reported.lost[rank] => MissingReason::Removed,
+                None => MissingReason::Late,
+            };
+            let progress = self.fabric.progress(host);
+            let progress = self.on_fabric(progress)?;
+            missing.push(Missing {
+                host: self.host_name(rank),
+                bytes: progress.bytes.min(progress.total),
+                total: progress.total,
+                why,
+            });
+        }
+        Ok(missing)
+    }
+
+    /// The first rank that receives: where members take turns, or all begin, the first member does, too.
+    fn first_receiver(&self, posted_at: &[u64]) -> usize {
+        let is_only_source =
+            posted_at.len() == 1 && !self.layout.job.collective.begins_everywhere();
+        usize::from(is_only_source)
     }
 
     /// What a member is to hold at the end.

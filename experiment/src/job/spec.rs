@@ -63,7 +63,7 @@ pub struct Job {
     /// acknowledgements.
     pub switch_early: bool,
     /// The longest time that setting up, and then the transfer, may each take on the fabric's clock, in ns.
-    pub time_limit: u64,
+    pub time_limit: Option<u64>,
     /// The address that stands for the group.
     pub mcst_id: Ipv4Addr,
     /// Decides the group's initial PSN, if that is not given.
@@ -110,7 +110,7 @@ impl Job {
             ready: None,
             receives: None,
             depth: None,
-            time_limit: 60_000_000_000,
+            time_limit: None,
             mcst_id: GroupRange::default().first(),
             seed: 1,
             initial_psn: None,

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::text::{duration, grouped, plural};
+use super::text::{duration, grouped, plural, rate};
 use super::{Fallback, Report};
 
 impl Report {
@@ -13,6 +13,15 @@ impl Report {
             if let Some(ns) = row.registration_ns {
                 let how = &self.settings.registration;
                 writeln!(out, "{name}: group registered in {} ({how})", duration(ns))?;
+            }
+            if let Some((pace, sender)) = row.sender.and_then(|s| Some((s.pace_bps?, s))) {
+                writeln!(
+                    out,
+                    "{name}: the sender is held to {} by its slowest path, with {} outstanding and an ACK timeout of {}",
+                    rate(pace),
+                    plural(sender.window as usize, "packet", "packets"),
+                    sender.ack_timeout_ns.map_or_else(|| "none".to_owned(), duration),
+                )?;
             }
             if let Some(work) = &row.feedback_work {
                 writeln!(
@@ -97,6 +106,9 @@ impl Report {
                     after(failure.repaired_ns, "never"),
                     after(failure.going_on_ns, "never"),
                 )?;
+            }
+            for missing in &row.missing {
+                writeln!(out, "{name}: {missing}")?;
             }
             if !row.lost.is_empty() {
                 writeln!(

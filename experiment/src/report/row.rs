@@ -1,5 +1,7 @@
 //! What one algorithm did.
 
+use std::fmt;
+
 use alfirk_ctrl::tables::Counts;
 use alfirk_roce::collective::{Algorithm, RequestTimes};
 use serde::Serialize;
@@ -12,8 +14,12 @@ use crate::workload::PhaseRow;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     pub algorithm: String,
-    /// From the post at the source until the last receiver's application holds the whole message, in ns.
+    /// From the post at the source until the last receiver's application holds the whole message, in ns; if the run was given up
+    /// ([`Row::given_up`]), until then.
     pub completion_ns: u64,
+    /// Why the run ended before its time; then [`Row::missing`] says how far it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<String>,
     /// 8 × message bytes ÷ completion, in Gbit/s; `None` if there is no message, as in a barrier.
     pub goodput_gbps: Option<f64>,
     /// Whether every receiver holds the bytes that were sent.
@@ -64,6 +70,9 @@ pub struct Row {
     /// How long the source's messages took, where it has so many of them under way and no more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<RequestTimes>,
+    /// What the first member's queue pairs keep to, and what its paths are; `None` for workloads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sender: Option<SenderRow>,
     /// What ran instead, because there was no group to be had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Fallback>,
@@ -76,6 +85,9 @@ pub struct Row {
     /// Receivers that the group had to go on without.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
+    /// Receivers that do not hold the bytes that were sent, though nothing that the job broke is the reason. With any, the run has failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<Missing>,
     /// What each source did, in the order of their turns; nothing unless the source changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartRow>,
@@ -102,6 +114,7 @@ impl Row {
         Row {
             algorithm: algorithm.to_string(),
             completion_ns: 0,
+            given_up: None,
             goodput_gbps: None,
             verified: false,
             receivers: 0,
@@ -127,13 +140,68 @@ impl Row {
             flow_control: None,
             registration_ns: None,
             requests: None,
+            sender: None,
             fallback: None,
             safeguard: Vec::new(),
             failures: Vec::new(),
             lost: Vec::new(),
+            missing: Vec::new(),
             parts: Vec::new(),
             phases: Vec::new(),
             fairness: None,
+        }
+    }
+}
+
+/// Settings of the first member's queue pairs, and the paths that they follow from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SenderRow {
+    /// Packets that may be outstanding.
+    pub window: u32,
+    /// `None` if there is no timeout.
+    pub ack_timeout_ns: Option<u64>,
+    /// Bits per second of the wire that its requests do not exceed; `None` if only its own link holds them back.
+    pub pace_bps: Option<u64>,
+    /// Bits per second of the slowest link to any of its receivers, and nanoseconds to the farthest one and back in empty queues; `None`
+    /// where links do not have the rates of the topology.
+    pub bottleneck_bps: Option<u64>,
+    pub round_trip_ns: Option<u64>,
+}
+
+/// A receiver without the message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    pub host: String,
+    /// Bytes that it holds, of all.
+    pub bytes: u64,
+    pub total: u64,
+    pub why: MissingReason,
+}
+
+/// Why a receiver does not hold the bytes that were sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MissingReason {
+    /// The controller took it for dead and out of the group, though nothing killed it.
+    Removed,
+    /// It was not done when the run was given up.
+    Late,
+    /// It holds other bytes.
+    Wrong,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Missing {
+            host, bytes, total, ..
+        } = self;
+        match self.why {
+            MissingReason::Removed => write!(
+                f,
+                "{host} was taken out of the group, alive, with {bytes} of {total} bytes"
+            ),
+            MissingReason::Late => write!(f, "{host} has {bytes} of {total} bytes"),
+            MissingReason::Wrong => write!(f, "{host} holds other bytes than were sent"),
         }
     }
 }

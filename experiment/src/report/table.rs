@@ -152,7 +152,10 @@ impl Report {
         for row in &self.results {
             lines.push([
                 row.algorithm.clone(),
-                duration(row.completion_ns),
+                match row.given_up {
+                    None => duration(row.completion_ns),
+                    Some(_) => format!("> {}", duration(row.completion_ns)),
+                },
                 gbps(row.goodput_gbps),
                 speed_up(base, row),
                 format!("{}/{}", row.receivers_verified, row.receivers),

@@ -55,6 +55,16 @@ pub(super) fn gbps(goodput: Option<f64>) -> String {
     goodput.map_or_else(|| "-".to_string(), |gbps| format!("{gbps:.3} Gbit/s"))
 }
 
+/// Bits per second with up to three digits behind the point, in the unit that leaves one to three before it.
+pub(super) fn rate(bps: u64) -> String {
+    let (unit, divisor) = match bps {
+        0..1_000_000 => ("kbit/s", 1e3),
+        1_000_000..1_000_000_000 => ("Mbit/s", 1e6),
+        _ => ("Gbit/s", 1e9),
+    };
+    format!("{} {unit}", (bps as f64 / divisor * 1e3).round() / 1e3)
+}
+
 /// A number with its noun.
 pub(super) fn plural(n: usize, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })

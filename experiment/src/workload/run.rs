@@ -13,7 +13,7 @@ use super::throughput::Samples;
 use super::{Flow, Phase, PhaseRow, Throughput, Workload};
 use crate::fabric::{FabricError, SharedFabric, Traffic};
 use crate::job::error::JobError;
-use crate::job::layout::{peers, Layout};
+use crate::job::layout::{peers, slowest_bps, time_limit, Layout};
 use crate::job::spec::Job;
 use crate::member::{MemberEvent, TransferId};
 use crate::report::{goodput_gbps, Row};
@@ -45,6 +45,7 @@ pub fn run_workload(
         algorithm,
         paths: OnceCell::new(),
         data: BTreeMap::new(),
+        phase_bytes: 0,
         next: 1,
         interval: workload.interval,
         sum: Sum::default(),
@@ -70,6 +71,8 @@ struct Run<'a> {
     paths: OnceCell<Paths>,
     /// The messages of each size.
     data: BTreeMap<u64, Vec<Arc<Original>>>,
+    /// Bytes of the flows of the present phase, each counted once for each receiver.
+    phase_bytes: u64,
     /// The number of the next flow.
     next: u32,
     /// How often to look at how much has come, in ns.
@@ -139,6 +142,12 @@ impl Run<'_> {
             self.add_up(phase, &[], 0);
             return Ok(());
         }
+        let received = |flow: &Flow| flow.bytes.saturating_mul(flow.members.len() as u64);
+        self.phase_bytes = phase
+            .flows
+            .iter()
+            .map(received)
+            .fold(0, u64::saturating_add);
         let begun = self.fabric.now();
         let mut flows = self.set_up(phase, begun)?;
         self.wait(
@@ -270,7 +279,7 @@ impl Run<'_> {
         has: impl Fn(&Active<'_>) -> bool,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
-        let deadline = self.fabric.now().saturating_add(self.job.time_limit);
+        let deadline = self.fabric.now().saturating_add(self.time_limit());
         while flows.iter().any(|flow| !has(flow)) {
             let now = self.fabric.now();
             if now >= deadline {
@@ -324,6 +333,16 @@ impl Run<'_> {
             }
         }
         posted.saturating_add((over + 1).saturating_mul(interval))
+    }
+
+    /// The longest time that setting a phase up, and then its flows, may each take, in nanoseconds.
+    fn time_limit(&self) -> u64 {
+        let slowest = self
+            .fabric
+            .processing()
+            .and_then(|_| slowest_bps(self.topology));
+        let limit = self.job.time_limit;
+        limit.unwrap_or_else(|| time_limit(self.phase_bytes, slowest))
     }
 
     /// The sender and the receiver.
@@ -383,7 +402,7 @@ impl Run<'_> {
                 .iter()
                 .map(|host| self.topology.host(*host).name.clone())
                 .collect(),
-            seconds: self.job.time_limit as f64 / 1e9,
+            seconds: self.time_limit() as f64 / 1e9,
         }
     }
 

@@ -82,9 +82,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub(super) p4src: Option<PathBuf>,
 
-    /// Give up on a transfer that takes longer than this, in the driver's time
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = |text: &str| TIME.parse(text))]
-    time_limit: u64,
+    /// Give up on a transfer that takes longer than this, in the driver's time [default: 60s, and 20 times what the slowest link needs to carry
+    /// the message to each receiver by itself]
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| TIME.parse(text))]
+    time_limit: Option<u64>,
 
     #[command(flatten)]
     members: members::MemberArgs,

@@ -44,7 +44,7 @@ impl Run<'_> {
         state: &mut Watch,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
-        let deadline = self.fabric.now().saturating_add(self.layout.job.time_limit);
+        let deadline = self.fabric.now().saturating_add(self.layout.time_limit());
         let is_over = |t: &Reported, rank: usize| t.done[rank].is_some() && t.finished[rank];
         while reported.missing(&is_over).next().is_some() {
             let now = self.fabric.now();
@@ -207,7 +207,7 @@ impl Run<'_> {
         limit: u32,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
-        let deadline = self.fabric.now().saturating_add(self.layout.job.time_limit);
+        let deadline = self.fabric.now().saturating_add(self.layout.time_limit());
         let members = self.layout.job.members.len();
         let mut rank = 1;
         while rank < members {

@@ -58,7 +58,7 @@ impl Run<'_> {
         reported: &mut Reported,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
-        if self.fabric.now() - self.layout.begun > self.layout.job.time_limit {
+        if self.fabric.now() - self.layout.begun > self.layout.time_limit() {
             let is_done = |t: &Reported, rank: usize| t.done[rank].is_some();
             return Err(self.too_late("is not done", reported.missing(&is_done)));
         }
