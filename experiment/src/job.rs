@@ -2,7 +2,7 @@
 
 pub(crate) mod error;
 pub(crate) mod layout;
-mod limits;
+pub(crate) mod limits;
 mod run;
 pub(crate) mod spec;
 

@@ -18,7 +18,7 @@ use alfirk_roce::dcqcn::DcqcnConfig;
 use alfirk_roce::rc::{RcConfig, MAX_MESSAGE};
 use alfirk_roce::wire::{Psn, QpNum};
 
-use super::limits::{self, Limits, Processing};
+use super::limits::{self, Contended, Limits, Processing};
 use super::spec::{Congestion, Job, Pace};
 use crate::fabric::Fabric;
 use crate::report::SenderRow;
@@ -65,11 +65,12 @@ impl<'a> Layout<'a> {
     }
 
     /// The same where equipment takes this time; `None` where links do not have the rates of the topology. `paths` are those of the topology,
-    /// found when they are needed.
+    /// found when they are needed, `contended` where it meets jobs that run at the same time.
     pub(crate) fn with_limits(
         mut self,
         processing: Option<Processing>,
         paths: &OnceCell<Paths>,
+        contended: Option<&Contended>,
     ) -> Layout<'a> {
         self.limits = processing.map(|processing| {
             let racks = self.racks(&self.job.members);
@@ -79,7 +80,8 @@ impl<'a> Layout<'a> {
                 paths,
                 processing,
             };
-            let of = |algorithm| Limits::new(&network, self.job, algorithm, &racks, senders);
+            let of =
+                |algorithm| Limits::new(&network, self.job, algorithm, &racks, senders, contended);
             match self.guarded() {
                 // Queue pairs of all legs have the same settings.
                 Some((_, to)) => of(self.algorithm).or(&of(to), self.job.members.len()),
@@ -315,7 +317,8 @@ impl Layout<'_> {
 
     /// Packets that any member can have outstanding, on a fabric whose controller delays acknowledgements by so many nanoseconds.
     pub(crate) fn window(&self, fabric: &dyn Fabric, answers_later: u64) -> Window {
-        let senders = 0..self.parts() as usize;
+        // Of a long list of turns each member has some.
+        let senders = 0..self.job.members.len().min(self.parts() as usize);
         let packets = senders.map(|rank| self.rc(fabric, rank, answers_later).window);
         Window::at_least(packets.max().unwrap_or(0))
     }

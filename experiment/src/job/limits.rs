@@ -15,11 +15,11 @@
 //! of the tree that the controller grows ([`Tree`]).
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU64;
 
 use alfirk_ctrl::topology::{
-    HostIndex, LinkAttributes, LinkIndex, Node, Paths, SwitchIndex, Topology,
+    HostIndex, LinkAttributes, LinkIndex, Neighbour, Node, Paths, SwitchIndex, Topology,
 };
 use alfirk_ctrl::tree::{Planner, PortLoads, Tree, View};
 use alfirk_packet_io::wire::{serialisation_ps, wire_bytes};
@@ -127,38 +127,45 @@ impl Limits {
         }
     }
 
-    /// Of `algorithm` on this network. `senders` is how many of the first members ever send to a group.
-    pub(super) fn new(
+    /// Of `algorithm` on this network. `senders` is how many of the first members ever send to a group, `contended` where the job meets others
+    /// that run at the same time; by itself it has but its own streams.
+    pub(crate) fn new(
         network: &Network<'_>,
         job: &Job,
         algorithm: Algorithm,
         racks: &Racks,
         senders: usize,
+        contended: Option<&Contended>,
     ) -> Limits {
         let topology = network.topology;
         let scale = Scale::new(job.mtu, network.processing);
         let is_uniform = is_uniform(topology);
-        let of_rank = if algorithm.needs_group() && is_uniform
-            || job.members.len() > MOST_MEMBERS && (is_uniform || !algorithm.needs_group())
+        let is_alone = contended.is_none_or(|contended| contended.0.is_empty());
+        let is_large = job.members.len() > MOST_MEMBERS;
+        let of_rank = if is_uniform && algorithm.needs_group() && is_alone
+            || is_large && !algorithm.needs_group()
         {
             vec![by_hops(topology, &job.members, &scale)]
-        } else if algorithm.needs_group() {
-            of_group(network, job, senders, &scale)
         } else if algorithm.needs_datagrams() {
             vec![of_all_pairs(network, &job.members, &scale)]
         } else {
-            of_overlay(network, job, algorithm, racks, &scale)
+            let streams = streams_of(network, job, algorithm, racks, senders, &scale);
+            let own = match can_overflow(job, topology) && !algorithm.needs_group() {
+                true => Contended::among(topology, streams.iter().flatten()),
+                false => Contended::default(),
+            };
+            of_streams(network, job, &streams, contended.unwrap_or(&own), &scale)
         };
         Limits { of_rank }
     }
 }
 
 /// What limits follow from.
-pub(super) struct Network<'a> {
-    pub(super) topology: &'a Topology,
+pub(crate) struct Network<'a> {
+    pub(crate) topology: &'a Topology,
     /// Found when they are needed.
-    pub(super) paths: &'a OnceCell<Paths>,
-    pub(super) processing: Processing,
+    pub(crate) paths: &'a OnceCell<Paths>,
+    pub(crate) processing: Processing,
 }
 
 impl Network<'_> {
@@ -293,12 +300,13 @@ struct Shared {
 }
 
 impl Shared {
-    fn or(self, other: Option<Shared>) -> Shared {
-        other.map_or(self, |other| Shared {
+    /// The worse of both in each respect.
+    fn or(self, other: Shared) -> Shared {
+        Shared {
             packets: self.packets.min(other.packets),
             flows: self.flows.max(other.flows),
             rate_bps: self.rate_bps.min(other.rate_bps),
-        })
+        }
     }
 }
 
@@ -361,7 +369,12 @@ fn distances(topology: &Topology, from: SwitchIndex) -> Vec<u32> {
 }
 
 /// Over the tree of the group, from each of the first `senders` members.
-fn of_group(network: &Network<'_>, job: &Job, senders: usize, scale: &Scale) -> Vec<SendLimits> {
+fn streams_of_group(
+    network: &Network<'_>,
+    job: &Job,
+    senders: usize,
+    scale: &Scale,
+) -> Vec<Stream> {
     let topology = network.topology;
     let view = View {
         topology,
@@ -371,18 +384,19 @@ fn of_group(network: &Network<'_>, job: &Job, senders: usize, scale: &Scale) -> 
     // A policy that does not fit was refused before; the default one fits every network.
     let planner = Planner::new(job.tree_policy, topology).unwrap_or(Planner::ReuseLeastLoaded);
     let tree = Tree::grow(&planner, &view, &job.members);
-    let senders = senders.clamp(1, job.members.len());
     let of = |&host: &HostIndex| {
         let own = topology.link(topology.uplink(host).link).attributes;
         let first = scale.over(scale.start(), &own, true);
         let (leaf, port) = topology.attachment(host);
         let mut worst: Option<Path> = None;
+        let mut links = Vec::new();
         let mut todo = vec![(leaf, port, first)];
         while let Some((at, came_by, path)) = todo.pop() {
             for port in tree.ports_on(at).filter(|port| *port != came_by) {
                 let Some(next) = topology.behind(at, port) else {
                     continue;
                 };
+                links.push((direction(topology, next), 1.0));
                 let path = scale.over(path, &topology.link(next.link).attributes, false);
                 match next.peer.node {
                     Node::Host(_) => worst = Some(worst.map_or(path, |worst| worst.or(path))),
@@ -390,8 +404,13 @@ fn of_group(network: &Network<'_>, job: &Job, senders: usize, scale: &Scale) -> 
                 }
             }
         }
-        scale.limits(own.rate_bps, worst.unwrap_or(first), None)
+        Stream {
+            sender: host,
+            path: worst.unwrap_or(first),
+            links,
+        }
     };
+    let senders = senders.clamp(1, job.members.len());
     job.members[..senders].iter().map(of).collect()
 }
 
@@ -438,6 +457,12 @@ fn between(
 /// A link and the end that sends over it: 0 or 1.
 type Direction = (LinkIndex, usize);
 
+/// Of the link to a neighbour.
+fn direction(topology: &Topology, next: Neighbour) -> Direction {
+    let ends = topology.link(next.link).ends;
+    (next.link, usize::from(ends[0] == next.peer))
+}
+
 /// How many shortest paths between two hosts are looked at, at most.
 const MOST_PATHS: usize = 256;
 
@@ -459,8 +484,7 @@ fn walk(
             let Some(next) = topology.behind(at, *port) else {
                 continue;
             };
-            let ends = topology.link(next.link).ends;
-            let direction = (next.link, usize::from(ends[0] == next.peer));
+            let direction = direction(topology, next);
             let share = share / ports.len() as f64;
             link(direction, share);
             let mut links: Vec<Direction> = links.clone();
@@ -477,121 +501,354 @@ fn walk(
     }
 }
 
-/// Along the edges of each member's plan.
-fn of_overlay(
+/// Packets from one member to another, or to all of a group, and the links that they take.
+struct Stream {
+    sender: HostIndex,
+    path: Path,
+    /// Each link of a switch, and the share of the packets that takes it.
+    links: Vec<(Direction, f64)>,
+}
+
+impl Stream {
+    fn between(network: &Network<'_>, scale: &Scale, from: HostIndex, to: HostIndex) -> Stream {
+        let (topology, paths) = (network.topology, network.paths());
+        let mut links = Vec::new();
+        let mut link = |direction, share| links.push((direction, share));
+        walk(topology, paths, from, to, &mut link, &mut |_| {});
+        Stream {
+            sender: from,
+            path: between(topology, paths, scale, from, to),
+            links,
+        }
+    }
+}
+
+/// The links that cannot carry what all senders of a job, or of several at a time, would send together, and how many streams there are on each.
+#[derive(Debug, Default)]
+pub(crate) struct Contended(HashMap<Direction, u64>);
+
+impl Contended {
+    /// Of jobs that run at the same time, each by an algorithm.
+    pub(crate) fn of<'j>(
+        network: &Network<'_>,
+        jobs: impl Iterator<Item = (&'j Job, Algorithm, Racks)>,
+    ) -> Contended {
+        let mut streams = Vec::new();
+        for (job, algorithm, racks) in jobs {
+            if can_overflow(job, network.topology) && !algorithm.needs_datagrams() {
+                let scale = Scale::new(job.mtu, network.processing);
+                let of_job = streams_of(network, job, algorithm, &racks, 1, &scale);
+                streams.extend(of_job.into_iter().flatten());
+            }
+        }
+        Contended::among(network.topology, streams.iter())
+    }
+
+    fn among<'s>(
+        topology: &Topology,
+        streams: impl Iterator<Item = &'s Stream> + Clone,
+    ) -> Contended {
+        let mut wanted: HashMap<HostIndex, f64> = HashMap::new();
+        for stream in streams.clone() {
+            *wanted.entry(stream.sender).or_default() += stream.path.rate_bps as f64;
+        }
+        // Bits per second that would come, and how many streams there are.
+        let mut load: HashMap<Direction, (f64, f64)> = HashMap::new();
+        for stream in streams {
+            // The sender's own link divides what is more than its rate.
+            let own = own_bps(topology, stream.sender) as f64;
+            let divided = (own / wanted[&stream.sender].max(1.0)).min(1.0);
+            let rate = stream.path.rate_bps as f64 * divided;
+            for (direction, share) in &stream.links {
+                let (bits, count) = load.entry(*direction).or_default();
+                *bits += rate * share;
+                *count += share;
+            }
+        }
+        let too_much = load.into_iter().filter(|((link, _), (bits, _))| {
+            *bits > SLACK * topology.link(*link).attributes.rate_bps as f64
+        });
+        let counts =
+            too_much.map(|(direction, (_, count))| (direction, count.ceil().max(2.0) as u64));
+        Contended(counts.collect())
+    }
+
+    /// What is left to a stream that meets others.
+    fn share(&self, topology: &Topology, scale: &Scale, stream: &Stream) -> Option<Shared> {
+        let links = stream.links.iter();
+        let shares = links.filter_map(|(direction, _)| {
+            let count = *self.0.get(direction)?;
+            let link = topology.link(direction.0).attributes;
+            let room = scale.packets_in(stream.path.round_trip_ns, link.rate_bps)
+                + link.queue_bytes / scale.packet;
+            Some(Shared {
+                packets: room / count,
+                flows: count,
+                rate_bps: (link.rate_bps / count).max(1),
+            })
+        });
+        shares.reduce(Shared::or)
+    }
+}
+
+/// Whether queues drop what is too much: with flow control nothing overflows, and with congestion control marks come before that.
+fn can_overflow(job: &Job, topology: &Topology) -> bool {
+    job.congestion == Congestion::None && topology.switching().pfc.is_none()
+}
+
+fn own_bps(topology: &Topology, host: HostIndex) -> u64 {
+    topology
+        .link(topology.uplink(host).link)
+        .attributes
+        .rate_bps
+}
+
+/// What each member sends, by rank; of a group only what the first `senders` send.
+fn streams_of(
     network: &Network<'_>,
     job: &Job,
     algorithm: Algorithm,
     racks: &Racks,
+    senders: usize,
     scale: &Scale,
-) -> Vec<SendLimits> {
-    let (topology, paths) = (network.topology, network.paths());
+) -> Vec<Vec<Stream>> {
+    if algorithm.needs_group() {
+        let streams = streams_of_group(network, job, senders, scale);
+        return streams.into_iter().map(|stream| vec![stream]).collect();
+    }
     let members = &job.members;
+    let count = members.len() as u32;
     let size = job.data.bytes().len() as u64;
     let shape = Shape {
-        members: members.len() as u32,
-        slices: algorithm.slices_for(job.collective, size, members.len() as u32),
+        members: count,
+        slices: algorithm.slices_for(job.collective, size, count),
         racks,
     };
-    let own = |rank: usize| {
-        let uplink = topology.uplink(members[rank]).link;
-        topology.link(uplink).attributes.rate_bps
-    };
-    // Where each member sends to, and how fast each path is.
-    let mut flows: Vec<Vec<(usize, Path)>> = Vec::with_capacity(members.len());
-    for rank in 0..members.len() {
-        let plan = algorithm.plan_for(job.collective, shape, rank as u32);
+    let of = |rank: u32| {
+        let plan = algorithm.plan_for(job.collective, shape, rank);
         let peers = plan.outgoing.iter().filter_map(|flow| match flow.edge {
-            EdgeId::Pair { from, to } => Some(if from == rank as u32 { to } else { from }),
+            EdgeId::Pair { from, to } => Some(if from == rank { to } else { from }),
             EdgeId::Group { .. } | EdgeId::Datagrams { .. } => None,
         });
-        let mut peers: Vec<usize> = peers.map(|peer| peer as usize).collect();
-        peers.sort_unstable();
-        peers.dedup();
-        let flow = |to: usize| {
-            let path = between(topology, paths, scale, members[rank], members[to]);
-            (to, path)
-        };
-        flows.push(peers.into_iter().map(flow).collect());
-    }
-    // With flow control nothing overflows, and with congestion control marks come before that.
-    let drops = job.congestion == Congestion::None && topology.switching().pfc.is_none();
-    let overloaded = match drops {
-        true => overloaded(topology, paths, members, &flows, &own),
-        false => HashMap::new(),
+        let peers: BTreeSet<u32> = peers.collect();
+        let from = members[rank as usize];
+        let stream = |to: u32| Stream::between(network, scale, from, members[to as usize]);
+        peers.into_iter().map(stream).collect()
     };
-    let of = |rank: usize| {
-        let worst = flows[rank].iter().map(|(_, path)| *path).reduce(Path::or);
-        let worst = worst.unwrap_or_else(|| {
-            let uplink = topology.uplink(members[rank]).link;
-            scale.over(scale.start(), &topology.link(uplink).attributes, true)
-        });
-        let mut shared = None;
-        for (to, path) in &flows[rank] {
-            let mut link = |direction: Direction, _| {
-                let Some(&count) = overloaded.get(&direction) else {
-                    return;
-                };
-                let link = topology.link(direction.0).attributes;
-                let room = scale.packets_in(path.round_trip_ns, link.rate_bps)
-                    + link.queue_bytes / scale.packet;
-                let here = Shared {
-                    packets: room / count,
-                    flows: count,
-                    rate_bps: (link.rate_bps / count).max(1),
-                };
-                shared = Some(here.or(shared));
-            };
-            if !overloaded.is_empty() {
-                walk(
-                    topology,
-                    paths,
-                    members[rank],
-                    members[*to],
-                    &mut link,
-                    &mut |_| {},
-                );
-            }
-        }
-        scale.limits(own(rank), worst, shared)
-    };
-    (0..members.len()).map(of).collect()
+    (0..count).map(of).collect()
 }
 
-/// The links that cannot carry what the flows of all members would send together, and how many flows there are on each.
-fn overloaded(
-    topology: &Topology,
-    paths: &Paths,
-    members: &[HostIndex],
-    flows: &[Vec<(usize, Path)>],
-    own: &dyn Fn(usize) -> u64,
-) -> HashMap<Direction, u64> {
-    let mut load: HashMap<Direction, (f64, f64)> = HashMap::new();
-    for (rank, of_rank) in flows.iter().enumerate() {
-        let wanted: f64 = of_rank.iter().map(|(_, path)| path.rate_bps as f64).sum();
-        // The sender's own link divides what is more than its rate among its flows.
-        let divided = (own(rank) as f64 / wanted.max(1.0)).min(1.0);
-        for (to, path) in of_rank {
-            let rate = path.rate_bps as f64 * divided;
-            let mut link = |direction, share| {
-                let (bits, count) = load.entry(direction).or_default();
-                *bits += rate * share;
-                *count += share;
-            };
-            walk(
-                topology,
-                paths,
-                members[rank],
-                members[*to],
-                &mut link,
-                &mut |_| {},
-            );
+/// The limits of members that send such streams.
+fn of_streams(
+    network: &Network<'_>,
+    job: &Job,
+    streams: &[Vec<Stream>],
+    contended: &Contended,
+    scale: &Scale,
+) -> Vec<SendLimits> {
+    let topology = network.topology;
+    let of = |(rank, streams): (usize, &Vec<Stream>)| {
+        let host = job.members[rank];
+        let worst = streams.iter().map(|stream| stream.path).reduce(Path::or);
+        let own = topology.link(topology.uplink(host).link).attributes;
+        let worst = worst.unwrap_or_else(|| scale.over(scale.start(), &own, true));
+        let shares = streams.iter();
+        let shares = shares.filter_map(|stream| contended.share(topology, scale, stream));
+        scale.limits(own.rate_bps, worst, shares.reduce(Shared::or))
+    };
+    streams.iter().enumerate().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use alfirk_ctrl::topology::{fat_tree, leaf_spine};
+    use alfirk_roce::collective::Collective;
+
+    use super::*;
+
+    const PROCESSING: Processing = Processing {
+        switch_ns: 400,
+        host_ns: 1_250,
+    };
+
+    /// Two switches with a link of 1 Gbit/s and 1 MiB of queue between them, links of 10 Gbit/s to three hosts.
+    const SLOW_LINK: &str = r#"
+name: mylab
+defaults: {rate: 10Gbps, delay: 1us}
+switches: [{name: s1, id: 1}, {name: s2, id: 2}]
+hosts:
+  - {name: h1, ip: 10.0.0.1/8, mac: "02:00:00:00:00:01"}
+  - {name: h2, ip: 10.0.0.2/8, mac: "02:00:00:00:00:02"}
+  - {name: h3, ip: 10.0.0.3/8, mac: "02:00:00:00:00:03"}
+links:
+  - {ends: [h1, "s1:1"]}
+  - {ends: [h2, "s1:2"]}
+  - {ends: [h3, "s2:1"]}
+  - {ends: ["s1:3", "s2:3"], rate: 1Gbps}
+"#;
+
+    fn job(topology: &Topology) -> Job {
+        let members = topology.host_indexes().collect();
+        Job::new(members, Arc::from([0; 1_000]))
+    }
+
+    fn limits(topology: &Topology, job: &Job, algorithm: Algorithm) -> Limits {
+        let network = Network {
+            topology,
+            paths: &OnceCell::new(),
+            processing: PROCESSING,
+        };
+        let racks = job
+            .members
+            .iter()
+            .map(|host| topology.attachment(*host).0 .0 as u32);
+        Limits::new(&network, job, algorithm, &racks.collect(), 1, None)
+    }
+
+    fn slow_link() -> Topology {
+        Topology::from_yaml("mylab.yaml", SLOW_LINK).unwrap()
+    }
+
+    #[test]
+    fn fast_uniform_fabrics_keep_what_they_had() {
+        let topology = fat_tree(4).unwrap();
+        let job = job(&topology);
+        let rc = RcConfig {
+            ack_timeout: AckTimeout::new(6),
+            ..RcConfig::new(PathMtu::B4096)
+        };
+        for algorithm in [Algorithm::Alfirk, Algorithm::Chain, Algorithm::Unicast] {
+            let limits = limits(&topology, &job, algorithm);
+            for rank in 0..job.members.len() {
+                assert_eq!(limits.of(rank).apply(rc), rc, "{algorithm}, rank {rank}");
+            }
         }
     }
-    let too_much = load.into_iter().filter(|((link, _), (bits, _))| {
-        *bits > SLACK * topology.link(*link).attributes.rate_bps as f64
-    });
-    too_much
-        .map(|(direction, (_, count))| (direction, count.ceil().max(2.0) as u64))
-        .collect()
+
+    #[test]
+    fn a_group_goes_at_the_rate_of_its_slowest_link() {
+        let topology = slow_link();
+        let job = job(&topology);
+        let of = limits(&topology, &job, Algorithm::Alfirk).of(0);
+        assert_eq!(of.pace_bps, NonZeroU64::new(1_000_000_000));
+        // 4,198 bytes with all around them take 33.6 us there and 3.4 us on each other link.
+        assert!((45_000..60_000).contains(&of.round_trip_ns), "{of:?}");
+        let outstanding_ns = u64::from(of.window) * 33_600;
+        assert!(
+            outstanding_ns > of.round_trip_ns,
+            "the path is kept busy: {of:?}"
+        );
+        assert!(
+            of.longest_answer_ns > outstanding_ns,
+            "all that is outstanding may queue: {of:?}"
+        );
+        // Without the host behind it the link does not count.
+        let near = Job {
+            members: job.members[..2].to_vec(),
+            ..job
+        };
+        let of = limits(&topology, &near, Algorithm::Alfirk).of(0);
+        assert_eq!((of.rate_bps, of.pace_bps), (10_000_000_000, None));
+    }
+
+    #[test]
+    fn members_of_an_overlay_are_held_to_their_own_edges() {
+        let topology = slow_link();
+        let job = job(&topology);
+        let limits = limits(&topology, &job, Algorithm::Chain);
+        // h1 sends to h2 on the same switch, h2 to h3 over the slow link.
+        assert_eq!(limits.of(0).pace_bps, None);
+        assert_eq!(limits.of(1).pace_bps, NonZeroU64::new(1_000_000_000));
+    }
+
+    #[test]
+    fn streams_that_meet_never_overflow_a_queue_together() {
+        // Eight hosts of each of two leaves share one spine whose links are as fast as one host's.
+        let topology = leaf_spine(2, 1, 8).unwrap();
+        let members: Vec<HostIndex> = topology.host_indexes().collect();
+        let job = Job {
+            collective: Collective::Allgather,
+            ..Job::new(members, Arc::from([0; 1_600]))
+        };
+        let network = Network {
+            topology: &topology,
+            paths: &OnceCell::new(),
+            processing: PROCESSING,
+        };
+        // Every host of one leaf sends to one of the other.
+        let jobs: Vec<Job> = (0..8)
+            .map(|n| Job {
+                members: vec![job.members[n], job.members[8 + n]],
+                collective: Collective::Broadcast,
+                ..job.clone()
+            })
+            .collect();
+        let with = |job| (job, Algorithm::Unicast, Racks::default());
+        let contended = Contended::of(&network, jobs.iter().map(with));
+        let scale = Scale::new(job.mtu, PROCESSING);
+        let mut outstanding = 0;
+        for job in &jobs {
+            let racks = Racks::default();
+            let limits = Limits::new(
+                &network,
+                job,
+                Algorithm::Unicast,
+                &racks,
+                1,
+                Some(&contended),
+            );
+            let of = limits.of(0);
+            outstanding += u64::from(of.most_window.expect("they meet")) * scale.packet;
+            assert!(
+                of.longest_answer_ns > 80_000,
+                "a full queue of 1 MiB takes 84 us: {of:?}"
+            );
+        }
+        let queue = topology.links()[0].attributes.queue_bytes;
+        assert!(outstanding > queue / 2, "they fill it: {outstanding}");
+        assert!(
+            outstanding < queue + queue / 8,
+            "{outstanding} bytes, and what is on the way"
+        );
+        // Where marks slow senders down, or flow control stops them, nobody is held to a share.
+        let marked: Vec<Job> = jobs
+            .iter()
+            .map(|job| Job {
+                congestion: Congestion::Dcqcn,
+                ..job.clone()
+            })
+            .collect();
+        assert!(Contended::of(&network, marked.iter().map(with))
+            .0
+            .is_empty());
+    }
+
+    #[test]
+    fn a_queue_too_small_for_all_makes_them_slower_instead() {
+        let yaml = SLOW_LINK.replace("rate: 1Gbps", "rate: 1Gbps, queue: 8KiB");
+        let topology = Topology::from_yaml("mylab.yaml", &yaml).unwrap();
+        let hosts: Vec<HostIndex> = topology.host_indexes().collect();
+        let network = Network {
+            topology: &topology,
+            paths: &OnceCell::new(),
+            processing: PROCESSING,
+        };
+        let to_h3 = |from: HostIndex| Job::new(vec![from, hosts[2]], Arc::from([0; 1_000]));
+        let jobs = [to_h3(hosts[0]), to_h3(hosts[1])];
+        let with = |job| (job, Algorithm::Unicast, Racks::default());
+        let contended = Contended::of(&network, jobs.iter().map(with));
+        let racks = Racks::default();
+        let limits = Limits::new(
+            &network,
+            &jobs[0],
+            Algorithm::Unicast,
+            &racks,
+            1,
+            Some(&contended),
+        );
+        let of = limits.of(0);
+        assert_eq!(of.pace_bps, NonZeroU64::new(500_000_000), "{of:?}");
+    }
 }

@@ -76,8 +76,11 @@ impl<'a> Run<'a> {
         algorithm: Algorithm,
     ) -> Run<'a> {
         Run {
-            layout: Layout::new(topology, job, algorithm, fabric.now())
-                .with_limits(fabric.processing(), &OnceCell::new()),
+            layout: Layout::new(topology, job, algorithm, fabric.now()).with_limits(
+                fabric.processing(),
+                &OnceCell::new(),
+                None,
+            ),
             fabric,
             grouped: false,
             spec: None,
@@ -189,7 +192,7 @@ impl Run<'_> {
                 self.close()?;
                 let layout =
                     Layout::new(self.layout.topology, self.layout.job, to, self.layout.begun);
-                self.layout = layout.with_limits(self.fabric.processing(), &OnceCell::new());
+                self.layout = layout.with_limits(self.fabric.processing(), &OnceCell::new(), None);
                 reported = Reported::new(&self.layout.job.members, self.layout.parts());
                 let endpoints = self.prepare()?;
                 posted_at = self.set_out(&endpoints, &mut reported, watch)?;

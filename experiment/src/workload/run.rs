@@ -14,6 +14,7 @@ use super::{Flow, Phase, PhaseRow, Throughput, Workload};
 use crate::fabric::{FabricError, SharedFabric, Traffic};
 use crate::job::error::JobError;
 use crate::job::layout::{peers, slowest_bps, time_limit, Layout};
+use crate::job::limits::{self, Contended};
 use crate::job::spec::Job;
 use crate::member::{MemberEvent, TransferId};
 use crate::report::{goodput_gbps, Row};
@@ -189,13 +190,30 @@ impl Run<'_> {
     fn set_up<'p>(&mut self, phase: &'p Phase, begun: u64) -> Result<Vec<Active<'p>>, JobError> {
         let waited_for = phase.flows.iter().map(|flow| (flow, false));
         let background = phase.background.iter().map(|flow| (flow, true));
-        let mut flows = Vec::new();
-        for (flow, is_background) in waited_for.chain(background) {
-            let mut active = self.active(flow, is_background);
-            self.make(&mut active, begun)?;
-            flows.push(active);
+        let all = waited_for.chain(background);
+        let mut flows: Vec<Active<'p>> = all
+            .map(|(flow, is_background)| self.active(flow, is_background))
+            .collect();
+        let contended = self.contended(&flows);
+        for active in &mut flows {
+            self.make(active, begun, contended.as_ref())?;
         }
         Ok(flows)
+    }
+
+    /// Where flows of a phase meet that no link can carry together.
+    fn contended(&self, flows: &[Active<'_>]) -> Option<Contended> {
+        let network = limits::Network {
+            topology: self.topology,
+            paths: &self.paths,
+            processing: self.fabric.processing()?,
+        };
+        let jobs = flows.iter().map(|active| {
+            let layout = active.layout(self.topology, 0);
+            let racks = layout.racks(&active.job.members);
+            (&active.job, active.algorithm, racks)
+        });
+        Some(Contended::of(&network, jobs))
     }
 
     fn active<'p>(&mut self, flow: &'p Flow, is_background: bool) -> Active<'p> {
@@ -225,10 +243,15 @@ impl Run<'_> {
         }
     }
 
-    fn make(&mut self, active: &mut Active<'_>, begun: u64) -> Result<(), JobError> {
+    fn make(
+        &mut self,
+        active: &mut Active<'_>,
+        begun: u64,
+        contended: Option<&Contended>,
+    ) -> Result<(), JobError> {
         let algorithm = active.algorithm;
         let layout = active.layout(self.topology, begun);
-        let layout = layout.with_limits(self.fabric.processing(), &self.paths);
+        let layout = layout.with_limits(self.fabric.processing(), &self.paths, contended);
         let answers_later = match layout.round_trips_to_controller() {
             0 => 0,
             punts => on_fabric(algorithm, self.fabric.control_round_trip())? * punts,

@@ -173,7 +173,7 @@ impl Args {
                 "sends datagrams to everybody, who are not asked before; leave one of the two out",
             ),
             (
-                self.group.congestion == Congestion::Dcqcn,
+                self.group.congestion() == Congestion::Dcqcn,
                 "--congestion",
                 "sends datagrams, whose rate nobody controls; leave one of the two out",
             ),

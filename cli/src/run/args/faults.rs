@@ -45,8 +45,8 @@ pub(super) struct FaultArgs {
     #[arg(long, value_name = "HOST@FROM-TO", value_delimiter = ',')]
     pub(super) suspend: Vec<String>,
 
-    /// How long what does not answer is waited for until the group goes on without it [default: 20ms, and 3s
-    /// with --scale off]
+    /// How long what does not answer is waited for until the group goes on without it; longer where data needs longer through full queues
+    /// [default: 20ms, and 3s with --scale off]
     #[arg(long, value_name = "TIME", value_parser = |text: &str| TIME.parse(text))]
     dead_after: Option<u64>,
 

@@ -60,9 +60,9 @@ pub(super) struct GroupArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=7))]
     retry_count: Option<u8>,
 
-    /// What slows queue pairs down when switches mark packets
-    #[arg(long, value_enum, value_name = "HOW", default_value_t)]
-    pub(super) congestion: Congestion,
+    /// What slows queue pairs down when switches mark packets [default: dcqcn with --ecn, else none]
+    #[arg(long, value_enum, value_name = "HOW")]
+    congestion: Option<Congestion>,
 
     /// Have switches mark packets by the length of their queue: none up to KMIN packets, all from KMAX on, and in between
     /// with a probability that rises to PMAX [default: with --congestion dcqcn 16,64,0.1]
@@ -106,9 +106,17 @@ impl GroupArgs {
         }
     }
 
+    /// What slows queue pairs down: marks are there to be heeded.
+    pub(super) fn congestion(&self) -> Congestion {
+        self.congestion.unwrap_or(match self.ecn {
+            Some(_) => Congestion::Dcqcn,
+            None => Congestion::None,
+        })
+    }
+
     /// When switches mark packets, if they do.
     pub(super) fn ecn(&self) -> Option<EcnProfile> {
-        match self.congestion {
+        match self.congestion() {
             Congestion::Dcqcn => Some(self.ecn.unwrap_or_default()),
             Congestion::None => self.ecn,
         }

@@ -172,7 +172,7 @@ impl Args {
             op: self.message.op,
             write,
             strategies,
-            congestion: self.group.congestion,
+            congestion: self.group.congestion(),
             recovery: self.group.recovery,
             sender: self.group.sender(),
             tree_policy: self.group.tree_policy,
