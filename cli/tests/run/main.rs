@@ -1,5 +1,6 @@
 //! The main job: as a user runs it, with wrong input, and on fabrics where things go wrong.
 
+mod any_fabric;
 mod bad_input;
 mod binomial_ack;
 mod collectives;
