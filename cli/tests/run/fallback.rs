@@ -8,8 +8,8 @@ use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, LinkIndex, Topology};
 use alfirk_experiment::{
-    run_algorithm, Change, Fabric, FabricError, Job, MemberEvent, News, Outage, Registration, Row,
-    SafeguardConfig, Traffic, Victim,
+    run_algorithm, Change, Fabric, FabricError, Job, MemberEvent, News, Outage, Processing,
+    Registration, Row, SafeguardConfig, Traffic, Victim,
 };
 use alfirk_roce::collective::{
     Algorithm, Endpoint, LegAnswer, LegVerb, Original, Progress, RequestTimes, TransferOp,

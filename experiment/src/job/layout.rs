@@ -225,7 +225,6 @@ impl Layout<'_> {
         let link = self.topology.link(self.topology.uplink(host).link);
         let own_bps = link.attributes.rate_bps;
         let limits = self.limits.as_ref().map(|limits| limits.of(rank));
-        let rate_bps = limits.map_or(own_bps, |limits| limits.rate_bps);
         let rc = fabric.rc(self.job.mtu).with_recovery(self.job.recovery);
         let rc = limits.map_or(rc, |limits| limits.apply(rc));
         // Without limits links have no rates either.
@@ -235,12 +234,14 @@ impl Layout<'_> {
         RcConfig {
             congestion: match self.job.congestion {
                 Congestion::None => None,
-                Congestion::Dcqcn => Some(DcqcnConfig::new(rate_bps)),
+                Congestion::Dcqcn => Some(DcqcnConfig::new(own_bps)),
             },
             window: wanted.window.unwrap_or(rc.window),
             ack_timeout: wanted.ack_timeout.unwrap_or(rc.ack_timeout),
             retries: wanted.retries.unwrap_or(rc.retries),
             pace_bps: match wanted.pace {
+                // Where marks say how fast to send, the topology need not.
+                Pace::Path if self.job.congestion == Congestion::Dcqcn => None,
                 Pace::Path => rc.pace_bps,
                 Pace::Off => None,
                 Pace::At(rate) => Some(rate),

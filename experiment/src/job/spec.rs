@@ -139,7 +139,7 @@ pub struct SenderSettings {
 /// The rate at which request packets leave at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pace {
-    /// That of the slowest link to any receiver.
+    /// That of the slowest link to any receiver; with congestion control that of the sender's own link.
     #[default]
     Path,
     /// That of the sender's own link.

@@ -41,8 +41,8 @@ pub(super) struct GroupArgs {
     #[arg(long, value_enum, value_name = "HOW", default_value_t)]
     pub(super) recovery: Recovery,
 
-    /// The rate that a queue pair's requests do not exceed, on the wire: path (that of the slowest link to any of its receivers), off (that of
-    /// the sender's own link), or a rate
+    /// The rate that a queue pair's requests do not exceed, on the wire: path (that of the slowest link to any of its receivers; off with DCQCN),
+    /// off (that of the sender's own link), or a rate
     #[arg(long, value_name = "path|off|RATE", default_value = "path", value_parser = pace)]
     pace: Pace,
 
