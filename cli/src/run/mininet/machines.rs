@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -61,7 +61,7 @@ struct Machine {
     /// What its remote shell complains of.
     errors: PathBuf,
     /// Has the file of complaints.
-    _work: std::sync::Arc<WorkDir>,
+    work: std::sync::Arc<WorkDir>,
 }
 
 impl MachinesNetwork {
@@ -105,7 +105,7 @@ impl MachinesNetwork {
                 nodes: config.placement.nodes_of(number).collect(),
                 is_ready: false,
                 errors,
-                _work: std::sync::Arc::clone(&work),
+                work: std::sync::Arc::clone(&work),
             })
         });
         let mut machines = started.collect::<Result<Vec<Machine>, Failure>>()?;
@@ -198,6 +198,11 @@ impl MachinesNetwork {
                 .map_err(Failure::failed)?;
         }
         Ok(())
+    }
+
+    /// The folder of the run on this machine.
+    pub fn folder(&self) -> Option<&Path> {
+        self.machines.first().map(|machine| machine.work.path())
     }
 
     /// For the report.
@@ -360,6 +365,10 @@ impl Network for MachinesNetwork {
     fn processors(&self) -> usize {
         self.equipment().processors
     }
+
+    fn take_down(&mut self) {
+        self.end();
+    }
 }
 
 impl Machine {
@@ -519,12 +528,19 @@ impl Machine {
 }
 
 impl Drop for MachinesNetwork {
-    /// Takes down what the machines have.
     fn drop(&mut self) {
+        self.take_down();
+    }
+}
+
+impl MachinesNetwork {
+    /// Takes down what the machines have.
+    fn end(&mut self) {
         let captures = self.captures.take();
         let was_started = !self.places.is_empty();
+        let mut machines = std::mem::take(&mut self.machines);
         std::thread::scope(|scope| {
-            for machine in &mut self.machines {
+            for machine in &mut machines {
                 scope.spawn(|| {
                     if was_started {
                         if let Err(error) = machine.stop(captures.as_ref()) {
