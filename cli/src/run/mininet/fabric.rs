@@ -34,6 +34,7 @@ use super::load::Counters;
 use super::machines::MachinesNetwork;
 use super::namespace::Namespace;
 use super::network::{MininetNetwork, Network, NetworkSpec};
+use super::work_dir::WorkDir;
 use crate::exit::Failure;
 use crate::host::client::HostClient;
 use crate::host::protocol::{Event, Info, Reply, Request, Status};
@@ -77,6 +78,8 @@ pub struct MininetFabric {
     _namespace: Option<Namespace>,
     /// Ends what is waited for when a signal comes.
     runs: Arc<Runs>,
+    /// Drops behind the network.
+    _standing: Standing,
     /// Where it is on several machines: these, and how many links there are between them.
     machines: Option<(Vec<MachineSummary>, usize)>,
     /// What hosts, switches and the controller go by.
@@ -114,6 +117,8 @@ impl MininetFabric {
         ));
         let spec = NetworkSpec::new(config, scale);
         let mut machines = None;
+        // Before there is anything to be removed.
+        let standing = Standing::begin(&runs);
         // Networks on several machines meet by addresses of this one.
         let namespace = config.machines.is_none().then(Namespace::enter);
         let namespace = namespace.transpose()?;
@@ -130,12 +135,6 @@ impl MininetFabric {
                 let mut network = MachinesNetwork::connect(named)?;
                 network.start(named, &topology, &spec)?;
                 machines = Some(network.summaries());
-                if let Some(folder) = network.folder() {
-                    runs.network_stands(Leftover {
-                        process: None,
-                        folder: folder.to_owned(),
-                    });
-                }
                 Box::new(network)
             }
         };
@@ -182,6 +181,7 @@ impl MininetFabric {
             network,
             _namespace: namespace,
             runs,
+            _standing: standing,
             clock: scale.map_or_else(Clock::default, Clock::slower),
             has_rates: scale.is_some(),
             topology,
@@ -278,12 +278,8 @@ impl MininetFabric {
     /// Uses a network that another program has, as long as that lets it stand.
     pub fn attach(config: &Config, folder: &Path, bars: &Bars) -> Result<MininetFabric, Failure> {
         let runs = bars.runs();
-        let network = MininetNetwork::attach(folder)?;
-        runs.network_stands(Leftover {
-            process: None,
-            folder: network.folder().to_owned(),
-        });
-        let network: Box<dyn Network> = Box::new(network);
+        let standing = Standing::begin(&runs);
+        let network: Box<dyn Network> = Box::new(MininetNetwork::attach(folder)?);
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         let runtime = runtime
             .map_err(|error| Failure::failed(format_args!("cannot start a runtime: {error}")))?;
@@ -305,6 +301,7 @@ impl MininetFabric {
             network,
             _namespace: None,
             runs,
+            _standing: standing,
             clock: Clock::default(),
             has_rates: false,
             topology,
@@ -488,7 +485,26 @@ impl Drop for MininetFabric {
         self.hosts.clear();
         self.controller = None;
         self.network.take_down();
-        self.runs.networks_are_gone();
+    }
+}
+
+/// Has what there is of a network removed if this process must end before the network does.
+struct Standing(Arc<Runs>);
+
+impl Standing {
+    /// A network is about to be made.
+    fn begin(runs: &Arc<Runs>) -> Standing {
+        runs.network_stands(Leftover {
+            process: None,
+            folder: WorkDir::place(),
+        });
+        Standing(Arc::clone(runs))
+    }
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        self.0.networks_are_gone();
     }
 }
 

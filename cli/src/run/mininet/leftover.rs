@@ -19,7 +19,8 @@ const JOURNALS: &str = "/run/alfirk";
 /// What is to be removed of a network.
 #[derive(Debug, Clone)]
 pub struct Leftover {
-    /// The process that builds and holds the network, in a namespace that ends with its processes; `None` if it is elsewhere.
+    /// The process that builds and holds the network, in a namespace that ends with its processes; `None` before it has been started,
+    /// and if it is another program's or another machine's.
     pub process: Option<u32>,
     /// The folder of the run.
     pub folder: PathBuf,

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -61,7 +61,7 @@ struct Machine {
     /// What its remote shell complains of.
     errors: PathBuf,
     /// Has the file of complaints.
-    work: std::sync::Arc<WorkDir>,
+    _work: std::sync::Arc<WorkDir>,
 }
 
 impl MachinesNetwork {
@@ -105,7 +105,7 @@ impl MachinesNetwork {
                 nodes: config.placement.nodes_of(number).collect(),
                 is_ready: false,
                 errors,
-                work: std::sync::Arc::clone(&work),
+                _work: std::sync::Arc::clone(&work),
             })
         });
         let mut machines = started.collect::<Result<Vec<Machine>, Failure>>()?;
@@ -198,11 +198,6 @@ impl MachinesNetwork {
                 .map_err(Failure::failed)?;
         }
         Ok(())
-    }
-
-    /// The folder of the run on this machine.
-    pub fn folder(&self) -> Option<&Path> {
-        self.machines.first().map(|machine| machine.work.path())
     }
 
     /// For the report.
