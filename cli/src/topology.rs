@@ -1,6 +1,7 @@
 //! `alfirk topology`: prints topology files, and the tables of m-port n-trees.
 
 mod containerlab;
+mod kathara;
 mod tables;
 
 use std::collections::BTreeSet;
@@ -30,7 +31,8 @@ Examples:
   alfirk topology n-tree --ports 4 --levels 3 --multicast 000,200,201,210,211
   alfirk topology check fat-tree-k8.yaml
   alfirk topology place fat-tree:8 --machines a,b,c
-  alfirk topology containerlab fat-tree:4 --machines a=192.0.2.1,b=192.0.2.2 --out lab")]
+  alfirk topology containerlab fat-tree:4 --machines a=192.0.2.1,b=192.0.2.2 --out lab
+  alfirk topology kathara leaf-spine:4,2,4 --out lab")]
 pub struct Args {
     #[command(subcommand)]
     kind: Kind,
@@ -97,6 +99,8 @@ enum Kind {
     Testbed,
     /// Write the network for containerlab, on one machine or several
     Containerlab(containerlab::Args),
+    /// Write the network for Kathara
+    Kathara(kathara::Args),
     /// Say which node is on which of several machines, and which links are between them
     Place {
         #[arg(value_name = "FILE")]
@@ -139,6 +143,7 @@ pub fn run(args: Args) -> Outcome {
         Kind::Mesh { hosts } => generated(topology::mesh(hosts))?,
         Kind::Testbed => topology::testbed(),
         Kind::Containerlab(args) => return containerlab::run(&args),
+        Kind::Kathara(args) => return kathara::run(&args),
         Kind::Place { file, placement } => {
             return print_places(&read(&file)?, &placement, args.json);
         }
