@@ -262,7 +262,7 @@ impl Set {
         let jobs = match (jobs, on_mininet) {
             (Some(2..), true) => {
                 return Err(Failure::bad_input(
-                    "--jobs: a machine holds one Mininet network at a time; leave it out, or give --jobs 1",
+                    "--jobs: networks on Mininet would share the processors, by which their times are made; leave it out, or give --jobs 1",
                 ));
             }
             (Some(jobs), _) => jobs as usize,
