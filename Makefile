@@ -98,7 +98,8 @@ install: build ## Install the command, its P4 sources, manual pages, completions
 	install -d $(ROOM)
 	cp -R p4include p4src topologies $(ROOM)/
 	install -d $(ROOM)/mininet
-	cp -R mininet/alfirk_mininet mininet/alfirk.py mininet/bin $(ROOM)/mininet/
+	cp -R mininet/alfirk_mininet mininet/alfirk.py mininet/bin mininet/run $(ROOM)/mininet/
+	ln -sf ../share/alfirk/mininet/run $(DESTDIR)$(PREFIX)/bin/alfirk-mininet
 	find $(ROOM) -name __pycache__ -prune -exec rm -rf {} +
 	$(ALFIRK) man $(SHARE)/man/man1
 	install -d $(COMPLETIONS:%=$(SHARE)/%)
@@ -148,7 +149,7 @@ install-library: setup-interop ## Install the libraries for programs on RDMA dev
 	install -D -m 755 $(TARGET)/release/libalfirk_mpi.so $(DESTDIR)$(PREFIX)/lib/libalfirk_mpi.so
 
 uninstall: ## Remove what install put under PREFIX
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,alfirk simple_switch simple_switch_grpc simple_switch_CLI p4c-bm2-ss p4c)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,alfirk alfirk-mininet simple_switch simple_switch_grpc simple_switch_CLI p4c-bm2-ss p4c)
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,include/alfirk.h lib/libalfirk_verbs.so lib/libalfirk_verbs.a lib/libalfirk_mpi.so)
 	rm -f $(SHARE)/man/man1/alfirk.1 $(SHARE)/man/man1/alfirk-*.1
 	rm -f $(addprefix $(SHARE)/,bash-completion/completions/alfirk zsh/site-functions/_alfirk fish/vendor_completions.d/alfirk.fish)

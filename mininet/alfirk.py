@@ -17,6 +17,13 @@ from alfirk_mininet import mn as _mn  # noqa: E402 - it is found by the path abo
 
 topos = _mn.TOPOS
 switches = _mn.SWITCHES
+hosts = _mn.HOSTS
+#: mn knows no `links` of custom files, but takes any name for one of its own.
+LINKS = _mn.LINKS
+#: mn makes topologies by this function.
+buildTopo = _mn.build_topo  # noqa: N816 - mn's name
+#: mn calls this after an error; its own ends all networks of the machine.
+cleanup = _mn.stop_network
 #: mn builds the network by this class.
 Mininet = _mn.AlfirkNet
 #: mn asks for an OpenFlow controller, of which there is none here.

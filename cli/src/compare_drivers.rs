@@ -7,6 +7,7 @@ use crate::exit::{print, Failure, Outcome};
 use crate::program;
 use crate::run;
 use crate::run::progress::Bars;
+use crate::run::stop::Stop;
 
 /// Run the same experiment in virtual time and on Mininet, and compare how long each algorithm takes.
 ///
@@ -60,13 +61,15 @@ pub fn run(args: CompareArgs) -> Outcome {
     run::mininet::must_be_root()?;
     let program = program::compile_program(target, config.p4src.as_deref())?;
     let bars = Bars::new();
+    let stop = Stop::watch(run::Driver::Mininet, bars.runs())?;
     // Captures are of what needs them more: the network of processes.
     let pcap = config.pcap.take();
     config.driver = run::Driver::Virtual;
-    let virtual_time = run::measure(&config, &program, &bars)?;
+    let virtual_time = stop.explained(run::measure(&config, &program, &bars))?;
     config.pcap = pcap;
     config.driver = run::Driver::Mininet;
-    let mininet = run::measure(&config, &program, &bars)?;
+    let mininet = stop.explained(run::measure(&config, &program, &bars))?;
+    drop(stop);
     for (report, driver) in [(&virtual_time, "virtual time"), (&mininet, "Mininet")] {
         if !report.verified() {
             return Err(Failure::failed(format_args!(

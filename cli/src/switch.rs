@@ -1,18 +1,64 @@
 //! `alfirk switch`.
 
+use std::fs;
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
 use alfirk_switch::{SwitchArgs, SwitchError};
+use nix::sys::memfd::{memfd_create, MFdFlags};
 
 use crate::exit::{print, Failure, Outcome};
+use crate::program::{self, Target};
 
 pub fn start_logging(args: &SwitchArgs, filter: &str) -> Outcome {
     args.start_logging(filter).map_err(failure)
 }
 
 pub fn run(args: &SwitchArgs) -> Outcome {
-    match alfirk_switch::run(args) {
+    let source = args.json.as_deref().filter(|file| is_source(file));
+    let compiled = source.map(Compiled::new).transpose()?;
+    let result = match &compiled {
+        Some(compiled) => alfirk_switch::run(&SwitchArgs {
+            json: Some(compiled.path()),
+            ..args.clone()
+        }),
+        None => alfirk_switch::run(args),
+    };
+    match result {
         Ok(()) => Ok(()),
         Err(SwitchError::Usage(help)) if help.exit_code() == 0 => print(help),
         Err(error) => Err(failure(error)),
+    }
+}
+
+/// Whether the file is P4 source, which has to be compiled first.
+fn is_source(file: &Path) -> bool {
+    file.extension().is_some_and(|ending| ending == "p4")
+}
+
+/// BMv2 JSON of a P4 file, in memory.
+struct Compiled(OwnedFd);
+
+impl Compiled {
+    fn new(source: &Path) -> Result<Compiled, Failure> {
+        let program = program::compile_program(Target::V1model, Some(source))?;
+        let shown = source.display();
+        let unusable = |error: &dyn std::fmt::Display| {
+            Failure::failed(format_args!(
+                "{shown}: cannot keep what it compiles to: {error}"
+            ))
+        };
+        let memory = memfd_create(c"program.json", MFdFlags::MFD_CLOEXEC);
+        let mut file = fs::File::from(memory.map_err(|error| unusable(&error))?);
+        let written = file.write_all(&program.device_config);
+        written.map_err(|error| unusable(&error))?;
+        Ok(Compiled(file.into()))
+    }
+
+    /// Where this process reads it.
+    fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
     }
 }
 

@@ -1,17 +1,21 @@
 //! `alfirk topology`: prints topology files, and the tables of m-port n-trees.
 
 mod containerlab;
+mod kathara;
 mod tables;
 
 use std::collections::BTreeSet;
 
+use alfirk_ctrl::controller::{Controller, ControllerConfig};
 use alfirk_ctrl::topology::n_tree::{HostLabel, Shape};
-use alfirk_ctrl::topology::{self, FatTreeShape, Node, Topology};
+use alfirk_ctrl::topology::{self, FatTreeShape, Node, Topology, GENERATED};
+use alfirk_roce::rc::PathMtu;
 use alfirk_units::{RATE, SIZE, TIME};
 use clap::Subcommand;
 use serde_json::json;
 
 use crate::exit::{print, Failure, Outcome};
+use crate::program::{self, Target};
 use crate::run::machines::PlacementArgs;
 
 /// Print a network as YAML, for --topology of run, ctrl and Mininet.
@@ -27,7 +31,8 @@ Examples:
   alfirk topology n-tree --ports 4 --levels 3 --multicast 000,200,201,210,211
   alfirk topology check fat-tree-k8.yaml
   alfirk topology place fat-tree:8 --machines a,b,c
-  alfirk topology containerlab fat-tree:4 --machines a=192.0.2.1,b=192.0.2.2 --out lab")]
+  alfirk topology containerlab fat-tree:4 --machines a=192.0.2.1,b=192.0.2.2 --out lab
+  alfirk topology kathara leaf-spine:4,2,4 --out lab")]
 pub struct Args {
     #[command(subcommand)]
     kind: Kind,
@@ -40,6 +45,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Kind {
     /// A k-ary fat-tree: k pods, k^3/4 hosts, 5k^2/4 switches of k ports
+    #[command(alias = "fattree")]
     FatTree {
         /// Ports per switch, even
         #[arg(long, value_name = "PORTS", default_value_t = 4)]
@@ -52,6 +58,7 @@ enum Kind {
         edges: Option<u32>,
     },
     /// Leaves with hosts, each leaf linked to every spine
+    #[command(alias = "leafspine")]
     LeafSpine {
         #[arg(long, value_name = "N", default_value_t = 4)]
         leaves: u32,
@@ -92,6 +99,8 @@ enum Kind {
     Testbed,
     /// Write the network for containerlab, on one machine or several
     Containerlab(containerlab::Args),
+    /// Write the network for Kathara
+    Kathara(kathara::Args),
     /// Say which node is on which of several machines, and which links are between them
     Place {
         #[arg(value_name = "FILE")]
@@ -110,7 +119,7 @@ pub fn run(args: Args) -> Outcome {
     let generated = |result: Result<Topology, _>| result.map_err(Failure::bad_input);
     let is_checked = matches!(args.kind, Kind::Check { .. });
     let topology = match args.kind {
-        Kind::FatTree { k, pods, edges } => generated(fat_tree(k, pods, edges).build())?,
+        Kind::FatTree { k, pods, edges } => generated(FatTreeShape::with(k, pods, edges).build())?,
         Kind::LeafSpine {
             leaves,
             spines,
@@ -134,10 +143,15 @@ pub fn run(args: Args) -> Outcome {
         Kind::Mesh { hosts } => generated(topology::mesh(hosts))?,
         Kind::Testbed => topology::testbed(),
         Kind::Containerlab(args) => return containerlab::run(&args),
+        Kind::Kathara(args) => return kathara::run(&args),
         Kind::Place { file, placement } => {
             return print_places(&read(&file)?, &placement, args.json);
         }
-        Kind::Check { file } => read(&file)?,
+        Kind::Check { file } => {
+            let topology = read(&file)?;
+            usable(&topology)?;
+            topology
+        }
     };
     if args.json {
         let mut object = json!({
@@ -155,6 +169,18 @@ pub fn run(args: Args) -> Outcome {
     if is_checked {
         print(buffers(&topology))?;
     }
+    Ok(())
+}
+
+/// Refuses what `alfirk run` refuses of a network whatever its other flags are: addresses that the controller cannot route or that
+/// stand for groups, and links too small for a RoCE packet.
+fn usable(topology: &Topology) -> Result<(), Failure> {
+    let links = topology.links().iter();
+    let smallest = links.map(|link| link.attributes.mtu).min().unwrap_or(0);
+    PathMtu::for_ip_mtu(smallest).map_err(Failure::bad_input)?;
+    let program = program::compile_program(Target::V1model, None)?;
+    let config = ControllerConfig::new(program.p4info, program.device_config);
+    Controller::new(topology.clone(), config).map_err(Failure::bad_input)?;
     Ok(())
 }
 
@@ -263,66 +289,12 @@ fn buffers(topology: &Topology) -> String {
     lines.into_iter().collect()
 }
 
-/// How the generators are called where a file may stand, too.
-pub const GENERATED: &str =
-    "fat-tree:K, fat-tree:K,pods=N,edges=N, leaf-spine:LEAVES,SPINES,HOSTS, n-tree:PORTS,LEVELS, mesh:HOSTS, testbed";
-
-/// Whether the word calls a generator, rightly or not.
-pub fn is_generated(word: &str) -> bool {
-    let kind = word.split(':').next().unwrap_or(word);
-    word == "testbed"
-        || (word.contains(':') && ["fat-tree", "leaf-spine", "n-tree", "mesh"].contains(&kind))
-}
-
-/// What is not said is as in the whole tree.
-fn fat_tree(k: u32, pods: Option<u32>, edges: Option<u32>) -> FatTreeShape {
-    let whole = FatTreeShape::whole(k);
-    FatTreeShape {
-        k,
-        pods: pods.unwrap_or(whole.pods),
-        edges: edges.unwrap_or(whole.edges),
-    }
-}
-
-/// `fat-tree:16` and the like.
-fn generate(word: &str) -> Result<Topology, Failure> {
-    let wrong =
-        |why: &dyn std::fmt::Display| Failure::bad_input(format_args!("topology {word}: {why}"));
-    let (kind, numbers) = word.split_once(':').unwrap_or((word, ""));
-    let parse = |number: &str| {
-        let parsed = number.parse::<u32>();
-        parsed.map_err(|_| {
-            wrong(&format_args!(
-                "`{number}` is not a number; write {GENERATED}"
-            ))
-        })
-    };
-    let (mut sizes, mut pods, mut edges) = (Vec::new(), None, None);
-    for number in numbers.split(',').filter(|number| !number.is_empty()) {
-        match number.split_once('=') {
-            Some(("pods", number)) if pods.is_none() => pods = Some(parse(number)?),
-            Some(("edges", number)) if edges.is_none() => edges = Some(parse(number)?),
-            _ => sizes.push(parse(number)?),
-        }
-    }
-    let topology = match (kind, &sizes[..], pods.or(edges)) {
-        ("testbed", [], None) => return Ok(topology::testbed()),
-        ("fat-tree", [k], _) => fat_tree(*k, pods, edges).build(),
-        ("leaf-spine", [leaves, spines, hosts], None) => {
-            topology::leaf_spine(*leaves, *spines, *hosts)
-        }
-        ("n-tree", [ports, levels], None) => topology::m_port_n_tree(*ports, *levels),
-        ("mesh", [hosts], None) => topology::mesh(*hosts),
-        _ => return Err(wrong(&format_args!("write {GENERATED}"))),
-    };
-    topology.map_err(|error| wrong(&error))
-}
-
-/// Reads a topology file, or calls a generator by a word such as `fat-tree:16`.
+/// Reads a topology file, or calls a generator by a word such as `fat-tree:16`. What such a word means does not depend on the
+/// files of the working directory.
 pub fn read(file: &std::path::Path) -> Result<Topology, Failure> {
     let name = file.display().to_string();
-    if is_generated(&name) && !file.exists() {
-        return generate(&name);
+    if topology::is_generated(&name) {
+        return topology::generate(&name).map_err(Failure::bad_input);
     }
     let text = std::fs::read_to_string(file).map_err(|error| {
         Failure::bad_input(format_args!(
@@ -330,52 +302,4 @@ pub fn read(file: &std::path::Path) -> Result<Topology, Failure> {
         ))
     })?;
     Topology::from_yaml(&name, &text).map_err(Failure::bad_input)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_call_the_generators() {
-        for (word, hosts) in [
-            ("testbed", 4),
-            ("fat-tree:4", 16),
-            ("fat-tree:8,pods=2", 32),
-            ("fat-tree:8,pods=2,edges=1", 8),
-            ("mesh:6", 6),
-            ("leaf-spine:4,2,4", 16),
-            ("n-tree:4,2", 8),
-        ] {
-            assert!(is_generated(word), "{word}");
-            let topology = generate(word).map_err(|_| word).unwrap();
-            assert_eq!(topology.hosts().len(), hosts, "{word}");
-        }
-    }
-
-    #[test]
-    fn other_words_are_refused() {
-        let why = |word| match generate(word) {
-            Err(Failure::BadInput(error)) => error.to_string(),
-            _ => String::new(),
-        };
-        assert_eq!(
-            why("leaf-spine:2x2,3"),
-            format!("topology leaf-spine:2x2,3: `2x2` is not a number; write {GENERATED}")
-        );
-        for word in [
-            "fat-tree:",
-            "fat-tree:8,2",
-            "fat-tree:8,pods=3",
-            "fat-tree:8,pods=x",
-            "fat-tree:pods=2",
-            "fat-tree:8,pods=2,pods=4",
-            "fat-tree:8,edges=3",
-            "mesh:4,edges=2",
-            "leaf-spine:4,2,4,pods=2",
-            "testbed:4",
-        ] {
-            assert!(generate(word).is_err(), "{word}");
-        }
-    }
 }

@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 fn program() -> String {
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/programs");
@@ -65,6 +66,35 @@ fn p4c_is_the_driver_and_p4c_bm2_ss_the_compiler() {
     let output = called("p4c-bm2-ss", folder.path(), &arguments);
     assert!(output.status.success(), "{output:?}");
     assert!(folder.path().join("one.json").exists());
+}
+
+#[test]
+fn switch_compiles_a_program_in_p4() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let socket = folder.path().join("p4runtime");
+    let address = format!("unix:{}", socket.display());
+    let mut switch = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .args(["switch", &program(), "--", "--grpc-server-addr", &address])
+        .spawn()
+        .expect("the binary was just built");
+    // It serves when it has its program.
+    let limit = Instant::now() + Duration::from_secs(300);
+    while !socket.exists() {
+        let ended = switch.try_wait().expect("it is a child of the test");
+        assert!(ended.is_none(), "{ended:?}");
+        assert!(Instant::now() < limit, "it serves nothing");
+        std::thread::yield_now();
+    }
+    switch.kill().expect("it runs");
+    switch.wait().expect("it is a child of the test");
+
+    let wrong = folder.path().join("wrong.p4");
+    std::fs::write(&wrong, "header h_t { bit<8> a }\n").expect("the folder can be written");
+    let wrong = wrong.to_string_lossy();
+    let output = called("alfirk", folder.path(), &["switch", &wrong]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("wrong.p4:1:"), "{message}");
 }
 
 #[test]

@@ -1,15 +1,42 @@
 """Alfirk on Mininet: switches, hosts and whole networks from the topology files of this repository.
 
-For scripts of your own::
+For scripts of your own, run by ``sudo mininet/run SCRIPT`` or, where alfirk is installed,
+``sudo python3 SCRIPT``::
 
-    from mininet.net import Mininet
-    from alfirk_mininet.topology import Topology
-    from alfirk_mininet.topo import AlfirkTopo
+    from alfirk_mininet import AlfirkMininet, Link, Switch
+    from mininet.topo import LinearTopo
 
-    topology = Topology.load("topologies/testbed.yaml")
-    net = Mininet(topo=AlfirkTopo(topology), controller=None)
+    net = AlfirkMininet(LinearTopo(3), switch=Switch, link=Link, controller=None)
 
 ``python3 -m alfirk_mininet --help`` has the commands.  Only :mod:`alfirk_mininet.nodes`,
-:mod:`alfirk_mininet.interfaces` and :mod:`alfirk_mininet.journal` touch the system; reading and checking
-topologies needs no root.
+:mod:`alfirk_mininet.interfaces`, :mod:`alfirk_mininet.containers` and :mod:`alfirk_mininet.journal` touch
+the system; reading and checking topologies needs no root.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+#: Where names for scripts are. They are looked up when they are used, as not everything needs Mininet.
+_EXPORTED = {
+    "AlfirkMininet": ("network", "AlfirkMininet"),
+    "Container": ("containers", "Container"),
+    "Host": ("nodes", "AlfirkHost"),
+    "Link": ("nodes", "EthernetLink"),
+    "Network": ("network", "Network"),
+    "NetworkError": ("errors", "NetworkError"),
+    "Settings": ("nodes", "Settings"),
+    "Switch": ("nodes", "AlfirkSwitch"),
+    "Topology": ("topology", "Topology"),
+}
+__all__ = list(_EXPORTED)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name for scripts."""
+    if name not in _EXPORTED:
+        msg = f"module {__name__} has no {name}"
+        raise AttributeError(msg)
+    module, attribute = _EXPORTED[name]
+    return getattr(import_module(f"{__name__}.{module}"), attribute)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import signal
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from mininet.cli import CLI
 
@@ -14,19 +13,19 @@ from alfirk_mininet.errors import NetworkError
 from alfirk_mininet.network import Network
 from alfirk_mininet.nodes import wait_ready
 from alfirk_mininet.process import Child, stop_all
+from alfirk_mininet.program import PROGRAM, compile_program
 from alfirk_mininet.topology import Topology, TopologyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from alfirk_mininet.nodes import AlfirkSwitch, Settings
-
-#: The data plane, beside this package in the repository and where `make install` puts it.
-PROGRAM = Path(__file__).resolve().parents[2] / "p4src" / "v1model" / "main.p4"
 
 
 def interact(topology_file: Path, settings: Settings) -> int:
     """Build the network, start the controller, hand over to the prompt; return the exit code."""
+    signal.signal(signal.SIGTERM, stop_by_signal)
     try:
         topology = Topology.load(topology_file, settings.alfirk)
         with Network(topology, settings) as network:
@@ -39,6 +38,9 @@ def interact(topology_file: Path, settings: Settings) -> int:
                 CLI(network.mininet)
             finally:
                 stop_all([controller])
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped\n")
+        return 130
     except TopologyError as error:
         sys.stderr.write(f"{error}\n")
         return 2
@@ -48,13 +50,20 @@ def interact(topology_file: Path, settings: Settings) -> int:
     return 0
 
 
+def stop_by_signal(number: int, _: object) -> NoReturn:
+    """End the program by way of whatever takes a network down; further signals do not break that off."""
+    for ending in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(ending, signal.SIG_IGN)
+    raise SystemExit(128 + number)
+
+
 def start_controller(
     topology_file: Path, settings: Settings, switches: Iterable[AlfirkSwitch]
 ) -> tuple[Child, str]:
     """Start ``alfirk ctrl``, wait until it has programmed every switch; give it and its service's address."""
-    program = compile_program(settings.alfirk, settings.workdir)
+    program = compile_program(settings.alfirk, PROGRAM, settings.workdir / "main.json")
     command = [str(settings.alfirk), "ctrl", "--json", "--topology", str(topology_file)]
-    command += ["--p4info", str(program.with_suffix(".p4info.txtpb")), "--device-config", str(program)]
+    command += ["--p4info", str(program.p4info), "--device-config", str(program.json)]
     command += ["--listen", "127.0.0.1:0"]
     for switch in switches:
         command += ["--switch", f"{switch.name}={switch.address}"]
@@ -65,17 +74,6 @@ def start_controller(
         stop_all([child])
         raise
     return child, str(_ready_line(child).get("listen"))
-
-
-def compile_program(alfirk: Path, directory: Path) -> Path:
-    """Compile the data plane; return the JSON file, with its P4Info beside it."""
-    program = directory / "main.json"
-    p4info = program.with_suffix(".p4info.txtpb")
-    command = [str(alfirk), "p4c", str(PROGRAM), "-o", str(program), "--p4runtime-files", str(p4info)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise NetworkError(f"{PROGRAM} does not compile", done.stderr.strip())
-    return program
 
 
 def _ready_line(controller: Child) -> dict[str, Any]:

@@ -21,16 +21,21 @@ if TYPE_CHECKING:
 LONGEST_NAME = 15
 
 
-def switch_interface(name: str, device_id: int, port: int) -> str:
-    """Name the interface of a switch port: Mininet's ``s1-eth2``, or by device id where that is too long."""
-    usual = f"{name}-eth{port}"
-    return usual if len(usual) <= LONGEST_NAME else f"sw{device_id}-eth{port}"
+def switch_interface(name: str, device_id: int, port: int, network: int = 1) -> str:
+    """Name the interface of a switch port: Mininet's ``s1-eth2``, or by device id where that is too long.
+
+    `network` is the number of the network among those of the namespace (:attr:`Journal.number`): the second
+    one has ``n2-s1-eth2``.
+    """
+    prefix = "" if network == 1 else f"n{network}-"
+    usual = f"{prefix}{name}-eth{port}"
+    return usual if len(usual) <= LONGEST_NAME else f"{prefix}sw{device_id}-eth{port}"
 
 
-def host_interface(name: str) -> str:
-    """Name the interface of a host: Mininet's ``h1-eth0``, or ``eth0`` where that is too long."""
-    usual = f"{name}-eth0"
-    return usual if len(usual) <= LONGEST_NAME else "eth0"
+def host_interface(name: str, number: int = 0) -> str:
+    """Name an interface of a host: Mininet's ``h1-eth0``, or ``eth0`` where that is too long."""
+    usual = f"{name}-eth{number}"
+    return usual if len(usual) <= LONGEST_NAME else f"eth{number}"
 
 
 def make_pair(ends: list[tuple[str, int, str | None]], mtu: int, ours: list[str]) -> None:
@@ -90,6 +95,12 @@ def _try(commands: list[str], name: str) -> None:
         )
 
 
+def quieten(name: str) -> None:
+    """Keep the kernel from answering and sending on a switch's port in this namespace."""
+    ip_batch([f"link set dev {name} arp off"])
+    _no_ipv6(name)
+
+
 def _no_ipv6(name: str) -> None:
     # Else the kernel sends router solicitations and multicast reports out of every port.
     with contextlib.suppress(OSError):
@@ -118,6 +129,16 @@ def _first_line(text: str) -> str:
 
 #: Commands for a host's shell, before its interface goes up: no IPv6 noise.
 QUIET_HOST = "for which in all default; do echo 1 >/proc/sys/net/ipv6/conf/$which/disable_ipv6; done"
+
+
+def quieten_host(pid: int, interface: str) -> None:
+    """Have a host that is not ours send what a real NIC would, and nothing of its kernel's own.
+
+    That is done from outside: it may be a container.
+    """
+    script = f"{QUIET_HOST}; {offloads_off(interface)}"
+    command = ["nsenter", f"--target={pid}", "--net", "--", "sh", "-c", script]
+    subprocess.run(command, capture_output=True, check=False)
 
 
 def offloads_off(interface: str) -> str:

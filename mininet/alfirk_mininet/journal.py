@@ -2,25 +2,33 @@
 
 Each network has a file in /run/alfirk as long as it stands.  One whose owner is dead was left by a kill
 that nobody could catch; the next start, and ``python3 -m alfirk_mininet clean``, remove what it lists and
-nothing else: other Mininet networks on the machine, ours or not, are left alone.
+nothing else: other Mininet networks on the machine, ours or not, are left alone.  Several networks stand in a
+namespace at a time: each has a number, and interfaces of all but the first are named by it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
+import shutil
 import subprocess
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from alfirk_mininet.process import kill_stranger, start_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: Where networks are written down.
 RUN_DIRECTORY = Path("/run/alfirk")
 #: Alias of the interfaces that we make.
 ALIAS = "alfirk"
+#: Numbers of interface groups behind this one, by processes, are for those that are about to be deleted.
+_GROUPS = 0x616C0000
 
 
 @dataclass
@@ -30,6 +38,12 @@ class _Record:
     interfaces: list[str] = field(default_factory=list)
     #: Process id and start time.
     processes: list[tuple[int, int]] = field(default_factory=list)
+    #: The network namespace of the interfaces, by its inode.
+    namespace: int = 0
+    #: The smallest number that no other network of the namespace had; 0 before one was needed.
+    number: int = 0
+    #: Engine and name of containers.
+    containers: list[tuple[str, str]] = field(default_factory=list)
 
     def owner_lives(self) -> bool:
         return start_time(self.owner) == self.owner_started
@@ -43,9 +57,30 @@ class Journal:
 
     def __init__(self, directory: Path = RUN_DIRECTORY) -> None:
         owner = os.getpid()
-        self._record = _Record(owner, start_time(owner) or 0)
+        self._record = _Record(owner, start_time(owner) or 0, namespace=_namespace())
         self._path = directory / f"{owner}.json"
         self._draft = self._path.with_suffix(".draft")
+
+    @property
+    def number(self) -> int:
+        """The number of this network among those that stand in its namespace: the first one is 1.
+
+        Names of interfaces are told apart by it.
+        """
+        if self._record.number == 0:
+            directory = self._path.parent
+            directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+            with _locked(directory):
+                taken = {other.number for other in self._neighbours()}
+                self._record.number = min(set(range(1, len(taken) + 2)) - taken)
+                self._write()
+        return self._record.number
+
+    def _neighbours(self) -> list[_Record]:
+        """Read what other networks that stand in the same namespace have written down."""
+        others = [path for path in self._path.parent.glob("*.json") if path != self._path]
+        records = [record for record in map(_read, others) if record and record.owner_lives()]
+        return [record for record in records if record.namespace == self._record.namespace]
 
     def interfaces(self, names: list[str]) -> None:
         """Write down interfaces of the root namespace that are about to be made."""
@@ -59,9 +94,14 @@ class Journal:
             self._record.processes.append((pid, started))
             self._write()
 
+    def container(self, engine: str, name: str) -> None:
+        """Write down a container about to be made."""
+        self._record.containers.append((engine, name))
+        self._write()
+
     def close(self) -> None:
         """Remove whatever is still there of what is written down, then the file."""
-        _remove(self._record)
+        _remove(self._record, set())
         self._draft.unlink(missing_ok=True)
         self._path.unlink(missing_ok=True)
 
@@ -76,12 +116,14 @@ def clean(directory: Path = RUN_DIRECTORY) -> list[str]:
     done: list[str] = []
     if not directory.is_dir():
         return done
-    for path in sorted(directory.glob("*.json")):
-        record = _read(path)
+    records = {path: _read(path) for path in sorted(directory.glob("*.json"))}
+    living = [record for record in records.values() if record and record.owner_lives()]
+    here = {name for record in living if record.namespace == _namespace() for name in record.interfaces}
+    for path, record in records.items():
         if record is None:
             path.unlink(missing_ok=True)
-        elif not record.owner_lives():
-            removed = _remove(record)
+        elif record not in living:
+            removed = _remove(record, here)
             path.unlink(missing_ok=True)
             done.append(f"network of process {record.owner}: removed {removed}")
     for draft in directory.glob("*.draft"):
@@ -94,21 +136,65 @@ def _read(path: Path) -> _Record | None:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         data = json.loads(path.read_text())
         processes = [(int(pid), int(started)) for pid, started in data["processes"]]
-        return _Record(int(data["owner"]), int(data["owner_started"]), list(data["interfaces"]), processes)
+        return _Record(
+            int(data["owner"]),
+            int(data["owner_started"]),
+            list(data["interfaces"]),
+            processes,
+            int(data.get("namespace", 0)),
+            int(data.get("number", 0)),
+            [(str(engine), str(name)) for engine, name in data.get("containers", [])],
+        )
     return None
 
 
-def _remove(record: _Record) -> str:
+@contextlib.contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Keep other networks from choosing a number meanwhile."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _namespace() -> int:
+    """Name the network namespace of this process."""
+    return Path("/proc/self/ns/net").stat().st_ino
+
+
+def _remove(record: _Record, others: set[str]) -> str:
+    """Remove what a network has left; `others` are interfaces of networks that stand."""
     for pid, started in record.processes:
         kill_stranger(pid, started)
-    ours = _our_interfaces(set(record.interfaces))
-    if ours:
-        # One end takes the other with it, so half of these find nothing.
-        batch = "".join(f"link delete dev {name}\n" for name in ours)
-        subprocess.run(
-            ["ip", "-force", "-batch", "-"], input=batch, text=True, capture_output=True, check=False
-        )
-    return f"{len(ours)} interfaces, {len(record.processes)} processes"
+    for engine, name in record.containers:
+        remove_container(engine, name)
+    # Those of another namespace are gone with its processes.
+    here = record.namespace == _namespace()
+    ours = _our_interfaces(set(record.interfaces) - others) if here else []
+    delete_interfaces(ours)
+    removed = f"{len(ours)} interfaces, {len(record.processes)} processes"
+    return removed + (f", {len(record.containers)} containers" if record.containers else "")
+
+
+def remove_container(engine: str, name: str) -> None:
+    """Remove a container, whether it runs or not."""
+    if shutil.which(engine):
+        subprocess.run([engine, "rm", "--force", name], capture_output=True, check=False)
+
+
+def delete_interfaces(names: list[str]) -> None:
+    """Delete interfaces of this namespace, with the far ends of veth pairs; those that are gone are left out.
+
+    One by one each would wait until no processor uses it any more, 20 ms; as a group all of them wait once.
+    """
+    if not names:
+        return
+    group = _GROUPS + os.getpid()
+    batch = "".join(f"link set dev {name} group {group}\n" for name in names)
+    batch += f"link delete group {group}\n"
+    subprocess.run(["ip", "-force", "-batch", "-"], input=batch, text=True, capture_output=True, check=False)
 
 
 def _our_interfaces(names: set[str]) -> list[str]:

@@ -6,27 +6,46 @@ has it program them, and stops it with the network.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from mininet.link import OVSLink, TCLink, TCULink
 from mininet.log import info, warn
 from mininet.node import Controller, NullController
 from mininet.topo import Topo
 
-from alfirk_mininet.binary import find_alfirk
+from alfirk_mininet.binary import check_tools, find_alfirk
+from alfirk_mininet.containers import Container
 from alfirk_mininet.errors import NetworkError
-from alfirk_mininet.interactive import start_controller
+from alfirk_mininet.interactive import start_controller, stop_by_signal
 from alfirk_mininet.journal import Journal, clean
-from alfirk_mininet.network import AlfirkMininet, check_tools
-from alfirk_mininet.nodes import CPU_PORT, AlfirkHost, AlfirkSwitch, Settings, check_socket_path, wait_ready
-from alfirk_mininet.process import Child, stop_all
+from alfirk_mininet.network import AlfirkMininet
+from alfirk_mininet.nodes import (
+    CPU_PORT,
+    AlfirkHost,
+    AlfirkSwitch,
+    EthernetLink,
+    Settings,
+    check_socket_path,
+    wait_ready,
+)
+from alfirk_mininet.process import Child, kill_guests, stop_all
 from alfirk_mininet.topo import add_nodes
 from alfirk_mininet.topology import Topology, TopologyError
+from mininet import util
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from mininet.link import Link
+    from mininet.node import Node
 
 #: Where `h1 alfirk-bcast` is found.
 BIN = Path(__file__).resolve().parents[1] / "bin"
@@ -35,12 +54,25 @@ BIN = Path(__file__).resolve().parents[1] / "bin"
 class MnSwitch(AlfirkSwitch):
     """A switch as ``mn --switch`` makes it.
 
-    ``alfirk,pcap=1`` captures at every port, ``simple_switch_grpc,path=FILE`` runs another switch in place
-    of ours.
+    ``alfirk,program=FILE.p4`` runs a program, ``alfirk,pcap=1`` captures at every port, and
+    ``simple_switch_grpc,path=FILE`` runs another switch in place of ours.
     """
 
-    def __init__(self, name: str, path: str | None = None, pcap: object = None, **params: Any) -> None:
-        super().__init__(name, **params)
+    def __init__(
+        self,
+        name: str,
+        path: str | None = None,
+        pcap: object = None,
+        program: str | None = None,
+        entries: str | None = None,
+        **params: Any,
+    ) -> None:
+        try:
+            # One file for all switches, or one for each: {} is the switch's name.
+            named = entries.replace("{}", name) if entries else None
+            super().__init__(name, program=program, entries=named, **params)
+        except NetworkError as error:
+            raise SystemExit(f"{error.what}: {error.hint}") from error
         self.path = path
         self.captures = self.settings.workdir / "pcaps" if pcap else None
 
@@ -48,7 +80,7 @@ class MnSwitch(AlfirkSwitch):
         """Build the command line of the switch process."""
         ports = [f"{port}@{intf.name}" for port, intf in sorted(self.intfs.items()) if port > 0]
         program = [self.path] if self.path else [str(self.settings.alfirk), "switch"]
-        line = [*program, "--no-p4", "--device-id", str(self.device_id)]
+        line = [*program, "--device-id", str(self.device_id), *self._start_with()]
         line += [word for port in ports for word in ("-i", port)]
         line += ["--pcap", str(self.captures)] if self.captures else []
         return [*line, "--", "--grpc-server-addr", self.address, "--cpu-port", str(CPU_PORT)]
@@ -91,7 +123,7 @@ class _Made(Topo):
         (folder / "topology.yaml").write_text(text.stdout)
         clean()
         self.network = network
-        self.settings = Settings(alfirk, folder, journal=Journal(), kernel_ip=True)
+        self.settings = Settings(alfirk, folder, journal=Journal(), kernel_ip=True, thrift=True)
         for host in network.hosts:
             check_socket_path(folder / f"{host.name}.sock")
         add_nodes(self, network, self.settings, own_switches=False)
@@ -129,8 +161,45 @@ class TopologyFile(_Made):
         self.make(str(Path(path).absolute()))
 
 
-TOPOS = {"fattree": FatTree, "leafspine": LeafSpine, "testbed": Testbed, "file": TopologyFile}
+class Mesh(_Made):
+    """``--topo mesh,hosts=8``: a switch for each host, and a link between any two of them."""
+
+    def build(self, hosts: int = 8, **_: Any) -> None:
+        """Add its nodes and links."""
+        self.make(f"mesh:{hosts}")
+
+
+class Word(_Made):
+    """``--topo fat-tree:4`` and whatever else ``--topology`` of ``alfirk run`` takes."""
+
+    def build(self, word: str = "testbed", **_: Any) -> None:
+        """Add its nodes and links."""
+        self.make(word)
+
+
+def build_topo(topos: Mapping[str, Callable[..., Topo]], text: str) -> Topo:
+    """Make what ``--topo`` names: a class, or what ``alfirk`` takes: ``fat-tree:4``, or a file."""
+    name = text.partition(",")[0]
+    if name not in topos and (name.endswith((".yaml", ".yml")) or ":" in name or name in WORDS):
+        return Word(text)
+    topo: Topo = util.buildTopo(topos, text)
+    return topo
+
+
+#: Names of topologies that are not identifiers, as `alfirk topology` has them.
+WORDS = ("fat-tree", "leaf-spine", "n-tree", "ntree")
+
+TOPOS = {"fattree": FatTree, "mesh": Mesh, "leafspine": LeafSpine, "testbed": Testbed, "file": TopologyFile}
 SWITCHES = {"alfirk": MnSwitch, "simple_switch_grpc": SimpleSwitchGrpc}
+
+
+class ContainerHost(Container):
+    """``--host container,image=NAME``: hosts that are containers."""
+
+
+HOSTS = {"container": ContainerHost}
+#: Links of several networks at a time have names of their own, and are removed after a kill.
+LINKS = {"default": EthernetLink, "tc": TCLink, "tcu": TCULink, "ovs": OVSLink}
 
 
 def no_openflow() -> type[Controller]:
@@ -145,6 +214,11 @@ class AlfirkNet(AlfirkMininet):
     controller_process: Child | None = None
     service = ""
 
+    def __init__(self, *arguments: Any, **params: Any) -> None:
+        _Living.network = self
+        signal.signal(signal.SIGTERM, stop_by_signal)
+        super().__init__(*arguments, **params)
+
     def start(self) -> None:
         """Start nodes and controller, and wait until every switch has its program and routes."""
         try:
@@ -158,22 +232,29 @@ class AlfirkNet(AlfirkMininet):
 
     def _start(self) -> None:
         topo = self.topo
-        if not isinstance(topo, _Made):
-            super().start()
-            return
-        settings = topo.settings
         hosts = [host for host in self.hosts if isinstance(host, AlfirkHost)]
-        for host in hosts:
+        switches = [switch for switch in self.switches if isinstance(switch, MnSwitch)]
+        with_program = [switch.name for switch in switches if switch.program]
+        for host in hosts if not with_program else []:
             host.start_rdma()
         super().start()
         wait_ready([(host.child, host.answers) for host in hosts if host.child])
-        switches = [switch for switch in self.switches if isinstance(switch, MnSwitch)]
-        if len(switches) < len(self.switches):
-            warn("*** These switches are not ours: they have no controller. Give --switch alfirk\n")
+        if not switches or len(switches) < len(self.switches):
+            if isinstance(topo, _Made):
+                warn("*** These switches are not ours: they have no controller. Give --switch alfirk\n")
+            return
+        settings = switches[0].settings
+        if with_program:
+            info(f"*** No controller: switches have a program of their own. Logs are in {settings.workdir}\n")
             return
         topology = settings.workdir / "topology.yaml"
+        if not isinstance(topo, _Made):
+            topology.write_text(json.dumps(describe(self.switches, self.hosts, self.links)))
         self.controller_process, self.service = start_controller(topology, settings, switches)
-        self._tell_hosts(hosts, switches, settings)
+        if isinstance(topo, _Made):
+            self._tell_hosts(hosts, switches, settings)
+        else:
+            info("*** These hosts have no RDMA, for which take --topo fattree or another of ours\n")
         info(f"*** Controller on {self.service}; logs, captures and sockets in {settings.workdir}\n")
 
     def _tell_hosts(self, hosts: list[AlfirkHost], switches: list[MnSwitch], settings: Settings) -> None:
@@ -197,9 +278,10 @@ class AlfirkNet(AlfirkMininet):
     def configLinkStatus(self, src: str, dst: str, status: str) -> None:  # noqa: N802 - Mininet's name
         """Take the links between two nodes up or down, and tell the controller."""
         super().configLinkStatus(src, dst, status)
-        if self.service and isinstance(self.topo, _Made) and status in ("up", "down"):
-            settings = self.topo.settings
-            command = [str(settings.alfirk), "link", "tell", "--controller", self.service, src, dst, status]
+        switch = next((switch for switch in self.switches if isinstance(switch, MnSwitch)), None)
+        if self.service and switch and status in ("up", "down"):
+            alfirk = str(switch.settings.alfirk)
+            command = [alfirk, "link", "tell", "--controller", self.service, src, dst, status]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 warn(f"*** The controller was not told: {done.stderr.strip()}\n")
@@ -212,6 +294,59 @@ class AlfirkNet(AlfirkMininet):
         ]
         children = [child for child in (controller, *(node.child for node in nodes)) if child]
         stop_all(children)
+        kill_guests(host.pid for host in self.hosts)
         super().stop()
         if isinstance(self.topo, _Made) and self.topo.settings.journal:
             self.topo.settings.journal.close()
+        _Living.network = None
+
+
+class _Living:
+    """The network of this process, until it has been stopped."""
+
+    network: AlfirkNet | None = None
+
+
+def stop_network() -> None:
+    """Stop the network of this process, and nothing else.
+
+    ``mn`` calls it after an error or Ctrl-C; its own ``cleanup`` would end all networks of the machine.
+    """
+    for ending in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(ending, signal.SIG_IGN)
+    if _Living.network:
+        _Living.network.stop()
+
+
+atexit.register(stop_network)
+
+
+def describe(switches: Sequence[Node], hosts: Sequence[Node], links: Sequence[Link]) -> dict[str, Any]:
+    """Describe a network of Mininet's as a topology file does, with what Mininet has chosen.
+
+    Hosts have one link each there, so that others, and hosts without a link, cannot be described.
+    """
+    at: dict[str, int] = {host.name: 0 for host in hosts}
+    ends = []
+    for link in links:
+        pair = []
+        for intf in (end for end in (link.intf1, link.intf2) if end):
+            node = intf.node
+            at[node.name] = at.get(node.name, 0) + 1
+            pair.append(node.name if node in hosts else f"{node.name}:{node.ports[intf]}")
+        ends.append({"ends": pair})
+    for host in hosts:
+        if at[host.name] != 1:
+            raise NetworkError(
+                f"host {host.name} has {at[host.name]} links, and the controller knows hosts with one",
+                "give switches a program of their own: --switch alfirk,program=FILE.p4",
+            )
+    return {
+        "name": "mininet",
+        "defaults": {"mtu": EthernetLink.usual_mtu},
+        "switches": [{"name": s.name, "id": s.device_id} for s in switches if isinstance(s, MnSwitch)],
+        "hosts": [
+            {"name": h.name, "ip": f"{h.IP()}/{h.defaultIntf().prefixLen}", "mac": h.MAC()} for h in hosts
+        ],
+        "links": ends,
+    }

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
-import subprocess
 import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mininet.link import Intf
@@ -15,9 +12,10 @@ from mininet.log import output, setLogLevel
 from mininet.net import Mininet
 
 from alfirk_mininet import guests, interfaces
+from alfirk_mininet.binary import check_tools
 from alfirk_mininet.errors import NetworkError
 from alfirk_mininet.guests import Guest, Image
-from alfirk_mininet.journal import Journal, clean
+from alfirk_mininet.journal import Journal, clean, delete_interfaces
 from alfirk_mininet.nodes import (
     AlfirkHost,
     AlfirkLink,
@@ -40,7 +38,16 @@ if TYPE_CHECKING:
 
 
 class AlfirkMininet(Mininet):
-    """Mininet whose ``iperf`` works with newer versions of that program, too."""
+    """Mininet that stops soon, and whose ``iperf`` works with newer versions of that program, too."""
+
+    def stop(self) -> None:
+        """Delete all links of ours at once, and stop everything else as Mininet does."""
+        ours = [link for link in self.links if isinstance(link, AlfirkLink)]
+        delete_interfaces([name for link in ours for name in link.switch_ends()])
+        for link in ours:
+            link.forget()
+        self.links = [link for link in self.links if link not in ours]
+        super().stop()
 
     def iperf(
         self,
@@ -262,7 +269,7 @@ class Network:
         switch = self.mininet[end.node]
         if not isinstance(switch, AlfirkSwitch) or end.port is None:
             raise NetworkError(f"host {name} has no link to a switch", "mend the topology")
-        tap = interfaces.switch_interface(switch.name, switch.device_id, end.port)
+        tap = AlfirkLink.name_interface(switch, end.port)
         mtu = link.attributes.mtu
         if self._journal:
             self._journal.interfaces([tap])
@@ -301,20 +308,3 @@ def _says_ready(forwarder: Child | None) -> bool:
 def _nodes(mininet: Mininet) -> list[AlfirkSwitch | AlfirkHost]:
     nodes = [*mininet.switches, *mininet.hosts]
     return [node for node in nodes if isinstance(node, (AlfirkSwitch, AlfirkHost))]
-
-
-def check_tools(alfirk: Path) -> None:
-    """Fail when something is missing that every network needs."""
-    tools = {"mnexec": "mininet", "ip": "iproute2", "ethtool": "ethtool", "ifconfig": "net-tools"}
-    for tool, package in tools.items():
-        if shutil.which(tool) is None:
-            raise NetworkError(f"there is no {tool} here", f"sudo apt-get install {package}")
-    if shutil.which(str(alfirk)) is None:
-        raise NetworkError(f"{alfirk} is not an executable", "build it: make build")
-    # Mininet itself would wait for ever for the prompt of a shell that could not start.
-    probe = subprocess.run(["mnexec", "-n", "true"], capture_output=True, text=True, check=False)
-    if probe.returncode:
-        raise NetworkError(
-            f"the system refuses a new network namespace: {probe.stderr.strip()}",
-            "in a container, give it the rights to make namespaces and mounts (docker run --privileged)",
-        )

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import itertools
 import os
+import re
 import socket
+import tempfile
 import time
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mininet.link import Link
+from mininet.link import Intf, Link
+from mininet.log import info
 from mininet.node import Controller, Host, Node, Switch
 
+from alfirk_mininet import entries as table_entries
 from alfirk_mininet import interfaces
+from alfirk_mininet.binary import check_tools, find_alfirk
 from alfirk_mininet.errors import NetworkError
+from alfirk_mininet.journal import Journal, clean
 from alfirk_mininet.process import Child, stop_all
+from alfirk_mininet.program import load_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from alfirk_mininet.journal import Journal
     from alfirk_mininet.part import Part
     from alfirk_mininet.topology import Attributes
 
@@ -74,6 +82,8 @@ class Settings:
     guest_verbs: bool = True
     #: What of the network is on this machine; without, all of it.
     part: Part | None = None
+    #: Whether switches serve BMv2's Thrift services; one with a program of its own does anyway.
+    thrift: bool = False
 
     @property
     def listen(self) -> str:
@@ -90,10 +100,48 @@ class Settings:
         return self.time_scale is not None
 
 
+@cache
+def shared_settings() -> Settings:
+    """Settings of nodes that are given none: those of a script or of ``mn`` have one folder and journal."""
+    alfirk = find_alfirk()
+    check_tools(alfirk)
+    clean()
+    journal = Journal()
+    atexit.register(journal.close)
+    folder = Path(tempfile.mkdtemp(prefix="alfirk-mn-"))
+    return Settings(alfirk.absolute(), folder, journal=journal, kernel_ip=True, rdma=False, thrift=True)
+
+
+class DeviceIds:
+    """Device ids of the switches of this process, so that they need not be given."""
+
+    def __init__(self) -> None:
+        self._taken: set[int] = set()
+
+    def choose(self, name: str, wanted: int | None = None) -> int:
+        """Take the id that is wanted, else the first number in the name as Mininet does, else a free one."""
+        if wanted is None:
+            number = re.search(r"\d+", name)
+            wanted = int(number[0]) if number else 0
+            if wanted in self._taken or wanted == 0:
+                wanted = next(i for i in itertools.count(1) if i not in self._taken)
+        self._taken.add(wanted)
+        return wanted
+
+    def free(self, device_id: int) -> None:
+        """Give an id back."""
+        self._taken.discard(device_id)
+
+
+_DEVICE_IDS = DeviceIds()
+
+
 class AlfirkSwitch(Switch):
     """A switch whose data plane is an ``alfirk switch`` process, with P4Runtime on a port of the machine's.
 
-    It starts without a program; a controller pushes one.  `port_loss` has the probability with which a port
+    Without a `program` it starts empty, and a controller pushes one.  `program` is a P4 file, which is
+    compiled, or BMv2 JSON; `entries` a JSON file with entries of its tables (:mod:`alfirk_mininet.entries`).
+    Device id and settings are found where none are given.  `port_loss` has the probability with which a port
     loses frames of each direction, `port_delay` how long one holds back what leaves it, such as ``2ms``, and
     `port_links` what links do to frames where the settings have a `time_scale`.
     """
@@ -101,22 +149,33 @@ class AlfirkSwitch(Switch):
     def __init__(
         self,
         name: str,
-        device_id: int,
-        settings: Settings,
+        device_id: int | None = None,
+        settings: Settings | None = None,
         port_loss: Mapping[int, float] | None = None,
         port_delay: Mapping[int, str] | None = None,
         port_links: Mapping[int, Attributes] | None = None,
+        program: str | Path | None = None,
+        entries: str | Path | None = None,
         **params: Any,
     ) -> None:
+        settings = settings or shared_settings()
+        self.device_id = _DEVICE_IDS.choose(name, device_id)
         # Its gRPC port is to be reached from the root namespace.
-        super().__init__(name, **{**params, "dpid": f"{device_id:x}", "inNamespace": False})
-        self.device_id = device_id
+        super().__init__(name, **{**params, "dpid": f"{self.device_id:x}", "inNamespace": False})
         self.settings = settings
+        if entries is not None and program is None:
+            raise NetworkError(
+                f"switch {name} has entries and no program", "give the program that has the tables"
+            )
+        self.program = load_program(Path(program), settings.alfirk, settings.workdir) if program else None
+        self.entries = table_entries.load(Path(entries)) if entries else None
         self.port_loss = dict(port_loss or {})
         self.port_delay = dict(port_delay or {})
         self.port_links = dict(port_links or {})
         self.child: Child | None = None
         self.grpc_port = 0
+        #: Port of Thrift's services on 127.0.0.1; 0 without.
+        self.thrift_port = 0
         _note(self, settings)
 
     @property
@@ -124,10 +183,18 @@ class AlfirkSwitch(Switch):
         """The P4Runtime server."""
         return f"{self.settings.listen}:{self.grpc_port}"
 
+    def describe(self) -> str:
+        """Tell where the switch is reached, and what it runs."""
+        words = [f"{self.name}: device id {self.device_id}", f"P4Runtime {self.address}"]
+        words += [f"Thrift 127.0.0.1:{self.thrift_port}"] if self.thrift_port else []
+        words += [f"{self.program.json}, {self.program.p4info}"] if self.program else []
+        return ", ".join(words)
+
     def command(self) -> list[str]:
         """Build the command line of the switch process."""
         settings = self.settings
-        line = [str(settings.alfirk), "switch", "--no-p4", "--device-id", str(self.device_id)]
+        line = [str(settings.alfirk), "switch", "--device-id", str(self.device_id)]
+        line += self._start_with()
         for port, intf in sorted(self.intfs.items()):
             if port > 0:
                 line += ["-i", f"{port}@{intf.name}"]
@@ -144,6 +211,11 @@ class AlfirkSwitch(Switch):
         line += settings.switch_options
         return [*line, "--", "--grpc-server-addr", self.address, "--cpu-port", str(CPU_PORT)]
 
+    def _start_with(self) -> list[str]:
+        """Build the arguments about the program at the start, and about Thrift."""
+        line = [str(self.program.json)] if self.program else ["--no-p4"]
+        return line + (["--thrift-port", str(self.thrift_port)] if self.thrift_port else [])
+
     def _emulation(self) -> list[str]:
         """Build the options by which links are as the topology has them, if they are to be."""
         settings = self.settings
@@ -159,6 +231,11 @@ class AlfirkSwitch(Switch):
     def start(self, controllers: Sequence[Controller]) -> None:  # noqa: ARG002 - they come by P4Runtime
         """Start the process; :meth:`batchStartup` waits until it answers."""
         self.grpc_port = _free_port(self.settings.listen)
+        if self.program or self.settings.thrift:
+            self.thrift_port = _free_port("127.0.0.1")
+        for port, intf in self.intfs.items():
+            if port > 0:
+                _without_kernel(self, intf)
         log = self.settings.workdir / f"{self.name}.log"
         self.child = Child.spawn(f"switch {self.name}", self.command(), log, real_time=self.settings.is_timed)
         if self.settings.journal:
@@ -168,6 +245,12 @@ class AlfirkSwitch(Switch):
     def batchStartup(cls, switches: Sequence[AlfirkSwitch], **_: Any) -> Sequence[AlfirkSwitch]:  # noqa: N802
         """Wait until all switches answer gRPC (Mininet calls this after starting all of them)."""
         wait_ready([(switch.child, switch.answers) for switch in switches if switch.child])
+        for switch in switches:
+            if switch.entries is not None and switch.program:
+                commands = table_entries.commands(switch.entries, switch.program.tables())
+                table_entries.apply(commands, switch.settings.alfirk, switch.thrift_port, switch.name)
+        told = [switch.describe() for switch in switches if switch.thrift_port]
+        info("".join(f"\n*** {line}" for line in told))
         return switches
 
     def answers(self) -> bool:
@@ -184,6 +267,7 @@ class AlfirkSwitch(Switch):
         """Stop the process and remove the ports."""
         if self.child:
             stop_all([self.child])
+        _DEVICE_IDS.free(self.device_id)
         super().stop(deleteIntfs)
 
 
@@ -262,8 +346,11 @@ class AlfirkHost(Host):
 class AlfirkLink(Link):
     """A veth pair with an MTU, whose switch ends are written down and silent."""
 
-    def __init__(self, node1: Node, node2: Node, mtu: int = 4200, **params: Any) -> None:
-        self.mtu = mtu
+    #: Of a link that is given none: what carries RoCE packets with 4,096 bytes.
+    usual_mtu = 4200
+
+    def __init__(self, node1: Node, node2: Node, mtu: int | None = None, **params: Any) -> None:
+        self.mtu = mtu or self.usual_mtu
         self.nodes = (node1, node2)
         super().__init__(node1, node2, **params)
 
@@ -273,32 +360,72 @@ class AlfirkLink(Link):
 
     @staticmethod
     def name_interface(node: Node, n: int) -> str:
-        """Name an interface so that it fits, whatever the node is called."""
+        """Name an interface so that it fits, whatever the node is called and other networks there are."""
         if isinstance(node, AlfirkSwitch):
-            return interfaces.switch_interface(node.name, node.device_id, n)
-        return interfaces.host_interface(node.name)
+            network = node.settings.journal.number if node.settings.journal else 1
+            return interfaces.switch_interface(node.name, node.device_id, n, network)
+        return interfaces.host_interface(node.name, n)
+
+    def switch_ends(self) -> list[str]:
+        """Name the ends in the namespace of the switches."""
+        ends = (self.intf1, self.intf2)
+        return [intf.name for intf in ends if intf and isinstance(intf.node, AlfirkSwitch)]
+
+    def forget(self) -> None:
+        """Leave the interfaces, which have been deleted, out of the nodes."""
+        for intf in (self.intf1, self.intf2):
+            if intf:
+                intf.node.delIntf(intf)
+        self.intf1 = self.intf2 = None
 
     def makeIntfPair(  # noqa: N802 - Mininet's name
         self,
         intfname1: str,
         intfname2: str,
-        addr1: str | None = None,  # noqa: ARG002 - hosts state theirs as a node's parameter
-        addr2: str | None = None,  # noqa: ARG002
+        addr1: str | None = None,
+        addr2: str | None = None,
         node1: Node | None = None,  # noqa: ARG002 - known since the constructor
         node2: Node | None = None,  # noqa: ARG002
         deleteIntfs: bool = True,  # noqa: ARG002, N803 - never: they might be somebody's
     ) -> None:
         """Make the pair."""
         names = (intfname1, intfname2)
-        both = list(zip(names, self.nodes, strict=True))
-        ours = [name for name, node in both if not node.inNamespace]
+        both = list(zip(names, self.nodes, (addr1, addr2), strict=True))
+        ours = [name for name, node, _ in both if not node.inNamespace]
         for node in self.nodes:
             if isinstance(node, AlfirkSwitch) and node.settings.journal:
                 node.settings.journal.interfaces(ours)
                 break
         interfaces.make_pair(
-            [(name, node.pid, node.params.get("mac")) for name, node in both], self.mtu, ours
+            [(name, node.pid, _station(node, address)) for name, node, address in both], self.mtu, ours
         )
+
+
+def _station(node: Node, address: str | None) -> str | None:
+    """Choose the Ethernet address of a node's end: its parameter, else what Mininet chose and will report."""
+    ours = isinstance(node, (AlfirkHost, AlfirkSwitch))
+    return node.params.get("mac") or (None if ours else address)
+
+
+class EthernetLink(AlfirkLink):
+    """The same with the MTU of Ethernet, for programs that expect it."""
+
+    usual_mtu = 1500
+
+
+def _without_kernel(switch: AlfirkSwitch, intf: Intf) -> None:
+    """Keep the kernels at both ends of a link from what a switch between packet sockets cannot have.
+
+    Links and hosts of ours have seen to it already; others of Mininet's have not.
+    """
+    link = intf.link
+    if not isinstance(link, AlfirkLink):
+        interfaces.quieten(intf.name)
+    ends = (link.intf1, link.intf2) if link else ()
+    for far in (end for end in ends if end and end is not intf):
+        node = far.node
+        if not isinstance(node, (AlfirkHost, AlfirkSwitch)) and node.inNamespace and switch is not node:
+            interfaces.quieten_host(node.pid, far.name)
 
 
 def wait_ready(waiting: Sequence[tuple[Child, Callable[[], bool]]], limit: float = START_LIMIT) -> None:

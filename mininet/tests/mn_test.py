@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -101,3 +103,161 @@ def a_killed_one_leaves_only_what_the_next_start_removes(tmp_path: Path) -> None
         assert time.monotonic() < deadline, "processes of the killed network live on"
         time.sleep(0.05)
     subprocess.run([str(ROOT / "mininet" / "run"), "clean"], check=True, capture_output=True)
+
+
+L2 = ROOT / "bmv2" / "test_data" / "l2.p4"
+
+
+def _entries(file: Path) -> Path:
+    forward = [
+        {
+            "table": "ingress.hosts",
+            "match": {"hdr.ethernet.dst": f"00:00:00:00:00:0{port}"},
+            "action_name": "ingress.forward",
+            "action_params": {"port": port},
+        }
+        for port in (1, 2)
+    ]
+    file.write_text(json.dumps({"table_entries": forward}))
+    return file
+
+
+def a_program_of_ones_own_runs_on_any_topology(tmp_path: Path) -> None:
+    entries = _entries(tmp_path / "s1.json")
+    said = _mn(
+        tmp_path,
+        *("--topo", "single,2", "--mac", "--arp"),
+        *("--switch", f"alfirk,program={L2},entries={tmp_path}/{{}}.json"),
+        lines=["h1 ping -c 2 -i 0.2 -W 5 h2", "iperf h1 h2"],
+    )
+    assert entries.exists()
+    assert re.search(r"s1: device id 1, P4Runtime 127\.0\.0\.1:\d+, Thrift 127\.0\.0\.1:\d+", said), said
+    assert "2 received, 0% packet loss" in said, said
+    # TCP's checksums are those of the frames.
+    assert re.search(r"Results: \['[\d.]+ [GM]bits/sec'", said), said
+
+
+def the_controller_serves_topologies_of_mininets_own(tmp_path: Path) -> None:
+    said = _mn(tmp_path, "--topo", "linear,3", "--switch", "alfirk", lines=["pingall", "h1 true"])
+    assert "Results: 0% dropped (6/6 received)" in said, said
+
+
+def names_of_topologies_are_those_of_alfirk(tmp_path: Path) -> None:
+    said = _mn(tmp_path, "--topo", "leaf-spine:2,1,1", "--switch", "alfirk", lines=["pingall"])
+    assert "Results: 0% dropped (2/2 received)" in said, said
+
+
+def alfirk_bcast_has_help() -> None:
+    helped = subprocess.run(
+        [ROOT / "mininet" / "bin" / "alfirk-bcast", "--help"], capture_output=True, text=True, check=True
+    )
+    assert helped.stdout.startswith("usage: ")
+    assert "RECEIVER" in helped.stdout
+
+
+def a_bad_program_is_named_with_what_the_compiler_says(tmp_path: Path) -> None:
+    program = tmp_path / "wrong.p4"
+    program.write_text("header h_t { bit<8> a }\n")
+    said = _mn(tmp_path, "--topo", "single,2", "--switch", f"alfirk,program={program}", lines=[])
+    assert "wrong.p4 does not compile" in said
+    assert "error" in said
+
+
+def two_prompts_stand_at_a_time(tmp_path: Path) -> None:
+    first, second = (_start(tmp_path, "--topo", "testbed", "--switch", "alfirk") for _ in range(2))
+    for process in (first, second):
+        said, _ = process.communicate("pingall\nexit\n", timeout=120)
+        assert "Results: 0% dropped (12/12 received)" in said, said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def a_signal_ends_this_network_and_no_other(tmp_path: Path, number: signal.Signals) -> None:
+    ended, other = (_start(tmp_path, "--topo", "testbed", "--switch", "alfirk") for _ in range(2))
+    for process in (ended, other):
+        assert process.stdout
+        while "Starting CLI" not in process.stdout.readline():
+            assert process.poll() is None
+    if number == signal.SIGINT:
+        # At the prompt Ctrl-C is for commands, as in any shell; a second network is what it must not touch.
+        ended.send_signal(number)
+        ended.communicate("exit\n", timeout=60)
+    else:
+        ended.send_signal(number)
+        ended.communicate(timeout=60)
+    said, _ = other.communicate("pingall\nexit\n", timeout=120)
+    assert "Results: 0% dropped (12/12 received)" in said, said
+
+
+SCRIPT = """
+from alfirk_mininet import AlfirkMininet, Link, Switch
+from mininet.topo import Topo
+
+
+class Two(Topo):
+    def build(self):
+        switch = self.addSwitch("s1", program=PROGRAM, entries=ENTRIES)
+        for number in (1, 2):
+            self.addLink(self.addHost(f"h{number}"), switch)
+
+
+net = AlfirkMininet(Two(), switch=Switch, link=Link, controller=None, autoSetMacs=True, autoStaticArp=True)
+net.start()
+print(net["s1"].describe())
+print(net["h1"].cmd("ping -c 1 -W 5 10.0.0.2"))
+net.stop()
+"""
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def a_script_imports_the_switch_from_a_clone_and_an_installation(tmp_path: Path, installed: bool) -> None:
+    script = tmp_path / "mine.py"
+    entries = _entries(tmp_path / "s1.json")
+    script.write_text(f"PROGRAM, ENTRIES = {str(L2)!r}, {str(entries)!r}\n{SCRIPT}")
+    runner = ROOT / "mininet" / "run"
+    if installed:
+        # What `make install` does for it.
+        room = tmp_path / "prefix" / "share" / "alfirk" / "mininet"
+        room.mkdir(parents=True)
+        shutil.copytree(ROOT / "mininet" / "alfirk_mininet", room / "alfirk_mininet")
+        shutil.copy(runner, room / "run")
+        runner = tmp_path / "prefix" / "bin" / "alfirk-mininet"
+        runner.parent.mkdir()
+        runner.symlink_to("../share/alfirk/mininet/run")
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(
+        [str(runner), str(script)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**environment, "ALFIRK": str(ALFIRK), "TMPDIR": str(tmp_path)},
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "s1: device id 1, P4Runtime 127.0.0.1:" in done.stdout
+    assert "1 received" in done.stdout
+
+
+def hosts_are_containers_of_whatever_engine_there_is(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            *("mn", "--custom", str(CUSTOM), "--topo", "linear,2", "--switch", "alfirk"),
+            *("--host", "container,image=none"),
+        ],
+        input="h1 ping -c 1 -W 5 h2\nh1 echo $INSIDE\nexit\n",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={
+            **os.environ,
+            "ALFIRK": str(ALFIRK),
+            "TMPDIR": str(tmp_path),
+            "CONTAINER_ENGINE": str(Path(__file__).with_name("fake_engine.py")),
+            "FAKE_ENGINE": str(tmp_path),
+        },
+        timeout=120,
+        check=False,
+    )
+    assert "1 received, 0% packet loss" in done.stdout, done.stdout
+    assert "a container" in done.stdout, done.stdout
+    assert not list(tmp_path.glob("mn.*")), "containers are removed"

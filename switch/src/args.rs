@@ -42,7 +42,7 @@ Example:
   alfirk switch -i 1@veth1 -i 2@veth2 --device-id 1 --no-p4 -- --cpu-port 510"
 )]
 pub struct SwitchArgs {
-    /// BMv2 JSON to start with; may be left out with --no-p4.
+    /// BMv2 JSON to start with, or a P4 program (.p4), which is compiled first; may be left out with --no-p4.
     #[arg(value_name = "JSON", required_unless_present_any = ["no_p4", "version", "json_version"])]
     pub json: Option<PathBuf>,
 

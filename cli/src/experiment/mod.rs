@@ -29,13 +29,14 @@ use serde_json::json;
 use crate::exit::{print, Failure, Outcome};
 use crate::program::{self, CompiledProgram, Target};
 use crate::run::progress::{self, Bars};
+use crate::run::stop::Stop;
 use crate::run::{self, Driver};
 use claims::{Dependence, Finding};
 use drawing::Drawing;
 use flags::Flags;
 use points::Point;
 use spec::{Experiment, Extent};
-use store::{Record, Store, VERSION};
+use store::{Record, Store, Use, VERSION};
 pub use table::Sheet;
 use variations::Varied;
 
@@ -59,7 +60,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Run the points that are missing, side by side, and collect; one such command for a folder at a time
+    /// Run the points that are missing, side by side, and collect; a second such command for the same folder is refused
     Run {
         #[command(flatten)]
         place: Place,
@@ -125,6 +126,7 @@ pub fn run(args: Args) -> Outcome {
                 )));
             };
             set.store.make()?;
+            let _hold = set.store.hold(Use::Shared)?;
             set.measure(vec![point], Some(1))
         }
         Verb::Collect { place } => {
@@ -243,6 +245,7 @@ impl Set {
     /// Runs the points that are missing, or all of them again.
     pub fn measure_missing(&self, again: bool, jobs: Option<u32>) -> Outcome {
         self.store.make()?;
+        let _hold = self.store.hold(Use::Alone)?;
         self.store.tidy()?;
         let missing = match again {
             true => self.points.iter().collect(),
@@ -259,7 +262,7 @@ impl Set {
         let jobs = match (jobs, on_mininet) {
             (Some(2..), true) => {
                 return Err(Failure::bad_input(
-                    "--jobs: a machine holds one Mininet network at a time; leave it out, or give --jobs 1",
+                    "--jobs: networks on Mininet would share the processors, by which their times are made; leave it out, or give --jobs 1",
                 ));
             }
             (Some(jobs), _) => jobs as usize,
@@ -272,6 +275,10 @@ impl Set {
             }
         };
         let total = points.len();
+        let bars = Bars::hidden();
+        // Before any thread is started. In virtual time there is nothing to take down.
+        let stop = on_mininet.then(|| Stop::watch(Driver::Mininet, bars.runs()));
+        let stop = stop.transpose()?;
         let bar = bar(total);
         let waiting = Mutex::new(points.into_iter());
         let failed = Mutex::new(Vec::new());
@@ -279,11 +286,12 @@ impl Set {
         let unwritable = OnceLock::new();
         let work = || loop {
             let next = waiting.lock().expect("taking one cannot fail").next();
-            let Some(point) = next.filter(|_| unwritable.get().is_none()) else {
+            let is_over = unwritable.get().is_some() || bars.runs().interrupted().is_some();
+            let Some(point) = next.filter(|_| !is_over) else {
                 return;
             };
             bar.set_message(point.id.clone());
-            match self.measure_one(point) {
+            match self.measure_one(point, &bars) {
                 Ok(record) => {
                     if let Err(failure) = self.store.save(&record) {
                         let _ = unwritable.set(failure);
@@ -308,6 +316,14 @@ impl Set {
             return Err(failure);
         }
         let failed = failed.into_inner().expect("pushing cannot fail");
+        if bars.runs().interrupted().is_some() {
+            let kept = "finished points are kept, and the same command goes on with the others";
+            let stopped = Err(Failure::failed(kept));
+            return match &stop {
+                Some(stop) => stop.explained(stopped),
+                None => stopped,
+            };
+        }
         if failed.is_empty() {
             return Ok(());
         }
@@ -318,10 +334,10 @@ impl Set {
         )))
     }
 
-    fn measure_one(&self, point: &Point) -> Result<Record, Failure> {
+    fn measure_one(&self, point: &Point, bars: &Bars) -> Result<Record, Failure> {
         let Compiled { program, sha256 } = self.compiled(point);
         let config = point.config()?;
-        let report = run::measure(&config, program, &Bars::hidden())?;
+        let report = run::measure(&config, program, bars)?;
         Ok(Record {
             experiment: self.experiment.name.clone(),
             id: point.id.clone(),

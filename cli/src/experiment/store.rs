@@ -2,8 +2,11 @@
 
 use std::fs;
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,6 +33,24 @@ pub struct Record {
 /// Of this command, as results name it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// The file of the folder that a command which measures holds locked. It stays: removing it would let two commands hold two files of
+/// its name.
+const LOCK: &str = ".lock";
+
+/// How a command uses the folder while it measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// It measures every point that is missing, so that no other command may.
+    Alone,
+    /// It measures a single point, beside others that do.
+    Shared,
+}
+
+/// Holds the folder for a command until it is dropped. The kernel gives it back when the command is killed.
+pub struct Hold {
+    _lock: Option<Flock<fs::File>>,
+}
+
 /// The folder.
 pub struct Store {
     folder: PathBuf,
@@ -54,7 +75,39 @@ impl Store {
         fs::create_dir_all(points).map_err(|error| unusable("make", points, &error))
     }
 
-    /// Removes what killed runs left half written. Only for who knows that nobody else is writing.
+    /// Keeps the folder for one command. It has been made.
+    ///
+    /// # Errors
+    /// Another command measures into it, which is named.
+    pub fn hold(&self, how: Use) -> Result<Hold, Failure> {
+        let path = self.folder.join(LOCK);
+        let mut options = fs::File::options();
+        let file = options.create(true).truncate(false).read(true).write(true);
+        let file = file
+            .open(&path)
+            .map_err(|error| unusable("open", &path, &error))?;
+        let arg = match how {
+            Use::Alone => FlockArg::LockExclusiveNonblock,
+            Use::Shared => FlockArg::LockSharedNonblock,
+        };
+        match Flock::lock(file, arg) {
+            Ok(lock) => Ok(Hold { _lock: Some(lock) }),
+            Err((file, Errno::EWOULDBLOCK)) => {
+                let owner = match holder(&file) {
+                    Some(process) => format!("process {process}"),
+                    None => "another command".to_owned(),
+                };
+                Err(Failure::failed(format_args!(
+                    "{}: {owner} measures into this folder; wait until it has ended, or give another folder with --out",
+                    self.folder.display()
+                )))
+            }
+            // A file system without locks.
+            Err(_) => Ok(Hold { _lock: None }),
+        }
+    }
+
+    /// Removes what killed runs left half written. Only for a command that holds the folder alone.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -141,6 +194,59 @@ impl Store {
     }
 }
 
+/// A process of this machine that holds the file locked, for messages.
+fn holder(file: &fs::File) -> Option<u32> {
+    let inode = file.metadata().ok()?.ino().to_string();
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    holder_in(&locks, &inode)
+}
+
+/// The same by the text of `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`.
+fn holder_in(locks: &str, inode: &str) -> Option<u32> {
+    locks.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (process, place) = (words.get(4)?, words.get(5)?);
+        let is_it = words[1] == "FLOCK" && place.rsplit(':').next() == Some(inode);
+        is_it.then(|| process.parse().ok()).flatten()
+    })
+}
+
 fn unusable(what: &str, path: &Path, error: &std::io::Error) -> Failure {
     Failure::bad_input(format_args!("cannot {what} {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_held_by_one_command_or_by_points_side_by_side() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path());
+        store.make().unwrap();
+        let refusal = |how| match store.hold(how) {
+            Err(Failure::Failed(error)) => error.to_string(),
+            _ => String::new(),
+        };
+        let alone = store.hold(Use::Alone).unwrap();
+        for how in [Use::Alone, Use::Shared] {
+            let why = refusal(how);
+            let us = format!(": process {} measures into this folder", std::process::id());
+            assert!(why.contains(&us), "{why}");
+        }
+        drop(alone);
+        let points = [Use::Shared, Use::Shared].map(|how| store.hold(how).unwrap());
+        assert!(!refusal(Use::Alone).is_empty());
+        drop(points);
+        assert!(store.hold(Use::Alone).is_ok());
+    }
+
+    #[test]
+    fn the_holder_of_a_lock_is_found_by_the_inode() {
+        let locks = "1: POSIX  ADVISORY  WRITE 7 fe:00:99 0 EOF\n2: FLOCK  ADVISORY  WRITE 8 fe:00:98 0 EOF\n\
+            2: -> FLOCK  ADVISORY  WRITE 6 fe:00:98 0 EOF\n3: FLOCK  ADVISORY  READ 9 fe:00:99 0 EOF\n";
+        assert_eq!(holder_in(locks, "99"), Some(9));
+        assert_eq!(holder_in(locks, "98"), Some(8));
+        assert_eq!(holder_in(locks, "9"), None);
+    }
 }

@@ -16,7 +16,7 @@ use super::trunk::{Trunk, CONTROL, FILES, FIRST_HOST};
 use crate::doctor;
 use crate::exit::{Failure, Outcome};
 use crate::run::mininet::load::Counters;
-use crate::run::mininet::network::{interface_counter, MininetNetwork, NetworkSpec};
+use crate::run::mininet::network::{count_packets, InterfaceCounter, MininetNetwork, NetworkSpec};
 use crate::run::mininet::scale::wake;
 use crate::run::mininet::signals::Signals;
 use crate::run::processors;
@@ -174,10 +174,11 @@ impl Agent {
             Request::Cut { interface } => self.of_network(|network| network.cut(&interface)),
             Request::Mend { interface } => self.of_network(|network| network.mend(&interface)),
             Request::Packets { sent, received } => {
-                let count = |names: &[String], what| -> u64 {
-                    names.iter().map(|name| interface_counter(name, what)).sum()
+                let count = |names: &[String], counter| {
+                    count_packets(names.iter().map(String::as_str), counter)
                 };
-                let count = count(&sent, "tx_packets") + count(&received, "rx_packets");
+                let count = count(&sent, InterfaceCounter::SentPackets)
+                    + count(&received, InterfaceCounter::ReceivedPackets);
                 return self.send(&Response::Packets { count });
             }
             Request::Load => {

@@ -6,7 +6,7 @@ mod input;
 pub mod mininet;
 pub mod progress;
 mod records;
-mod stop;
+pub mod stop;
 mod summary;
 
 use std::sync::{Arc, Mutex};
@@ -46,13 +46,8 @@ pub fn run(args: Args) -> Outcome {
         return print(hardware::list());
     }
     // Before any thread is started.
-    let signals = match args.driver() {
-        Driver::Virtual => Some(mininet::signals::Signals::hold()?),
-        Driver::Mininet => None,
-    };
     let bars = Bars::new();
-    let stop = signals.map(|signals| Stop::watch(signals, bars.runs()));
-    let stop = stop.transpose()?;
+    let stop = Stop::watch(args.driver(), bars.runs())?;
     // The built-in program has nothing to say; it is compiled while the arguments are checked and the input is read.
     let target = args.target;
     let built_in = args
@@ -70,12 +65,7 @@ pub fn run(args: Args) -> Outcome {
     };
     let traces = page.as_ref().map(|(_, page)| page);
     let measured = measure_watched(&config, &program, &bars, traces);
-    if let (Err(Failure::Failed(error)), Some(name)) =
-        (&measured, stop.as_ref().and_then(Stop::signal))
-    {
-        return Err(Failure::failed(format_args!("stopped by {name}: {error}")));
-    }
-    let report = measured?;
+    let report = stop.explained(measured)?;
     drop(stop);
     if config.json {
         let object = serde_json::to_string(&report).expect("a report has no strange keys");
@@ -285,6 +275,14 @@ fn run_one(
 ) -> Result<Row, Failure> {
     let bar = bars.start(algorithm, None);
     let row = run_on(fabric, config, job, algorithm, &bar);
+    let row = row.map_err(|failure| match bars.runs().interrupted() {
+        // Wherever it was.
+        Some(_) => {
+            bars.runs().stopped_at(bar.run());
+            Failure::failed(bar.run())
+        }
+        None => failure,
+    });
     bar.finish();
     row
 }

@@ -1,28 +1,34 @@
-//! SIGINT and SIGTERM while fabrics run in virtual time, and reports of runs that take long where no bar is drawn.
+//! SIGINT and SIGTERM while fabrics run, and reports of runs that take long where no bar is drawn.
 //!
-//! The first signal ends the fabrics between two events, so that captures are complete, and the command reports how far they were. The
-//! second one ends the process at once.
+//! The first signal ends fabrics in virtual time between two events, so that captures are complete, and has a network of processes taken
+//! down; the command reports how far the runs were. A network that is not gone after [`GRACE`] is removed at once, so that
+//! the command ends soon whatever it was doing. The second signal does that without delay.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
+use super::config::Driver;
 use super::mininet::signals::Signals;
 use super::progress::Runs;
 use crate::exit::Failure;
 
-/// When a run that shows no bar is reported first; then again after twice the time, and so on.
-const FIRST_REPORT: Duration = Duration::from_secs(10);
+/// How often runs are reported that show no bar.
+const REPORT: Duration = Duration::from_secs(10);
+/// Time that a network of processes has for its own end after a signal.
+const GRACE: Duration = Duration::from_secs(1);
+/// How often fabrics in virtual time are told to end, as some may begin later than the signal came.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// Holds the signals, until it is dropped. Must be made before any thread: threads inherit what is held.
 pub struct Stop {
-    signal: Arc<OnceLock<&'static str>>,
+    runs: Arc<Runs>,
     /// Ends the thread when it is dropped.
     end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
@@ -32,30 +38,35 @@ pub struct Stop {
 
 impl Stop {
     /// Watches for signals from now on, for the sake of `runs`.
-    pub fn watch(signals: Signals, runs: Arc<Runs>) -> Result<Stop, Failure> {
+    pub fn watch(driver: Driver, runs: Arc<Runs>) -> Result<Stop, Failure> {
         let failed = |error| Failure::failed(format_args!("cannot watch for signals: {error}"));
-        let signals = Arc::new(signals);
-        let signal = Arc::new(OnceLock::new());
+        let signals = Arc::new(Signals::hold()?);
+        runs.can_be_interrupted().map_err(failed)?;
         let (end, ended) = UnixStream::pair().map_err(failed)?;
         let watcher = Watcher {
             signals: Arc::clone(&signals),
-            signal: Arc::clone(&signal),
             ended,
-            runs,
+            runs: Arc::clone(&runs),
+            grace: (driver == Driver::Mininet).then_some(GRACE),
         };
         let thread = thread::Builder::new().name("signals".to_owned());
         let thread = thread.spawn(move || watcher.run()).map_err(failed)?;
         Ok(Stop {
-            signal,
+            runs,
             end: Some(end),
             thread: Some(thread),
             _signals: signals,
         })
     }
 
-    /// The name of the signal that has come.
-    pub fn signal(&self) -> Option<&'static str> {
-        self.signal.get().copied()
+    /// A result, whose failure names the signal that has come.
+    pub fn explained<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+        result.map_err(|failure| match (failure, self.runs.interrupted()) {
+            (Failure::Failed(error), Some(name)) => {
+                Failure::failed(format_args!("stopped by {name}: {error}"))
+            }
+            (failure, _) => failure,
+        })
     }
 }
 
@@ -71,17 +82,21 @@ impl Drop for Stop {
 
 struct Watcher {
     signals: Arc<Signals>,
-    signal: Arc<OnceLock<&'static str>>,
     ended: UnixStream,
     runs: Arc<Runs>,
+    /// How long networks have after a signal; fabrics in virtual time end by themselves.
+    grace: Option<Duration>,
 }
 
 impl Watcher {
     fn run(self) {
         let started = Instant::now();
-        let mut next_report = (!std::io::stderr().is_terminal()).then_some(FIRST_REPORT);
+        let mut next_report = (!std::io::stderr().is_terminal()).then(|| started + REPORT);
+        let mut deadline = None;
         loop {
-            let wait = next_report.map(|at| at.saturating_sub(started.elapsed()));
+            let again = self.runs.interrupted().map(|_| Instant::now() + AGAIN);
+            let wake = [next_report, deadline, again].into_iter().flatten().min();
+            let wait = wake.map(|at| at.saturating_duration_since(Instant::now()));
             let timeout = match wait.map(|wait| PollTimeout::try_from(wait.as_millis() + 1)) {
                 Some(Ok(timeout)) => timeout,
                 _ => PollTimeout::NONE,
@@ -95,25 +110,44 @@ impl Watcher {
             if is_over || matches!(polled, Err(error) if error != nix::errno::Errno::EINTR) {
                 return;
             }
+            let now = Instant::now();
             if let Some(name) = self.signals.take() {
-                if self.signal.set(name).is_err() {
-                    for line in self.runs.lines() {
-                        eprintln!("alfirk: {line}");
-                    }
-                    eprintln!("alfirk: stopped by a second {name}");
-                    process::exit(1);
+                match self.runs.interrupt(name) {
+                    // Without a network there is nothing to wait for.
+                    true if self.grace.is_some() && !self.runs.has_networks() => self.end(name),
+                    true => deadline = self.grace.map(|grace| now + grace),
+                    false => self.end(&format!("a second {name}")),
                 }
             }
-            if self.signal.get().is_some() {
+            if let Some(name) = self.runs.interrupted() {
                 // Runs that begin now, too.
                 self.runs.stop();
-                next_report = Some(started.elapsed() + Duration::from_millis(100));
-            } else if next_report.is_some_and(|at| at <= started.elapsed()) {
-                for line in self.runs.lines() {
-                    eprintln!("alfirk: {line}");
+                next_report = None;
+                if deadline.is_some_and(|deadline| deadline <= now) {
+                    self.end(name);
                 }
-                next_report = next_report.map(|at| at * 2);
+            } else if next_report.is_some_and(|at| at <= now) {
+                self.report();
+                next_report = next_report.map(|at| at + REPORT);
             }
         }
+    }
+
+    fn report(&self) {
+        for line in self.runs.lines() {
+            eprintln!("alfirk: {line}");
+        }
+    }
+
+    /// Ends the process, and with it whatever it waits for.
+    fn end(&self, why: &str) -> ! {
+        self.runs.remove_networks();
+        match self.runs.lines() {
+            lines if lines.is_empty() => eprintln!("alfirk: stopped by {why}"),
+            lines => lines
+                .iter()
+                .for_each(|line| eprintln!("alfirk: stopped by {why}: {line}")),
+        }
+        process::exit(1);
     }
 }

@@ -15,10 +15,10 @@ use crate::exit::{print, Failure, Outcome};
 use crate::run::machines::{MachineName, PlacementArgs};
 
 /// The port of P4Runtime in a container, and the first of those that machines have for them.
-const GRPC: u16 = 9559;
-const FIRST_PORT: usize = 20_001;
+pub(super) const GRPC: u16 = 9559;
+pub(super) const FIRST_PORT: usize = 20_001;
 /// In a container.
-const CONTROL: &str = "/run/alfirk-host.sock";
+pub(super) const CONTROL: &str = "/run/alfirk-host.sock";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -60,16 +60,29 @@ pub fn run(args: &Args) -> Outcome {
         ))),
     });
     let named = named.collect::<Result<Vec<(&str, Ipv4Addr)>, Failure>>()?;
-    for (name, content) in files(&topology, &placement, &named, &args.image) {
-        let path = args.out.join(&name);
-        let written =
-            std::fs::create_dir_all(&args.out).and_then(|()| std::fs::write(&path, content));
+    save(&args.out, files(&topology, &placement, &named, &args.image))
+}
+
+/// Writes files, and prints their names.
+pub(super) fn save(folder: &Path, files: Vec<(String, String)>) -> Outcome {
+    for (name, content) in files {
+        let path = folder.join(&name);
+        let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, content));
         written.map_err(|error| {
             Failure::failed(format_args!("cannot write {}: {error}", path.display()))
         })?;
         print(format_args!("{}\n", path.display()))?;
     }
     Ok(())
+}
+
+/// For an image with the alfirk command.
+pub(super) fn dockerfile() -> String {
+    "# docker build -t alfirk . with the alfirk command beside this file\n\
+     FROM debian:12-slim\n\
+     RUN apt-get update && apt-get install -y --no-install-recommends ethtool iproute2 iputils-ping && rm -rf /var/lib/apt/lists/*\n\
+     COPY alfirk /usr/local/bin/\n"
+        .to_owned()
 }
 
 /// `root@b` is `b`, which can be a file's name.
@@ -103,11 +116,7 @@ fn files(
     });
     files.push(("switches.txt".to_owned(), switches.collect()));
     files.push(("topology.yaml".to_owned(), topology.to_yaml()));
-    let dockerfile = "# docker build -t alfirk . with the alfirk command beside this file\n\
-        FROM debian:12-slim\n\
-        RUN apt-get update && apt-get install -y --no-install-recommends iproute2 iputils-ping && rm -rf /var/lib/apt/lists/*\n\
-        COPY alfirk /usr/local/bin/\n";
-    files.push(("Dockerfile".to_owned(), dockerfile.to_owned()));
+    files.push(("Dockerfile".to_owned(), dockerfile()));
     files
 }
 
@@ -206,7 +215,7 @@ fn container(topology: &Topology, node: Node) -> String {
             );
             let waiting = when_there("eth1", &command);
             format!(
-                "    \"{name}\":\n      cmd: \"{waiting}\"\n      exec: [\"ip address add {ip} dev eth1\"]\n"
+                "    \"{name}\":\n      cmd: \"{waiting}\"\n      exec: [\"ethtool -K eth1 rx off tx off sg off tso off gso off gro off\", \"ip address add {ip} dev eth1\"]\n"
             )
         }
     }

@@ -1,8 +1,9 @@
 //! What is wrong with the input is said in one message, with exit code 2, before anything is built.
 
 use std::fs;
+use std::process::Command;
 
-use crate::common::{data_plane, file, refused, TESTBED};
+use crate::common::{data_plane, file, good, refused, TESTBED};
 
 fn run(arguments: &[&str], words: &[&str]) {
     let with_testbed = ["run", "--topology", TESTBED];
@@ -464,4 +465,62 @@ fn collectives_that_cannot_be() {
         &["--collective", "gather"],
         &["gather", "allgather, barrier"],
     );
+}
+
+#[test]
+fn a_topology_that_check_takes_is_one_that_run_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let testbed = fs::read_to_string(TESTBED).unwrap();
+    for (name, from, to, words) in [
+        ("group", "10.0.0.3", "10.255.0.3", &["h3", "10.255.0.3"][..]),
+        ("small", "mtu: 4200", "mtu: 100", &["100"][..]),
+    ] {
+        assert!(testbed.contains(from), "{name}");
+        let wrong = file(folder.path(), name, &testbed.replace(from, to));
+        for arguments in [
+            &["topology", "check", &wrong][..],
+            &["run", "--topology", &wrong, "--size", "64B"],
+        ] {
+            refused(2, arguments, words);
+        }
+    }
+    good(&["topology", "check", TESTBED]);
+}
+
+#[test]
+fn what_a_built_in_name_means_does_not_depend_on_the_working_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["testbed", "fat-tree:4"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+            .args(arguments)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {message}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let hosts = |word: &str| {
+        let report = run(&["topology", "check", "--json", word]);
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        report["hosts"].clone()
+    };
+    assert_eq!(hosts("testbed"), 4);
+    for word in ["fat-tree:4", "fattree,k=4", "fattree"] {
+        assert_eq!(hosts(word), 16, "{word}");
+    }
+    run(&["topology", "fattree", "--k", "4"]);
+    run(&[
+        "run",
+        "--topology",
+        "testbed",
+        "--size",
+        "64B",
+        "--algorithms",
+        "chain",
+    ]);
+    run(&["reproduce", "rdmc-steps", "--quick", "--out", "results"]);
 }

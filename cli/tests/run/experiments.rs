@@ -2,8 +2,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use alfirk_roce::collective::Digest;
+use nix::fcntl::{Flock, FlockArg};
 use serde_json::Value;
 
 use crate::common::{file, good, json, refused};
@@ -488,4 +491,46 @@ fn results_that_are_not_of_this_experiment() {
         &["experiment", "run", &spec, "--out", &in_the_way],
         &["cannot make", "file"],
     );
+}
+
+#[test]
+fn a_second_run_in_a_folder_is_refused_and_names_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = SMALL.replace("[64B, 8KiB]", "[64MiB]") + "\n";
+    let long = long.replace(
+        "run: {topology: testbed}",
+        "run: {topology: testbed, model: exact}",
+    );
+    let spec = file(folder.path(), "small.yaml", &long);
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    let mut first = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .args(["experiment", "run", &spec, "--out", out])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // It holds the folder as long as it measures.
+    let lock = Path::new(out).join(".lock");
+    let limit = Instant::now() + Duration::from_secs(600);
+    while !is_locked(&lock) {
+        assert!(first.try_wait().unwrap().is_none(), "it has ended");
+        assert!(Instant::now() < limit, "it holds nothing");
+        std::thread::yield_now();
+    }
+    let process = format!("process {} measures into this folder", first.id());
+    let again = ["experiment", "run", &spec, "--out", out];
+    refused(1, &again, &[&process, "--out"]);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    // The kernel has given the folder back.
+    assert!(!is_locked(&lock));
+}
+
+/// Whether a process holds a lock on a file that is there.
+fn is_locked(file: &Path) -> bool {
+    let Ok(file) = fs::File::open(file) else {
+        return false;
+    };
+    Flock::lock(file, FlockArg::LockSharedNonblock).is_err()
 }

@@ -33,7 +33,7 @@ pub const WEB_ADDRESS: &str = "127.0.0.1:8087";
       --p4info build/main.p4info.txtpb --device-config build/main.json
   alfirk ctrl --dry-run bfrt --topology topologies/testbed.yaml --group 10.255.0.1=10.0.0.1:17,10.0.0.2:18 --out scripts")]
 pub struct CtrlArgs {
-    /// The network, in YAML (see topologies/README.md).
+    /// The network, in YAML (see topologies/README.md), or what `alfirk topology` makes, such as fat-tree:4.
     #[arg(long, value_name = "FILE")]
     pub topology: PathBuf,
     /// Where a switch's P4Runtime server listens; once per switch.

@@ -6,7 +6,7 @@ use alfirk_p4runtime::p4::config::v1::P4Info;
 use alfirk_p4runtime::{json, text, Message};
 
 use crate::controller::RestoreError;
-use crate::topology::{SwitchIndex, Topology, TopologyError};
+use crate::topology::{self, SwitchIndex, Topology, TopologyError, WordError};
 
 /// Why an input cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +24,9 @@ pub enum FileError {
     /// The topology is wrong.
     #[error(transparent)]
     Topology(#[from] TopologyError),
+    /// A word that calls no generator of topologies.
+    #[error(transparent)]
+    Word(#[from] WordError),
     /// Not P4Info.
     #[error("{}: {reason}", path.display())]
     P4Info {
@@ -144,9 +147,13 @@ impl StateFile {
 }
 
 pub(super) fn read_topology(path: &Path) -> Result<Topology, FileError> {
+    let name = path.display().to_string();
+    if topology::is_generated(&name) {
+        return Ok(topology::generate(&name)?);
+    }
     let text = read(path, "topology file")?;
     let text = String::from_utf8_lossy(&text);
-    Ok(Topology::from_yaml(&path.display().to_string(), &text)?)
+    Ok(Topology::from_yaml(&name, &text)?)
 }
 
 /// Reads P4Info in the form that the file's name says: `.json`, `.bin` or `.pb`, else text.

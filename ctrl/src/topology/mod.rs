@@ -25,7 +25,8 @@ mod tests;
 pub use alfirk_roce::wire::MacAddr;
 pub use builder::{Builder, Problem};
 pub use generate::{
-    fat_tree, leaf_spine, m_port_n_tree, mesh, testbed, FatTreeShape, GenerateError,
+    fat_tree, generate, is_generated, leaf_spine, m_port_n_tree, mesh, testbed, FatTreeShape,
+    GenerateError, WordError, GENERATED,
 };
 pub use model::{
     End, Host, HostIndex, Link, LinkAttributes, LinkIndex, Neighbour, Node, Switch, SwitchIndex,

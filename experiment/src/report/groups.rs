@@ -12,7 +12,15 @@ impl Report {
             let name = &row.algorithm;
             if let Some(ns) = row.registration_ns {
                 let how = &self.settings.registration;
-                writeln!(out, "{name}: group registered in {} ({how})", duration(ns))?;
+                write!(out, "{name}: group registered in {}", duration(ns))?;
+                // The controller's messages take the time of the machine, whatever the clock of the network is.
+                match &self.clock {
+                    Some(clock) if clock.scale > 1 => {
+                        let real = duration(ns.saturating_mul(clock.scale.into()));
+                        writeln!(out, " of the network's clock, {real} of real time ({how})")?;
+                    }
+                    _ => writeln!(out, " ({how})")?,
+                }
             }
             if let Some((pace, sender)) = row.sender.and_then(|s| Some((s.pace_bps?, s))) {
                 writeln!(

@@ -64,7 +64,8 @@ pub struct Row {
     /// What PAUSE frames did; `None` without flow control.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_control: Option<FlowControl>,
-    /// From the request for the group until its members may send, in ns; `None` without a group.
+    /// From the request for the group until its members may send, in ns; `None` without a group. Like all times it is on the network's
+    /// clock: where that has a scale, the controller's messages still take real time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_ns: Option<u64>,
     /// How long the source's messages took, where it has so many of them under way and no more.

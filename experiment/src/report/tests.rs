@@ -170,6 +170,12 @@ fn table_tells_of_a_slow_clock_and_of_processors_that_were_short() {
         load: vec![load("alfirk", 12.0, false)],
     };
     report.clock = Some(clock.clone());
+    // What the controller did took real time.
+    report.results[0].registration_ns = Some(8_882);
+    let registered =
+        "alfirk: group registered in 8.882 us of the network's clock, 44.410 ms of real time (api)\n";
+    assert!(report.table().contains(registered), "{}", report.table());
+    report.results[0].registration_ns = None;
     let said = "clock: 5,000 times slower than real time, chosen for this machine; times above are on it; \
                 the network had up to 25 % of 2 processors, and a process waited up to 12 ns for its turn in the mean\n";
     assert!(report.table().ends_with(said), "{}", report.table());

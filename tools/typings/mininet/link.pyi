@@ -6,13 +6,16 @@ class Intf:
     name: str
     node: Node
     link: Link | None
+    ip: str | None
+    mac: str | None
+    prefixLen: str | int | None
     def __init__(
         self, name: str, node: Node | None = None, port: int | None = None, **params: Any
     ) -> None: ...
 
 class Link:
-    intf1: Intf
-    intf2: Intf
+    intf1: Intf | None
+    intf2: Intf | None
     def __init__(
         self,
         node1: Node,
@@ -32,3 +35,7 @@ class Link:
         node2: Node | None = None,
         deleteIntfs: bool = True,
     ) -> object: ...
+
+class TCLink(Link): ...
+class TCULink(TCLink): ...
+class OVSLink(Link): ...

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
-use std::iter;
 use std::net::Ipv4Addr;
 use std::num::NonZeroU32;
 use std::os::fd::AsFd;
@@ -30,16 +29,19 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::leftover::Leftover;
 use super::load::Counters;
 use super::machines::MachinesNetwork;
+use super::namespace::Namespace;
 use super::network::{MininetNetwork, Network, NetworkSpec};
-use super::signals::Signals;
+use super::work_dir::WorkDir;
 use crate::exit::Failure;
 use crate::host::client::HostClient;
 use crate::host::protocol::{Event, Info, Reply, Request, Status};
 use crate::program::CompiledProgram;
 use crate::run::config::{Config, GuestRdma};
 use crate::run::controller_config;
+use crate::run::progress::{Bars, Runs};
 
 /// How long the network may take to be built, and then the switches to get pipelines and routes.
 const START_LIMIT: Duration = Duration::from_secs(150);
@@ -78,7 +80,12 @@ pub struct MininetFabric {
     news: UnboundedReceiver<GroupNews>,
     runtime: Runtime,
     network: Box<dyn Network>,
-    signals: Signals,
+    /// Where switches and the controller are, if not where this process was started.
+    _namespace: Option<Namespace>,
+    /// Ends what is waited for when a signal comes.
+    runs: Arc<Runs>,
+    /// Drops behind the network.
+    _standing: Standing,
     /// Where it is on several machines: these, and how many links there are between them.
     machines: Option<(Vec<MachineSummary>, usize)>,
     /// What hosts, switches and the controller go by.
@@ -102,16 +109,34 @@ impl MininetFabric {
         config: &Config,
         program: &CompiledProgram,
         scale: Option<NonZeroU32>,
+        bars: &Bars,
     ) -> Result<MininetFabric, Failure> {
         let topology = config.topology.clone();
         let controller = Controller::new(topology.clone(), controller_config(config, program))
             .map_err(Failure::bad_input)?;
 
-        let signals = Signals::hold()?;
+        let runs = bars.runs();
+        let phase = bars.phase(&format!(
+            "building the network of {} and {}",
+            plural(topology.switches().len(), "switch", "switches"),
+            plural(topology.hosts().len(), "host", "hosts"),
+        ));
         let spec = NetworkSpec::new(config, scale);
         let mut machines = None;
+        // Before there is anything to be removed.
+        let standing = Standing::begin(&runs);
+        // Networks on several machines meet by addresses of this one.
+        let namespace = config.machines.is_none().then(Namespace::enter);
+        let namespace = namespace.transpose()?;
         let mut network: Box<dyn Network> = match &config.machines {
-            None => Box::new(MininetNetwork::start(&spec)?),
+            None => {
+                let network = MininetNetwork::start(&spec)?;
+                runs.network_stands(Leftover {
+                    process: network.process(),
+                    folder: network.folder().to_owned(),
+                });
+                Box::new(network)
+            }
             Some(named) => {
                 let mut network = MachinesNetwork::connect(named)?;
                 network.start(named, &topology, &spec)?;
@@ -119,7 +144,9 @@ impl MininetFabric {
                 Box::new(network)
             }
         };
-        wait_for_network(network.as_mut(), &signals)?;
+        wait_for_network(network.as_mut(), &runs)?;
+        drop(phase);
+        let _phase = bars.phase("giving switches their program and routes");
 
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -158,7 +185,9 @@ impl MininetFabric {
             news,
             runtime,
             network,
-            signals,
+            _namespace: namespace,
+            runs,
+            _standing: standing,
             clock: scale.map_or_else(Clock::default, Clock::slower),
             has_rates: scale.is_some(),
             topology,
@@ -205,25 +234,22 @@ impl MininetFabric {
 
     /// Waits until a host (if `hosts`) has something to say, at most `limit`. Bad news from elsewhere is an error.
     fn wait_for_news(&mut self, limit: Duration, hosts: bool) -> Result<(), FabricError> {
-        let (network, signal) = {
-            let sources = iter::once(self.signals.as_fd())
-                .chain(self.network.fds())
-                .chain(self.alive().filter(|_| hosts).map(|host| host.as_fd()));
+        let network = {
+            let network = self.network.fds().into_iter();
+            let sources = network
+                .chain(self.alive().filter(|_| hosts).map(|host| host.as_fd()))
+                .chain(self.runs.interruption());
             let mut fds: Vec<PollFd<'_>> = sources
                 .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
                 .collect();
             wait_readable(&mut fds, limit)?;
             let network = self.network.fds().len();
-            (
-                fds[1..=network].iter().any(is_readable),
-                is_readable(&fds[0]),
-            )
+            fds[..network].iter().any(is_readable)
         };
+        // A signal may have reached the processes of the network, too.
+        interrupted(&self.runs)?;
         if network {
             self.network.check()?;
-        }
-        if signal {
-            interrupted(&self.signals)?;
         }
         Ok(())
     }
@@ -256,8 +282,9 @@ impl MininetFabric {
     }
 
     /// Uses a network that another program has, as long as that lets it stand.
-    pub fn attach(config: &Config, folder: &Path) -> Result<MininetFabric, Failure> {
-        let signals = Signals::hold()?;
+    pub fn attach(config: &Config, folder: &Path, bars: &Bars) -> Result<MininetFabric, Failure> {
+        let runs = bars.runs();
+        let standing = Standing::begin(&runs);
         let network: Box<dyn Network> = Box::new(MininetNetwork::attach(folder)?);
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         let runtime = runtime
@@ -278,7 +305,9 @@ impl MininetFabric {
             news: tokio::sync::mpsc::unbounded_channel().1,
             runtime,
             network,
-            signals,
+            _namespace: None,
+            runs,
+            _standing: standing,
             clock: Clock::default(),
             has_rates: false,
             topology,
@@ -454,6 +483,34 @@ impl MininetFabric {
             }
         }
         Ok(None)
+    }
+}
+
+impl Drop for MininetFabric {
+    fn drop(&mut self) {
+        self.hosts.clear();
+        self.controller = None;
+        self.network.take_down();
+    }
+}
+
+/// Has what there is of a network removed if this process must end before the network does.
+struct Standing(Arc<Runs>);
+
+impl Standing {
+    /// A network is about to be made.
+    fn begin(runs: &Arc<Runs>) -> Standing {
+        runs.network_stands(Leftover {
+            process: None,
+            folder: WorkDir::place(),
+        });
+        Standing(Arc::clone(runs))
+    }
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        self.0.networks_are_gone();
     }
 }
 
@@ -801,7 +858,7 @@ impl Fabric for MininetFabric {
     }
 }
 
-fn wait_for_network(network: &mut dyn Network, signals: &Signals) -> Result<(), Failure> {
+fn wait_for_network(network: &mut dyn Network, runs: &Runs) -> Result<(), Failure> {
     let deadline = Instant::now() + START_LIMIT;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -811,16 +868,16 @@ fn wait_for_network(network: &mut dyn Network, signals: &Signals) -> Result<(), 
                 START_LIMIT.as_secs()
             )));
         }
-        let (readable, signal) = {
-            let fds = iter::once(signals.as_fd()).chain(network.fds());
+        let readable = {
+            let fds = network.fds().into_iter();
+            let fds = fds.chain(runs.interruption());
             let mut fds: Vec<PollFd<'_>> =
                 fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
             wait_readable(&mut fds, left).map_err(Failure::failed)?;
-            (fds[1..].iter().any(is_readable), is_readable(&fds[0]))
+            let network = network.fds().len();
+            fds[..network].iter().any(is_readable)
         };
-        if signal {
-            interrupted(signals).map_err(Failure::failed)?;
-        }
+        interrupted(runs).map_err(Failure::failed)?;
         if readable && network.take_ready().map_err(Failure::failed)? {
             return Ok(());
         }
@@ -840,11 +897,19 @@ fn is_readable(fd: &PollFd<'_>) -> bool {
     fd.any().unwrap_or(false)
 }
 
-fn interrupted(signals: &Signals) -> Result<(), FabricError> {
-    match signals.take() {
-        Some(name) => Err(FabricError::Broken(format!("stopped by {name}"))),
+/// What is reported in its place by the command is how far the run was.
+fn interrupted(runs: &Runs) -> Result<(), FabricError> {
+    match runs.interrupted() {
+        Some(name) => Err(FabricError::Broken(format!(
+            "{name} came before the transfer"
+        ))),
         None => Ok(()),
     }
+}
+
+fn plural(count: usize, one: &str, many: &str) -> String {
+    let noun = if count == 1 { one } else { many };
+    format!("{count} {noun}")
 }
 
 fn controller_ended() -> FabricError {

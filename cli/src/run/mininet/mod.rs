@@ -4,8 +4,10 @@
 //! and one `poll` waits for all of them, so that a switch that dies ends the run whatever it was doing.
 
 mod fabric;
+pub mod leftover;
 pub mod load;
 mod machines;
+mod namespace;
 pub mod network;
 pub mod scale;
 pub mod signals;
@@ -47,23 +49,30 @@ pub fn run(
     if config.machines.as_ref().is_none_or(|m| m.has_local()) {
         must_be_root()?;
     }
+    let mut choice = None;
     let mut scale = match config.scale {
         Scale::Off => None,
         Scale::By(scale) => Some(scale),
         Scale::Auto => {
+            let phase = bars.phase("choosing the clock in virtual time");
             let equipment = match &config.machines {
                 Some(machines) => MachinesNetwork::connect(machines)?.equipment(),
                 None => Equipment::here(),
             };
-            Some(scale::choose(config, program, job, equipment)?)
+            let choice = choice.insert(scale::choose(config, program, job, equipment)?);
+            drop(phase);
+            bars.note(&choice.line());
+            Some(choice.scale)
         }
     };
     for _ in 0..TRIES {
         let measured = run_with(config, program, job, bars, scale)?;
         let larger = measured.clock.as_ref().and_then(scale::larger);
-        match larger {
-            Some(larger) if config.scale == Scale::Auto => {
-                tracing::info!("processors were short; once more with --scale {larger}");
+        match (larger, &choice) {
+            (Some(larger), Some(choice)) if !choice.is_too_long(larger) => {
+                bars.note(&format!(
+                    "processors were short; once more with --scale {larger}"
+                ));
                 scale = Some(larger);
             }
             _ => return Ok(measured),
@@ -90,8 +99,8 @@ fn run_with(
     scale: Option<NonZeroU32>,
 ) -> Result<Measured, Failure> {
     let mut fabric = match &config.attach {
-        Some(folder) => MininetFabric::attach(config, folder)?,
-        None => MininetFabric::start(config, program, scale)?,
+        Some(folder) => MininetFabric::attach(config, folder, bars)?,
+        None => MininetFabric::start(config, program, scale, bars)?,
     };
     let hop = scale::hop(&config.topology, config.model);
     let (mut rows, mut load) = (Vec::new(), Vec::new());
@@ -113,15 +122,20 @@ fn run_with(
         }
         rows.push(row);
     }
+    let machines = fabric.machines();
+    let processors = fabric.processors();
+    let phase = bars.phase("taking the network down");
+    drop(fabric);
+    drop(phase);
     let clock = scale.map(|scale| ClockSummary {
         scale: scale.get(),
         is_chosen_here: config.scale == Scale::Auto,
-        processors: fabric.processors(),
+        processors,
         load,
     });
     Ok(Measured {
         rows,
         clock,
-        machines: fabric.machines(),
+        machines,
     })
 }

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 use alfirk_experiment::FabricError;
 use alfirk_sim::network::Model;
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::load::Counters;
@@ -159,6 +161,8 @@ pub trait Network: Send {
     fn counters(&mut self) -> Result<Vec<(Counters, usize)>, FabricError>;
     /// Processors of all machines together.
     fn processors(&self) -> usize;
+    /// Takes the network down and waits until it is gone, but for its files.
+    fn take_down(&mut self);
 }
 
 impl Network for MininetNetwork {
@@ -219,11 +223,11 @@ impl Network for MininetNetwork {
         sent: &[(&str, &str)],
         received: &[(&str, &str)],
     ) -> Result<u64, FabricError> {
-        let count = |interfaces: &[(&str, &str)], what| -> u64 {
-            let names = interfaces.iter().map(|(_, name)| name);
-            names.map(|name| interface_counter(name, what)).sum()
+        let count = |interfaces: &[(&str, &str)], counter| {
+            count_packets(interfaces.iter().map(|(_, name)| *name), counter)
         };
-        Ok(count(sent, "tx_packets") + count(received, "rx_packets"))
+        Ok(count(sent, InterfaceCounter::SentPackets)
+            + count(received, InterfaceCounter::ReceivedPackets))
     }
 
     fn counters(&mut self) -> Result<Vec<(Counters, usize)>, FabricError> {
@@ -234,16 +238,48 @@ impl Network for MininetNetwork {
     fn processors(&self) -> usize {
         processors()
     }
+
+    fn take_down(&mut self) {
+        MininetNetwork::take_down(self);
+    }
 }
 
-/// A counter of a network interface in this namespace; 0 if it is gone.
-pub fn interface_counter(interface: &str, name: &str) -> u64 {
-    let path = Path::new("/sys/class/net")
-        .join(interface)
-        .join("statistics")
-        .join(name);
-    let text = fs::read_to_string(path).unwrap_or_default();
-    text.trim().parse().unwrap_or(0)
+/// A counter of a network interface in the namespace of the calling thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InterfaceCounter {
+    ReceivedPackets,
+    SentPackets,
+}
+
+/// The sum of a counter of interfaces in the namespace of the calling thread; those that are gone count nothing.
+pub fn count_packets<'n>(
+    interfaces: impl IntoIterator<Item = &'n str>,
+    counter: InterfaceCounter,
+) -> u64 {
+    // /sys shows the interfaces of the namespace in which it was mounted.
+    let text = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    count_in(&text, interfaces, counter)
+}
+
+/// The same by the text of `/proc/net/dev`: two lines of titles, and then a line for each interface with 8 numbers about what it has
+/// received and 8 about what it has sent, packets in the second place of each.
+fn count_in<'n>(
+    text: &str,
+    interfaces: impl IntoIterator<Item = &'n str>,
+    counter: InterfaceCounter,
+) -> u64 {
+    let place = match counter {
+        InterfaceCounter::ReceivedPackets => 1,
+        InterfaceCounter::SentPackets => 9,
+    };
+    let counters = text.lines().skip(2).filter_map(|line| {
+        let (name, numbers) = line.rsplit_once(':')?;
+        let number = numbers.split_whitespace().nth(place)?;
+        Some((name.trim(), number.parse::<u64>().ok()?))
+    });
+    let counters: BTreeMap<&str, u64> = counters.collect();
+    let names = interfaces.into_iter();
+    names.filter_map(|name| counters.get(name)).sum()
 }
 
 /// A line that the Python side prints.
@@ -445,6 +481,16 @@ impl MininetNetwork {
         })
     }
 
+    /// The process that builds and holds the network, if that is not another program's.
+    pub fn process(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    /// The folder of the run.
+    pub fn folder(&self) -> &Path {
+        self.work.path()
+    }
+
     /// A file in the folder of the run, which is gone when the network is.
     pub fn file(&self, name: &str) -> PathBuf {
         self.work.path().join(name)
@@ -507,6 +553,10 @@ impl MininetNetwork {
         let Some(child) = &mut self.child else {
             return;
         };
+        // While it builds, it does not read.
+        if let Ok(None) = child.try_wait() {
+            let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
+        }
         while let Ok(None) = child.try_wait() {
             if Instant::now() > deadline {
                 tracing::warn!(
@@ -563,6 +613,21 @@ fn python_path(alfirk: &Path) -> Result<OsString, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packets_of_named_interfaces_are_summed() {
+        let text = "Inter-|   Receive                                                |  Transmit\n \
+            face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n \
+            s1-eth1: 100 3 0 0 0 0 0 0 200 5 0 0 0 0 0 0\n s1-eth2:100 30 0 0 0 0 0 0 200 50 0 0 0 0 0 0\n    \
+            lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n";
+        let both = ["s1-eth1", "s1-eth2", "gone"];
+        assert_eq!(count_in(text, both, InterfaceCounter::ReceivedPackets), 33);
+        assert_eq!(count_in(text, both, InterfaceCounter::SentPackets), 55);
+        assert_eq!(
+            count_in(text, ["s1-eth1"], InterfaceCounter::SentPackets),
+            5
+        );
+    }
 
     #[test]
     fn lines_of_the_python_side_are_understood() {

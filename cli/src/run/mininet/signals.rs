@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM as something to read, so that the network is taken down before the process ends.
+//! SIGINT and SIGTERM as something to read, so that networks are taken down before the process ends.
 
 use std::os::fd::{AsFd, BorrowedFd};
 

@@ -27,9 +27,14 @@ impl WorkDir {
         WorkDir::new_in(&std::env::temp_dir(), std::process::id())
     }
 
+    /// Where [`WorkDir::new`] makes the folder.
+    pub fn place() -> PathBuf {
+        place_in(&std::env::temp_dir(), std::process::id())
+    }
+
     fn new_in(parent: &Path, pid: u32) -> Result<WorkDir, Failure> {
         remove_abandoned(parent, pid);
-        let path = parent.join(format!("{PREFIX}{pid}"));
+        let path = place_in(parent, pid);
         let failure = |error| {
             let path = path.display();
             Failure::failed(format_args!("cannot make the folder {path}: {error}"))
@@ -58,6 +63,10 @@ impl Drop for WorkDir {
             tracing::warn!("cannot remove {}: {error}", self.path.display());
         }
     }
+}
+
+fn place_in(parent: &Path, pid: u32) -> PathBuf {
+    parent.join(format!("{PREFIX}{pid}"))
 }
 
 fn lock(file: File) -> io::Result<Flock<File>> {

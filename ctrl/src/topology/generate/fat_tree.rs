@@ -35,6 +35,16 @@ impl FatTreeShape {
         }
     }
 
+    /// The whole tree of `k`-port switches, but for the numbers of pods and edge switches that are given.
+    pub fn with(k: u32, pods: Option<u32>, edges: Option<u32>) -> FatTreeShape {
+        let whole = FatTreeShape::whole(k);
+        FatTreeShape {
+            k,
+            pods: pods.unwrap_or(whole.pods),
+            edges: edges.unwrap_or(whole.edges),
+        }
+    }
+
     /// It, with `pods edges k/2` hosts under `pods edges / 2` core switches.
     ///
     /// Ports `i k/pods + 1` to `(i + 1) k/pods` of a core switch lead to pod `i` (from 0), all to the same aggregation switch; links

@@ -9,12 +9,14 @@ mod leaf_spine;
 mod m_port_n_tree;
 mod mesh;
 mod testbed;
+mod word;
 
 pub use fat_tree::{fat_tree, FatTreeShape};
 pub use leaf_spine::leaf_spine;
 pub use m_port_n_tree::m_port_n_tree;
 pub use mesh::mesh;
 pub use testbed::testbed;
+pub use word::{generate, is_generated, WordError, GENERATED};
 
 use super::{Builder, End, Host, HostIndex, LinkAttributes, MacAddr, SwitchIndex, Topology};
 

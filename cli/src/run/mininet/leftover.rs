@@ -1,0 +1,128 @@
+//! The end of a network whose own end takes too long: every process at once.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
+
+/// Time that killed processes have to be gone.
+const LIMIT: Duration = Duration::from_millis(500);
+/// Pause between two looks at them.
+const PAUSE: Duration = Duration::from_millis(5);
+/// Where the Python side writes down each network, by the number of its process (`alfirk_mininet.journal`).
+const JOURNALS: &str = "/run/alfirk";
+
+/// What is to be removed of a network.
+#[derive(Debug, Clone)]
+pub struct Leftover {
+    /// The process that builds and holds the network, in a namespace that ends with its processes; `None` before it has been started,
+    /// and if it is another program's or another machine's.
+    pub process: Option<u32>,
+    /// The folder of the run.
+    pub folder: PathBuf,
+}
+
+impl Leftover {
+    /// Kills the process and all that descend from it, waits until they are gone, and removes what they have written.
+    pub fn remove(&self) {
+        if let Some(process) = self.process {
+            let parents = parents();
+            let mut doomed = vec![process];
+            doomed.extend(descendants(process, &parents));
+            for &pid in &doomed {
+                // It may have ended by itself.
+                let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
+            }
+            let deadline = Instant::now() + LIMIT;
+            while doomed.iter().any(|&pid| runs(pid)) && Instant::now() < deadline {
+                thread::sleep(PAUSE);
+            }
+            for ending in ["json", "draft"] {
+                // There is none before something is written down.
+                let _ = fs::remove_file(Path::new(JOURNALS).join(format!("{process}.{ending}")));
+            }
+        }
+        if let Err(error) = fs::remove_dir_all(&self.folder) {
+            tracing::debug!("cannot remove {}: {error}", self.folder.display());
+        }
+    }
+}
+
+/// Process numbers by that of their parent.
+fn parents() -> BTreeMap<u32, Vec<u32>> {
+    let mut parents: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        if let Some((_, parent)) = state(pid) {
+            parents.entry(parent).or_default().push(pid);
+        }
+    }
+    parents
+}
+
+fn descendants(process: u32, parents: &BTreeMap<u32, Vec<u32>>) -> Vec<u32> {
+    let mut all = Vec::new();
+    let mut next = vec![process];
+    while let Some(process) = next.pop() {
+        let children = parents.get(&process).into_iter().flatten();
+        for &child in children {
+            all.push(child);
+            next.push(child);
+        }
+    }
+    all
+}
+
+/// Whether there is such a process that has not ended. One that its parent has not waited for yet has ended.
+fn runs(pid: u32) -> bool {
+    state(pid).is_some_and(|(state, _)| !['Z', 'X'].contains(&state))
+}
+
+/// State and parent of a process, from `/proc/PID/stat`.
+fn state(pid: u32) -> Option<(char, u32)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field, the command in parentheses, may hold anything.
+    let mut words = text.rsplit_once(')')?.1.split_whitespace();
+    Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn descendants_are_killed_with_their_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let work = folder.path().join("work");
+        fs::create_dir(&work).unwrap();
+        fs::write(work.join("log"), "").unwrap();
+        // A shell with a child that has a session of its own.
+        let script = "setsid sleep 1000 & echo $!; wait";
+        let mut shell = Command::new("sh")
+            .args(["-c", script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut output = std::io::BufReader::new(shell.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+        let child: u32 = line.trim().parse().unwrap();
+        assert!(runs(child));
+        Leftover {
+            process: Some(shell.id()),
+            folder: work.clone(),
+        }
+        .remove();
+        assert!(!runs(child) && !runs(shell.id()));
+        assert!(!work.exists());
+        shell.wait().unwrap();
+    }
+}

@@ -1,0 +1,5 @@
+from collections.abc import Callable, Mapping
+
+from mininet.topo import Topo
+
+def buildTopo(topos: Mapping[str, Callable[..., Topo]], topoStr: str) -> Topo: ...
