@@ -30,7 +30,7 @@ impl Draw {
 
     /// True once in `count` times.
     pub fn once_in(&mut self, count: u64) -> bool {
-        self.number().is_multiple_of(count)
+        self.number() % count == 0
     }
 
     pub fn one_of<T: Copy>(&mut self, all: &[T]) -> T {

@@ -30,7 +30,7 @@ impl Ideal {
     pub fn of(topology: &Topology) -> Ideal {
         let smallest = topology.links().iter().map(|link| link.attributes.mtu);
         let mtu = smallest.min().expect("there is a link");
-        let mtu = PathMtu::for_ip_mtu(mtu).expect("packets fit").bytes() as usize;
+        let mtu = PathMtu::for_ip_mtu(mtu).expect("packets fit").bytes();
         let members: Vec<HostIndex> = topology.host_indexes().collect();
         let planner = Planner::new(Policy::default(), topology).expect("it takes any network");
         let view = View {
