@@ -23,6 +23,9 @@ use crate::wire::{bth, reth, NakCode, Opcode, Psn, QpNum, Syndrome};
 /// The most packets that may be outstanding, whatever the configuration says.
 const MAX_WINDOW: u32 = 1 << 22;
 
+/// Packets that are sent between two repeats of reported packets in a group, while there are new ones: false reports cost a sixth at most.
+const NEW_PER_REPEAT: u32 = 5;
+
 /// Message sequence numbers have 24 bits.
 const MSN_MASK: u32 = 0x00ff_ffff;
 
@@ -111,6 +114,8 @@ pub(super) struct Requester {
     lost: BTreeSet<u64>,
     /// and what has been since the last timeout, because of reports.
     repeats: BTreeMap<u64, Repeat>,
+    /// Packets sent since one was sent again because of a report.
+    since_repeat: u32,
     round_trip: RoundTrip,
     /// How many messages have completed since the connection began; the low 24 bits are the newest MSN we can expect when
     /// nothing is outstanding.
@@ -140,6 +145,7 @@ impl Requester {
             sends_again: false,
             lost: BTreeSet::new(),
             repeats: BTreeMap::new(),
+            since_repeat: NEW_PER_REPEAT,
             round_trip: RoundTrip::default(),
             done: 0,
             told: 0,
@@ -207,12 +213,34 @@ impl Requester {
     }
 
     pub(super) fn can_send(&self, config: &RcConfig, shared: &Shared) -> bool {
-        let has_next = self.next < self.end
-            && self.next - self.unacked < u64::from(window(config))
-            && (self.next == self.unacked || !self.lacks_credit());
-        (has_next || !self.lost.is_empty())
+        (self.has_next(config) || !self.lost.is_empty())
             && !shared.timers.is_set(Timer::RnrBackoff)
             && !shared.timers.is_set(Timer::Pacing)
+    }
+
+    /// Whether there is a packet to send that is not a repeat of a lost one.
+    fn has_next(&self, config: &RcConfig) -> bool {
+        self.next < self.end
+            && self.next - self.unacked < u64::from(window(config))
+            && (self.next == self.unacked || !self.lacks_credit())
+    }
+
+    /// The packet that was reported lost and is to be sent again now. In a group, where one member that reports what it has received
+    /// would else keep the source from all others, new packets go in between while there are any; not before the oldest, for which all wait.
+    fn take_lost(&mut self, config: &RcConfig) -> Option<u64> {
+        let is_early = config.loss_reports == LossReports::Merged
+            && self.lost.first() != Some(&self.unacked)
+            && self.since_repeat < NEW_PER_REPEAT
+            && self.has_next(config);
+        let lost = match is_early {
+            true => None,
+            false => self.lost.pop_first(),
+        };
+        self.since_repeat = match lost {
+            Some(_) => 0,
+            None => self.since_repeat.saturating_add(1),
+        };
+        lost
     }
 
     /// Whether the responder has no buffer for the message of the next packet. Such a message goes out packet by packet, each
@@ -247,7 +275,7 @@ impl Requester {
         if !self.can_send(config, shared) {
             return None;
         }
-        let lost = self.lost.pop_first();
+        let lost = self.take_lost(config);
         let seq = lost.unwrap_or(self.next);
         // All behind one that is sent again may wait for it.
         let ask = lost.is_some() || self.asks_for_ack(seq, config) || self.lacks_credit();
