@@ -63,7 +63,7 @@ macro_rules! experiment {
 }
 
 /// The figures and tables that are experiments.
-const EXPERIMENTS: [(&str, &str); 21] = [
+const EXPERIMENTS: [(&str, &str); 22] = [
     experiment!("cepheus-figure-8"),
     experiment!("cepheus-figure-9"),
     experiment!("cepheus-figure-10"),
@@ -75,6 +75,7 @@ const EXPERIMENTS: [(&str, &str); 21] = [
     experiment!("cepheus-figure-13"),
     experiment!("cepheus-figure-13-512"),
     experiment!("cepheus-figure-14"),
+    experiment!("cepheus-figure-14-shared"),
     experiment!("gleam-figure-9"),
     experiment!("gleam-figure-13"),
     experiment!("gleam-figure-14"),

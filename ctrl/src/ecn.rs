@@ -3,7 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
+use alfirk_roce::rc::PathMtu;
+use alfirk_roce::wire::icrc::TRAILER_LEN;
+use alfirk_roce::wire::{bth, ethernet, ipv4, udp};
+use alfirk_units::SIZE;
+
 use crate::tables::Marking;
+use crate::topology::Topology;
+
+/// Bytes of a frame around its payload.
+const FRAME_OVERHEAD: usize =
+    ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN + bth::HEADER_LEN + TRAILER_LEN;
 
 /// One profile, for all ports.
 ///
@@ -21,7 +31,7 @@ const MOST_PACKETS: u32 = (1 << 19) - 1;
 
 /// Numbers that make no profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{given}: write KMIN,KMAX,PMAX: packets, not more of the first than of the second (at most {MOST_PACKETS}), and a probability above 0 and up to 1, as in 16,64,0.1")]
+#[error("{given}: write KMIN,KMAX,PMAX: packets or bytes, not more of the first than of the second (at most {MOST_PACKETS} packets), and a probability above 0 and up to 1, as in 16,64,0.1 or 20KiB,200KiB,0.01; or one of them, from which on every packet is marked")]
 pub struct BadProfile {
     given: String,
 }
@@ -73,20 +83,89 @@ impl fmt::Display for EcnProfile {
     }
 }
 
-impl FromStr for EcnProfile {
+/// A profile as people write it: lengths of queues in packets or in bytes.
+///
+/// Switches count packets. Bytes are those of full frames of one path MTU, from the Ethernet header to the ICRC, as of the `queue` of a
+/// link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EcnThresholds {
+    k_min: QueueLength,
+    k_max: QueueLength,
+    p_max: f64,
+    given: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum QueueLength {
+    Packets(u32),
+    Bytes(u64),
+}
+
+impl EcnThresholds {
+    /// The profile where full packets carry `mtu` bytes. Bytes are rounded to the nearest number of packets, and to 1 at the least.
+    ///
+    /// # Errors
+    /// [`BadProfile`], if KMIN is then above KMAX, or KMAX above what the pipeline can count.
+    pub fn profile(&self, mtu: PathMtu) -> Result<EcnProfile, BadProfile> {
+        let frame = (mtu.bytes() + FRAME_OVERHEAD) as u64;
+        let packets = |length| match length {
+            QueueLength::Packets(packets) => packets,
+            QueueLength::Bytes(bytes) => {
+                let packets = bytes.saturating_add(frame / 2) / frame;
+                u32::try_from(packets.max(1)).unwrap_or(u32::MAX)
+            }
+        };
+        EcnProfile::new(packets(self.k_min), packets(self.k_max), self.p_max).map_err(|_| {
+            BadProfile {
+                given: self.given.clone(),
+            }
+        })
+    }
+}
+
+impl EcnThresholds {
+    /// The profile where packets are as large as every link of a network lets them be.
+    ///
+    /// # Errors
+    /// Those of [`EcnThresholds::profile`].
+    pub fn profile_on(&self, topology: &Topology) -> Result<EcnProfile, BadProfile> {
+        let smallest = topology.links().iter().map(|link| link.attributes.mtu);
+        // Links that carry no packet at all are refused elsewhere.
+        let mtu = smallest.min().and_then(|mtu| PathMtu::for_ip_mtu(mtu).ok());
+        self.profile(mtu.unwrap_or(PathMtu::B256))
+    }
+}
+
+impl FromStr for EcnThresholds {
     type Err = BadProfile;
 
-    fn from_str(text: &str) -> Result<EcnProfile, BadProfile> {
+    /// `KMIN,KMAX,PMAX`, or `K` alone, from which on every packet is marked.
+    fn from_str(text: &str) -> Result<EcnThresholds, BadProfile> {
         let bad = || BadProfile {
             given: text.to_owned(),
         };
-        let parts: Vec<&str> = text.split(',').map(str::trim).collect();
-        let [k_min, k_max, p_max] = parts[..] else {
-            return Err(bad());
+        let length = |text: &str| match text.parse() {
+            Ok(packets) => Ok(QueueLength::Packets(packets)),
+            Err(_) => SIZE.parse(text).map(QueueLength::Bytes).map_err(|_| bad()),
         };
-        let packets = |text: &str| text.parse().map_err(|_| bad());
-        let p_max = p_max.parse().map_err(|_| bad())?;
-        EcnProfile::new(packets(k_min)?, packets(k_max)?, p_max).map_err(|_| bad())
+        let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+        let (k_min, k_max, p_max) = match parts[..] {
+            [k] => (length(k)?, length(k)?, 1.0),
+            [k_min, k_max, p_max] => {
+                let p_max = p_max.parse().map_err(|_| bad())?;
+                (length(k_min)?, length(k_max)?, p_max)
+            }
+            _ => return Err(bad()),
+        };
+        let thresholds = EcnThresholds {
+            k_min,
+            k_max,
+            p_max,
+            given: text.to_owned(),
+        };
+        // What no packet size makes a profile is refused at once.
+        thresholds.profile(PathMtu::B4096)?;
+        Ok(thresholds)
     }
 }
 
@@ -94,19 +173,23 @@ impl FromStr for EcnProfile {
 mod tests {
     use super::*;
 
+    fn profile(text: &str, mtu: PathMtu) -> String {
+        let thresholds: EcnThresholds = text.parse().unwrap();
+        thresholds.profile(mtu).unwrap().to_string()
+    }
+
     #[test]
     fn profiles_are_read_and_written() {
-        let profile: EcnProfile = "5, 200,0.01".parse().unwrap();
-        assert_eq!(profile.to_string(), "5,200,0.01");
+        assert_eq!(profile("5, 200,0.01", PathMtu::B4096), "5,200,0.01");
+        assert_eq!(profile("8,8,1", PathMtu::B1024), "8,8,1");
         assert_eq!(
-            profile.marking(),
+            EcnProfile::new(5, 200, 0.01).unwrap().marking(),
             Marking {
                 min: 5,
                 max: 200,
                 rise: 3
             }
         );
-        assert_eq!("8,8,1".parse::<EcnProfile>().unwrap().marking().min, 8);
         for bad in [
             "",
             "1,2",
@@ -116,12 +199,38 @@ mod tests {
             "1,2,NaN",
             "1,600000,1",
             "a,2,1",
+            "40KiB,20KiB,1",
+            "20Gbps",
+            "4GiB",
         ] {
-            let error = bad.parse::<EcnProfile>().unwrap_err().to_string();
+            let error = bad.parse::<EcnThresholds>().unwrap_err().to_string();
             assert!(
                 error.starts_with(&format!("{bad}: write KMIN,KMAX,PMAX")),
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn bytes_are_full_frames_of_the_path_mtu() {
+        // Of 4,154 and of 1,082 bytes.
+        assert_eq!(profile("20KiB,200KiB,0.01", PathMtu::B4096), "5,49,0.01");
+        assert_eq!(profile("20KiB,200KiB,0.01", PathMtu::B1024), "19,189,0.01");
+        assert_eq!(profile("1B, 9kB,1", PathMtu::B4096), "1,2,1");
+        assert_eq!(profile("2,200KiB,0.5", PathMtu::B4096), "2,49,0.5");
+    }
+
+    #[test]
+    fn one_length_marks_everything_from_there_on() {
+        assert_eq!(profile("20KiB", PathMtu::B4096), "5,5,1");
+        assert_eq!(profile("65", PathMtu::B4096), "65,65,1");
+    }
+
+    #[test]
+    fn packets_and_bytes_may_cross_for_small_packets_alone() {
+        let thresholds: EcnThresholds = "100KiB,50,1".parse().unwrap();
+        assert!(thresholds.profile(PathMtu::B4096).is_ok());
+        let error = thresholds.profile(PathMtu::B1024).unwrap_err().to_string();
+        assert!(error.starts_with("100KiB,50,1: write"), "{error}");
     }
 }

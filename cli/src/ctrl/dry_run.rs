@@ -31,11 +31,14 @@ pub fn run(args: &CtrlArgs, format: DryRun) -> Outcome {
     let groups = args.groups.iter().map(|text| group(text));
     let groups: Vec<RegisterGroup> = groups.collect::<Result<_, _>>()?;
     let program = program::compile_program(Target::Tna, None)?;
+    let ecn = args.ecn.as_ref();
+    let ecn = ecn.map(|ecn| ecn.profile_on(&topology)).transpose();
+    let ecn = ecn.map_err(|error| Failure::bad_input(format_args!("--ecn {error}")))?;
     let config = ControllerConfig {
         policy: args.tree_policy,
         group_range: args.group_range,
         punt_rate: args.punt_rate,
-        ecn: args.ecn,
+        ecn,
         strategies: Strategies::default(),
         ..ControllerConfig::new(program.p4info.clone(), program.device_config)
     };

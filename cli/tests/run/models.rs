@@ -275,7 +275,7 @@ prop_compose! {
             job.switch_source = 0;
         }
         // Marks at short queues, so that there are many.
-        let ecn = marks.then(|| "1,8,0.5".parse().expect("a profile"));
+        let ecn = marks.then(|| EcnProfile::new(1, 8, 0.5).expect("a profile"));
         Scene { topology, job, algorithm, faults, ecn }
     }
 }

@@ -304,20 +304,25 @@ fn congested_paths_mark_and_the_filter_passes_the_worst_ones_cnps() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("unequal.yaml");
     std::fs::write(&file, UNEQUAL).unwrap();
-    let report = json(&[
-        "run",
-        "--topology",
-        file.to_str().unwrap(),
-        "--size",
-        "16MiB",
-        "--algorithms",
-        "alfirk",
-        "--congestion",
-        "dcqcn",
-        "--ecn",
-        "4,32,1",
-        "--json",
-    ]);
+    let run = |ecn| {
+        json(&[
+            "run",
+            "--topology",
+            file.to_str().unwrap(),
+            "--size",
+            "16MiB",
+            "--algorithms",
+            "alfirk",
+            "--congestion",
+            "dcqcn",
+            "--ecn",
+            ecn,
+            "--json",
+        ])
+    };
+    let report = run("4,32,1");
+    // Packets of 4,096 bytes are frames of 4,154.
+    assert_eq!(run("16KiB,128KiB,1")["results"], report["results"]);
     let row = &report["results"][0];
     let count = |name: &str| row[name].as_u64().unwrap();
     assert!(count("marked_packets") > 0);

@@ -263,7 +263,7 @@ fn workloads_that_cannot_be_are_refused_with_one_line() {
 #[test]
 fn every_listed_workload_can_be_asked_for() {
     let list = String::from_utf8(good(&["run", "--list-workloads"])).unwrap();
-    assert_eq!(list.lines().count(), 7);
+    assert_eq!(list.lines().count(), 8);
     for line in list.lines() {
         // HPL takes its lengths one way or the other, and computes only where it knows the matrix.
         let by_length = line
@@ -327,4 +327,40 @@ fn a_broadcast_and_a_unicast_have_the_same_share_of_a_port() {
         .map(|gbps| gbps.as_f64().unwrap() * 100_000.0 / 8.0)
         .sum();
     assert_eq!(bytes.round(), f64::from(3 << 20));
+}
+
+/// Two groups and two unicasts under 4:1 oversubscription, and twice as many to one receiver.
+#[test]
+fn groups_and_unicasts_share_a_bottleneck_fairly() {
+    for workload in [
+        "shared:groups=2,size=4,unicasts=2,bytes=3MiB",
+        "shared:groups=4,size=4,unicasts=4,bytes=3MiB,meet=receiver",
+    ] {
+        let run = |congestion| {
+            let report = json(&[
+                "run",
+                "--topology",
+                "leaf-spine:4,1,4",
+                "--model",
+                "fast",
+                "--workload",
+                workload,
+                "--throughput-every",
+                "200us",
+                "--congestion",
+                congestion,
+                "--algorithms",
+                "alfirk",
+                "--json",
+            ]);
+            let row = report["results"][0].clone();
+            assert_eq!(row["verified"], true, "{row}");
+            row
+        };
+        let (without, with) = (run("none"), run("dcqcn"));
+        let fairness = with["fairness"].as_f64().unwrap();
+        assert!(fairness > 0.9, "{workload}: {fairness}");
+        let resent = |row: &serde_json::Value| row["retransmissions"].as_u64().unwrap();
+        assert!(resent(&with) < resent(&without) / 4, "{workload}");
+    }
 }

@@ -16,7 +16,7 @@ use super::files::{self, FileError, StateFile, SwitchAddress};
 use super::runner::{Journal, Runner, StartError};
 use super::service::ControlService;
 use crate::controller::{ConfigError, Controller, ControllerConfig, GroupRange};
-use crate::ecn::EcnProfile;
+use crate::ecn::{BadProfile, EcnThresholds};
 use crate::strategy::{IcrcMode, MinPsn, Strategies, Window};
 use crate::tree::Policy;
 
@@ -103,10 +103,11 @@ pub struct CtrlArgs {
     /// names in band are always asked.
     #[arg(long)]
     pub ask_members: bool,
-    /// Have switches mark packets as having met congestion, by the length of their queue: no mark up to KMIN packets, all
-    /// from KMAX on, and in between with a probability that rises to PMAX.
+    /// Have switches mark packets as having met congestion, by the length of their queue: no mark up to KMIN, all from KMAX on, and
+    /// in between with a probability that rises to PMAX. Lengths are packets (16,64,0.1) or bytes of full packets (20KiB,200KiB,0.01);
+    /// one alone (20KiB) marks all from there on.
     #[arg(long, value_name = "KMIN,KMAX,PMAX")]
-    pub ecn: Option<EcnProfile>,
+    pub ecn: Option<EcnThresholds>,
     /// How the minimum PSN of feedback is found for groups that are registered in band.
     #[arg(long, value_enum, value_name = "HOW", default_value_t)]
     pub min_psn: MinPsn,
@@ -152,6 +153,9 @@ pub enum CtrlError {
     /// A time that makes no sense.
     #[error("--dead-after {0}: give seconds, from 0.01 to 86400")]
     DeadAfter(f64),
+    /// Lengths of queues that make no profile.
+    #[error("--ecn {0}")]
+    Ecn(#[from] BadProfile),
     /// The service's address cannot be used.
     #[error("cannot listen on {address}: {error}")]
     Listen {
@@ -180,6 +184,7 @@ impl CtrlError {
                 | CtrlError::Config(_)
                 | CtrlError::NoPipeline
                 | CtrlError::DeadAfter(_)
+                | CtrlError::Ecn(_)
         )
     }
 }
@@ -212,6 +217,8 @@ fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlErro
         return Err(CtrlError::NoPipeline);
     };
     let dead_after = (args.dead_after * 1e9) as u64;
+    let ecn = args.ecn.as_ref();
+    let ecn = ecn.map(|ecn| ecn.profile_on(&topology)).transpose()?;
     let config = ControllerConfig {
         policy: args.tree_policy,
         election_id: args.election_id,
@@ -227,7 +234,7 @@ fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlErro
         punt_rate: args.punt_rate,
         ask_members: args.ask_members,
         lease_ns: args.lease.saturating_mul(1_000_000_000),
-        ecn: args.ecn,
+        ecn,
         strategies: Strategies {
             min_psn: args.min_psn,
             icrc: args.icrc,

@@ -170,7 +170,7 @@ pub enum Congestion {
     None,
     /// DCQCN: at most one CNP per 50 us and queue pair; rates from 10 Mbit/s to that of the host's link
     ///
-    /// With the parameters of its paper.
+    /// With the parameters of its paper; below 40 and above 100 Gbit/s its rates and bytes are in proportion to the link's rate.
     Dcqcn,
 }
 

@@ -61,6 +61,55 @@ pub enum Kind {
         second: u64,
         third: u64,
     },
+    /// Broadcasts and unicasts at a time over one bottleneck, each from a source of its own: the first hosts. Each has `bytes`.
+    Shared {
+        groups: u32,
+        /// Members of each group.
+        size: u32,
+        unicasts: u32,
+        bytes: u64,
+        /// Nanoseconds between the starts of two flows, which are by turns a group's and a unicast.
+        apart: u64,
+        meet: Meet,
+    },
+}
+
+/// Where flows of [`Kind::Shared`] have their bottleneck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meet {
+    /// On the way from the sources: receivers are drawn from the hosts that are no sources.
+    Sources,
+    /// At the last host, which receives all of them.
+    Receiver,
+}
+
+impl Meet {
+    const ALL: [Meet; 2] = [Meet::Sources, Meet::Receiver];
+
+    fn name(self) -> &'static str {
+        match self {
+            Meet::Sources => "sources",
+            Meet::Receiver => "receiver",
+        }
+    }
+
+    /// So many of `hosts` for the source of this number.
+    fn receivers(
+        self,
+        hosts: &[HostIndex],
+        count: usize,
+        seed: u64,
+        source: usize,
+    ) -> Vec<HostIndex> {
+        let name = format!("shared {source}");
+        match (self, hosts) {
+            (Meet::Receiver, [others @ .., last]) => {
+                let others = drawn(others, count - 1, seed, &name);
+                [*last].into_iter().chain(others).collect()
+            }
+            _ => drawn(hosts, count, seed, &name),
+        }
+    }
 }
 
 /// Words that are no workload, or one that the fabric has no hosts for.
@@ -108,7 +157,7 @@ struct Words {
     keys: &'static [(&'static str, &'static str)],
 }
 
-const KINDS: [Words; 7] = [
+const KINDS: [Words; 8] = [
     Words {
         name: "hpl",
         keys: &[
@@ -161,6 +210,17 @@ const KINDS: [Words; 7] = [
             ("unicast", "64MiB"),
             ("second", "5ms"),
             ("third", "20ms"),
+        ],
+    },
+    Words {
+        name: "shared",
+        keys: &[
+            ("groups", "2"),
+            ("size", "4"),
+            ("unicasts", "2"),
+            ("bytes", "16MiB"),
+            ("apart", "1ms"),
+            ("meet", "sources"),
         ],
     },
 ];
@@ -236,6 +296,35 @@ impl Kind {
                 let flows = [broadcast].into_iter().chain(unicasts);
                 one_phase("fairness", flows.collect())
             }
+            Kind::Shared {
+                groups,
+                size,
+                unicasts,
+                bytes,
+                apart,
+                meet,
+            } => {
+                let (sources, others) = hosts.split_at((groups + unicasts) as usize);
+                let flow = |(source, &from): (usize, &HostIndex)| {
+                    let is_group = source < groups as usize;
+                    let receivers = if is_group { size as usize - 1 } else { 1 };
+                    let receivers = meet.receivers(others, receivers, seed, source);
+                    let by = match is_group {
+                        true => By::Compared,
+                        false => By::Always(Algorithm::Unicast),
+                    };
+                    Flow {
+                        members: [from].into_iter().chain(receivers).collect(),
+                        bytes,
+                        by,
+                        messages: None,
+                        depth: None,
+                        after: apart * turn(source as u32, groups, unicasts),
+                    }
+                };
+                let flows = sources.iter().enumerate().map(flow);
+                one_phase("shared", flows.collect())
+            }
             Kind::Pairs { count, bytes } => {
                 let around = drawn(hosts, hosts.len(), seed, "pairs");
                 let next = around.iter().cycle().skip(1);
@@ -260,6 +349,12 @@ impl Kind {
             Kind::Incast { senders, .. } => u64::from(senders) + 1,
             Kind::Pairs { count, .. } => u64::from(count.max(2)),
             Kind::Fairness { members, .. } => members.into(),
+            Kind::Shared {
+                groups,
+                size,
+                unicasts,
+                ..
+            } => u64::from(groups) + u64::from(unicasts) + u64::from(size) - 1,
         }
     }
 
@@ -354,6 +449,16 @@ fn groups(hosts: &[HostIndex], count: u32, size: u32, bytes: u64, seed: u64) -> 
     one_phase("groups", (0..count).map(flow).collect())
 }
 
+/// When a source begins, as a number of turns, where groups and unicasts alternate until one kind is used up; the first `groups` sources
+/// have groups.
+fn turn(source: u32, groups: u32, unicasts: u32) -> u64 {
+    let (number, others) = match source < groups {
+        true => (source, unicasts.min(source)),
+        false => (source - groups, groups.min(source - groups + 1)),
+    };
+    u64::from(number + others)
+}
+
 /// So many of `hosts`, in an order that is drawn (Fisher and Yates).
 fn drawn(hosts: &[HostIndex], count: usize, seed: u64, name: &str) -> Vec<HostIndex> {
     let mut rng = stream(seed, name);
@@ -426,6 +531,15 @@ impl Values {
         }
     }
 
+    fn meet(&self) -> Result<Meet, KindError> {
+        let Some(value) = self.given.get("meet") else {
+            return Ok(Meet::Sources);
+        };
+        let mut all = Meet::ALL.into_iter();
+        let meet = all.find(|meet| meet.name() == value);
+        meet.ok_or_else(|| bad("meet", value, "sources or receiver"))
+    }
+
     fn time(&self, key: &'static str, default: u64) -> Result<u64, KindError> {
         let Some(value) = self.given.get(key) else {
             return Ok(default);
@@ -452,7 +566,7 @@ impl FromStr for Kind {
 }
 
 impl Kind {
-    /// The same, with so many bytes for each flow of hpl, groups, incast and pairs where the words state no length.
+    /// The same, with so many bytes for each flow of hpl, groups, incast, pairs and shared where the words state no length.
     ///
     /// # Errors
     /// The words are no workload.
@@ -494,6 +608,14 @@ impl Kind {
                 unicast: values.size("unicast", 64 * MIB)?,
                 second: values.time("second", 5_000_000)?,
                 third: values.time("third", 20_000_000)?,
+            },
+            "shared" => Kind::Shared {
+                groups: values.number("groups", 2)?,
+                size: at_least("size", values.number("size", 4)?, 2)?,
+                unicasts: values.number("unicasts", 2)?,
+                bytes: values.size("bytes", bytes)?,
+                apart: values.time("apart", 0)?,
+                meet: values.meet()?,
             },
             _ => Kind::Pairs {
                 count: values.number("count", 8)?,
@@ -583,6 +705,20 @@ impl fmt::Display for Kind {
                 size(unicast),
                 TIME.show(*second),
                 TIME.show(*third)
+            ),
+            Kind::Shared {
+                groups,
+                size: members,
+                unicasts,
+                bytes,
+                apart,
+                meet,
+            } => write!(
+                f,
+                "shared:groups={groups},size={members},unicasts={unicasts},bytes={},apart={},meet={}",
+                size(bytes),
+                TIME.show(*apart),
+                meet.name()
             ),
         }
     }

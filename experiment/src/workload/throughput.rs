@@ -8,9 +8,10 @@ pub struct Throughput {
     /// The length of an interval in ns; the first one begins with the phase.
     pub interval_ns: u64,
     pub flows: Vec<FlowThroughput>,
-    /// Jain's index of the flows that sent, the mean over all intervals in which more than one did from beginning to end: 1 if
-    /// they had the same, 1/n if one of n had everything. `None` if there was no such interval. (R. Jain, D. Chiu, W. Hawe, "A
-    /// Quantitative Measure of Fairness and Discrimination", DEC-TR-301, 1984.)
+    /// Jain's index of the flows under way, the mean over all intervals in which more than one was from beginning to end: 1 if
+    /// they had the same, 1/n if one of n had everything. A flow that has begun, gets nothing for a while and goes on counts with
+    /// nothing. `None` if there was no such interval. (R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness and
+    /// Discrimination", DEC-TR-301, 1984.)
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
 }
@@ -71,8 +72,12 @@ fn fairness(each: &[Vec<u64>]) -> Option<f64> {
     let intervals = each.iter().map(Vec::len).max().unwrap_or(0);
     // A flow that begins or ends in an interval has less of it than its share.
     let is_within = |flow: &Vec<u64>, at: usize| {
-        let sends = |at: usize| flow.get(at).is_some_and(|bytes| *bytes > 0);
-        (at == 0 || sends(at - 1)) && sends(at) && sends(at + 1)
+        let any = |bytes: &[u64]| bytes.iter().any(|bytes| *bytes > 0);
+        let has_begun = match at {
+            0 => flow.first().is_some_and(|bytes| *bytes > 0),
+            _ => flow.get(..at).is_some_and(any),
+        };
+        has_begun && flow.get(at + 1..).is_some_and(any)
     };
     let indexes: Vec<f64> = (0..intervals)
         .filter_map(|at| {
@@ -80,7 +85,7 @@ fn fairness(each: &[Vec<u64>]) -> Option<f64> {
             let shares: Vec<f64> = within.map(|flow| flow[at] as f64).collect();
             let sum: f64 = shares.iter().sum();
             let squares: f64 = shares.iter().map(|share| share * share).sum();
-            (shares.len() > 1).then(|| sum * sum / (shares.len() as f64 * squares))
+            (shares.len() > 1 && sum > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
         })
         .collect();
     (!indexes.is_empty()).then(|| indexes.iter().sum::<f64>() / indexes.len() as f64)
@@ -110,6 +115,15 @@ mod tests {
         assert_eq!(throughput(&[&steady, &between]).fairness, Some(1.0));
         let unfair = [0, 1, 31, 61, 91, 91, 91];
         let index = throughput(&[&steady, &unfair]).fairness.unwrap();
+        assert!((index - 0.8).abs() < 1e-9, "{index}");
+    }
+
+    #[test]
+    fn flow_that_gets_nothing_for_a_while_counts_with_nothing() {
+        let steady = [10, 20, 30, 40, 50, 60];
+        let starved = [10, 20, 20, 20, 30, 40];
+        let index = throughput(&[&steady, &starved]).fairness.unwrap();
+        // Five intervals are within, in two of which one has everything.
         assert!((index - 0.8).abs() < 1e-9, "{index}");
     }
 }

@@ -2,7 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The lowest and the highest rate of a port, in bit/s, for which the paper's figures are taken as they are: its own, and that of the
+/// ports which Gleam and Cepheus measure.
+const PAPER_RATES: (u64, u64) = (40_000_000_000, 100_000_000_000);
+
 /// Parameters of DCQCN; names and defaults are those of the paper's section 5.2 and figure 14 unless said otherwise.
+///
+/// Rates and bytes are for ports of 40 to 100 Gbit/s; [`DcqcnConfig::new`] scales them for others. Times are the same for every port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DcqcnConfig {
     /// Bit/s of the host's port: where every queue pair begins, and the most it gets. At least 1.
@@ -34,19 +40,81 @@ pub struct DcqcnConfig {
 
 impl DcqcnConfig {
     /// The defaults for a port of `line_rate` bit/s.
+    ///
+    /// Below 40 and above 100 Gbit/s, `min_rate`, `byte_counter` and both steps are in proportion to the rate, so that a sender which
+    /// was slowed down is back at its share after the same time on any port. With the paper's bytes a port of 100 Mbit/s would need
+    /// 0.8 s for each increase by the byte counter, and with its steps a port of 400 Gbit/s four times as long as one of 100 Gbit/s.
     pub const fn new(line_rate: u64) -> DcqcnConfig {
         DcqcnConfig {
             line_rate,
-            min_rate: 10_000_000,
+            min_rate: scaled(10_000_000, line_rate),
             cnp_interval: 50_000,
             inverse_gain: 256,
             alpha_timer: 55_000,
             increase_timer: 55_000,
-            byte_counter: 10_000_000,
+            byte_counter: scaled(10_000_000, line_rate),
             fast_recovery: 5,
-            additive_step: 40_000_000,
-            hyper_step: 400_000_000,
+            additive_step: scaled(40_000_000, line_rate),
+            hyper_step: scaled(400_000_000, line_rate),
             burst: 8_192,
         }
+    }
+}
+
+/// A figure of the paper for a port of `line_rate` bit/s; at least 1.
+const fn scaled(figure: u64, line_rate: u64) -> u64 {
+    let (low, high) = PAPER_RATES;
+    let reference = if line_rate < low {
+        low
+    } else if line_rate > high {
+        high
+    } else {
+        return figure;
+    };
+    let scaled = figure as u128 * line_rate as u128 / reference as u128;
+    match scaled {
+        0 => 1,
+        1..=0xffff_ffff_ffff_ffff => scaled as u64,
+        _ => u64::MAX,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_the_papers_from_40_to_100_gbit_per_second() {
+        for line_rate in [40_000_000_000, 56_000_000_000, 100_000_000_000] {
+            let config = DcqcnConfig::new(line_rate);
+            assert_eq!(config.min_rate, 10_000_000);
+            assert_eq!(config.byte_counter, 10_000_000);
+            assert_eq!(config.additive_step, 40_000_000);
+            assert_eq!(config.hyper_step, 400_000_000);
+        }
+    }
+
+    #[test]
+    fn figures_are_in_proportion_to_other_rates() {
+        let slow = DcqcnConfig::new(100_000_000);
+        assert_eq!(slow.min_rate, 25_000);
+        assert_eq!(slow.byte_counter, 25_000);
+        assert_eq!(slow.additive_step, 100_000);
+        assert_eq!(slow.hyper_step, 1_000_000);
+        let fast = DcqcnConfig::new(400_000_000_000);
+        assert_eq!(fast.additive_step, 160_000_000);
+        assert_eq!(fast.hyper_step, 1_600_000_000);
+        for config in [slow, fast] {
+            assert_eq!(
+                (config.cnp_interval, config.increase_timer),
+                (50_000, 55_000)
+            );
+        }
+    }
+
+    #[test]
+    fn senseless_rates_give_figures_all_the_same() {
+        assert_eq!(DcqcnConfig::new(0).additive_step, 1);
+        assert_eq!(DcqcnConfig::new(u64::MAX).line_rate, u64::MAX);
     }
 }

@@ -336,6 +336,31 @@ mod tests {
         assert_eq!(point.rate(), 10e6);
     }
 
+    /// Nanoseconds that a sender which was cut to a sixteenth, and sends all the time, takes to be back at the rate of its port.
+    fn recovery(line_rate: u64) -> u64 {
+        let mut point = ReactionPoint::new(DcqcnConfig {
+            burst: 0,
+            ..DcqcnConfig::new(line_rate)
+        });
+        for _ in 0..4 {
+            point.congested(0);
+        }
+        let mut now = 0;
+        while point.phase() != Phase::FullRate {
+            now = point.sent(now, 1_000).unwrap_or(now + 1);
+        }
+        now
+    }
+
+    #[test]
+    fn recovery_takes_about_as_long_on_any_port() {
+        let at_paper = recovery(LINE) as f64;
+        for line_rate in [100_000_000, 1_000_000_000, 10_000_000_000, 400_000_000_000] {
+            let ratio = recovery(line_rate) as f64 / at_paper;
+            assert!((0.3..3.0).contains(&ratio), "{line_rate} bit/s: {ratio}");
+        }
+    }
+
     #[test]
     fn senseless_parameters_neither_hang_nor_panic() {
         let mut point = ReactionPoint::new(DcqcnConfig {

@@ -2,12 +2,12 @@
 
 use std::num::NonZeroU64;
 
-use alfirk_ctrl::ecn::EcnProfile;
+use alfirk_ctrl::ecn::{EcnProfile, EcnThresholds};
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::topology::Topology;
 use alfirk_ctrl::tree::{Planner, Policy};
 use alfirk_experiment::{Congestion, Pace, Registration, SenderSettings};
-use alfirk_roce::rc::{AckTimeout, Recovery, Retries};
+use alfirk_roce::rc::{AckTimeout, PathMtu, Recovery, Retries};
 use alfirk_units::{RATE, TIME};
 
 use super::Args;
@@ -64,10 +64,11 @@ pub(super) struct GroupArgs {
     #[arg(long, value_enum, value_name = "HOW")]
     congestion: Option<Congestion>,
 
-    /// Have switches mark packets by the length of their queue: none up to KMIN packets, all from KMAX on, and in between
-    /// with a probability that rises to PMAX [default: with --congestion dcqcn 16,64,0.1]
+    /// Have switches mark packets by the length of their queue: none up to KMIN, all from KMAX on, and in between with a
+    /// probability that rises to PMAX. Lengths are packets (16,64,0.1) or bytes of full packets (20KiB,200KiB,0.01); one alone
+    /// (20KiB) marks all from there on [default: with --congestion dcqcn 16,64,0.1]
     #[arg(long, value_name = "KMIN,KMAX,PMAX")]
-    ecn: Option<EcnProfile>,
+    ecn: Option<EcnThresholds>,
 }
 
 fn pace(text: &str) -> Result<Pace, String> {
@@ -114,12 +115,14 @@ impl GroupArgs {
         })
     }
 
-    /// When switches mark packets, if they do.
-    pub(super) fn ecn(&self) -> Option<EcnProfile> {
-        match self.congestion() {
-            Congestion::Dcqcn => Some(self.ecn.unwrap_or_default()),
-            Congestion::None => self.ecn,
-        }
+    /// When switches mark packets, if they do. Packets carry `mtu` bytes.
+    pub(super) fn ecn(&self, mtu: PathMtu) -> Result<Option<EcnProfile>, Failure> {
+        let given = self.ecn.as_ref().map(|ecn| ecn.profile(mtu)).transpose();
+        let given = given.map_err(|error| Failure::bad_input(format_args!("--ecn {error}")))?;
+        Ok(match self.congestion() {
+            Congestion::Dcqcn => Some(given.unwrap_or_default()),
+            Congestion::None => given,
+        })
     }
 
     /// Refuses a tree that the topology cannot have.

@@ -213,7 +213,7 @@ impl Args {
             },
             job,
             algorithms,
-            ecn: self.group.ecn(),
+            ecn: self.group.ecn(mtu)?,
             loss: Loss {
                 everywhere: losses.everywhere,
                 core: losses.core,

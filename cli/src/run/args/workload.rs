@@ -12,7 +12,7 @@ use crate::exit::Failure;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Workloads")]
 pub(in crate::run) struct WorkloadArgs {
-    /// Carry out what an application communicates instead of one message: hpl, groups, storage, training, incast, pairs or fairness, with its
+    /// Carry out what an application communicates instead of one message: hpl, groups, storage, training, incast, pairs, fairness or shared, with its
     /// keys, such as hpl:grid=8x8,panel=1MiB; --list-workloads has them all (virtual driver)
     #[arg(
         long,

@@ -104,6 +104,46 @@ fn pairs_are_a_part_of_a_permutation() {
 }
 
 #[test]
+fn sources_of_a_shared_fabric_receive_nothing() {
+    let workload = kind("shared:groups=2,size=4,unicasts=3");
+    let workload = workload.workload(&hosts(9), 1).unwrap();
+    let flows = members(&workload, 0);
+    assert_eq!(
+        flows.iter().map(Vec::len).collect::<Vec<_>>(),
+        [4, 4, 2, 2, 2]
+    );
+    for (source, members) in flows.iter().enumerate() {
+        assert_eq!(members[0], source);
+        assert!(members[1..].iter().all(|host| (5..9).contains(host)));
+    }
+    let by: Vec<By> = workload.flows().map(|flow| flow.by).collect();
+    assert_eq!(by[1..3], [By::Compared, By::Always(Algorithm::Unicast)]);
+    assert!(workload.flows().all(|flow| flow.after == 0));
+}
+
+#[test]
+fn groups_and_unicasts_begin_by_turns() {
+    let after = |text: &str| {
+        let workload = kind(text).workload(&hosts(12), 1).unwrap();
+        let after: Vec<u64> = workload.flows().map(|flow| flow.after / 1_000).collect();
+        after
+    };
+    let [more, fewer] = [
+        "shared:groups=2,unicasts=4,apart=1us",
+        "shared:groups=3,unicasts=1,apart=1us",
+    ];
+    assert_eq!(after(more), [0, 2, 1, 3, 4, 5]);
+    assert_eq!(after(fewer), [0, 2, 3, 1]);
+}
+
+#[test]
+fn flows_that_meet_at_a_receiver_have_it_in_common() {
+    let workload = kind("shared:groups=2,size=3,unicasts=2,meet=receiver");
+    let workload = workload.workload(&hosts(8), 1).unwrap();
+    assert!(members(&workload, 0).iter().all(|members| members[1] == 7));
+}
+
+#[test]
 fn background_loads_every_phase() {
     let mut workload = kind("hpl:grid=2x2").workload(&hosts(5), 1).unwrap();
     let incast = kind("incast:senders=4").workload(&hosts(5), 1).unwrap();
@@ -160,6 +200,7 @@ fn lengths_that_are_not_stated_are_those_that_are_given() {
         "incast:senders=2",
         "pairs:count=2",
         "hpl:grid=2x2",
+        "shared:groups=1",
     ] {
         assert_eq!(bytes(text), 64, "{text}");
     }
@@ -169,7 +210,7 @@ fn lengths_that_are_not_stated_are_those_that_are_given() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     let refused = [
-        ("hlp:grid=2x2", "there is no workload `hlp`; there are hpl, groups, storage, training, incast, pairs, fairness"),
+        ("hlp:grid=2x2", "there is no workload `hlp`; there are hpl, groups, storage, training, incast, pairs, fairness, shared"),
         ("hpl", "hpl needs grid, such as grid=8x8"),
         ("hpl:grid=8", "grid=8: give rows and columns, as 8x8"),
         ("hpl:grid=0x3", "grid=0x3: give rows and columns, as 8x8"),
@@ -181,6 +222,8 @@ fn what_makes_no_sense_is_refused() {
         ("groups:size", "`size` is no KEY=VALUE"),
         ("groups:size=1", "size=1: 2 at the least"),
         ("groups:count=0", "count=0: give a number from 1 to 1000000"),
+        ("shared:size=1", "size=1: 2 at the least"),
+        ("shared:meet=here", "meet=here: sources or receiver"),
         ("groups:bytes=0B", "bytes=0B: there must be something to send"),
     ];
     for (text, why) in refused {
