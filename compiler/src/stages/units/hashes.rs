@@ -1,46 +1,78 @@
-//! Actions that compute a hash or draw a random number: both come to an action with an entry that is hit.
+//! Actions that use the hash distribution unit or the random number generator of a stage: to compute a hash, to address a register,
+//! counter or meter by a packet field, or to draw a random number. Both units act on a hit only.
+
+use num_bigint::BigInt;
 
 use super::Units;
-use crate::sema::{Callee, DefKind};
+use crate::sema::{ArgSource, Callee, DefKind, Resolution};
 use crate::syntax::ast::{
-    ActionDecl, ActionRef, Direction, Expr, ExprKind, Stmt, StmtKind, TableDecl, TablePropertyValue,
+    ActionDecl, ActionRef, Call, DeclId, Direction, Expr, ExprKind, KeyElement, Stmt, StmtKind,
+    TableDecl, TablePropertyValue,
 };
 
+/// Externs with cells that the parameter `index` of their methods addresses.
+const INDEXED: [&str; 7] = [
+    "Counter",
+    "Meter",
+    "Lpf",
+    "Wred",
+    "Register",
+    "LearnAction",
+    "MinMaxAction",
+];
+
 impl Units<'_> {
-    /// Refuses actions that hash where the control plane may have them run without a hit.
+    /// Refuses actions that use the hash distribution unit or draw a random number where they can run without a hit.
     pub(super) fn hashes(&mut self, table: &TableDecl) {
-        let mut has_key = false;
+        let mut key: &[KeyElement] = &[];
+        let mut size: Option<BigInt> = None;
         let mut actions: Vec<&ActionRef> = Vec::new();
         let mut default: Option<&ActionRef> = None;
         for property in &table.properties {
             match &property.value {
-                TablePropertyValue::Key(elements) => has_key = !elements.is_empty(),
+                TablePropertyValue::Key(elements) => key = elements,
                 TablePropertyValue::Actions(list) => actions = list.iter().collect(),
                 TablePropertyValue::DefaultAction(action) => default = Some(action),
+                TablePropertyValue::Expr(value) if &*property.name.name == "size" => {
+                    size = self.number(value);
+                }
                 _ => {}
             }
         }
         let name = &table.name;
         let chip = self.chip();
-        if has_key {
-            let Some((action, what)) =
+        if !key.is_empty() {
+            let Some((action, unit)) =
                 default.and_then(|action| Some((action, self.unit_of(action)?)))
             else {
                 return;
             };
+            if actions.len() == 1 && self.has_an_entry_for_each_key(key, size.as_ref()) {
+                return;
+            }
+            let help = match unit {
+                HitUnit::Hash | HitUnit::Random => {
+                    "use a table without a key, or a statement of the `apply` block, before this table"
+                }
+                HitUnit::Index => {
+                    "access the cell in the `apply` block if the table is missed (`if (!t.apply().hit)`), or give the action an index that is \
+                     a constant or a parameter"
+                }
+            };
             self.cannot(
                 action.span,
                 format!(
-                    "`{}` cannot be the default action of table `{name}`: it {what}, which {chip} does for entries that are hit",
-                    action.path.name
+                    "`{}` cannot be the default action of table `{name}`: it {}, which {chip} does only for entries that are hit",
+                    action.path.name,
+                    unit.use_of_it()
                 ),
-                "hash in a table without a key, or directly in the `apply` block, before this table",
+                help,
             );
             return;
         }
         let listed = actions.len() + usize::from(default.is_none());
         for action in actions {
-            let Some(what) = self.unit_of(action) else {
+            let Some(unit) = self.unit_of(action) else {
                 continue;
             };
             let why = match (listed > 1, self.has_data(action)) {
@@ -51,8 +83,9 @@ impl Units<'_> {
             self.cannot(
                 action.span,
                 format!(
-                    "`{}` {what}, and table `{name}` has no key: the control plane sets {why}, where {chip} has neither hash nor random number",
-                    action.path.name
+                    "`{}` {}, and table `{name}` has no key: the control plane sets {why}, where {chip} has neither hash nor random number",
+                    action.path.name,
+                    unit.use_of_it()
                 ),
                 "make it the only action, without parameters, and the default action; or give the table a key",
             );
@@ -76,12 +109,25 @@ impl Units<'_> {
         })
     }
 
-    /// What an action needs of a unit that only a hit reaches.
-    fn unit_of(&self, action: &ActionRef) -> Option<&'static str> {
+    /// Whether a table has an entry for each value of its key, so that it is never missed: the compiler then needs no match memory, and
+    /// the key is the address of the entry.
+    fn has_an_entry_for_each_key(&self, key: &[KeyElement], size: Option<&BigInt>) -> bool {
+        let mut bits = 0;
+        for element in key {
+            match self.width(&element.expr) {
+                Some((width, _)) if &*element.match_kind.name == "exact" => bits += width,
+                _ => return false,
+            }
+        }
+        size.is_some_and(|size| *size == BigInt::from(1) << bits)
+    }
+
+    /// The unit that an action uses and only a hit reaches.
+    fn unit_of(&self, action: &ActionRef) -> Option<HitUnit> {
         self.unit_of_body(&self.action_of(action)?.body.stmts)
     }
 
-    fn unit_of_body(&self, stmts: &[Stmt]) -> Option<&'static str> {
+    fn unit_of_body(&self, stmts: &[Stmt]) -> Option<HitUnit> {
         stmts.iter().find_map(|stmt| match &stmt.kind {
             StmtKind::Assign { right, .. } => self.unit_of_value(right),
             StmtKind::Var(decl) => decl.init.as_ref().and_then(|init| self.unit_of_value(init)),
@@ -98,23 +144,28 @@ impl Units<'_> {
                     DefKind::Action(decl) => self.unit_of_body(&decl.body.stmts),
                     _ => None,
                 },
-                _ => None,
+                _ => self.unit_of_value(call),
             },
             _ => None,
         })
     }
 
-    /// A hash or a random number in a value; an index of a register or counter has its own way from the hash.
-    fn unit_of_value(&self, value: &Expr) -> Option<&'static str> {
+    /// The unit that a value needs.
+    fn unit_of_value(&self, value: &Expr) -> Option<HitUnit> {
         match &value.kind {
-            ExprKind::Call(_) => {
+            ExprKind::Call(call) => {
                 let Callee::Method(method) = self.checked.call(value.id)?.callee else {
                     return None;
                 };
                 let of = self.checked.def(method).parent?;
                 match &*self.checked.name(of) {
-                    "Hash" => Some("computes a hash"),
-                    "Random" => Some("draws a random number"),
+                    "Hash" => Some(HitUnit::Hash),
+                    "Random" => Some(HitUnit::Random),
+                    name if INDEXED.iter().any(|kind| name.starts_with(kind)) => {
+                        let index = self.index_of(value, call)?;
+                        self.unit_of_value(index)
+                            .or_else(|| self.is_from_a_packet(index).then_some(HitUnit::Index))
+                    }
                     _ => None,
                 }
             }
@@ -122,6 +173,68 @@ impl Units<'_> {
             ExprKind::Slice { base, .. } => self.unit_of_value(base),
             ExprKind::Binary(_, a, b) => self.unit_of_value(a).or_else(|| self.unit_of_value(b)),
             _ => None,
+        }
+    }
+
+    /// The argument of a call for the parameter `index`.
+    fn index_of<'e>(&self, value: &Expr, call: &'e Call) -> Option<&'e Expr> {
+        let info = self.checked.call(value.id)?;
+        let index = (info.args.iter()).find(|arg| {
+            arg.param
+                .is_some_and(|param| &*self.checked.name(param) == "index")
+        })?;
+        match index.source {
+            ArgSource::Arg(at) => Some(&call.args.get(at)?.value),
+            ArgSource::Default | ArgSource::Omitted => None,
+        }
+    }
+
+    /// Whether a value depends on more than constants and parameters of the action. A variable of the action does if its initial value does.
+    fn is_from_a_packet(&self, value: &Expr) -> bool {
+        match &value.kind {
+            _ if self.is_action_data(value) => false,
+            ExprKind::Name(_) => match self.checked.resolution(value) {
+                Resolution::Decl(id) => match &self.checked.def(id).kind {
+                    DefKind::Var(decl) => {
+                        let init = decl.init.as_ref();
+                        !self.is_of_an_action(id)
+                            || init.is_some_and(|init| self.is_from_a_packet(init))
+                    }
+                    _ => true,
+                },
+                _ => false,
+            },
+            ExprKind::Cast(_, arg) | ExprKind::Unary(_, arg) => self.is_from_a_packet(arg),
+            ExprKind::Slice { base, .. } => self.is_from_a_packet(base),
+            ExprKind::Binary(_, a, b) => self.is_from_a_packet(a) || self.is_from_a_packet(b),
+            _ => true,
+        }
+    }
+
+    fn is_of_an_action(&self, id: DeclId) -> bool {
+        let parent = self.checked.def(id).parent;
+        parent.is_some_and(|parent| matches!(self.checked.def(parent).kind, DefKind::Action(_)))
+    }
+}
+
+/// A unit of a stage that acts on a hit only, by its use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HitUnit {
+    /// A hash of packet fields as a value.
+    Hash,
+    /// A hash of packet fields as the index of a cell.
+    Index,
+    /// A random number.
+    Random,
+}
+
+impl HitUnit {
+    /// What an action does with the unit, as a predicate.
+    fn use_of_it(self) -> &'static str {
+        match self {
+            HitUnit::Hash => "computes a hash",
+            HitUnit::Index => "computes the index of a cell from packet fields",
+            HitUnit::Random => "draws a random number",
         }
     }
 }
