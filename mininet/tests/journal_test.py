@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 from alfirk_mininet.journal import Journal, clean
+from alfirk_mininet.process import start_time
 
 
 class _Signal(BaseException):
@@ -45,3 +47,40 @@ def clean_leaves_the_files_of_the_living_alone(tmp_path: Path) -> None:
     assert clean(tmp_path) == []
     assert list(tmp_path.iterdir()) == [written]
     journal.close()
+
+
+def networks_of_a_namespace_have_numbers_of_their_own(tmp_path: Path) -> None:
+    namespace = Path("/proc/self/ns/net").stat().st_ino
+    for name, number, where in (("1", 1, namespace), ("2", 2, 0)):
+        # Process 1 lives as long as anything does.
+        record: dict[str, object] = {
+            "owner": 1,
+            "owner_started": start_time(1),
+            "interfaces": [],
+            "processes": [],
+        }
+        record |= {"namespace": where, "number": number, "containers": []}
+        (tmp_path / f"{name}.json").write_text(json.dumps(record))
+    journal = Journal(tmp_path)
+    # That of another namespace has no part in it.
+    assert journal.number == 2
+    assert journal.number == 2
+    journal.close()
+    (tmp_path / "1.json").unlink()
+    assert Journal(tmp_path).number == 1
+
+
+def names_of_the_living_are_not_removed_for_the_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deleted: list[list[str]] = []
+    monkeypatch.setattr("alfirk_mininet.journal._our_interfaces", sorted)
+    monkeypatch.setattr("alfirk_mininet.journal.delete_interfaces", deleted.append)
+    living = Journal(tmp_path)
+    living.interfaces(["s1-eth1"])
+    record = json.loads(next(tmp_path.iterdir()).read_text())
+    dead = {**record, "owner": 0, "owner_started": 1, "interfaces": ["s1-eth1", "s1-eth2"]}
+    (tmp_path / "0.json").write_text(json.dumps(dead))
+    # Of a namespace that has ended.
+    gone = {**dead, "namespace": 0, "interfaces": ["s1-eth3"]}
+    (tmp_path / "gone.json").write_text(json.dumps(gone))
+    assert len(clean(tmp_path)) == 2
+    assert sorted(name for names in deleted for name in names) == ["s1-eth2"]

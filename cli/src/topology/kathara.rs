@@ -13,6 +13,8 @@ use crate::exit::{Failure, Outcome};
 
 /// Longest name of a device, whose letters are lower-case.
 const LONGEST_NAME: usize = 30;
+/// The folder of a lab that all devices share.
+const RESERVED: &str = "shared";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -41,12 +43,13 @@ fn check_names(topology: &Topology) -> Outcome {
     let is_good = |name: &str| {
         let mut letters = name.chars();
         name.len() <= LONGEST_NAME
+            && name != RESERVED
             && letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
     };
     match names.into_iter().find(|name| !is_good(name)) {
         None => Ok(()),
         Some(name) => Err(Failure::bad_input(format_args!(
-            "kathara: {name} cannot be the name of a device; use lower-case letters, digits and _, at most {LONGEST_NAME}"
+            "kathara: {name} cannot be the name of a device; use lower-case letters, digits and _, at most {LONGEST_NAME}, and not {RESERVED}"
         ))),
     }
 }
