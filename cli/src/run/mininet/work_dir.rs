@@ -59,8 +59,12 @@ impl WorkDir {
 
 impl Drop for WorkDir {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.path) {
-            tracing::warn!("cannot remove {}: {error}", self.path.display());
+        match fs::remove_dir_all(&self.path) {
+            // A signal's end of the run was sooner.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!("cannot remove {}: {error}", self.path.display());
+            }
+            _ => {}
         }
     }
 }
