@@ -45,6 +45,8 @@ def serve(topology_file: Path, settings: Settings) -> int:
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     try:
+        # `alfirk run` holds them back for itself, and processes inherit that: none would end by SIGTERM.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGINT))
         topology = Topology.load(topology_file, settings.alfirk)
         with _uninterrupted_end(Network(topology, settings)) as network:
             say(

@@ -522,5 +522,7 @@ fn what_a_built_in_name_means_does_not_depend_on_the_working_directory() {
         "--algorithms",
         "chain",
     ]);
-    run(&["reproduce", "rdmc-steps", "--quick", "--out", "results"]);
+    let spec = "name: one\nrun: {topology: testbed, size: 64B}\nsweep: {algorithms: [chain]}\n";
+    file(folder.path(), "one.yaml", spec);
+    run(&["experiment", "run", "one.yaml"]);
 }

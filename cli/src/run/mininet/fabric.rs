@@ -486,14 +486,6 @@ impl MininetFabric {
     }
 }
 
-impl Drop for MininetFabric {
-    fn drop(&mut self) {
-        self.hosts.clear();
-        self.controller = None;
-        self.network.take_down();
-    }
-}
-
 /// Has what there is of a network removed if this process must end before the network does.
 struct Standing(Arc<Runs>);
 
@@ -900,9 +892,7 @@ fn is_readable(fd: &PollFd<'_>) -> bool {
 /// What is reported in its place by the command is how far the run was.
 fn interrupted(runs: &Runs) -> Result<(), FabricError> {
     match runs.interrupted() {
-        Some(name) => Err(FabricError::Broken(format!(
-            "{name} came before the transfer"
-        ))),
+        Some(_) => Err(FabricError::Broken("before the transfer".to_owned())),
         None => Ok(()),
     }
 }

@@ -360,10 +360,6 @@ impl Network for MachinesNetwork {
     fn processors(&self) -> usize {
         self.equipment().processors
     }
-
-    fn take_down(&mut self) {
-        self.end();
-    }
 }
 
 impl Machine {
@@ -523,19 +519,12 @@ impl Machine {
 }
 
 impl Drop for MachinesNetwork {
-    fn drop(&mut self) {
-        self.take_down();
-    }
-}
-
-impl MachinesNetwork {
     /// Takes down what the machines have.
-    fn end(&mut self) {
+    fn drop(&mut self) {
         let captures = self.captures.take();
         let was_started = !self.places.is_empty();
-        let mut machines = std::mem::take(&mut self.machines);
         std::thread::scope(|scope| {
-            for machine in &mut machines {
+            for machine in &mut self.machines {
                 scope.spawn(|| {
                     if was_started {
                         if let Err(error) = machine.stop(captures.as_ref()) {

@@ -161,8 +161,6 @@ pub trait Network: Send {
     fn counters(&mut self) -> Result<Vec<(Counters, usize)>, FabricError>;
     /// Processors of all machines together.
     fn processors(&self) -> usize;
-    /// Takes the network down and waits until it is gone, but for its files.
-    fn take_down(&mut self);
 }
 
 impl Network for MininetNetwork {
@@ -237,10 +235,6 @@ impl Network for MininetNetwork {
 
     fn processors(&self) -> usize {
         processors()
-    }
-
-    fn take_down(&mut self) {
-        MininetNetwork::take_down(self);
     }
 }
 

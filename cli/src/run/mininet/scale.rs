@@ -465,7 +465,7 @@ mod tests {
         let good = choice(5_000, 100e6).check().unwrap();
         let line = good.line();
         assert!(line.contains("5000 times slower"), "{line}");
-        assert!(line.contains("about 8 min"), "{line}");
+        assert!(line.contains("about 9 min"), "{line}");
         assert!(line.contains("hop takes 1239ns"), "{line}");
         assert!(good.is_too_long(NonZeroU32::new(7_000).unwrap()));
         let Err(Failure::BadInput(why)) = choice(220_000_000, 100e6).check() else {

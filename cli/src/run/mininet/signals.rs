@@ -14,8 +14,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// To be called before any thread is started: threads inherit what is held back. (Child processes do not: the
-    /// standard library resets it for them.)
+    /// To be called before any thread is started: threads inherit what is held back. So do child processes, of which those that are to
+    /// end by a signal let it through by themselves (`alfirk_mininet/serve.py`).
     pub fn hold() -> Result<Signals, Failure> {
         let failed = |error| Failure::failed(format_args!("cannot hold signals back: {error}"));
         let mut set = SigSet::empty();
