@@ -10,6 +10,7 @@ mod experiments;
 mod fallback;
 mod groups;
 mod help;
+mod honest_ends;
 mod job;
 mod lossless;
 mod membership;

@@ -51,6 +51,15 @@ impl JobError {
 }
 
 fn late(what: &str, hosts: &[String], seconds: f64) -> String {
+    let several = |what: &str| {
+        let verbs = [("is ", "are "), ("has ", "have "), ("does ", "do ")];
+        let verb = verbs.iter().find(|(one, _)| what.starts_with(one));
+        verb.map(|(one, many)| what.replacen(one, many, 1))
+    };
+    let what = match hosts {
+        [_] => what.to_owned(),
+        _ => several(what).unwrap_or_else(|| what.to_owned()),
+    };
     let hosts = hosts.join(", ");
     format!("{hosts} {what} within {seconds} s; raise --time-limit if that is too short")
 }

@@ -8,8 +8,8 @@
 //! - waits for an acknowledgement for twice the longest round trip, and for the queues on the way if those can fill.
 //!
 //! Where the algorithm's own flows meet at a link that cannot carry them all, none is to have more packets outstanding than its share of the
-//! bandwidth-delay product and the queue of that link: then nothing overflows. With flow control (PFC) nothing is dropped, and with
-//! congestion control (DCQCN) marks say when to slow down, so there the share does not count.
+//! bandwidth-delay product and the queue of that link: then nothing overflows, as it would with congestion control (DCQCN), too, until marks
+//! have slowed all down. With flow control (PFC) nothing is dropped, so there the share does not count.
 //!
 //! Where there are several shortest paths, the worst of each figure counts, since a switch chooses by a hash. In a group the paths are those
 //! of the tree that the controller grows ([`Tree`]).
@@ -26,7 +26,7 @@ use alfirk_packet_io::wire::{serialisation_ps, wire_bytes};
 use alfirk_roce::collective::{Algorithm, EdgeId, Racks, Shape};
 use alfirk_roce::rc::{AckTimeout, PathMtu, RcConfig};
 
-use super::spec::{Congestion, Job};
+use super::spec::Job;
 
 /// Bytes of a frame around the payload of the longest packet of a message: Ethernet 14, IPv4 20, UDP 8, BTH 12, RETH 16, immediate 4, ICRC 4.
 const FRAME_OVERHEAD: usize = 78;
@@ -150,7 +150,7 @@ impl Limits {
             vec![of_all_pairs(network, &job.members, &scale)]
         } else {
             let streams = streams_of(network, job, algorithm, racks, senders, &scale);
-            let own = match can_overflow(job, topology) && !algorithm.needs_group() {
+            let own = match can_overflow(topology) && !algorithm.needs_group() {
                 true => Contended::among(topology, streams.iter().flatten()),
                 false => Contended::default(),
             };
@@ -535,7 +535,7 @@ impl Contended {
     ) -> Contended {
         let mut streams = Vec::new();
         for (job, algorithm, racks) in jobs {
-            if can_overflow(job, network.topology) && !algorithm.needs_datagrams() {
+            if can_overflow(network.topology) && !algorithm.needs_datagrams() {
                 let scale = Scale::new(job.mtu, network.processing);
                 let of_job = streams_of(network, job, algorithm, &racks, 1, &scale);
                 streams.extend(of_job.into_iter().flatten());
@@ -591,9 +591,9 @@ impl Contended {
     }
 }
 
-/// Whether queues drop what is too much: with flow control nothing overflows, and with congestion control marks come before that.
-fn can_overflow(job: &Job, topology: &Topology) -> bool {
-    job.congestion == Congestion::None && topology.switching().pfc.is_none()
+/// Whether queues drop what is too much: with flow control they do not.
+fn can_overflow(topology: &Topology) -> bool {
+    topology.switching().pfc.is_none()
 }
 
 fn own_bps(topology: &Topology, host: HostIndex) -> u64 {
@@ -663,7 +663,7 @@ fn of_streams(
 mod tests {
     use std::sync::Arc;
 
-    use alfirk_ctrl::topology::{fat_tree, leaf_spine};
+    use alfirk_ctrl::topology::{fat_tree, leaf_spine, Alpha, Pfc, SharedBuffer, Switching};
     use alfirk_roce::collective::Collective;
 
     use super::*;
@@ -812,17 +812,21 @@ links:
             outstanding < queue + queue / 8,
             "{outstanding} bytes, and what is on the way"
         );
-        // Where marks slow senders down, or flow control stops them, nobody is held to a share.
-        let marked: Vec<Job> = jobs
-            .iter()
-            .map(|job| Job {
-                congestion: Congestion::Dcqcn,
-                ..job.clone()
-            })
-            .collect();
-        assert!(Contended::of(&network, marked.iter().map(with))
-            .0
-            .is_empty());
+        // Where flow control stops senders, nobody is held to a share.
+        let switching = Switching {
+            pfc: Some(Pfc::default()),
+            buffer: Some(SharedBuffer {
+                bytes: 16 << 20,
+                alpha: Alpha::ONE,
+            }),
+            ..Switching::default()
+        };
+        let lossless = topology.clone().with_switching(switching).unwrap();
+        let network = Network {
+            topology: &lossless,
+            ..network
+        };
+        assert!(Contended::of(&network, jobs.iter().map(with)).0.is_empty());
     }
 
     #[test]
