@@ -64,6 +64,24 @@ impl EcnProfile {
         }
     }
 
+    /// The default profile where full packets carry `mtu` bytes, or the same shares of the shortest queue if that is shorter than 1 MiB: a
+    /// profile that begins behind the end of a queue never marks.
+    pub fn of_queues(topology: &Topology, mtu: PathMtu) -> EcnProfile {
+        let usual = EcnProfile::default();
+        let queues = topology.links().iter();
+        let shortest = queues.map(|link| link.attributes.queue_bytes).min();
+        let packets = shortest.map_or(u64::MAX, |bytes| bytes / mtu.bytes() as u64);
+        let share = |of: u64, most: u32| {
+            let packets = u32::try_from(packets / of).unwrap_or(u32::MAX);
+            packets.clamp(1, most)
+        };
+        EcnProfile {
+            k_min: share(16, usual.k_min),
+            k_max: share(4, usual.k_max),
+            ..usual
+        }
+    }
+
     /// As the pipeline takes it.
     pub fn marking(&self) -> Marking {
         let span = (self.k_max - self.k_min).max(1);
@@ -176,6 +194,24 @@ mod tests {
     fn profile(text: &str, mtu: PathMtu) -> String {
         let thresholds: EcnThresholds = text.parse().unwrap();
         thresholds.profile(mtu).unwrap().to_string()
+    }
+
+    #[test]
+    fn short_queues_are_marked_before_they_overflow() {
+        let of = |queue: &str| {
+            let yaml = format!(
+                "name: two\ndefaults: {{queue: {queue}}}\nswitches: [{{name: s1, id: 1}}]\nhosts:\n\
+                 - {{name: h1, ip: 10.0.0.1/8, mac: \"02:00:00:00:00:01\"}}\n\
+                 - {{name: h2, ip: 10.0.0.2/8, mac: \"02:00:00:00:00:02\"}}\n\
+                 links:\n- {{ends: [h1, \"s1:1\"]}}\n- {{ends: [h2, \"s1:2\"]}}\n"
+            );
+            let topology = Topology::from_yaml("two.yaml", &yaml).unwrap();
+            EcnProfile::of_queues(&topology, PathMtu::B4096).to_string()
+        };
+        assert_eq!(of("1MiB"), EcnProfile::default().to_string());
+        assert_eq!(of("4MiB"), EcnProfile::default().to_string());
+        assert_eq!(of("128KiB"), "2,8,0.1");
+        assert_eq!(of("8KiB"), "1,1,0.1");
     }
 
     #[test]

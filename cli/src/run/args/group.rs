@@ -66,7 +66,7 @@ pub(super) struct GroupArgs {
 
     /// Have switches mark packets by the length of their queue: none up to KMIN, all from KMAX on, and in between with a
     /// probability that rises to PMAX. Lengths are packets (16,64,0.1) or bytes of full packets (20KiB,200KiB,0.01); one alone
-    /// (20KiB) marks all from there on [default: with --congestion dcqcn 16,64,0.1]
+    /// (20KiB) marks all from there on [default: with --congestion dcqcn 16,64,0.1; less where a queue is shorter than 1 MiB]
     #[arg(long, value_name = "KMIN,KMAX,PMAX")]
     ecn: Option<EcnThresholds>,
 }
@@ -116,11 +116,17 @@ impl GroupArgs {
     }
 
     /// When switches mark packets, if they do. Packets carry `mtu` bytes.
-    pub(super) fn ecn(&self, mtu: PathMtu) -> Result<Option<EcnProfile>, Failure> {
+    pub(super) fn ecn(
+        &self,
+        topology: &Topology,
+        mtu: PathMtu,
+    ) -> Result<Option<EcnProfile>, Failure> {
         let given = self.ecn.as_ref().map(|ecn| ecn.profile(mtu)).transpose();
         let given = given.map_err(|error| Failure::bad_input(format_args!("--ecn {error}")))?;
         Ok(match self.congestion() {
-            Congestion::Dcqcn => Some(given.unwrap_or_default()),
+            Congestion::Dcqcn => {
+                Some(given.unwrap_or_else(|| EcnProfile::of_queues(topology, mtu)))
+            }
             Congestion::None => given,
         })
     }

@@ -213,7 +213,7 @@ impl Args {
             },
             job,
             algorithms,
-            ecn: self.group.ecn(mtu)?,
+            ecn: self.group.ecn(&topology, mtu)?,
             loss: Loss {
                 everywhere: losses.everywhere,
                 core: losses.core,
