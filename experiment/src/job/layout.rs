@@ -12,13 +12,13 @@ use alfirk_ctrl::topology::{HostIndex, Paths, SwitchIndex, Topology};
 use alfirk_packet_io::wire::serialisation_ps;
 use alfirk_roce::collective::{
     blocks, blocks_at_once, Algorithm, Collective, DatagramSpec, EdgeId, Endpoint, GroupSpec,
-    Members, Racks, TransferOp, TransferSpec, WriteMode,
+    Members, PathSettings, Racks, TransferOp, TransferSpec, WriteMode,
 };
 use alfirk_roce::dcqcn::DcqcnConfig;
 use alfirk_roce::rc::{RcConfig, MAX_MESSAGE};
 use alfirk_roce::wire::{Psn, QpNum};
 
-use super::limits::{self, Contended, Limits, Processing};
+use super::limits::{self, Contended, Limits, Processing, SendLimits};
 use super::spec::{Congestion, Job, Pace};
 use crate::fabric::Fabric;
 use crate::report::SenderRow;
@@ -125,7 +125,10 @@ impl Layout<'_> {
     }
 
     /// What each member is to do, by rank, when its queue pairs have these settings.
-    pub(crate) fn specs(&self, rc: impl Fn(usize) -> RcConfig) -> Vec<TransferSpec> {
+    pub(crate) fn specs(
+        &self,
+        rc: impl Fn(usize) -> (RcConfig, Vec<PathSettings>),
+    ) -> Vec<TransferSpec> {
         let job = self.job;
         let size = job.data.bytes().len() as u64;
         let addresses: Members = job
@@ -164,6 +167,7 @@ impl Layout<'_> {
         let (racks, sources) = (self.racks(&job.members), self.sources());
         let counts_requests = !self.algorithm.relays() && self.guarded().is_none();
         let spec = |rank: usize| {
+            let (rc, paths) = rc(rank);
             let spec = TransferSpec {
                 collective: job.collective,
                 algorithm: self.algorithm,
@@ -177,7 +181,8 @@ impl Layout<'_> {
                 receives: job
                     .receives
                     .filter(|_| !is_rdmc && !self.algorithm.needs_datagrams()),
-                rc: Some(rc(rank)),
+                rc: Some(rc),
+                paths,
                 group: self.algorithm.needs_group().then(|| self.group()),
                 datagrams: self.algorithm.needs_datagrams().then(|| DatagramSpec {
                     group: DATAGRAM_GROUP,
@@ -221,10 +226,36 @@ impl Layout<'_> {
 
     /// The settings of a member's queue pairs on a fabric whose controller delays acknowledgements by so many nanoseconds.
     pub(crate) fn rc(&self, fabric: &dyn Fabric, rank: usize, answers_later: u64) -> RcConfig {
+        let limits = self.limits.as_ref().map(|limits| limits.of(rank));
+        self.rc_within(limits, fabric, rank, answers_later)
+    }
+
+    /// Those of its queue pairs to single members, where their paths differ.
+    pub(crate) fn paths(
+        &self,
+        fabric: &dyn Fabric,
+        rank: usize,
+        answers_later: u64,
+    ) -> Vec<PathSettings> {
+        let limits = self.limits.iter();
+        let limits = limits.flat_map(|limits| limits.to_members(rank));
+        let settings = limits.map(|&(host, limits)| PathSettings {
+            peer: self.topology.host(host).ip,
+            rc: self.rc_within(Some(limits), fabric, rank, answers_later),
+        });
+        settings.collect()
+    }
+
+    fn rc_within(
+        &self,
+        limits: Option<SendLimits>,
+        fabric: &dyn Fabric,
+        rank: usize,
+        answers_later: u64,
+    ) -> RcConfig {
         let host = self.job.members[rank];
         let link = self.topology.link(self.topology.uplink(host).link);
         let own_bps = link.attributes.rate_bps;
-        let limits = self.limits.as_ref().map(|limits| limits.of(rank));
         let rc = fabric.rc(self.job.mtu).with_recovery(self.job.recovery);
         let rc = limits.map_or(rc, |limits| limits.apply(rc));
         // Without limits links have no rates either.

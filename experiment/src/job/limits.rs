@@ -15,7 +15,7 @@
 //! of the tree that the controller grows ([`Tree`]).
 
 use std::cell::OnceCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 
 use alfirk_ctrl::topology::{
@@ -111,6 +111,8 @@ impl SendLimits {
 pub struct Limits {
     /// Of each rank; the last one holds for all that follow.
     of_rank: Vec<SendLimits>,
+    /// Of each rank to single members, where paths differ; none for the ranks that follow.
+    to_members: Vec<Vec<(HostIndex, SendLimits)>>,
 }
 
 impl Limits {
@@ -119,11 +121,17 @@ impl Limits {
         self.of_rank[rank.min(self.of_rank.len() - 1)]
     }
 
-    /// The worse of both in each respect, for so many members.
+    /// Those of a member to single others, where they differ.
+    pub fn to_members(&self, rank: usize) -> &[(HostIndex, SendLimits)] {
+        self.to_members.get(rank).map_or(&[], Vec::as_slice)
+    }
+
+    /// The worse of both in each respect, for so many members, to whomever they send.
     pub fn or(&self, other: &Limits, members: usize) -> Limits {
         let of_rank = (0..members).map(|rank| self.of(rank).or(other.of(rank)));
         Limits {
             of_rank: of_rank.collect(),
+            to_members: Vec::new(),
         }
     }
 
@@ -142,6 +150,7 @@ impl Limits {
         let is_uniform = is_uniform(topology);
         let is_alone = contended.is_none_or(|contended| contended.0.is_empty());
         let is_large = job.members.len() > MOST_MEMBERS;
+        let mut to_members = Vec::new();
         let of_rank = if is_uniform && algorithm.needs_group() && is_alone
             || is_large && !algorithm.needs_group()
         {
@@ -154,9 +163,14 @@ impl Limits {
                 true => Contended::among(topology, streams.iter().flatten()),
                 false => Contended::default(),
             };
-            of_streams(network, job, &streams, contended.unwrap_or(&own), &scale)
+            let contended = contended.unwrap_or(&own);
+            to_members = to_members_of(network, &streams, contended, &scale);
+            of_streams(network, job, &streams, contended, &scale)
         };
-        Limits { of_rank }
+        Limits {
+            of_rank,
+            to_members,
+        }
     }
 }
 
@@ -406,6 +420,7 @@ fn streams_of_group(
         }
         Stream {
             sender: host,
+            receiver: None,
             path: worst.unwrap_or(first),
             links,
         }
@@ -504,6 +519,8 @@ fn walk(
 /// Packets from one member to another, or to all of a group, and the links that they take.
 struct Stream {
     sender: HostIndex,
+    /// `None` for all of a group.
+    receiver: Option<HostIndex>,
     path: Path,
     /// Each link of a switch, and the share of the packets that takes it.
     links: Vec<(Direction, f64)>,
@@ -517,6 +534,7 @@ impl Stream {
         walk(topology, paths, from, to, &mut link, &mut |_| {});
         Stream {
             sender: from,
+            receiver: Some(to),
             path: between(topology, paths, scale, from, to),
             links,
         }
@@ -525,7 +543,7 @@ impl Stream {
 
 /// The links that cannot carry what all senders of a job, or of several at a time, would send together, and how many streams there are on each.
 #[derive(Debug, Default)]
-pub(crate) struct Contended(HashMap<Direction, u64>);
+pub(crate) struct Contended(BTreeMap<Direction, u64>);
 
 impl Contended {
     /// Of jobs that run at the same time, each by an algorithm.
@@ -548,12 +566,12 @@ impl Contended {
         topology: &Topology,
         streams: impl Iterator<Item = &'s Stream> + Clone,
     ) -> Contended {
-        let mut wanted: HashMap<HostIndex, f64> = HashMap::new();
+        let mut wanted: BTreeMap<HostIndex, f64> = BTreeMap::new();
         for stream in streams.clone() {
             *wanted.entry(stream.sender).or_default() += stream.path.rate_bps as f64;
         }
         // Bits per second that would come, and how many streams there are.
-        let mut load: HashMap<Direction, (f64, f64)> = HashMap::new();
+        let mut load: BTreeMap<Direction, (f64, f64)> = BTreeMap::new();
         for stream in streams {
             // The sender's own link divides what is more than its rate.
             let own = own_bps(topology, stream.sender) as f64;
@@ -636,6 +654,29 @@ fn streams_of(
         peers.into_iter().map(stream).collect()
     };
     (0..count).map(of).collect()
+}
+
+/// The limits of each member to single others, where it sends to several and their paths differ.
+fn to_members_of(
+    network: &Network<'_>,
+    streams: &[Vec<Stream>],
+    contended: &Contended,
+    scale: &Scale,
+) -> Vec<Vec<(HostIndex, SendLimits)>> {
+    let topology = network.topology;
+    let of = |streams: &Vec<Stream>| {
+        let limits = streams.iter().filter_map(|stream| {
+            let own = own_bps(topology, stream.sender);
+            let share = contended.share(topology, scale, stream);
+            Some((stream.receiver?, scale.limits(own, stream.path, share)))
+        });
+        let limits: Vec<(HostIndex, SendLimits)> = limits.collect();
+        match limits.windows(2).any(|pair| pair[0].1 != pair[1].1) {
+            true => limits,
+            false => Vec::new(),
+        }
+    };
+    streams.iter().map(of).collect()
 }
 
 /// The limits of members that send such streams.
@@ -761,6 +802,21 @@ links:
         // h1 sends to h2 on the same switch, h2 to h3 over the slow link.
         assert_eq!(limits.of(0).pace_bps, None);
         assert_eq!(limits.of(1).pace_bps, NonZeroU64::new(1_000_000_000));
+    }
+
+    #[test]
+    fn a_slow_path_to_one_member_does_not_slow_the_others_down() {
+        let topology = slow_link();
+        let job = job(&topology);
+        let limits = limits(&topology, &job, Algorithm::Unicast);
+        let paces: Vec<(HostIndex, Option<NonZeroU64>)> = limits
+            .to_members(0)
+            .iter()
+            .map(|(host, limits)| (*host, limits.pace_bps))
+            .collect();
+        let slow = NonZeroU64::new(1_000_000_000);
+        assert_eq!(paces, [(job.members[1], None), (job.members[2], slow)]);
+        assert!(limits.to_members(1).is_empty(), "it sends nothing");
     }
 
     #[test]

@@ -394,7 +394,10 @@ impl Run<'_> {
                 self.on_fabric(round_trip)? * punts
             }
         };
-        let specs = self.layout.specs(|rank| self.rc(rank));
+        let specs = self.layout.specs(|rank| {
+            let paths = self.layout.paths(self.fabric, rank, self.answers_later);
+            (self.rc(rank), paths)
+        });
         self.spec = specs.first().cloned();
         let mut endpoints = Vec::new();
         for (&host, spec) in self.layout.job.members.iter().zip(specs) {

@@ -256,7 +256,11 @@ impl Run<'_> {
             0 => 0,
             punts => on_fabric(algorithm, self.fabric.control_round_trip())? * punts,
         };
-        let specs = layout.specs(|rank| layout.rc(&*self.fabric, rank, answers_later));
+        let specs = layout.specs(|rank| {
+            let fabric = &*self.fabric;
+            let paths = layout.paths(fabric, rank, answers_later);
+            (layout.rc(fabric, rank, answers_later), paths)
+        });
         let tells_ready = specs.iter().any(|spec| spec.ready.is_some());
         let members = &active.flow.members;
         let mut endpoints = Vec::new();

@@ -75,7 +75,8 @@ pub use racks::Racks;
 pub use rdmc::Schedule;
 pub use ring::Ring;
 pub use spec::{
-    equal_slice, Endpoint, GroupSpec, RemoteMemory, SpecError, TransferOp, TransferSpec, WriteMode,
+    equal_slice, Endpoint, GroupSpec, PathSettings, RemoteMemory, SpecError, TransferOp,
+    TransferSpec, WriteMode,
 };
 pub use transfer::Transfer;
 pub use verb::{LegAnswer, LegVerb};

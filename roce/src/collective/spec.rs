@@ -149,6 +149,9 @@ pub struct TransferSpec {
     /// Settings of the queue pairs; the host's defaults when missing.
     #[serde(default)]
     pub rc: Option<RcConfig>,
+    /// Settings of queue pairs to single members, where the paths to them need others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathSettings>,
     /// For algorithms that need one: [`Algorithm::needs_group`].
     #[serde(default)]
     pub group: Option<GroupSpec>,
@@ -270,6 +273,13 @@ pub enum SpecError {
     NoStoreAndForward(Algorithm),
 }
 
+/// Settings of the queue pair to one member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathSettings {
+    pub peer: Ipv4Addr,
+    pub rc: RcConfig,
+}
+
 impl TransferSpec {
     /// A SEND of `size` bytes in one slice, and nothing special about it.
     pub fn new(algorithm: Algorithm, rank: u32, members: Members, size: u64) -> TransferSpec {
@@ -285,6 +295,7 @@ impl TransferSpec {
             sources: Arc::default(),
             receives: None,
             rc: None,
+            paths: Vec::new(),
             group: None,
             datagrams: None,
             racks: Racks::default(),
@@ -397,6 +408,16 @@ impl TransferSpec {
             });
         }
         Ok(())
+    }
+
+    /// Settings of the queue pair for an edge; `None` for the host's defaults.
+    pub(super) fn rc_of(&self, edge: EdgeId) -> Option<RcConfig> {
+        let peer = match edge {
+            EdgeId::Pair { from, to } if from == self.rank => self.members.get(to as usize),
+            EdgeId::Pair { .. } | EdgeId::Group { .. } | EdgeId::Datagrams { .. } => None,
+        };
+        let path = peer.and_then(|peer| self.paths.iter().find(|path| path.peer == *peer));
+        path.map(|path| path.rc).or(self.rc)
     }
 
     /// How WRITEs along a group's edge fit the receivers, if there are any.

@@ -504,7 +504,8 @@ impl Transfer {
         host: &mut dyn Verbs,
         flow: Flow,
     ) -> Result<Connection, TransferError> {
-        let mut config = self.spec.rc.unwrap_or(host.default_rc());
+        let config = self.spec.rc_of(flow.edge);
+        let mut config = config.unwrap_or(host.default_rc());
         config.priority = flow.priority;
         if let EdgeId::Group { .. } = flow.edge {
             config.loss_reports = LossReports::Merged;
