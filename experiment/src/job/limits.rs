@@ -431,42 +431,17 @@ fn streams_of_group(
 
 /// Everybody to everybody.
 fn of_all_pairs(network: &Network<'_>, members: &[HostIndex], scale: &Scale) -> SendLimits {
-    let (topology, paths) = (network.topology, network.paths());
+    let topology = network.topology;
     let mut worst: Option<Path> = None;
     for &to in members {
         for &from in members.iter().filter(|from| **from != to) {
-            let path = between(topology, paths, scale, from, to);
+            let path = Stream::between(network, scale, from, to).path;
             worst = Some(worst.map_or(path, |worst| worst.or(path)));
         }
     }
-    let fastest = members.iter().map(|&host| {
-        topology
-            .link(topology.uplink(host).link)
-            .attributes
-            .rate_bps
-    });
+    let fastest = members.iter().map(|&host| own_bps(topology, host));
     let own = fastest.max().unwrap_or(u64::MAX);
     scale.limits(own, worst.unwrap_or_else(|| scale.start()), None)
-}
-
-/// The worst shortest path.
-fn between(
-    topology: &Topology,
-    paths: &Paths,
-    scale: &Scale,
-    from: HostIndex,
-    to: HostIndex,
-) -> Path {
-    let own = topology.link(topology.uplink(from).link).attributes;
-    let mut worst: Option<Path> = None;
-    walk(topology, paths, from, to, &mut |_, _| {}, &mut |links| {
-        let first = scale.over(scale.start(), &own, true);
-        let path = links.iter().fold(first, |path, (link, _)| {
-            scale.over(path, &topology.link(*link).attributes, false)
-        });
-        worst = Some(worst.map_or(path, |worst| worst.or(path)));
-    });
-    worst.unwrap_or_else(|| scale.start())
 }
 
 /// A link and the end that sends over it: 0 or 1.
@@ -527,15 +502,25 @@ struct Stream {
 }
 
 impl Stream {
+    /// Over all shortest paths, of which the worst counts in each respect.
     fn between(network: &Network<'_>, scale: &Scale, from: HostIndex, to: HostIndex) -> Stream {
         let (topology, paths) = (network.topology, network.paths());
+        let own = topology.link(topology.uplink(from).link).attributes;
         let mut links = Vec::new();
+        let mut worst: Option<Path> = None;
         let mut link = |direction, share| links.push((direction, share));
-        walk(topology, paths, from, to, &mut link, &mut |_| {});
+        let mut path = |links: &[Direction]| {
+            let first = scale.over(scale.start(), &own, true);
+            let path = links.iter().fold(first, |path, (link, _)| {
+                scale.over(path, &topology.link(*link).attributes, false)
+            });
+            worst = Some(worst.map_or(path, |worst| worst.or(path)));
+        };
+        walk(topology, paths, from, to, &mut link, &mut path);
         Stream {
             sender: from,
             receiver: Some(to),
-            path: between(topology, paths, scale, from, to),
+            path: worst.unwrap_or_else(|| scale.start()),
             links,
         }
     }
