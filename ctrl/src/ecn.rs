@@ -4,16 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use alfirk_roce::rc::PathMtu;
-use alfirk_roce::wire::icrc::TRAILER_LEN;
-use alfirk_roce::wire::{bth, ethernet, ipv4, udp};
+use alfirk_roce::wire::FRAME_OVERHEAD;
 use alfirk_units::SIZE;
 
 use crate::tables::Marking;
 use crate::topology::Topology;
-
-/// Bytes of a frame around its payload.
-const FRAME_OVERHEAD: usize =
-    ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN + bth::HEADER_LEN + TRAILER_LEN;
 
 /// One profile, for all ports.
 ///

@@ -6,6 +6,12 @@
 use std::fmt;
 use std::time::Duration;
 
+/// A number with its noun, as in `1 switch` and `2 switches`.
+#[must_use]
+pub fn plural(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// One kind of quantity: its units, smallest first, each with its size in base units.
 pub struct Quantity {
     what: &'static str,

@@ -25,14 +25,15 @@ use alfirk_ctrl::tree::{Planner, PortLoads, Tree, View};
 use alfirk_packet_io::wire::{serialisation_ps, wire_bytes};
 use alfirk_roce::collective::{Algorithm, EdgeId, Racks, Shape};
 use alfirk_roce::rc::{AckTimeout, PathMtu, RcConfig};
+use alfirk_roce::wire::{aeth, immdt, reth, FRAME_OVERHEAD};
 
 use super::spec::Job;
 
-/// Bytes of a frame around the payload of the longest packet of a message: Ethernet 14, IPv4 20, UDP 8, BTH 12, RETH 16, immediate 4, ICRC 4.
-const FRAME_OVERHEAD: usize = 78;
+/// Bytes around the payload of a message's longest packet, which has a RETH and an immediate.
+const PACKET_OVERHEAD: usize = FRAME_OVERHEAD + reth::HEADER_LEN + immdt::HEADER_LEN;
 
-/// Bytes of a frame with an acknowledgement: Ethernet 14, IPv4 20, UDP 8, BTH 12, AETH 4, ICRC 4.
-const ACK_FRAME: usize = 62;
+/// Bytes of an ACKNOWLEDGE packet.
+const ACK_FRAME: usize = FRAME_OVERHEAD + aeth::HEADER_LEN;
 
 /// From so many members on the paths of overlays are not looked at one by one.
 const MOST_MEMBERS: usize = 1_024;
@@ -201,7 +202,7 @@ struct Scale {
 impl Scale {
     fn new(mtu: PathMtu, processing: Processing) -> Scale {
         Scale {
-            packet: wire_bytes(mtu.bytes() + FRAME_OVERHEAD),
+            packet: wire_bytes(mtu.bytes() + PACKET_OVERHEAD),
             ack: wire_bytes(ACK_FRAME),
             processing,
             ack_gap: 2 * u64::from(RcConfig::new(mtu).ack_every),

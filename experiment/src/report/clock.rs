@@ -1,8 +1,9 @@
 //! The slow clock that processes on one machine need.
 
+use alfirk_units::plural;
 use serde::Serialize;
 
-use super::text::{duration, grouped, plural};
+use super::text::{duration, grouped};
 
 /// The slow clock of a network of processes, and whether its machine could keep up. All other times of the report are on that
 /// clock, so that they compare with those in virtual time.

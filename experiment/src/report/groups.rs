@@ -1,8 +1,9 @@
 //! Lines about groups: how they came about, what they cost, and what became of them.
 
+use alfirk_units::plural;
 use std::fmt::{self, Write};
 
-use super::text::{duration, grouped, plural, rate};
+use super::text::{duration, grouped, rate};
 use super::{Fallback, Report};
 
 impl Report {

@@ -1,8 +1,9 @@
 //! The table for people, and the lines around it.
 
+use alfirk_units::plural;
 use std::fmt::{self, Write};
 
-use super::text::{aligned, duration, gbps, grouped, plural};
+use super::text::{aligned, duration, gbps, grouped};
 use super::{GroupSummary, Input, Report, Row, Settings};
 use crate::workload::Throughput;
 

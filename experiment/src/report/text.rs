@@ -64,8 +64,3 @@ pub(super) fn rate(bps: u64) -> String {
     };
     format!("{} {unit}", (bps as f64 / divisor * 1e3).round() / 1e3)
 }
-
-/// A number with its noun.
-pub(super) fn plural(n: usize, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
-}

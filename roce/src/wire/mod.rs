@@ -26,6 +26,10 @@ pub(crate) mod testing;
 pub mod udp;
 pub mod vxlan;
 
+/// Bytes of a RoCEv2 frame without extension headers and payload: Ethernet, IPv4, UDP, BTH and ICRC.
+pub const FRAME_OVERHEAD: usize =
+    ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN + bth::HEADER_LEN + icrc::TRAILER_LEN;
+
 pub use aeth::{NakCode, RnrTimer, Syndrome};
 pub use bth::Opcode;
 pub(crate) use error::need;

@@ -25,6 +25,7 @@ use alfirk_roce::host::HostTiming;
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{MsnRule, PathMtu, RcConfig};
 use alfirk_roce::registration::LeaderEvent;
+use alfirk_units::plural;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -895,11 +896,6 @@ fn interrupted(runs: &Runs) -> Result<(), FabricError> {
         Some(_) => Err(FabricError::Broken("before the transfer".to_owned())),
         None => Ok(()),
     }
-}
-
-fn plural(count: usize, one: &str, many: &str) -> String {
-    let noun = if count == 1 { one } else { many };
-    format!("{count} {noun}")
 }
 
 fn controller_ended() -> FabricError {
