@@ -174,6 +174,12 @@ def has_doc_test(source: str) -> bool:
     return any(tag.strip() in RUN_BY_RUSTDOC for tag in blocks[::2])
 
 
+def links() -> Check:
+    """Check that the paths, verbs and flags that the text names exist."""
+    command = [str(VENV / "python"), str(ROOT / "tools" / "links.py"), "--alfirk", str(ALFIRK)]
+    return Check("links", command)
+
+
 def python_tests() -> Check:
     """Run the tests of pytest that need nothing special."""
     command = [str(VENV / "pytest"), "-m", "not root"]
@@ -262,7 +268,7 @@ def stages(*, lint: bool, test: bool, root: bool) -> Iterator[list[Lane]]:
     formatted = [p4_format(str(ALFIRK))] if lint else []
     packets = list(packet_tests()) if root else []
     # With the shortest set of packet tests in the first lane both take two and a half minutes.
-    yield [chain(formatted, fuzz_checks(), [python_tests()], packets[-1:]), packets[:-1]]
+    yield [chain(formatted, [links()], fuzz_checks(), [python_tests()], packets[-1:]), packets[:-1]]
     if root:
         yield [guest_tests()]
         yield [[half] for half in mininet_tests()]

@@ -1,9 +1,10 @@
-"""The commands of the book and of the pages beside it work as they stand, and what pages name is there.
+"""The commands of the book work as they are written, and its pages, figures and verbs are complete.
 
 A fenced block whose info string is ``sh,run`` is run from its first line to its last by ``sh -eu``, in a
 folder of its own, where the repository is ``$ALFIRK_SOURCE`` and the built command comes first in PATH.
 ``sh,run root`` needs root, and has a network namespace of its own.  A block ``console,run`` has one command
-behind ``$`` and shows the beginnings of lines that it prints, in order; ``...`` stands for what is left out.
+after ``$`` and the beginnings of lines that it prints, in order; ``...`` stands for lines left out.
+Links and paths are checked by tools/links.py.
 """
 
 from __future__ import annotations
@@ -25,8 +26,6 @@ _PAGES = sorted(_BOOK.rglob("*.md"))
 _ALFIRK = Path(os.environ.get("ALFIRK", _ROOT / "target" / "debug" / "alfirk")).absolute()
 _FENCE = re.compile(r"^```(\w[^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
-#: Folders that a path in running text may begin with.
-_ROOMS = sorted(path.name for path in _ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
 
 
 @dataclass(frozen=True)
@@ -102,39 +101,6 @@ def command_of_the_book_works(block: Block, tmp_path: Path) -> None:
 @pytest.mark.parametrize("block", _blocks(root=True), ids=str)
 def command_of_the_book_works_as_root(block: Block, tmp_path: Path) -> None:
     _tried(block, tmp_path, apart=True)
-
-
-@pytest.mark.parametrize("page", [*_PAGES, _ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
-def paths_that_a_page_names_are_there(page: Path) -> None:
-    text = re.sub(_FENCE, "", page.read_text(encoding="utf-8"))
-    words = re.findall(r"`([\w.-]+/[\w./{},*-]*)`", text)
-    named = [word for word in words if word.split("/")[0] in _ROOMS and "NAME" not in word]
-    missing = [word for word in named if not any(_ROOT.glob(each) for each in _braces(word))]
-    assert not missing
-
-
-def _braces(word: str) -> list[str]:
-    """Spell out ``a/{b,c}``."""
-    found = re.search(r"\{([^}]*)\}", word)
-    if found is None:
-        return [word]
-    return [word.replace(found[0], choice) for choice in found[1].split(",")]
-
-
-@pytest.mark.parametrize("page", [*_PAGES, _ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
-def links_of_a_page_lead_somewhere(page: Path) -> None:
-    for target, anchor in _LINK.findall(page.read_text(encoding="utf-8")):
-        if "://" in target:
-            continue
-        there = page.parent / target if target else page
-        assert there.exists(), target
-        assert not anchor or anchor[1:] in _anchors(there), f"{target}{anchor}"
-
-
-def _anchors(page: Path) -> set[str]:
-    """List what headings of a page can be linked by, as GitHub and mdBook have it."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def every_page_is_in_the_summary() -> None:

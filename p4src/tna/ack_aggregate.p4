@@ -12,7 +12,7 @@
 //   10         told.p4            what was last acknowledged to the source: is the minimum newer?
 //   11         waiting_nak.p4     the NAK that waits for the minimum; what becomes of the packet
 //
-// What v1model/decide.p4 decides in one place is divided here, for there is no stage behind the last one:
+// What shared/decide.p4 decides in one place is divided here, for there is no stage behind the last one:
 //
 //   DATA       replicated from the start; the last stage takes that back, if all have it or it is not the source's
 //   ACK, NAK   to the source from the start; a mirror goes out through the port it came from, where the registers of its
