@@ -1,6 +1,6 @@
 //! The rules of `p4src/tna`, as [`Group`](crate::Group) has those of `p4src/v1model`: the same protocol, divided otherwise, for a
 //! stateful ALU compares twice and has one result, and a register is accessed once per packet and belongs to ingress or egress.
-//! What differs for the members stands in ARCHITECTURE.md, "The same on Tofino".
+//! What differs for the members is in docs/book/src/tofino.md, "What the target forces".
 //!
 //! The minimum is found by a tree. MSNs are egress's: a path's MSN is known there when a copy of its feedback (`record`)
 //! has gone through its port. There are no selective NAKs. What was last acknowledged to the source is known to its window when such

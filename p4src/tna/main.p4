@@ -1,8 +1,8 @@
 // Alfirk's data plane for Tofino: reliable RDMA multicast on ordinary RC queue pairs.
 //
 // This file is the table of contents. ../shared has all that needs no extern of a target, this folder the rest, in files of
-// the names that they have for v1model. The protocol's rules begin in ack_aggregate.p4, which also says what is done in which
-// stage; ARCHITECTURE.md what is v1model's alone.
+// the names that they have for v1model. The protocol's rules begin in ack_aggregate.p4, which also lists what is done in which
+// stage. docs/book/src/tofino.md lists what only v1model has.
 //
 // One source for Tofino (bf-p4c --target tofino --arch tna) and Tofino 2 (--target tofino2 --arch t2na).
 

@@ -7,7 +7,7 @@
 // The window keeps a source from moving `sent` so far that nobody else's PSN is the next one any more, nor has an order with
 // what receivers have acknowledged.
 //
-// A source may begin when all members have what was sent before (ARCHITECTURE.md, "The way of one packet"). So its
+// A source may begin when all members have what was sent before (docs/book/src/dataplane.md, "The source"). So its
 // first PSN follows the newest that came through here, and its path has acknowledged all before it. Everything else
 // would be a member's way to take the group over, or to speak for what others behind the same port have not received.
 //
