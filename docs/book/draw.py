@@ -103,7 +103,7 @@ def group() -> Figure:
         )
         figure.text(440, side, label, FEEDBACK)
     figure.text(
-        360, 318, "Each switch tells the one above it the smallest of what it has heard, when that is news."
+        360, 318, "Each switch sends the minimum of its paths to the switch above when it advances."
     )
     return figure
 
@@ -166,8 +166,8 @@ def tree() -> Figure:
     figure.line(191, 130, 359, 76)
     figure.line(527, 130, 359, 76)
     figure.box(324, 40, 70, 36, "8", CHANGED)
-    figure.text(410, 54, "the minimum was 5: this is news,", anchor="start")
-    figure.text(410, 72, "and the source hears ACK 8", anchor="start")
+    figure.text(410, 54, "the minimum was 5: it advances,", anchor="start")
+    figure.text(410, 72, "and the source receives ACK 8", anchor="start")
     figure.box(20, 24, 20, 16, fill=CHANGED)
     figure.text(46, 37, "written", anchor="start")
     figure.box(20, 50, 20, 16, fill=FREE)
