@@ -2,13 +2,13 @@
 
 PREFIX ?= /usr/local
 DESTDIR ?=
-# What `make run` and `make mininet` send; any file will do. `make run` sends 16 MiB of random bytes without one.
+# The message of `make run` and `make mininet`: any file. Without one `make run` sends 16 MiB of random bytes.
 INPUT ?=
 MININET_INPUT ?= Cargo.lock
 GROUP ?= 16
 TOPOLOGY ?= topologies/fat-tree-k4.yaml
 ALGORITHMS ?= alfirk,chain,binomial,unicast
-# How long `make soak` lasts.
+# Duration of `make soak`.
 MINUTES ?= 30
 # Programs for `make tofino-compare`: a folder.
 PROGRAMS ?= p4src/tna
@@ -17,13 +17,13 @@ SWITCH ?=
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 ALFIRK := $(TARGET)/release/alfirk
-# Built in a third of the time, and half as fast (Cargo.toml).
+# Less optimised (profile quick of Cargo.toml).
 QUICK := $(TARGET)/quick/alfirk
 CARGO := tools/cargo
 PYTHON := .venv/bin/python
 SHARE := $(DESTDIR)$(PREFIX)/share
 ROOM := $(SHARE)/alfirk
-# What static binaries are for.
+# Targets of static binaries.
 MUSL := $(shell uname -m)-unknown-linux-musl
 GLIBC := $(shell uname -m)-unknown-linux-gnu
 # Where shells look for completions.
@@ -38,13 +38,13 @@ help: ## Show this list
 build: ## Build the alfirk command, optimised
 	@$(CARGO) build --quiet --release --package alfirk-cli
 
-quick: ## Build the alfirk command sooner: only what carries packets is optimised, no language server, no TLS
+quick: ## Build the alfirk command in less time: only packet processing is optimised; no language server, no TLS
 	@$(CARGO) build --quiet --profile quick --package alfirk-cli --no-default-features
 
 run: quick ## Send 16 MiB to 15 hosts of a fat-tree by four algorithms, in virtual time
 	@$(QUICK) run --topology $(TOPOLOGY) --group $(GROUP) $(if $(INPUT),--input $(INPUT),--size 16MiB) --algorithms $(ALGORITHMS)
 
-test: setup-interop ## Run every check and test there is
+test: setup-interop ## Run all checks and tests
 	@$(PYTHON) tools/checks.py
 
 bench: build setup ## Measure pipeline, simulator, switch and compiler on this machine
@@ -53,19 +53,19 @@ bench: build setup ## Measure pipeline, simulator, switch and compiler on this m
 book: ## Build the book of docs/book into target/book (cargo install mdbook --locked)
 	@python3 docs/book/build.py
 
-contract: ## Write what is committed of the contract between data plane and controller anew
+contract: ## Generate contract/, the numbers that data plane, controller and tests share
 	@ALFIRK_WRITE_CONTRACT=1 $(CARGO) test --quiet --package alfirk-compiler --test contract
 
-model: ## Explore the rules of aggregation to the end: every interleaving, loss and lie in small fabrics (minutes)
+model: ## Model-check the rules of aggregation in small fabrics: every interleaving, loss and false report (minutes)
 	@$(CARGO) test --quiet --release --package alfirk-sim --test feedback_model -- --ignored --nocapture
 
-tofino: setup ## Compile the data plane for Tofino and Tofino 2 with bf-p4c (or BF_P4C), say what it takes
+tofino: setup ## Compile the data plane for Tofino and Tofino 2 with bf-p4c (or BF_P4C), and print its resources
 	@$(PYTHON) tools/tofino.py
 
 tofino-compare: quick setup ## Compare our report of stages with bf-p4c's for the programs in PROGRAMS (a folder)
 	@$(PYTHON) tools/tofino_compare.py --alfirk $(QUICK) $(PROGRAMS)
 
-soak: build setup ## Run a live switch for MINUTES at full rate with table churn, watch its memory (needs root)
+soak: build setup ## Run a live switch for MINUTES at full rate with table churn, and check its memory (needs root)
 	@$(PYTHON) tools/soak.py --alfirk $(ALFIRK) --minutes $(MINUTES)
 
 mininet: quick setup ## Run the main job on Mininet: veth links, separate processes (needs root)
@@ -75,7 +75,7 @@ mininet: quick setup ## Run the main job on Mininet: veth links, separate proces
 ptf: quick setup ## Run the packet tests against a live switch (needs root)
 	@ptf-tests/run --alfirk $(QUICK) $(if $(SWITCH),--switch $(SWITCH))
 
-# Unoptimised, which is built sooner: guests are slower than it.
+# Unoptimised, which takes less time to build; guests are slower than the command.
 interop: ## Run the scenarios on guests with Linux's own RDMA stack (needs root)
 	@tools/setup --apt-only --interop
 	@$(CARGO) build --quiet --package alfirk-cli --features verbs
@@ -109,7 +109,7 @@ install: build ## Install the command, its P4 sources, manual pages, completions
 
 dist: deb static ## Make packages in target/dist: a .deb, and a static binary
 
-# Man pages, completions, P4 sources and Mininet's classes are what `make install` puts beside the command.
+# The package has the files of `make install`: command, man pages, completions, P4 sources and Mininet classes.
 deb: build ## Make a package for Debian 12 (needs cargo-deb: cargo install cargo-deb --locked)
 	@$(CARGO) deb --version >/dev/null 2>&1 || { echo "no cargo-deb: cargo install cargo-deb --locked" >&2; exit 1; }
 	@rm -rf $(TARGET)/release/deb
@@ -119,12 +119,12 @@ deb: build ## Make a package for Debian 12 (needs cargo-deb: cargo install cargo
 	@$(CARGO) deb --quiet --no-build --no-strip --package alfirk-cli --output $(TARGET)/dist/
 	@ls $(TARGET)/dist/*.deb
 
-# Without musl glibc does, too, but for names of other computers: to look them up, it loads libraries of the very same version.
+# A static glibc resolves no host names: for that it loads shared libraries of exactly its version.
 static: ## Make a static binary: with musl (musl-tools, and rustup target add $(MUSL)), else with glibc
 	@if command -v musl-gcc >/dev/null && test -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)/lib"; then \
 		$(MAKE) --quiet static-musl; \
 	else \
-		echo "no musl (sudo apt-get install musl-tools; rustup target add $(MUSL)): with glibc, which finds other computers by address only"; \
+		echo "no musl (sudo apt-get install musl-tools; rustup target add $(MUSL)): with glibc, which finds other machines by address only"; \
 		$(MAKE) --quiet static-glibc; \
 	fi
 
@@ -155,13 +155,13 @@ uninstall: ## Remove what install put under PREFIX
 	rm -f $(addprefix $(SHARE)/,bash-completion/completions/alfirk zsh/site-functions/_alfirk fish/vendor_completions.d/alfirk.fish)
 	rm -rf $(ROOM)
 
-fmt: setup ## Format all Rust, P4 and Python
+fmt: setup ## Format all Rust, P4 and Python sources
 	@$(CARGO) fmt --all
 	@$(CARGO) run --quiet --package alfirk-cli -- fmt p4src
 	@.venv/bin/ruff format --quiet .
 	@.venv/bin/ruff check --quiet --fix .
 
-lint: setup ## Run the checks that run no test: format, clippy, purity, types
+lint: setup ## Run the static checks: format, clippy, pure cores, types
 	@$(PYTHON) tools/checks.py --only lint
 
 clean: ## Remove everything built, the Python environment, and what a killed Mininet run left
@@ -171,13 +171,13 @@ clean: ## Remove everything built, the Python environment, and what a killed Min
 	@if [ "$$(id -u)" -eq 0 ] && [ -x /usr/bin/mnexec ]; then \
 		mininet/run clean; fi
 
-lock: setup ## Choose and pin the newest Python packages that work together
+lock: setup ## Pin the newest compatible Python packages
 	@tools/lock
 
 setup:
 	@tools/setup
 
-# libibverbs comes with the packages.
+# setup-interop installs libibverbs.
 build-verbs: setup-interop
 	@$(CARGO) build --quiet --release --package alfirk-cli --features verbs
 

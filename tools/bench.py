@@ -62,7 +62,7 @@ def main() -> int:
     options = parser.parse_args()
     alfirk = options.alfirk.absolute()
 
-    say("machine", f"{os.cpu_count()} x {cpu_model()}")
+    print_result("machine", f"{os.cpu_count()} x {cpu_model()}")
     compiler(alfirk)
     pipeline_state(alfirk)
     main_job(alfirk)
@@ -75,11 +75,11 @@ def main() -> int:
         over_veth(alfirk, 1024, " (target 1.00)")
         between_hosts(alfirk)
     else:
-        say("switch over veth", "NOT RUN, needs root: sudo make bench")
+        print_result("switch over veth", "NOT RUN, needs root: sudo make bench")
     return 0
 
 
-def say(what: str, result: str) -> None:
+def print_result(what: str, result: str) -> None:
     """Print one result."""
     sys.stdout.write(f"{what:<28} {result}\n")
     sys.stdout.flush()
@@ -101,11 +101,11 @@ def compiler(alfirk: Path) -> None:
             begin = time.perf_counter()
             compile_program(alfirk, MAIN_PROGRAM, Path(directory))
             times.append(time.perf_counter() - begin)
-    say("compile p4src", f"{min(times) * 1e3:.1f} ms (best of {len(times)})")
+    print_result("compile p4src", f"{min(times) * 1e3:.1f} ms (best of {len(times)})")
 
 
 def pipeline_state(alfirk: Path) -> None:
-    """Count what the compiled pipeline keeps: registers, and tables as key and action data by size."""
+    """Count the state of the compiled pipeline: registers, and tables as key and action data by size."""
     with tempfile.TemporaryDirectory() as directory:
         program = compile_program(alfirk, MAIN_PROGRAM, Path(directory))
         text = program.with_suffix(".p4info.txtpb").read_text(encoding="utf-8")
@@ -115,7 +115,7 @@ def pipeline_state(alfirk: Path) -> None:
     tables = {}
     for table in info.tables:
         key = sum(field.bitwidth for field in table.match_fields)
-        # An entry says which action is its own, and has room for the largest one's data.
+        # An entry names its action, and has space for the data of the largest one.
         actions = [data[ref.id] for ref in table.action_refs]
         choice = (len(actions) - 1).bit_length()
         tables[table.preamble.name] = table.size * (key + choice + max(actions))
@@ -124,14 +124,14 @@ def pipeline_state(alfirk: Path) -> None:
     paths = next(t.size for t in info.tables if t.preamble.name == "ingress.group_lookup.mft") // groups
     for kind, parts in (("registers", registers), ("tables", tables)):
         largest = sorted(parts, key=lambda name: -parts[name])[:3]
-        say(
+        print_result(
             f"{groups} groups of {paths}, {kind}",
             f"{sum(parts.values()) / 8e6:.2f} MB in {len(parts)}: "
             + ", ".join(f"{'.'.join(name.split('.')[-2:])} {parts[name] / 8e6:.2f}" for name in largest)
             + ", ...",
         )
     total = sum(registers.values()) + sum(tables.values())
-    say("", f"{total / 8e6:.2f} MB in all, counters and meters ({cells} cells) left out")
+    print_result("", f"{total / 8e6:.2f} MB in all, counters and meters ({cells} cells) left out")
 
 
 def main_job(alfirk: Path) -> None:
@@ -146,19 +146,21 @@ def main_job(alfirk: Path) -> None:
     took = time.perf_counter() - begin
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
-        say("main job, 16 MiB", f"FAILED: {done.stderr.strip()}")
+        print_result("main job, 16 MiB", f"FAILED: {done.stderr.strip()}")
         return
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    say("main job, 16 MiB, alfirk", f"{took:.1f} s wall, {used:.1f} s CPU, {after.ru_maxrss / 1024:.0f} MiB")
+    print_result(
+        "main job, 16 MiB, alfirk", f"{took:.1f} s wall, {used:.1f} s CPU, {after.ru_maxrss / 1024:.0f} MiB"
+    )
 
 
 def simulator(alfirk: Path) -> None:
-    """Measure what large fabrics cost in virtual time: whole runs, from the start of the program on."""
+    """Measure large fabrics in virtual time: whole runs, including the start of the program."""
     broadcast = ("--topology", "fat-tree:16", "--group", "513", "--algorithms", "alfirk")
     exact = scale(alfirk, "512 receivers, 16 MiB, exact", *broadcast, "--size", "16MiB")
     fast = scale(alfirk, "512 receivers, 16 MiB, fast", *broadcast, "--size", "16MiB", "--model", "fast")
     if exact and fast:
-        say("", f"the fast model takes 1/{exact / fast:.1f} of the exact one's processor time")
+        print_result("", f"the fast model takes 1/{exact / fast:.1f} of the exact one's processor time")
     scale(alfirk, "512 receivers, 128 MiB, fast", *broadcast, "--size", "128MiB", "--model", "fast")
     hpl = ("--topology", "fat-tree:26", "--workload", "hpl:grid=64x64,panel=1MiB", "--algorithms", "alfirk")
     scale(alfirk, "HPL, 64 x 64, fast", *hpl, "--model", "fast")
@@ -167,7 +169,7 @@ def simulator(alfirk: Path) -> None:
 
 
 def scale(alfirk: Path, what: str, *arguments: str) -> float | None:
-    """Run one job; give the processor time that it took, in seconds."""
+    """Run one job; return its processor time in seconds."""
     command = [str(alfirk), "run", *arguments, "--json"]
     with tempfile.TemporaryFile("w+") as report:
         with subprocess.Popen(command, stdout=report, stderr=subprocess.DEVNULL) as child:
@@ -175,18 +177,18 @@ def scale(alfirk: Path, what: str, *arguments: str) -> float | None:
             _, status, used = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
         if child.returncode:
-            say(what, f"FAILED: {' '.join(command)}")
+            print_result(what, f"FAILED: {' '.join(command)}")
             return None
         report.seek(0)
         crossings = sum(result["wire_packets"] for result in json.load(report)["results"])
     seconds = used.ru_utime + used.ru_stime
     rate = f"{crossings:,} crossings of links, {crossings / seconds / 1e6:.2f} million each second"
-    say(what, f"{seconds:.1f} s CPU, {used.ru_maxrss / 1024:.0f} MiB; {rate}")
+    print_result(what, f"{seconds:.1f} s CPU, {used.ru_maxrss / 1024:.0f} MiB; {rate}")
     return seconds
 
 
 def switch_start(alfirk: Path) -> None:
-    """Measure how soon a switch with a program serves P4Runtime, and what it takes to do nothing."""
+    """Measure the time until a switch with a program serves P4Runtime, and its memory when idle."""
     with tempfile.TemporaryDirectory() as directory:
         program = compile_program(alfirk, ROOT / "bmv2" / "test_data" / "l2.p4", Path(directory))
         command = [str(alfirk), "switch", str(program), "--", "--grpc-server-addr", "127.0.0.1:0"]
@@ -203,7 +205,9 @@ def switch_start(alfirk: Path) -> None:
                 status = Path(f"/proc/{child.pid}/status").read_text()
                 memory = float(status.partition("VmRSS:")[2].split()[0]) / 1024
                 child.terminate()
-    say("switch, start to ready", f"{min(times) * 1e3:.1f} ms (best of {len(times)}), {memory:.0f} MiB")
+    print_result(
+        "switch, start to ready", f"{min(times) * 1e3:.1f} ms (best of {len(times)}), {memory:.0f} MiB"
+    )
 
 
 def cargo_benches() -> None:
@@ -230,7 +234,7 @@ def over_veth(alfirk: Path, size: int, target: str = "") -> None:
         near, far = pairs[1][1], pairs[2][1]
         ways = {BRIDGE: bridge(pairs), SWITCH: l2_switch(alfirk, pairs)}
         turns = alternate(ways, lambda: measure(near, far, frame))
-    say(
+    print_result(
         f"switch over veth, {size} B",
         f"{median(turns, SWITCH):,.0f} packets/s; Linux bridge {median(turns, BRIDGE):,.0f}; "
         f"ratio {ratio(turns):.2f}{target}",
@@ -338,12 +342,12 @@ def between_hosts(alfirk: Path) -> None:
         rates = alternate(ways, partial(tcp, host_1, host_2))
     for (pause, is_awake), turns in trips.items():
         above = {way: statistics.median(turn[way] - turn[BRIDGE] for turn in turns) for way in (WIRE, SWITCH)}
-        say(
+        print_result(
             f"round trip, {pause * 1e3:g} ms apart" + ", awake" * is_awake,
             f"{median(turns, SWITCH):.0f} us; Linux bridge {median(turns, BRIDGE):.0f} us; "
             f"{above[SWITCH]:.0f} us above it (target 30), bare forwarder {above[WIRE]:.0f}",
         )
-    say(
+    print_result(
         "TCP, no offloads",
         f"{median(rates, SWITCH):.2f} Gbit/s; Linux bridge {median(rates, BRIDGE):.2f}; "
         f"ratio {ratio(rates):.2f} (target 0.80)",
@@ -376,7 +380,7 @@ def offloads_off(interface: str) -> None:
 
 
 def round_trip(host: int, pause: float, is_awake: bool) -> float:
-    """Ping the other host, so many seconds apart; give the median in microseconds."""
+    """Ping the other host, `pause` seconds apart; return the median round trip in microseconds."""
     enter = ["nsenter", "--target", str(host), "--net"]
     command = [*enter, *["ping", "-c", "300", "-i", str(pause), "10.0.0.2"]]
     with awake() if is_awake else nullcontext():

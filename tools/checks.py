@@ -29,13 +29,13 @@ ALFIRK = TARGET / "debug" / "alfirk"
 #: Property tests try the same cases in every run, so that a failure is of the change at hand.
 #: `PROPTEST_RNG_SEED=N make test` tries others; plain `cargo test` always does.
 RUST_TESTS = {"PROPTEST_RNG_SEED": os.environ.get("PROPTEST_RNG_SEED", "1")}
-#: What every test is built with, so that it is built once: what the Rust tests leave behind is the command
-#: that guests and packet tests run. (Clippy reads the command as most people build it, without.)
+#: All tests are built with these features, so that the command is built once: guests and packet tests use the
+#: one of the Rust tests. (Clippy checks the command without them, as most people build it.)
 FEATURES = ("--workspace", "--features", "alfirk-cli/verbs")
-#: Where tests that are not Rust's find the command.
+#: Path of the command, for tests that are not in Rust.
 COMMAND = {"ALFIRK": str(ALFIRK)}
 
-#: What stands behind the opening fence of an example that rustdoc compiles; all else is text to it.
+#: Info strings of the code blocks that rustdoc compiles.
 RUN_BY_RUSTDOC = ("", "rust", "no_run", "should_panic", "compile_fail", "ignore")
 
 #: Checks that follow one another; lanes run side by side.
@@ -44,7 +44,7 @@ Lane = Iterable["Check"]
 
 @dataclass(frozen=True)
 class Count:
-    """Tests that ended well, badly, or were not run."""
+    """Numbers of tests that passed, failed, or were not run."""
 
     passed: int = 0
     failed: int = 0
@@ -97,7 +97,7 @@ def _count_words(text: str, failed: tuple[str, ...] = ("failed",)) -> Count:
 
 
 def cargo(*arguments: str) -> list[str]:
-    """Build a cargo command line that CI and people use alike."""
+    """Build a cargo command line, with the wrapper that CI and developers use."""
     return [str(ROOT / "tools" / "cargo"), *arguments]
 
 
@@ -123,7 +123,7 @@ def p4_format(*alfirk: str) -> Check:
 
 
 def python_sources() -> list[str]:
-    """Name the roots of what the type checker reads."""
+    """List the folders for the type checker."""
     roots = [
         "tools",
         "mininet/alfirk_mininet",
@@ -141,7 +141,7 @@ def python_sources() -> list[str]:
 
 
 def rust_tests() -> Iterator[Check]:
-    """List the Rust tests, which leave the `alfirk` command behind that all later checks use."""
+    """List the Rust tests, which also build the `alfirk` command that all later checks use."""
     if shutil.which("cargo-nextest"):
         yield Check(
             "rust tests",
@@ -169,7 +169,7 @@ def rust_sources() -> Iterator[Path]:
 
 
 def has_doc_test(source: str) -> bool:
-    """Tell whether rustdoc would run anything of a file; it reads each crate anew to find that out."""
+    """Check whether rustdoc would run an example of a file, without compiling the crate."""
     blocks = re.findall(r"^\s*//[/!] ?```(.*)$", source, re.MULTILINE)
     return any(tag.strip() in RUN_BY_RUSTDOC for tag in blocks[::2])
 
@@ -189,7 +189,7 @@ def python_tests() -> Check:
 def mininet_tests() -> Iterator[Check]:
     """List the tests of pytest that need root, in two halves that take equally long.
 
-    Each has interfaces, processes and `/run` of its own, so that it removes and counts nobody else's.
+    Each has interfaces, processes and `/run` of its own, and so does not affect the other.
     """
     script = 'mount -t sysfs sysfs /sys && mount -t tmpfs run /run && ip link set lo up && "$@"; exit $?'
     # The shell stays, and takes in processes whose parents have ended.
@@ -225,9 +225,9 @@ def packet_tests() -> Iterator[Check]:
 
 
 def fuzz_checks() -> Iterator[Check]:
-    """List the checks that try programs, requests and packets by chance.
+    """List the fuzzers of programs, requests and packets.
 
-    A minute goes to the compiler and one to the switch; each target gets its share.
+    The compiler gets a minute, and the switch one; each target gets its share.
     """
     for name, seconds, arguments in [
         ("compiler fuzz", 15, ("damage", "--", "fuzz::")),
@@ -243,7 +243,7 @@ def fuzz_checks() -> Iterator[Check]:
 
 
 def namespaces_work() -> bool:
-    """Tell whether this process may make network namespaces and veth pairs, as Mininet must."""
+    """Check whether this process may make network namespaces and veth pairs, as Mininet must."""
     if os.geteuid() != 0 or not shutil.which("mnexec"):
         return False
     probe = "ip link add alfirk-probe type veth peer name alfirk-probe2 && ip link del alfirk-probe"
@@ -255,9 +255,9 @@ def namespaces_work() -> bool:
 def stages(*, lint: bool, test: bool, root: bool) -> Iterator[list[Lane]]:
     """List the stages, one after the other, each with the lanes that share the processors during it.
 
-    Cargo is in one lane, since it locks the target folder. What has a lane beside it leaves a processor
-    idle for long: compilers do at the end of a crate, packet tests while they wait for packets, networks
-    while they are built. Guests are many processes themselves, so they are alone.
+    Cargo is in one lane, since it locks the target folder. Checks that leave a processor idle have another
+    lane beside them: compilation at the end of a crate, packet tests while they wait for packets, networks
+    while they are built. Guests are many processes themselves, so they run alone.
     """
     built = rust_tests() if test else [p4_format(*cargo("run", "--quiet", "--package", "alfirk-cli", "--"))]
     rust: list[Lane] = [rust_lints()] if lint else []
@@ -275,10 +275,10 @@ def stages(*, lint: bool, test: bool, root: bool) -> Iterator[list[Lane]]:
 
 
 class Runner:
-    """Runs checks and prints a line for each that has ended."""
+    """Runs checks, and prints a line at the end of each."""
 
     def __init__(self, log: Path) -> None:
-        """Keep what checks print in this folder."""
+        """Store the output of checks in this folder."""
         self._log = log
         self._lock = threading.Lock()
         self._processes: set[subprocess.Popen[str]] = set()
@@ -301,7 +301,7 @@ class Runner:
         return sum((self.run(check) for check in lane if not self._stopped), Count())
 
     def run(self, check: Check) -> Count:
-        """Run one check and print its line, and what it printed if it failed."""
+        """Run one check and print its line, and its output if it failed."""
         begin = time.monotonic()
         good, output = self._execute(check)
         count = check.count(output) if check.count else Count(passed=int(good), failed=int(not good))
@@ -367,7 +367,7 @@ class Runner:
 
 
 def main() -> int:
-    """Run what was asked for; 1 when anything failed."""
+    """Run the selected checks; 1 if one has failed."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     arguments.add_argument("--only", choices=["lint", "test"], help="leave out the other half")
     arguments.add_argument("--json", action="store_true", help="end with a JSON object instead of a line")

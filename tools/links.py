@@ -42,7 +42,7 @@ _END_OF_COMMAND = re.compile(r"\s--\s|[|;&)\n]|\s#|\s-- ?$|\s──")
 _COMMAND = re.compile(r"(?:^|[;|&(`$]|[;|&$]\s|\bsudo |[^k] \S*/)alfirk[ \t]+(?=[a-z-])", re.MULTILINE)
 _MAKE = re.compile(r"(?:^|[\s`;])(?:sudo )?make ((?:[a-z][a-z-]*)(?: (?=[a-z-]+\b)[a-z-]+)*)", re.MULTILINE)
 _PACKAGE = re.compile(r"(?:-p|--package)[ =](alfirk-[a-z0-9-]+)|\b(alfirk_[a-z0-9_]+)::")
-_TEST = re.compile(r"-p (alfirk-[a-z0-9-]+)[^`|\n]*? --test ([a-z0-9_]+)")
+_TEST = re.compile(r"-p (alfirk-[a-z0-9-]+)[^`|\n]*? --(test|example|bench) ([a-z0-9_]+)")
 
 
 #: Verbs that other verbs start, and no user.
@@ -51,6 +51,8 @@ _HIDDEN = {"machine"}
 _FOREIGN = {"mininet/examples/cluster.py", "opensm/osm_mcast_mgr.c", "JSON_format.md", "switch.p4"}
 #: Names of files that examples make.
 _EXAMPLES = re.compile(r"^(a|b|x|mine|program|tiny|untidy|tofino|prog|p4)\.\w+$")
+#: A test by the beginning of its name.
+_FILTER = re.compile(r"-p (alfirk-[a-z0-9-]+) --lib ([a-z0-9_]+)")
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class Command:
 
     @classmethod
     def of(cls, path: Path) -> Command:
-        """Ask a built command; raises `OSError` if it cannot be started."""
+        """Read the help of a built command; raises `OSError` if it cannot be started."""
         helps: dict[tuple[str, ...], str] = {}
 
         def read(verb: tuple[str, ...]) -> None:
@@ -167,7 +169,7 @@ class Command:
 
 
 def verbs_of(text: str) -> list[str]:
-    """List the verbs that a help names, under whatever heading they stand."""
+    """List the verbs of a help, under all headings."""
     lists = re.findall(r"^[A-Z][^\n:]*:\n((?:  [a-z ].*\n|\n(?=  [a-z]))+)", text, re.MULTILINE)
     return [
         verb for block in lists for verb in re.findall(r"^  ([a-z][a-z0-9-]+)(?:  |\n)", block, re.MULTILINE)
@@ -276,8 +278,14 @@ class Checker:
             if crate not in self.crates and not self.tree.has(crate.replace("-", "_")):
                 yield self._problem(path, text, at + match.start(), f"no crate {crate}")
         for match in _TEST.finditer(code):
-            folder = f"{self.crates.get(match[1], '?')}/tests/{match[2]}"
+            kind = "benches" if match[2] == "bench" else f"{match[2]}s"
+            folder = f"{self.crates.get(match[1], '?')}/{kind}/{match[3]}"
             if not {f"{folder}.rs", f"{folder}/main.rs"} & self.tree.files:
+                yield self._problem(
+                    path, text, at + match.start(), f"no {match[2]} `{match[3]}` of {match[1]}"
+                )
+        for match in _FILTER.finditer(code):
+            if not self.has_literal(match[2]):
                 yield self._problem(path, text, at + match.start(), f"no test `{match[2]}` of {match[1]}")
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Runs a live switch at full rate while its tables fill and empty, and sees that its memory stays flat.
+"""Runs a live switch at full rate while its tables fill and empty, and checks that its memory stays flat.
 
 The work is that of the test `memory_stays_flat_at_full_rate_and_churn` in switch/tests/veth/soak.rs; here it
 gets the time it needs, and an optimised switch.  Called by ``make soak``.
@@ -31,7 +31,7 @@ def main() -> int:
         "ALFIRK": str(options.alfirk.absolute()),
         "ALFIRK_SOAK_SECONDS": str(round(options.minutes * 60)),
     }
-    # What the test reads lies relative to its crate.
+    # The test reads files relative to its crate.
     return subprocess.run(
         [build(), TEST, "--exact"], cwd=ROOT / "switch", env=environment, check=False
     ).returncode
@@ -53,7 +53,7 @@ def build() -> str:
         message = json.loads(line)
         if message.get("executable") and message["target"]["name"] == "veth":
             return str(message["executable"])
-    raise RuntimeError("cargo has not said where the test is")
+    raise RuntimeError("cargo reported no executable of the test")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Compiles the data plane for Tofino and Tofino 2, and says what of them it takes.
+"""Compiles the data plane for Tofino and Tofino 2, and prints its use of their resources.
 
-All figures are the compiler's own: ``pipe/logs`` of its output. Called by ``make tofino``; without the
-compiler, which no other target needs, it says so.
+All figures are the compiler's own: ``pipe/logs`` of its output. Called by ``make tofino``; fails without the
+compiler, which no other target needs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NO_COMPILER = "no bf-p4c: put it on PATH or name it in BF_P4C; it is the Tofino 
 
 @dataclass(frozen=True)
 class Edition:
-    """A chip, and what the compiler is told for it."""
+    """A chip, and its arguments of the compiler."""
 
     name: str
     target: str
@@ -35,7 +35,7 @@ class Edition:
 
 EDITIONS = (Edition("Tofino", "tofino", "tna"), Edition("Tofino 2", "tofino2", "t2na"))
 
-# What a stage has of: the name shown, and where the compiler lists what is in use (resources.json).
+# Resources of a stage: the name shown, and the compiler's list of those in use (resources.json).
 RESOURCES = (
     ("SRAMs", "rams", "srams"),
     ("TCAMs", "tcams", "tcams"),
@@ -51,11 +51,11 @@ RESOURCES = (
 
 
 def main() -> int:
-    """Compile all editions that were asked for; 1 if there is no compiler, or one does not compile."""
+    """Compile the selected editions; 1 if there is no compiler, or if one does not compile."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--path-bits", type=int, help="groups of 2^BITS paths (default: as in sizes.p4)")
     parser.add_argument("--only", choices=[edition.target for edition in EDITIONS], help="one edition")
-    parser.add_argument("--output", type=Path, help="keep what the compiler writes, here")
+    parser.add_argument("--output", type=Path, help="folder that keeps the output of the compiler")
     options = parser.parse_args()
     compiler = shutil.which(os.environ.get("BF_P4C") or "bf-p4c")
     if compiler is None:
@@ -72,7 +72,7 @@ def main() -> int:
 
 
 def report(compiler: str, edition: Edition, path_bits: int | None, output: Path) -> bool:
-    """Compile for one edition and print what it takes."""
+    """Compile for one edition and print its use of resources."""
     output.mkdir(parents=True, exist_ok=True)
     command = [compiler, "--target", edition.target, "--arch", edition.arch, "-g", "-o", str(output)]
     if path_bits is not None:
@@ -92,7 +92,7 @@ def report(compiler: str, edition: Edition, path_bits: int | None, output: Path)
 
 
 def figures(logs: Path) -> Iterator[str]:
-    """What the compiler's logs say, a line for each figure."""
+    """Read the compiler's logs; one line for each figure."""
     whole = json.loads((logs / "resources.json").read_text())
     yield f"compiler: {whole.get('compiler_version', 'of unknown version')}"
     mau = whole["resources"]["mau"]
@@ -104,7 +104,7 @@ def figures(logs: Path) -> Iterator[str]:
 
 
 def stages_of(pipe: Path) -> dict[str, int]:
-    """How many stages each gress takes."""
+    """Count the stages of each gress."""
     # Of the assembly: `stage 4 ingress:`.
     assembly = next(iter(pipe.glob("*.bfa")), None)
     found = re.findall(r"^stage (\d+) (\w+):", assembly.read_text() if assembly else "", re.M)
@@ -112,7 +112,7 @@ def stages_of(pipe: Path) -> dict[str, int]:
 
 
 def stages(pipe: Path, available: int) -> Iterator[str]:
-    """How many stages each gress needs, and how many could not be fewer if the compiler says so."""
+    """List the stages of each gress, and the lower bound if the compiler reports one."""
     needed = stages_of(pipe)
     parts = ", ".join(f"{count} of {gress}" for gress, count in sorted(needed.items(), reverse=True))
     yield f"stages: {max(needed.values(), default='?')} of {available} ({parts})"
@@ -124,7 +124,7 @@ def stages(pipe: Path, available: int) -> Iterator[str]:
 
 
 def in_use(items: list[dict[str, Any]]) -> int:
-    """How many of the listed items somebody uses: the compiler lists unused ones of some kinds, too."""
+    """Count the listed items that are in use; the compiler also lists unused ones of some kinds."""
     return sum(1 for item in items if item.get("usages", True))
 
 

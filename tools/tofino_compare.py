@@ -2,7 +2,7 @@
 
 Called by ``make tofino-compare PROGRAMS=FOLDER``. Every file of the folder that instantiates ``Switch`` is a
 program; if the folder has a ``programs.txt``, its lines are the programs instead: a path, and flags for both
-compilers behind it (``-D`` and ``-I``, folders relative to the list, and ``--arch t2na`` for Tofino 2).
+compilers after it (``-D`` and ``-I``, folders relative to the list, and ``--arch t2na`` for Tofino 2).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ STAGES = 1
 
 @dataclass(frozen=True)
 class Program:
-    """A program and what it is compiled with."""
+    """A program and its flags for the compilers."""
 
     name: str
     path: Path
@@ -56,13 +56,13 @@ class Program:
 
     @property
     def target(self) -> str:
-        """As bf-p4c names the chip."""
+        """Return bf-p4c's name of the chip."""
         return next(edition.target for edition in tofino.EDITIONS if edition.arch == self.arch)
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What a compiler says that a program takes, or why it says nothing."""
+    """The resources of a program as a compiler reports them, or its error."""
 
     stages: int = 0
     totals: tuple[int, ...] = ()
@@ -82,15 +82,15 @@ class Compared:
 
 
 def main() -> int:
-    """Compile all programs with both compilers and print what they say; 1 if there is nothing to compare."""
+    """Compile all programs with both compilers and print both reports; 1 if there is nothing to compare."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("folder", type=Path, help="where the programs are")
+    parser.add_argument("folder", type=Path, help="folder of the programs")
     parser.add_argument("--alfirk", type=Path, required=True, help="the alfirk command")
-    parser.add_argument("--output", type=Path, help="keep what bf-p4c writes, and take what is there already")
+    parser.add_argument("--output", type=Path, help="folder that keeps the output of bf-p4c, and is reused")
     parser.add_argument("--only", default="", help="programs with this in their name")
-    parser.add_argument("--tables", action="store_true", help="say which tables' memories differ")
-    parser.add_argument("--jobs", type=int, default=1, help="so many of bf-p4c at once")
-    parser.add_argument("--seconds", type=int, default=600, help="the longest time for one program")
+    parser.add_argument("--tables", action="store_true", help="list the tables whose memories differ")
+    parser.add_argument("--jobs", type=int, default=1, help="number of bf-p4c processes at once")
+    parser.add_argument("--seconds", type=int, default=600, help="time limit for one program")
     options = parser.parse_args()
     compiler = shutil.which(os.environ.get("BF_P4C") or "bf-p4c")
     if compiler is None and options.output is None:
@@ -116,7 +116,7 @@ def main() -> int:
 
 
 def programs(folder: Path) -> list[Program]:
-    """The programs of a folder, in the order of its list or of their names."""
+    """List the programs of a folder, in the order of its list or of their names."""
     listed = folder / LIST
     if listed.is_file():
         lines = (line.partition("#")[0].split() for line in listed.read_text().splitlines())
@@ -126,7 +126,7 @@ def programs(folder: Path) -> list[Program]:
 
 
 def program(folder: Path, path: str, words: list[str]) -> Program:
-    """A program of a list, its folders made absolute."""
+    """Parse a line of a list; its folders become absolute."""
     flags: list[str] = []
     name = path.removesuffix(".p4").replace("/", ".")
     arch = "t2na" if only_second(folder / path) else "tna"
@@ -150,7 +150,7 @@ def only_second(path: Path) -> bool:
 
 
 def of_bf_p4c(compiler: str | None, program: Program, output: Path, seconds: int) -> Figures:
-    """What bf-p4c says, from ``output`` if it has been asked before."""
+    """Return the report of bf-p4c, from ``output`` if it has run before."""
     failed = output / "failure.txt"
     if not failed.is_file() and not list(output.glob("*/logs/resources.json")):
         if compiler is None:
@@ -162,26 +162,26 @@ def of_bf_p4c(compiler: str | None, program: Program, output: Path, seconds: int
             done = subprocess.run(
                 command, cwd=program.path.parent, capture_output=True, text=True, check=False, timeout=seconds
             )
-            said, code = done.stdout + done.stderr, done.returncode
+            text, code = done.stdout + done.stderr, done.returncode
         except subprocess.TimeoutExpired:
-            said, code = f"error: no end within {seconds} s", 1
+            text, code = f"error: no end within {seconds} s", 1
         (output / "command.txt").write_text(shlex.join(command) + "\n")
         if code != 0:
-            failed.write_text(first_error(said, code) + "\n")
+            failed.write_text(first_error(text, code) + "\n")
     if failed.is_file():
         return Figures(failure=failed.read_text().strip())
     logs = sorted(output.glob("*/logs/resources.json"))
     return added([resources(json.loads(log.read_text()), log.parent.parent) for log in logs])
 
 
-def first_error(said: str, code: int) -> str:
-    """The first error of a compiler, on one line."""
-    errors = [line.strip() for line in said.splitlines() if ERROR.search(line)]
+def first_error(text: str, code: int) -> str:
+    """Return the first error of a compiler, on one line."""
+    errors = [line.strip() for line in text.splitlines() if ERROR.search(line)]
     return errors[0] if errors else f"exit code {code}"
 
 
 def added(pipes: list[Figures]) -> Figures:
-    """Those of several pipes, each of which has stages of its own."""
+    """Add up the figures of several pipes, each of which has stages of its own."""
     return Figures(
         max((pipe.stages for pipe in pipes), default=0),
         tuple(map(sum, zip(*(pipe.totals for pipe in pipes), strict=True))),
@@ -191,7 +191,7 @@ def added(pipes: list[Figures]) -> Figures:
 
 
 def resources(log: dict[str, Any], pipe: Path) -> Figures:
-    """What ``resources.json`` and the assembly of a pipe say."""
+    """Read the figures of a pipe from ``resources.json`` and the assembly."""
     stages = log["resources"]["mau"]["mau_stages"]
     totals = tuple(
         sum(tofino.in_use(stage[group][items]) for stage in stages) for _, _, group, items in COMPARED
@@ -203,7 +203,7 @@ def resources(log: dict[str, Any], pipe: Path) -> Figures:
 
 
 def by_user(blocks: Iterable[dict[str, Any]]) -> tuple[tuple[str, int], ...]:
-    """How many blocks each table or array has; parts of a table, as ``t$st0``, are the table's."""
+    """Count the blocks of each table or array; parts of a table, as ``t$st0``, belong to the table."""
     counts: Counter[str] = Counter()
     for block in blocks:
         for usage in block.get("usages", [])[:1]:
@@ -212,11 +212,11 @@ def by_user(blocks: Iterable[dict[str, Any]]) -> tuple[tuple[str, int], ...]:
 
 
 def of_alfirk(alfirk: Path, program: Program) -> Figures:
-    """What our report says."""
+    """Return our report."""
     command = [str(alfirk.absolute()), "p4c", "--arch", program.arch, *program.flags, str(program.path)]
     with tempfile.TemporaryDirectory(prefix="alfirk-tofino-") as scratch:
         report = Path(scratch) / "report.json"
-        # What says where bf-p4c's declarations are would be heeded by ours, too, which brings its own.
+        # The variable with the path of bf-p4c's declarations would also affect our compiler.
         environment = {name: value for name, value in os.environ.items() if name != INCLUDES}
         done = subprocess.run(
             [*command, f"--report={report}"],
@@ -228,21 +228,21 @@ def of_alfirk(alfirk: Path, program: Program) -> Figures:
         )
         if not report.is_file():
             return Figures(failure=first_error(done.stdout + done.stderr, done.returncode))
-        said = json.loads(report.read_text())
-    return added([pipe_of_alfirk(pipe) for pipe in (said if isinstance(said, list) else [said])])
+        pipes = json.loads(report.read_text())
+    return added([pipe_of_alfirk(pipe) for pipe in (pipes if isinstance(pipes, list) else [pipes])])
 
 
-def pipe_of_alfirk(said: dict[str, Any]) -> Figures:
-    """What our report says of a pipe."""
-    totals = tuple(sum(stage.get(ours, 0) for stage in said["used"]) for _, ours, _, _ in COMPARED)
-    parts = said["memories"]
+def pipe_of_alfirk(report: dict[str, Any]) -> Figures:
+    """Read the figures of a pipe from our report."""
+    totals = tuple(sum(stage.get(ours, 0) for stage in report["used"]) for _, ours, _, _ in COMPARED)
+    parts = report["memories"]
     sram = tuple((part["name"], part["sram"]) for part in parts if part["sram"])
     tcam = tuple((part["name"], part["tcam"]) for part in parts if part["tcam"])
-    return Figures(said["needed"], totals, sram, tcam)
+    return Figures(report["needed"], totals, sram, tcam)
 
 
 def table(rows: list[Compared]) -> Iterator[str]:
-    """A line for each program, ours and theirs."""
+    """Format a line for each program, with our figures and theirs."""
     heads = ["stages", *(head for head, _, _, _ in COMPARED)]
     width = max(len(row.program.name) for row in rows)
     yield f"{'program':<{width}}  {'chip':<4}  " + "  ".join(f"{head:>11}" for head in heads)
@@ -262,7 +262,7 @@ def near(ours: int, theirs: int) -> bool:
 
 
 def summary(rows: list[Compared]) -> Iterator[str]:
-    """How many programs are near."""
+    """Count the programs that are near."""
     refused = [row for row in rows if row.ours.failure]
     yield f"programs: {len(rows)}, of which alfirk compiles {len(rows) - len(refused)}"
     yield f"bf-p4c compiles {sum(not row.theirs.failure for row in rows)}"
@@ -278,7 +278,7 @@ def summary(rows: list[Compared]) -> Iterator[str]:
 
 
 def differences(rows: list[Compared]) -> Iterator[str]:
-    """Tables and arrays whose memories are not the same."""
+    """List tables and arrays whose memories differ."""
     for row in rows:
         if row.ours.failure or row.theirs.failure:
             continue

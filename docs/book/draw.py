@@ -102,9 +102,7 @@ def group() -> Figure:
             486, leaf + (27 if leaf < 150 else -27), 432, 172 if leaf < 150 else 184, FEEDBACK, thin=True
         )
         figure.text(440, side, label, FEEDBACK)
-    figure.text(
-        360, 318, "Each switch sends the minimum of its paths to the switch above when it advances."
-    )
+    figure.text(360, 318, "Each switch sends the minimum of its paths to the switch above when it advances.")
     return figure
 
 

@@ -102,17 +102,17 @@ def programs_are_near_within_a_stage_and_a_fifth(tmp_path: Path) -> None:
         compare.Compared(program, compare.Figures(3, (13, 1, 0, 1, 0)), compare.Figures(5, (10, 0, 0, 1, 0))),
         compare.Compared(program, compare.Figures(failure="no"), compare.Figures(2, (1, 0, 0, 0, 0))),
     ]
-    told = list(compare.summary(rows))
-    assert told[:3] == [
+    lines = list(compare.summary(rows))
+    assert lines[:3] == [
         "programs: 3, of which alfirk compiles 2",
         "bf-p4c compiles 3",
         "both compile 2; stages within 1: 1, the same: 0",
     ]
-    assert "SRAM within 20%: 1 of 2; all programs together 25/20" in told
-    assert "TCAM within 20%: 1 of 2; all programs together 1/0" in told
+    assert "SRAM within 20%: 1 of 2; all programs together 25/20" in lines
+    assert "TCAM within 20%: 1 of 2; all programs together 1/0" in lines
 
 
-def tables_that_differ_are_told(tmp_path: Path) -> None:
+def tables_that_differ_are_listed(tmp_path: Path) -> None:
     program = compare.program(tmp_path, _program(tmp_path, "a.p4").name, [])
     ours = compare.Figures(1, (4, 0, 0, 0, 0), (("t", 4), ("u", 1)))
     theirs = compare.Figures(1, (5, 0, 0, 0, 0), (("t", 5), ("u", 1)))
