@@ -1,4 +1,4 @@
-//! The root sends once; the switches replicate the packets and merge the answers.
+//! Broadcast over a group: the root sends once, switches replicate the packets and aggregate the acknowledgements.
 
 use super::edge::EdgeId;
 use super::plan::{Plan, Shape};

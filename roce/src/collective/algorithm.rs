@@ -1,4 +1,4 @@
-//! The algorithms by name.
+//! The algorithms of collectives and their names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,42 +15,42 @@ use super::{
 };
 use crate::rc::MAX_MESSAGE;
 
-/// The way the data takes.
+/// An algorithm: the route of the data from member to member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Algorithm {
-    /// The root sends once, and the switches replicate.
+    /// The root sends once, and switches replicate.
     Alfirk,
-    /// Each member passes every slice on to the next as soon as it has it.
+    /// Each member forwards every slice to the next member as soon as it has it.
     Chain,
-    /// The members that have the data double in each round.
+    /// Binomial tree: the number of members that have the data doubles in each round.
     Binomial,
-    /// The root sends to each member by itself.
+    /// The root sends to each member on a connection of its own.
     Unicast,
-    /// A tree in which each member has up to so many children, at least 1.
+    /// A complete K-ary tree; K is at least 1.
     Kary(u32),
-    /// One of the rings of HPL.
+    /// One of HPL's rings.
     Ring(Ring),
-    /// Two binary trees, each with half of the slices.
+    /// Two binary trees, each of which carries half of the slices.
     DoubleBinaryTree,
-    /// A scatter, then a ring that gathers.
+    /// A scatter, then a ring allgather.
     Long,
-    /// A scatter, then neighbours that exchange pieces.
+    /// A scatter, then neighbours exchange pieces.
     SpreadRoll,
-    /// One of RDMC's schedules.
+    /// One of RDMC's block schedules.
     Rdmc(Schedule),
-    /// The root multicasts datagrams, which are acknowledged up a binomial tree.
+    /// The root multicasts datagrams, which receivers acknowledge up a binomial tree.
     BinomialAck,
-    /// In round t everybody sends to the member 2^t ranks on.
+    /// In round t every member sends to the member 2^t ranks ahead.
     Dissemination,
 }
 
-/// A name that no algorithm has.
+/// A name that is not the name of an algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownAlgorithm {
-    #[error("unknown algorithm `{0}`: one of {names} expected", names = names())]
+    #[error("unknown algorithm `{0}`: expected one of {names}", names = names())]
     Name(String),
-    #[error("algorithm `{0}`: write it as kary:K, with K from 1 to {most}", most = Algorithm::MOST_CHILDREN)]
+    #[error("invalid algorithm `{0}`: write kary:K, with K from 1 to {most}", most = Algorithm::MOST_CHILDREN)]
     FanOut(String),
 }
 
@@ -63,7 +63,7 @@ fn names() -> String {
 }
 
 impl Algorithm {
-    /// All of them, with one number of children for the trees that may have any.
+    /// All algorithms, with one example K for the K-ary tree.
     pub const ALL: [Algorithm; 19] = [
         Algorithm::Alfirk,
         Algorithm::Unicast,
@@ -98,7 +98,7 @@ impl Algorithm {
     /// The largest K of `kary:K`.
     pub const MOST_CHILDREN: u32 = 65_535;
 
-    /// Four that show what multicast is about: what runs unless somebody wants others.
+    /// The algorithms that run by default: multicast and the three usual alternatives.
     pub const USUAL: [Algorithm; 4] = [
         Algorithm::Alfirk,
         Algorithm::Chain,
@@ -106,67 +106,67 @@ impl Algorithm {
         Algorithm::Unicast,
     ];
 
-    /// Its name without a number, what it does in a line, and where it is described.
+    /// Name without a number, description in one line, and source in the literature.
     const fn card(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Algorithm::Alfirk => ("alfirk", "the source sends once; switches replicate, and merge what receivers answer", "Cepheus (HPCA 2024) sections III and IV; Gleam section 3"),
-            Algorithm::Unicast => ("unicast", "the source sends everything to each member; its connections take turns", "Cepheus section II-C, multiple unicasts"),
-            Algorithm::Chain => ("chain", "each member passes slices on to the next one as they come", "Cepheus section II-C, Chain; Open MPI's pipelined chain"),
-            Algorithm::Binomial => ("binomial", "who has the data passes it on to the largest part of the tree first", "Cepheus section II-C, BT; Open MPI's and MPICH's binomial tree"),
-            Algorithm::Kary(_) => ("kary", "a tree in which each member passes slices on to K others by turns", "MPI libraries, k-ary tree"),
+            Algorithm::Alfirk => ("alfirk", "the source sends once; switches replicate packets and aggregate acknowledgements", "Cepheus (HPCA 2024) sections III and IV; Gleam section 3"),
+            Algorithm::Unicast => ("unicast", "the source sends everything to each member; its connections share the link", "Cepheus section II-C, multiple unicasts"),
+            Algorithm::Chain => ("chain", "each member forwards slices to the next one as they arrive", "Cepheus section II-C, Chain; Open MPI's pipelined chain"),
+            Algorithm::Binomial => ("binomial", "each member forwards the data to its children, the largest subtree first", "Cepheus section II-C, BT; Open MPI's and MPICH's binomial tree"),
+            Algorithm::Kary(_) => ("kary", "a tree in which each member forwards slices to K children, alternating between them", "MPI libraries, k-ary tree"),
             Algorithm::DoubleBinaryTree => ("double-binary-tree", "two trees with half of the slices each; leaves of one are inner nodes of the other", "Sanders, Speck, Traeff: Two-tree algorithms (2009); NCCL"),
             Algorithm::Ring(Ring::One) => ("1ring", "increasing ring: the whole message from each member to the next", "HPL, BCAST 0: Increasing-ring"),
-            Algorithm::Ring(Ring::OneModified) => ("1ringM", "the same, but rank 1 gets it first and passes nothing on", "HPL, BCAST 1: Increasing-ring (modified)"),
+            Algorithm::Ring(Ring::OneModified) => ("1ringM", "increasing ring, but rank 1 gets the message first and forwards nothing", "HPL, BCAST 1: Increasing-ring (modified)"),
             Algorithm::Ring(Ring::Two) => ("2ring", "two increasing rings, each through half of the members", "HPL, BCAST 2: Increasing-2-ring"),
-            Algorithm::Ring(Ring::TwoModified) => ("2ringM", "the same, but rank 1 gets it first and passes nothing on", "HPL, BCAST 3: Increasing-2-ring (modified)"),
-            Algorithm::Long => ("long", "a scatter along a binomial tree, then a ring that gathers", "van de Geijn's broadcast; MPICH, scatter and ring allgather"),
-            Algorithm::SpreadRoll => ("spread-roll", "a scatter along a binomial tree, then neighbours exchange pieces by turns", "HPL, BCAST 4: Long (spread and roll)"),
+            Algorithm::Ring(Ring::TwoModified) => ("2ringM", "two increasing rings, but rank 1 gets the message first and forwards nothing", "HPL, BCAST 3: Increasing-2-ring (modified)"),
+            Algorithm::Long => ("long", "a scatter along a binomial tree, then a ring allgather", "van de Geijn's broadcast; MPICH, scatter and ring allgather"),
+            Algorithm::SpreadRoll => ("spread-roll", "a scatter along a binomial tree, then neighbours exchange pieces, alternating sides", "HPL, BCAST 4: Long (spread and roll)"),
             Algorithm::Rdmc(Schedule::Sequential) => ("rdmc-sequential", "all blocks to one member after the other", "RDMC (DSN 2018) section 4.3, Sequential Send"),
-            Algorithm::Rdmc(Schedule::Chain) => ("rdmc-chain", "each member relays blocks to the next one, when that is ready for them", "RDMC section 4.3, Chain Send"),
-            Algorithm::Rdmc(Schedule::BinomialTree) => ("rdmc-binomial-tree", "who has the whole message sends it to one that has not, round by round", "RDMC section 4.3, Binomial Tree"),
-            Algorithm::Rdmc(Schedule::BinomialPipeline) => ("rdmc-binomial-pipeline", "blocks along the edges of a hypercube, everybody sending and receiving in each step", "RDMC sections 4.3 and 4.4, Binomial Pipeline"),
+            Algorithm::Rdmc(Schedule::Chain) => ("rdmc-chain", "each member relays blocks to the next one when that one is ready", "RDMC section 4.3, Chain Send"),
+            Algorithm::Rdmc(Schedule::BinomialTree) => ("rdmc-binomial-tree", "in each round every member that has the whole message sends it to one that lacks it", "RDMC section 4.3, Binomial Tree"),
+            Algorithm::Rdmc(Schedule::BinomialPipeline) => ("rdmc-binomial-pipeline", "blocks along the edges of a hypercube, each member sending and receiving in each step", "RDMC sections 4.3 and 4.4, Binomial Pipeline"),
             Algorithm::Rdmc(Schedule::Hybrid) => ("rdmc-hybrid", "a binomial pipeline between racks, and one inside each", "RDMC section 4.3, Hybrid Algorithms"),
             Algorithm::BinomialAck => ("binomial-ack", "the root multicasts datagrams, which are acknowledged and repaired along a binomial tree", "Mansoor, Meehan: Reliable Multicast Protocol Using RDMA"),
-            Algorithm::Dissemination => ("dissemination", "in round t everybody sends to the member 2^t ranks on; for allgathers and barriers", "Hensgen, Finkel, Manber (1988); Bruck et al. (1997)"),
+            Algorithm::Dissemination => ("dissemination", "in round t each member sends to the member 2^t ranks ahead; for allgathers and barriers", "Hensgen, Finkel, Manber (1988); Bruck et al. (1997)"),
         }
     }
 
-    /// Its name without a number: what it goes by.
+    /// Name without a number, as `kary` of `kary:4`.
     const fn stem(self) -> &'static str {
         self.card().0
     }
 
-    /// What it does, in a line.
+    /// Description in one line.
     pub const fn about(self) -> &'static str {
         self.card().1
     }
 
-    /// Where it is described.
+    /// Source in the literature.
     pub const fn source(self) -> &'static str {
         self.card().2
     }
 
-    /// Whether the fabric must know the group.
+    /// Whether the fabric must have the group registered.
     pub const fn needs_group(self) -> bool {
         matches!(self, Algorithm::Alfirk)
     }
 
-    /// Whether the fabric must know a multicast group of datagrams.
+    /// Whether the fabric must have a multicast group of datagrams registered.
     pub const fn needs_datagrams(self) -> bool {
         matches!(self, Algorithm::BinomialAck)
     }
 
-    /// Whether it takes nothing but connections between two members.
+    /// Whether the algorithm uses only connections between two members.
     pub const fn is_overlay(self) -> bool {
         !self.needs_group() && !self.needs_datagrams()
     }
 
-    /// Whether it wants to know in which rack each member is.
+    /// Whether the algorithm needs the rack of each member.
     pub const fn needs_racks(self) -> bool {
         matches!(self, Algorithm::Rdmc(Schedule::Hybrid))
     }
 
-    /// Whether slices come to each member in order, so that their number says which ones are there.
+    /// Whether each member receives slices in order, so that their number identifies them.
     pub const fn keeps_order(self) -> bool {
         match self {
             Algorithm::Alfirk
@@ -184,12 +184,12 @@ impl Algorithm {
         }
     }
 
-    /// Whether all of it takes the same way to a member, so that members can wait until they hold everything before they pass it on.
+    /// Whether all slices take the same path to a member, so that members can store and forward.
     pub const fn is_one_tree(self) -> bool {
         self.keeps_order() && !self.needs_group()
     }
 
-    /// Whether members pass data on.
+    /// Whether receivers forward data to other members.
     pub const fn relays(self) -> bool {
         !matches!(
             self,
@@ -197,7 +197,7 @@ impl Algorithm {
         )
     }
 
-    /// The smallest number of slices that `size` bytes must be cut into.
+    /// The smallest number of slices for `size` bytes, given the longest message.
     pub fn least_slices(self, size: u64) -> u32 {
         let longest = match self.needs_datagrams() {
             true => binomial_ack::LONGEST_SLICE,
@@ -206,9 +206,8 @@ impl Algorithm {
         u32::try_from(size.div_ceil(longest).max(1)).unwrap_or(u32::MAX)
     }
 
-    /// A good number of slices for `size` bytes: as few as messages allow, but where members pass on whole slices while others come,
-    /// 64 KiB each and at most 256 of them; where they hold pieces, one for each of them; and of datagrams' messages 64 KiB each, since a
-    /// lost datagram costs a message.
+    /// The default number of slices for `size` bytes. Pipelines use slices of 64 KiB, at most 256; algorithms with pieces use one per
+    /// member; datagrams use slices of 64 KiB, because a lost datagram costs a slice. All others use the smallest number.
     pub fn default_slices(self, size: u64, members: u32) -> u32 {
         let least = u64::from(self.least_slices(size));
         let wanted = match self {
@@ -223,7 +222,7 @@ impl Algorithm {
         u32::try_from(least.max(wanted)).unwrap_or(u32::MAX)
     }
 
-    /// With so many slices something passes along every edge that anything ever passes along.
+    /// The smallest number of slices with which every edge that the algorithm may use carries a slice.
     pub(super) fn slices_on_all_edges(self, members: u32) -> u32 {
         match self {
             Algorithm::Rdmc(schedule) => schedule.blocks_on_all_edges(members),
@@ -233,7 +232,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether it brings a collective about.
+    /// Whether the algorithm implements a collective.
     pub const fn does(self, collective: Collective) -> bool {
         match collective {
             Collective::Broadcast => !matches!(self, Algorithm::Dissemination),
@@ -249,7 +248,7 @@ impl Algorithm {
         }
     }
 
-    /// How many slices a collective other than a broadcast wants: a piece for each member at least, or a barrier's signs.
+    /// The default number of slices of a collective. Scatter and allgather: at least one per member; barrier: its signals.
     pub fn slices_for(self, collective: Collective, size: u64, members: u32) -> u32 {
         match collective {
             Collective::Broadcast => self.default_slices(size, members),
@@ -262,8 +261,7 @@ impl Algorithm {
         }
     }
 
-    /// The plan of one member of a collective that the algorithm [`does`](Algorithm::does). Where members of a group take turns, it is
-    /// another.
+    /// The plan of one member for a collective that the algorithm [supports](Algorithm::does), with one source.
     pub fn plan_for(self, collective: Collective, shape: Shape<'_>, rank: u32) -> Plan {
         let members = shape.members;
         match (collective, self) {
@@ -280,8 +278,8 @@ impl Algorithm {
         }
     }
 
-    /// The plan of one member of a broadcast. What it costs grows with what the member sends and receives, and no faster; it is empty
-    /// if the algorithm makes no broadcasts.
+    /// The plan of one member of a broadcast; empty if the algorithm has no broadcast. The time to make it is linear in the number of
+    /// slices that the member sends and receives.
     pub fn plan(self, shape: Shape<'_>, rank: u32) -> Plan {
         match self {
             Algorithm::Alfirk => alfirk::plan(shape, rank),
@@ -301,7 +299,7 @@ impl Algorithm {
 }
 
 impl Collective {
-    /// The algorithms that bring it about.
+    /// The algorithms that implement this collective.
     pub fn algorithms(self) -> impl Iterator<Item = Algorithm> {
         let all = Algorithm::ALL.into_iter();
         all.filter(move |algorithm| algorithm.does(self))
@@ -388,7 +386,7 @@ mod tests {
         }
     }
 
-    /// A plan is made of as many entries as slices cross edges, so the work of planning grows with these alone.
+    /// The size of plans, and so the work of planning, is linear in the number of slices that cross edges.
     #[test]
     fn plans_of_many_members_are_as_large_as_what_they_carry() {
         let (members, slices) = (4_096, 8);

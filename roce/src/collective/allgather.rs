@@ -1,9 +1,9 @@
-//! Allgathers: each member's piece reaches all others.
+//! Allgathers: each member's piece reaches all other members.
 
 use super::pieces::slices;
 use super::plan::{Draft, Plan, Shape};
 
-/// Each piece goes once around the ring, the own one first.
+/// Ring: each member sends its own piece first, then forwards the others, so that each piece travels once around the ring.
 pub(super) fn ring(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     let n = shape.members;
@@ -15,8 +15,8 @@ pub(super) fn ring(shape: Shape<'_>, rank: u32) -> Plan {
     draft.finish()
 }
 
-/// In round t everybody sends what it has, or what is still lacking there, to the member 2^t ranks on. (J. Bruck and others,
-/// "Efficient Algorithms for All-to-All Communications in Multiport Message-Passing Systems", 1997.)
+/// Bruck's algorithm: in round t each member sends all pieces that the member 2^t ranks ahead lacks. (J. Bruck and others, "Efficient
+/// Algorithms for All-to-All Communications in Multiport Message-Passing Systems", 1997.)
 pub(super) fn dissemination(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     let n = shape.members;
@@ -31,7 +31,7 @@ pub(super) fn dissemination(shape: Shape<'_>, rank: u32) -> Plan {
     draft.finish()
 }
 
-/// The pieces of the members so many ranks back from one, in this order.
+/// The pieces of the members at the given distances before a rank, in this order.
 fn pieces(
     shape: Shape<'_>,
     rank: u32,

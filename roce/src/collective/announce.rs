@@ -1,11 +1,13 @@
-//! Transfers between members that announce to each other what is coming, as RDMC's do (sections 4.2 and 4.3 of its paper).
+//! Announcements between members, as in RDMC (sections 4.2 and 4.3 of its paper).
 //!
-//! * *Ready for block*, with [`TransferSpec::ready`]: whoever receives along an edge keeps so many receives posted there, and says so by
-//!   an empty SEND the other way, whose immediate is the number of receives posted so far. The sender posts no more than that. So no
-//!   message finds its receiver without a buffer, and no connection suffers because somebody was late.
-//! * *The size comes with the data*, with [`TransferSpec::announce`]: receivers know the size of a block and nothing else. A receive for
-//!   one block is posted where the first one comes from; the immediate of every block is the size of the whole message. Only then the
-//!   memory for it is made, the block is put in its place, and it is planned which ones come from which member.
+//! * *Ready for block*, with [`TransferSpec::ready`]: a receiver keeps that number of receives posted on an edge. It announces them
+//! with
+//!   an empty SEND in the other direction, whose immediate data is the number of receives posted so far. The sender posts no more
+//!   sends
+//!   than announced, so no message meets a receiver without a buffer.
+//! * *The size comes with the data*, with [`TransferSpec::announce`]: receivers know only the block size at first. They post a receive
+//!   for one block wherever the first block may come from. The immediate data of every block is the size of the whole message. Only
+//!   then the receiver allocates its memory, copies the first block into place, and plans the rest.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,12 +26,12 @@ use crate::verbs::Verbs;
 use crate::wire::QpNum;
 
 impl TransferSpec {
-    /// Whether this member knows how much is coming.
+    /// Whether this member knows the size of the data.
     pub(super) fn knows_size(&self) -> bool {
         !self.announce || self.is_root()
     }
 
-    /// Sets the size, and the number of slices by the size of a block.
+    /// Sets the size, and the number of slices that follows from the block size.
     pub(super) fn set_size(&mut self, size: u64) {
         self.size = size;
         if let Some(block) = self.block {
@@ -37,7 +39,7 @@ impl TransferSpec {
         }
     }
 
-    /// The edges that this member may have, with what they will carry as far as it is known.
+    /// The edges that this member may use, with their slices if the size is known.
     pub(super) fn edges(&self) -> Plan {
         if !self.announce {
             return self.plan();
@@ -53,8 +55,7 @@ impl TransferSpec {
         edges
     }
 
-    /// Of each incoming edge of [`TransferSpec::edges`], whether the first slice may come along it. With few slices that can be
-    /// another one than with many.
+    /// By incoming edge of [`TransferSpec::edges`]: whether the first slice may come along it. That depends on the number of slices.
     pub(super) fn comes_first(&self) -> Vec<bool> {
         let most = self
             .algorithm
@@ -67,7 +68,7 @@ impl TransferSpec {
             .collect()
     }
 
-    /// The edges along which the first of so many slices may come.
+    /// The edges along which the first of `slices` slices may come.
     fn first_edges(&self, slices: u32) -> Vec<EdgeId> {
         let flows = self.plan_of(slices).incoming;
         let first = flows.iter().map(first_step).min();
@@ -77,7 +78,7 @@ impl TransferSpec {
         first.map(|flow| flow.edge).collect()
     }
 
-    /// The plan of a broadcast of so many slices.
+    /// The plan of a broadcast of `slices` slices.
     pub(super) fn plan_of(&self, slices: u32) -> Plan {
         let shape = Shape {
             members: self.members.len() as u32,
@@ -121,7 +122,7 @@ impl TransferSpec {
     }
 }
 
-/// How many blocks there are; one for nothing.
+/// Number of blocks of `block` bytes in `size` bytes; 1 if `size` is 0.
 pub fn blocks(size: u64, block: u32) -> u32 {
     let blocks = size.div_ceil(block.max(1).into()).max(1);
     u32::try_from(blocks).unwrap_or(u32::MAX)
@@ -131,7 +132,7 @@ fn first_step(flow: &Flow) -> u32 {
     flow.steps.first().copied().unwrap_or(0)
 }
 
-/// Gives edges what they carry; those that carry nothing stay.
+/// Fills edges with the flows of a plan; edges without a flow stay empty.
 fn fill(edges: &mut [Flow], mut known: Vec<Flow>) {
     for flow in edges {
         let found = known.iter().position(|k| k.edge == flow.edge);
@@ -145,9 +146,9 @@ fn fill(edges: &mut [Flow], mut known: Vec<Flow>) {
 }
 
 impl Transfer {
-    /// Posts the receives for a receiver's notices that it is ready.
+    /// Posts the receives for a receiver's ready announcements.
     pub(super) fn listen(&mut self, host: &mut dyn Verbs, qpn: QpNum) -> Result<(), TransferError> {
-        // One word for each receive posted, and the first for several.
+        // One announcement for each receive posted, and one for the initial batch.
         for _ in 0..self.spec.ready.map_or(0, |ready| ready + 1) {
             self.listen_once(host, qpn)?;
         }
@@ -165,7 +166,7 @@ impl Transfer {
         Ok(host.post_recv(qpn, RecvRequest { wr_id, buffer })?)
     }
 
-    /// Hears how many receives a receiver has posted.
+    /// Records a receiver's announcement of posted receives.
     pub(super) fn hear_ready(
         &mut self,
         host: &mut dyn Verbs,
@@ -182,7 +183,7 @@ impl Transfer {
         }
     }
 
-    /// Says along all edges, where it has not been said, how many receives are posted.
+    /// Announces the receives posted since the last announcement, on all edges.
     pub(super) fn tell_ready(&mut self, host: &mut dyn Verbs) -> Result<(), TransferError> {
         if self.spec.ready.is_none() || !self.begun {
             return Ok(());
@@ -203,7 +204,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// Posts the receive for the first block, of which only the greatest size is known.
+    /// Posts the receive for the first block, into a scratch buffer of one block.
     pub(super) fn receive_first(
         &mut self,
         host: &mut dyn Verbs,
@@ -223,7 +224,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// Takes a first block, and what it says of those to come; gives its slice.
+    /// Handles a first block and the size that it announces. Returns its slice.
     pub(super) fn take_first(
         &mut self,
         host: &mut dyn Verbs,
@@ -240,7 +241,7 @@ impl Transfer {
             return Ok(None);
         };
         let Some(slice) = self.incoming[at].flow.slices.first().copied() else {
-            // With so few blocks none should have come this way.
+            // The announced number of blocks sends none of them first along this edge.
             return Err(TransferError::NotAnnounced);
         };
         let (offset, expected) = self.spec.slice(slice);
@@ -253,7 +254,7 @@ impl Transfer {
         Ok(Some(slice))
     }
 
-    /// Makes room, and plans what comes from which member.
+    /// Registers memory for the announced size, and plans the slices of each edge.
     fn learn_size(&mut self, host: &mut dyn Verbs, size: u64) -> Result<(), TransferError> {
         self.spec.set_size(size);
         self.hold_nothing();
@@ -279,17 +280,17 @@ impl Transfer {
         Ok(())
     }
 
-    /// Gives up the room for first blocks that will not come.
+    /// Releases the scratch buffers of first blocks that will not come.
     pub(super) fn give_up_scratch(&mut self, host: &mut dyn Verbs) {
         for connection in &mut self.incoming {
             if let Some(key) = connection.scratch.take() {
-                // Nothing is written there any more: its queue pair is gone.
+                // The queue pair is gone, so nothing can be written here.
                 let _ = host.deregister(key);
             }
         }
     }
 
-    /// Where first blocks come to that have not come.
+    /// The scratch buffers whose first block has not come.
     pub(super) fn scratch(&self) -> impl Iterator<Item = MemoryKey> + '_ {
         self.incoming.iter().filter_map(|c| c.scratch)
     }
@@ -322,7 +323,7 @@ mod tests {
                     let edges = spec.edges().incoming;
                     let edges = edges.iter().zip(spec.comes_first());
                     let first: Vec<EdgeId> = edges.filter(|e| e.1).map(|e| e.0.edge).collect();
-                    // One, or one more for a member that shares its vertex of the hypercube.
+                    // One edge, or two for a member that shares its vertex of the hypercube.
                     assert!((1..=2).contains(&first.len()), "{first:?}");
                     for slices in [1, 2, 3, 5, 17, 100] {
                         let comes = spec.first_edges(slices);

@@ -1,10 +1,10 @@
-//! Barriers: signs go from member to member, and nobody is done before everybody has begun.
+//! Barriers: members exchange signals, and none leaves before all have entered.
 
 use super::binomial;
 use super::edge::EdgeId;
 use super::plan::{Draft, Flow, Plan};
 
-/// How many signs the members of a barrier number.
+/// Number of signals in a barrier: the slice numbers that its members use.
 pub(super) const fn signs(members: u32) -> u32 {
     rounds(members) + 1
 }
@@ -13,8 +13,8 @@ const fn rounds(members: u32) -> u32 {
     members.next_power_of_two().ilog2()
 }
 
-/// In round t everybody gives a sign to the member 2^t ranks on, when it has got that of the round before. (D. Hensgen, R. Finkel,
-/// U. Manber, "Two Algorithms for Barrier Synchronization", 1988.)
+/// In round t each member signals the member 2^t ranks ahead, after it has received the signal of the previous round. (D. Hensgen,
+/// R. Finkel, U. Manber, "Two Algorithms for Barrier Synchronization", 1988.)
 pub(super) fn dissemination(members: u32, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     for round in 0..rounds(members) {
@@ -25,11 +25,11 @@ pub(super) fn dissemination(members: u32, rank: u32) -> Plan {
     signed(draft)
 }
 
-/// Signs are gathered up a binomial tree, and the root's goes down again.
+/// Signals are gathered up a binomial tree to the root; the root's signal is then broadcast down.
 pub(super) fn binomial(members: u32, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     let rounds = rounds(members);
-    // A member's own sign comes after those of its children, which are nearer to it.
+    // A member signals its parent after its children, which are at smaller distances, have signalled it.
     let (up, down) = (|bit: u32| bit, |bit: u32| 2 * rounds - bit);
     let children: Vec<u32> = binomial::children(members, rank).collect();
     for &child in children.iter().rev() {
@@ -47,8 +47,8 @@ pub(super) fn binomial(members: u32, rank: u32) -> Plan {
     signed(draft)
 }
 
-/// On a group of the fabric: members receive nothing before they have begun, so the root's sign, of which switches acknowledge the
-/// minimum, is acknowledged when all have. The second one tells them.
+/// Barrier over a group: members post a receive only when they enter. Switches acknowledge the minimum, so the root's first signal is
+/// acknowledged when all members have entered. The second signal releases them.
 pub(super) fn alfirk(rank: u32) -> Plan {
     let flow = Flow::all(EdgeId::Group { root: 0 }, 2, 0);
     let (incoming, outgoing) = match rank {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use crate::collective::plan::testing::sizes;
 
-    /// Who each member knows to have begun when it is done, if all signs that it waits for have come.
+    /// By member: the members whose start it can infer when it has received all its signals.
     fn known(plans: &[Plan]) -> Vec<Vec<bool>> {
         let n = plans.len();
         let mut known: Vec<Vec<bool>> = (0..n)
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn signs_of_later_steps_wait_for_those_of_earlier_ones() {
-        // A member of the tree sends up after its children have, and down after its parent has.
+        // A member signals its parent after its children have signalled it, and its children after its parent has.
         for members in sizes() {
             for rank in 1..members {
                 let plan = binomial(members, rank);

@@ -22,7 +22,7 @@ pub(super) fn parent(rank: u32) -> u32 {
     rank & (rank - 1)
 }
 
-/// How many ranks, from a rank on, are in the tree under it, if there are so many.
+/// Number of ranks in the subtree of a rank, itself included, if the tree is complete.
 pub(super) fn span(members: u32, rank: u32) -> u32 {
     match rank {
         0 => members.next_power_of_two(),

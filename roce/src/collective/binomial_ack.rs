@@ -1,8 +1,9 @@
-//! The root multicasts datagrams; receivers acknowledge up a binomial tree and repair each other ([`crate::binomial_ack`]).
+//! Broadcast by multicast datagrams, which receivers acknowledge up a binomial tree and repair among themselves
+//! ([`crate::binomial_ack`]).
 //!
-//! All of that is one edge, from the root to all others. A slice is a message on it, with the number of the slice; slices that
-//! are repaired come late, so they come in no order. The root's end of the edge is the manager of the members, and those join by
-//! its address. The edge is ready when everybody is in the list and has connections to its neighbours in the tree.
+//! The plan has one edge, from the root to all other members, and each slice is one message on it. Repaired slices arrive out of
+//! order. The root's end of the edge is the group's manager, whose address the members need to join. The edge is ready when all
+//! members have joined and are connected to their neighbours in the tree.
 
 use std::net::Ipv4Addr;
 
@@ -11,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use super::edge::EdgeId;
 use super::plan::{Plan, Shape};
 
-/// The longest slice in bytes: each end of a connection has buffers for whole ones.
+/// The longest slice in bytes: each end of a connection buffers whole slices.
 pub(super) const LONGEST_SLICE: u64 = 1 << 20;
 
-/// The multicast group of datagrams that members send to.
+/// The multicast group to which members send datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DatagramSpec {
-    /// Of 224.0.0.0/4. The fabric must know which hosts are in it.
+    /// A multicast address in 224.0.0.0/4. The fabric must have its members registered.
     pub group: Ipv4Addr,
-    /// The Q_Key of the members' queue pairs, less than 2^31.
+    /// The Q_Key of the members' queue pairs, below 2^31.
     pub qkey: u32,
 }
 

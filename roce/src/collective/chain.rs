@@ -1,6 +1,6 @@
-//! Member r passes every slice on to member r + 1 as soon as it has it.
+//! Pipelined chain: member r forwards every slice to member r + 1 as soon as it has it.
 //!
-//! With n members and s slices the last one is done after about (s + n - 2) / s times the time of one transfer.
+//! With n members and s slices the last member is done after about (s + n - 2) / s times the duration of one transfer.
 
 use super::plan::{Draft, Plan, Shape};
 

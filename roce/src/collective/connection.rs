@@ -1,4 +1,4 @@
-//! A member's end of an edge, and how far it is.
+//! A member's end of an edge, and its progress.
 
 use std::net::Ipv4Addr;
 
@@ -8,34 +8,34 @@ use super::spec::RemoteMemory;
 use crate::rc::MemoryKey;
 use crate::wire::QpNum;
 
-/// One end of an edge at this member.
+/// This member's end of an edge.
 pub(super) struct Connection {
     pub(super) flow: Flow,
     pub(super) qpn: QpNum,
-    /// Where WRITEs go; known after `connect`.
+    /// Target of WRITEs; set by `connect`.
     pub(super) remote_memory: Option<RemoteMemory>,
-    /// Where each slice's WRITE goes at each receiver, with [`WriteMode::PerRequest`](super::WriteMode::PerRequest); known after `connect`.
+    /// By receiver: the target of each slice's WRITE, with [`WriteMode::PerRequest`](super::WriteMode::PerRequest); set by `connect`.
     pub(super) receivers: Vec<(Ipv4Addr, Vec<RemoteMemory>)>,
-    /// The slice whose regions have been announced last.
+    /// The slice whose regions were announced last.
     pub(super) told: Option<u32>,
-    /// To how many receivers' switches that is not acknowledged yet.
+    /// Region announcements of that slice that are not acknowledged yet, one per receiver.
     pub(super) untold: usize,
-    /// For how many slices of the flow, if it comes in, a receive has been posted.
+    /// Receives posted so far for the slices of an incoming flow.
     pub(super) receives: usize,
-    /// How many of them the receiver has said to have posted, where that is said.
+    /// At a sender: receives that the receiver has announced; at a receiver: those that this member has announced.
     pub(super) credit: usize,
-    /// Where the first block comes to, as long as nobody knows how much there is.
+    /// Scratch buffer for the first block while the size is not known.
     pub(super) scratch: Option<MemoryKey>,
-    /// The schedule that the flow is a part of.
+    /// Index of the send schedule that the flow belongs to.
     pub(super) lane: Option<usize>,
-    /// How many slices of the flow have been handed to the queue pair.
+    /// Slices of the flow posted to the queue pair.
     pub(super) posted: usize,
-    /// How many have completed.
+    /// Slices of the flow that have completed.
     pub(super) completed: usize,
 }
 
 impl Connection {
-    /// One with nothing posted.
+    /// A connection with nothing posted.
     pub(super) fn new(flow: Flow, qpn: QpNum) -> Connection {
         Connection {
             flow,

@@ -1,19 +1,19 @@
-//! A member's end of the edge of datagrams ([`super::binomial_ack`]).
+//! A member's end of the datagram edge ([`super::binomial_ack`]).
 
 use super::error::TransferError;
 use super::spec::{SpecError, TransferSpec};
 use crate::binomial_ack::{self, EndpointConfig};
 use crate::verbs::Verbs;
 
-/// The number that the manager, which is the root, has among the members.
+/// The member number of the manager, which is the root.
 pub(super) const ROOT: u32 = 0;
 
-/// A member's end of the edge.
+/// This member's end of the datagram edge.
 pub(super) struct DatagramEdge {
     pub(super) member: binomial_ack::Endpoint,
     members: usize,
     is_ready: bool,
-    /// Bytes of messages that this member has multicast.
+    /// Bytes of slices that this member has multicast.
     pub(super) sent: u64,
 }
 
@@ -38,12 +38,12 @@ impl DatagramEdge {
         })
     }
 
-    /// Whether everybody is in the group, and this member connected to its neighbours in the root's tree.
+    /// Whether all members have joined, and this member is connected to its neighbours in the root's tree.
     pub(super) fn is_ready(&self) -> bool {
         self.is_ready
     }
 
-    /// Whether there is nothing that others may still need of this member.
+    /// Whether no other member can still need a repair from this member.
     pub(super) fn is_idle(&self) -> bool {
         self.member.is_idle()
     }
@@ -52,7 +52,7 @@ impl DatagramEdge {
         self.member.close(host);
     }
 
-    /// Sees whether the edge is ready by now; says so once.
+    /// Connects the tree once all members have joined. Returns true on the one call at which the edge becomes ready.
     pub(super) fn becomes_ready(&mut self, host: &mut dyn Verbs, now: u64) -> bool {
         if self.is_ready || self.member.members().len() < self.members {
             return false;

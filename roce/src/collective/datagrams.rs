@@ -1,4 +1,4 @@
-//! Transfers with an edge of datagrams ([`super::binomial_ack`]).
+//! Transfers with a datagram edge ([`super::binomial_ack`]).
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::rc::{QpStats, Remote};
 use crate::verbs::Verbs;
 
 impl TransferSpec {
-    /// Refuses what datagrams cannot do.
+    /// Rejects settings that datagrams do not support.
     pub(super) fn check_datagrams(&self) -> Result<(), SpecError> {
         let algorithm = self.algorithm;
         if !algorithm.needs_datagrams() {
@@ -53,7 +53,7 @@ impl TransferSpec {
 }
 
 impl Transfer {
-    /// Makes this member's end of an edge of datagrams; its endpoint is for the others.
+    /// Opens this member's end of the datagram edge. Returns its endpoint for the other members.
     pub(super) fn open_datagrams(
         &mut self,
         host: &mut dyn Verbs,
@@ -66,7 +66,7 @@ impl Transfer {
         Ok((connection, endpoint))
     }
 
-    /// Takes this member into the group whose manager has the root's endpoint.
+    /// Joins the group whose manager has the root's endpoint.
     pub(super) fn join_datagrams(
         &mut self,
         host: &mut dyn Verbs,
@@ -83,7 +83,7 @@ impl Transfer {
         self.hear_datagrams(host, now)
     }
 
-    /// Takes an event of the host, and says whether it belonged to the edge alone.
+    /// Handles an event of the host. Returns whether the event belongs to the datagram edge only.
     pub(super) fn handle_datagrams(
         &mut self,
         host: &mut dyn Verbs,
@@ -100,13 +100,13 @@ impl Transfer {
         is_own
     }
 
-    /// When to call [`Transfer::handle_timeout`].
+    /// The time of the next [`Transfer::handle_timeout`], in nanoseconds.
     pub fn poll_timeout(&self) -> Option<u64> {
         let edge = self.datagrams.as_ref().filter(|_| !self.failed)?;
         edge.member.poll_timeout()
     }
 
-    /// Does what is due. Connections have their timeouts in the host; only datagrams have some here.
+    /// Runs the expired timers of datagrams. The timers of connections are in the host.
     pub fn handle_timeout(&mut self, host: &mut dyn Verbs, now: u64) {
         if let Some(edge) = self.datagrams.as_mut().filter(|_| !self.failed) {
             edge.member.handle_timeout(host, now);
@@ -116,7 +116,7 @@ impl Transfer {
         }
     }
 
-    /// Multicasts a slice, if the group can take one more.
+    /// Multicasts a slice, if the group's window has space.
     pub(super) fn post_datagrams(
         &mut self,
         host: &mut dyn Verbs,
@@ -142,7 +142,7 @@ impl Transfer {
         Ok(true)
     }
 
-    /// Takes the events of the edge.
+    /// Handles the events of the datagram edge.
     fn hear_datagrams(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
         while let Some(event) = self.datagrams.as_mut().and_then(|edge| edge.member.poll()) {
             match event {
@@ -154,7 +154,7 @@ impl Transfer {
                     }
                     self.advance(host, now)?;
                 }
-                // The manager, which is the root, takes it out if it is dead.
+                // The manager, which is the root, excludes a failed member.
                 EndpointEvent::Silent { .. } => {}
                 EndpointEvent::Abandoned if self.holds_all() => {}
                 EndpointEvent::Abandoned => return Err(TransferError::RootDead),
@@ -199,7 +199,7 @@ impl Transfer {
         self.advance(host, now)
     }
 
-    /// What this member's datagrams and the protocol on them have sent and received, if there are any; connections count by themselves.
+    /// Counters of datagrams and their protocol messages; connections have counters of their own. `None` without datagrams.
     pub fn datagram_stats(&self) -> Option<QpStats> {
         let edge = self.datagrams.as_ref()?;
         let counts = edge.member.node().map(|node| node.counts())?;
@@ -211,7 +211,7 @@ impl Transfer {
         })
     }
 
-    /// The counters of queue pairs that belong to the edge of datagrams.
+    /// The counters of the queue pairs of the datagram edge.
     pub(super) fn datagram_qp_stats<'a>(
         &'a self,
         host: &'a dyn Verbs,

@@ -1,22 +1,22 @@
-//! Queue depth: a root that has so many messages under way and no more, and how long each of them took.
+//! Queue depth: a root that keeps a fixed number of messages in flight, and the latency of each message.
 //!
-//! That is a storage client, whose WRITEs are requests of their own: it submits the next one when all replicas have acknowledged one.
+//! Models a storage client whose WRITEs are separate requests: it posts the next one when all replicas have acknowledged one.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// How long requests took, each from its post until the root's application saw that all receivers had acknowledged it. In nanoseconds.
+/// Latencies of requests in nanoseconds, each from its post until the root has the acknowledgements of all receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestTimes {
-    /// Requests that are done.
+    /// Completed requests.
     pub count: u64,
-    /// From the first post until the last one was done.
+    /// From the first post to the last completion.
     pub span_ns: u64,
-    /// Requests per second of that time: a storage system's IOPS.
+    /// Completed requests per second of `span_ns`: the IOPS of a storage system.
     pub per_second: u64,
     pub mean_ns: u64,
-    /// The least time that half of them took no longer than: the nearest rank, as are the others.
+    /// The median. All percentiles are by the nearest-rank method.
     pub p50_ns: u64,
     pub p95_ns: u64,
     pub p99_ns: u64,
@@ -24,19 +24,19 @@ pub struct RequestTimes {
     pub max_ns: u64,
 }
 
-/// What a root knows of its requests. Those of several roots are added up by [`Requests::merge`].
+/// Latency records of one root's requests. [`Requests::merge`] combines those of several roots.
 #[derive(Debug, Clone, Default)]
 pub struct Requests {
     depth: u32,
-    /// When each was posted that is not done.
+    /// Post times of the requests in flight, in nanoseconds.
     under_way: VecDeque<u64>,
-    /// How many have been posted.
+    /// Requests posted so far.
     posted: u32,
-    /// When the first one was posted.
+    /// Time of the first post.
     began_at: Option<u64>,
-    /// How long each took that is done.
+    /// Latencies of the completed requests, in nanoseconds.
     took: Vec<u64>,
-    /// When the last of these was done.
+    /// Time of the last completion.
     done_at: u64,
 }
 
@@ -48,12 +48,12 @@ impl Requests {
         }
     }
 
-    /// Whether a request may be posted now, to any of the receivers.
+    /// Whether a request may be posted, to any of the receivers.
     pub(super) fn may_post(&self, request: u32) -> bool {
         (request as usize) < self.took.len() + self.depth as usize
     }
 
-    /// A request is posted, to the first of the receivers or to another one.
+    /// Records the post of a request; only the post to the first receiver counts.
     pub(super) fn posted(&mut self, request: u32, now: u64) {
         if request == self.posted {
             self.posted += 1;
@@ -62,7 +62,7 @@ impl Requests {
         }
     }
 
-    /// By now every receiver has acknowledged the first `count` requests.
+    /// Records that every receiver has acknowledged the first `count` requests.
     pub(super) fn acknowledged(&mut self, count: usize, now: u64) {
         while self.took.len() < count {
             let Some(posted_at) = self.under_way.pop_front() else {
@@ -73,14 +73,14 @@ impl Requests {
         }
     }
 
-    /// Adds those of another root on the same clock.
+    /// Adds the records of another root on the same clock.
     pub fn merge(&mut self, other: &Requests) {
         self.took.extend(&other.took);
         self.done_at = self.done_at.max(other.done_at);
         self.began_at = self.began_at.into_iter().chain(other.began_at).min();
     }
 
-    /// How long they took; `None` if none is done.
+    /// The latency statistics; `None` before the first completion.
     pub fn times(&self) -> Option<RequestTimes> {
         let mut took = self.took.clone();
         took.sort_unstable();

@@ -1,4 +1,4 @@
-//! What identifies the data of a transfer.
+//! SHA-256 digests of the data of a transfer.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// A SHA-256, printed and read as 64 hexadecimal digits.
+/// A SHA-256 digest, displayed and parsed as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(pub [u8; 32]);
@@ -19,8 +19,8 @@ impl Digest {
     }
 }
 
-/// Data that many hold in one process, hashed once: who holds the same bytes has the same digest, and to compare them is much
-/// faster than to hash them.
+/// Data that several receivers in one process are expected to hold, hashed once. Comparing a receiver's bytes with it is much faster
+/// than hashing them.
 #[derive(Debug)]
 pub struct Original {
     data: Arc<[u8]>,
@@ -28,7 +28,7 @@ pub struct Original {
 }
 
 impl Original {
-    /// Not hashed before somebody asks for it.
+    /// Stores the data; it is hashed on first use.
     pub fn new(data: Arc<[u8]>) -> Original {
         Original {
             data,
@@ -41,12 +41,12 @@ impl Original {
         &self.data
     }
 
-    /// Their SHA-256.
+    /// The SHA-256 of the bytes.
     pub fn sha256(&self) -> Digest {
         *self.sha256.get_or_init(|| Digest::of(&self.data))
     }
 
-    /// The SHA-256 of `bytes`, be they these or others.
+    /// The SHA-256 of any `bytes`; cached if they equal the stored ones.
     pub fn digest_of(&self, bytes: &[u8]) -> Digest {
         if std::ptr::eq(&*self.data, bytes) || *self.data == *bytes {
             self.sha256()
@@ -68,9 +68,9 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Text that is not a SHA-256.
+/// Text that is not a SHA-256 digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a SHA-256: 64 hexadecimal digits expected")]
+#[error("`{0}` is not a SHA-256 digest: expected 64 hexadecimal digits")]
 pub struct BadDigest(pub String);
 
 impl FromStr for Digest {

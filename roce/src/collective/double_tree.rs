@@ -1,10 +1,11 @@
-//! Two binary trees over all members but the root, each with every other slice: who is a leaf of one is an inner node of the other.
+//! Two binary trees over all members but the root, each of which carries every other slice. A leaf of one is an inner node of the
+//! other.
 //!
-//! So every member sends about as much as it receives, and nobody's link idles. (P. Sanders, J. Speck, J. L. Träff, "Two-tree
-//! algorithms for full bandwidth broadcast, reduction and scan", 2009; the trees are numbered as NCCL numbers its own.)
+//! So every member sends about as much as it receives, and all links are used. (P. Sanders, J. Speck, J. L. Träff, "Two-tree
+//! algorithms for full bandwidth broadcast, reduction and scan", 2009; the trees are numbered as in NCCL.)
 //!
-//! In the first tree the even ranks are inner nodes, at the height of their lowest set bit. The second one is the first seen from the
-//! other end, or, where that would leave parities as they are, moved by one rank.
+//! In the first tree the even ranks are inner nodes, at the height of their lowest set bit. The second tree is the first one mirrored
+//! or, where mirroring would keep the parities of ranks, shifted by one rank.
 
 use super::plan::{Draft, Plan, Shape};
 
@@ -32,7 +33,7 @@ enum Tree {
 }
 
 impl Tree {
-    /// The place of a rank in the first tree's numbering. The root is 0 in both.
+    /// The position of a rank in the first tree's numbering. The root has position 0 in both trees.
     fn place(self, members: u32, rank: u32) -> u32 {
         match self {
             Tree::Second if rank > 0 && members % 2 == 1 => members - rank,
@@ -42,7 +43,7 @@ impl Tree {
         }
     }
 
-    /// The rank at a place.
+    /// The rank at a position.
     fn rank(self, members: u32, place: u32) -> u32 {
         match self {
             Tree::Second if place > 0 && members % 2 == 1 => members - place,
@@ -53,7 +54,7 @@ impl Tree {
     }
 }
 
-/// The parent of a place that is not the root's.
+/// The parent of a position that is not the root's.
 fn parent(members: u32, place: u32) -> u32 {
     let bit = lowest_bit(place);
     let up = (place ^ bit) | (bit << 1);
@@ -66,7 +67,7 @@ fn parent(members: u32, place: u32) -> u32 {
 
 fn children(members: u32, place: u32) -> Vec<u32> {
     if place == 0 {
-        // The highest node of the tree.
+        // The topmost node of the tree.
         let highest = 1 << (members - 1).ilog2();
         return vec![highest];
     }
@@ -75,7 +76,7 @@ fn children(members: u32, place: u32) -> Vec<u32> {
     if half > 0 {
         children.push(place - half);
     }
-    // What is not there leaves its place to the highest node below it that is.
+    // A missing child is replaced by the topmost existing node of its subtree.
     let mut step = half;
     while step > 0 {
         if place + step < members {
@@ -105,7 +106,7 @@ mod tests {
             assert_eq!((1..members).find(both), None, "of {members}");
             let neither =
                 |rank: &u32| !is_inner(Tree::First, *rank) && !is_inner(Tree::Second, *rank);
-            // Without the root an even number has one more leaf than inner nodes.
+            // Without the root, an even number of members has one more leaf than inner nodes.
             let spare = usize::from(members % 2 == 0);
             assert_eq!((1..members).filter(neither).count(), spare, "of {members}");
         }

@@ -1,16 +1,16 @@
-//! Edges: which members are connected in a collective.
+//! Edges: the connections between the members of a collective.
 
 use serde::{Deserialize, Serialize};
 
-/// A directed connection of a collective.
+/// Identifies a directed edge of a collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EdgeId {
-    /// Between two members.
+    /// A connection between two members.
     Pair { from: u32, to: u32 },
-    /// From one member to all others, through the fabric.
+    /// From one member to all others, through a group of the fabric.
     Group { root: u32 },
-    /// The same by datagrams, which members acknowledge and repair among themselves.
+    /// From one member to all others by multicast datagrams, which members acknowledge and repair among themselves.
     Datagrams { root: u32 },
 }
 

@@ -1,4 +1,4 @@
-//! Why transfers fail.
+//! Errors of transfers.
 
 use std::net::Ipv4Addr;
 
@@ -12,7 +12,7 @@ use crate::rc::{CompletionError, MemoryError, ModifyError, PostError, QpFailure}
 use crate::ud::UdPostError;
 use crate::wire::QpNum;
 
-/// Why a transfer cannot go on.
+/// Why a transfer failed or rejected a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransferError {
     #[error(transparent)]
@@ -29,31 +29,31 @@ pub enum TransferError {
     Multicast(#[from] MulticastError),
     #[error(transparent)]
     Neutral(#[from] Unsolvable),
-    #[error("rank {rank} has announced regions for {got} of {slices} slices to write")]
+    #[error("rank {rank} has announced regions for {got} slices, expected {slices}")]
     MissingRegions { rank: u32, got: usize, slices: u32 },
-    #[error("no endpoint was given for the other end of {0:?}")]
+    #[error("no endpoint was given for the remote end of {0:?}")]
     MissingPeer(EdgeId),
-    #[error("the endpoint of {0:?} has no memory to write to")]
+    #[error("the endpoint of {0:?} names no memory for WRITEs")]
     NoRemoteMemory(EdgeId),
-    #[error("{got} bytes of data for a transfer of {size}")]
+    #[error("found {got} bytes of data, expected {size}")]
     WrongSize { got: u64, size: u64 },
-    #[error("only the root (rank 0) has data to start with, and this is rank {0}")]
+    #[error("only the root (rank 0) starts with data, and this is rank {0}")]
     NotRoot(u32),
-    #[error("part {part} cannot begin: this member does not hold everything before it")]
+    #[error("part {part} cannot start: this member lacks a slice of an earlier part")]
     TooEarly { part: u32 },
-    #[error("the transfer is not ready: {0} connections are missing")]
+    #[error("the transfer is not ready: {0} connections are not established")]
     NotReady(usize),
-    #[error("the transfer has been started already")]
+    #[error("the transfer has already been started")]
     Started,
     #[error(
-        "this leg does not fit: {members} members of which this one holds {own} slices, and it says that they hold {told:?}"
+        "the leg does not fit: it lists the slices of members as {told:?}, but there are {members} members and this one holds {own} slices"
     )]
     BadLeg {
         members: usize,
         own: u32,
         told: Vec<u32>,
     },
-    #[error("the leg of the survivors {members:?} is not for {own}: it or its place is not among them, or they lack what there is not")]
+    #[error("the leg of the survivors {members:?} does not fit {own}: the address or its root is missing, or a slice is out of range")]
     NoSurvivor { own: Ipv4Addr, members: Members },
     #[error("queue pair {qpn} towards {remote}: {error}")]
     Connection {
@@ -63,13 +63,13 @@ pub enum TransferError {
     },
     #[error("queue pair {qpn}: {error}")]
     Message { qpn: QpNum, error: CompletionError },
-    #[error("the root does not answer, and this member lacks what the root had to send")]
+    #[error("the root has failed, and this member lacks slices that only the root has")]
     RootDead,
-    #[error("slice {slice} has {got} bytes instead of {expected}")]
+    #[error("slice {slice} has {got} bytes, expected {expected}")]
     WrongSlice { slice: u32, got: u64, expected: u64 },
-    #[error("a first block came that does not say how much there is, or where none was expected")]
+    #[error("unexpected first block, or one that announces no size")]
     NotAnnounced,
-    #[error("the data arrived with SHA-256 {got} instead of {expected}")]
+    #[error("the received data has SHA-256 {got}, expected {expected}")]
     WrongDigest { got: Digest, expected: Digest },
 }
 

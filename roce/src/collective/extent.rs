@@ -1,4 +1,4 @@
-//! What of the data a member has at the beginning and at the end.
+//! The slices that a member has before and after a collective.
 
 use std::ops::Range;
 
@@ -8,8 +8,7 @@ use super::plan::Shape;
 use super::spec::TransferSpec;
 
 impl TransferSpec {
-    /// The slices that this member has when it begins; nothing if it only takes from others. Where members take turns, the slices of
-    /// each turn are the parts' business.
+    /// The slices that this member has before the start; empty at a pure receiver. With several sources see the parts of `parts.rs`.
     pub(super) fn own_slices(&self) -> Range<u32> {
         match self.collective {
             Collective::Broadcast | Collective::Scatter if self.is_root() => 0..self.slices,
@@ -18,7 +17,7 @@ impl TransferSpec {
         }
     }
 
-    /// The slices that this member has at the end; those of a barrier's signs are not counted.
+    /// The slices that this member has at the end; the signals of a barrier are not included.
     pub(super) fn final_slices(&self) -> Range<u32> {
         match self.collective {
             Collective::Broadcast | Collective::Allgather => 0..self.slices,
@@ -28,12 +27,12 @@ impl TransferSpec {
         }
     }
 
-    /// Offset and length in bytes of what this member has at the end.
+    /// Offset and length in bytes of the data that this member has at the end.
     pub fn final_bytes(&self) -> (u64, u64) {
         self.bytes_of(self.final_slices())
     }
 
-    /// Offset and length in bytes of what this member has when it begins.
+    /// Offset and length in bytes of the data that this member has before the start.
     pub fn own_bytes(&self) -> (u64, u64) {
         self.bytes_of(self.own_slices())
     }

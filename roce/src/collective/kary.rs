@@ -1,6 +1,6 @@
 //! A complete tree in which each member has up to K children: those of rank r are K·r + 1 to K·r + K.
 //!
-//! A member's children take turns, slice by slice.
+//! A member sends to its children round-robin, slice by slice.
 
 use super::plan::{Draft, Plan, Shape};
 

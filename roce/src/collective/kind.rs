@@ -1,11 +1,11 @@
-//! What a collective is to bring about.
+//! The kinds of collectives.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Who has what at the beginning and at the end.
+/// A collective operation, as in MPI.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -19,7 +19,7 @@ pub enum Collective {
     Scatter,
     /// Each member has its piece, then all have the message
     Allgather,
-    /// There is no message; nobody is done before everybody has begun
+    /// There is no message; no member is done before all have begun
     Barrier,
 }
 
@@ -40,7 +40,7 @@ impl Collective {
         }
     }
 
-    /// Whether every member has something to begin with, if only its presence.
+    /// Whether every member starts with data of its own, or enters a barrier.
     pub const fn begins_everywhere(self) -> bool {
         matches!(self, Collective::Allgather | Collective::Barrier)
     }
@@ -52,9 +52,9 @@ impl fmt::Display for Collective {
     }
 }
 
-/// A name that no collective has.
+/// A name that is not the name of a collective.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown collective `{0}`: one of broadcast, scatter, allgather, barrier expected")]
+#[error("unknown collective `{0}`: expected one of broadcast, scatter, allgather, barrier")]
 pub struct UnknownCollective(pub String);
 
 impl FromStr for Collective {

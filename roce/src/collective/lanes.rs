@@ -1,31 +1,31 @@
-//! Schedules: the sends of a member that go out one after the other, and the blocks that come to it, whatever edge they take.
+//! Schedules: the order of a member's sends and of its receives across edges.
 
 use super::connection::Connection;
 
-/// How many messages of a schedule, and bytes of them, may be on their way when another one is posted. RDMC has one, of a megabyte or
-/// so; with some small ones links do not idle while an acknowledgement comes back. Large ones would share the link, and each
-/// be there when all are.
+/// The most messages of a schedule in flight when another one is posted, and the most bytes of them. RDMC keeps one block of about a
+/// megabyte in flight. Several small blocks keep links busy during the round trip of an acknowledgement. Several large ones would
+/// share the link and all complete late.
 const AT_ONCE: usize = 4;
 const BYTES_AT_ONCE: u64 = 256 * 1024;
 
-/// How many blocks of so many bytes, at least 1, a member of a schedule sends at a time, and does best to be ready for.
+/// Number of blocks of `block` bytes, at least 1, that a scheduled sender keeps in flight. A receiver should be ready for as many.
 pub fn blocks_at_once(block: u32) -> u32 {
     let blocks = BYTES_AT_ONCE.div_ceil(block.max(1).into());
     blocks.min(AT_ONCE as u64) as u32
 }
 
-/// The sends of one schedule.
+/// The sends of one schedule, in order.
 pub(super) struct Lane {
-    /// Which outgoing connection has its turn, by step.
+    /// By step: index of the outgoing connection that sends.
     turns: Vec<usize>,
     next: usize,
-    /// Messages that are not acknowledged, and their bytes.
+    /// Number of messages in flight.
     unacknowledged: usize,
     bytes: u64,
 }
 
 impl Lane {
-    /// The schedules of some connections; each connection says which one it belongs to.
+    /// Makes the schedules of some connections, and sets each connection's schedule index.
     pub(super) fn of(connections: &mut [Connection]) -> Vec<Lane> {
         let mut priorities: Vec<u8> = Vec::new();
         let mut turns: Vec<Vec<(u32, usize)>> = Vec::new();
@@ -56,37 +56,37 @@ impl Lane {
         lanes.collect()
     }
 
-    /// The connection whose turn it is, unless too much is under way.
+    /// The connection that sends next; `None` while too much is in flight.
     pub(super) fn turn(&self) -> Option<usize> {
         let turn = self.turns.get(self.next).copied();
         turn.filter(|_| self.unacknowledged < AT_ONCE && self.bytes < BYTES_AT_ONCE)
     }
 
-    /// What has its turn is posted, so many bytes.
+    /// Records that the next message is posted, of `bytes` bytes.
     pub(super) fn posted(&mut self, bytes: u64) {
         self.next += 1;
         self.unacknowledged += 1;
         self.bytes += bytes;
     }
 
-    /// A message of so many bytes is acknowledged.
+    /// Records that a message of `bytes` bytes is acknowledged.
     pub(super) fn acknowledged(&mut self, bytes: u64) {
         self.unacknowledged = self.unacknowledged.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 }
 
-/// The order in which the blocks of a schedule come to a member.
+/// The order in which scheduled blocks arrive at a member.
 #[derive(Default)]
 pub(super) struct Arrivals {
-    /// By step: the connection, by its index, and which of its slices, from 0.
+    /// By step: index of the incoming connection, and index of the slice within its flow.
     turns: Vec<(usize, usize)>,
-    /// How many of them have had their receive.
+    /// Steps whose receive has been posted.
     posted: usize,
 }
 
 impl Arrivals {
-    /// That of some incoming connections; empty where there is no schedule.
+    /// The order for some incoming connections; empty without a schedule.
     pub(super) fn of(incoming: &[Connection]) -> Arrivals {
         let mut turns: Vec<(u32, usize, usize)> = Vec::new();
         for (index, connection) in incoming.iter().enumerate() {
@@ -100,13 +100,13 @@ impl Arrivals {
         }
     }
 
-    /// The connection that the next receive is for, if fewer than `most` blocks of the schedule are waited for.
+    /// The connection that needs the next receive, if fewer than `most` scheduled blocks are awaited.
     pub(super) fn next(&mut self, incoming: &[Connection], most: usize) -> Option<usize> {
         let arrived: usize = incoming.iter().map(|c| c.completed).sum();
         while self.posted < arrived.saturating_add(most) {
             let (connection, nth) = *self.turns.get(self.posted)?;
             self.posted += 1;
-            // A first block has its receive before it is known which blocks come.
+            // The receive of a first block may have been posted before the plan was known.
             if incoming[connection].receives <= nth {
                 return Some(connection);
             }

@@ -1,16 +1,16 @@
-//! Legs: a transfer goes on by another algorithm from where it is.
+//! Legs: a transfer is continued by another algorithm from its present state.
 //!
-//! A leg is left before the next one begins: [`Transfer::leave`] destroys the queue pairs, so that nothing that is still under way can
-//! write to memory any more, and when the events from before are handled the number of slices held stands: [`Transfer::held`]. Slices
-//! come in order whatever the algorithm, so this number says all. The orchestrator gathers it from all members, and the next leg
-//! carries to each member exactly the slices that it lacks: [`Transfer::resume`], [`Transfer::connect`], [`Transfer::proceed`].
+//! The old leg ends before the new one begins. [`Transfer::leave`] destroys the queue pairs, so that packets in flight cannot write to
+//! memory any more. When all earlier events are handled, the number of slices held is final: [`Transfer::held`]. Slices arrive in
+//! order with either algorithm, so this number is enough. The orchestrator gathers it from all members, and the new leg carries to
+//! each member exactly the slices that it lacks: [`Transfer::resume`], [`Transfer::connect`], [`Transfer::proceed`].
 //!
-//! When members have died, an overlay closes, and those who are left go on as another one with the slices that are not stable, that is,
-//! which not all of them hold: [`Survivors`]. Then any order will do.
+//! After a failure of members an overlay is closed, and the survivors form a new one. It carries the slices that are not stable, that
+//! is, those that some survivor lacks: [`Survivors`]. Slices may then be held in any order.
 //!
-//! A group sends the same to everybody. So a leg over a group begins where all members hold the same, which the leg before sees to when
-//! it is paused: [`Transfer::pause`]. The group's queue pairs can be made while the leg before still runs ([`Transfer::stand_by`]), so
-//! that a group that is refused again costs nothing.
+//! A group carries the same slices to all members, so a leg over a group must begin where all members hold the same slices. To get
+//! there, pause the overlay leg: [`Transfer::pause`]. The group's queue pairs can be created while the overlay still runs
+//! ([`Transfer::stand_by`]), so that a rejected group costs nothing.
 
 use std::net::Ipv4Addr;
 
@@ -31,66 +31,65 @@ use super::transfer::Transfer;
 use crate::rc::{MemoryKey, MemorySlice};
 use crate::verbs::Verbs;
 
-/// How a transfer goes on.
+/// The continuation of a transfer by an algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leg {
     pub algorithm: Algorithm,
-    /// For algorithms that need one.
+    /// The group, for algorithms that need one.
     #[serde(default)]
     pub group: Option<GroupSpec>,
-    /// How many slices each member holds, by rank; the root holds all.
+    /// Number of slices held by each member, by rank; the root holds all.
     pub held: Vec<u32>,
-    /// The first slice that the root does not post until it may ([`Transfer::pace`]); it posts all if `None`. A leg that may be
-    /// paused needs a limit, because what is posted is sent.
+    /// The first slice that the root must not post until [`Transfer::pace`] allows it; `None` for no limit. A leg that may be paused
+    /// needs a limit, because posted slices cannot be withdrawn.
     #[serde(default)]
     pub limit: Option<u32>,
-    /// Who goes on when others have died, and with what; then nothing is said in `held`.
+    /// The survivors of a failure; `held` is then empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survivors: Option<Survivors>,
 }
 
-/// What those have agreed on who are left when members have died: the group closes, and they are another group.
+/// The new group after a failure of members, as agreed on by its survivors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survivors {
-    /// Their addresses by their new ranks; the root is the first one still.
+    /// Addresses of the survivors by their new ranks; the root keeps rank 0.
     pub members: Members,
-    /// Their racks, for algorithms that want to know.
+    /// Racks of the survivors, for algorithms that need them.
     #[serde(default, skip_serializing_if = "Racks::is_empty")]
     pub racks: Racks,
-    /// How much there is, which some may not know yet.
+    /// Length of the data in bytes, which some survivors may not know yet.
     pub size: u64,
-    /// The slices that are not stable: those that not all of them hold, ascending.
+    /// The slices that are not stable, that is, that some survivor lacks; ascending.
     pub lacking: Vec<u32>,
 }
 
 impl Transfer {
-    /// Destroys the queue pairs of this leg. What they have delivered is still reported by events that are under way. If the leg has failed,
-    /// the transfer may go on by another one.
+    /// Destroys the queue pairs of the present leg. Data already delivered is still reported by pending events. Also clears a failure,
+    /// so that the transfer can be resumed.
     pub fn leave(&mut self, host: &mut dyn Verbs) {
         self.legs.stage = Stage::Left;
         self.failed = false;
         self.connecting.clear();
         for connection in self.connections() {
-            // An absent queue pair is as good as a destroyed one.
+            // A queue pair that no longer exists needs no destruction.
             let _ = host.destroy_qp(connection.qpn);
         }
     }
 
-    /// How many slices are here, from the first one on without a gap.
+    /// Number of slices held without a gap from the first one on.
     pub fn held(&self) -> u32 {
         let here = self.held.iter().position(|held| !held);
         here.unwrap_or(self.held.len()) as u32
     }
 
-    /// The slices that are here beyond the first that is not: none where they come in order.
+    /// The slices held after the first missing one; empty where slices arrive in order.
     pub fn held_beyond(&self) -> Vec<u32> {
         let beyond = self.held.iter().enumerate().skip(self.held() as usize);
         let beyond = beyond.filter(|(_, held)| **held);
         beyond.map(|(slice, _)| slice as u32).collect()
     }
 
-    /// Makes the queue pairs of the next leg, which this member has no part in yet: see [`Transfer::connect`] and
-    /// [`Transfer::proceed`].
+    /// Creates the queue pairs of the next leg and returns their endpoints. [`Transfer::connect`] and [`Transfer::proceed`] follow.
     pub fn resume(
         &mut self,
         host: &mut dyn Verbs,
@@ -105,7 +104,7 @@ impl Transfer {
         self.outgoing.clear();
         self.connected = false;
         self.begun = false;
-        // What is acknowledged on another leg says nothing about requests of this one.
+        // Acknowledgements of another leg do not count for requests of this one.
         self.requests = None;
         self.spec.algorithm = leg.algorithm;
         self.spec.group = leg.group;
@@ -150,7 +149,7 @@ impl Transfer {
         Ok(endpoints)
     }
 
-    /// Begins to send, when every member is ready for the leg, and to say that this member is ready for data, where that is said.
+    /// Begins to send, and to announce that this member is ready to receive. Call when every member is ready for the leg.
     pub fn proceed(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
         if !self.is_ready() {
             return Err(TransferError::NotReady(self.connecting.len()));
@@ -161,8 +160,8 @@ impl Transfer {
         self.advance(host, now)
     }
 
-    /// Lets the root post the slices before `limit`. Members that relay pass on what they get at once, so it is the root that keeps those
-    /// who are fast from holding much more than those who are slow.
+    /// Lets the root post the slices before `limit`. Receivers forward at once, so only the root's limit keeps fast members from
+    /// running far ahead of slow ones.
     pub fn pace(
         &mut self,
         host: &mut dyn Verbs,
@@ -173,12 +172,12 @@ impl Transfer {
         self.advance(host, now)
     }
 
-    /// Has the root post nothing new in this leg; gives the number of slices that each member will hold when it is over. That may be
-    /// all of them.
+    /// Stops the root from posting new slices in this leg. Returns the number of slices that each member will hold when the leg ends,
+    /// which may be all.
     pub fn pause(&mut self, host: &mut dyn Verbs, now: u64) -> Result<u32, TransferError> {
         let posted = self.outgoing.iter().flat_map(|c| {
             let last = c.flow.slices[..c.posted].last();
-            // What the flow does not carry, its receiver holds.
+            // The receiver holds the slices that the flow does not carry.
             last.map(|slice| slice + 1)
                 .or_else(|| c.flow.slices.first().copied())
         });
@@ -188,8 +187,8 @@ impl Transfer {
         Ok(limit)
     }
 
-    /// Makes this member's queue pair for a group that may become the next leg's; one made before is given up. Gives what the group is
-    /// to be registered with.
+    /// Creates this member's queue pair for a group that may become the next leg's; replaces one created before. Returns the endpoint
+    /// to register the group with.
     pub fn stand_by(
         &mut self,
         host: &mut dyn Verbs,
@@ -208,10 +207,10 @@ impl Transfer {
         made
     }
 
-    /// Gives the queue pair up that [`Transfer::stand_by`] has made, if there is one.
+    /// Destroys the queue pair that [`Transfer::stand_by`] created, if there is one.
     pub fn stand_down(&mut self, host: &mut dyn Verbs) {
         if let Some((_, connection)) = self.legs.standby.take() {
-            // An absent queue pair is as good as a destroyed one.
+            // A queue pair that no longer exists needs no destruction.
             let _ = host.destroy_qp(connection.qpn);
         }
     }
@@ -228,7 +227,7 @@ impl Transfer {
         }
     }
 
-    /// Becomes a member of the group that is left; gives its plan, in which those slices pass that are not stable.
+    /// Makes this member one of the new group of survivors. Returns its plan, which carries the slices that are not stable.
     fn regroup(
         &mut self,
         host: &mut dyn Verbs,
@@ -243,7 +242,7 @@ impl Transfer {
             self.hold_nothing();
             self.memory = Some(register(host, &self.spec)?);
         }
-        // Everybody knows now.
+        // The survivors have agreed on the size.
         self.spec.announce = false;
         let lacking = survivors.lacking;
         if lacking.is_empty() {
@@ -320,8 +319,8 @@ impl Transfer {
         Ok(())
     }
 
-    /// Windows for each slice, with [`WriteMode::PerRequest`](super::WriteMode::PerRequest); none of them is where another member has
-    /// its own.
+    /// The memory windows of each slice, with [`WriteMode::PerRequest`](super::WriteMode::PerRequest). Their addresses and keys differ
+    /// between members.
     pub(super) fn slice_windows(
         &mut self,
         host: &mut dyn Verbs,
@@ -337,7 +336,7 @@ impl Transfer {
         Ok(self.legs.windows.clone())
     }
 
-    /// Everything, for a neighbour in an overlay to write to.
+    /// The memory region of all data, for WRITEs of a neighbour in an overlay.
     pub(super) fn whole_region(
         &mut self,
         host: &mut dyn Verbs,
@@ -365,7 +364,7 @@ impl Transfer {
         }
     }
 
-    /// Says that there is nothing to connect, where that is so.
+    /// Reports [`TransferEvent::Ready`] if there is nothing left to connect.
     pub(super) fn tell_if_ready(&mut self) {
         if self.is_ready() {
             self.events.push_back(TransferEvent::Ready);

@@ -1,22 +1,22 @@
-//! What a transfer knows of its legs.
+//! The state of a transfer across its legs.
 
 use super::connection::Connection;
 use super::spec::{GroupSpec, RemoteMemory};
 
-/// What is known of legs beside the connections of the present one.
+/// State of the legs other than the connections of the present one.
 #[derive(Default)]
 pub(super) struct Legs {
     pub(super) stage: Stage,
-    /// The first slice that the root does not post yet.
+    /// The first slice that the root must not post yet.
     pub(super) limit: Option<u32>,
-    /// Bytes that were here when the leg began.
+    /// Bytes held when the present leg began.
     pub(super) base: u64,
-    /// A queue pair for a group that may become the next leg's.
+    /// The queue pair for a group that may become the next leg's.
     pub(super) standby: Option<(GroupSpec, Connection)>,
-    /// Windows for each slice, and one for everything, once they have been bound.
+    /// The memory windows of each slice, once bound.
     pub(super) windows: Vec<RemoteMemory>,
     pub(super) whole: Option<RemoteMemory>,
-    /// Whether memory is open to WRITEs only through windows.
+    /// Whether WRITEs can reach memory only through windows.
     pub(super) sealed: bool,
 }
 
@@ -24,14 +24,14 @@ pub(super) struct Legs {
 pub(super) enum Stage {
     #[default]
     Running,
-    /// The queue pairs are gone; events from before may still come.
+    /// The queue pairs are destroyed; earlier events may still be pending.
     Left,
-    /// The next leg's queue pairs are there, and nothing is posted yet.
+    /// The queue pairs of the next leg exist, and nothing is posted yet.
     Waiting,
 }
 
 impl Legs {
-    /// The first leg; `sealed` says that memory is open to WRITEs only through windows.
+    /// The state of the first leg; `sealed`: WRITEs can reach memory only through windows.
     pub(super) fn new(sealed: bool) -> Legs {
         Legs {
             sealed,
@@ -39,22 +39,22 @@ impl Legs {
         }
     }
 
-    /// The root has got its data.
+    /// Records that the root has its data.
     pub(super) fn begin(&mut self) {
         self.stage = Stage::Running;
     }
 
-    /// Whether nothing may be posted now.
+    /// Whether nothing may be posted.
     pub(super) fn is_halted(&self) -> bool {
         self.stage != Stage::Running
     }
 
-    /// Whether what happens to queue pairs does not matter any more.
+    /// Whether failures of queue pairs are ignored, because the leg has ended.
     pub(super) fn is_left(&self) -> bool {
         self.stage == Stage::Left
     }
 
-    /// Whether the root keeps a slice back that it could post.
+    /// Whether the root must not post a slice yet.
     pub(super) fn keeps_back(&self, slice: u32) -> bool {
         self.limit.is_some_and(|limit| slice >= limit)
     }

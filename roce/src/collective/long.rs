@@ -1,15 +1,15 @@
-//! Broadcasts of long messages: the data is scattered in as many pieces as there are members, which then gather all pieces.
+//! Broadcasts of long messages: a scatter in as many pieces as there are members, then an allgather.
 //!
-//! Nobody sends much more than the message once or twice, however many members there are, so these pay when links are slow for the
-//! members' number, and never for short messages. The pieces that a member has from the scatter it is not sent again.
+//! No member sends more than about twice the message, whatever the number of members. So these algorithms suit long messages and slow
+//! links, not short messages. A member does not receive the pieces again that it has from the scatter.
 //!
-//! * [`ring`]: the allgather is a ring, each piece goes once around (R. van de Geijn's broadcast, as in MPI libraries).
-//! * [`spread_roll`]: HPL's `long` ("spread-and-roll"): neighbours exchange pieces, with the one side and the other by turns.
+//! * [`ring`]: the allgather is a ring; each piece goes around once (R. van de Geijn's broadcast, as in MPI libraries).
+//! * [`spread_roll`]: HPL's `long` ("spread-and-roll"): neighbours exchange pieces, alternating between both sides.
 
 use super::pieces::{slices, spread, under};
 use super::plan::{Draft, Plan, Shape};
 
-/// The gathering comes after what the scatter has to send along the same link.
+/// Priority of the allgather: after the sends of the scatter on the same link.
 const GATHER: u8 = u8::MAX;
 
 /// Scatter and ring allgather.
@@ -17,7 +17,7 @@ pub(super) fn ring(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     spread(&mut draft, shape, rank);
     let members = shape.members;
-    // Each rank gets the piece of the one before first, then that of the one before that.
+    // Each rank receives the piece of its predecessor first, then that of the one before, and so on.
     let pieces = |to: u32| (1..members).map(move |back| (to + members - back) % members);
     if rank > 0 {
         let lacks = pieces(rank).filter(|piece| !under(shape, rank).contains(piece));
@@ -50,7 +50,7 @@ pub(super) fn spread_roll(shape: Shape<'_>, rank: u32) -> Plan {
     draft.finish()
 }
 
-/// What two neighbours send each other in one step of rolling.
+/// The pieces that two neighbours exchange in one step of rolling.
 struct Exchange {
     peer: u32,
     gives: u32,

@@ -1,4 +1,4 @@
-//! The members of a collective, as one list that all who take part share.
+//! The members of a collective, as one shared list.
 
 use std::net::Ipv4Addr;
 use std::ops::Deref;
@@ -6,19 +6,18 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Addresses by rank. A copy is the same list, so that a group of n members in one process takes room for n addresses and not for
-/// their square.
+/// Addresses by rank. Clones share one list, so that n members in one process take memory for n addresses, not n².
 #[derive(Clone)]
 pub struct Members(Arc<List>);
 
 struct List {
     addresses: Box<[Ipv4Addr]>,
-    /// The first address that comes twice, once somebody has asked.
+    /// The lowest duplicate address, computed on first use.
     twice: OnceLock<Option<Ipv4Addr>>,
 }
 
 impl Members {
-    /// The lowest address that is there more than once. Whoever of those who share the list asks first finds out for all.
+    /// The lowest address that appears more than once. Computed once for all clones of the list.
     pub fn duplicate(&self) -> Option<Ipv4Addr> {
         *self.0.twice.get_or_init(|| {
             let mut sorted = self.0.addresses.clone();

@@ -1,24 +1,23 @@
-//! Collectives: one member's data reaches all members of a group, by different ways over reliable connections.
+//! Collectives over reliable connections: broadcast, scatter, allgather and barrier, by several algorithms.
 //!
-//! A [`Transfer`] is the application of one host in one collective, a state machine over [`crate::verbs::Verbs`]. What it
-//! does is a [`Plan`]: which slices of the data come and go along which edges, in which order. Each algorithm
-//! is a function that makes the plan of one rank, in a file of its own; the machine that executes plans is the same for
-//! all. An algorithm is added by writing one such function.
+//! A [`Transfer`] runs one collective on one host, as a state machine over [`crate::verbs::Verbs`]. It executes a [`Plan`]: the slices
+//! of the data that this member receives and sends, on which edges, in which order. Each algorithm is one function that makes the plan
+//! of one rank, in its own file. To add an algorithm, write such a function.
 //!
-//! How members get each other's queue pair numbers (the out-of-band exchange) is the orchestrator's business:
+//! The orchestrator carries out the out-of-band exchange of queue pair numbers:
 //!
-//! 1. [`Transfer::prepare`] on every member gives [`Endpoint`]s.
-//! 2. The orchestrator gathers them, registers the group with the controller where the algorithm wants one, and hands the
-//!    whole list to every member: [`Transfer::connect`].
-//! 3. When every member has said [`TransferEvent::Ready`], the root gets the data: [`Transfer::start`].
-//!    With several sources ([`TransferSpec::sources`]) the first one gets its part, and each of the others its own when every
-//!    member has said [`TransferEvent::PartDone`] of the part before.
-//! 4. Every member says [`TransferEvent::Done`] with the SHA-256 of what it holds, or [`TransferEvent::Failed`].
+//! 1. [`Transfer::prepare`] on every member returns its [`Endpoint`]s.
+//! 2. The orchestrator gathers them and, where the algorithm needs a group, registers it with the controller. It passes the whole list
+//!    to every member: [`Transfer::connect`].
+//! 3. When every member has reported [`TransferEvent::Ready`], the root gets the data: [`Transfer::start`].
+//!    With several sources ([`TransferSpec::sources`]) each gets its part in turn, when every member has reported
+//!    [`TransferEvent::PartDone`] for the previous part.
+//! 4. Every member reports [`TransferEvent::Done`] with the SHA-256 of its data, or [`TransferEvent::Failed`].
 //!
-//! Connections have their timers in the host. Where members send datagrams, the driver also serves [`Transfer::poll_timeout`].
+//! The host keeps the timers of connections. Where members send datagrams, the driver must also call [`Transfer::handle_timeout`] at
+//! [`Transfer::poll_timeout`].
 //!
-//! On the way a transfer may go on by another algorithm, each member with the slices that it still lacks: [`Leg`].
-
+//! A running transfer can switch to another algorithm, which carries only the slices that members still lack: [`Leg`].
 mod alfirk;
 mod algorithm;
 mod allgather;

@@ -1,7 +1,7 @@
-//! Taking turns: the parts of the data that different members of a group send, one after the other, on the same queue pairs.
+//! Several sources: different members of a group send parts of the data, one after the other, on the same queue pairs.
 //!
-//! A part is a run of slices. Its source begins when every member holds the parts before it; it may be that the source before
-//! does not know that yet.
+//! A part is a range of slices. Its source starts when every member holds the earlier parts. The previous source may not have received
+//! all its acknowledgements by then.
 
 use std::ops::Range;
 
@@ -10,17 +10,17 @@ use super::plan::{Flow, Plan, Shape};
 use super::spec::{SpecError, TransferSpec};
 
 impl TransferSpec {
-    /// Whether members take turns in sending.
+    /// Whether the specification names sources, each of which sends a part.
     pub fn takes_turns(&self) -> bool {
         !self.sources.is_empty()
     }
 
-    /// How many parts the data has; 1 unless members take turns.
+    /// Number of parts; 1 without named sources.
     pub fn parts(&self) -> u32 {
         self.sources.len().max(1) as u32
     }
 
-    /// Who sends a part.
+    /// The rank of the source of a part.
     pub fn source_of(&self, part: u32) -> u32 {
         self.sources.get(part as usize).copied().unwrap_or(0)
     }
@@ -49,7 +49,7 @@ impl TransferSpec {
         (0..self.parts()).any(|part| self.source_of(part) == self.rank)
     }
 
-    /// What this member does.
+    /// The plan of this member.
     pub(super) fn plan(&self) -> Plan {
         if !self.takes_turns() {
             let shape = Shape {

@@ -1,13 +1,13 @@
-//! Data in as many pieces as there are members, dealt out along a binomial tree: what "long" broadcasts begin with, and a scatter.
+//! Pieces: the data divided among all members, scattered along a binomial tree. Used by scatter and by "long" broadcasts.
 //!
-//! The piece of a rank is a run of slices, none if there are fewer slices than members.
+//! The piece of a rank is a range of slices, empty for some ranks if there are fewer slices than members.
 
 use std::ops::Range;
 
 use super::binomial;
 use super::plan::{Draft, Shape};
 
-/// The slices of the pieces of some ranks.
+/// The slices of the pieces of a range of ranks.
 pub(super) fn slices(shape: Shape<'_>, ranks: Range<u32>) -> Range<u32> {
     let at = |rank: u32| {
         let whole = u64::from(rank) * u64::from(shape.slices) / u64::from(shape.members);
@@ -16,13 +16,13 @@ pub(super) fn slices(shape: Shape<'_>, ranks: Range<u32>) -> Range<u32> {
     at(ranks.start)..at(ranks.end)
 }
 
-/// The ranks whose pieces a rank gets from above: those of the binomial tree under it.
+/// The ranks whose pieces a rank receives from its parent: its subtree in the binomial tree.
 pub(super) fn under(shape: Shape<'_>, rank: u32) -> Range<u32> {
     let end = rank.saturating_add(binomial::span(shape.members, rank));
     rank..end.min(shape.members)
 }
 
-/// Deals the pieces out: each member gets those of its own tree, and passes its children theirs, the farthest first.
+/// Scatters the pieces: each member receives those of its subtree and sends its children theirs, the farthest child first.
 pub(super) fn spread(draft: &mut Draft, shape: Shape<'_>, rank: u32) {
     if rank > 0 {
         draft.receive(binomial::parent(rank), slices(shape, under(shape, rank)));

@@ -1,21 +1,21 @@
-//! Plans: what one member of a collective does.
+//! Plans: the sends and receives of one member of a collective.
 
 use std::collections::BTreeMap;
 
 use super::edge::EdgeId;
 use super::racks::Racks;
 
-/// What a plan is made for.
+/// The inputs of a plan: group size, number of slices, and racks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape<'a> {
     pub members: u32,
     pub slices: u32,
-    /// The rack of each rank, for algorithms that want to know: [`Algorithm::needs_racks`](super::Algorithm::needs_racks).
+    /// The rack of each rank, for algorithms that need it: [`Algorithm::needs_racks`](super::Algorithm::needs_racks).
     pub racks: &'a Racks,
 }
 
 impl Shape<'_> {
-    /// One without racks.
+    /// A shape without racks.
     pub const fn new(members: u32, slices: u32) -> Shape<'static> {
         Shape {
             members,
@@ -25,21 +25,21 @@ impl Shape<'_> {
     }
 }
 
-/// The slices that pass along one edge, in order.
+/// The slices that cross one edge, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flow {
     pub edge: EdgeId,
     pub slices: Vec<u32>,
-    /// In which step of a schedule each slice passes, ascending; empty for a flow that waits for no other.
+    /// By slice: its step in a schedule, ascending; empty for a flow that waits for no other.
     ///
-    /// The flows with steps of one priority are one schedule: what they carry goes out one after the other, in the order of the steps.
+    /// All flows with steps and the same priority form one schedule, which sends one slice at a time in the order of steps.
     pub steps: Vec<u32>,
-    /// Flows with a smaller number send first; equal ones take turns.
+    /// Flows with a smaller number send first; equal ones alternate.
     pub priority: u8,
 }
 
 impl Plan {
-    /// All slices in order along one edge that leads from rank 0 to all others.
+    /// A plan with all slices in order on one edge from rank 0 to all others.
     pub(super) fn of_edge(edge: EdgeId, shape: Shape<'_>, rank: u32) -> Plan {
         let flow = Flow::all(edge, shape.slices, 0);
         let (incoming, outgoing) = match rank {
@@ -55,7 +55,7 @@ impl Plan {
 }
 
 impl Flow {
-    /// All slices in order.
+    /// A flow of all slices in order.
     pub(super) fn all(edge: EdgeId, slices: u32, priority: u8) -> Flow {
         Flow {
             edge,
@@ -65,7 +65,7 @@ impl Flow {
         }
     }
 
-    /// Leaves out the slices before `first`.
+    /// Removes the slices before `first`.
     pub(super) fn skip_to(&mut self, first: u32) {
         let mut kept = self.slices.iter().map(|slice| *slice >= first);
         self.steps
@@ -74,24 +74,25 @@ impl Flow {
     }
 }
 
-/// What one member does: it takes slices from `incoming` flows, and sends a slice on an `outgoing` flow as soon as it
-/// has it and those before it in the flow are sent.
+/// The plan of one member: it receives the slices of `incoming` flows. It sends a slice of an `outgoing` flow as soon as it holds it
+/// and has sent the earlier slices of the flow.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
     pub incoming: Vec<Flow>,
     pub outgoing: Vec<Flow>,
-    /// Whether nothing is passed on before everything is here.
+    /// Whether nothing is sent before all data is held (store-and-forward).
     pub whole: bool,
-    /// Whether slices are but signs: one of a step goes out when all that come in with earlier steps are here.
+    /// Whether messages carry no payload and only signal. A signal of a step is sent when all incoming signals of earlier steps are
+    /// here.
     pub signs: bool,
 }
 
-/// A plan in the making: what goes to and comes from each other member, in the order in which it does.
+/// Builds a plan: collects the sends to and receives from each other member in order.
 #[derive(Default)]
 pub(super) struct Draft {
     rank: u32,
     plan: Plan,
-    /// Where each peer's flow is.
+    /// By peer: index of its flow.
     from: BTreeMap<u32, usize>,
     to: BTreeMap<u32, usize>,
 }
@@ -108,7 +109,7 @@ impl Draft {
         self.rank
     }
 
-    /// Slices go to a member, one by one as they come. A link has the priority of what it was first used for.
+    /// Adds slices that are sent to a member in order. A later priority for the same member is ignored.
     pub(super) fn send(&mut self, to: u32, priority: u8, slices: impl IntoIterator<Item = u32>) {
         let from = self.rank;
         let flow = flow(
@@ -121,14 +122,14 @@ impl Draft {
         flow.slices.extend(slices);
     }
 
-    /// Slices come from a member.
+    /// Adds slices that are received from a member.
     pub(super) fn receive(&mut self, from: u32, slices: impl IntoIterator<Item = u32>) {
         let to = self.rank;
         let flow = flow(&mut self.plan.incoming, &mut self.from, (from, to), from, 0);
         flow.slices.extend(slices);
     }
 
-    /// A slice goes to a member in a step of the schedule with this priority.
+    /// Adds a slice that is sent to a member in a step of the schedule with this priority.
     pub(super) fn send_at(&mut self, step: u32, to: u32, priority: u8, slice: u32) {
         let from = self.rank;
         let flow = flow(
@@ -142,7 +143,7 @@ impl Draft {
         flow.steps.push(step);
     }
 
-    /// A slice comes from a member in a step.
+    /// Adds a slice that is received from a member in a step.
     pub(super) fn receive_at(&mut self, step: u32, from: u32, slice: u32) {
         let to = self.rank;
         let flow = flow(&mut self.plan.incoming, &mut self.from, (from, to), from, 0);
@@ -150,7 +151,7 @@ impl Draft {
         flow.steps.push(step);
     }
 
-    /// The plan, without what carries nothing.
+    /// Returns the plan without empty flows.
     pub(super) fn finish(mut self) -> Plan {
         self.plan.incoming.retain(|flow| !flow.slices.is_empty());
         self.plan.outgoing.retain(|flow| !flow.slices.is_empty());
@@ -183,18 +184,18 @@ pub(super) mod testing {
     use super::*;
     use crate::collective::Algorithm;
 
-    /// Group sizes that every algorithm is tried with.
+    /// The group sizes with which every algorithm is tested.
     pub(in crate::collective) fn sizes() -> impl Iterator<Item = u32> {
         (2..=64).chain([100, 512])
     }
 
-    /// Hosts of a small fat-tree: racks of two, the last one alone when their number is odd.
+    /// Racks of a small fat-tree: two members each, the last one alone if their number is odd.
     pub(in crate::collective) fn racks(members: u32) -> Racks {
         (0..members).map(|rank| rank / 2).collect()
     }
 
-    /// Every edge has the same slices at both ends, and everybody ends up with everything, each slice once. What is passed on is
-    /// here sooner or later, so nobody waits for ever.
+    /// Asserts that both ends of every edge list the same slices, and that every member ends with all slices, each received once. Runs
+    /// the plans to the end, so that a deadlock fails the test.
     pub(in crate::collective) fn delivers_everything_once(algorithm: Algorithm) {
         for members in sizes() {
             for slices in [1, 2, 5, 33] {
@@ -240,7 +241,7 @@ pub(super) mod testing {
         }
     }
 
-    /// Plans that run with all members in step, and messages that take no time.
+    /// Executes plans with all members in lockstep and messages of no duration.
     pub(in crate::collective) struct Run {
         held: Vec<Vec<bool>>,
     }
@@ -261,7 +262,7 @@ pub(super) mod testing {
                     for (at, flow) in plan.outgoing.iter().enumerate() {
                         while let Some(&slice) = flow.slices.get(sent[rank][at]) {
                             let step = flow.steps.get(sent[rank][at]);
-                            // Within a schedule nothing overtakes.
+                            // Sends of one schedule do not overtake each other.
                             let waits = plan.outgoing.iter().zip(&sent[rank]).any(|(other, n)| {
                                 flow.priority == other.priority
                                     && step.zip(other.steps.get(*n)).is_some_and(|(a, b)| b < a)
@@ -284,7 +285,7 @@ pub(super) mod testing {
             }
         }
 
-        /// How many slices the member has that has the fewest.
+        /// The smallest number of slices that a member holds.
         pub(in crate::collective) fn last(&self) -> usize {
             let counts = self
                 .held

@@ -1,4 +1,4 @@
-//! Work requests: how a slice goes out along an edge, and where it goes in the memory of those at the other end.
+//! Work requests: how a slice is posted on an edge, and its target in the memory of the receivers.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -12,16 +12,16 @@ use crate::rc::{MemoryKey, MemorySlice, Payload, SendOperation, SendRequest};
 use crate::verbs::Verbs;
 use crate::wire::mr_info;
 
-/// Marks the work requests that carry memory region information; the rest of the number is the slice's.
+/// Flag of the work request numbers of region announcements; the other bits hold the slice.
 pub(super) const MR_INFO: u64 = 1 << 63;
 
-/// Marks what says that a member is ready, at both ends.
+/// Flag of the work request numbers of ready announcements, at both ends.
 pub(super) const READY: u64 = 1 << 62;
 
-/// Marks the receive of a first block.
+/// Flag of the work request number of the receive of a first block.
 pub(super) const FIRST: u64 = 1 << 61;
 
-/// The room for the data.
+/// Registers the memory region of the data.
 pub(super) fn register(
     host: &mut dyn Verbs,
     spec: &TransferSpec,
@@ -32,13 +32,13 @@ pub(super) fn register(
             host.register_at(key, va, spec.size)?;
             Ok(key)
         }
-        // Only windows are open.
+        // WRITEs reach this memory only through windows.
         (Some(WriteMode::PerRequest), _) => Ok(host.register_memory(spec.size, false)?),
         _ => Ok(host.register_memory(spec.size, spec.op.writes())?),
     }
 }
 
-/// What the other members of a group have announced of their memory.
+/// The memory regions that the other members of a group have announced, by slice.
 pub(super) fn receivers(
     spec: &TransferSpec,
     edge: EdgeId,
@@ -60,11 +60,12 @@ pub(super) fn receivers(
 }
 
 impl Connection {
-    /// Whether the WRITE of a slice may be posted; always, except with [`WriteMode::PerRequest`].
+    /// Announces the regions of a slice if that is still to do. Returns whether its WRITE may be posted; always, except with
+    /// [`WriteMode::PerRequest`].
     ///
-    /// A leaf switch knows one region per receiver. So the regions of a slice are announced when the WRITE before is acknowledged
-    /// by everybody: go-back-N could else send that again to the regions of this one. And the WRITE follows when the regions are
-    /// acknowledged: it could else overtake them, and wait behind the switch, turned to the wrong region, until it is in order.
+    /// A leaf switch holds one region per receiver. So the regions of a slice are announced only when all receivers have acknowledged
+    /// the previous WRITE: go-back-N could otherwise resend that one to the new regions. The WRITE follows only when the
+    /// announcements are acknowledged: it could otherwise overtake them and be rewritten to the old regions.
     pub(super) fn is_told(
         &mut self,
         host: &mut dyn Verbs,
@@ -77,7 +78,7 @@ impl Connection {
         if self.completed < self.posted {
             return Ok(false);
         }
-        // A WRITE of nothing needs no memory.
+        // A WRITE of 0 bytes needs no region.
         if self.told != Some(slice) && spec.slice(slice).1 > 0 {
             self.told = Some(slice);
             self.tell_regions(host, spec, slice)?;
@@ -112,7 +113,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Address and key that the WRITE of a slice bears.
+    /// Address and R_Key in the WRITE of a slice.
     fn write_target(&self, spec: &TransferSpec, slice: u32) -> Result<(u64, u32), TransferError> {
         let memory = self
             .remote_memory
@@ -121,7 +122,7 @@ impl Connection {
         Ok((memory.va.wrapping_add(offset), memory.rkey))
     }
 
-    /// Posts what carries a slice, which is all here.
+    /// Posts the work requests of a slice that this member holds.
     pub(super) fn post_slice(
         &self,
         host: &mut dyn Verbs,
@@ -150,7 +151,7 @@ impl Connection {
         let immediate = Some(slice);
         match spec.op {
             TransferOp::Send => {
-                // Every block says how much there is.
+                // Every block announces the size.
                 let immediate = spec.announce.then_some(spec.size as u32);
                 post(SendOperation::Send { immediate }, data)?
             }

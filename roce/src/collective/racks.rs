@@ -1,32 +1,32 @@
-//! Which members are in the same rack, found out once for all who take part.
+//! The racks of a group's members, computed once and shared.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// The racks of a group's members. A copy is the same list, so that planning for all of n members takes steps in proportion to n.
+/// The racks of a group's members. Clones share one list, so that planning for all n members takes O(n) time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<u32>", into = "Vec<u32>")]
 pub struct Racks(Option<Arc<List>>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct List {
-    /// The rack of each rank, as it was given.
+    /// The rack of each rank, as given.
     named: Vec<u32>,
-    /// The members of each rack in order. Racks are in the order of their first members.
+    /// The members of each rack in order. Racks are ordered by their first member.
     inside: Vec<Vec<u32>>,
     /// The first member of each rack.
     leaders: Vec<u32>,
-    /// The rack of each rank, and its place there.
+    /// By rank: the index of its rack, and its position in the rack.
     places: Vec<(u32, u32)>,
 }
 
 impl Racks {
-    /// None, for algorithms that do not ask.
+    /// No racks, for algorithms that do not need them.
     pub const NONE: &'static Racks = &Racks(None);
 
-    /// How many members they are known of.
+    /// Number of members.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |list| list.named.len())
     }
@@ -40,7 +40,7 @@ impl Racks {
         self.0.as_ref().map_or(&[], |list| &list.leaders)
     }
 
-    /// The rack of a rank among the racks, its place in it, and all who are there.
+    /// For a rank: the index of its rack, its position in the rack, and all members of the rack.
     pub(super) fn of(&self, rank: u32) -> Option<(u32, u32, &[u32])> {
         let list = self.0.as_ref()?;
         let (rack, place) = *list.places.get(rank as usize)?;

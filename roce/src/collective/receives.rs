@@ -1,12 +1,13 @@
 //! The receives that a member keeps posted.
 //!
-//! Without a limit there is one for each slice that will come. With `receives` ([`TransferSpec::receives`](super::TransferSpec::receives)) each
-//! queue pair has so many; a message that finds none is answered by an RNR NAK.
+//! Without a limit, one receive is posted for each expected slice. With `receives`
+//! ([`TransferSpec::receives`](super::TransferSpec::receives)) each queue pair keeps that number; a message that finds none gets an
+//! RNR NAK.
 //!
-//! With `ready` a sender posts nothing before its receiver has said that there is a receive for it. Where blocks come by a schedule, a member is
-//! ready for the next few of it and for no others, whoever sends them: RDMC's "node is waiting for exactly one node to send a block"
-//! (section 4.3 of its paper). Members are not in step; if each of their connections had receives of its own, two blocks of different steps
-//! would share the link of one member, both would take twice as long, and so would what waits for them elsewhere.
+//! With `ready` a sender posts nothing before its receiver has announced a receive. With a block schedule, a member is ready only for
+//! the next few blocks of its schedule: RDMC's "node is waiting for exactly one node to send a block" (section 4.3 of its paper).
+//! Members do not run in lockstep. If each connection had receives of its own, two blocks of different steps would share the link of
+//! one member. Both would take twice as long, and delay all sends that depend on them.
 
 use super::connection::Connection;
 use super::error::TransferError;
@@ -17,7 +18,7 @@ use crate::verbs::Verbs;
 use crate::wire::QpNum;
 
 impl Transfer {
-    /// Takes a connection that data comes in by, and posts as many receives as the spec allows.
+    /// Adds an incoming connection, and posts as many receives as the specification allows.
     pub(super) fn receive_by(
         &mut self,
         host: &mut dyn Verbs,
@@ -28,7 +29,7 @@ impl Transfer {
         self.post_allowed_receives(host, qpn)
     }
 
-    /// Posts as many receives of a queue pair as the spec allows; those of a schedule wait until it is known as a whole.
+    /// Posts as many receives on a queue pair as the specification allows. Scheduled receives wait until the whole schedule is known.
     pub(super) fn post_allowed_receives(
         &mut self,
         host: &mut dyn Verbs,
@@ -46,7 +47,7 @@ impl Transfer {
         self.post_receives(host, qpn, limit.saturating_sub(posted))
     }
 
-    /// Posts what takes the place of a receive of this queue pair that a slice has come to.
+    /// Replaces a receive of this queue pair that a slice has consumed.
     pub(super) fn post_after_arrival(
         &mut self,
         host: &mut dyn Verbs,
@@ -62,7 +63,7 @@ impl Transfer {
         }
     }
 
-    /// Posts the receives of the schedule for which this member may be ready, if it follows one.
+    /// Posts the next receives of the schedule, up to the number that this member announces as ready.
     pub(super) fn post_next_arrivals(&mut self, host: &mut dyn Verbs) -> Result<(), TransferError> {
         let Some(most) = self.spec.ready else {
             return Ok(());
@@ -78,8 +79,8 @@ impl Transfer {
         self.spec.ready.is_some() && !connection.flow.steps.is_empty()
     }
 
-    /// Posts the next `count` receives of a queue pair, one per slice: into its place for a SEND, and an empty one for the notice
-    /// of a WRITE.
+    /// Posts the next `count` receives of a queue pair, one per slice. A SEND goes to the slice's place in memory; the notification of
+    /// a WRITE needs an empty receive.
     fn post_receives(
         &mut self,
         host: &mut dyn Verbs,

@@ -1,14 +1,13 @@
-//! The broadcasts of High-Performance Linpack that pass data on along increasing ranks.
+//! The ring broadcasts of High-Performance Linpack (HPL), which forward data along increasing ranks.
 //!
-//! HPL's names: `1ring` ("increasing-ring") is 0 -> 1 -> 2 -> ...; `2ring` has two halves, each with a ring of its own that the root
-//! feeds; and in the modified ones, `1ringM` and `2ringM`, rank 1 gets the data first and passes nothing on, so that it, which
-//! factors the next panel, is soon free. HPL cuts nothing: each member passes the whole message on. With slices the rings are pipelines.
-
+//! HPL's names: `1ring` ("increasing-ring") is 0 -> 1 -> 2 -> ...; `2ring` has two such rings, each over half of the members, which
+//! the root feeds. In the modified `1ringM` and `2ringM`, rank 1 gets the data first and forwards nothing, so that it is soon free to
+//! factor the next panel. HPL forwards whole messages; with several slices the rings are pipelines.
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Draft, Plan, Shape};
 
-/// Which of HPL's rings.
+/// One of HPL's ring algorithms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Ring {
     One,
@@ -18,13 +17,13 @@ pub enum Ring {
 }
 
 impl Ring {
-    /// Where the rings begin: the ranks that the root feeds, in this order; each ring ends before the next one's rank.
+    /// The first rank of each ring, which the root feeds in this order. A ring ends before the first rank of the next one.
     fn heads(self, members: u32) -> Vec<u32> {
         let heads = match self {
             Ring::One => vec![1],
             Ring::OneModified => vec![1, 2],
             Ring::Two => vec![1, members / 2],
-            // Of the ranks from 2 on, each ring has half.
+            // Rank 1 forwards nothing; the two rings share the ranks from 2 on.
             Ring::TwoModified => vec![1, 2, 2 + members.saturating_sub(2).div_ceil(2)],
         };
         let mut distinct: Vec<u32> = Vec::new();
@@ -43,7 +42,7 @@ pub(super) fn plan(shape: Shape<'_>, rank: u32, ring: Ring) -> Plan {
     let heads = ring.heads(shape.members);
     if rank == 0 {
         for (turn, head) in heads.into_iter().enumerate() {
-            // The root's sends follow one another, as HPL's do.
+            // The root sends to one ring after the other, as in HPL.
             draft.send(head, turn as u8, 0..shape.slices);
         }
         return draft.finish();

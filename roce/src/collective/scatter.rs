@@ -3,7 +3,7 @@
 use super::pieces::{slices, spread};
 use super::plan::{Draft, Plan, Shape};
 
-/// The root sends each member its piece, all by turns.
+/// The root sends each member its piece, alternating between the members.
 pub(super) fn direct(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     match rank {
@@ -13,7 +13,7 @@ pub(super) fn direct(shape: Shape<'_>, rank: u32) -> Plan {
     draft.finish()
 }
 
-/// Pieces go down a binomial tree, those for a whole subtree together.
+/// Pieces are sent down a binomial tree, those of a whole subtree together.
 pub(super) fn binomial(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     spread(&mut draft, shape, rank);

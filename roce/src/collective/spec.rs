@@ -1,4 +1,4 @@
-//! What a transfer is to do, and what its members exchange.
+//! The specification of a transfer, and the endpoints that its members exchange.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::racks::Racks;
 use crate::rc::{RcConfig, MAX_MESSAGE};
 use crate::wire::{Psn, QpNum};
 
-/// The verb that carries the data.
+/// The RDMA operation that carries the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
@@ -35,29 +35,29 @@ impl TransferOp {
     }
 }
 
-/// How one WRITE to a group fits the memory of each of its receivers.
+/// How the address and R_Key of one WRITE to a group become valid at each receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteMode {
-    /// Regions aligned to a power of two, registered with the group once; switches turn address and key
+    /// Switches rewrite address and key; regions registered once, aligned to a power of two
     ///
-    /// The receivers' regions, aligned to a power of two that is at least their length, are registered with the group once:
-    /// switches turn address and key by XOR constants, at every offset and for every later WRITE.
+    /// Each receiver's region is aligned to a power of two that is at least its length, and is registered with the group once.
+    /// Switches rewrite address and key by XOR constants, which hold at every offset and for every later WRITE.
     #[default]
     Aligned,
-    /// The same address and key at every receiver; switches turn nothing
+    /// The same address and key at every receiver; switches rewrite nothing
     ///
-    /// All members have their region at the same address, with the same key: [`GroupSpec::va`] and [`GroupSpec::rkey`].
+    /// All members register their region at the same address with the same key: [`GroupSpec::va`] and [`GroupSpec::rkey`].
     Uniform,
-    /// Any region for each WRITE; the source announces them to the switches by one packet of 16 bytes per receiver
+    /// Any region for each WRITE; the source announces it to the switches with 16 bytes per receiver
     ///
-    /// The root announces each receiver's region to the switches before each WRITE, by messages in the stream
-    /// ([`crate::wire::mr_info`]): regions may be anywhere, of any size, and others for every WRITE. That costs two round
-    /// trips per WRITE: the root waits until a WRITE is acknowledged before it announces the regions of the next, and until these
-    /// are before it sends it, so that none finds another's however packets are lost and overtaken.
+    /// The root announces each receiver's region to the switches before each WRITE, in-band ([`crate::wire::mr_info`]). Regions may
+    /// have any address and size, and differ for every WRITE. The cost is two round trips per WRITE: the root waits for the
+    /// acknowledgement of one WRITE before it announces the next regions, and for that of the announcement before it sends the next
+    /// WRITE. So no WRITE, not even a retransmitted one, can reach the region of another.
     ///
-    /// Where members take turns, a source must begin only when the one before has all its acknowledgements.
+    /// With several sources, a source must start only when the previous one has received all its acknowledgements.
     PerRequest,
 }
 
@@ -71,38 +71,38 @@ pub struct RemoteMemory {
     pub len: u64,
 }
 
-/// One end of an edge, to be sent to the other end (and for a group, to the controller).
+/// One end of an edge. Sent to the other end and, for a group, to the controller.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Endpoint {
     pub edge: EdgeId,
-    /// The member that this end belongs to.
+    /// The rank of the member that owns this end.
     pub rank: u32,
     pub ip: Ipv4Addr,
     pub qpn: QpNum,
-    /// The first PSN that this end sends.
+    /// The initial PSN of this end's requests.
     pub psn: Psn,
-    /// Where WRITEs to this end go; only at receiving ends. A group is registered with it. Its address is a multiple of a power
-    /// of two that is at least its length.
+    /// Target of WRITEs, at receiving ends only. A group is registered with it. Its address is a multiple of a power of two that is at
+    /// least its length.
     pub memory: Option<RemoteMemory>,
-    /// Where each slice's WRITE goes, with [`WriteMode::PerRequest`].
+    /// The target of each slice's WRITE, with [`WriteMode::PerRequest`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RemoteMemory>,
 }
 
-/// What the members of a group in the fabric agree on.
+/// The parameters that all members of a group in the fabric share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GroupSpec {
-    /// The address that stands for the group.
+    /// The McstID: the IPv4 address of the group.
     pub mcst_id: Ipv4Addr,
-    /// The queue pair number that members address inside the group. Another one than that of the group which had the address before:
-    /// so its queue pairs, should they live on, are kept out.
+    /// The virtual queue pair number of the group, which members use as the remote number. It must differ from that of the previous
+    /// group with the same address, so that old queue pairs of that group are kept out.
     pub virtual_qpn: QpNum,
-    /// The first PSN of every member.
+    /// The initial PSN of every member.
     pub initial_psn: Psn,
-    /// The virtual address that the root writes to; the fabric turns it into each receiver's. With [`WriteMode::Aligned`] it is
-    /// aligned as the receivers' are.
+    /// The virtual address that the root writes to; switches rewrite it to each receiver's. With [`WriteMode::Aligned`] its alignment
+    /// equals that of the receivers' regions.
     pub va: u64,
-    /// The R_Key that the root uses; the fabric turns it into each receiver's.
+    /// The R_Key that the root uses; switches rewrite it to each receiver's.
     pub rkey: u32,
 }
 
@@ -119,80 +119,80 @@ impl GroupSpec {
     }
 }
 
-/// What a transfer is to do, from the view of one member.
+/// The specification of a transfer for one member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferSpec {
     #[serde(default)]
     pub collective: Collective,
     pub algorithm: Algorithm,
-    /// This member; 0 is the root.
+    /// The rank of this member; 0 is the root.
     pub rank: u32,
-    /// The addresses of all members by rank.
+    /// The addresses of all members, by rank.
     pub members: Members,
-    /// Bytes to transfer.
+    /// Length of the data in bytes.
     pub size: u64,
-    /// Into how many messages the data is cut. [`Algorithm::default_slices`] gives a good number.
+    /// Number of messages into which the data is cut. Default: [`Algorithm::default_slices`].
     pub slices: u32,
     #[serde(default)]
     pub op: TransferOp,
-    /// How WRITEs to a group fit the receivers; connections between two members need nothing of the kind.
+    /// How WRITEs to a group fit the receivers' memory; unused by connections between two members.
     #[serde(default)]
     pub write: WriteMode,
-    /// The ranks that send, each a part of the data, one after the other on the same queue pairs; the root sends everything when
-    /// there are none. No rank comes twice in a row, and the slices are dealt out evenly. Only for algorithms that need a group.
+    /// The ranks of the sources, each of which sends an equal part of the slices, one after the other on the same queue pairs. Empty
+    /// if the root sends all data. No rank appears twice in a row. Only for algorithms that need a group.
     #[serde(default, skip_serializing_if = "is_nobody")]
     pub sources: Arc<[u32]>,
-    /// How many receives a member keeps posted on each queue pair, at least 1; one for every message when missing. A source that gets
-    /// ahead of that receives RNR NAKs.
+    /// Receives kept posted on each queue pair, at least 1; `None` posts one for every message. A source that has no receive left gets
+    /// an RNR NAK.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receives: Option<u32>,
-    /// Settings of the queue pairs; the host's defaults when missing.
+    /// Settings of the queue pairs; `None` for the host's defaults.
     #[serde(default)]
     pub rc: Option<RcConfig>,
-    /// Settings of queue pairs to single members, where the paths to them need others.
+    /// Settings of the queue pairs to single members, for paths that need others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<PathSettings>,
-    /// For algorithms that need one: [`Algorithm::needs_group`].
+    /// The group, for algorithms that need one: [`Algorithm::needs_group`].
     #[serde(default)]
     pub group: Option<GroupSpec>,
-    /// For algorithms that send datagrams to a multicast group: [`Algorithm::needs_datagrams`].
+    /// The multicast group of algorithms that send datagrams: [`Algorithm::needs_datagrams`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<DatagramSpec>,
-    /// The rack of each rank, for algorithms that want to know: [`Algorithm::needs_racks`].
+    /// The rack of each rank, for algorithms that need it: [`Algorithm::needs_racks`].
     #[serde(default, skip_serializing_if = "Racks::is_empty")]
     pub racks: Racks,
-    /// Whether members pass nothing on before they hold everything; only where all of it takes the same way.
+    /// Whether members send nothing before they hold all data; only where all data takes one path to each member.
     #[serde(default)]
     pub store_and_forward: bool,
-    /// Bytes per slice, of which only the last one may have fewer; when missing, slices are as equal as can be. There are then
-    /// [`blocks`](super::blocks) slices.
+    /// Bytes per slice; only the last slice may be shorter. `None` cuts the data into slices that differ by at most one byte. With a
+    /// block size, `slices` must be [`blocks`](super::blocks).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<u32>,
-    /// How many receives a member keeps posted, telling the sender of each, who waits for that; at least 1: for the next blocks of its
-    /// schedule, or, where there is none, on each edge. Not for groups.
-    /// Members begin with it when they are asked to: [`Transfer::proceed`](super::Transfer::proceed).
+    /// Receives that a member keeps posted and announces to the sender, at least 1; the sender waits for the announcement. They are
+    /// for the next blocks of the member's schedule or, without a schedule, on each edge. Not for groups. Members begin to announce
+    /// with [`Transfer::proceed`](super::Transfer::proceed).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<u32>,
-    /// Whether receivers learn the size from the first block that comes; `size` and `slices` mean nothing at them. Needs `block`.
+    /// Whether receivers take the size from the first block; their `size` and `slices` are then ignored. Needs `block`.
     #[serde(default)]
     pub announce: bool,
-    /// How many slices the root has under way at most, at least 1: each is a request, and the next one is posted when all receivers have
-    /// acknowledged one. Only where the root itself sends to all of them, and nobody takes turns.
+    /// Queue depth: the most slices that the root has in flight, at least 1. Each slice is a request; the next is posted when all
+    /// receivers have acknowledged one. Only where a single root sends to all receivers itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
-    /// SHA-256 that the data must have; a receiver that holds something else fails.
+    /// The SHA-256 that a receiver's data must have; other data fails the transfer.
     #[serde(default)]
     pub expected_sha256: Option<super::Digest>,
 }
 
-/// A spec that makes no sense.
+/// Why a [`TransferSpec`] is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    #[error("a group of {0} members: at least 2 are needed")]
+    #[error("a group needs at least 2 members, found {0}")]
     TooFewMembers(usize),
-    #[error("rank {rank} in a group of {members} members")]
+    #[error("no member has rank {rank}: the group has {members} members, ranks begin at 0")]
     NoSuchRank { rank: u32, members: usize },
-    #[error("member {rank} is {is}, but this host is {host}")]
+    #[error("member {rank} has address {is}, but this host has {host}")]
     WrongHost {
         rank: u32,
         is: Ipv4Addr,
@@ -201,75 +201,77 @@ pub enum SpecError {
     #[error("address {0} appears twice in the group")]
     DuplicateMember(Ipv4Addr),
     #[error(
-        "{slices} slices of {size} bytes are too few: a message holds at most 2147483648 bytes"
+        "{slices} slices of {size} bytes are too few: a message holds at most 2147483648 bytes; use more slices"
     )]
     SlicesTooLarge { slices: u32, size: u64 },
-    #[error("{0} has one source: members can take turns only in a group of the fabric")]
+    #[error("algorithm {0} supports one source only: several sources need a group of the fabric, as alfirk does")]
     NoTurns(Algorithm),
-    #[error("rank {0} comes twice in a row among the sources")]
+    #[error("rank {0} appears twice in a row among the sources")]
     SameSourceTwice(u32),
-    #[error("{slices} slices cannot be dealt out evenly to {parts} sources")]
+    #[error(
+        "{slices} slices cannot be divided evenly among {parts} sources: use a multiple of {parts}"
+    )]
     UnevenParts { slices: u32, parts: u32 },
-    #[error("slices come in no order by {0}, so their number does not say where another algorithm is to go on")]
+    #[error("algorithm {0} delivers slices out of order, so their number is not enough to resume with another algorithm")]
     NoOrder(Algorithm),
-    #[error("{algorithm} makes no {collective}")]
+    #[error("algorithm {algorithm} does not support the collective {collective}")]
     NotDone {
         algorithm: Algorithm,
         collective: Collective,
     },
-    #[error("a barrier of {members} members has {signs} signs and no data, not {slices} slices of {size} bytes")]
+    #[error("a barrier of {members} members has {signs} signals and no data, found {slices} slices of {size} bytes")]
     NoBarrier {
         members: usize,
         signs: u32,
         slices: u32,
         size: u64,
     },
-    #[error("{0} knows no schedule of blocks: only a broadcast waits for everything, for ready receivers, or announces its size")]
+    #[error("collective {0} has no block schedule: only a broadcast supports store-and-forward, ready receivers and an announced size")]
     OnlyBroadcast(Collective),
-    #[error("the data cannot be cut into 0 slices")]
+    #[error("the number of slices must be at least 1, found 0")]
     NoSlices,
-    #[error("with 0 receives posted nothing can arrive")]
+    #[error("the number of receives must be at least 1, found 0")]
     NoReceives,
-    #[error("a queue of depth 0 lets no request out")]
+    #[error("the queue depth must be at least 1, found 0")]
     NoDepth,
-    #[error("requests are counted where the source sends to all receivers itself, as by alfirk and unicast, from one source, and not by {0}")]
+    #[error("algorithm {0} has no requests to count: a queue depth needs one source that sends to all receivers itself, as with alfirk and unicast")]
     NoRequests(Algorithm),
-    #[error("blocks need a size of at least 1 byte")]
+    #[error("the block size must be at least 1 byte, found 0")]
     NoBlock,
-    #[error("{size} bytes in blocks of {block} are not {slices} slices")]
+    #[error("{size} bytes in blocks of {block} bytes do not make {slices} slices")]
     WrongBlocks { slices: u32, size: u64, block: u32 },
-    #[error("in a group of the fabric ({0}) nobody announces to the source that it is ready or how much there is")]
+    #[error("algorithm {0} uses a group of the fabric, whose receivers cannot announce that they are ready, nor its source the size")]
     NotInGroup(Algorithm),
-    #[error("receivers that say when they are ready keep as many receives posted as they say: give one number")]
+    #[error("receivers that announce when they are ready keep that number of receives posted: set either `ready` or `receives`")]
     ReadyAndReceives,
-    #[error("only SEND announces to receivers how much there is: a WRITE needs memory first")]
+    #[error("only SEND can announce the size to receivers: a WRITE needs their memory before")]
     AnnouncedWrite,
-    #[error("{0} bytes are too many to be announced in an immediate, which has 32 bits")]
+    #[error("{0} bytes cannot be announced: the immediate data of a SEND has 32 bits")]
     TooLargeToAnnounce(u64),
-    #[error("algorithm {0} needs a group in the fabric, and none is given")]
+    #[error("algorithm {0} needs a group in the fabric, and the specification has none")]
     NoGroup(Algorithm),
-    #[error("algorithm {0} needs a multicast group of datagrams (of 224.0.0.0/4, with a Q_Key below 2^31), and none is given")]
+    #[error("algorithm {0} needs a multicast group of datagrams (in 224.0.0.0/4, with a Q_Key below 2^31), and the specification has none")]
     NoDatagrams(Algorithm),
-    #[error("algorithm {algorithm} sends datagrams, which know no {what}")]
+    #[error("algorithm {algorithm} sends datagrams, which support no {what}")]
     NotByDatagrams {
         algorithm: Algorithm,
         what: &'static str,
     },
-    #[error("a slice of {len} bytes is more than {algorithm} keeps until everybody has it: cut the data into {least} slices or more")]
+    #[error("a slice of {len} bytes is longer than {algorithm} can buffer until all members have it: use {least} slices or more")]
     LongDatagramSlice {
         algorithm: Algorithm,
         len: u64,
         least: u32,
     },
     #[error(
-        "algorithm {algorithm} needs the rack of each of {members} members, and {racks} are given"
+        "algorithm {algorithm} needs the rack of each of {members} members, found {racks} racks"
     )]
     NoRacks {
         algorithm: Algorithm,
         members: usize,
         racks: usize,
     },
-    #[error("{0} passes parts of the data on by different ways, so nobody can wait until it holds everything")]
+    #[error("algorithm {0} sends parts of the data over different paths, so members cannot store and forward")]
     NoStoreAndForward(Algorithm),
 }
 
@@ -281,7 +283,7 @@ pub struct PathSettings {
 }
 
 impl TransferSpec {
-    /// A SEND of `size` bytes in one slice, and nothing special about it.
+    /// A broadcast of `size` bytes by SEND in one slice, with default settings.
     pub fn new(algorithm: Algorithm, rank: u32, members: Members, size: u64) -> TransferSpec {
         TransferSpec {
             collective: Collective::Broadcast,
@@ -313,7 +315,7 @@ impl TransferSpec {
         self.rank == 0
     }
 
-    /// Fails when the spec makes no sense for the host with address `host`.
+    /// Checks the specification for the host with address `host`.
     pub fn check(&self, host: Ipv4Addr) -> Result<(), SpecError> {
         if self.members.len() < 2 {
             return Err(SpecError::TooFewMembers(self.members.len()));
@@ -379,7 +381,7 @@ impl TransferSpec {
         }
     }
 
-    /// Whether what the source's queue pairs complete is all that there is to a slice.
+    /// Whether a slice is delivered when the source's queue pairs have completed it.
     fn counts_requests(&self) -> bool {
         let sends_itself = !self.algorithm.relays() && !self.algorithm.needs_datagrams();
         sends_itself && self.collective == Collective::Broadcast && !self.takes_turns()
@@ -420,17 +422,17 @@ impl TransferSpec {
         path.map(|path| path.rc).or(self.rc)
     }
 
-    /// How WRITEs along a group's edge fit the receivers, if there are any.
+    /// How WRITEs along the group's edge fit the receivers; `None` without a group or WRITEs.
     pub(super) fn group_write(&self) -> Option<WriteMode> {
         (self.algorithm.needs_group() && self.op.writes()).then_some(self.write)
     }
 
-    /// How many receives are kept posted on a queue pair; all that will be needed if `None`.
+    /// Receives kept posted on a queue pair; `None` posts one for every message.
     pub(super) fn receives_kept(&self) -> Option<u32> {
         self.ready.or(self.receives)
     }
 
-    /// Offset and length of a slice in bytes. Slices differ in length by at most one byte, or are blocks.
+    /// Offset and length of a slice in bytes.
     pub fn slice(&self, index: u32) -> (u64, u64) {
         if let Some(block) = self.block.map(u64::from) {
             let offset = u64::from(index) * block;
@@ -444,8 +446,8 @@ fn is_nobody(ranks: &Arc<[u32]>) -> bool {
     ranks.is_empty()
 }
 
-/// Offset and length in bytes of one of `slices` slices of `size` bytes, which differ in length by at most one byte. There is at least
-/// one slice.
+/// Offset and length in bytes of slice `index` of `slices`, which cover `size` bytes and differ in length by at most one byte.
+/// `slices` is at least 1.
 pub fn equal_slice(size: u64, slices: u32, index: u32) -> (u64, u64) {
     let (n, i) = (u64::from(slices), u64::from(index));
     let (base, longer) = (size / n, size % n);

@@ -1,4 +1,4 @@
-//! The machine that executes a plan.
+//! Executes the plan of one member of a collective.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -23,57 +23,57 @@ use crate::rc::{
 use crate::verbs::Verbs;
 use crate::wire::{Psn, QpNum};
 
-/// The application of one host in one collective.
+/// One host's part in one collective: the application above the queue pairs.
 pub struct Transfer {
     pub(super) spec: TransferSpec,
-    /// The data, or the room for it.
+    /// The memory region of the data, at a receiver the buffer for it.
     pub(super) memory: Option<MemoryKey>,
     pub(super) incoming: Vec<Connection>,
     pub(super) outgoing: Vec<Connection>,
-    /// Which slices are here.
+    /// By slice: whether this member holds it.
     pub(super) held: Vec<bool>,
     missing: u32,
-    /// This member's end of the edge of datagrams, if there is one.
+    /// This member's end of the datagram edge, if the algorithm has one.
     pub(super) datagrams: Option<DatagramEdge>,
-    /// The schedules of what goes out.
+    /// The send schedules, one per priority.
     lanes: Vec<Lane>,
-    /// The schedule of what comes in, where receivers say when they are ready.
+    /// The order of the receives, where receivers announce that they are ready.
     pub(super) arrivals: Arrivals,
-    /// Whether nothing is passed on before everything is here.
+    /// Whether this member sends nothing before it holds all data (store-and-forward).
     pub(super) whole: bool,
-    /// Whether slices are but signs: [`Plan::signs`](super::Plan::signs).
+    /// Whether messages carry no payload and only signal: [`Plan::empty_payloads`](super::Plan::empty_payloads).
     signs_only: bool,
-    /// Whether this member may begin: it may send others the notice that it is ready, and has come to a barrier.
+    /// Whether this member has started: it may announce that it is ready to receive, and has entered a barrier.
     pub(super) begun: bool,
-    /// Where words without content come to.
+    /// A region of 0 bytes for the receives of empty messages.
     pub(super) signs: Option<MemoryKey>,
-    /// Queue pairs whose address is not resolved yet, and what they are to reach.
+    /// Queue pairs whose remote address is not resolved yet, with that address.
     pub(super) connecting: BTreeMap<QpNum, Ipv4Addr>,
     pub(super) connected: bool,
-    /// The parts before this one have had their turn, as far as this member is their source.
+    /// The first part that this member, as a source, may still start.
     next_part: u32,
-    /// Which parts have been reported as done, where members take turns.
+    /// By part: whether its completion has been reported, with several sources.
     parts_told: Vec<bool>,
     done: bool,
     pub(super) failed: bool,
-    /// What the data probably is.
+    /// The data that this member is expected to receive, to compare instead of hashing.
     original: Option<Arc<Original>>,
     pub(super) events: VecDeque<TransferEvent>,
     pub(super) legs: Legs,
-    /// What the root knows of its messages, where it counts them as requests.
+    /// At the root: the latencies of its messages, where each counts as a request.
     pub(super) requests: Option<Requests>,
 }
 
 impl Transfer {
-    /// Makes the queue pairs of this member's edges and posts its receive buffers. The endpoints are for the other
-    /// members.
+    /// Creates the queue pairs of this member's edges and posts its receives. Returns the endpoints, which the other members need to
+    /// connect.
     pub fn prepare(
         host: &mut dyn Verbs,
         spec: TransferSpec,
     ) -> Result<(Transfer, Vec<Endpoint>), TransferError> {
         spec.check(host.ip())?;
         let plan = spec.edges();
-        // A root that sends everything sends it from where it is given.
+        // A root that sends all data registers the caller's buffer when it starts, without a copy.
         let shares = spec.is_root() && !spec.takes_turns() && !spec.collective.begins_everywhere();
         let memory = match shares || !spec.knows_size() {
             true => None,
@@ -133,7 +133,7 @@ impl Transfer {
             }
             let connection = transfer.open(host, flow)?;
             if !transfer.incoming.iter().any(|c| c.qpn == connection.qpn) {
-                // Where members take turns, every one of them receives.
+                // With several sources every member also receives.
                 let receives = transfer.spec.takes_turns();
                 endpoints.push(transfer.endpoint(host, &connection, receives)?);
             }
@@ -145,13 +145,14 @@ impl Transfer {
         Ok((transfer, endpoints))
     }
 
-    /// Lets the data be compared to what was sent before it is hashed, where sender and receiver share memory.
+    /// Sets the data that this member is expected to receive. Equal data is then compared rather than hashed; only where sender and
+    /// receiver share memory.
     pub fn compare_with(&mut self, host: &mut dyn Verbs, original: Arc<Original>) {
         self.original = Some(original);
         self.expect_original(host);
     }
 
-    /// Says what the memory for the data will hold, when there is one and it is known.
+    /// Passes the expected data to the host, once the region exists and the data is set.
     pub(super) fn expect_original(&self, host: &mut dyn Verbs) {
         if let (Some(key), Some(original)) = (self.memory, &self.original) {
             host.expect_bytes(key, original.bytes());
@@ -162,9 +163,8 @@ impl Transfer {
         &self.spec
     }
 
-    /// Connects this member's queue pairs. `peers` holds at least the other ends of its edges; more does no harm, so the
-    /// orchestrator can hand the list of all endpoints to everybody. A group's members need no peers, except those that send
-    /// with [`WriteMode::PerRequest`].
+    /// Connects this member's queue pairs. `peers` must contain the remote ends of its edges; other endpoints are ignored, so that the
+    /// orchestrator can pass the whole list to every member. Members of a group need no peers, except with [`WriteMode::PerRequest`].
     pub fn connect(
         &mut self,
         host: &mut dyn Verbs,
@@ -234,9 +234,9 @@ impl Transfer {
         Ok(())
     }
 
-    /// Hands the data to the root, which begins to send. Other members begin by themselves as data arrives.
+    /// Passes the data to the root, which begins to send. Other members begin by themselves as data arrives.
     ///
-    /// Where members take turns, this hands a source the data of its next part; every member must hold the parts before it.
+    /// With several sources: passes a source the data of its next part. This member must hold all parts before it.
     pub fn start(
         &mut self,
         host: &mut dyn Verbs,
@@ -279,7 +279,7 @@ impl Transfer {
         self.advance(host, now)
     }
 
-    /// Begins where every member does, each with its own data.
+    /// Starts a collective in which every member contributes data or takes part in a barrier.
     fn begin(&mut self, host: &mut dyn Verbs, now: u64, data: &[u8]) -> Result<(), TransferError> {
         if self.begun {
             return Err(TransferError::Started);
@@ -307,8 +307,8 @@ impl Transfer {
         self.advance(host, now)
     }
 
-    /// Whether nothing may come in before this member has begun: the switches of a group acknowledge the root's sign for all, so each
-    /// must be late with its receive as long as it is late itself.
+    /// Whether this member posts no receive before it has started. In a barrier over a group the switches acknowledge the root's
+    /// signal when all members have received it, so each member must post its receive only when it enters the barrier.
     pub(super) fn waits_to_receive(&self) -> bool {
         self.signs_only && self.spec.algorithm.needs_group()
     }
@@ -324,17 +324,17 @@ impl Transfer {
         }))
     }
 
-    /// Goes on where the last source has ended.
+    /// Continues at the PSN at which the previous source stopped.
     fn take_over(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
         for connection in &self.outgoing {
-            // Everybody holds what this member sent in an earlier turn.
+            // Every member holds what this member sent as an earlier source.
             host.conclude_sends(now, connection.qpn);
             host.take_over_sending(connection.qpn)?;
         }
         Ok(())
     }
 
-    /// Takes an event of the host, and says whether it belonged to this transfer.
+    /// Handles an event of the host. Returns whether the event belongs to this transfer.
     pub fn handle_event(&mut self, host: &mut dyn Verbs, now: u64, event: &HostEvent) -> bool {
         if self.handle_datagrams(host, now, event) {
             return true;
@@ -375,7 +375,7 @@ impl Transfer {
         true
     }
 
-    /// Whether the event is a message of this transfer that has come to a member that passes messages on.
+    /// Whether the event is a completion on an incoming edge of a member that also sends.
     pub fn relays(&self, event: &HostEvent) -> bool {
         let HostEvent::Completion(completion) = event else {
             return false;
@@ -384,18 +384,18 @@ impl Transfer {
         !self.outgoing.is_empty() && incoming.any(|connection| connection.qpn == completion.qpn)
     }
 
-    /// The next thing the orchestrator should know.
+    /// Takes the next event for the orchestrator.
     pub fn poll(&mut self) -> Option<TransferEvent> {
         self.events.pop_front()
     }
 
-    /// Whether every connection is up.
+    /// Whether every connection is established.
     pub fn is_ready(&self) -> bool {
         let is_ready = |edge: &DatagramEdge| edge.is_ready();
         self.connected && self.connecting.is_empty() && self.datagrams.as_ref().is_none_or(is_ready)
     }
 
-    /// Whether this member has all data and everything it passed on is acknowledged.
+    /// Whether this member holds all data, and all that it sent is acknowledged.
     pub fn is_finished(&self) -> bool {
         self.done
             && self.datagrams.as_ref().is_none_or(DatagramEdge::is_idle)
@@ -405,12 +405,12 @@ impl Transfer {
                 .all(|c| c.completed == c.flow.slices.len())
     }
 
-    /// Whether the transfer has ended without success.
+    /// Whether the transfer has failed.
     pub fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// How far this member is.
+    /// The progress of this member in bytes.
     pub fn progress(&self, host: &dyn Verbs) -> Progress {
         if self.spec.takes_turns() {
             let received = self.incoming.iter().filter_map(|c| host.view(c.qpn));
@@ -443,13 +443,13 @@ impl Transfer {
         }
     }
 
-    /// Bytes of the slices that are here. Where WRITEs are not counted, as by an RDMA device, this is all there is to know.
+    /// Bytes of the slices held. The only measure of progress where WRITEs are not counted, as with an RDMA device.
     fn held_bytes(&self) -> u64 {
         let held = (0..self.spec.slices).filter(|slice| self.held[*slice as usize]);
         held.map(|slice| self.spec.slice(slice).1).sum()
     }
 
-    /// The counters of this member's queue pairs, receiving ones first.
+    /// Counters of this member's queue pairs, those of incoming edges first.
     pub fn qp_stats<'a>(
         &'a self,
         host: &'a dyn Verbs,
@@ -459,36 +459,36 @@ impl Transfer {
             .chain(self.datagram_qp_stats(host))
     }
 
-    /// How long the root's messages took, where it counts them as requests ([`TransferSpec::depth`]) and any is done.
+    /// Latencies of the root's messages with [`TransferSpec::depth`]; `None` without it, or before the first is acknowledged.
     pub fn request_times(&self) -> Option<RequestTimes> {
         self.requests.as_ref()?.times()
     }
 
-    /// What the root knows of its messages, where it counts them as requests.
+    /// Latency records of the root's messages, with [`TransferSpec::depth`].
     pub fn requests(&self) -> Option<&Requests> {
         self.requests.as_ref()
     }
 
-    /// Where the data comes to, at a member that receives any.
+    /// The memory region of the data, at a member that receives.
     pub fn memory(&self) -> Option<MemoryKey> {
         self.memory
     }
 
-    /// The data, as far as it is here.
+    /// The bytes of the data region; slices not received yet are undefined.
     pub fn data<'a>(&self, host: &'a dyn Verbs) -> &'a [u8] {
         self.memory
             .and_then(|key| host.memory(key).ok())
             .unwrap_or(&[])
     }
 
-    /// Ends the transfer: its queue pairs and its memory are given up.
+    /// Ends the transfer: destroys its queue pairs and deregisters its memory.
     pub fn close(mut self, host: &mut dyn Verbs) {
         self.stand_down(host);
         if let Some(edge) = self.datagrams.take() {
             edge.close(host);
         }
         for connection in self.connections() {
-            // An absent queue pair is as good as a destroyed one.
+            // A queue pair that no longer exists needs no destruction.
             let _ = host.destroy_qp(connection.qpn);
         }
         let scratch: Vec<MemoryKey> = self.scratch().collect();
@@ -521,13 +521,13 @@ impl Transfer {
         Ok(Connection::new(flow, qpn))
     }
 
-    /// Nothing is here yet.
+    /// Marks every slice as missing.
     pub(super) fn hold_nothing(&mut self) {
         self.held = vec![false; self.spec.slices as usize];
         self.count_missing();
     }
 
-    /// What is to come until this member has all that it is to have; a barrier's signs are those that come in.
+    /// Sets the number of slices still to receive. In a barrier these are the incoming signals.
     fn count_missing(&mut self) {
         self.missing = match self.signs_only {
             true => self
@@ -539,12 +539,12 @@ impl Transfer {
         };
     }
 
-    /// Whether nothing is to come any more.
+    /// Whether no slice is missing.
     pub(super) fn holds_all(&self) -> bool {
         self.missing == 0
     }
 
-    /// A slice is here.
+    /// Marks a slice as held.
     pub(super) fn take_slice(&mut self, slice: u32) {
         let is_new = !std::mem::replace(&mut self.held[slice as usize], true);
         if is_new && (self.signs_only || self.spec.final_slices().contains(&slice)) {
@@ -552,7 +552,7 @@ impl Transfer {
         }
     }
 
-    /// Orders what goes out and what comes in by the steps of its schedules, if it has any, and posts the first receives of these.
+    /// Orders sends and receives by the steps of their schedules, if the plan has any, and posts the first scheduled receives.
     pub(super) fn follow_schedules(&mut self, host: &mut dyn Verbs) -> Result<(), TransferError> {
         self.lanes = Lane::of(&mut self.outgoing);
         self.arrivals = Arrivals::of(&self.incoming);
@@ -570,7 +570,7 @@ impl Transfer {
             (Some(WriteMode::PerRequest), Some(key)) => self.slice_windows(host, key)?,
             _ => Vec::new(),
         };
-        // A group is registered with regions that there is something to turn to.
+        // The group's receivers name their regions only when switches rewrite addresses.
         let named = match self.spec.group_write() {
             None => true,
             Some(WriteMode::Aligned) => self.spec.size > 0,
@@ -593,7 +593,7 @@ impl Transfer {
         })
     }
 
-    /// One for each queue pair.
+    /// The connections, one per queue pair.
     pub(super) fn connections(&self) -> impl Iterator<Item = &Connection> {
         let is_new = |c: &&Connection| self.incoming.iter().all(|other| other.qpn != c.qpn);
         self.incoming
@@ -626,7 +626,7 @@ impl Transfer {
                     wr_id => wr_id as u32,
                 };
                 let expected = match completion.operation {
-                    // The notice of a WRITE is empty.
+                    // The SEND that notifies of a WRITE is empty.
                     Operation::Receive if self.spec.op.writes() => 0,
                     _ => self.spec.slice(slice).1,
                 };
@@ -644,13 +644,13 @@ impl Transfer {
                 self.take_slice(slice);
                 self.post_after_arrival(host, qpn)?;
             }
-            // The leaf switch of one receiver has what it needs for the WRITE to come.
+            // The leaf switch of one receiver has acknowledged the region for the next WRITE.
             Operation::Write if completion.wr_id & MR_INFO != 0 => {
                 if let Some(connection) = self.outgoing.iter_mut().find(|c| c.qpn == qpn) {
                     connection.untold -= 1;
                 }
             }
-            // The WRITE itself says nothing that its notice does not.
+            // The completion of the SEND that follows covers this WRITE.
             Operation::Write if self.spec.op == TransferOp::Write => return Ok(()),
             Operation::Send | Operation::Write => {
                 if let Some(connection) = self.outgoing.iter_mut().find(|c| c.qpn == qpn) {
@@ -666,7 +666,7 @@ impl Transfer {
         self.advance(host, now)
     }
 
-    /// Sends what can be sent, and notes whether the work is done.
+    /// Posts every send that is possible, and finishes the transfer when nothing is missing.
     pub(super) fn advance(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
         let Some(key) = self.memory else {
             return Ok(());
@@ -706,7 +706,7 @@ impl Transfer {
         let all_here = self.missing == 0 && (self.begun || !begins);
         let mut outgoing = self.outgoing.iter();
         let all_sent = match begins {
-            // Others need not have everything yet; but only the acknowledgement of a group's sign says that all have begun.
+            // Only the acknowledgement of a group's signal proves that all members have started.
             true => outgoing.all(|c| c.completed > 0 || !c.is_group()),
             false => outgoing.all(|c| c.completed == c.flow.slices.len()),
         };
@@ -717,7 +717,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// Posts the next slice of an outgoing flow, if it is here and may go.
+    /// Posts the next slice of an outgoing flow, if it is held and may be sent.
     fn post_next(
         &mut self,
         host: &mut dyn Verbs,
@@ -738,7 +738,7 @@ impl Transfer {
                     comes.filter(|(_, at)| step.is_some_and(|step| *at < step))
                 });
                 let mut earlier = earlier.map(|(slice, _)| self.held[*slice as usize]);
-                // A group's second sign says that the first one is acknowledged.
+                // A group's second signal waits for the acknowledgement of the first.
                 self.begun && earlier.all(|here| here) && connection.completed == connection.posted
             }
             false => self.held[slice as usize],
@@ -767,7 +767,7 @@ impl Transfer {
         Ok(is_posted)
     }
 
-    /// Reports the parts that are done by now.
+    /// Reports the parts completed since the last call.
     fn tell_parts(&mut self, at: u64) {
         if !self.spec.takes_turns() {
             return;
@@ -788,7 +788,7 @@ impl Transfer {
         }
     }
 
-    /// Verifies the data and reports it.
+    /// Verifies the data and reports the end of the transfer.
     fn finish(&mut self, host: &dyn Verbs, now: u64) -> Result<(), TransferError> {
         let (offset, len) = self.spec.final_bytes();
         let data = self.data(host);
@@ -817,7 +817,8 @@ impl Transfer {
     }
 }
 
-/// A message that failed, by what its queue pair died of: that others were flushed with it says nothing.
+/// Converts a failed completion. Names the failure of the queue pair if there is one, since the other requests are only flushed with
+/// it.
 fn failed_message(host: &dyn Verbs, qpn: QpNum, error: CompletionError) -> TransferError {
     let failure = host.view(qpn).and_then(|qp| qp.failure);
     match (error, failure) {

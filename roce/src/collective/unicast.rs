@@ -1,4 +1,4 @@
-//! The root sends everything to each member by itself; its queue pairs take turns.
+//! The root sends everything to each member on a separate queue pair; the queue pairs share the link.
 
 use super::plan::{Draft, Plan, Shape};
 

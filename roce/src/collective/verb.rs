@@ -1,7 +1,7 @@
-//! What may be asked of a member's transfer on its way, as one type that every driver passes on.
+//! Commands for a running transfer, as one type that every driver forwards.
 //!
-//! A new verb is a variant here, what it does in [`Transfer::act`], and a line in whoever asks; no driver, protocol or fabric that
-//! carries verbs need know it.
+//! A new command needs a variant here, its effect in [`Transfer::act`], and a caller. Drivers, protocols and fabrics forward commands
+//! without a change.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,27 +11,27 @@ use super::spec::{Endpoint, GroupSpec};
 use super::transfer::Transfer;
 use crate::verbs::Verbs;
 
-/// Something to do with the legs of a transfer.
+/// A command for the legs of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "kebab-case")]
 pub enum LegVerb {
-    /// [`Transfer::leave`]. The driver reports what is held when it has handled what was delivered before.
+    /// [`Transfer::leave`]. The driver reports the slices held after it has handled all earlier completions.
     Leave,
-    /// [`Transfer::resume`]. Answer: [`LegAnswer::Endpoints`].
+    /// [`Transfer::resume`]. Reply: [`LegAnswer::Endpoints`].
     Resume { leg: Leg },
     /// [`Transfer::proceed`].
     Proceed,
     /// [`Transfer::pace`].
     Pace { limit: u32 },
-    /// [`Transfer::pause`]. Answer: [`LegAnswer::Limit`].
+    /// [`Transfer::pause`]. Reply: [`LegAnswer::Limit`].
     Pause,
-    /// [`Transfer::stand_by`]. Answer: [`LegAnswer::Endpoints`] with one.
+    /// [`Transfer::stand_by`]. Reply: [`LegAnswer::Endpoints`] with one endpoint.
     StandBy { group: GroupSpec },
     /// [`Transfer::stand_down`].
     StandDown,
 }
 
-/// What comes of it.
+/// The result of a [`LegVerb`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LegAnswer {
@@ -41,7 +41,7 @@ pub enum LegAnswer {
 }
 
 impl Transfer {
-    /// Does what a verb says.
+    /// Executes a command.
     pub fn act(
         &mut self,
         host: &mut dyn Verbs,

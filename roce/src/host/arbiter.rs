@@ -1,10 +1,10 @@
-//! Which queue pair sends next, and which has a timer due.
+//! Schedules a host's queue pairs: the next one to send, and the next timer.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::wire::QpNum;
 
-/// Queue pairs with something to send: strict priority, and turns among equals.
+/// Queue pairs with packets to send: strict priority, round-robin among equals.
 #[derive(Default)]
 pub(super) struct Arbiter {
     queues: BTreeMap<u8, VecDeque<QpNum>>,
@@ -12,19 +12,19 @@ pub(super) struct Arbiter {
 }
 
 impl Arbiter {
-    /// Puts a queue pair at the end of its line unless it is in it already.
+    /// Appends a queue pair to the queue of its priority, unless it is queued already.
     pub(super) fn enqueue(&mut self, qpn: QpNum, priority: u8) {
         if self.queued.insert(qpn) {
             self.queues.entry(priority).or_default().push_back(qpn);
         }
     }
 
-    /// Whether no queue pair stands in line.
+    /// Whether no queue pair is queued.
     pub(super) fn is_empty(&self) -> bool {
         self.queued.is_empty()
     }
 
-    /// The queue pair whose turn it is.
+    /// Removes and returns the queue pair that sends next.
     pub(super) fn dequeue(&mut self) -> Option<QpNum> {
         let qpn = self.queues.values_mut().find_map(VecDeque::pop_front)?;
         self.queued.remove(&qpn);
@@ -32,16 +32,16 @@ impl Arbiter {
     }
 }
 
-/// The next deadline of each queue pair, by time. Each queue pair knows its own ([`Deadline`]).
+/// The next deadline of each queue pair, ordered by time. Each queue pair holds a copy of its own ([`Deadline`]).
 #[derive(Default)]
 pub(super) struct Deadlines(BTreeSet<(u64, QpNum)>);
 
-/// What [`Deadlines`] has of a queue pair.
+/// The deadline under which [`Deadlines`] lists a queue pair.
 #[derive(Default)]
 pub(super) struct Deadline(Option<u64>);
 
 impl Deadlines {
-    /// Most packets move nothing, so that is found out without a search.
+    /// Sets the deadline of a queue pair. Most packets do not change it, which costs no search.
     #[inline]
     pub(super) fn set(&mut self, qpn: QpNum, known: &mut Deadline, deadline: Option<u64>) {
         if known.0 != deadline {
@@ -62,7 +62,7 @@ impl Deadlines {
         self.0.first().map(|(at, _)| *at)
     }
 
-    /// A queue pair whose deadline has come by `now`. It has to be set anew.
+    /// A queue pair whose deadline has passed by `now`; the caller must set its next deadline.
     pub(super) fn due(&self, now: u64) -> Option<QpNum> {
         let (at, qpn) = *self.0.first()?;
         (at <= now).then_some(qpn)

@@ -5,12 +5,12 @@ use std::net::Ipv4Addr;
 use crate::rc::{AckTimeout, BadMtu, PathMtu, RcConfig};
 use crate::wire::MacAddr;
 
-/// Times of a host that depend on how fast its network is.
+/// Timers of a host that depend on the speed of its network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostTiming {
     /// Nanoseconds between two ARP requests for the same address.
     pub arp_interval: u64,
-    /// How many ARP requests to send before giving up.
+    /// Number of ARP requests before the address counts as unreachable.
     pub arp_attempts: u32,
     /// The local ACK timeout of queue pairs.
     pub ack_timeout: AckTimeout,
@@ -37,25 +37,25 @@ impl HostTiming {
 /// Settings of a host.
 #[derive(Debug, Clone)]
 pub struct HostConfig {
-    /// For messages to people.
+    /// Name for messages to the user.
     pub name: String,
     pub mac: MacAddr,
     pub ip: Ipv4Addr,
-    /// Addresses that share these leading bits with ours are on the link; 0 to 32.
+    /// Prefix length of the link's subnet, 0 to 32.
     pub prefix_len: u8,
-    /// Where packets for other addresses go.
+    /// The gateway for addresses outside the subnet.
     pub gateway: Option<Ipv4Addr>,
-    /// The largest IP packet of the link in bytes.
+    /// The largest IP packet of the link, in bytes.
     pub mtu: u32,
-    /// The differentiated services code point of RoCE packets, 0 to 63 (RFC 2474).
+    /// The differentiated services code point (DSCP) of RoCE packets, 0 to 63 (RFC 2474).
     pub dscp: u8,
-    /// Makes queue pair numbers, memory keys and initial PSNs differ between hosts and runs.
+    /// Seed of queue pair numbers, memory keys and initial PSNs, so that they differ between hosts and runs.
     pub seed: u64,
     pub timing: HostTiming,
 }
 
 impl HostConfig {
-    /// No gateway, DSCP 0, [`HostTiming::FAST`].
+    /// Settings without a gateway, with DSCP 0 and [`HostTiming::FAST`].
     pub fn new(
         name: impl Into<String>,
         mac: MacAddr,
@@ -77,7 +77,7 @@ impl HostConfig {
         }
     }
 
-    /// The settings of a queue pair on this link: the largest path MTU, the host's ACK timeout, defaults for the rest.
+    /// Queue pair settings for this link: the largest path MTU that fits, the host's ACK timeout, defaults for the rest.
     pub fn rc(&self) -> Result<RcConfig, BadMtu> {
         Ok(RcConfig {
             ack_timeout: self.timing.ack_timeout,
@@ -85,7 +85,7 @@ impl HostConfig {
         })
     }
 
-    /// Whether `ip` can be reached without a gateway.
+    /// Whether `ip` is in the subnet of the link.
     pub(super) fn is_on_link(&self, ip: Ipv4Addr) -> bool {
         let shift = 32 - u32::from(self.prefix_len.min(32));
         let differs = u32::from(ip) ^ u32::from(self.ip);

@@ -1,4 +1,4 @@
-//! What a host reports to its user.
+//! Events that a host reports to its user.
 
 use std::net::Ipv4Addr;
 
@@ -6,20 +6,20 @@ use crate::rc::{Completion, Operation, QpFailure};
 use crate::ud::{UdCompleted, UdCompletion};
 use crate::wire::QpNum;
 
-/// Something happened that the user should know.
+/// An event that a host reports to its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostEvent {
-    /// The remote address of a queue pair is resolved; messages flow from now on.
+    /// The remote address of a queue pair is resolved; it can send from now on.
     Connected { qpn: QpNum },
-    /// A work request is done.
+    /// A work request of a reliable connection has completed.
     Completion(Completion),
-    /// A queue pair went to the error state. Its work requests have completed with errors before.
+    /// A queue pair has entered the error state, after the flush of its work requests.
     QpFailed { qpn: QpNum, failure: QpFailure },
-    /// A work request of a datagram queue pair is done.
+    /// A work request of a datagram queue pair has completed.
     Datagram(UdCompletion),
-    /// The link-layer address of a destination of datagrams is known, or nobody answered for it ([`super::Host::resolve`]).
+    /// The link-layer address for datagrams to `ip` is resolved, or all ARP requests have timed out ([`super::Host::resolve`]).
     Resolved { ip: Ipv4Addr, is_known: bool },
-    /// A UDP datagram came for a port that [`super::Host::bind_udp`] opened.
+    /// A UDP datagram has arrived for a port opened by [`super::Host::bind_udp`].
     Udp {
         source: Ipv4Addr,
         source_port: u16,
@@ -29,7 +29,7 @@ pub enum HostEvent {
 }
 
 impl HostEvent {
-    /// Bytes of a message that the user gets by this event; 0 for events without one.
+    /// Bytes of a received message that this event delivers; 0 for other events.
     pub fn received_bytes(&self) -> u64 {
         match self {
             HostEvent::Completion(Completion {

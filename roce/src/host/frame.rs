@@ -1,4 +1,4 @@
-//! Frames from parts.
+//! Builds frames from headers and payload.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::rc::{MemoryError, MemoryTable, Outgoing, RcHeaders};
 use crate::ud::UdHeaders;
 use crate::wire::{arp, ethernet, icrc as trailer, ipv4, udp, MacAddr};
 
-/// Addresses and ports of a datagram.
+/// Addresses, ports and IPv4 fields of a datagram to send.
 pub(super) struct Envelope {
     pub(super) source_mac: MacAddr,
     pub(super) destination_mac: MacAddr,
@@ -20,17 +20,17 @@ pub(super) struct Envelope {
     pub(super) identification: u16,
     pub(super) source_port: u16,
     pub(super) destination_port: u16,
-    /// Type of service; ECN in its low two bits.
+    /// IPv4 type of service: DSCP, and ECN in the low two bits.
     pub(super) tos: u8,
 }
 
-/// The transport headers of a packet.
+/// The transport headers of a RoCEv2 packet.
 pub(super) trait Headers {
-    /// Their length in bytes.
+    /// Length in bytes.
     fn len(&self) -> usize;
-    /// Bytes of padding behind the payload.
+    /// Bytes of padding after the payload.
     fn pad(&self) -> usize;
-    /// Writes them to the first [`Headers::len`] bytes of `buffer`, which must hold them.
+    /// Writes the headers to the first [`Headers::len`] bytes of `buffer`; panics if it is shorter.
     fn emit(&self, buffer: &mut [u8]);
 }
 
@@ -62,24 +62,24 @@ impl Headers for UdHeaders {
     }
 }
 
-/// How a packet of a queue pair leaves.
+/// The representation in which a queue pair's packet is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Its bytes in a row.
+    /// One contiguous frame.
     Whole,
-    /// A long payload by reference, behind the bytes of the headers.
+    /// Headers as bytes, a long payload by reference.
     Split,
-    /// Headers as fields, the payload by reference.
+    /// Headers as fields, the payload by reference (for simulators).
     Fields,
 }
 
-/// Of fewer bytes of payload a copy takes no longer than a reference.
+/// Shorter payloads are copied, which is no slower than a reference.
 const LEAST_TAIL: usize = 256;
 
 const UDP_PAYLOAD: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN;
 
 impl Envelope {
-    /// The headers around `len` bytes of UDP payload.
+    /// Ethernet, IPv4 and UDP headers for `len` bytes of UDP payload.
     pub(super) fn headers(&self, len: usize) -> Outer {
         Outer {
             ethernet: ethernet::Repr {
@@ -105,14 +105,14 @@ impl Envelope {
         }
     }
 
-    /// A UDP datagram.
+    /// Builds the frame of a UDP datagram.
     pub(super) fn datagram(&self, payload: &[u8]) -> Vec<u8> {
         let mut frame = self.headers(payload.len()).frame();
         frame[UDP_PAYLOAD..].copy_from_slice(payload);
         frame
     }
 
-    /// A packet of a queue pair.
+    /// Builds a packet of a queue pair.
     pub(super) fn packet(
         &self,
         outgoing: &Outgoing,
@@ -144,19 +144,19 @@ impl Envelope {
         })))
     }
 
-    /// A RoCEv2 packet with padding and ICRC.
+    /// Builds the frame of a RoCEv2 packet with padding and ICRC.
     pub(super) fn roce(&self, headers: &impl Headers, payload: &[u8]) -> Vec<u8> {
         let len = roce_len(headers, payload.len());
         self.headers(len).roce(headers, payload)
     }
 }
 
-/// Bytes of UDP payload of a RoCEv2 packet.
+/// Length of the UDP payload of a RoCEv2 packet, in bytes.
 pub(super) fn roce_len(headers: &impl Headers, payload: usize) -> usize {
     headers.len() + payload + headers.pad() + trailer::TRAILER_LEN
 }
 
-/// What is around a UDP payload.
+/// The headers outside a UDP payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outer {
     pub ethernet: ethernet::Repr,
@@ -165,17 +165,17 @@ pub struct Outer {
 }
 
 impl Outer {
-    /// Bytes of the whole frame.
+    /// Length of the frame in bytes.
     pub(super) fn frame_len(&self) -> usize {
         UDP_PAYLOAD + usize::from(self.udp.payload_len)
     }
 
-    /// A frame with room for the UDP payload, which begins at [`UDP_PAYLOAD`].
+    /// A frame of the right length with the headers written; the UDP payload begins at [`UDP_PAYLOAD`].
     fn frame(&self) -> Vec<u8> {
         self.front(self.frame_len())
     }
 
-    /// The first bytes of it.
+    /// The first `len` bytes of the frame, with the headers written.
     fn front(&self, len: usize) -> Vec<u8> {
         let mut frame = vec![0; len];
         self.ethernet.emit(&mut frame);
@@ -185,7 +185,7 @@ impl Outer {
         frame
     }
 
-    /// The same as [`Outer::roce`], with a tail of payload, padding and ICRC.
+    /// As [`Outer::roce`], as head and tail; the tail holds payload, padding and ICRC.
     fn split(&self, headers: &impl Headers, payload: SharedBytes) -> SplitFrame {
         let mut head = self.front(UDP_PAYLOAD + headers.len());
         headers.emit(&mut head[UDP_PAYLOAD..]);
@@ -202,7 +202,7 @@ impl Outer {
         SplitFrame::new(head, Some(Arc::new(tail.with_end(end))))
     }
 
-    /// A RoCEv2 packet with padding and ICRC; the lengths in the headers must be those of the packet.
+    /// The frame of a RoCEv2 packet with padding and ICRC. The lengths in the headers must match the packet.
     pub(super) fn roce(&self, headers: &impl Headers, payload: &[u8]) -> Vec<u8> {
         let mut frame = self.frame();
         let end = frame.len() - trailer::TRAILER_LEN;
@@ -216,7 +216,7 @@ impl Outer {
     }
 }
 
-/// An ARP packet in a frame to `destination`.
+/// The frame of an ARP packet to `destination`.
 pub(super) fn arp(destination: MacAddr, packet: &arp::Repr) -> Vec<u8> {
     let mut frame = vec![0; ethernet::HEADER_LEN + arp::PACKET_LEN];
     ethernet::Repr {

@@ -1,6 +1,6 @@
 //! A host with one network port: ARP, IPv4, UDP, queue pairs and registered memory, without I/O.
 //!
-//! The driver hands in frames and the time, and asks for frames whenever its port can send one:
+//! The driver passes in frames and the time, and polls for frames whenever its port can send one:
 //!
 //! ```text
 //!  handle_frame(now, frame) ──▶ ┌──────┐ ──▶ poll_transmit(now): next frame
@@ -8,7 +8,7 @@
 //!  create_qp, post_send, .. ──▶ └──────┘ ──▶ poll_event(): completions, failures, datagrams
 //! ```
 //!
-//! The user hands in work through verbs. What the port may do at a time, for instance its rate, is the driver's to know.
+//! The user posts work through verbs. The rate of the port is not limited here; the driver polls at the rate of its link.
 
 mod arbiter;
 mod config;
@@ -48,17 +48,17 @@ use crate::rc::{
 use crate::ud::MULTICAST_QPN;
 use crate::wire::{arp, ipv4, udp, MacAddr, Psn, QpNum};
 
-/// RoCEv2 source ports are in the range for private use (0xc000 to 0xffff) so that they spread over ECMP paths.
+/// RoCEv2 source ports are in the dynamic range (0xc000 to 0xffff), so that queue pairs spread over ECMP paths.
 const FIRST_SOURCE_PORT: u16 = 0xc000;
-/// Queue pair numbers 0 and 1 are special in InfiniBand, and 1 is a group's virtual one; we stay well away from both.
+/// The first queue pair number. 0 and 1 are reserved in InfiniBand, and 1 is also a group's virtual number.
 const FIRST_QPN: u32 = 0x11;
 
-/// How many frames beside those of queue pairs may wait for the wire before ARP requests are left unanswered.
+/// The most control frames (ARP, UDP) in the queue; with more, ARP requests get no reply.
 const MAX_CONTROL: usize = 64;
-/// How many datagrams may wait for one address to be resolved; further ones are dropped.
+/// The most datagrams that wait for address resolution; further ones are dropped.
 const MAX_WAITING: usize = 64;
 
-/// A host.
+/// A host with one network port.
 pub struct Host {
     config: HostConfig,
     default_rc: RcConfig,
@@ -66,14 +66,14 @@ pub struct Host {
     next_qpn: u32,
     next_identification: u16,
     qps: QueuePairs,
-    /// Queue pairs that wait for the address of their next hop.
+    /// By next hop: the queue pairs that wait for its link-layer address.
     resolving: BTreeMap<Ipv4Addr, BTreeSet<QpNum>>,
     datagrams: Datagrams,
     memory: MemoryTable,
     neighbors: Neighbors,
-    /// Frames that go before those of queue pairs.
+    /// Frames that are sent before those of queue pairs.
     control: VecDeque<Vec<u8>>,
-    /// Datagrams that wait for the address of their next hop.
+    /// Datagrams that wait for the link-layer address of their next hop.
     waiting: Vec<(Ipv4Addr, Envelope, Vec<u8>)>,
     udp_ports: BTreeSet<u16>,
     arbiter: Arbiter,
@@ -83,7 +83,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Fails when the link's MTU is too small for RoCEv2.
+    /// Creates a host. Fails if the link's MTU is too small for RoCEv2.
     pub fn new(config: HostConfig) -> Result<Host, BadMtu> {
         let default_rc = config.rc()?;
         let mut rng = ChaCha8Rng::seed_from_u64(config.seed ^ u64::from(u32::from(config.ip)));
@@ -120,7 +120,7 @@ impl Host {
         self.config.ip
     }
 
-    /// The settings that queue pairs get by default on this link.
+    /// The default settings of queue pairs on this link.
     pub fn default_rc(&self) -> RcConfig {
         self.default_rc
     }
@@ -135,7 +135,7 @@ impl Host {
 
     // ---- Driver side ----
 
-    /// Takes a frame from the wire.
+    /// Handles a received frame.
     pub fn handle_frame(&mut self, now: u64, frame: &[u8]) {
         self.stats.rx_frames += 1;
         self.stats.rx_bytes += frame.len() as u64;
@@ -144,7 +144,7 @@ impl Host {
         }
     }
 
-    /// The same of a packet that a simulator carries.
+    /// Handles a received packet, as [`Host::handle_frame`], in the form of a simulator.
     pub fn handle_packet(&mut self, now: u64, packet: &Packet) {
         let frame = match packet {
             Packet::Bytes(frame) => return self.handle_split(now, frame),
@@ -158,8 +158,8 @@ impl Host {
         }
     }
 
-    /// How many packets may follow this one, which was given to [`Host::handle_packet`] just now, that change nothing anybody can see
-    /// before another one does: [`QueuePair::silent_followers`].
+    /// Number of packets that may follow the one just passed to [`Host::handle_packet`] in its flow without a visible effect:
+    /// [`QueuePair::silent_followers`].
     pub fn silent_followers(&self, frame: &RcFrame) -> u64 {
         let qp = self.qps.get(frame.headers.bth.dest_qp);
         let of_remote = |qp: &&QueuePair| {
@@ -170,31 +170,31 @@ impl Host {
             .map_or(0, |qp| qp.silent_followers(&frame.packet()))
     }
 
-    /// The same as [`Host::handle_packet`] of so many packets of which [`Host::silent_followers`] has said that they change nothing, all at once:
-    /// `first`, and those that follow it in its flow.
+    /// Handles `count` packets at once, `first` and those that follow it in its flow. The effect is that of [`Host::handle_packet`]
+    /// for each.
     ///
     /// # Panics
     ///
-    /// May panic if that was not said of them.
+    /// May panic if `count` exceeds [`Host::silent_followers`].
     pub fn handle_followers(&mut self, first: &RcFrame, count: u64) {
         self.stats.rx_frames += count;
         self.stats.rx_bytes += count * first.frame_len() as u64;
         let hosted = self.qps.hosted(first.headers.bth.dest_qp);
-        let qp = &mut hosted.expect("it has said so").qp;
+        let qp = &mut hosted.expect("silent_followers found the queue pair").qp;
         qp.handle_followers(&first.packets(count), count, &mut self.memory);
     }
 
-    /// The next frame to send, if there is one.
+    /// Takes the next frame to send, if there is one.
     pub fn poll_transmit(&mut self, now: u64) -> Option<Vec<u8>> {
         self.poll(now, Form::Whole).map(Packet::into_bytes)
     }
 
-    /// The same frame, in two parts if it has a long payload of a reliable connection.
+    /// As [`Host::poll_transmit`], in two parts for a long payload of a reliable connection.
     pub fn poll_split(&mut self, now: u64) -> Option<SplitFrame> {
         self.poll(now, Form::Split).map(Packet::into_split)
     }
 
-    /// The next packet to send, if there is one: its payload, if it is one of a reliable connection, by reference.
+    /// As [`Host::poll_transmit`], with the payload of a reliable connection by reference.
     pub fn poll_packet(&mut self, now: u64) -> Option<Packet> {
         self.poll(now, Form::Fields)
     }
@@ -209,30 +209,30 @@ impl Host {
         Some(packet)
     }
 
-    /// When to call [`Host::handle_timeout`], in nanoseconds.
+    /// The time of the next [`Host::handle_timeout`], in nanoseconds.
     pub fn poll_timeout(&self) -> Option<u64> {
         [self.deadlines.next(), self.neighbors.poll_timeout()]
             .into_iter()
             .flatten()
             .min()
     }
-
-    /// Whether there is neither an event for the user nor a frame for the wire. A packet after which this is so, and after which
+    /// Whether there is neither an event for the user nor a frame to send. If this holds after a packet and [`Host::qp_deadline`] is
+    /// unchanged, the packet has no effect that the driver must handle.
     /// [`Host::qp_deadline`] is what it was, has changed nothing that the driver must look at.
     pub fn is_quiet(&self) -> bool {
         self.events.is_empty() && self.control.is_empty() && self.arbiter.is_empty()
     }
 
-    /// When the next timer of a queue pair is due: of [`Host::poll_timeout`], what a packet may move.
+    /// The next deadline of a queue pair, in nanoseconds: the part of [`Host::poll_timeout`] that a packet can change.
     pub fn qp_deadline(&self) -> Option<u64> {
         self.deadlines.next()
     }
 
-    /// Does everything that is due at `now`.
+    /// Runs every timer that has expired by `now`.
     pub fn handle_timeout(&mut self, now: u64) {
         while let Some(qpn) = self.deadlines.due(now) {
             let qp = self.qps.get_mut(qpn);
-            let qp = qp.expect("who is gone has no deadline");
+            let qp = qp.expect("a removed queue pair has no deadline");
             qp.handle_timeout(now);
             self.after(qpn);
         }
@@ -244,14 +244,14 @@ impl Host {
         }
     }
 
-    /// The next thing the user should know.
+    /// Takes the next event for the user.
     pub fn poll_event(&mut self) -> Option<HostEvent> {
         self.events.pop_front()
     }
 
     // ---- Verbs ----
 
-    /// Makes a queue pair with a number and an initial PSN of the host's choice.
+    /// Creates a queue pair with a number and an initial PSN that the host chooses.
     pub fn create_qp(&mut self, config: RcConfig) -> QpNum {
         let psn = Psn::new(self.rng.next_u32());
         let qpn = self.free_qpn();
@@ -259,8 +259,8 @@ impl Host {
         qpn
     }
 
-    /// Connects a queue pair. [`HostEvent::Connected`] follows when the remote address is resolved, or
-    /// [`HostEvent::QpFailed`] when nobody answers for it.
+    /// Connects a queue pair. [`HostEvent::Connected`] follows when the remote address is resolved, or [`HostEvent::QpFailed`] if all
+    /// ARP requests time out.
     pub fn connect_qp(
         &mut self,
         now: u64,
@@ -282,7 +282,7 @@ impl Host {
         Ok(())
     }
 
-    /// Queues a message. The driver asks for its packets when the port can send.
+    /// Posts a message to send.
     pub fn post_send(&mut self, qpn: QpNum, request: SendRequest) -> Result<(), PostError> {
         let qp = self
             .qps
@@ -293,7 +293,7 @@ impl Host {
         Ok(())
     }
 
-    /// Queues a buffer for a message to come.
+    /// Posts a receive buffer.
     pub fn post_recv(&mut self, qpn: QpNum, request: RecvRequest) -> Result<(), PostError> {
         let qp = self
             .qps
@@ -302,42 +302,42 @@ impl Host {
         qp.post_recv(&self.memory, request)
     }
 
-    /// A queue pair, to read its state and counters.
+    /// A queue pair, for its state and counters.
     pub fn qp(&self, qpn: QpNum) -> Option<&QueuePair> {
         self.qps.get(qpn)
     }
 
-    /// All queue pairs by number.
+    /// All queue pairs, ordered by number.
     pub fn qps(&self) -> impl Iterator<Item = &QueuePair> {
         self.qps.iter()
     }
 
-    /// Sets the PSN of a queue pair's next request, while it is idle.
+    /// Sets the PSN of a queue pair's next request; the requester must be idle.
     pub fn set_sq_psn(&mut self, qpn: QpNum, psn: Psn) -> Result<(), ModifyError> {
         self.qp_mut(qpn)?.set_sq_psn(psn)
     }
 
-    /// Sets the PSN that a queue pair expects next, between messages.
+    /// Sets the PSN that a queue pair expects next; no message may be partly received.
     pub fn set_rq_psn(&mut self, qpn: QpNum, psn: Psn) -> Result<(), ModifyError> {
         self.qp_mut(qpn)?.set_rq_psn(psn)
     }
 
-    /// Makes this host the one that sends in a group: [`QueuePair::take_over_sending`].
+    /// Makes this host the source of a group: [`QueuePair::take_over_sending`].
     pub fn take_over_sending(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
         self.qp_mut(qpn)?.take_over_sending()
     }
 
-    /// Prepares the host that sends in a group for the next source: [`QueuePair::expect_next_source`].
+    /// Prepares the present source of a group for the next one: [`QueuePair::expect_next_source`].
     pub fn expect_next_source(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
         self.qp_mut(qpn)?.expect_next_source()
     }
 
-    /// Has a queue pair start where the group is that it joins: [`QueuePair::join_at`].
+    /// Starts a queue pair at the present PSN and message number of the group that it joins: [`QueuePair::join_at`].
     pub fn join_at(&mut self, qpn: QpNum, psn: Psn, messages: u32) -> Result<(), ModifyError> {
         self.qp_mut(qpn)?.join_at(psn, messages)
     }
 
-    /// Completes what a queue pair has posted as acknowledged: [`QueuePair::conclude_sends`].
+    /// Completes all posted sends of a queue pair as acknowledged: [`QueuePair::conclude_sends`].
     pub fn conclude_sends(&mut self, now: u64, qpn: QpNum) {
         if let Some(qp) = self.qps.get_mut(qpn) {
             qp.conclude_sends(now);
@@ -353,7 +353,7 @@ impl Host {
         self.after(qpn);
     }
 
-    /// Ends a queue pair; packets for it are dropped from now on, and its work requests have no completions any more.
+    /// Destroys a queue pair. Later packets for it are dropped, and its work requests get no completions.
     pub fn destroy_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
         let gone = self
             .qps
@@ -366,39 +366,39 @@ impl Host {
         Ok(())
     }
 
-    /// Registers `len` zero bytes to receive into; `remote_write` opens them to WRITEs.
+    /// Registers a region of `len` zero bytes to receive into; `remote_write` allows remote WRITEs.
     pub fn register_memory(&mut self, len: u64, remote_write: bool) -> MemoryKey {
         self.memory.register(len, remote_write)
     }
 
-    /// Registers bytes to send from.
+    /// Registers a read-only region to send from.
     pub fn register_shared(&mut self, bytes: Arc<[u8]>) -> MemoryKey {
         self.memory.register_shared(bytes)
     }
 
-    /// Opens a part of registered memory to WRITEs at an address as it comes, aligned to nothing; gives its key and address.
+    /// Opens a part of a region to WRITEs, as a memory window at a random unaligned address. Returns its key and address.
     pub fn bind_window(&mut self, part: MemorySlice) -> Result<(MemoryKey, u64), MemoryError> {
         let va = self.rng.next_u64() >> 16;
         let key = self.memory.bind_window(part, va)?;
         Ok((key, va))
     }
 
-    /// Registered memory.
+    /// The registered memory.
     pub fn memory(&self) -> &MemoryTable {
         &self.memory
     }
 
-    /// Registered memory, to write to it or to give it up.
+    /// The registered memory, to write to it or to deregister regions.
     pub fn memory_mut(&mut self) -> &mut MemoryTable {
         &mut self.memory
     }
 
-    /// Hands datagrams for `port` to the user as events.
+    /// Opens a UDP port: its datagrams become events.
     pub fn bind_udp(&mut self, port: u16) {
         self.udp_ports.insert(port);
     }
 
-    /// Sends a datagram, after resolving the address if need be. Where nobody answers for it, it is dropped.
+    /// Sends a UDP datagram, after address resolution if needed. It is dropped if the address cannot be resolved.
     pub fn send_udp(
         &mut self,
         now: u64,
@@ -506,7 +506,7 @@ impl Host {
 
     // ---- Helpers ----
 
-    /// A number that no queue pair has, nor all of a multicast group together.
+    /// An unused queue pair number other than [`MULTICAST_QPN`].
     fn free_qpn(&mut self) -> QpNum {
         let is_taken = |host: &Host, qpn| {
             host.qps.contains(qpn) || host.datagrams.has(qpn) || qpn == MULTICAST_QPN
@@ -519,7 +519,7 @@ impl Host {
         qpn
     }
 
-    /// Brings the host's books up to date after anything happened to a queue pair.
+    /// Updates the host's schedule after a change to a queue pair.
     fn after(&mut self, qpn: QpNum) {
         if let Some(hosted) = self.qps.hosted(qpn) {
             hosted.settle(&mut self.events, &mut self.deadlines, &mut self.arbiter);
@@ -548,7 +548,7 @@ impl Host {
             .push_back(frame::arp(MacAddr::BROADCAST, &request));
     }
 
-    /// A next hop has an address now: what waited for it goes on.
+    /// Sends what waited for the link-layer address of a next hop.
     fn resolved(&mut self, hop: Ipv4Addr, destination_mac: MacAddr) {
         self.tell_resolved(hop, true);
         for qpn in self.resolving.remove(&hop).unwrap_or_default() {
@@ -583,7 +583,7 @@ impl Host {
     }
 }
 
-/// The neighbour that packets for `ip` go to.
+/// The next hop for packets to `ip`.
 fn next_hop(config: &HostConfig, ip: Ipv4Addr) -> Option<Ipv4Addr> {
     if config.is_on_link(ip) {
         Some(ip)
@@ -597,7 +597,7 @@ fn source_port(qpn: QpNum) -> u16 {
     FIRST_SOURCE_PORT | (qpn.get() as u16 & 0x3fff)
 }
 
-/// Counts up and leaves out zero.
+/// The next IPv4 identification; skips 0.
 fn next_identification(next: &mut u16) -> u16 {
     let id = *next;
     *next = next.checked_add(1).unwrap_or(1);

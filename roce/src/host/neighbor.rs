@@ -1,4 +1,4 @@
-//! Link-layer addresses of neighbours, found by ARP.
+//! The neighbour table: link-layer addresses, resolved by ARP.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -7,24 +7,24 @@ use super::config::HostTiming;
 use crate::wire::MacAddr;
 
 enum Entry {
-    /// Requests go out; `next_at` is when the next one is due.
+    /// ARP requests are being sent; `next_at` is the time of the next one in nanoseconds.
     Asked { attempts: u32, next_at: u64 },
-    /// We asked for it, and this was the answer.
+    /// The address from a reply to our request.
     Known(MacAddr),
-    /// Nobody here asked for it, but it asked for us.
+    /// The address from a neighbour's request; this host has not requested it.
     Heard(MacAddr),
 }
 
-/// How many neighbours may be in the table that only asked for us. When there are more, an old one is forgotten, and asked
-/// for when it is needed.
+/// The most neighbours in the table that are known only from their own requests. Older ones are evicted, and resolved again when
+/// needed.
 const MAX_HEARD: usize = 512;
 
-/// What to do about addresses being resolved.
+/// The action for an address in resolution.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// Ask for this address.
+    /// Send an ARP request for this address.
     Ask(Ipv4Addr),
-    /// Nobody answered for this address.
+    /// All requests for this address have timed out.
     GiveUp(Ipv4Addr),
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Due {
 #[derive(Default)]
 pub(super) struct Neighbors {
     entries: BTreeMap<Ipv4Addr, Entry>,
-    /// The neighbours that are [`Entry::Heard`] or have been, the oldest first.
+    /// Neighbours that are or were [`Entry::Heard`], the oldest first.
     heard: VecDeque<Ipv4Addr>,
 }
 
@@ -44,7 +44,7 @@ impl Neighbors {
         }
     }
 
-    /// Whether the address of `ip` is known; from now on it is not forgotten.
+    /// Whether the address of `ip` is resolved. If so, it will not be evicted.
     pub(super) fn keep(&mut self, ip: Ipv4Addr) -> bool {
         let Some(mac) = self.lookup(ip) else {
             return false;
@@ -53,7 +53,7 @@ impl Neighbors {
         true
     }
 
-    /// Starts to resolve `ip` unless that is done or under way.
+    /// Starts to resolve `ip`, unless it is resolved or in progress.
     pub(super) fn resolve(&mut self, now: u64, ip: Ipv4Addr) {
         self.entries.entry(ip).or_insert(Entry::Asked {
             attempts: 0,
@@ -61,7 +61,7 @@ impl Neighbors {
         });
     }
 
-    /// Notes the address of a neighbour that we asked for, and says whether that is news.
+    /// Records the reply of a neighbour. Returns whether a request was pending.
     pub(super) fn answer(&mut self, ip: Ipv4Addr, mac: MacAddr) -> bool {
         match self.entries.get_mut(&ip) {
             Some(entry) => {
@@ -73,7 +73,7 @@ impl Neighbors {
         }
     }
 
-    /// Notes the address of a neighbour that asked for us.
+    /// Records the address of a neighbour from its request.
     pub(super) fn learn(&mut self, ip: Ipv4Addr, mac: MacAddr) {
         match self.entries.get_mut(&ip) {
             Some(entry @ (Entry::Known(_) | Entry::Asked { .. })) => *entry = Entry::Known(mac),
@@ -86,7 +86,7 @@ impl Neighbors {
         }
     }
 
-    /// Keeps the number of those that nobody here asked for within its bound.
+    /// Evicts the oldest neighbours that this host has not requested, down to the limit.
     fn forget_old(&mut self) {
         while self.heard.len() > MAX_HEARD {
             let Some(oldest) = self.heard.pop_front() else {
@@ -108,7 +108,7 @@ impl Neighbors {
             .min()
     }
 
-    /// What is due at `now`. Addresses given up are forgotten.
+    /// The actions due at `now`. Removes addresses whose requests have all timed out.
     pub(super) fn handle_timeout(&mut self, now: u64, timing: &HostTiming) -> Vec<Due> {
         let mut due = Vec::new();
         self.entries.retain(|ip, entry| {

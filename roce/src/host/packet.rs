@@ -1,4 +1,4 @@
-//! Packets as simulators carry them: headers as fields, payload by reference.
+//! Packets in the form of simulators: headers as fields, payload by reference.
 
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
@@ -10,29 +10,29 @@ use super::frame::{roce_len, Outer};
 use crate::rc::{RcHeaders, RcPacket};
 use crate::wire::{bth, ethernet, icrc as trailer, ipv4, udp};
 
-/// What is on a link.
+/// A frame in transit on a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Packet {
     /// Any frame, from the Ethernet header to the last byte before the FCS.
     Bytes(SplitFrame),
-    /// A packet of a reliable connection, whose ICRC is right. Copies that nobody has changed are one.
+    /// A packet of a reliable connection with a valid ICRC. Unmodified copies share one allocation.
     Rc(Arc<RcFrame>),
 }
 
-/// A packet of a reliable connection in RoCEv2. It has no ICRC of its own: what it is turned into has the right one.
+/// A RoCEv2 packet of a reliable connection. The ICRC is not stored; it is computed when the packet is converted to bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RcFrame {
-    /// The headers around it; lengths are those of the packet.
+    /// The Ethernet, IPv4 and UDP headers; their lengths match the packet.
     pub outer: Outer,
     pub headers: RcHeaders,
     pub payload: SharedBytes,
-    /// Where it is in a flow, if a simulator has put it there: the flow's number, and its own in the flow. No part of the packet.
+    /// Position in a flow, if a simulator has set one: flow number, and packet number in the flow. Not part of the frame.
     pub place: Option<(u64, u32)>,
 }
 
 impl RcFrame {
-    /// Reads a frame that is nothing but this: Ethernet without tags, IPv4 without options, a packet of a reliable connection whose
-    /// lengths, checksum and ICRC are right. Everything else stays bytes.
+    /// Parses a frame: Ethernet without tags, IPv4 without options, a packet of a reliable connection with valid lengths, checksum and
+    /// ICRC. Returns `None` for every other frame.
     pub fn read(frame: &[u8]) -> Option<RcFrame> {
         let ethernet = ethernet::View::new_checked(frame).ok()?;
         if ethernet.ethertype() != ethernet::ETHERTYPE_IPV4 {
@@ -67,34 +67,33 @@ impl RcFrame {
             payload: SharedBytes::copy(packet.payload),
             place: None,
         };
-        // Reserved bits and trailing bytes are in no field.
+        // Reserved bits and trailing bytes are in no field, so such frames differ here.
         (read.frame_len() == frame.len() && read.to_bytes() == frame).then_some(read)
     }
 
-    /// The frame, with the right ICRC.
+    /// The frame as bytes, with its ICRC.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.outer.roce(&self.headers, self.payload.bytes())
     }
 
-    /// Bytes of the frame.
+    /// Length of the frame in bytes.
     pub fn frame_len(&self) -> usize {
         self.outer.frame_len()
     }
 
-    /// Sets the lengths in the headers to those of the packet.
+    /// Sets the lengths in the headers to match the packet.
     pub fn fit(&mut self) {
         let len = roce_len(&self.headers, self.payload.len());
         self.outer.udp.payload_len = len as u16;
         self.outer.ipv4.payload_len = (udp::HEADER_LEN + len) as u16;
     }
 
-    /// Whether it can be in a flow: it is from the middle of a message, and no switch can mark it.
+    /// Whether the packet can be part of a flow: a middle packet of a message, not ECN-capable.
     pub fn may_follow(&self) -> bool {
         self.headers.bth.opcode.is_middle() && self.outer.ipv4.tos & ipv4::ECN_MASK == 0
     }
 
-    /// Whether `next` is the packet after it: the same but for PSN, place of the payload, identification, and whether an ACK is asked
-    /// for.
+    /// Whether `next` continues the flow after this packet: equal except for PSN, payload offset, identification and AckReq.
     pub fn is_followed_by(&self, next: &RcFrame) -> bool {
         let (a, b) = (&self.headers.bth, &next.headers.bth);
         let bth = bth::Repr {
@@ -114,7 +113,7 @@ impl RcFrame {
             && self.payload.are_followed_by(&next.payload)
     }
 
-    /// Makes of it the packet so many places after it in its flow, which asks for no ACK.
+    /// Turns this packet into the one `by` places later in its flow, without AckReq.
     pub fn advance(&mut self, by: u32) {
         let bth = &mut self.headers.bth;
         bth.psn = bth.psn.plus(by.into());
@@ -125,7 +124,7 @@ impl RcFrame {
         }
     }
 
-    /// The packet within, with the payloads of the packets that follow it in its flow, so many in all.
+    /// This packet with the payloads of the first `count` packets of its flow, itself included.
     pub(super) fn packets(&self, count: u64) -> RcPacket<'_> {
         RcPacket {
             headers: self.headers,
@@ -133,7 +132,7 @@ impl RcFrame {
         }
     }
 
-    /// The packet within.
+    /// The RC packet inside the frame.
     pub fn packet(&self) -> RcPacket<'_> {
         RcPacket {
             headers: self.headers,
@@ -143,7 +142,7 @@ impl RcFrame {
 }
 
 impl Packet {
-    /// Bytes of the frame.
+    /// Length of the frame in bytes.
     pub fn len(&self) -> usize {
         match self {
             Packet::Bytes(bytes) => bytes.len(),
@@ -151,12 +150,12 @@ impl Packet {
         }
     }
 
-    /// Whether there is nothing.
+    /// Whether the frame has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where an IPv4 packet goes.
+    /// The destination address, if the frame is IPv4.
     pub fn destination(&self) -> Option<Ipv4Addr> {
         match self {
             Packet::Bytes(frame) => {
@@ -172,7 +171,7 @@ impl Packet {
         }
     }
 
-    /// The frame.
+    /// The bytes of the frame.
     pub fn bytes(&self) -> Cow<'_, [u8]> {
         match self {
             Packet::Bytes(frame) => frame.bytes(),
@@ -180,7 +179,7 @@ impl Packet {
         }
     }
 
-    /// The frame.
+    /// Converts to the bytes of the frame.
     pub fn into_bytes(self) -> Vec<u8> {
         match self {
             Packet::Bytes(frame) => frame.into_bytes(),
@@ -188,7 +187,7 @@ impl Packet {
         }
     }
 
-    /// The frame, in two parts if it is in two.
+    /// Converts to a frame in two parts, if it is stored as two.
     pub fn into_split(self) -> SplitFrame {
         match self {
             Packet::Bytes(frame) => frame,
@@ -279,7 +278,7 @@ mod tests {
             let mut broken = bytes.clone();
             broken[at % bytes.len()] ^= 1 << bit;
             if let Some(read) = RcFrame::read(&broken) {
-                // Fields that neither checksum nor ICRC covers, and those of which the packet keeps every bit.
+                // Fields that neither checksum nor ICRC covers, and whose every bit the packet stores.
                 prop_assert_eq!(read.to_bytes(), broken.clone());
                 let covered = &broken[ethernet::HEADER_LEN..broken.len() - trailer::TRAILER_LEN];
                 prop_assert_eq!(

@@ -5,14 +5,14 @@ use super::event::HostEvent;
 use crate::rc::QueuePair;
 use crate::wire::QpNum;
 
-/// A queue pair, and what the host's books have of it.
+/// A queue pair with the host's scheduling state.
 pub(super) struct Hosted {
     pub(super) qp: QueuePair,
     deadline: Deadline,
 }
 
 impl Hosted {
-    /// Brings the host's books up to date after anything happened to the queue pair.
+    /// Updates the host's schedule after a change to the queue pair.
     pub(super) fn settle(
         &mut self,
         events: &mut impl Extend<HostEvent>,
@@ -34,7 +34,7 @@ impl Hosted {
     }
 }
 
-/// All of them, in the order of their numbers. Packets mostly are for the queue pair that the last one was for, which one look finds.
+/// All queue pairs, sorted by number. The last one used is cached, since most packets are for the same queue pair as the one before.
 #[derive(Default)]
 pub(super) struct QueuePairs {
     all: Vec<(QpNum, Box<Hosted>)>,
@@ -52,7 +52,7 @@ impl QueuePairs {
         }
     }
 
-    /// Takes a queue pair out; its deadline goes, too.
+    /// Removes a queue pair and its deadline.
     pub(super) fn remove(&mut self, qpn: QpNum, deadlines: &mut Deadlines) -> Option<QueuePair> {
         let at = self.find(qpn).ok()?;
         let (_, mut gone) = self.all.remove(at);

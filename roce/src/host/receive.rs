@@ -1,4 +1,4 @@
-//! What a host does with a frame that comes in.
+//! Handles received frames.
 
 use std::net::Ipv4Addr;
 
@@ -13,7 +13,7 @@ use crate::rc::RcPacket;
 use crate::wire::{arp, bth, ethernet, icrc as trailer, ipv4, udp, MacAddr};
 
 impl Host {
-    /// The same as [`Host::handle_frame`] of a frame that may be in two parts. These are put together only if it is out of the ordinary.
+    /// As [`Host::handle_frame`], for a frame that may be in two parts. Copies them together only if the frame is unusual.
     pub(super) fn handle_split(&mut self, now: u64, frame: &SplitFrame) {
         let Some(split) = Split::read(frame) else {
             return self.handle_frame(now, &frame.bytes());
@@ -40,12 +40,12 @@ impl Host {
         }
     }
 
-    /// Whether the host takes in frames to a link-layer address.
+    /// Whether the host accepts frames to a link-layer address.
     fn hears(&self, to: MacAddr) -> bool {
         to == self.config.mac || to == MacAddr::BROADCAST || self.datagrams.hears(to)
     }
 
-    /// Whether packets to an address are for the host.
+    /// Whether an IPv4 address is one of this host's.
     fn is_own(&self, to: Ipv4Addr) -> bool {
         to == self.config.ip || self.datagrams.is_attached(to)
     }
@@ -53,7 +53,7 @@ impl Host {
     fn receive_arp(&mut self, bytes: &[u8]) -> Result<(), DropReason> {
         let packet = arp::View::new_checked(bytes).and_then(|view| arp::Repr::parse(&view))?;
         if packet.target_ip != self.config.ip {
-            // Everybody on a segment receives its requests.
+            // ARP requests are broadcast; those for other hosts are not errors.
             return Ok(());
         }
         if packet.sender_mac.is_multicast() {
@@ -64,7 +64,7 @@ impl Host {
                 if self.control.len() >= MAX_CONTROL {
                     return Err(DropReason::ArpOverload);
                 }
-                // An address probe (RFC 5227) has no sender to learn, nor has a question from off the link.
+                // An address probe (RFC 5227) has no sender address to record, nor has a request from off the link.
                 let on_link = self.config.is_on_link(packet.sender_ip);
                 if on_link && !packet.sender_ip.is_unspecified() {
                     self.neighbors.learn(packet.sender_ip, packet.sender_mac);
@@ -118,7 +118,7 @@ impl Host {
         }
     }
 
-    /// Checks in the order of Linux rxe: queue pair, source address, partition key, ICRC.
+    /// Checks, in the order of Linux rxe: queue pair, source address, partition key, ICRC.
     fn receive_roce(
         &mut self,
         now: u64,
@@ -135,7 +135,7 @@ impl Host {
         })
     }
 
-    /// Takes a packet of a reliable connection that has been read.
+    /// Handles a parsed packet of a reliable connection.
     pub(super) fn receive_parts(
         &mut self,
         now: u64,
@@ -152,7 +152,7 @@ impl Host {
         })
     }
 
-    /// Gives a packet to its queue pair, if it is from where it should be and `check` finds nothing wrong with it.
+    /// Passes a packet to its queue pair, if its source is the remote address and `check` succeeds.
     pub(super) fn deliver(
         &mut self,
         now: u64,

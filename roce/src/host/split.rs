@@ -1,4 +1,4 @@
-//! Packets of reliable connections in frames of two parts, read without putting these together.
+//! Parses packets of reliable connections in frames of two parts without copying them together.
 
 use alfirk_packet_io::frame::{SplitFrame, Tail};
 
@@ -7,7 +7,7 @@ use crate::icrc;
 use crate::rc::{RcHeaders, RcPacket};
 use crate::wire::{bth, ethernet, icrc as trailer, ipv4, udp};
 
-/// A packet whose headers are the frame's head, and of which payload, padding and ICRC are its tail.
+/// A packet whose headers are the frame's head, and whose payload, padding and ICRC are its tail.
 pub(super) struct Split<'a> {
     pub(super) outer: Outer,
     pub(super) packet: RcPacket<'a>,
@@ -16,8 +16,8 @@ pub(super) struct Split<'a> {
 }
 
 impl<'a> Split<'a> {
-    /// Reads a frame of which nothing is out of the ordinary: Ethernet without tags, IPv4 without options, right lengths and checksum, and the
-    /// parts meet behind the headers. Of any other nothing is said.
+    /// Parses a frame: Ethernet without tags, IPv4 without options, valid lengths and checksum, and the split after the headers.
+    /// Returns `None` for every other frame, valid or not.
     pub(super) fn read(frame: &'a SplitFrame) -> Option<Split<'a>> {
         let (head, tail) = (frame.head(), &**frame.tail()?);
         let ethernet = ethernet::View::new_checked(head).ok()?;
@@ -55,7 +55,7 @@ impl<'a> Split<'a> {
         })
     }
 
-    /// Whether the ICRC is right. The payload's part of it is calculated once for all who share that.
+    /// Whether the ICRC is valid. The payload's part of the CRC is computed once for all that share the payload.
     pub(super) fn has_right_icrc(&self) -> bool {
         let end = self.tail.end();
         let (padding, trailer) = end.split_at(end.len() - trailer::TRAILER_LEN);

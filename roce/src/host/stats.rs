@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::rc::Violations;
 use crate::wire::WireError;
 
-/// Frames and bytes, Ethernet header included, without preamble and frame check sequence.
+/// Frames and bytes, from the Ethernet header on, without preamble and frame check sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HostStats {
     pub tx_frames: u64,
@@ -13,28 +13,27 @@ pub struct HostStats {
     pub rx_frames: u64,
     pub rx_bytes: u64,
     pub drops: Drops,
-    /// Packets that reached a queue pair and that neither a correct peer nor a correct fabric sends, over all queue pairs
-    /// that the host has had.
+    /// Packets that neither a correct peer nor a correct fabric sends, over all queue pairs of the host, past ones included.
     #[serde(default)]
     pub violations: Violations,
 }
 
 impl HostStats {
-    /// How many frames came that no correct fabric delivers: everything that [`Drops::implausible`] and [`Violations`] count.
-    /// Loss, duplication and reordering do not raise it.
+    /// Number of received frames that no correct fabric delivers: all that [`Drops::implausible`] and [`Violations`] count. Loss,
+    /// duplication and reordering do not count.
     pub fn implausible(&self) -> u64 {
         self.drops.implausible() + self.violations.total()
     }
 }
 
-/// Frames that were dropped on arrival, by reason. Nothing is answered to any of them.
+/// Frames dropped on arrival without a reply, by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Drops {
-    /// A header could not be read.
+    /// A header is invalid or truncated.
     pub malformed: u64,
-    /// The destination MAC or IP address is another station's.
+    /// The destination MAC or IP address is not one of this host's.
     pub not_for_us: u64,
-    /// The EtherType, IP protocol or UDP port is nothing we listen to.
+    /// No handler for the EtherType, IP protocol or UDP port.
     pub no_listener: u64,
     /// The IPv4 header checksum is wrong.
     pub ip_checksum: u64,
@@ -46,12 +45,12 @@ pub struct Drops {
     pub wrong_pkey: u64,
     /// The ICRC is wrong.
     pub icrc: u64,
-    /// ARP requests that found the table of neighbours or the queue of answers full.
+    /// ARP requests dropped because the neighbour table or the reply queue was full.
     #[serde(default)]
     pub arp_overload: u64,
 }
 
-/// Why a frame is dropped; see the fields of [`Drops`].
+/// Why a frame is dropped: one variant per field of [`Drops`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DropReason {
     Malformed,
@@ -87,7 +86,7 @@ impl Drops {
         *counter += 1;
     }
 
-    /// All of them.
+    /// Sum of all counters.
     pub fn total(&self) -> u64 {
         self.malformed
             + self.not_for_us
@@ -100,8 +99,7 @@ impl Drops {
             + self.arp_overload
     }
 
-    /// Those that a fabric which delivers right packets to right hosts does not bring about. (A switch that floods frames to
-    /// everybody is right, and so is a host that floods a switch with requests.)
+    /// Dropped frames that a correct fabric does not cause. Frames flooded by a switch, and ARP requests in excess, are not included.
     pub fn implausible(&self) -> u64 {
         self.total() - self.not_for_us - self.no_listener - self.arp_overload
     }

@@ -1,4 +1,4 @@
-//! Queue pairs of the datagram service on a host, and its multicast groups.
+//! Datagram (UD) queue pairs of a host, and its multicast groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -16,9 +16,9 @@ use crate::wire::{bth, icrc as trailer, ipv4, udp, MacAddr, Psn, QpNum};
 #[derive(Default)]
 pub(super) struct Datagrams {
     qps: BTreeMap<QpNum, UdQueuePair>,
-    /// The queue pairs of each group.
+    /// By multicast group: the attached queue pairs.
     groups: BTreeMap<Ipv4Addr, BTreeSet<QpNum>>,
-    /// Destinations whose next hop is asked for, by next hop.
+    /// By next hop in resolution: the destinations of datagrams.
     asked: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
 }
 
@@ -27,7 +27,7 @@ impl Datagrams {
         self.qps.contains_key(&qpn)
     }
 
-    /// Whether frames to this multicast address are for a group of ours.
+    /// Whether a multicast MAC address belongs to a group that a queue pair is attached to.
     pub(super) fn hears(&self, mac: MacAddr) -> bool {
         mac.is_multicast()
             && self
@@ -42,7 +42,7 @@ impl Datagrams {
 }
 
 impl Host {
-    /// Makes a datagram queue pair with a number of the host's choice.
+    /// Creates a datagram queue pair with a number that the host chooses.
     pub fn create_ud_qp(&mut self, config: UdConfig) -> QpNum {
         let psn = Psn::new(self.rng.next_u32());
         let qpn = self.free_qpn();
@@ -51,7 +51,7 @@ impl Host {
         qpn
     }
 
-    /// Ends a datagram queue pair; it leaves its groups, and its work requests have no completions any more.
+    /// Destroys a datagram queue pair and detaches it from its groups. Its work requests get no completions.
     pub fn destroy_ud_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
         let gone = self.datagrams.qps.remove(&qpn);
         gone.ok_or(ModifyError::NoSuchQueuePair(qpn))?;
@@ -62,13 +62,13 @@ impl Host {
         Ok(())
     }
 
-    /// A datagram queue pair, to read its state and counters.
+    /// A datagram queue pair, for its state and counters.
     pub fn ud_qp(&self, qpn: QpNum) -> Option<&UdQueuePair> {
         self.datagrams.qps.get(&qpn)
     }
 
-    /// Has a queue pair get what is sent to a multicast group (224.0.0.0/4).  Other hosts' datagrams reach this one only when
-    /// the fabric delivers the group here; what this host sends itself does not come back.
+    /// Attaches a queue pair to a multicast group (224.0.0.0/4). The fabric must deliver the group's datagrams to this host; those
+    /// that this host sends itself are not looped back.
     pub fn attach_multicast(&mut self, qpn: QpNum, group: Ipv4Addr) -> Result<(), UdPostError> {
         if !self.datagrams.has(qpn) {
             return Err(UdPostError::NoSuchQueuePair(qpn));
@@ -80,7 +80,7 @@ impl Host {
         Ok(())
     }
 
-    /// The opposite; nothing happens if it was not attached.
+    /// Detaches a queue pair from a multicast group; no effect if it was not attached.
     pub fn detach_multicast(&mut self, qpn: QpNum, group: Ipv4Addr) {
         if let Some(qps) = self.datagrams.groups.get_mut(&group) {
             qps.remove(&qpn);
@@ -90,7 +90,7 @@ impl Host {
         }
     }
 
-    /// Finds the link-layer address for datagrams to a host; [`HostEvent::Resolved`] follows.
+    /// Resolves the link-layer address for datagrams to a host; [`HostEvent::Resolved`] follows.
     pub fn resolve(&mut self, now: u64, ip: Ipv4Addr) {
         let event = |is_known| HostEvent::Resolved { ip, is_known };
         match self.next_hop(ip) {
@@ -112,7 +112,7 @@ impl Host {
         }
     }
 
-    /// Queues a datagram.
+    /// Posts a datagram to send.
     pub fn post_ud_send(&mut self, qpn: QpNum, request: UdSendRequest) -> Result<(), UdPostError> {
         let ip = request.to.ip;
         let is_resolved = ip.is_multicast()
@@ -129,7 +129,7 @@ impl Host {
         Ok(())
     }
 
-    /// Queues a buffer for a datagram to come, with room for [`crate::ud::GRH_LEN`] bytes before it.
+    /// Posts a receive buffer, which needs [`crate::ud::GRH_LEN`] bytes in front of the payload.
     pub fn post_ud_recv(&mut self, qpn: QpNum, request: RecvRequest) -> Result<(), UdPostError> {
         let qp = self.datagrams.qps.get_mut(&qpn);
         let qp = qp.ok_or(UdPostError::NoSuchQueuePair(qpn))?;
@@ -146,7 +146,7 @@ impl Host {
         let UdPacket { headers, .. } = &packet;
         let (to, group) = (headers.bth.dest_qp, ip.destination());
         let qpns: Vec<QpNum> = match group.is_multicast() {
-            // To a group and to one of its queue pairs is neither.
+            // A group address with a queue pair number other than MULTICAST_QPN matches no queue pair.
             true if to != MULTICAST_QPN => Vec::new(),
             true => self
                 .datagrams
@@ -182,14 +182,14 @@ impl Host {
 
     pub(super) fn poll_datagram(&mut self, qpn: QpNum) -> Option<Vec<u8>> {
         let outgoing = self.datagrams.qps.get_mut(&qpn)?.poll_transmit()?;
-        // It has been known since the datagram was posted.
+        // Posting a datagram requires a resolved address.
         let destination_mac = self.mac_of(outgoing.to);
         let qp = self.datagrams.qps.get_mut(&qpn)?;
         let payload = outgoing
             .payload
             .read(&self.memory, 0, outgoing.payload.len());
         let (Some(destination_mac), Ok(payload)) = (destination_mac, payload) else {
-            // Memory may have been given up since.
+            // The memory may have been deregistered since the post.
             qp.fail_send(outgoing.wr_id);
             self.after_datagram(qpn);
             return None;

@@ -1,20 +1,18 @@
-//! Memory that messages are received into, taken late or not at all.
+//! The memory of regions that are received into, allocated only when needed.
 
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes that are zero until they are written.
+/// A zero-initialised byte buffer that can share its content with an expected original.
 ///
-/// It may be expected that they are overwritten, piece by piece, with the bytes of an original at the same places. As
-/// long as that comes true, only what has been written is kept in mind, and no memory is taken: a simulator's many
-/// receivers of one message share the sender's. Each write is compared to the original; after one with other bytes, or
-/// when bytes are read that are partly written and partly not, the buffer has memory of its own. Nobody can see the
-/// difference.
+/// The caller may announce the expected content. While every write matches it at the same offset, the buffer only records the ranges
+/// written and allocates nothing: a simulator's many receivers of one message share the sender's bytes. After a write with
+/// other bytes, or a read of a partly written range, the buffer has memory of its own. Reads return the same bytes either way.
 pub(super) struct Buffer {
     len: usize,
     original: Option<Arc<[u8]>>,
-    /// Where the original's bytes have been written: in order, not empty, and with something between any two.
+    /// Ranges of the original written so far: sorted, not empty, not adjacent.
     written: Vec<Range<usize>>,
     own: OnceCell<Vec<u8>>,
 }
@@ -33,8 +31,7 @@ impl Buffer {
         self.len
     }
 
-    /// Says what will probably be written, if nothing has been written or expected yet. An original of another length has no
-    /// effect.
+    /// Sets the expected content. No effect if something has been written or expected before, or if the length differs.
     pub(super) fn expect(&mut self, original: &Arc<[u8]>) {
         let is_fresh = self.own.get().is_none() && self.original.is_none();
         if is_fresh && original.len() == self.len {
@@ -42,7 +39,7 @@ impl Buffer {
         }
     }
 
-    /// The bytes of `range`, which must lie within.
+    /// The bytes of `range`; panics if it is out of bounds.
     pub(super) fn read(&self, range: Range<usize>) -> &[u8] {
         match self.original(&range) {
             Some(original) => &original[range],
@@ -50,13 +47,13 @@ impl Buffer {
         }
     }
 
-    /// The original, if it has the bytes of `range` at the same places and they have been written.
+    /// The original, if all of `range` has been written with its bytes.
     pub(super) fn original(&self, range: &Range<usize>) -> Option<&Arc<[u8]>> {
         let original = self.original.as_ref()?;
         (self.own.get().is_none() && self.is_written(range)).then_some(original)
     }
 
-    /// Replaces the bytes from `at` on; they must lie within.
+    /// Overwrites the bytes from `at` on; panics if out of bounds.
     pub(super) fn write(&mut self, at: usize, bytes: &[u8]) {
         let range = at..at + bytes.len();
         if let (None, Some(original)) = (self.own.get(), &self.original) {
@@ -66,7 +63,7 @@ impl Buffer {
             }
         }
         self.own();
-        let own = self.own.get_mut().expect("it has been made");
+        let own = self.own.get_mut().expect("just allocated");
         own[range].copy_from_slice(bytes);
     }
 
@@ -92,12 +89,12 @@ impl Buffer {
         if range.is_empty() {
             return;
         }
-        // Nearly all writes go on where the last one has ended.
+        // Nearly all writes continue where the last one ended.
         if let Some(last) = self.written.last_mut().filter(|w| w.end == range.start) {
             last.end = range.end;
             return;
         }
-        // All that it overlaps or touches becomes one with it.
+        // Merges with all ranges that overlap or touch.
         let first = self.written.partition_point(|w| w.end < range.start);
         let end = self.written.partition_point(|w| w.start <= range.end);
         if let Some(touched) = self.written.get(first..end).filter(|t| !t.is_empty()) {
@@ -118,7 +115,7 @@ mod tests {
 
     #[derive(Debug, Clone)]
     enum Act {
-        /// Writes the original's bytes, those of `damaged` changed.
+        // Writes the original's bytes, except for those of `damaged`.
         Write {
             at: usize,
             len: usize,
@@ -140,7 +137,7 @@ mod tests {
     }
 
     fn original() -> Arc<[u8]> {
-        // Zeros, too, which differ in nothing from what has not been written.
+        // Includes zeros, which equal bytes not yet written.
         (0..LEN as u8).map(|i| i % 5).collect()
     }
 

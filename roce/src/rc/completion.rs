@@ -1,22 +1,22 @@
-//! What a queue pair reports to its user when a work request is done.
+//! Completions of work requests.
 
 use crate::wire::QpNum;
 
-/// What kind of work request it was.
+/// The kind of a work request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     Send,
     Write,
     /// A SEND arrived in the receive buffer.
     Receive,
-    /// A WRITE with immediate arrived, and used up the receive request.
+    /// A WRITE with immediate data arrived and consumed the receive request.
     ReceiveWrite,
 }
 
-/// A work request that went well.
+/// The result of a successful work request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Completed {
-    /// Length of the message.
+    /// Length of the message in bytes.
     pub bytes: u64,
     pub immediate: Option<u32>,
 }
@@ -24,30 +24,30 @@ pub struct Completed {
 /// Why a work request failed. The queue pair is then in the error state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum CompletionError {
-    #[error("no answer came, and the retries are used up")]
+    #[error("no acknowledgement arrived within the retry limit")]
     RetryExceeded,
-    #[error("the receiver had no buffer, and the retries are used up")]
+    #[error("the receiver had no receive buffer within the RNR retry limit")]
     RnrRetryExceeded,
-    #[error("the remote side found the request invalid")]
+    #[error("the remote side rejected the request as invalid")]
     RemoteInvalidRequest,
-    #[error("the remote side refused access to its memory")]
+    #[error("the remote side denied access to its memory")]
     RemoteAccess,
-    #[error("the remote side failed")]
+    #[error("the remote side reported an operational error")]
     RemoteOperational,
-    #[error("the memory of the request is not registered")]
+    #[error("the request's memory is not registered")]
     LocalProtection,
     #[error("the message is longer than the receive buffer")]
     LocalLength,
-    #[error("the queue pair failed before this request was done")]
+    #[error("flushed: the queue pair failed before the request completed")]
     Flushed,
 }
 
-/// A work request is done.
+/// The completion of a work request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Completion {
     /// The local queue pair.
     pub qpn: QpNum,
-    /// The number the user gave to the work request.
+    /// The work request number that the user chose.
     pub wr_id: u64,
     pub operation: Operation,
     pub outcome: Result<Completed, CompletionError>,

@@ -11,17 +11,17 @@ use crate::wire::RnrTimer;
 /// UDP 8, BTH 12, RETH 16, immediate 4, ICRC 4.
 const OVERHEAD: u32 = 64;
 
-/// The largest payload of a packet: 256, 512, 1,024, 2,048 or 4,096 bytes.
+/// The path MTU: the largest payload of a packet, 256, 512, 1,024, 2,048 or 4,096 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct PathMtu(u16);
 
-/// A link too small for RoCEv2, or a payload size that is none of the five.
+/// A link MTU too small for RoCEv2, or a path MTU that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadMtu {
-    #[error("an IP MTU of {0} bytes is too small for RoCEv2: at least 320 are needed")]
+    #[error("an IP MTU of {0} bytes is too small for RoCEv2, which needs at least 320")]
     LinkTooSmall(u32),
-    #[error("a path MTU of {0} bytes does not exist: 256, 512, 1024, 2048 or 4096 expected")]
+    #[error("invalid path MTU of {0} bytes: expected 256, 512, 1024, 2048 or 4096")]
     NoSuchSize(u32),
 }
 
@@ -40,7 +40,7 @@ impl PathMtu {
         PathMtu::B256,
     ];
 
-    /// The largest that fits into packets of `ip_mtu` bytes: 1,024 for 1,500, and 4,096 from 4,160 on.
+    /// The largest path MTU that fits into IP packets of `ip_mtu` bytes: 1,024 for 1,500, and 4,096 from 4,160 on.
     pub fn for_ip_mtu(ip_mtu: u32) -> Result<PathMtu, BadMtu> {
         PathMtu::ALL
             .into_iter()
@@ -71,28 +71,28 @@ impl From<PathMtu> for u32 {
     }
 }
 
-/// The local ACK timeout as verbs have it: 4.096 microseconds times 2^exponent; 0 turns it off (IBTA vol. 1, 9.7.6.1.3).
+/// The local ACK timeout as a verbs attribute: 4.096 microseconds times 2^exponent; 0 disables it (IBTA vol. 1, 9.7.6.1.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AckTimeout(u8);
 
 impl AckTimeout {
-    /// `exponent` is 0 to 31; only its low five bits count.
+    /// Creates a timeout from the low five bits of `exponent`.
     pub const fn new(exponent: u8) -> AckTimeout {
         AckTimeout(exponent & 31)
     }
 
-    /// The shortest that is not below so many nanoseconds.
+    /// The shortest timeout of at least `ns` nanoseconds.
     pub fn at_least(ns: u64) -> AckTimeout {
         let exponent = (1..31).find(|exponent| 4096u64 << exponent >= ns);
         AckTimeout(exponent.unwrap_or(31))
     }
 
-    /// The exponent, 0 to 31, as verbs take it.
+    /// The exponent, 0 to 31, as a verbs attribute.
     pub const fn exponent(self) -> u8 {
         self.0
     }
 
-    /// The timeout in nanoseconds; `None` when it is off.
+    /// The timeout in nanoseconds; `None` if disabled.
     pub const fn ns(self) -> Option<u64> {
         match self.0 {
             0 => None,
@@ -101,7 +101,7 @@ impl AckTimeout {
     }
 }
 
-/// How often to try again before giving up. Progress starts the count anew.
+/// Limit of consecutive retries. Progress resets the count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Retries {
@@ -110,8 +110,8 @@ pub enum Retries {
 }
 
 impl Retries {
-    /// From a verbs attribute, where 7 means for ever. (By the specification that holds for `rnr_retry`; Linux rxe takes
-    /// `retry_cnt` in the same way.)
+    /// Converts a verbs attribute, where 7 means endless. (The specification defines that for `rnr_retry`; Linux rxe applies it to
+    /// `retry_cnt`, too.)
     pub const fn from_attribute(value: u8) -> Retries {
         match value {
             7.. => Retries::Endless,
@@ -119,7 +119,7 @@ impl Retries {
         }
     }
 
-    /// The nearest verbs attribute. It has three bits: no more than 6 can be asked for short of 7, which means for ever.
+    /// The nearest verbs attribute. It has three bits and 7 means endless, so a limit of 7 or more becomes endless.
     pub const fn attribute(self) -> u8 {
         match self {
             Retries::Endless | Retries::Limited(7..) => 7,
@@ -128,60 +128,61 @@ impl Retries {
     }
 }
 
-/// What a requester does about a NAK (PSN sequence error) that comes while it still sends again because of one before.
+/// How a requester that is retransmitting after a NAK (PSN sequence error) handles another such NAK.
 ///
-/// A second NAK of the same PSN is ignored by both.
+/// With either rule, a second NAK of the same PSN is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NakRule {
     /// A NAK of a later PSN reports another gap: go back to it at once.
     #[default]
     EachGap,
-    /// Take it only as an acknowledgement of what is before it, and wait for an ACK or the timeout, as Linux rxe does.
+    /// The NAK only acknowledges the packets before it; then wait for an ACK or the timeout, as Linux rxe does.
     OncePerAck,
 }
 
-/// What a lost packet costs: both ends of a connection, and all ends of a group, must agree.
+/// Loss recovery. Both ends of a connection, and all ends of a group, must agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Recovery {
-    /// The sender sends all again that follows a lost packet, as RDMA NICs and Linux do
+    /// Go-back-N: the sender resends everything from the lost packet on, as RDMA NICs and Linux do
     ///
-    /// The responder drops what comes after it, and the requester sends all of that again, as the specification has it.
+    /// The responder drops packets after a gap, as in the IBTA specification.
     #[default]
     GoBackN,
-    /// The sender sends again what is lost, as IRN does (SIGCOMM 2018); receivers keep the rest and report each loss by a NAK of its own, which switches pass on once
+    /// Selective repeat, as in IRN (SIGCOMM 2018): the sender resends lost packets only; receivers keep the rest and report each loss
+    /// by a NAK of its own, which switches forward once
     ///
-    /// The responder keeps what comes after it, for [`RcConfig::window`] packets, and reports what is missing by selective NAKs
-    /// ([`crate::wire::aeth::Repr::selective_nak`]); the requester sends that again and goes on. After IRN: Mittal et al.,
-    /// "Revisiting Network Support for RDMA", SIGCOMM 2018.
+    /// The responder keeps packets after a gap, up to [`RcConfig::window`], and reports missing ones by selective NAKs
+    /// ([`crate::wire::aeth::Repr::selective_nak`]). The requester resends those and continues. After IRN: Mittal et al., "Revisiting
+    /// Network Support for RDMA", SIGCOMM 2018.
     SelectiveRepeat,
 }
 
-/// How selective NAKs reach the requester.
+/// The format in which selective NAKs reach the requester.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossReports {
-    /// As the responder sends them: the PSN is that of the lost packet, the MSN field holds the number of reports
+    /// As sent by the responder: the PSN is that of the lost packet, the MSN field holds the number of reports
     /// ([`crate::wire::aeth::Repr::selective_nak`]). They acknowledge nothing.
     #[default]
     Direct,
-    /// As the switches of a group send them to its source: the PSN follows the last one acknowledged, the MSN field holds the PSN of the
-    /// lost packet ([`crate::wire::aeth::Repr::merged_selective_nak`]). A requester that does not know the code takes every NAK as an
-    /// acknowledgement of all before its PSN; this PSN acknowledges nothing that was not acknowledged before.
+    /// As sent by the switches of a group to its source: the PSN is one past the last acknowledged PSN, the MSN field holds the PSN of
+    /// the lost packet ([`crate::wire::aeth::Repr::merged_selective_nak`]). A requester without support for this NAK code treats it as
+    /// an acknowledgement of all packets before its PSN, which are acknowledged already.
     Merged,
 }
 
-/// What message counts (MSNs) in answers a requester finds plausible.
+/// The message sequence numbers (MSNs) that a requester accepts in acknowledgements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MsnRule {
-    /// Those of a responder that counts from the connection's beginning, as ours do across changes of the source.
+    /// MSNs counted since the connection began. Responders of this crate count on across changes of the source.
     #[default]
     Counted,
-    /// Any: in a group with RDMA devices. Their PSNs can only be set by way of RESET, after which they count from 0 again,
-    /// so that counts of members differ when the source changes. They are then taken for inexact, and PSNs alone decide.
+    /// Any MSN: for groups with RDMA devices. Setting the PSN of a device needs a RESET, after which its MSN restarts at 0, so that
+    /// members' MSNs differ after a change of the source. Such MSNs count as inexact, and only PSNs acknowledge.
     Restarts,
 }
 
@@ -190,52 +191,49 @@ pub enum MsnRule {
 pub struct RcConfig {
     /// Payload bytes per packet; both ends must agree.
     pub mtu: PathMtu,
-    /// How many PSNs may be sent and not yet acknowledged, 1 to 2^22. A larger window hides a longer round trip and
-    /// costs more retransmissions after a loss; with selective repeat none, but memory at the responder
-    /// ([`RcConfig::with_recovery`]).
+    /// The most unacknowledged PSNs in flight, 1 to 2^22. A larger window hides a longer round trip. With go-back-N it also means more
+    /// retransmissions after a loss; with selective repeat, more memory at the responder ([`RcConfig::with_recovery`]).
     pub window: u32,
-    /// An acknowledgement is asked for at the end of a message, and after this many packets without asking. Must be at least 1.
-    /// In a group a NAK waits in the switches until everybody has acknowledged what is before it, so rare ACKs make losses
-    /// dear.
+    /// AckReq is set on the last packet of a message, and after this number of packets without it; at least 1. In a group a NAK waits
+    /// in the switches until all members have acknowledged the packets before it, so infrequent ACKs delay loss recovery.
     pub ack_every: u32,
-    /// When to go back and send again without any answer.
+    /// Time without an acknowledgement after which the requester retransmits.
     pub ack_timeout: AckTimeout,
-    /// How many timeouts in a row to bear.
+    /// Limit of consecutive timeouts.
     pub retries: Retries,
-    /// How many RNR NAKs in a row to bear.
+    /// Limit of consecutive RNR NAKs.
     pub rnr_retries: Retries,
-    /// How long this responder asks its requester to wait when no receive buffer is there.
+    /// The delay that this responder requests in RNR NAKs, when it has no receive buffer.
     pub rnr_timer: RnrTimer,
-    /// Whether an ACK that still waits for the wire is replaced by a newer one. Off, every request for an ACK is
-    /// answered, as in Linux rxe.
+    /// Whether a queued ACK is replaced by a newer one. If false, every AckReq gets an ACK of its own, as in Linux rxe.
     pub ack_coalescing: bool,
-    /// Queue pairs with a smaller number send first; equal ones take turns.
+    /// Queue pairs with a smaller number send first; equal ones alternate.
     pub priority: u8,
-    /// What to do about one NAK after the other.
+    /// How to handle a NAK while retransmitting after another one.
     #[serde(default)]
     pub nak_rule: NakRule,
-    /// Which message counts to believe.
+    /// Which MSNs to accept.
     #[serde(default)]
     pub msn_rule: MsnRule,
-    /// What a lost packet costs.
+    /// Loss recovery.
     #[serde(default)]
     pub recovery: Recovery,
     /// The format of selective NAKs that this requester receives: [`LossReports::Merged`] for the queue pair of a group.
     #[serde(default)]
     pub loss_reports: LossReports,
-    /// Congestion control: request packets go out as ECN-capable, marks are answered with CNPs, and CNPs slow the requester
-    /// down. `None`: it sends as fast as the port lets it. Both ends must agree.
+    /// Congestion control (DCQCN): request packets are sent as ECN-capable, marks are answered with CNPs, and CNPs reduce the rate.
+    /// `None`: the requester sends at the rate of the port. Both ends must agree.
     #[serde(default)]
     pub congestion: Option<DcqcnConfig>,
-    /// The rate that request packets do not exceed, in bits per second of the wire (preamble and inter-frame gap included): that of the slowest
-    /// link to any receiver. `None`: the rate of the port. RDMA NICs have such limits per queue pair, but verbs have no standard way to set them.
+    /// Rate limit of request packets in bits per second on the wire, preamble and inter-frame gap included: the rate of the slowest
+    /// link to any receiver. `None`: the rate of the port. RDMA NICs have such limits per queue pair, but verbs have no standard way
+    /// to set them.
     #[serde(default)]
     pub pace_bps: Option<NonZeroU64>,
 }
 
 impl RcConfig {
-    /// Window 128, ACK every 8 packets, 4.2 ms until a timeout, endless retries, no coalescing, no congestion
-    /// control.
+    /// Default settings: window 128, ACK every 8 packets, timeout 4.2 ms, endless retries, no coalescing, no congestion control.
     pub const fn new(mtu: PathMtu) -> RcConfig {
         RcConfig {
             mtu,
@@ -256,14 +254,14 @@ impl RcConfig {
         }
     }
 
-    /// The shorter timeout in nanoseconds of a requester with selective repeat, for when it has few packets outstanding, so that no
-    /// packet after a lost one may bring news of it (IRN, section 3.1: RTO_low). `None` when timeouts are off.
+    /// The shorter timeout of selective repeat in nanoseconds, for few packets in flight, when no later packet may reveal a loss (IRN,
+    /// section 3.1: RTO_low). `None` if timeouts are disabled.
     pub(super) fn low_timeout_ns(&self) -> Option<u64> {
         self.ack_timeout.ns().map(|ns| ns / 2)
     }
 
-    /// With this way to recover from losses. A repair takes a round trip, and several if it is lost itself, which in a group happens to one of
-    /// many receivers nearly always. With selective repeat the others go on meanwhile, so the window has room for four times as many packets.
+    /// Sets the loss recovery. Selective repeat gets four times the window: a repair takes one round trip or more, and in a group
+    /// almost always one of many receivers waits for a repair while the others can continue.
     #[must_use]
     pub fn with_recovery(self, recovery: Recovery) -> RcConfig {
         let window = match recovery {
@@ -277,9 +275,9 @@ impl RcConfig {
         }
     }
 
-    /// For answers that come so many nanoseconds later than these settings are made for, over a link of `rate_bps` bits per
-    /// second: the timeout waits for twice that time more, and the window has room for what is sent meanwhile. A loss
-    /// makes more packets go again then, as the window's text says.
+    /// Adapts the settings to acknowledgements that arrive `delay_ns` nanoseconds later than usual, on a link of `rate_bps` bits per
+    /// second. The timeout grows by twice the delay, and the window by the packets sent meanwhile. With go-back-N, a loss then costs
+    /// more retransmissions.
     #[must_use]
     pub fn with_later_answers(self, delay_ns: u64, rate_bps: u64) -> RcConfig {
         let bits = u128::from(rate_bps) * u128::from(delay_ns) / 1_000_000_000;

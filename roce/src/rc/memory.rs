@@ -1,4 +1,4 @@
-//! Registered memory: where messages come from and where they go.
+//! Registered memory regions, which messages are sent from and received into.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::buffer::Buffer;
 use crate::verbs::DeviceError;
 use crate::wire::mr_info;
 
-/// Name of a region, as L_Key and R_Key.
+/// The key of a memory region, used as L_Key and R_Key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MemoryKey(pub u32);
 
@@ -21,34 +21,34 @@ impl fmt::Display for MemoryKey {
     }
 }
 
-/// A part of a region.
+/// A part of a memory region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MemorySlice {
     pub key: MemoryKey,
-    /// Bytes from the start of the region.
+    /// Offset in the region, in bytes.
     pub offset: u64,
     /// Length in bytes.
     pub len: u64,
 }
 
-/// Why memory cannot be used.
+/// Why an access to registered memory fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
     #[error("no memory region has the key {0}")]
     NoSuchKey(MemoryKey),
-    #[error("region {key} does not hold {len} bytes at {address:#x}")]
+    #[error("memory region {key} does not contain {len} bytes at {address:#x}")]
     OutOfBounds {
         key: MemoryKey,
         address: u64,
         len: u64,
     },
-    #[error("region {0} is read-only")]
+    #[error("memory region {0} is read-only")]
     ReadOnly(MemoryKey),
-    #[error("region {0} is not open to the remote side")]
+    #[error("memory region {0} does not allow remote access")]
     NotRemote(MemoryKey),
-    #[error("the key {0} is taken")]
+    #[error("the memory key {0} is already in use")]
     KeyTaken(MemoryKey),
-    #[error("a region of {len} bytes at {va:#x} passes the end of the address space")]
+    #[error("a memory region of {len} bytes at {va:#x} exceeds the address space")]
     BadAddress { va: u64, len: u64 },
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -59,7 +59,7 @@ enum Storage {
     Shared(Arc<[u8]>),
 }
 
-/// One region.
+/// One memory region.
 pub struct MemoryRegion {
     key: MemoryKey,
     va: u64,
@@ -71,7 +71,7 @@ impl MemoryRegion {
     pub fn key(&self) -> MemoryKey {
         self.key
     }
-
+    /// The virtual address of the first byte, which WRITEs use.
     /// The virtual address of the first byte, as WRITEs name it.
     pub fn virtual_address(&self) -> u64 {
         self.va
@@ -108,34 +108,33 @@ impl MemoryRegion {
     }
 }
 
-/// A part of a region under a name and an address of its own, open to WRITEs. (Verbs call it a memory window.)
+/// A memory window: a part of a region with its own key and address, open to WRITEs.
 struct Window {
     region: MemoryKey,
-    /// Of the window in the region, in bytes.
+    /// Offset of the window in the region, in bytes.
     offset: u64,
     len: u64,
     va: u64,
 }
 
-/// All regions of a host.
+/// All memory regions of a host.
 ///
-/// Virtual addresses that the table chooses are multiples of a power of two that is at least the region's length. Two
-/// such regions differ in their addresses by one XOR constant at every offset, which is what lets a switch turn
-/// the one into the other.
+/// Virtual addresses that the table chooses are multiples of a power of two that is at least the region's length. The addresses of two
+/// such regions differ by one XOR constant at every offset, so a switch can rewrite one into the other.
 pub struct MemoryTable {
     regions: BTreeMap<u32, MemoryRegion>,
-    /// Regions and windows have one space of keys.
+    /// Memory windows by key; regions and windows share one key space.
     windows: BTreeMap<u32, Window>,
     next_key: u32,
     next_va: u64,
 }
 
-/// Where the virtual addresses start.
+/// The first virtual address.
 const FIRST_VA: u64 = 0x0100_0000_0000;
 const PAGE: u64 = 4096;
 
 impl MemoryTable {
-    /// `seed` makes the keys of different hosts different.
+    /// `seed` makes the keys of different hosts differ.
     pub fn new(seed: u32) -> MemoryTable {
         MemoryTable {
             regions: BTreeMap::new(),
@@ -145,7 +144,7 @@ impl MemoryTable {
         }
     }
 
-    /// A region of `len` zero bytes that messages may be received into; `remote_write` opens it to WRITEs.
+    /// Registers a region of `len` zero bytes to receive into; `remote_write` allows remote WRITEs.
     pub fn register(&mut self, len: u64, remote_write: bool) -> MemoryKey {
         let key = self.free_key();
         let va = self.free_va(len);
@@ -158,7 +157,7 @@ impl MemoryTable {
         key
     }
 
-    /// A read-only region, to send from.
+    /// Registers a read-only region to send from.
     pub fn register_shared(&mut self, bytes: Arc<[u8]>) -> MemoryKey {
         let key = self.free_key();
         let va = self.free_va(bytes.len() as u64);
@@ -166,7 +165,7 @@ impl MemoryTable {
         key
     }
 
-    /// A region open to WRITEs at an address and with a key of the caller's choice, for groups whose members all have the same.
+    /// Registers a region with the given key and address, open to WRITEs; for groups whose members all use the same.
     pub fn register_at(&mut self, key: MemoryKey, va: u64, len: u64) -> Result<(), MemoryError> {
         if self.is_taken(key.0) {
             return Err(MemoryError::KeyTaken(key));
@@ -178,7 +177,7 @@ impl MemoryTable {
         Ok(())
     }
 
-    /// Opens a part of a region to WRITEs, from the address `va` on and with a key of its own. It is gone with its region.
+    /// Opens a part of a region to WRITEs at address `va`, with a key of its own. Deregistering the region also removes the window.
     pub fn bind_window(&mut self, part: MemorySlice, va: u64) -> Result<MemoryKey, MemoryError> {
         self.check(part)?;
         if va.checked_add(part.len).is_none() {
@@ -195,8 +194,8 @@ impl MemoryTable {
         Ok(key)
     }
 
-    /// Says what a region will probably hold. As long as that is right, the region takes no memory. Nothing else depends on it,
-    /// and for a region that has been written to, of another length, or read-only, it has no effect.
+    /// Sets the expected content of a region, so that it takes no memory while that proves right. No effect on results, and none at
+    /// all for a region that has been written to, has another length, or is read-only.
     pub fn expect(&mut self, key: MemoryKey, bytes: &Arc<[u8]>) -> Result<(), MemoryError> {
         let region = self
             .regions
@@ -208,7 +207,7 @@ impl MemoryTable {
         Ok(())
     }
 
-    /// Forgets a region with its windows.
+    /// Deregisters a region and its windows.
     pub fn deregister(&mut self, key: MemoryKey) -> Result<(), MemoryError> {
         self.windows.retain(|_, window| window.region != key);
         let region = self.regions.remove(&key.0);
@@ -219,20 +218,20 @@ impl MemoryTable {
         self.regions.get(&key.0).ok_or(MemoryError::NoSuchKey(key))
     }
 
-    /// Checks that a part of a region is there.
+    /// Checks that a slice lies within its region.
     pub fn check(&self, slice: MemorySlice) -> Result<(), MemoryError> {
         let region = self.region(slice.key)?;
         region.range(slice.offset, slice.len).map(drop)
     }
 
-    /// The bytes of a part of a region.
+    /// The bytes of a slice.
     pub fn read(&self, slice: MemorySlice) -> Result<&[u8], MemoryError> {
         let region = self.region(slice.key)?;
         let range = region.range(slice.offset, slice.len)?;
         Ok(region.part(range))
     }
 
-    /// The same, without a copy where others have the bytes, too.
+    /// The bytes of a slice, by reference where they are shared.
     pub fn share(&self, slice: MemorySlice) -> Result<SharedBytes, MemoryError> {
         let region = self.region(slice.key)?;
         let range = region.range(slice.offset, slice.len)?;
@@ -246,7 +245,7 @@ impl MemoryTable {
         })
     }
 
-    /// Writes `bytes` to a region, `offset` bytes after its start.
+    /// Writes `bytes` to a region at `offset`.
     pub fn write(&mut self, key: MemoryKey, offset: u64, bytes: &[u8]) -> Result<(), MemoryError> {
         let region = self
             .regions
@@ -260,7 +259,7 @@ impl MemoryTable {
         Ok(())
     }
 
-    /// The part of a region that a WRITE to `va` with `rkey` means, when the remote side may write there.
+    /// The slice that a remote WRITE of `len` bytes to `va` with `rkey` addresses. Fails if the key does not allow that.
     pub(super) fn remote_slice(
         &self,
         rkey: u32,
@@ -309,7 +308,7 @@ impl MemoryTable {
         self.regions.insert(key.0, region);
     }
 
-    /// The key of memory region information is no region's.
+    /// Whether a key is in use or reserved for memory region information.
     fn is_taken(&self, key: u32) -> bool {
         key == mr_info::R_KEY || self.regions.contains_key(&key) || self.windows.contains_key(&key)
     }

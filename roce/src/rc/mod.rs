@@ -1,13 +1,13 @@
 //! The reliable connection (IBTA vol. 1, chapter 9): one [`QueuePair`] is a requester and a responder without I/O.
 //!
-//! A queue pair handles packets from their base transport header on; addresses, checksums and the ICRC are the
-//! business of [`crate::host::Host`]. It is as strict as a hardware or kernel stack: PSN, opcode sequence, lengths, memory
-//! bounds and keys are all checked, and what is wrong gets the NAK that the specification names.
+//! A queue pair handles packets from their base transport header on; [`crate::host::Host`] checks addresses, checksums and the ICRC.
+//! It is as strict as a hardware or kernel stack: PSN, opcode sequence, lengths, memory bounds and keys are checked, and errors get
+//! the NAK that the specification defines.
 //!
-//! What a lost packet costs is a setting ([`Recovery`]): go-back-N, as the specification has it, or selective repeat, whose own
-//! packet, the selective NAK, only ends that agree on it send.
+//! Loss recovery is a setting ([`Recovery`]): go-back-N as in the specification, or selective repeat. Selective NAKs are an extension,
+//! sent only between ends that agree on it.
 //!
-//! Not here: READ and atomics (a group of receivers has no one answer), UC. Datagrams are in [`crate::ud`].
+//! Not implemented: READ and atomics (a group of receivers has no single response), UC. Datagrams are in [`crate::ud`].
 
 mod buffer;
 mod completion;

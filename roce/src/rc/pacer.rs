@@ -4,14 +4,15 @@ use std::num::NonZeroU64;
 
 use alfirk_packet_io::wire::serialisation_ps;
 
-/// Bytes of the wire that a sender which was polled late may catch up with at once: two of the longest packets.
+/// Bytes on the wire that a sender polled late may send at once to catch up: two of the longest packets.
 const BURST_BYTES: u64 = 8_400;
 
-/// Says when the next packet may be sent.
+/// Computes when the next packet may be sent.
 #[derive(Debug, Clone)]
 pub(super) struct Pacer {
     rate_bps: NonZeroU64,
-    /// When the next packet may be sent, in picoseconds: at 400 Gbit/s rounding each packet to nanoseconds would cost one per cent.
+    /// The earliest time of the next packet in picoseconds: at 400 Gbit/s, rounding each packet to nanoseconds would cost one per
+    /// cent.
     next_ps: u64,
 }
 
@@ -23,8 +24,8 @@ impl Pacer {
         }
     }
 
-    /// A packet of `bytes` (everything that takes time on the wire) was sent at `now`, in nanoseconds. Gives the time before which the next
-    /// one must not be sent, in nanoseconds, if that is later than `now`.
+    /// Records a packet of `bytes` on the wire (preamble and gap included) sent at `now` nanoseconds. Returns the earliest time of the
+    /// next packet in nanoseconds, if that is later than `now`.
     pub(super) fn sent(&mut self, now: u64, bytes: u64) -> Option<u64> {
         let earliest = now
             .saturating_mul(1_000)
@@ -42,7 +43,7 @@ mod tests {
 
     fn pacer(rate_bps: u64) -> Pacer {
         let mut pacer = Pacer::new(NonZeroU64::new(rate_bps).unwrap());
-        // The first packets may go at once.
+        // Uses up the burst.
         while pacer.sent(0, BURST_BYTES).is_none() {}
         pacer
     }

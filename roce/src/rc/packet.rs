@@ -12,7 +12,7 @@ pub struct RcHeaders {
 }
 
 impl RcHeaders {
-    /// Headers without extension.
+    /// Headers without extension headers.
     pub fn plain(bth: bth::Repr) -> RcHeaders {
         RcHeaders {
             bth,
@@ -31,13 +31,13 @@ impl RcHeaders {
             + extension(self.immediate.is_some(), immdt::HEADER_LEN)
     }
 
-    /// Never: there is always a BTH.
+    /// Always false: there is a BTH.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// Reads the headers at the front of `bytes`, which begin with the BTH; the opcode says which extension headers are there. Gives what
-    /// comes behind them, too.
+    /// Parses the headers at the front of `bytes`, from the BTH on; the opcode defines which extension headers follow. Also returns
+    /// the bytes after the headers.
     pub fn parse(bytes: &[u8]) -> Result<(RcHeaders, &[u8]), WireError> {
         let view = bth::View::new_checked(bytes)?;
         let mut headers = RcHeaders::plain(bth::Repr::parse(&view));
@@ -58,7 +58,7 @@ impl RcHeaders {
         Ok((headers, rest))
     }
 
-    /// Writes the headers to the first [`RcHeaders::len`] bytes of `buffer`, which must hold them.
+    /// Writes the headers to the first [`RcHeaders::len`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         let (head, mut rest) = buffer.split_at_mut(bth::HEADER_LEN);
         self.bth.emit(head);
@@ -76,7 +76,7 @@ impl RcHeaders {
     }
 }
 
-/// A packet that came in.
+/// A received packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RcPacket<'a> {
     pub headers: RcHeaders,
@@ -85,7 +85,7 @@ pub struct RcPacket<'a> {
 }
 
 impl<'a> RcPacket<'a> {
-    /// Reads the packet in `bytes`, which begin with the BTH and end before the ICRC. Payload and padding together fill words of four
+    /// Parses the packet in `bytes`, from the BTH to the last byte before the ICRC. Payload plus padding must be a multiple of four
     /// bytes (IBTA vol. 1, 9.2.5).
     pub fn parse(bytes: &'a [u8]) -> Result<RcPacket<'a>, WireError> {
         let (headers, rest) = RcHeaders::parse(bytes)?;
@@ -94,7 +94,7 @@ impl<'a> RcPacket<'a> {
     }
 }
 
-/// The payload in `bytes`, which together with its padding fills words of four bytes.
+/// The payload in `bytes` without its padding; their sum must be a multiple of four bytes.
 pub(crate) fn unpadded(bytes: &[u8], pad_count: u8) -> Result<&[u8], WireError> {
     let bad = |field, value| WireError {
         header: Header::Bth,

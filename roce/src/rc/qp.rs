@@ -1,4 +1,4 @@
-//! A queue pair: requester, responder, and what they share.
+//! A queue pair: requester, responder, and their shared state.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -23,19 +23,19 @@ use crate::wire::{cnp, ethernet, icrc, ipv4, udp, Opcode, Psn, QpNum, Syndrome};
 /// The longest message in bytes (IBTA vol. 1, 9.7.7: 2^31).
 pub const MAX_MESSAGE: u64 = 1 << 31;
 
-/// The other end of the connection.
+/// The remote end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Remote {
     pub ip: Ipv4Addr,
     pub qpn: QpNum,
 }
 
-/// Where the bytes of a message are.
+/// The bytes of a message.
 #[derive(Debug, Clone)]
 pub enum Payload {
-    /// In registered memory, read when a packet is built.
+    /// In registered memory; read when a packet is built.
     Memory(MemorySlice),
-    /// In bytes of its own.
+    /// In a buffer of its own.
     Bytes(Arc<[u8]>),
 }
 
@@ -69,7 +69,7 @@ impl Payload {
         }
     }
 
-    /// The same by reference, where that is possible.
+    /// As [`Payload::read`], by reference where possible.
     pub fn share(
         &self,
         memory: &MemoryTable,
@@ -90,13 +90,13 @@ impl Payload {
     }
 }
 
-/// What to do with the bytes at the other end.
+/// The operation that carries a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SendOperation {
-    /// Put them into the next receive buffer.
+    /// Delivers to the next receive buffer.
     Send { immediate: Option<u32> },
-    /// Put them to an address. With an immediate, a receive request is used up and completes; without, the
-    /// remote user learns nothing.
+    /// Writes to a remote address. With immediate data it consumes a receive request, which completes; without, the remote user is not
+    /// notified.
     Write {
         remote_va: u64,
         rkey: u32,
@@ -104,31 +104,31 @@ pub enum SendOperation {
     },
 }
 
-/// Work for the requester.
+/// A work request for the requester.
 #[derive(Debug, Clone)]
 pub struct SendRequest {
-    /// A number of the user's choice, handed back with the completion.
+    /// The user's number, returned in the completion.
     pub wr_id: u64,
     pub operation: SendOperation,
     pub payload: Payload,
 }
 
-/// A buffer for the responder.
+/// A receive buffer for the responder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RecvRequest {
-    /// A number of the user's choice, handed back with the completion.
+    /// The user's number, returned in the completion.
     pub wr_id: u64,
     pub buffer: MemorySlice,
 }
 
-/// Why a work request was not taken.
+/// Why a work request is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
     #[error("queue pair {0} does not exist")]
     NoSuchQueuePair(QpNum),
-    #[error("queue pair {qpn} is {state:?}")]
+    #[error("queue pair {qpn} is in state {state:?}, which accepts no work requests of this kind")]
     WrongState { qpn: QpNum, state: QpState },
-    #[error("a message of {0} bytes is too long: the limit is 2147483648")]
+    #[error("a message of {0} bytes exceeds the limit of 2147483648 bytes")]
     TooLong(u64),
     #[error(transparent)]
     Memory(#[from] MemoryError),
@@ -136,14 +136,14 @@ pub enum PostError {
     Device(#[from] DeviceError),
 }
 
-/// Why a queue pair cannot be made or modified.
+/// Why a queue pair cannot be created or modified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ModifyError {
     #[error("queue pair {0} does not exist")]
     NoSuchQueuePair(QpNum),
-    #[error("queue pair {0} still has messages under way")]
+    #[error("queue pair {0} still has messages in progress")]
     Busy(QpNum),
-    #[error("queue pair {qpn} is {state:?}")]
+    #[error("queue pair {qpn} is in state {state:?}, which does not allow this change")]
     WrongState { qpn: QpNum, state: QpState },
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -155,30 +155,30 @@ pub enum QpFailure {
     /// A request of this side failed.
     #[error("requester: {0}")]
     Requester(CompletionError),
-    /// This side refused a request with a fatal NAK.
-    #[error("responder: refused a request of the remote side ({0:?})")]
+    /// This side rejected a remote request with a fatal NAK.
+    #[error("responder: rejected a request of the remote side ({0:?})")]
     Responder(crate::wire::NakCode),
-    /// The remote address did not answer.
-    #[error("no answer from {0}")]
+    /// Address resolution failed for the remote address.
+    #[error("the address {0} could not be resolved: no ARP reply")]
     Unreachable(Ipv4Addr),
-    /// The user ended it.
-    #[error("closed by its user")]
+    /// The user closed the queue pair.
+    #[error("closed by the user")]
     Closed,
 }
 
-/// Life of a queue pair. (Verbs' INIT; RTR and RTS together; ERR.)
+/// The state of a queue pair. (Verbs' INIT; RTR and RTS together; ERR.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QpState {
-    /// Made, not connected. Receive buffers can be posted.
+    /// Created, not connected. Receive buffers can be posted.
     Init,
     /// Connected: sends and receives.
     Ready,
-    /// Failed: only its last NAK still goes out.
+    /// Failed: sends nothing but its last NAK.
     Error(QpFailure),
 }
 
 impl QpState {
-    /// What the queue pair died of, if it did.
+    /// Why the queue pair failed; `None` if it has not.
     pub fn failure(self) -> Option<QpFailure> {
         match self {
             QpState::Error(failure) => Some(failure),
@@ -187,33 +187,33 @@ impl QpState {
     }
 }
 
-/// What went through a queue pair.
+/// Counters of a queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct QpStats {
     /// Request packets sent, retransmissions included.
     pub requests_sent: u64,
-    /// Payload bytes in them.
+    /// Payload bytes of request packets sent.
     pub request_bytes_sent: u64,
-    /// Request packets sent again.
+    /// Request packets that were retransmissions.
     pub retransmissions: u64,
-    /// Request packets that the other side has acknowledged, each counted once.
+    /// Request packets acknowledged by the remote side, each counted once.
     #[serde(default)]
     pub requests_acknowledged: u64,
     pub acks_received: u64,
-    /// PSN sequence errors, and selective NAKs.
+    /// NAKs for PSN sequence errors, and selective NAKs.
     pub naks_received: u64,
     pub rnr_naks_received: u64,
     pub fatal_naks_received: u64,
     /// ACKs and NAKs for PSNs that are not outstanding.
     pub stale_acks: u64,
     pub timeouts: u64,
-    /// Request packets that came in, in order.
+    /// Request packets received in order.
     pub requests_received: u64,
-    /// Payload bytes in them.
+    /// Payload bytes of request packets received in order.
     pub request_bytes_received: u64,
-    /// Request packets that were there already.
+    /// Request packets received again.
     pub duplicates: u64,
-    /// Request packets that came after a gap: dropped with go-back-N, kept with selective repeat.
+    /// Request packets received after a gap: dropped with go-back-N, kept with selective repeat.
     pub out_of_order: u64,
     pub acks_sent: u64,
     pub naks_sent: u64,
@@ -221,11 +221,11 @@ pub struct QpStats {
     pub cnps_received: u64,
     #[serde(default)]
     pub cnps_sent: u64,
-    /// Request packets that came with the congestion mark.
+    /// Request packets received with the congestion mark (CE).
     #[serde(default)]
     pub marked_received: u64,
-    /// ACKs whose message count is not that of the packets they acknowledge. A responder's own ACKs are exact; a switch that
-    /// merges them may say less, which no requester minds.
+    /// ACKs whose MSN does not match the packets that they acknowledge. A responder's own ACKs match; those aggregated by a switch may
+    /// have a smaller MSN, which is valid.
     #[serde(default)]
     pub inexact_msns: u64,
     /// Packets that neither a correct peer nor a correct fabric sends.
@@ -233,19 +233,19 @@ pub struct QpStats {
     pub violations: Violations,
 }
 
-/// A packet to be sent: its headers, and where its payload is.
+/// A packet to send: its headers, and a reference to its payload.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
-    /// The pad count is set already.
+    /// The headers, with the pad count set.
     pub headers: RcHeaders,
-    /// Payload, offset in it, and length in bytes.
+    /// The payload's source, offset in it, and length in bytes.
     pub payload: Option<(Payload, u64, usize)>,
-    /// Whether switches may mark the packet: ECT(0) in the IPv4 header.
+    /// Whether switches may mark the packet (ECT(0) in the IPv4 header).
     pub ecn_capable: bool,
 }
 
 impl Outgoing {
-    /// A packet of headers alone.
+    /// A packet without payload.
     fn bare(headers: RcHeaders) -> Outgoing {
         Outgoing {
             headers,
@@ -254,7 +254,7 @@ impl Outgoing {
         }
     }
 
-    /// Bytes whose time the packet takes on the wire, from preamble to inter-frame gap.
+    /// Bytes that the packet occupies on the wire, from preamble to inter-frame gap.
     fn wire_len(&self) -> u64 {
         let payload = self.payload.as_ref().map_or(0, |(_, _, len)| *len);
         let roce = self.headers.len() + payload + usize::from(self.headers.bth.pad_count);
@@ -274,21 +274,21 @@ pub struct QueuePair {
     remote: Option<Remote>,
     requester: Requester,
     responder: Responder,
-    /// The rate of the requester, with congestion control.
+    /// The reaction point of DCQCN, with congestion control.
     reaction: Option<ReactionPoint>,
-    /// The rate that it never exceeds, where there is one.
+    /// The rate limit, if there is one.
     pacer: Option<Pacer>,
     notification: NotificationPoint,
-    /// Whether a CNP waits for the wire.
+    /// Whether a CNP is to be sent.
     cnp_due: bool,
-    /// Whether other ends of a group send after what this one has sent: [`QueuePair::expect_next_source`].
+    /// Whether another source of the group sends after this one: [`QueuePair::expect_next_source`].
     handed_over: bool,
     shared: Shared,
     /// Whether the failure has been reported to the user.
     failure_told: bool,
 }
 
-/// What requester and responder both write to.
+/// State that requester and responder share.
 pub(super) struct Shared {
     pub(super) qpn: QpNum,
     pub(super) timers: TimerTable,
@@ -313,7 +313,8 @@ impl Shared {
 }
 
 impl QueuePair {
-    /// `psn` is the first PSN of this requester; [`QueuePair::set_sq_psn`] changes it until the first message.
+    /// Creates a queue pair. `psn` is the initial PSN of its requester; [`QueuePair::set_sq_psn`] can change it before the first
+    /// message.
     pub fn new(qpn: QpNum, psn: Psn, config: RcConfig) -> QueuePair {
         QueuePair {
             qpn,
@@ -357,7 +358,7 @@ impl QueuePair {
         self.shared.stats
     }
 
-    /// The rate machine, with congestion control.
+    /// The reaction point of DCQCN, with congestion control.
     pub fn reaction(&self) -> Option<&ReactionPoint> {
         self.reaction.as_ref()
     }
@@ -372,7 +373,7 @@ impl QueuePair {
         self.responder.expected()
     }
 
-    /// How many messages the responder has completed, modulo 2^24.
+    /// Number of messages that the responder has completed, modulo 2^24.
     pub fn msn(&self) -> u32 {
         self.responder.msn()
     }
@@ -388,7 +389,7 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Sets the PSN of the next request; every message must be done.
+    /// Sets the PSN of the next request; all messages must have completed.
     pub fn set_sq_psn(&mut self, psn: Psn) -> Result<(), ModifyError> {
         self.check_modifiable()?;
         if !self.requester.is_idle() {
@@ -398,7 +399,7 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Sets the PSN that the responder expects next; no message may be half received.
+    /// Sets the PSN that the responder expects next; no message may be partly received.
     pub fn set_rq_psn(&mut self, psn: Psn) -> Result<(), ModifyError> {
         self.check_modifiable()?;
         if !self.responder.is_between_messages() {
@@ -408,11 +409,10 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Makes this end of a group's connection the one that sends: its next request takes the PSN and the message number that
-    /// its responder expects next.
+    /// Makes this end the source of its group: its next request uses the PSN and message number that its responder expects next.
     ///
-    /// All ends of a group count the same packets and messages, so nothing changes at the others. The end that sent before
-    /// follows by [`QueuePair::expect_next_source`].
+    /// All ends of a group count the same packets and messages, so the other receivers need no change. The previous source calls
+    /// [`QueuePair::expect_next_source`].
     pub fn take_over_sending(&mut self) -> Result<(), ModifyError> {
         self.check_modifiable()?;
         if !self.requester.is_idle() || !self.responder.is_between_messages() {
@@ -424,9 +424,9 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Has the responder of the end that sends in a group expect what comes after everything posted so far, be it
-    /// acknowledged or not: the next request that arrives is the next source's first. Since a source begins only when all ends
-    /// have everything before, that request also acknowledges everything posted here.
+    /// Prepares the responder of the present source for the next one. It then expects the PSN after everything posted so far,
+    /// acknowledged or not. A source starts only when all ends hold everything before, so its first request also acknowledges
+    /// everything posted here.
     pub fn expect_next_source(&mut self) -> Result<(), ModifyError> {
         self.check_modifiable()?;
         if !self.responder.is_between_messages() {
@@ -439,8 +439,8 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Starts both directions at this PSN, and as if so many messages had been sent and received: for an end that joins a
-    /// group in use, whose ends all count the same packets and messages.
+    /// Starts both directions at `psn`, after `messages` messages: for an end that joins a group in use, whose ends all count the same
+    /// packets and messages.
     pub fn join_at(&mut self, psn: Psn, messages: u32) -> Result<(), ModifyError> {
         self.check_modifiable()?;
         if !self.requester.is_idle() || !self.responder.is_between_messages() {
@@ -451,15 +451,15 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Completes every posted message as acknowledged, because the remote side is known to have them all: in a group the next
-    /// source begins only then. Answers that are still under way are stale from now on.
+    /// Completes every posted message as acknowledged, because the remote side is known to hold them all: the next source of a group
+    /// starts only then. Acknowledgements still in flight become stale.
     pub fn conclude_sends(&mut self, now: u64) {
         if self.state == QpState::Ready {
             self.requester.conclude(now, &self.config, &mut self.shared);
         }
     }
 
-    /// Takes a message to be sent. Its memory is checked now, and read when packets are built.
+    /// Posts a message. Its memory is checked now, and read when packets are built.
     pub fn post_send(
         &mut self,
         memory: &MemoryTable,
@@ -482,7 +482,7 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Takes a buffer for a message to come.
+    /// Posts a receive buffer.
     pub fn post_recv(
         &mut self,
         memory: &MemoryTable,
@@ -499,7 +499,7 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Takes a packet from the remote side; addresses, P_Key and ICRC have been checked.
+    /// Handles a packet from the remote side, after the checks of addresses, P_Key and ICRC.
     pub fn handle_packet(&mut self, now: u64, packet: &RcPacket<'_>, memory: &mut MemoryTable) {
         if self.state != QpState::Ready {
             return;
@@ -536,9 +536,9 @@ impl QueuePair {
         }
     }
 
-    /// How many packets may follow `packet`, which was given to [`QueuePair::handle_packet`] just now, of which the same is true as of it: it
-    /// was taken in order, it is as long as packets can be, and it led to nothing that anybody can see. None of them may ask for an
-    /// ACK, or have the congestion mark. 0 if it is not true of it.
+    /// Number of packets that may follow `packet`, just passed to [`QueuePair::handle_packet`], with no visible effect either:
+    /// received in order, full length, no completion, no reply. None of them may have AckReq or a congestion mark. 0 if `packet` had a
+    /// visible effect.
     pub fn silent_followers(&self, packet: &RcPacket<'_>) -> u64 {
         let bth = &packet.headers.bth;
         let is_silent = self.state == QpState::Ready
@@ -551,7 +551,7 @@ impl QueuePair {
         }
     }
 
-    /// Takes so many packets of which [`QueuePair::silent_followers`] has said that they change nothing: the first one, which has the payload
+    /// Handles `count` packets, at most [`QueuePair::silent_followers`], at once. `first` has the headers of the first and the payload
     /// of all.
     pub fn handle_followers(
         &mut self,
@@ -563,8 +563,8 @@ impl QueuePair {
             .take_followers(packet, count, memory, &mut self.shared);
     }
 
-    /// Whether an answer can be for another end of the group that sends after this one: an ACK of what has come from there,
-    /// or a NAK of the next packet, which is lost here, too, or has not come yet.
+    /// Whether an acknowledgement can be meant for a later source of the group: an ACK of a packet received from there, or a NAK of
+    /// the next expected packet.
     fn is_for_others(&self, packet: &RcPacket<'_>) -> bool {
         let psn = packet.headers.bth.psn;
         let expected = self.responder.expected();
@@ -577,7 +577,7 @@ impl QueuePair {
             && ((others_sent && psn.precedes(expected)) || (psn == expected && !is_ack))
     }
 
-    /// The packet that [`QueuePair::handle_packet`] took just now came with the congestion mark (CE in the IPv4 header).
+    /// Handles the congestion mark (CE in the IPv4 header) of the packet just passed to [`QueuePair::handle_packet`].
     pub fn handle_mark(&mut self, now: u64, packet: &RcPacket<'_>) {
         if self.state != QpState::Ready {
             return;
@@ -596,7 +596,7 @@ impl QueuePair {
         }
     }
 
-    /// Whether [`QueuePair::poll_transmit`] would give a packet now.
+    /// Whether [`QueuePair::poll_transmit`] would return a packet now.
     pub fn wants_transmit(&self) -> bool {
         match self.state {
             QpState::Init => false,
@@ -609,7 +609,7 @@ impl QueuePair {
         }
     }
 
-    /// The next packet to send. Notifications go before responses, and these before requests.
+    /// Takes the next packet to send. CNPs are sent before responses, and those before requests.
     pub fn poll_transmit(&mut self, now: u64) -> Option<Outgoing> {
         let remote = self.remote?;
         if self.state == QpState::Ready && std::mem::take(&mut self.cnp_due) {
@@ -636,7 +636,7 @@ impl QueuePair {
         Some(outgoing)
     }
 
-    /// A congestion notification: BTH and reserved bytes (IBTA vol. 1, annex A17.9.3).
+    /// A congestion notification packet: BTH and reserved bytes (IBTA vol. 1, annex A17.9.3).
     fn notify(&mut self, dest_qp: QpNum) -> Outgoing {
         self.shared.stats.cnps_sent += 1;
         let reserved = Payload::Bytes(Arc::from([0; cnp::RESERVED_LEN]));
@@ -646,12 +646,12 @@ impl QueuePair {
         }
     }
 
-    /// When [`QueuePair::handle_timeout`] wants to be called.
+    /// The time of the next [`QueuePair::handle_timeout`], in nanoseconds.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.shared.timers.next()
     }
 
-    /// Handles every timer that is due at `now`.
+    /// Runs every timer that has expired by `now`.
     pub fn handle_timeout(&mut self, now: u64) {
         for timer in Timer::ALL {
             if !self.shared.timers.take_due(timer, now) {
@@ -663,7 +663,7 @@ impl QueuePair {
                     self.responder
                         .handle_report_timeout(now, &self.config, &mut self.shared)
                 }
-                // That it has stopped lets the next packet go.
+                // Stopping this timer is enough: the next packet may be sent.
                 Timer::Pacing => {}
                 Timer::AckTimeout => {
                     let result = self
@@ -677,12 +677,12 @@ impl QueuePair {
         }
     }
 
-    /// The next finished work request.
+    /// Takes the next completion.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.shared.completions.pop_front()
     }
 
-    /// Puts the queue pair into the error state. Every work request left completes as flushed.
+    /// Puts the queue pair into the error state. All pending work requests complete as flushed.
     pub fn fail(&mut self, failure: QpFailure) {
         if let QpState::Error(_) = self.state {
             return;
@@ -697,7 +697,7 @@ impl QueuePair {
         self.responder.flush(&mut self.shared);
     }
 
-    /// The failure of the queue pair, once.
+    /// Returns the failure of the queue pair on the first call after it; then `None`.
     pub fn take_failure(&mut self) -> Option<QpFailure> {
         match self.state {
             QpState::Error(failure) if !std::mem::replace(&mut self.failure_told, true) => {
@@ -707,7 +707,7 @@ impl QueuePair {
         }
     }
 
-    /// The local memory of the request being sent is gone.
+    /// Fails the queue pair because the memory of the request being sent is not registered any more.
     pub(crate) fn fail_local_protection(&mut self) {
         self.fail(QpFailure::Requester(CompletionError::LocalProtection));
     }

@@ -1,12 +1,12 @@
-//! What a responder with selective repeat has of packets that came before others, and what it lacks.
+//! The reorder buffer of a responder with selective repeat: early packets, and the packets that are missing.
 //!
-//! IRN places packets in memory as they come; its headers say where. Those of the specification say so only in the first packet of
-//! a message, and a group's packets must stay as they are for switches. So packets that come early wait here, [`RcConfig::window`] of
-//! them at most, and become parts of messages in order: what is wrong with one is found, and answered, in order, too.
+//! IRN writes packets to memory as they arrive, since its headers carry the address. IBTA headers carry it only in the first packet of
+//! a message, and switches depend on the format of a group's packets. So early packets wait here, at most [`RcConfig::window`], and
+//! are processed in order. Errors are then found and reported in order, too.
 //!
-//! What is missing is reported when the first packet after it comes, once; and again when so much time has passed as a repair
-//! takes. A report or what is sent again may be lost, and a switch may have merged the report with one of another receiver.
-//! (IRN's receivers have no such timer: each packet that comes early makes another NACK. In a group that would be one from each
+//! A missing packet is reported once when the first packet after it arrives, and again after the time that a repair takes. A report or
+//! a retransmission may be lost, and a switch may have merged the report with that of another receiver. (IRN's receivers have no such
+//! timer: every early packet causes a NACK. In a group that would be one per receiver and packet.)
 //! receiver for each packet.)
 
 use std::collections::BTreeMap;
@@ -14,14 +14,14 @@ use std::collections::BTreeMap;
 use super::config::RcConfig;
 use super::packet::{RcHeaders, RcPacket};
 
-/// A packet is reported this often, and then its sender's timeouts alone bring it.
+/// The most reports of one packet; after that, only the sender's timeouts resend it.
 const MAX_REPORTS: u8 = 32;
-/// So many reports follow each other at equal times: where losses are random, one in vain says nothing about the next.
+/// Reports at equal intervals before the interval doubles: with random losses, one failed repair does not predict the next.
 const PATIENT_REPORTS: u8 = 3;
-/// When timeouts are off nothing else says how long a repair may take: 1 ms.
+/// Assumed duration of a repair in nanoseconds when timeouts are disabled and nothing has been measured.
 const UNKNOWN_REPAIR: u64 = 1_000_000;
 
-/// A packet that waits for those before it.
+/// A packet that arrived early and waits for those before it.
 pub(super) struct Early {
     headers: RcHeaders,
     payload: Vec<u8>,
@@ -36,22 +36,22 @@ impl Early {
     }
 }
 
-/// A packet that others have overtaken.
+/// A packet that later packets have overtaken.
 struct Missing {
-    /// How often it has been reported.
+    /// Number of reports sent.
     reports: u8,
-    /// When it was last,
+    /// Time of the last report in nanoseconds.
     reported: u64,
-    /// and when it is to be the next time.
+    /// Time of the next report in nanoseconds.
     due: u64,
 }
 
-/// Packets are counted in 64 bits, from any number on.
+/// The reorder buffer. Packets are numbered in 64 bits from an arbitrary start, so that numbers do not wrap.
 #[derive(Default)]
 pub(super) struct Reorder {
-    /// The one that is expected.
+    /// The number of the expected packet.
     expected: u64,
-    /// One past the newest that came.
+    /// One past the newest packet received.
     newest: u64,
     early: BTreeMap<u64, Early>,
     missing: BTreeMap<u64, Missing>,
@@ -59,7 +59,7 @@ pub(super) struct Reorder {
 }
 
 impl Reorder {
-    /// Other packets are expected from now on. How long repairs take is known still.
+    /// Clears all packets, because the expected PSN has changed. Keeps the estimate of the repair time.
     pub(super) fn restart(&mut self) {
         *self = Reorder {
             repair: std::mem::take(&mut self.repair),
@@ -67,7 +67,7 @@ impl Reorder {
         };
     }
 
-    /// A packet has come so many PSNs too early, at least 1. False if it is there already, or there is no room.
+    /// Stores a packet that is `ahead` PSNs early, at least 1. Returns false if it is a duplicate or exceeds the window.
     pub(super) fn keep(
         &mut self,
         now: u64,
@@ -88,29 +88,29 @@ impl Reorder {
         true
     }
 
-    /// The expected packet has been taken.
+    /// Records that the expected packet was accepted.
     pub(super) fn taken(&mut self, now: u64) {
         self.came(now, self.expected);
         self.expected += 1;
     }
 
-    /// So many packets have been taken, each when it was expected; nothing is missing.
+    /// Records that `count` packets were accepted in order, with nothing missing.
     pub(super) fn all_taken(&mut self, count: u64) {
         self.expected += count;
         self.newest = self.newest.max(self.expected);
     }
 
-    /// Whether nothing came early, and nothing is missing.
+    /// Whether there is neither an early nor a missing packet.
     pub(super) fn is_empty(&self) -> bool {
         self.early.is_empty() && self.missing.is_empty()
     }
 
-    /// The expected packet, if it came early: it waits no longer.
+    /// Removes and returns the expected packet, if it has arrived early.
     pub(super) fn next_early(&mut self) -> Option<Early> {
         self.early.remove(&self.expected)
     }
 
-    /// The expected packet came, and could not be taken; the requester was asked to send it again in so many nanoseconds.
+    /// Records that the expected packet was rejected with an RNR NAK, so that it returns after `delay` nanoseconds.
     pub(super) fn refused(&mut self, now: u64, delay: u64, config: &RcConfig) {
         self.newest = self.newest.max(self.expected + 1);
         let due = now + delay + self.repair.wait(1, config);
@@ -122,7 +122,7 @@ impl Reorder {
         self.missing.insert(self.expected, refused);
     }
 
-    /// What is to be reported: how far it is behind the expected packet, and how often it has been reported with this time.
+    /// The reports due: distance of each missing packet from the expected one, and its number of reports including this one.
     pub(super) fn reports(&mut self, now: u64, config: &RcConfig) -> Vec<(u64, u8)> {
         let due = self.missing.iter_mut().filter(|(_, m)| m.due <= now);
         let repair = &self.repair;
@@ -139,16 +139,16 @@ impl Reorder {
         .collect()
     }
 
-    /// When there is something to report next.
+    /// The time of the next report in nanoseconds.
     pub(super) fn next_report(&self) -> Option<u64> {
         let due = self.missing.values().map(|missing| missing.due);
         due.min().filter(|&due| due != u64::MAX)
     }
 
-    /// A packet has come: those that it has overtaken are missing.
+    /// Records the arrival of packet `at`: packets skipped by it are missing.
     fn came(&mut self, now: u64, at: u64) {
         if let Some(missing) = self.missing.remove(&at) {
-            // Of several reports nobody knows which one was answered (Karn's rule).
+            // With several reports it is unknown which one caused the repair (Karn's algorithm).
             if missing.reports == 1 {
                 self.repair.took(now - missing.reported);
             }
@@ -165,7 +165,7 @@ impl Reorder {
     }
 }
 
-/// How long it takes from a report to the packet: as RFC 6298 estimates round trips, in nanoseconds.
+/// Estimate of the time from a report to the repair in nanoseconds, smoothed as round trips in RFC 6298.
 #[derive(Default)]
 struct RepairTime {
     smoothed: Option<u64>,
@@ -186,12 +186,12 @@ impl RepairTime {
         }
     }
 
-    /// How long to wait for the packet after that many reports: twice as long after each that was in vain, but for the first ones.
+    /// Time to wait after the given number of reports. It doubles after each failed report, except for the first ones.
     fn wait(&self, reports: u8, config: &RcConfig) -> u64 {
         let longest = config.ack_timeout.ns().unwrap_or(UNKNOWN_REPAIR);
         let first = match self.smoothed {
             None => longest / 4,
-            // Packets that are sent again one after the other take longer, one by one.
+            // Retransmissions sent back to back arrive later one by one.
             Some(smoothed) => smoothed + (4 * self.deviation).max(smoothed / 4),
         };
         let doublings = u32::from(reports.saturating_sub(PATIENT_REPORTS)).min(16);

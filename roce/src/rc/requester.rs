@@ -1,14 +1,14 @@
-//! The sending half: messages become packets, and answers complete them (IBTA vol. 1, 9.7.3, 9.7.5, 9.7.6).
+//! The requester: splits messages into packets, and completes them by acknowledgements (IBTA vol. 1, 9.7.3, 9.7.5, 9.7.6).
 //!
-//! Packets are counted in 64 bits from the first one on, so that nothing here wraps; a PSN is the low 24 bits of that count
-//! plus the initial PSN. An answer's PSN is turned back into a count by its distance to the oldest unacknowledged
-//! packet, which is unambiguous because at most 2^22 packets are outstanding.
+//! Packets are numbered in 64 bits, so that nothing here wraps; a PSN is the initial PSN plus the number, modulo 2^24. The PSN of an
+//! acknowledgement is converted back by its distance to the oldest unacknowledged packet. That is unambiguous because at most 2^22
+//! packets are in flight.
 //!
-//! Every NAK acknowledges all packets before its PSN, whatever its code, as it does at the requesters of Linux rxe (`check_psn`): so a test of a
-//! switch sees the completions that a NAK with too high a PSN brings about. Reserved syndromes are fatal, as they are there. Only selective
-//! NAKs that come directly from a responder of ours acknowledge nothing ([`LossReports::Direct`]).
+//! Every NAK, whatever its code, acknowledges all packets before its PSN, as in Linux rxe (`check_psn`). So a test of a switch sees
+//! the completions that a NAK with too high a PSN would cause. Reserved syndromes are fatal, as in rxe. Only selective NAKs directly
+//! from a responder of this crate acknowledge nothing ([`LossReports::Direct`]).
 //!
-//! With selective repeat it never goes back: what is reported lost is sent again before what is new.
+//! With selective repeat the requester never goes back; it resends packets reported lost before it sends new ones.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -20,30 +20,31 @@ use super::timer::Timer;
 use crate::wire::aeth::{credits_of, CREDITS_UNLIMITED};
 use crate::wire::{bth, reth, NakCode, Opcode, Psn, QpNum, Syndrome};
 
-/// The most packets that may be outstanding, whatever the configuration says.
+/// Upper limit of the window, whatever the configuration.
 const MAX_WINDOW: u32 = 1 << 22;
 
-/// Packets that are sent between two repeats of reported packets in a group, while there are new ones: false reports cost a sixth at most.
+/// New packets sent between two retransmissions of reported packets in a group, so that false reports cost at most a sixth of the
+/// rate.
 const NEW_PER_REPEAT: u32 = 5;
 
 /// Message sequence numbers have 24 bits.
 const MSN_MASK: u32 = 0x00ff_ffff;
 
-/// What packet an answer is about.
+/// The position of an acknowledged PSN relative to the window.
 enum Place {
-    /// One that waits for its answer, by its count.
+    /// A packet in flight, by its number.
     Outstanding(u64),
-    /// One that has been acknowledged, or that another end of the group sent.
+    /// A packet already acknowledged, or one sent by another source of the group.
     Done,
     NeverSent,
 }
 
-/// A message under way.
+/// A message in progress.
 struct Message {
     wr_id: u64,
     operation: SendOperation,
     payload: Payload,
-    /// Count of its first packet.
+    /// Number of its first packet.
     first: u64,
     packets: u64,
 }
@@ -54,21 +55,20 @@ impl Message {
     }
 }
 
-/// A packet that was sent again because of reports.
+/// The retransmissions of a packet that was reported lost.
 #[derive(Default)]
 struct Repeat {
-    /// How many reports made the requester send it again.
+    /// Number of reports that caused a retransmission.
     count: u8,
-    /// When it was sent again last, in nanoseconds; `None` while it waits to be sent.
+    /// Time of the last retransmission in nanoseconds; `None` while it waits to be sent.
     sent: Option<u64>,
 }
 
-/// The shortest time from a packet to its acknowledgement, in nanoseconds. Packets that were sent more than once are not measured (Karn's
-/// rule).
+/// The shortest time from a packet to its acknowledgement, in nanoseconds. Retransmitted packets are not measured (Karn's algorithm).
 #[derive(Default)]
 struct RoundTrip {
     shortest: Option<u64>,
-    /// The packet that is being measured, and when it was sent.
+    /// Number and send time of the packet being measured.
     measured: Option<(u64, u64)>,
 }
 
@@ -77,12 +77,12 @@ impl RoundTrip {
         self.measured.get_or_insert((seq, now));
     }
 
-    /// `seq` is sent again.
+    /// Records a retransmission of packet `seq`, which ends its measurement.
     fn sent_again(&mut self, seq: u64) {
         self.measured.take_if(|(measured, _)| *measured == seq);
     }
 
-    /// Every packet before `seq` is acknowledged.
+    /// Records that every packet before `seq` is acknowledged.
     fn acknowledged(&mut self, now: u64, seq: u64) {
         if let Some((_, sent)) = self.measured.take_if(|(measured, _)| *measured < seq) {
             let time = now.saturating_sub(sent);
@@ -94,37 +94,36 @@ impl RoundTrip {
 pub(super) struct Requester {
     initial_psn: Psn,
     messages: VecDeque<Message>,
-    /// Index of the message that `next` belongs to.
+    /// Index of the message that contains `next`.
     cursor: usize,
-    /// The oldest packet that is not acknowledged.
+    /// The oldest unacknowledged packet.
     unacked: u64,
     /// The next packet to send; less than `sent` after going back.
     next: u64,
-    /// One past the newest packet ever sent.
+    /// One past the newest packet sent so far.
     sent: u64,
     /// One past the last packet of the last message.
     end: u64,
-    /// The newest packet that asked for an ACK since the last time we went back.
+    /// The newest packet sent with AckReq since the requester last went back.
     asked: Option<u64>,
-    /// The packet that a NAK made us go back to. A second NAK for it is ignored until there is progress.
+    /// The packet to which a NAK made the requester go back. A second NAK for it is ignored until there is progress.
     nak_handled: Option<u64>,
-    /// Whether no ACK has come since a NAK made us go back.
+    /// Whether no ACK has arrived since a NAK made the requester go back.
     sends_again: bool,
-    /// With selective repeat, what is to be sent again,
+    /// With selective repeat: the packets to resend.
     lost: BTreeSet<u64>,
-    /// and what has been since the last timeout, because of reports.
+    /// With selective repeat: the packets resent because of reports since the last timeout.
     repeats: BTreeMap<u64, Repeat>,
-    /// Packets sent since one was sent again because of a report.
+    /// Packets sent since the last retransmission caused by a report.
     since_repeat: u32,
     round_trip: RoundTrip,
-    /// How many messages have completed since the connection began; the low 24 bits are the newest MSN we can expect when
-    /// nothing is outstanding.
+    /// Messages completed since the connection began. Its low 24 bits are the largest plausible MSN when nothing is in flight.
     done: u64,
-    /// The largest count of completed messages that an answer has told.
+    /// The largest number of completed messages in any acknowledgement so far.
     told: u64,
-    /// How many messages the responder has buffers for, counted from the beginning; `None` when it does not limit us.
+    /// Number of messages, since the connection began, for which the responder has granted credits; `None` for unlimited.
     limit: Option<u64>,
-    /// Whether another end of the group may send by now.
+    /// Whether another source of the group may have started to send.
     is_followed: bool,
     timeouts: u8,
     rnr_naks: u8,
@@ -156,27 +155,27 @@ impl Requester {
         }
     }
 
-    /// Whether every message is done.
+    /// Whether every message has completed.
     pub(super) fn is_idle(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// The PSN after the last one in use.
+    /// One past the last PSN in use.
     pub(super) fn end_psn(&self) -> Psn {
         self.psn(self.end)
     }
 
-    /// How many messages have been posted since the connection began, modulo 2^24.
+    /// Number of messages posted since the connection began, modulo 2^24.
     pub(super) fn ssn(&self) -> u32 {
         self.posted() as u32 & MSN_MASK
     }
 
-    /// Goes on at `psn`; every message must be done. Messages are counted on.
+    /// Continues at `psn` with the present message number; every message must have completed.
     pub(super) fn set_psn(&mut self, psn: Psn) {
         self.restart(psn, self.ssn());
     }
 
-    /// Goes on at `psn` after `ssn` messages; every message of its own must be done.
+    /// Continues at `psn` after `ssn` messages; every message of this requester must have completed.
     pub(super) fn restart(&mut self, psn: Psn, ssn: u32) {
         debug_assert!(self.is_idle());
         *self = Requester {
@@ -186,12 +185,12 @@ impl Requester {
         };
     }
 
-    /// Another end of the group may send from now on.
+    /// Records that another source of the group may send from now on.
     pub(super) fn be_followed(&mut self) {
         self.is_followed = true;
     }
 
-    /// Completes everything, sent or not.
+    /// Completes every message as acknowledged, sent or not.
     pub(super) fn conclude(&mut self, now: u64, config: &RcConfig, shared: &mut Shared) {
         self.sent = self.end;
         self.acknowledge(now, self.end, config, shared);
@@ -218,15 +217,15 @@ impl Requester {
             && !shared.timers.is_set(Timer::Pacing)
     }
 
-    /// Whether there is a packet to send that is not a repeat of a lost one.
+    /// Whether there is a packet to send that is not a reported one.
     fn has_next(&self, config: &RcConfig) -> bool {
         self.next < self.end
             && self.next - self.unacked < u64::from(window(config))
             && (self.next == self.unacked || !self.lacks_credit())
     }
 
-    /// The packet that was reported lost and is to be sent again now. In a group, where one member that reports what it has received
-    /// would else keep the source from all others, new packets go in between while there are any; not before the oldest, for which all wait.
+    /// Takes the reported packet to resend now. In a group, new packets are interleaved while there are any, so that one member's
+    /// false reports cannot block the source. The oldest unacknowledged packet is resent at once, because all members wait for it.
     fn take_lost(&mut self, config: &RcConfig) -> Option<u64> {
         let is_early = config.loss_reports == LossReports::Merged
             && self.lost.first() != Some(&self.unacked)
@@ -243,8 +242,8 @@ impl Requester {
         lost
     }
 
-    /// Whether the responder has no buffer for the message of the next packet. Such a message goes out packet by packet, each
-    /// with a request for an answer, which brings new credits (IBTA vol. 1, 9.7.7.2.5).
+    /// Whether the responder has granted no credit for the message of the next packet. Such a message is sent one packet at a time
+    /// with AckReq, and the ACK grants new credits (IBTA vol. 1, 9.7.7.2.5).
     fn lacks_credit(&self) -> bool {
         let Some(limit) = self.limit else {
             return false;
@@ -254,17 +253,17 @@ impl Requester {
         })
     }
 
-    /// How many messages have been posted since the connection began.
+    /// Number of messages posted since the connection began.
     fn posted(&self) -> u64 {
         self.done + self.messages.len() as u64
     }
 
-    /// How many messages have completed when every packet before `seq` has arrived.
+    /// Number of messages that have completed when every packet before `seq` has arrived.
     fn completed_by(&self, seq: u64) -> u64 {
         self.done + self.messages.partition_point(|m| m.end() <= seq) as u64
     }
 
-    /// The next request packet, when there is one and the window has room.
+    /// Takes the next request packet, if there is one within the window.
     pub(super) fn poll_request(
         &mut self,
         now: u64,
@@ -277,7 +276,7 @@ impl Requester {
         }
         let lost = self.take_lost(config);
         let seq = lost.unwrap_or(self.next);
-        // All behind one that is sent again may wait for it.
+        // All later packets may wait for a retransmitted one.
         let ask = lost.is_some() || self.asks_for_ack(seq, config) || self.lacks_credit();
         let message = match lost {
             Some(seq) => self.messages.partition_point(|m| m.end() <= seq),
@@ -346,8 +345,8 @@ impl Requester {
         })
     }
 
-    /// An ACK is asked for at the end of a message, after enough packets without asking, and when the window is full and
-    /// nothing else would bring an answer.
+    /// Whether a packet gets AckReq: at the end of a message, after `ack_every` packets without it, and when the window is full and no
+    /// AckReq is in flight.
     fn asks_for_ack(&self, seq: u64, config: &RcConfig) -> bool {
         let last_of_message = seq + 1 == self.messages[self.cursor].end();
         let outstanding_ask = self.asked.filter(|asked| *asked >= self.unacked);
@@ -358,7 +357,7 @@ impl Requester {
             || (fills_window && outstanding_ask.is_none())
     }
 
-    /// `is_others` says of a packet that was never sent here that another end of the group has sent it.
+    /// Handles an ACK or NAK. `is_others`: a PSN that was never sent here belongs to another source of the group.
     pub(super) fn handle_ack(
         &mut self,
         now: u64,
@@ -438,7 +437,7 @@ impl Requester {
             Syndrome::Nak(NakCode::PsnSequenceError) => {
                 self.acknowledge(now, seq, config, shared);
                 if config.recovery == Recovery::SelectiveRepeat {
-                    // A member of another kind, or a lie: it cannot need more than its own packet.
+                    // The peer uses go-back-N, or is faulty: resend only the packet named.
                     self.lose(seq, 1);
                     return Ok(());
                 }
@@ -487,7 +486,7 @@ impl Requester {
         Ok(())
     }
 
-    /// No answer came in time: send again from the oldest unacknowledged packet.
+    /// Handles the local ACK timeout: resends from the oldest unacknowledged packet.
     pub(super) fn handle_ack_timeout(
         &mut self,
         config: &RcConfig,
@@ -508,7 +507,7 @@ impl Requester {
         match config.recovery {
             Recovery::GoBackN => self.go_back(),
             Recovery::SelectiveRepeat => {
-                // The oldest is what somebody lacks, or has acknowledged in vain; by the newest all learn of what they lack.
+                // The oldest packet, or its ACK, is lost. The newest one lets all receivers detect their gaps.
                 self.lost.extend([self.unacked, self.sent - 1]);
                 self.repeats.clear();
             }
@@ -516,7 +515,7 @@ impl Requester {
         Ok(())
     }
 
-    /// A receiver has reported a packet for the `reports`th time. If it was sent again as often, or more, it is on its way.
+    /// Handles the `reports`th report of a packet by its receiver. Resends it unless it was resent that often already.
     fn lose(&mut self, seq: u64, reports: u8) {
         let repeat = self.repeats.entry(seq).or_default();
         if reports > repeat.count && self.lost.insert(seq) {
@@ -525,8 +524,8 @@ impl Requester {
         }
     }
 
-    /// A switch has reported a packet lost. The number of reports is not known here. If the packet was sent again less than a round trip
-    /// ago, the report is about the transmission before that.
+    /// Handles the report of a lost packet by a switch, which does not contain the number of reports. Ignored if the packet was resent
+    /// less than a round trip ago, since the report then concerns the earlier transmission.
     fn lose_merged(&mut self, now: u64, seq: u64) {
         let shortest = self.round_trip.shortest.unwrap_or(0);
         let repeat = self.repeats.entry(seq).or_default();
@@ -538,14 +537,13 @@ impl Requester {
         }
     }
 
-    /// The RNR delay is over. We have gone back already; nothing is outstanding that could bring an answer until
-    /// packets flow again, which starts the ACK timer.
+    /// Handles the end of the RNR delay. The requester has already gone back. The ACK timer starts with the next packet.
     pub(super) fn handle_rnr_timeout(&mut self) {
         self.nak_handled = None;
         self.sends_again = false;
     }
 
-    /// Completes everything left: the oldest message with `first`, if given, and the rest as flushed.
+    /// Fails every pending message: the oldest with `first`, if given, and the rest as flushed.
     pub(super) fn flush(&mut self, mut first: Option<CompletionError>, shared: &mut Shared) {
         self.done = self.posted();
         for message in self.messages.drain(..) {
@@ -564,7 +562,7 @@ impl Requester {
         self.initial_psn.plus(seq)
     }
 
-    /// What packet an answer with this PSN is about.
+    /// The position of a PSN relative to the window.
     fn place(&self, psn: Psn) -> Place {
         let distance = psn.distance_from(self.psn(self.unacked));
         match u64::try_from(distance) {
@@ -576,14 +574,15 @@ impl Requester {
         }
     }
 
-    /// How many messages are complete, as an answer says; credits are counted from there.
+    /// Checks the MSN of an acknowledgement. Returns the number of completed messages, from which credits are counted.
     ///
-    /// What is acknowledged is for the PSN alone to say (9.7.5.1.3): a count that cannot be is noted, and what the PSN says stands for it.
-    /// Linux does alike: rxe's requester never reads the count, those of hfi1 and qib complete only what the PSN finishes. In a group the
-    /// count can be that of another member than the PSN, and one member's wrong count must not hold up the others.
+    /// Only the PSN acknowledges (9.7.5.1.3): an implausible MSN is counted as a violation, and the number is derived from the PSN.
+    /// Linux does the same: the requester of rxe never reads the MSN, those of hfi1 and qib complete only what the PSN covers. In a
+    /// group PSN and MSN may come from different members, and a wrong MSN of one member must not block the others.
     ///
-    /// More than were sent cannot be. Fewer than an answer before it told are implausible, too, if it acknowledges something new. A source
-    /// of before has its answers from switches, which may know an older count of the port that it is behind (`p4src/shared/decide.p4`).
+    /// An MSN beyond the messages sent is implausible. So is one below that of an earlier acknowledgement, if it acknowledges new
+    /// packets. A former source gets its acknowledgements from switches, which may hold an older MSN of its port
+    /// (`p4src/shared/decide.p4`).
     fn check_msn(
         &mut self,
         msn: u32,
@@ -591,7 +590,7 @@ impl Requester {
         config: &RcConfig,
         stats: &mut QpStats,
     ) -> u64 {
-        // Serial arithmetic in 24 bits: shifted to the top, the sign is that of the distance.
+        // Serial arithmetic in 24 bits: after the shift to the top, the sign is that of the distance.
         let ahead = (msn.wrapping_sub(self.told as u32) << 8) as i32 >> 8;
         let told = self.told.checked_add_signed(ahead.into());
         let by_psn = self.completed_by(acknowledged);
@@ -603,7 +602,7 @@ impl Requester {
             return by_psn;
         };
         if completed < self.told && acknowledged > self.unacked {
-            // The count of an earlier answer holds.
+            // The MSN of an earlier acknowledgement stays valid.
             match config.msn_rule {
                 MsnRule::Counted if !self.is_followed => stats.violations.msn_went_back += 1,
                 MsnRule::Counted | MsnRule::Restarts => stats.inexact_msns += 1,
@@ -617,7 +616,7 @@ impl Requester {
         completed
     }
 
-    /// Every packet before `seq` has arrived.
+    /// Records that every packet before `seq` has arrived, and completes messages.
     fn acknowledge(&mut self, now: u64, seq: u64, config: &RcConfig, shared: &mut Shared) {
         if seq == self.unacked {
             return;
@@ -641,7 +640,7 @@ impl Requester {
             shared.complete(message.wr_id, kind(message.operation), Ok(done));
         }
         if self.next < seq {
-            // An answer to the first transmission overtook the retransmission.
+            // An acknowledgement of the first transmission arrived before the retransmission was sent.
             self.next = seq;
             while self
                 .messages
@@ -652,7 +651,7 @@ impl Requester {
             }
             shared.timers.stop(Timer::RnrBackoff);
         }
-        // A packet that asks for an ACK starts the timer. Without one outstanding there is nothing to wait for: one will be sent.
+        // The timer runs only while a packet with AckReq is in flight; otherwise a later packet will have AckReq.
         let waits = self.asked.is_some_and(|asked| asked >= self.unacked);
         if waits && !shared.timers.is_set(Timer::RnrBackoff) {
             self.start_ack_timer(now, config, shared);
@@ -692,7 +691,7 @@ fn kind(operation: SendOperation) -> Operation {
     }
 }
 
-/// Whether the message takes a receive buffer at the other end.
+/// Whether the operation consumes a receive buffer at the remote end.
 fn uses_receive(operation: SendOperation) -> bool {
     match operation {
         SendOperation::Send { .. } => true,

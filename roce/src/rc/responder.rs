@@ -1,12 +1,10 @@
-//! The receiving half: requests in order become messages, everything else becomes an answer or nothing (IBTA vol. 1,
-//! 9.7.4, 9.7.5).
+//! The responder: assembles messages from requests in order, and replies to all others (IBTA vol. 1, 9.7.4, 9.7.5).
 //!
-//! It behaves as Linux rxe does where the specification leaves a choice: one NAK per gap and then silence until the
-//! expected packet comes, duplicates acknowledged with the newest PSN, RNR NAKs that do not count as that one NAK, the
-//! credit code always 31.
+//! Where the specification leaves a choice it behaves as Linux rxe: one NAK per gap, then none until the expected packet arrives;
+//! duplicates are acknowledged with the newest PSN; an RNR NAK does not count as the gap's NAK; the credit code is always 31.
 //!
-//! With selective repeat it keeps what comes after a gap ([`Reorder`]), acknowledges what is in order, as ever, and reports what is
-//! missing by selective NAKs, which acknowledge nothing.
+//! With selective repeat it keeps packets after a gap ([`Reorder`]) and acknowledges those in order as usual. It reports missing
+//! packets by selective NAKs, which acknowledge nothing.
 
 use std::collections::VecDeque;
 
@@ -21,16 +19,16 @@ use super::violations::Violations;
 use crate::wire::aeth::CREDITS_UNLIMITED;
 use crate::wire::{aeth, bth, NakCode, Opcode, Psn, QpNum, Syndrome};
 
-/// A message of which some packets are there.
+/// A partly received message.
 struct Inbound {
-    /// Where the bytes go: a receive buffer for a SEND, the remote side's choice for a WRITE.
+    /// Where the bytes are written: a receive buffer for a SEND, the remote side's address for a WRITE.
     target: MemorySlice,
-    /// The receive request of a SEND.
+    /// The receive request, for a SEND.
     receive: Option<RecvRequest>,
     received: u64,
 }
 
-/// An answer that waits for the wire.
+/// An ACK or NAK to be sent.
 struct Response {
     psn: Psn,
     aeth: aeth::Repr,
@@ -39,32 +37,32 @@ struct Response {
 pub(super) struct Responder {
     expected: Psn,
     msn: u32,
-    /// Whether the gap at `expected` has had its NAK.
+    /// Whether the NAK for the gap at `expected` has been sent.
     nak_sent: bool,
-    /// With selective repeat, what came early.
+    /// With selective repeat: packets that arrived early.
     reorder: Reorder,
     inbound: Option<Inbound>,
     receives: VecDeque<RecvRequest>,
     responses: VecDeque<Response>,
 }
 
-/// Why a request in order is not taken.
+/// Why a request in order is not accepted.
 enum Refusal {
     NotReady,
     Fatal(Fault),
 }
 
-/// What is wrong with a request.
+/// The error in a request.
 enum Fault {
     Sequence,
     Length,
     Access,
-    /// It is right, but the memory is gone.
+    /// The request is valid, but its memory has been deregistered.
     Local,
 }
 
 impl Fault {
-    /// Counts it, and says which NAK it gets (IBTA vol. 1, table 56).
+    /// Counts the error, and returns its NAK code (IBTA vol. 1, table 56).
     fn count(self, violations: &mut Violations) -> NakCode {
         let (counter, code) = match self {
             Fault::Sequence => (&mut violations.bad_sequence, NakCode::InvalidRequest),
@@ -108,7 +106,7 @@ impl Responder {
         self.reorder.restart();
     }
 
-    /// Goes on after another end of the group has sent: `psn` is its next one, and it has completed `ssn` messages.
+    /// Continues after another source of the group has sent: `psn` is its next PSN, and `ssn` the number of its completed messages.
     pub(super) fn follow(&mut self, psn: Psn, ssn: u32) {
         self.set_expected(psn);
         self.msn = ssn;
@@ -122,7 +120,7 @@ impl Responder {
         !self.responses.is_empty()
     }
 
-    /// The next answer.
+    /// Takes the next ACK or NAK.
     pub(super) fn poll_response(
         &mut self,
         remote: QpNum,
@@ -140,13 +138,13 @@ impl Responder {
         })
     }
 
-    /// How many packets may follow the one of `psn`, from the middle of a message and as long as all of these, if it was taken last: each of
-    /// them is only written down.
+    /// Number of full packets that may follow the packet with `psn` in its message, if that was the last one accepted, and that are
+    /// only written to memory.
     pub(super) fn silent_followers(&self, psn: Psn, config: &RcConfig) -> u64 {
         let is_in_order = self.expected == psn.next() && !self.nak_sent && self.reorder.is_empty();
         let mtu = config.mtu.bytes() as u64;
         match &self.inbound {
-            // The one that fills the target is no longer in the middle.
+            // The packet that fills the target would be the last one.
             Some(inbound) if is_in_order => {
                 (inbound.target.len - inbound.received).saturating_sub(1) / mtu
             }
@@ -154,7 +152,7 @@ impl Responder {
         }
     }
 
-    /// Takes so many packets of which [`Responder::silent_followers`] has said so: `first`, which has the payload of all.
+    /// Accepts `count` packets, at most [`Responder::silent_followers`], at once. `first` has the payload of all.
     pub(super) fn take_followers(
         &mut self,
         first: &RcPacket<'_>,
@@ -162,13 +160,16 @@ impl Responder {
         memory: &mut MemoryTable,
         shared: &mut Shared,
     ) {
-        debug_assert_eq!(self.expected, first.headers.bth.psn, "they are in order");
+        debug_assert_eq!(
+            self.expected, first.headers.bth.psn,
+            "followers are in order"
+        );
         let inbound = self.inbound.as_mut();
-        let inbound = inbound.expect("they are from the middle of a message");
+        let inbound = inbound.expect("followers are middle packets of a message");
         let offset = inbound.target.offset + inbound.received;
         memory
             .write(inbound.target.key, offset, first.payload)
-            .expect("the packet before them was written there");
+            .expect("the previous packet was written to the same region");
         let len = first.payload.len() as u64;
         inbound.received += len;
         shared.stats.requests_received += count;
@@ -177,7 +178,7 @@ impl Responder {
         self.reorder.all_taken(count);
     }
 
-    /// Takes a request packet. An error is a fatal NAK, which is queued already.
+    /// Handles a request packet. An error is a fatal NAK, which is already queued.
     pub(super) fn handle_request(
         &mut self,
         now: u64,
@@ -216,7 +217,7 @@ impl Responder {
             is_asked |= early.packet().headers.bth.ack_req;
             is_taken = self.take_expected(now, &early.packet(), config, memory, shared)?;
         }
-        // An RNR NAK acknowledges what is before it.
+        // After an RNR NAK no ACK is needed: it acknowledges the packets before it.
         if is_asked && is_taken {
             self.acknowledge(config);
         }
@@ -224,7 +225,7 @@ impl Responder {
         Ok(())
     }
 
-    /// Reports again what has been missing for too long.
+    /// Handles the report timer: reports missing packets again.
     pub(super) fn handle_report_timeout(
         &mut self,
         now: u64,
@@ -235,7 +236,7 @@ impl Responder {
         self.arm(config, shared);
     }
 
-    /// Takes a packet that comes before others, so many PSNs too early.
+    /// Handles a packet that arrives `ahead` PSNs early.
     fn keep(
         &mut self,
         now: u64,
@@ -271,7 +272,7 @@ impl Responder {
         }
     }
 
-    /// Takes the packet that is expected. False if there is no receive for it.
+    /// Accepts the expected packet. Returns false if there is no receive buffer for it.
     fn take_expected(
         &mut self,
         now: u64,
@@ -303,7 +304,7 @@ impl Responder {
         }
     }
 
-    /// Completes everything left as flushed.
+    /// Completes every pending receive as flushed.
     pub(super) fn flush(&mut self, shared: &mut Shared) {
         let half_done = self.inbound.take().and_then(|i| i.receive);
         for request in half_done.into_iter().chain(self.receives.drain(..)) {
@@ -347,7 +348,7 @@ impl Responder {
         }
         let is_write = inbound.receive.is_none();
         if is_write && opcode.is_last() != (len == left) {
-            // The packets do not add up to the DMA length.
+            // The length of the packets differs from the DMA length.
             return Err(Refusal::Fatal(Fault::Length));
         }
         let offset = inbound.target.offset + inbound.received;
@@ -376,7 +377,7 @@ impl Responder {
         Ok(())
     }
 
-    /// First packets begin messages, and the others go on with one of the same kind (IBTA vol. 1, 9.7.4.1.2).
+    /// Checks the opcode: first packets begin a message, and others continue one of the same operation (IBTA vol. 1, 9.7.4.1.2).
     fn check_sequence(&self, opcode: Opcode) -> Result<(), Refusal> {
         let supported = (opcode.is_send() || opcode.is_write())
             && !matches!(
@@ -403,7 +404,7 @@ impl Responder {
         })
     }
 
-    /// Acknowledges everything received so far.
+    /// Acknowledges everything received in order.
     fn acknowledge(&mut self, config: &RcConfig) {
         let credits = CREDITS_UNLIMITED;
         self.respond(self.expected.prev(), Syndrome::Ack { credits }, config);
@@ -411,7 +412,7 @@ impl Responder {
 
     fn respond(&mut self, psn: Psn, syndrome: Syndrome, config: &RcConfig) {
         if config.ack_coalescing {
-            // An ACK says less than whatever comes after it.
+            // Any later response supersedes an ACK.
             let is_ack = |r: &Response| matches!(r.aeth.syndrome, Syndrome::Ack { .. });
             if self.responses.back().is_some_and(is_ack) {
                 self.responses.pop_back();
@@ -434,7 +435,7 @@ fn begin_write(packet: &RcPacket<'_>, memory: &MemoryTable) -> Result<Inbound, R
         return Err(Refusal::Fatal(Fault::Length));
     }
     let target = if len == 0 {
-        // A WRITE of nothing is checked for neither address nor key (IBTA vol. 1, C9-88).
+        // For a WRITE of 0 bytes neither address nor key is checked (IBTA vol. 1, C9-88).
         MemorySlice {
             key: super::MemoryKey(reth.rkey),
             offset: 0,
@@ -452,7 +453,7 @@ fn begin_write(packet: &RcPacket<'_>, memory: &MemoryTable) -> Result<Inbound, R
     })
 }
 
-/// Packets before the last are full, the last of several is not empty (IBTA vol. 1, 9.7.4.1.6).
+/// Checks the payload length: packets before the last are full, the last of several is not empty (IBTA vol. 1, 9.7.4.1.6).
 fn check_length(opcode: Opcode, len: usize, mtu: usize) -> Result<(), Refusal> {
     let good = match (opcode.is_first(), opcode.is_last()) {
         (true, true) => len <= mtu,

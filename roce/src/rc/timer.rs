@@ -1,15 +1,15 @@
 //! The timers of a queue pair.
 
-/// Each variant says what falls due.
+/// A timer of a queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Timer {
-    /// When to go back to the oldest unacknowledged packet because no answer came.
+    /// Retransmission without an acknowledgement: the local ACK timeout.
     AckTimeout,
-    /// When to send again after the responder said it had no buffer.
+    /// End of the delay that an RNR NAK requested.
     RnrBackoff,
-    /// When the next request packet may be sent at the rate that the path and congestion control allow.
+    /// The earliest time of the next request packet, by rate limit and congestion control.
     Pacing,
-    /// When to report again what is missing: of selective repeat.
+    /// The next report of missing packets, with selective repeat.
     Report,
 }
 
@@ -22,7 +22,7 @@ impl Timer {
     ];
 }
 
-/// When each timer falls due, in nanoseconds.
+/// The expiry time of each timer in nanoseconds; `None` if stopped.
 #[derive(Debug, Default)]
 pub(super) struct TimerTable([Option<u64>; Timer::ALL.len()]);
 
@@ -43,12 +43,12 @@ impl TimerTable {
         self.0[timer as usize].is_some()
     }
 
-    /// When the next timer falls due.
+    /// The earliest expiry time in nanoseconds.
     pub(super) fn next(&self) -> Option<u64> {
         self.0.iter().flatten().min().copied()
     }
 
-    /// Stops the timer and says whether it was due at `now`.
+    /// Stops the timer if it has expired by `now`. Returns whether it had.
     pub(super) fn take_due(&mut self, timer: Timer, now: u64) -> bool {
         let due = self.0[timer as usize].is_some_and(|at| at <= now);
         if due {

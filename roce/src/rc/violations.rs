@@ -1,44 +1,44 @@
-//! Packets that neither a correct peer nor a correct fabric sends.
+//! Counters of packets that neither a correct peer nor a correct fabric sends.
 //!
-//! Loss, duplication and reordering do not bring any of these about: they are counted apart from [`super::QpStats`], so
-//! that a test of a switch can ask for zero.
+//! Loss, duplication and reordering cause none of these. They are counted apart from [`super::QpStats`], so that a test of a switch
+//! can require zero.
 
 use serde::{Deserialize, Serialize};
 
-/// Counters of implausible packets, with what became of them.
+/// Counters of implausible packets, and how each is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Violations {
-    // ---- At the requester: dropped, as if they had not come, unless stated otherwise. ----
-    /// Answers to a PSN that was never sent (IBTA vol. 1, 9.7.5.1.3: outside the window of unacknowledged requests).
+    // ---- At the requester: dropped, unless stated otherwise. ----
+    /// Acknowledgements of a PSN that was never sent (IBTA vol. 1, 9.7.5.1.3: outside the window of unacknowledged requests).
     pub psn_beyond_sent: u64,
-    /// Answers with more completed messages than were sent (9.7.7.1). They are taken without their count, which only matters for
-    /// credits; the PSN says what they acknowledge.
+    /// Acknowledgements whose MSN exceeds the messages sent (9.7.7.1). Accepted without the MSN, which only matters for credits; the
+    /// PSN acknowledges.
     pub msn_beyond_sent: u64,
-    /// Answers that acknowledge more packets than the last one, and fewer messages. They are taken without their count, too. Where
-    /// another end of a group has begun to send since, they are no violation.
+    /// Acknowledgements with a larger PSN but a smaller MSN than an earlier one. Accepted without the MSN. Not counted once another
+    /// source of the group has started.
     pub msn_went_back: u64,
-    /// Answers with a syndrome or NAK code that is reserved, or of a service that was not used (tables 45 and 47). They are taken as Linux rxe
-    /// takes them: as an acknowledgement of all before their PSN and a fatal error of the packet with that PSN.
+    /// ACK packets with a syndrome or NAK code that is reserved, or that belongs to an unused service (tables 45 and 47). Handled as
+    /// by Linux rxe: they acknowledge all packets before their PSN, and fail the packet with that PSN.
     pub bad_syndrome: u64,
-    /// Answers with a payload or padding.
+    /// ACK packets with a payload or padding.
     pub bad_answer_length: u64,
-    /// Opcodes that are neither request nor answer of this service, and congestion notifications of a wrong shape.
+    /// Opcodes that are neither a request nor a response of this service, and malformed CNPs.
     pub bad_opcode: u64,
-    /// Congestion-marked packets for a queue pair that sends none of its packets as ECN-capable (RFC 3168, 5).
+    /// Congestion-marked packets at a queue pair whose packets are not ECN-capable (RFC 3168, 5).
     pub marked_unasked: u64,
 
-    // ---- At the responder: answered with a fatal NAK. ----
-    /// Requests out of the sequence first, middle, last (9.7.4.1.2), and requests that are not supported.
+    // ---- At the responder: rejected with a fatal NAK. ----
+    /// Requests with an opcode out of sequence (9.7.4.1.2), or that are not supported.
     pub bad_sequence: u64,
-    /// Payloads of a wrong length (9.7.4.1.6), and messages that do not add up to their DMA length or pass their buffer.
+    /// Payloads of a wrong length (9.7.4.1.6), and messages that differ from their DMA length or exceed their buffer.
     pub bad_length: u64,
-    /// WRITEs to memory that is not open to them (9.7.4.1.5).
+    /// WRITEs to memory that does not allow them (9.7.4.1.5).
     pub bad_access: u64,
 }
 
 impl Violations {
-    /// All of them.
+    /// Sum of all counters.
     pub fn total(&self) -> u64 {
         self.psn_beyond_sent
             + self.msn_beyond_sent

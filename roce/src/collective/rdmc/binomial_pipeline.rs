@@ -1,18 +1,18 @@
 //! The binomial pipeline (section 4.4 of the paper, after P. Ganesan and M. Seshadri, "On Cooperative Content Distribution and the Price
 //! of Barter", 2005).
 //!
-//! Members are the vertices of a hypercube with d dimensions. In step j everybody exchanges blocks with its neighbour along dimension
-//! j mod d: the root gives block j, and the others the newest block that they have, but for those that are the newest's next giver.
-//! With k blocks and n = 2^d members all is over after d + k - 1 steps, and nobody is sent a block twice.
+//! Members are the vertices of a hypercube with d dimensions. In step j each exchanges blocks with its neighbour along dimension
+//! j mod d. The root sends block j; every other member sends its newest block, unless it is the next sender of the newest block of
+//! all. With k blocks and n = 2^d members the broadcast takes d + k - 1 steps, and no member receives a block twice.
 //!
-//! If n is no power of two, the members from 2^d on share a vertex with another member each. A shared vertex does what one of a full
-//! cube does: in each step one of its two members gives and the other one takes, and that one also gives the first what it has taken
-//! before, so that still each sends one block and receives one. Who took the newest block gives it until there is a newer one; then
-//! they change. After the last step each lacks at most one block, which the other has: one more step, d + k in all.
+//! If n is not a power of two, each member from 2^d on shares a vertex with another member. In each step one of the two sends along
+//! the dimension and the other receives. The receiver also sends the sender the block that it received before, so that each still
+//! sends and receives one block. The member that received the newest block stays the sender until there is a newer one; then they swap
+//! roles. After the last step each lacks at most one block, which its partner has: one more step, d + k in all.
 
 use super::Send;
 
-/// All sends that a member is a part of, by step.
+/// Reports every send in which a member takes part, by step.
 pub(super) fn sends(members: u32, blocks: u32, rank: u32, mut note: impl FnMut(Send)) {
     let cube = Cube {
         members,
@@ -36,7 +36,7 @@ pub(super) fn sends(members: u32, blocks: u32, rank: u32, mut note: impl FnMut(S
 
 struct Cube {
     members: u32,
-    /// d; the paper's l when the number of members is a power of two.
+    /// Number of dimensions d; the paper's l if the number of members is a power of two.
     dimensions: u32,
     blocks: u32,
 }
@@ -46,25 +46,25 @@ impl Cube {
         1 << self.dimensions
     }
 
-    /// Until every member has everything.
+    /// Number of steps until every member has all blocks.
     fn steps(&self) -> u32 {
         self.cube_steps() + u32::from(self.members > self.vertices())
     }
 
-    /// Until every vertex has everything.
+    /// Number of steps until every vertex has all blocks.
     fn cube_steps(&self) -> u32 {
         self.dimensions + self.blocks - 1
     }
 
     fn vertex(&self, rank: u32) -> u32 {
         match rank.checked_sub(self.vertices()) {
-            // The root shares its vertex with nobody.
+            // The root does not share its vertex.
             Some(second) => second + 1,
             None => rank,
         }
     }
 
-    /// The second member at a vertex.
+    /// The second member at a vertex, if it is shared.
     fn second(&self, vertex: u32) -> Option<u32> {
         let rank = self.vertices() + vertex.checked_sub(1)?;
         (rank < self.members).then_some(rank)
@@ -74,7 +74,7 @@ impl Cube {
         vertex ^ (1 << (step % self.dimensions))
     }
 
-    /// σ(v, j mod d) of the paper: the vertex's bits turned right so that that of the step's dimension is the lowest.
+    /// σ(v, j mod d) of the paper: the vertex's bits rotated right so that the bit of the step's dimension is the lowest.
     fn turned(&self, vertex: u32, step: u32) -> u32 {
         let by = step % self.dimensions;
         let round = vertex << (self.dimensions - by);
@@ -93,19 +93,19 @@ impl Cube {
         }
     }
 
-    /// What a vertex gives its neighbour in a step.
+    /// The block that a vertex sends to its neighbour in a step.
     fn given(&self, vertex: u32, step: u32) -> Option<u32> {
-        // The neighbour of 1 is the root, which has everything.
+        // The neighbour of rotated vertex 1 is the root, which has every block.
         let to_root = self.turned(vertex, step) == 1;
         self.newest(vertex, step).filter(|_| !to_root)
     }
 
-    /// Who gives and who takes at a vertex in a step; the same member where there is but one.
+    /// The members of a vertex that send and receive in a step; the same member if the vertex is not shared.
     fn giver_and_taker(&self, vertex: u32, step: u32) -> (u32, u32) {
         let Some(second) = self.second(vertex) else {
             return (vertex, vertex);
         };
-        // They change after each step whose dimension's bit is set, for then there is a newer block.
+        // They swap after each step whose dimension's bit is set in the vertex, since it brings a newer block.
         let rounds = step / self.dimensions * vertex.count_ones();
         let begun = (1 << (step % self.dimensions)) - 1;
         let changes = rounds + (vertex & begun).count_ones();
@@ -115,7 +115,7 @@ impl Cube {
         }
     }
 
-    /// What goes from a vertex to its neighbour in a step.
+    /// The send from a vertex to its neighbour in a step.
     fn between(&self, vertex: u32, step: u32) -> Option<Send> {
         if step >= self.cube_steps() {
             return None;
@@ -128,8 +128,8 @@ impl Cube {
         })
     }
 
-    /// What goes between the two members of a vertex in a step: what the taker has that the giver lacks; and after the last step of the
-    /// cube the newest block, the other way.
+    /// The sends between the two members of a vertex in a step: the block that the receiver has and the sender lacks. After the last
+    /// step of the cube also the newest block, in the other direction.
     fn within(&self, vertex: u32, step: u32) -> [Option<Send>; 2] {
         let (true, Some(before)) = (self.second(vertex).is_some(), step.checked_sub(1)) else {
             return [None, None];
@@ -137,7 +137,7 @@ impl Cube {
         let (giver, taker) = self.giver_and_taker(vertex, step);
         let has_changed = vertex & (1 << (before % self.dimensions)) != 0;
         let taken = match has_changed {
-            // Until now it gave; the block that it gave last the other one has not seen.
+            // This member was the sender until now; its partner has not received the block that it sent last.
             true => self.newest(vertex, before),
             false => self.given(self.neighbour(vertex, before), before),
         };

@@ -1,12 +1,13 @@
-//! The hybrid of section 4.3: a binomial pipeline between the racks, and one in each rack.
+//! The hybrid schedule (section 4.3): a binomial pipeline between racks, and one inside each rack.
 //!
-//! The first member of a rack leads it, and the root its own. Leaders pass blocks on inside their rack as they come, after what goes to
-//! other racks; so each block crosses into a rack once.
+//! The first member of a rack is its leader, the root that of its own rack. Leaders send blocks to other racks first, then inside
+//! their rack. So each block enters a rack once.
 
 use super::{binomial_pipeline, Send};
 use crate::collective::plan::Shape;
 
-/// All sends that a member is a part of, with their layer: 0 between racks, 1 inside. A member whose rack is not known has none.
+/// Reports every send in which a member takes part, with its layer: 0 between racks, 1 inside a rack. None if the member's rack is
+/// unknown.
 pub(super) fn sends(shape: Shape<'_>, rank: u32, mut note: impl FnMut(u8, Send)) {
     let Some((rack, place, inside)) = shape.racks.of(rank) else {
         return;

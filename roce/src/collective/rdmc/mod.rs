@@ -1,31 +1,31 @@
 //! RDMC: reliable multicast out of point-to-point transfers of blocks. (J. Behrens, S. Jha, K. Birman, E. Tremel, "RDMC: A Reliable
 //! RDMA Multicast for Large Objects", DSN 2018.)
 //!
-//! Each [`Schedule`] says in which step a member sends which block to which other (section 4.3). Members are not in step with each other: a
-//! member goes through its own steps in order, and a send waits for its block and for its target (`ready` in
-//! [`TransferSpec`](super::TransferSpec)). What a block is, and how receivers learn how many come, is in `announce`.
+//! Each [`Schedule`] defines which member sends which block to which other member in each step (section 4.3). Members do not run in
+//! lockstep: each goes through its own steps in order, and a send waits for its block and until its target is ready (`ready` in
+//! [`TransferSpec`](super::TransferSpec)). Blocks, and how receivers get their number, are defined in `announce`.
 
 mod binomial_pipeline;
 mod hybrid;
 
 use super::plan::{Draft, Plan, Shape};
 
-/// The order in which blocks go from member to member.
+/// The order in which blocks pass between members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Schedule {
-    /// The whole message to one member after the other.
+    /// The root sends the whole message to one member after the other.
     Sequential,
-    /// A bucket brigade.
+    /// Each member relays every block to the next member.
     Chain,
-    /// Who has the whole message sends it to one who has not.
+    /// Each member that has the whole message sends it to one that lacks it.
     BinomialTree,
-    /// Blocks along the edges of a hypercube, all nodes sending and receiving in every step.
+    /// Blocks cross the edges of a hypercube, and every member sends and receives in each step.
     BinomialPipeline,
-    /// A binomial pipeline between racks, and one in each.
+    /// A binomial pipeline between racks, and one inside each rack.
     Hybrid,
 }
 
-/// A schedule of point-to-point sends; the step is the number of the round in which all would be if they were in step.
+/// One point-to-point send of a schedule; `step` is its round if all members ran in lockstep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Send {
     step: u32,
@@ -35,11 +35,11 @@ struct Send {
 }
 
 impl Schedule {
-    /// With this many blocks every edge is used that is ever used, so that queue pairs can be made before the size is known.
+    /// A number of blocks with which every edge of the schedule is used, so that queue pairs can be created before the size is known.
     pub(super) fn blocks_on_all_edges(self, members: u32) -> u32 {
         match self {
             Schedule::Sequential | Schedule::Chain | Schedule::BinomialTree => 1,
-            // Each direction of the hypercube has its turn twice when blocks are under way everywhere.
+            // Every dimension of the hypercube occurs at least twice while all members hold blocks.
             Schedule::BinomialPipeline | Schedule::Hybrid => 3 * (members.ilog2() + 1),
         }
     }
@@ -50,7 +50,7 @@ pub(super) fn plan(schedule: Schedule, shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
     let whole = match schedule {
         Schedule::Sequential => {
-            // The step of a block that goes to a receiver.
+            // The step of a block to a receiver.
             let step = |to: u32, block| (to - 1) * shape.slices + block;
             let receivers = if rank == 0 {
                 1..shape.members
@@ -97,7 +97,7 @@ pub(super) fn plan(schedule: Schedule, shape: Shape<'_>, rank: u32) -> Plan {
             false
         }
         Schedule::BinomialTree => {
-            // In round t those with a rank below 2^t send.
+            // In round t the ranks below 2^t send.
             let rounds = shape.members.next_power_of_two().ilog2();
             let own = if rank == 0 { 0 } else { rank.ilog2() };
             let pairs = (own..rounds).map(|round| {
@@ -142,7 +142,7 @@ pub(super) fn plan(schedule: Schedule, shape: Shape<'_>, rank: u32) -> Plan {
     }
 }
 
-/// Takes a send into the plan of the member at one of its ends.
+/// Adds a send to the plan of the member at one of its ends.
 fn note(draft: &mut Draft, layer: u8, send: Send) {
     let Send {
         step,

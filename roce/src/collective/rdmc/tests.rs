@@ -1,4 +1,4 @@
-//! What the paper says of its schedules, for every group size.
+//! Properties that the paper claims of its schedules, for every group size.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ fn sends(schedule: Schedule, shape: Shape<'_>) -> Vec<Send> {
     sends
 }
 
-/// The least number of steps in which members can double.
+/// The smallest number of doublings from 1 to `members`.
 fn doublings(members: u32) -> u32 {
     members.next_power_of_two().ilog2()
 }
@@ -75,7 +75,7 @@ fn every_block_is_everywhere_l_steps_after_the_root_has_begun_it() {
     }
 }
 
-/// Section 4.4, word for word.
+/// Section 4.4, the formula as printed.
 #[test]
 fn formula_of_the_paper_gives_the_same_sends() {
     for l in 1..=7u32 {
@@ -128,8 +128,8 @@ fn each_link_carries_each_block_at_most_once_each_way() {
     }
 }
 
-/// Each member does its sends one after the other, each as soon as its block is there, and a send takes a time of 1, or so much longer
-/// as `late` says; gives when the last block arrives.
+/// The time at which the last block arrives. Each member executes its sends in order, each as soon as it has the block. A send takes
+/// 1000, plus `late` of its index.
 fn completion(sends: &[Send], late: impl Fn(usize) -> u64) -> u64 {
     const SEND: u64 = 1_000;
     let mut free: BTreeMap<u32, u64> = BTreeMap::new();
