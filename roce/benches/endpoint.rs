@@ -1,4 +1,4 @@
-//! What one packet costs an endpoint: `cargo bench -p alfirk-roce`.
+//! Benchmark: processing time of one packet at an endpoint. `cargo bench -p alfirk-roce`.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn main() {
     divan::main();
 }
 
-/// The ICRC of a packet with so many bytes of payload.
+/// The ICRC of a packet with `payload` bytes.
 #[divan::bench(args = [64, 1024, 4096])]
 fn icrc_of_packet(bencher: Bencher<'_, '_>, payload: usize) {
     let packet = vec![0x5a; 40 + payload];
@@ -26,7 +26,7 @@ fn icrc_of_packet(bencher: Bencher<'_, '_>, payload: usize) {
         .bench(|| icrc::compute(black_box(&packet)));
 }
 
-/// The constants of one receiver's bridge, both pairs.
+/// Both pairs of constants for one receiver's bridge.
 #[divan::bench]
 fn exit_constants(bencher: Bencher<'_, '_>) {
     let rewrite = ExitRewrite {
@@ -42,7 +42,7 @@ fn exit_constants(bencher: Bencher<'_, '_>) {
 
 const PACKETS: u64 = 1024;
 
-/// Packets from sender to receiver and ACKs back, without a network between: both ends' work together.
+/// Packets from sender to receiver and ACKs back without a network: the work of both ends together.
 #[divan::bench(args = [1500, 4200], sample_count = 20)]
 fn packet_from_end_to_end(bencher: Bencher<'_, '_>, ip_mtu: u32) {
     let mut pair = Pair::new(ip_mtu);

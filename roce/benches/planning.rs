@@ -1,4 +1,4 @@
-//! What planning for a whole group costs: `cargo bench -p alfirk-roce --bench planning`. Each should take less than a second.
+//! Benchmark: plans of a whole group. `cargo bench -p alfirk-roce --bench planning`. Each should take less than a second.
 
 use alfirk_roce::collective::{Algorithm, Racks, Shape};
 use divan::counter::ItemsCount;

@@ -1,4 +1,4 @@
-//! Two RC queue pairs in virtual time: a message whose third packet is lost arrives all the same.
+//! Two RC queue pairs in virtual time: a message arrives although its third packet is lost.
 //!
 //! `cargo run -p alfirk-roce --example pair`
 
@@ -12,7 +12,7 @@ use alfirk_roce::wire::{MacAddr, Psn};
 /// Bytes of the message: eight packets of 1,024.
 const LEN: u64 = 8_192;
 
-/// Nanoseconds from one end to the other.
+/// One-way delay in nanoseconds.
 const DELAY: u64 = 1_000;
 
 pub fn main() {
@@ -60,7 +60,7 @@ pub fn main() {
         .post_send(qps[0], send)
         .expect("the message is registered");
 
-    // A host is a state machine: it takes frames and the time, and gives frames and when to come back.
+    // A host is a state machine: input is frames and the time, output is frames and the time of the next timeout.
     let (mut now, mut sent) = (0, 0);
     loop {
         let mut idle = true;
@@ -77,7 +77,7 @@ pub fn main() {
             }
         }
         if idle {
-            // Timers go on, up to the one that nobody needs any more.
+            // Timers run on; the last ones have no effect.
             let Some(next) = hosts.iter().filter_map(Host::poll_timeout).min() else {
                 break;
             };
@@ -87,8 +87,11 @@ pub fn main() {
     }
     let stats = hosts[0].qp(qps[0]).expect("it is there").stats();
     println!(
-        "{now:>6} ns: done, with {} data packets for 8, {} of them sent again after {} NAK",
+        "{now:>6} ns: done, with {} data packets for 8, {} of them retransmitted after {} NAK",
         stats.requests_sent, stats.retransmissions, stats.naks_received
     );
-    assert!(stats.retransmissions > 0, "what was lost was sent again");
+    assert!(
+        stats.retransmissions > 0,
+        "the lost packet was retransmitted"
+    );
 }

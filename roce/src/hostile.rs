@@ -1,14 +1,16 @@
-//! A member that sends, beside what its honest queue pair sends, whatever may harm the group: every kind of frame in [`Kind`], under its own
-//! address, with PSNs around the window of packets that are outstanding.
+//! A hostile member for tests. Besides the packets of its honest queue pair it sends frames that may harm the group: every kind of
+//! [`Kind`], from its own address, with PSNs around the window in flight.
 //!
-//! Members of a group must not notice it: what acknowledges too much, what belongs to the source alone, and what is malformed has no effect.
+//! Other members must not be affected: acknowledgements of too much, packets that only the source may send, and malformed frames must
+//! have no effect.
 //!
-//! A NAK that a receiver may send is an exception. Any member may ask the source to send a packet again or to wait; then the group goes back or
-//! waits, as a reliable connection does. So sequence NAKs and RNR NAKs are drawn only with PSNs for which no receiver sends them, outside of
-//! [`Hostile::is_plausible`]. Fatal NAKs (codes 1 to 3) are not drawn: any member may end the connection, and the source gets the error.
+//! NAKs that a receiver may send are an exception. Any member may make the source resend a packet or wait, as on a reliable
+//! connection. So sequence NAKs and RNR NAKs are drawn only with PSNs for which no receiver sends them, outside of
+//! [`Hostile::is_plausible`]. Fatal NAKs (codes 1 to 3) are not drawn: any member may end the connection, and the source gets the
+//! error.
 //!
-//! Selective NAKs are drawn with every PSN. Groups that go back drop them. With selective repeat one of an outstanding packet makes the source
-//! send this packet again, and none but this one, so the group may be slower by the packets that the member asks for.
+//! Selective NAKs are drawn with every PSN. Groups with go-back-N drop them. With selective repeat, a selective NAK of a packet in
+//! flight makes the source resend just that packet, so it can only slow the group down.
 
 use std::net::Ipv4Addr;
 
@@ -24,7 +26,7 @@ const UDP_AT: usize = IP_AT + ipv4::HEADER_LEN;
 const BTH_AT: usize = UDP_AT + udp::HEADER_LEN;
 const BODY_AT: usize = BTH_AT + bth::HEADER_LEN;
 const ICRC_LEN: usize = 4;
-/// Frames are at most this long, as on links with the usual MTU of 1,500 bytes.
+/// The longest frame in bytes, as on links with the usual MTU of 1,500 bytes.
 const LONGEST: usize = ethernet::HEADER_LEN + 1_500;
 
 const SEND_ONLY: u8 = 0x04;
@@ -34,49 +36,49 @@ const ACKNOWLEDGE: u8 = 0x11;
 const FETCH_ADD: u8 = 0x14;
 const SEND_ONLY_INVALIDATE: u8 = 0x17;
 const CNP: u8 = 0x81;
-/// In byte 4 of the BTH.
+/// BECN in byte 4 of the BTH.
 const BECN: u8 = 0x40;
 const ACK: u8 = 0x1f;
-/// AETH syndromes: ACKs with and without a limit of credits, sequence error, the NAK codes 4 and 31, RNR NAKs with the longest timer and a
+/// AETH syndromes: ACKs without and with a credit limit, sequence error, NAK codes 4 and 31, RNR NAKs with the longest timer and a
 /// usual one, a reserved type.
 const SYNDROMES: [u8; 8] = [ACK, 0x00, 0x60, 0x64, 0x7f, 0x20, 0x2c, 0x40];
-/// How far the position of this member may be behind the newest packet that it has acknowledged or its switch has seen acknowledged:
-/// responders acknowledge at least every 66th packet.
+/// The most packets that this member may have received since its last acknowledgement: responders acknowledge at least every 66th
+/// packet.
 const UNACKNOWLEDGED: i32 = 66;
-/// How far PSNs go beyond both ends of the window.
+/// How far PSNs are drawn beyond both ends of the window.
 const FEW: i32 = 4;
-/// Half of the number space, where serial arithmetic changes its sign.
+/// Half of the PSN space, where serial arithmetic changes its sign.
 const HALF: i32 = 1 << 23;
 
-/// The group that is to be harmed.
+/// The group to be attacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
     pub mcst_id: Ipv4Addr,
-    /// What the group's members address.
+    /// The group's virtual queue pair number.
     pub virtual_qpn: QpNum,
-    /// By which hosts reach groups.
+    /// The MAC address by which hosts reach groups.
     pub mac: MacAddr,
-    /// The group's first PSN.
+    /// The group's initial PSN.
     pub initial_psn: Psn,
-    /// How many packets the source may have outstanding.
+    /// The most packets that the source has in flight.
     pub window: u32,
 }
 
-/// The kinds of frames. Each is drawn as often as the others.
+/// The kinds of frames, drawn with equal probability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// Requests of every opcode: data of a member that is not the source, READs, atomic operations, SEND with Invalidate, opcodes of other
-    /// services, reserved ones.
+    /// Requests of every opcode: data of a member that is not the source, READs, atomics, SEND with Invalidate, opcodes of other
+    /// services, reserved opcodes.
     Request,
-    /// ACKNOWLEDGE packets of every syndrome but fatal NAKs, with forged MSNs and counts of reports.
+    /// ACKNOWLEDGE packets of every syndrome but fatal NAKs, with forged MSNs and report counts.
     Answer,
-    /// The last ACK once more, as this member's queue pair could send it, with headers that do not fit.
+    /// The last ACK again, as this member's queue pair could send it, with malformed headers.
     OddAnswer,
-    /// CNPs with right and wrong ICRCs.
+    /// CNPs with valid and invalid ICRCs.
     Cnp,
-    /// Requests and answers with headers that do not fit.
+    /// Requests and acknowledgements with malformed headers.
     OddFrame,
-    /// Registration packets: random ones, and one over and over again.
+    /// Registration packets: random ones, and a single one repeated.
     Registration,
 }
 
@@ -91,7 +93,7 @@ impl Kind {
     ];
 }
 
-/// What is wrong with the headers of a frame.
+/// How the headers of a frame are malformed.
 #[derive(Debug, Clone, Copy)]
 enum Oddity {
     /// VLAN tags: 802.1Q, 802.1ad, VLAN 0, several.
@@ -101,7 +103,7 @@ enum Oddity {
     Tos,
     IpLength,
     UdpLength,
-    /// IPv4 options, fragments, a wrong version or checksum.
+    /// IPv4 options, fragments, an invalid version or checksum.
     IpHeader,
     UdpChecksum,
     SourcePort,
@@ -114,7 +116,7 @@ enum Oddity {
     PKey,
     DestQp,
     WrongIcrc,
-    /// Bytes behind the ICRC, to an IPv4 length of 1,500 at most.
+    /// Bytes after the ICRC, up to an IPv4 length of 1,500.
     Trailer,
     Cut,
     /// The address of another host, or the group's.
@@ -145,21 +147,21 @@ impl Oddity {
     ];
 }
 
-/// Draws the frames. The same seed and the same calls give the same ones.
+/// Draws the frames, reproducibly for a seed and a sequence of calls.
 #[derive(Debug)]
 pub struct Hostile {
     ip: Ipv4Addr,
     mac: MacAddr,
     target: Target,
     rng: ChaCha8Rng,
-    /// The newest PSN that this member is known to have received.
+    /// The newest PSN that this member has received.
     position: Psn,
-    /// A registration packet that is sent again and again.
+    /// The registration packet that is repeated.
     repeated: Vec<u8>,
 }
 
 impl Hostile {
-    /// A host of these addresses.
+    /// Creates a hostile member with these addresses.
     pub fn new(ip: Ipv4Addr, mac: MacAddr, target: Target, seed: u64) -> Hostile {
         let mut hostile = Hostile {
             ip,
@@ -173,17 +175,17 @@ impl Hostile {
         hostile
     }
 
-    /// The group that is to be harmed.
+    /// The group that is attacked.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// The newest PSN that this member has received.
+    /// Sets the newest PSN that this member has received.
     pub fn at(&mut self, position: Psn) {
         self.position = position;
     }
 
-    /// Takes the position from a frame that the member receives.
+    /// Updates the position from a frame that the member receives.
     pub fn overhear(&mut self, frame: &[u8]) {
         let is_ip = ethernet::View::new_checked(frame)
             .is_ok_and(|view| view.ethertype() == ethernet::ETHERTYPE_IPV4);
@@ -200,13 +202,13 @@ impl Hostile {
         }
     }
 
-    /// The next frame.
+    /// Draws the next frame.
     pub fn frame(&mut self) -> Vec<u8> {
         let kind = self.one_of(&Kind::ALL);
         self.frame_of(kind)
     }
 
-    /// The next frame of a kind.
+    /// Draws the next frame of a kind.
     pub fn frame_of(&mut self, kind: Kind) -> Vec<u8> {
         match kind {
             Kind::Request => self.request(),
@@ -230,8 +232,8 @@ impl Hostile {
         }
     }
 
-    /// Whether a receiver that is where this member is may send a NAK of this PSN: it follows what the member has acknowledged, and can
-    /// have been sent.
+    /// Whether a receiver at this member's position may send a NAK of this PSN: it is after the packets acknowledged, and may have
+    /// been sent.
     pub fn is_plausible(&self, psn: Psn) -> bool {
         let ahead = psn.distance_from(self.position);
         (-UNACKNOWLEDGED..=self.window() + FEW).contains(&ahead)
@@ -242,7 +244,7 @@ impl Hostile {
             .map_or(HALF - 1 - FEW, |window| window.clamp(1, HALF - 1 - FEW))
     }
 
-    /// A number below `count`.
+    /// Draws a number below `count`.
     fn draw(&mut self, count: u32) -> u32 {
         self.rng.next_u32() % count
     }
@@ -251,13 +253,13 @@ impl Hostile {
         all[self.draw(all.len() as u32) as usize]
     }
 
-    /// A number from -`most` to `most`.
+    /// Draws a number from -`most` to `most`.
     fn about(&mut self, most: i32) -> i32 {
         let count = 2 * most.unsigned_abs() + 1;
         self.draw(count) as i32 - most
     }
 
-    /// A PSN: most are around the position and the ends of the window on either side.
+    /// Draws a PSN, mostly around the position and around both ends of the window.
     fn psn(&mut self) -> Psn {
         let window = self.window();
         let from_position = match self.draw(8) {
@@ -280,7 +282,7 @@ impl Hostile {
         let opcode = match self.draw(4) {
             0 => self.one_of(&[SEND_ONLY, WRITE_ONLY]),
             1 => self.one_of(&[READ_REQUEST, FETCH_ADD, SEND_ONLY_INVALIDATE]),
-            // Answers have their own kind.
+            // Acknowledgements are a kind of their own.
             _ => match self.rng.next_u32() as u8 {
                 ACKNOWLEDGE | CNP => SEND_ONLY,
                 opcode => opcode,
@@ -310,7 +312,7 @@ impl Hostile {
             ) => ACK,
             _ => syndrome,
         };
-        // Also the number of reports of a selective NAK: the next one, the last one.
+        // Includes report counts of a selective NAK: the next one, the last one.
         let msn = match self.draw(4) {
             0 => 1 + self.draw(3),
             1 => 255,
@@ -320,7 +322,7 @@ impl Hostile {
         self.acknowledge(psn, syndrome, msn)
     }
 
-    /// What the member's own queue pair sends when it acknowledges all that it has.
+    /// The ACK that the member's own queue pair sends for everything received.
     fn last_ack(&mut self) -> Vec<u8> {
         let msn = self.draw(3);
         self.acknowledge(self.position, ACK, msn)
@@ -336,7 +338,7 @@ impl Hostile {
     fn cnp(&mut self) -> Vec<u8> {
         let psn = self.psn();
         let mut frame = self.roce(CNP, psn, 16);
-        // As a NIC sends it: what stands behind its BTH is reserved.
+        // Usually as a NIC sends it, with reserved bytes after the BTH.
         if self.draw(4) > 0 {
             frame[BODY_AT..][..16].fill(0);
         }
@@ -348,7 +350,7 @@ impl Hostile {
         frame
     }
 
-    /// A packet of the group with a random body behind its BTH.
+    /// A packet of the group with a random body after its BTH.
     fn roce(&mut self, opcode: u8, psn: Psn, body: usize) -> Vec<u8> {
         let mut frame = self.datagram(udp::PORT_ROCE, bth::HEADER_LEN + body + ICRC_LEN);
         bth::Repr {
@@ -356,7 +358,7 @@ impl Hostile {
             ..bth::Repr::new(Opcode::SendOnly, self.target.virtual_qpn, psn)
         }
         .emit(&mut frame[BTH_AT..]);
-        // The enumeration of opcodes has no place for all of them.
+        // The opcode type cannot represent all of them.
         frame[BTH_AT] = opcode;
         let end = frame.len() - ICRC_LEN;
         self.rng.fill_bytes(&mut frame[BODY_AT..end]);
@@ -364,7 +366,7 @@ impl Hostile {
         frame
     }
 
-    /// A frame with something wrong in its headers; its ICRC is right for them, unless that is what is wrong.
+    /// Malforms the headers of a frame. The ICRC stays valid, unless the oddity is the ICRC.
     fn odd(&mut self, mut frame: Vec<u8>) -> Vec<u8> {
         for _ in 0..1 + self.draw(2) {
             let oddity = self.one_of(&Oddity::ALL);
@@ -374,7 +376,7 @@ impl Hostile {
     }
 
     fn spoil(&mut self, frame: &mut Vec<u8>, oddity: Oddity) {
-        // Another oddity may have cut the headers, or moved them behind tags.
+        // An earlier oddity may have truncated the headers, or moved them behind tags.
         let is_plain = frame.len() >= BODY_AT + ICRC_LEN && frame[12..14] == [8, 0];
         if !is_plain {
             return;
@@ -447,7 +449,7 @@ impl Hostile {
                 };
                 let len = frame.len() + more.min(room) as usize;
                 if self.draw(2) == 0 {
-                    // The IPv4 length counts the trailer in.
+                    // The IPv4 length includes the trailer.
                     let total = (len - IP_AT) as u16;
                     frame[IP_AT + 2..][..2].copy_from_slice(&total.to_be_bytes());
                     checksum(frame);
@@ -481,14 +483,14 @@ impl Hostile {
         let nodes = self.one_of(&[0, 1, 2, 20]);
         let mut frame = self.datagram(mrp::PORT, mrp::METADATA_LEN + nodes * mrp::NODE_LEN);
         self.rng.fill_bytes(&mut frame[BTH_AT..]);
-        // The version is right; the kind is any.
+        // The version is valid; the kind is arbitrary.
         frame[BTH_AT] = mrp::VERSION << 4 | frame[BTH_AT] & 0xf;
         if self.draw(2) == 0 {
-            // One packet is all, and has so many nodes.
+            // The packet is the only one of its registration, with a valid node count.
             frame[BTH_AT + 1..][..3].copy_from_slice(&[0, 1, nodes as u8]);
         }
         if nodes > 0 && self.draw(2) == 0 {
-            // The group itself.
+            // The first node is the group itself.
             let node = &mut frame[BTH_AT + mrp::METADATA_LEN..][..mrp::NODE_LEN];
             node[..4].copy_from_slice(&self.target.mcst_id.octets());
             node[4..7].copy_from_slice(&self.target.virtual_qpn.get().to_be_bytes()[1..]);
@@ -526,14 +528,14 @@ impl Hostile {
     }
 }
 
-/// Puts the right ICRC at the end.
+/// Writes the valid ICRC at the end.
 fn seal(frame: &mut [u8]) {
     let end = frame.len() - ICRC_LEN;
-    let crc = icrc::compute(&frame[IP_AT..end]).expect("the packet is whole");
+    let crc = icrc::compute(&frame[IP_AT..end]).expect("the packet has all headers");
     frame[end..].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Puts the right IPv4 checksum in its place.
+/// Writes the valid IPv4 checksum.
 fn checksum(frame: &mut [u8]) {
     frame[IP_AT + 10..][..2].fill(0);
     let sum = ipv4::checksum(&frame[IP_AT..UDP_AT]);

@@ -1,9 +1,9 @@
-//! What collectives and registrations need of a host: queue pairs, registered memory and datagrams.
+//! The interface of collectives and registrations to a host: queue pairs, registered memory and datagrams.
 //!
-//! [`Host`] gives it with everything of its own. A host with an RDMA stack beneath it (a network card, Linux rxe) gives the same through
-//! the verbs of its driver, with the limits that those have: see [`DeviceError::Unsupported`].
+//! [`Host`] implements it without other software. A host with an RDMA stack (a network card, Linux rxe) implements it by the verbs of
+//! its driver, within their limits: see [`DeviceError::Unsupported`].
 //!
-//! Nothing here blocks for an answer of the network. What comes of a call is reported by [`Verbs::poll_event`].
+//! No call blocks for the network. Results are reported by [`Verbs::poll_event`].
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -17,45 +17,45 @@ use crate::rc::{
 use crate::ud::{UdConfig, UdPostError, UdSendRequest};
 use crate::wire::{Psn, QpNum};
 
-/// What an RDMA stack has refused.
+/// An error of an RDMA stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DeviceError {
-    /// A call of the system failed.
+    /// A system call failed.
     #[error("{call}: {}", io::Error::from_raw_os_error(*errno))]
     System { call: &'static str, errno: i32 },
-    /// It has no such thing.
-    #[error("this RDMA device cannot do it: {0}")]
+    /// The stack does not support a feature.
+    #[error("this RDMA device does not support it: {0}")]
     Unsupported(&'static str),
 }
 
-/// A queue pair, as far as others need to know.
+/// The state of a queue pair that other modules need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QpView {
     /// The PSN of its next request.
     pub sq_psn: Psn,
-    /// The other end, when it is connected.
+    /// The remote end, if connected.
     pub remote: Option<Remote>,
-    /// What it died of, if it did.
+    /// Why it failed, if it did.
     pub failure: Option<QpFailure>,
     pub stats: QpStats,
 }
 
-/// A host that can do reliable connections. Times are nanoseconds of the driver's clock; stacks with a clock of their own ignore them.
+/// A host with reliable connections. Times are in nanoseconds of the driver's clock; stacks with a clock of their own ignore them.
 pub trait Verbs {
     fn ip(&self) -> Ipv4Addr;
 
-    /// The settings that queue pairs get by default on this link.
+    /// The default settings of queue pairs on this link.
     fn default_rc(&self) -> RcConfig;
 
-    /// Counters of the whole host, as far as it has them.
+    /// Counters of the whole host; those that the stack does not have stay 0.
     fn stats(&self) -> HostStats;
 
-    /// The next thing the user should know.
+    /// Takes the next event for the user.
     fn poll_event(&mut self) -> Option<HostEvent>;
 
     // ---- Queue pairs ----
 
-    /// Makes a queue pair. Receive buffers may be posted to it at once.
+    /// Creates a queue pair. Receive buffers may be posted at once.
     fn create_qp(&mut self, config: RcConfig) -> Result<QpNum, ModifyError>;
 
     /// Sets the PSN of a queue pair's first request, before it is connected.
@@ -70,83 +70,83 @@ pub trait Verbs {
         rq_psn: Psn,
     ) -> Result<(), ModifyError>;
 
-    /// Makes this host the one that sends in a group: [`Host::take_over_sending`].
+    /// Makes this host the source of a group: [`Host::take_over_sending`].
     fn take_over_sending(&mut self, qpn: QpNum) -> Result<(), ModifyError>;
 
-    /// Prepares the host that sends in a group for the next source: [`Host::expect_next_source`]. Hosts that cannot do so while messages
-    /// are under way do it as soon as those are acknowledged.
+    /// Prepares the present source of a group for the next one: [`Host::expect_next_source`]. Hosts that cannot do so while messages
+    /// are in flight do it when those are acknowledged.
     fn expect_next_source(&mut self, qpn: QpNum) -> Result<(), ModifyError>;
 
-    /// Completes what a queue pair has posted as acknowledged: [`Host::conclude_sends`].
+    /// Completes all posted sends of a queue pair as acknowledged: [`Host::conclude_sends`].
     fn conclude_sends(&mut self, now: u64, qpn: QpNum);
 
-    /// Has a queue pair start where the group is that it joins: [`Host::join_at`].
+    /// Starts a queue pair at the present PSN and message number of the group that it joins: [`Host::join_at`].
     fn join_at(&mut self, qpn: QpNum, psn: Psn, messages: u32) -> Result<(), ModifyError>;
 
-    /// Ends a queue pair; its work requests have no completions any more.
+    /// Destroys a queue pair; its work requests get no completions.
     fn destroy_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError>;
 
-    /// Queues a message.
+    /// Posts a message to send.
     fn post_send(&mut self, qpn: QpNum, request: SendRequest) -> Result<(), PostError>;
 
-    /// Queues a buffer for a message to come.
+    /// Posts a receive buffer.
     fn post_recv(&mut self, qpn: QpNum, request: RecvRequest) -> Result<(), PostError>;
 
-    /// A queue pair's state and counters.
+    /// The state and counters of a queue pair.
     fn view(&self, qpn: QpNum) -> Option<QpView>;
 
     // ---- Unreliable datagrams ----
 
-    /// Makes a datagram queue pair: [`Host::create_ud_qp`].
+    /// Creates a datagram queue pair: [`Host::create_ud_qp`].
     fn create_ud_qp(&mut self, config: UdConfig) -> Result<QpNum, ModifyError>;
 
-    /// Ends a datagram queue pair; it leaves its groups, and its work requests have no completions any more.
+    /// Destroys a datagram queue pair and detaches it from its groups; its work requests get no completions.
     fn destroy_ud_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError>;
 
-    /// Has a queue pair get what is sent to a multicast group: [`Host::attach_multicast`]. On some stacks a host's own datagrams to its
-    /// groups come back.
+    /// Attaches a queue pair to a multicast group: [`Host::attach_multicast`]. On some stacks a host's own datagrams to its groups are
+    /// looped back.
     fn attach_multicast(&mut self, qpn: QpNum, group: Ipv4Addr) -> Result<(), UdPostError>;
 
-    /// Finds the link-layer address for datagrams to a host; [`HostEvent::Resolved`] follows.
+    /// Resolves the link-layer address for datagrams to a host; [`HostEvent::Resolved`] follows.
     fn resolve(&mut self, now: u64, ip: Ipv4Addr);
 
-    /// Queues a datagram.
+    /// Posts a datagram to send.
     fn post_ud_send(&mut self, qpn: QpNum, request: UdSendRequest) -> Result<(), UdPostError>;
 
-    /// Queues a buffer for a datagram to come, with room for [`crate::ud::GRH_LEN`] bytes before it.
+    /// Posts a receive buffer, which needs [`crate::ud::GRH_LEN`] bytes in front of the payload.
     fn post_ud_recv(&mut self, qpn: QpNum, request: RecvRequest) -> Result<(), UdPostError>;
 
     // ---- Memory ----
 
-    /// Registers `len` zero bytes to receive into, at a multiple of a power of two that is at least `len`; `remote_write` opens
-    /// them to WRITEs.
+    /// Registers a region of `len` zero bytes to receive into, at a multiple of a power of two that is at least `len`. `remote_write`
+    /// allows remote WRITEs.
     fn register_memory(&mut self, len: u64, remote_write: bool) -> Result<MemoryKey, MemoryError>;
 
-    /// Registers bytes to send from.
+    /// Registers a region to send from.
     fn register_shared(&mut self, bytes: Arc<[u8]>) -> Result<MemoryKey, MemoryError>;
 
-    /// Registers `len` zero bytes, open to WRITEs, under this key and address.
+    /// Registers a region of `len` zero bytes, open to WRITEs, with this key and address.
     fn register_at(&mut self, key: MemoryKey, va: u64, len: u64) -> Result<(), MemoryError>;
 
-    /// Says what registered memory will probably hold. Where sender and receiver share a process, memory of which that comes true takes no
-    /// room of its own ([`crate::rc::MemoryTable::expect`]); elsewhere it has no effect.
+    /// Sets the expected content of a region. Where sender and receiver share a process, matching regions take no memory of their own
+    /// ([`crate::rc::MemoryTable::expect`]); elsewhere it has no effect.
     fn expect_bytes(&mut self, key: MemoryKey, bytes: &Arc<[u8]>) {
         let _ = (key, bytes);
     }
 
-    /// Opens a part of registered memory to WRITEs; gives the address and the R_Key that it has by itself.
+    /// Opens a part of a region to WRITEs as a memory window. Returns its address and R_Key.
     fn bind_window(&mut self, part: MemorySlice) -> Result<(u64, u32), MemoryError>;
 
-    /// Gives up registered memory and its windows.
+    /// Deregisters a region and its windows.
     fn deregister(&mut self, key: MemoryKey) -> Result<(), MemoryError>;
 
-    /// Virtual address and R_Key of registered memory.
+    /// Virtual address and R_Key of a region.
     fn locate(&self, key: MemoryKey) -> Result<(u64, u32), MemoryError>;
 
-    /// The bytes of registered memory.
+    /// The bytes of a region.
     fn memory(&self, key: MemoryKey) -> Result<&[u8], MemoryError>;
 
-    /// Writes `bytes` to registered memory, `offset` bytes after its start.
+    /// Writes `bytes` to a region at `offset`.
     fn write_memory(
         &mut self,
         key: MemoryKey,
@@ -156,10 +156,10 @@ pub trait Verbs {
 
     // ---- UDP ----
 
-    /// Hands UDP datagrams for `port` to the user as events.
+    /// Opens a UDP port: its datagrams become events.
     fn bind_udp(&mut self, port: u16);
 
-    /// Sends a UDP datagram. It is lost where nobody answers for the address.
+    /// Sends a UDP datagram. It is dropped if the address cannot be resolved.
     fn send_udp(
         &mut self,
         now: u64,
@@ -279,7 +279,7 @@ impl Verbs for Host {
     }
 
     fn expect_bytes(&mut self, key: MemoryKey, bytes: &Arc<[u8]>) {
-        // Of memory that is not there nothing is expected.
+        // An unknown region has no expected content.
         let _ = self.memory_mut().expect(key, bytes);
     }
 

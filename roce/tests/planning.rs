@@ -1,4 +1,4 @@
-//! What it takes to plan for a whole group grows with what is planned, and no faster. Memory taken is counted, not time.
+//! The memory for planning a whole group is linear in the size of the plans. Counts allocated bytes, not time.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -7,13 +7,13 @@ use alfirk_roce::collective::{Algorithm, Collective, Racks, Shape, TransferSpec}
 
 struct Counting;
 
-// Of each thread, as tests run side by side.
+// Per thread, because tests run in parallel.
 thread_local! {
-    /// Bytes that were ever taken.
+    /// Bytes allocated so far.
     static TAKEN: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is handed on to the system's allocator.
+// SAFETY: all calls are forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         TAKEN.set(TAKEN.get() + layout.size());
@@ -30,14 +30,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes that one thing takes.
+/// Bytes that a call allocates.
 fn taken<T>(by: impl FnOnce() -> T) -> (usize, T) {
     let before = TAKEN.get();
     let made = by();
     (TAKEN.get() - before, made)
 }
 
-/// Plans for all members, and counts flows and what they carry.
+/// Makes the plans of all members, and counts flows and slices in them.
 fn planned(
     algorithm: Algorithm,
     collective: Collective,
@@ -61,7 +61,7 @@ fn planned(
     (flows, carried)
 }
 
-/// Bytes for a flow, or for what it carries, that planning for so many members takes.
+/// Allocated bytes per flow, or per slice, when planning for `members` members.
 fn bytes_for_each(algorithm: Algorithm, collective: Collective, members: u32) -> f64 {
     let slices = algorithm.slices_for(collective, 1, members);
     let (bytes, (flows, carried)) = taken(|| planned(algorithm, collective, members, slices));
@@ -80,7 +80,7 @@ fn planning_takes_memory_for_what_is_planned_and_no_more() {
         for algorithm in collective.algorithms() {
             let [few, many] =
                 [256, 4096].map(|members| bytes_for_each(algorithm, collective, members));
-            // Lists double while they grow, so the last step of one may be the larger half of it.
+            // Vectors double when they grow, so the last step may be the larger half.
             assert!(
                 many < 2.0 * few,
                 "{algorithm}, {collective:?}: {few:.1} bytes among 256 members, {many:.1} among 4,096"

@@ -1,55 +1,55 @@
-//! Who is in a group, version by version, and the manager that says so (section 3.3.3 of the paper).
+//! Membership: versioned lists of members, and the manager that makes them (section 3.3.3 of the paper).
 
 use std::net::Ipv4Addr;
 
 use crate::wire::QpNum;
 
-/// One member.
+/// One member of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member {
-    /// Its communication number; the manager gives each number once.
+    /// Its communication number; the manager assigns each number once.
     pub number: u32,
     pub ip: Ipv4Addr,
     /// Its datagram queue pair.
     pub qpn: QpNum,
 }
 
-/// The members at one time.
+/// A list of the members at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Membership {
-    /// One more than that of the list before.
+    /// Version, one more than that of the previous list.
     pub version: u32,
-    /// In the order of their numbers.
+    /// The members, ordered by number.
     pub members: Vec<Member>,
 }
 
 impl Membership {
-    /// A member's place in the list.
+    /// The index of a member in the list.
     pub fn place(&self, number: u32) -> Option<u32> {
         let found = self.members.binary_search_by_key(&number, |m| m.number);
         found.ok().map(|place| place as u32)
     }
 
-    /// The number of the member at a place.
+    /// The number of the member at an index.
     pub fn number(&self, place: u32) -> u32 {
         self.members[place as usize].number
     }
 }
 
-/// Why somebody is not let in or out.
+/// Why a request to join or leave is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MembershipError {
     #[error("{0} is a member already; it must leave before it joins again")]
     Joined(Ipv4Addr),
-    #[error("no member has the number {0}")]
+    #[error("no member has number {0}")]
     NoSuchMember(u32),
-    #[error("the manager has no more numbers to give; start another one")]
+    #[error("the manager has assigned all numbers; start a new manager")]
     NoNumber,
 }
 
-/// The fixed node that all others know, and that collects and announces who is in the group.
+/// The manager: the fixed node that collects changes of the membership and announces them.
 ///
-/// Every change makes a list of a new version, which the caller sends to all members, reliably and in order.
+/// Every change makes a list with a new version, which the caller must send to all members reliably and in order.
 #[derive(Debug, Clone, Default)]
 pub struct Manager {
     version: u32,
@@ -62,7 +62,7 @@ impl Manager {
         Manager::default()
     }
 
-    /// The list as it is.
+    /// The present list.
     pub fn membership(&self) -> Membership {
         Membership {
             version: self.version,
@@ -70,20 +70,20 @@ impl Manager {
         }
     }
 
-    /// Lets a node in by its address and datagram queue pair, and returns its number.
+    /// Adds a host by its address and datagram queue pair. Returns its number and the new list.
     pub fn join(&mut self, ip: Ipv4Addr, qpn: QpNum) -> Result<(u32, Membership), MembershipError> {
         if self.members.iter().any(|member| member.ip == ip) {
             return Err(MembershipError::Joined(ip));
         }
         let number = self.next_number;
         self.next_number = number.checked_add(1).ok_or(MembershipError::NoNumber)?;
-        // Numbers only grow, so the list stays in order.
+        // Numbers only grow, so the list stays sorted.
         self.members.push(Member { number, ip, qpn });
         self.version += 1;
         Ok((number, self.membership()))
     }
 
-    /// Lets a node go, or takes one out that is dead.
+    /// Removes a member that leaves or has failed. Returns the new list.
     pub fn leave(&mut self, number: u32) -> Result<Membership, MembershipError> {
         let place = self.membership().place(number);
         let place = place.ok_or(MembershipError::NoSuchMember(number))?;

@@ -1,4 +1,4 @@
-//! A member of a group: multicasts, acknowledges, repairs.
+//! The protocol of one member: multicast, acknowledgement and repair.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -9,29 +9,29 @@ use super::wire::{Body, MessageId, Packet, HEADER_LEN};
 use crate::rc::PathMtu;
 use crate::wire::{Header, WireError};
 
-/// How many lists of members are kept for messages that were sent by older ones.
+/// Number of past lists of members that are kept, for messages that refer to them.
 const KEPT_VERSIONS: usize = 64;
-/// How many windows of messages of one root a node keeps that are whole, but not known to be over.
+/// Number of windows of complete messages of one root that a node keeps until it gets their release.
 const KEPT_WINDOWS: usize = 4;
-/// A wait doubles this often and no more.
+/// The most doublings of a waiting time.
 const MOST_DOUBLINGS: u32 = 6;
 
-/// Settings, the same at all members.
+/// Settings of a node, the same at all members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
     /// The longest datagram.
     pub mtu: PathMtu,
-    /// The longest message in bytes; longer ones are not taken in.
+    /// The longest message in bytes; longer ones are ignored.
     pub max_message: u64,
-    /// Nanoseconds that one level of the tree has for its acknowledgement.  Less repairs sooner what is lost, and repairs in vain
-    /// what is only late.
+    /// Nanoseconds for the acknowledgement of one level of the tree.  A shorter time repairs losses sooner, but also repairs messages
+    /// that are only late.
     pub cycle_timeout: u64,
-    /// Nanoseconds more for each segment of the message.
+    /// Additional nanoseconds for each segment of the message.
     pub segment_time: u64,
-    /// Repairs of one child after which it is reported as silent.
+    /// Repairs of one child before it is reported as silent.
     pub attempts: u32,
-    /// How many messages a root may have under way that not everybody is known to have, at least 1.  Receivers hold so many of each
-    /// root in the making, and no more.
+    /// The most messages of a root in flight that are not complete, at least 1.  Receivers assemble at most this number of each root's
+    /// messages.
     pub window: u32,
 }
 
@@ -41,48 +41,48 @@ impl Config {
         self.mtu.bytes() - HEADER_LEN
     }
 
-    /// Datagrams of a message.
+    /// Number of datagrams of a message.
     pub fn segments(&self, len: u64) -> u64 {
-        // A message without bytes is a segment without bytes.
+        // An empty message is one empty segment.
         len.div_ceil(self.segment_bytes() as u64).max(1)
     }
 }
 
-/// What a node has received and repaired.
+/// Counters of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Acknowledgements that came.
+    /// Acknowledgements received.
     pub acks: u64,
-    /// Packets of the path MTU that messages took which were sent to one node because it lacked them.
+    /// Path-MTU packets of messages that were resent to a single member.
     pub repair_packets: u64,
 }
 
-/// Something to do or to know.
+/// An action for the driver, or a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Send a datagram to the group.
     Multicast(Vec<u8>),
     /// Send a packet to this member over a reliable connection.
     Send { to: u32, packet: Vec<u8> },
-    /// A message of another member is here, once.
+    /// A message of another member is complete here. Reported once per message.
     Delivered { id: MessageId, data: Arc<[u8]> },
     /// All members have this node's message: a broadcast may return.
     Completed { message: u32 },
-    /// A member does not acknowledge though it was sent the message several times, or does not repair what is missing; if it is dead, the
-    /// manager should take it out.
+    /// A member did not acknowledge a message despite several repairs, or does not repair a message. If it has failed, the manager
+    /// should remove it.
     Silent { member: u32 },
 }
 
-/// Why a message was not sent.
+/// Why a message is not multicast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MulticastError {
-    #[error("this node is in no list of members; join first")]
+    #[error("this node is not in a list of members; join first")]
     NotMember,
     #[error(
-        "a message of {len} bytes is longer than the group's limit of {limit}; send it in parts"
+        "a message of {len} bytes is longer than the group's limit of {limit} bytes; send it in parts"
     )]
     TooLong { len: u64, limit: u64 },
-    #[error("{0} messages are under way already; wait until one is complete")]
+    #[error("{0} messages are in flight, which is the limit; wait until one completes")]
     Full(u32),
 }
 
@@ -92,29 +92,29 @@ pub struct Node {
     config: Config,
     lists: BTreeMap<u32, Membership>,
     messages: BTreeMap<MessageId, Message>,
-    /// What is over, by root.
+    /// By root: the messages that are complete at all members.
     finished: BTreeMap<u32, Finished>,
     next_message: u32,
     effects: VecDeque<Effect>,
     counts: Counts,
 }
 
-/// A message that not everybody is known to have.
+/// A message that is not known to be complete at all members.
 struct Message {
     version: u32,
     len: u64,
     content: Content,
     is_delivered: bool,
-    /// Who has acknowledged it to us.
+    /// The members that have acknowledged the message to this node.
     acked: BTreeSet<u32>,
-    /// The node that we have acknowledged it to, and when to do so again if we do not receive that all have it: what should have said so
-    /// may have gone to a member that is no more.
+    /// The node to which this node has acknowledged the message, and when to repeat that if no release arrives. The release may have
+    /// been sent to a member that was removed.
     told: Option<(u32, Wait)>,
-    /// Children that are to acknowledge; only while the message is whole.
+    /// Children whose acknowledgement is awaited; only while the message is complete here.
     waits: BTreeMap<u32, Wait>,
-    /// A child was asked for the message.
+    /// The pending request for the message to a child.
     request: Option<Wait>,
-    /// When the parent should have repaired what is missing, if nobody else can be asked for it.
+    /// When the parent should have repaired the message, if no child has it.
     overdue: Option<Wait>,
 }
 
@@ -132,7 +132,7 @@ struct Wait {
     tries: u32,
 }
 
-/// Numbers of messages, most of them in one run.
+/// A set of message numbers, most of them consecutive.
 #[derive(Default)]
 struct Finished {
     first: u32,
@@ -141,7 +141,7 @@ struct Finished {
 }
 
 impl Node {
-    /// A node with the number that the manager gave it.
+    /// Creates a node with the number that the manager assigned.
     pub fn new(number: u32, config: Config) -> Node {
         Node {
             number,
@@ -155,12 +155,12 @@ impl Node {
         }
     }
 
-    /// The next thing to do.
+    /// Takes the next effect.
     pub fn poll(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// When to call [`Node::handle_timeout`].
+    /// The time of the next [`Node::handle_timeout`], in nanoseconds.
     pub fn poll_timeout(&self) -> Option<u64> {
         let of = |message: &Message| {
             let told = message.told.as_ref().map(|(_, wait)| wait);
@@ -171,12 +171,12 @@ impl Node {
         self.messages.values().filter_map(of).min()
     }
 
-    /// Whether nobody may need this node any more: it may leave the group.
+    /// Whether no member can still need this node, so that it may leave the group.
     pub fn is_idle(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// Takes a list of members from the manager.
+    /// Handles a list of members from the manager.
     pub fn handle_membership(&mut self, now: u64, list: Membership) {
         self.lists.insert(list.version, list);
         while self.lists.len() > KEPT_VERSIONS {
@@ -187,9 +187,9 @@ impl Node {
         }
     }
 
-    /// Sends a message to all members of the newest list; [`Effect::Completed`] follows when they have it.
+    /// Multicasts a message to all members of the newest list; [`Effect::Completed`] follows when they have it.
     ///
-    /// Who waits for that before the next message, as `MPI_Bcast` does, has its messages delivered in order.
+    /// A caller that waits for that before the next message, as `MPI_Bcast` does, gets its messages delivered in order.
     pub fn multicast(&mut self, now: u64, data: Arc<[u8]>) -> Result<u32, MulticastError> {
         let (len, limit) = (data.len() as u64, self.config.max_message);
         if len > limit {
@@ -230,12 +230,12 @@ impl Node {
         Ok(message)
     }
 
-    /// How many messages not everybody is known to have, as far as this node knows of them.
+    /// Number of messages that this node holds and that are not known to be complete at all members.
     pub fn under_way(&self) -> usize {
         self.messages.len()
     }
 
-    /// Whether so many of this node's own messages are under way that the next one must wait.
+    /// Whether this node's own messages in flight fill its window, so that the next one must wait.
     pub fn is_full(&self) -> bool {
         let own = self.messages_of(self.number);
         own.count() >= self.config.window.max(1) as usize
@@ -247,7 +247,7 @@ impl Node {
         own.map(|(_, message)| message)
     }
 
-    /// Takes a datagram of the group, which the member with this number has sent.
+    /// Handles a datagram of the group, sent by the member with number `from`.
     pub fn handle_datagram(&mut self, now: u64, from: u32, bytes: &[u8]) -> Result<(), WireError> {
         let packet = Packet::parse(bytes)?;
         if packet.id.root != from {
@@ -293,7 +293,7 @@ impl Node {
         Ok(())
     }
 
-    /// Takes a packet that came over the connection from a member.
+    /// Handles a packet from the connection of a member.
     pub fn handle_packet(&mut self, now: u64, from: u32, bytes: &[u8]) -> Result<(), WireError> {
         let packet = Packet::parse(bytes)?;
         self.counts.acks += u64::from(packet.body == Body::Ack);
@@ -338,7 +338,7 @@ impl Node {
         Ok(())
     }
 
-    /// Does what is due: sends children the message that have not acknowledged, and asks again for what was asked for.
+    /// Runs expired timers: repairs messages at children without an acknowledgement, and repeats requests.
     pub fn handle_timeout(&mut self, now: u64) {
         for id in self.messages.keys().copied().collect::<Vec<_>>() {
             let Some(message) = self.messages.get_mut(&id) else {
@@ -378,18 +378,18 @@ impl Node {
         }
     }
 
-    /// What it has received and repaired by now.
+    /// The counters.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// The numbers of the members by the newest list.
+    /// The member numbers in the newest list.
     pub fn newest_members(&self) -> BTreeSet<u32> {
         let members = self.newest().into_iter().flat_map(|list| &list.members);
         members.map(|member| member.number).collect()
     }
 
-    /// The numbers of those that have this node as a neighbour in the tree of a root, by the newest list: its parent and its children.
+    /// The parent and the children of this node in the tree of a root, by the newest list.
     pub fn tree_neighbours(&self, root: u32) -> Vec<u32> {
         let places = self
             .newest()
@@ -421,19 +421,19 @@ impl Node {
         of_root.is_some_and(|finished| finished.holds(id.message))
     }
 
-    /// Whether a packet is about a message that is not over, and no stranger's.
+    /// Whether a packet is from a member, about a message that is not complete everywhere.
     fn is_wanted(&self, packet: &Packet<'_>) -> bool {
         packet.len <= self.config.max_message
             && !self.is_over(packet.id)
             && (self.messages.contains_key(&packet.id) || self.has_room(packet.id.root))
     }
 
-    /// Whether another message of a root may begin here.
+    /// Whether the buffers have space for another message of a root.
     ///
-    /// What is not whole here its root cannot know to be complete, so an honest one never has more of these under way than a window.
-    /// Whole ones wait for word that everybody has them, which may be late.  What there is no room for is repaired like what was lost.
+    /// A root has at most a window of messages that are incomplete here, since it cannot know them to be complete. Messages that are
+    /// complete here wait for their release, which may be late.  A message without space is repaired later, like a lost one.
     fn has_room(&self, root: u32) -> bool {
-        // Of its own messages a node knows all that are not over.
+        // A node has all of its own messages that are in flight.
         if root == self.number {
             return false;
         }
@@ -446,7 +446,7 @@ impl Node {
         parts < window && all < KEPT_WINDOWS * window
     }
 
-    /// The state of a message, begun if there is none; refused if a packet contradicts it.
+    /// The state of a message, created if there is none. Fails if the packet contradicts an earlier one.
     fn message(&mut self, packet: &Packet<'_>) -> Result<&mut Message, WireError> {
         let (version, len) = (packet.version, packet.len);
         let segments = self.config.segments(len);
@@ -467,12 +467,12 @@ impl Node {
         }
     }
 
-    /// Does everything that follows from what is known of a message.
+    /// Advances a message: delivers, acknowledges, requests or releases it, as its state requires.
     fn refresh(&mut self, now: u64, id: MessageId) {
         let Some(message) = self.messages.get(&id) else {
             return;
         };
-        // Whoever sent it knew a list that has not come here yet.
+        // The sender used a list that has not arrived here yet.
         let Some(list) = self.lists.get(&message.version) else {
             return;
         };
@@ -538,8 +538,8 @@ impl Node {
         }
     }
 
-    /// The parent and the children by the message's own list.  Where one is no longer in the newest list, those below it are
-    /// adopted by the one above it.
+    /// The parent and the children by the message's own list.  A member that is not in the newest list is skipped: its parent adopts
+    /// its children.
     fn neighbours(&self, id: MessageId) -> (Option<u32>, Vec<u32>) {
         let found = self.messages.get(&id).and_then(|message| {
             let list = self.lists.get(&message.version)?;
@@ -564,7 +564,7 @@ impl Node {
         (parent.map(|place| list.number(place)), children)
     }
 
-    /// How long a child has until it is thought to lack the message: a time for each level below it, and its own.
+    /// Time until a child counts as lacking the message: one cycle for itself and for each level below it.
     fn base_wait(&self, id: MessageId, child: u32) -> u64 {
         let Some(message) = self.messages.get(&id) else {
             return self.config.cycle_timeout;
@@ -577,12 +577,12 @@ impl Node {
             + self.config.segments(message.len) * self.config.segment_time
     }
 
-    /// How long after our acknowledgement all should have the message.
+    /// Time from this node's acknowledgement until all members should have the message.
     fn patience(&self, id: MessageId) -> u64 {
         4 * self.base_wait(id, id.root)
     }
 
-    /// Complains about the parent that has not repaired what is missing for long.
+    /// Reports a parent that has not repaired a message for long.
     fn complain(&mut self, now: u64, id: MessageId) {
         let patience = self.patience(id);
         let overdue = self.messages.get_mut(&id).and_then(|m| m.overdue.as_mut());
@@ -595,7 +595,7 @@ impl Node {
         self.effects.extend(silent);
     }
 
-    /// Asks a child that has the message for it; another one each time.
+    /// Requests the message from a child that has it; from another one each time.
     fn request(&mut self, now: u64, id: MessageId) {
         let Some(message) = self.messages.get(&id) else {
             return;
@@ -612,7 +612,7 @@ impl Node {
             wait.again(now, self.base_wait(id, child));
         }
         if let Some(message) = self.messages.get_mut(&id) {
-            // If all that could be asked have left, the next one that acknowledges is asked.
+            // If all children that had the message have left, the next one that acknowledges is requested.
             message.request = child.map(|_| wait);
         }
         if let Some(child) = child {
@@ -629,7 +629,7 @@ impl Node {
         }
     }
 
-    /// All have the message: those below get a notice, and it is forgotten.
+    /// Releases a message that all members have: sends the notice to the children and removes the message.
     fn release(&mut self, id: MessageId) {
         let (_, children) = self.neighbours(id);
         for child in children {

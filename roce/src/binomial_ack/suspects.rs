@@ -1,12 +1,12 @@
-//! Members from which somebody does not receive, until it is known whether they live.
+//! Failure detection: members from which another member receives nothing.
 //!
-//! Whoever misses an acknowledgement, or has lost its connection to a member, reports it to the manager, again and again until the manager
-//! answers. The manager does not take anybody's word for it: it asks the suspect for a sign of life, waits twice as long each time, and
-//! takes it out of the list when none has come. A manager that does not answer itself is found dead by the same count.
+//! A member that misses an acknowledgement, or whose connection to a member fails, reports that member to the manager until the
+//! manager replies. The manager verifies every report: it probes the suspect, doubles its wait each time, and removes the suspect from
+//! the list if no reply arrives. A manager that does not reply itself counts as failed after the same number of attempts.
 
 use std::collections::BTreeMap;
 
-/// How often a member is asked, or the report sent to the manager, before it is taken for dead.
+/// Probes of a suspect, or reports to the manager, before the receiver of them counts as failed.
 const TRIES: u32 = 6;
 
 #[derive(Debug)]
@@ -22,11 +22,11 @@ struct Suspect {
     tries: u32,
 }
 
-/// What is to be done about a suspect.
+/// The action that is due about a suspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     Ask(u32),
-    /// It was asked often enough.
+    /// All probes remained without a reply.
     GiveUp(u32),
 }
 
@@ -38,13 +38,13 @@ impl Suspects {
         }
     }
 
-    /// Somebody does not receive from a member, which is to be asked at once.
+    /// Adds a suspect, to be probed at once.
     pub(super) fn add(&mut self, now: u64, number: u32) {
         let fresh = Suspect { at: now, tries: 0 };
         self.of.entry(number).or_insert(fresh);
     }
 
-    /// A member has given a sign of life, or is in the list no more.
+    /// Removes a suspect that has replied or is not in the list any more.
     pub(super) fn clear(&mut self, number: u32) {
         self.of.remove(&number);
     }
@@ -57,7 +57,7 @@ impl Suspects {
         self.of.values().map(|suspect| suspect.at).min()
     }
 
-    /// What is due next.
+    /// Takes the next action that is due at `now`.
     pub(super) fn take_due(&mut self, now: u64) -> Option<Due> {
         let mut suspects = self.of.iter_mut();
         let (&number, suspect) = suspects.find(|(_, suspect)| suspect.at <= now)?;
@@ -83,7 +83,7 @@ mod tests {
         while let Some(at) = suspects.poll_timeout() {
             asked.push((at, suspects.take_due(at).unwrap()));
             assert_eq!(suspects.take_due(at), None);
-            // Who is suspected again is suspected still.
+            // A second report does not restart the probes.
             suspects.add(at, 3);
             if asked.last().unwrap().1 == Due::GiveUp(3) {
                 break;

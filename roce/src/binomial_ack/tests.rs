@@ -1,4 +1,4 @@
-//! Groups in virtual time: datagrams are lost, doubled and late at each receiver by chance, connections are only late.
+//! Groups in virtual time: datagrams are randomly lost, duplicated and delayed at each receiver; packets of connections only delayed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -20,9 +20,9 @@ const CONFIG: Config = Config {
     attempts: 4,
     window: 3,
 };
-/// A datagram's way.
+/// Delay of a datagram in nanoseconds.
 const DATAGRAM: u64 = 1_000;
-/// A connection's, which may have to send again.
+/// Delay of a connection's packet in nanoseconds, retransmissions included.
 const CONNECTION: u64 = 3_000;
 
 enum Arrival {
@@ -34,11 +34,11 @@ enum Arrival {
 struct World {
     now: u64,
     random: ChaCha8Rng,
-    /// Of a million datagrams at each receiver.
+    /// Lost datagrams per million at each receiver.
     loss: u32,
     manager: Manager,
     nodes: BTreeMap<u32, Node>,
-    /// By time and order of sending; connections keep the order between two nodes.
+    /// Arrivals by time and order of sending; connections keep the order between two nodes.
     agenda: BTreeMap<(u64, u64), (u32, Arrival)>,
     sent: u64,
     last_arrival: BTreeMap<(u32, u32), u64>,
@@ -48,9 +48,9 @@ struct World {
     completed: BTreeSet<MessageId>,
     silent: BTreeSet<(u32, u32)>,
     dead: BTreeSet<u32>,
-    /// Whether the manager takes out who is dead and silent.
+    /// Whether the manager removes failed members that were reported as silent.
     expels: bool,
-    /// Who was in the list by which a message was sent.
+    /// By message: the members of the list by which it was sent.
     addressed: BTreeMap<MessageId, BTreeSet<u32>>,
 }
 
@@ -98,10 +98,10 @@ impl World {
         self.publish(&list);
     }
 
-    /// Sends a list to all who are in it, and to who is no longer.
+    /// Sends a list to its members, and to those that it does not name any more.
     fn publish(&mut self, list: &Membership) {
         for number in self.nodes.keys().copied().collect::<Vec<_>>() {
-            // From the manager, which has no number of its own.
+            // From the manager, which has no member number in this test.
             self.post(u32::MAX, number, Arrival::List(list.clone()));
         }
     }
@@ -150,7 +150,7 @@ impl World {
                 Effect::Send { to, packet } => {
                     *self.packets.entry(packet[0]).or_default() += 1;
                     self.post(number, to, Arrival::Packet(number, packet));
-                    // A connection to a dead member fails.
+                    // A connection to a failed member fails.
                     self.look_after(to);
                 }
                 Effect::Delivered { id, data } => {
@@ -173,7 +173,7 @@ impl World {
         }
     }
 
-    /// What the manager does when somebody does not receive from a member.
+    /// The manager's reaction to a report about a member.
     fn look_after(&mut self, member: u32) {
         let is_there = self.manager.membership().place(member).is_some();
         if self.expels && is_there && self.dead.contains(&member) {
@@ -181,7 +181,7 @@ impl World {
         }
     }
 
-    /// Nobody's broadcast returns before all have the data who are to have it and still are members.
+    /// Asserts that a message was complete only when all addressed members that remain had it.
     fn check_safe(&self, id: MessageId) {
         let members = self.manager.membership();
         for number in &self.addressed[&id] {
@@ -227,7 +227,7 @@ impl World {
         true
     }
 
-    /// Until nothing moves any more.
+    /// Runs until nothing is pending.
     fn run(&mut self) {
         let deadline = self.now + 60_000_000_000;
         let mut steps = 0;
@@ -329,7 +329,7 @@ fn who_joins_later_gets_the_next_message_and_who_has_left_none() {
 
 #[test]
 fn a_dead_member_is_named_and_those_below_it_are_adopted() {
-    // Number 4 has 5 and 6 below it.
+    // Number 4 has the children 5 and 6.
     let mut world = World::new(8, 0, 1);
     world.dead.insert(4);
     let id = world.multicast(0, b"one is dead");
@@ -354,7 +354,7 @@ fn a_message_beyond_the_limit_is_refused_with_what_would_do() {
     let error = node.multicast(0, vec![0; 100_001].into()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a message of 100001 bytes is longer than the group's limit of 100000; send it in parts"
+        "a message of 100001 bytes is longer than the group's limit of 100000 bytes; send it in parts"
     );
 }
 
@@ -373,7 +373,7 @@ fn lies_are_refused_and_change_nothing() {
     };
     let node = world.nodes.get_mut(&0).unwrap();
     let segment = |place, bytes| Body::Segment { place, bytes };
-    // A place behind the end, a segment that is too short, a kind that no datagram has.
+    // An index after the end, a short segment, a kind that is not a datagram's.
     for (len, body) in [
         (10, segment(1, &b""[..])),
         (1_000, segment(0, b"short")),
@@ -382,14 +382,14 @@ fn lies_are_refused_and_change_nothing() {
         let lie = packet(len, body).emit();
         assert!(node.handle_datagram(0, 1, &lie).is_err());
     }
-    // Another's message.
+    // A message of another root.
     let good = packet(1_000, segment(0, &[0; 228])).emit();
     assert!(node.handle_datagram(0, 2, &good).is_err());
-    // Too long for the group: ignored.
+    // Longer than the group's limit: ignored.
     node.handle_datagram(0, 1, &packet(1 << 40, segment(0, &[0; 228])).emit())
         .unwrap();
     assert!(node.is_idle());
-    // A message of its own that it never sent.
+    // A message in this node's name that it never sent.
     let own = MessageId {
         root: 0,
         message: 9,
@@ -444,12 +444,12 @@ fn a_sender_that_ends_nothing_takes_no_more_memory_than_a_window() {
         node.handle_datagram(0, 1, &begin(1, message)).unwrap();
     }
     assert_eq!(node.under_way(), 3);
-    // Another one has room of its own.
+    // Another root has a window of its own.
     node.handle_datagram(0, 2, &begin(2, 7)).unwrap();
     assert_eq!(node.under_way(), 4);
 }
 
-/// All members of groups of every size from 2 to 40 in turn, under loss up to 1 % and far beyond.
+/// All members of groups of 2 to 40 members in turn, with loss of up to 1 % and far more.
 #[test]
 fn every_byte_reaches_every_member_of_every_size_of_group_under_loss() {
     for members in 2..=40 {
@@ -461,7 +461,7 @@ fn every_byte_reaches_every_member_of_every_size_of_group_under_loss() {
                 let data = bytes(1 + 400 * round as usize * round as usize, root.into());
                 sent.push((world.multicast(root, &data), data));
                 if round != 1 {
-                    // The second and the third are under way together.
+                    // The second and the third message are in flight together.
                     world.run();
                 }
             }
@@ -500,7 +500,7 @@ fn who_could_only_ask_members_that_have_left_waits_for_others() {
     node.handle_packet(0, child, &ack).unwrap();
     assert!(matches!(node.poll(), Some(Effect::Send { to, .. }) if to == child));
     node.handle_membership(0, world.manager.leave(child).unwrap());
-    // It complains about its parent less and less often, and asks nobody any more.
+    // The node reports its parent at growing intervals, and requests from no member.
     while let Some(at) = node.poll_timeout().filter(|at| *at < 1_000_000_000) {
         node.handle_timeout(at);
         assert!(node.poll_timeout().is_none_or(|next| next > at));
@@ -527,7 +527,7 @@ proptest! {
                 0 => {
                     world.join();
                 }
-                // Who leaves has nothing under way that others may need.
+                // A member leaves only when no other member needs its messages.
                 1 if list.members.len() > 2 && world.nodes[&number].is_idle() => world.leave(number),
                 _ if !world.nodes[&number].newest_members().contains(&number) => {}
                 _ if world.nodes[&number].is_full() => {}
@@ -553,8 +553,8 @@ proptest! {
         }
     }
 
-    /// Leaves, inner members and the root die while a message is under way. Whoever lives has it, if the root lives; and nobody waits for
-    /// ever.
+    /// Leaves, inner members and the root fail while a message is in flight. Surviving members get it if the root survives, and none
+    /// waits forever.
     #[test]
     fn deaths_of_any_members_end_well(
         members in 2u32..24,

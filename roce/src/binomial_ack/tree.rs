@@ -1,9 +1,9 @@
-//! The binomial tree that acknowledgements go up (section 3.2 of the paper), for any number of nodes.
+//! The binomial tree of acknowledgements (section 3.2 of the paper), for any number of nodes.
 
-/// The tree over `members` nodes, numbered from 0 in the order of the membership list, with one of them as root.
+/// The tree over `members` nodes, numbered from 0 in the order of the membership list, one of which is the root.
 ///
-/// By its distance `d` behind the root in that list, cyclically, a node's parent is `d` without its lowest set bit, and its
-/// children are `d + 2^k` for every `2^k` below that bit.  Nodes that would complete a power of two are just not there.
+/// Let `d` be a node's cyclic distance after the root in that list. Its parent is at `d` without its lowest set bit, its children at
+/// `d + 2^k` for every `2^k` below that bit.  Nodes beyond the last member do not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AckTree {
     members: u32,
@@ -11,19 +11,19 @@ pub struct AckTree {
 }
 
 impl AckTree {
-    /// `root` is below `members`.
+    /// Creates a tree; `root` must be below `members`.
     pub fn new(members: u32, root: u32) -> AckTree {
         assert!(root < members, "the root is a member");
         AckTree { members, root }
     }
 
-    /// Whom a node acknowledges to; none for the root.
+    /// The node to which a node acknowledges; `None` for the root.
     pub fn parent(self, node: u32) -> Option<u32> {
         let distance = self.distance(node);
         (distance != 0).then(|| self.node(distance & (distance - 1)))
     }
 
-    /// Who acknowledges to a node, in the order of the cycles in which they do.
+    /// The nodes that acknowledge to a node, in the order of their cycles.
     pub fn children(self, node: u32) -> impl Iterator<Item = u32> {
         let distance = self.distance(node);
         let lowest_bit = match distance {
@@ -38,9 +38,9 @@ impl AckTree {
             .map(move |child| self.node(child))
     }
 
-    /// The cycle in which a node acknowledges when nothing is lost, from 1; for the root the number of cycles.
+    /// The cycle, from 1, in which a node acknowledges if nothing is lost; for the root the number of cycles.
     ///
-    /// Cycles go by the levels below a node, so that a timeout of so many times one message's way is just long enough.
+    /// A cycle corresponds to a level of the subtree, so a timeout of `cycle` message delays is just long enough.
     pub fn cycle(self, node: u32) -> u32 {
         match self.distance(node) {
             0 => u32::BITS - (self.members - 1).leading_zeros(),
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(children(12), [13, 14]);
         assert_eq!(children(14), [15]);
         assert_eq!(children(15), [0; 0]);
-        // In cycle i 2^(4 - i) acknowledgements are sent; the odd nodes begin, and node 14 comes in the second.
+        // In cycle i, 2^(4 - i) acknowledgements are sent; odd nodes start, and node 14 follows in the second cycle.
         for cycle in 1..=4 {
             let senders = (1..16).filter(|node| tree.cycle(*node) == cycle);
             assert_eq!(senders.count(), 1 << (4 - cycle));
@@ -100,7 +100,7 @@ mod tests {
                     let mut before = 0;
                     for child in tree.children(node) {
                         assert_eq!(tree.parent(child), Some(node));
-                        // Children come one after the other, and all before their parent.
+                        // Children acknowledge one after the other, all before their parent.
                         assert!(tree.cycle(child) > before);
                         before = tree.cycle(child);
                         assert!(node == root || before < tree.cycle(node));

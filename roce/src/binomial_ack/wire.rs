@@ -1,54 +1,54 @@
-//! What nodes send each other: segments of a message as datagrams, and the rest over connections.
+//! Packet formats: segments of messages and management as datagrams, the rest over connections.
 //!
 //! Every packet begins with 28 bytes, big-endian: kind (1), three zeros, version of the membership (4), number of the root (4),
-//! the root's number of the message (4), length of the whole message (8), and the place of the segment in it (4), in
-//! segments; all but the last are as long as the first.
+//! the root's message number (4), length of the whole message in bytes (8), and index of the segment in it (4). All segments but the
+//! last have the same length.
 
 use std::net::Ipv4Addr;
 
 use super::membership::{Member, Membership};
 use crate::wire::{Header, Psn, QpNum, Reason, WireError};
 
-/// Length of what is before the bytes of a message.
+/// Length of the header in bytes.
 pub const HEADER_LEN: usize = 28;
 
-/// Names a message.
+/// Identifies a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId {
-    /// The communication number of who multicasts it.
+    /// The communication number of the member that multicasts it.
     pub root: u32,
-    /// Counted by the root, from 0.
+    /// The root's message number, from 0.
     pub message: u32,
 }
 
-/// What a packet says.
+/// The body of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// A part of the message, by multicast.
+    /// A segment of the message, by multicast.
     Segment { place: u32, bytes: &'a [u8] },
     /// The whole message, to one node that lacks it.
     Content { bytes: &'a [u8] },
-    /// The sender and all below it have the message.
+    /// An acknowledgement: the sender and its whole subtree have the message.
     Ack,
-    /// The sender lacks the message, and asks a node that has it.
+    /// A request for the message, to a node that has it.
     Request,
-    /// All have the message; nobody will ask for it any more.
+    /// A notice that all members have the message, so that no request for it follows.
     Release,
 }
 
-/// A packet.
+/// A packet of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
     pub id: MessageId,
-    /// The list of members by which the message is acknowledged.
+    /// Version of the list of members by which the message is acknowledged.
     pub version: u32,
-    /// Bytes of the whole message.
+    /// Length of the whole message in bytes.
     pub len: u64,
     pub body: Body<'a>,
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a packet; what contradicts itself is refused.
+    /// Parses a packet; fails if it contradicts itself.
     pub fn parse(packet: &'a [u8]) -> Result<Packet<'a>, WireError> {
         crate::wire::need(Header::BinomialAck, packet, HEADER_LEN)?;
         let (head, bytes) = packet.split_at(HEADER_LEN);
@@ -93,7 +93,7 @@ impl<'a> Packet<'a> {
         })
     }
 
-    /// The packet in bytes.
+    /// The bytes of the packet.
     pub fn emit(&self) -> Vec<u8> {
         let (kind, place, bytes): (u8, u32, &[u8]) = match self.body {
             Body::Segment { place, bytes } => (0, place, bytes),
@@ -114,20 +114,20 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// The first byte of a list of members, where packets have their kind.
+/// First byte of a list of members, at the place of a packet's kind.
 const LIST: u8 = 5;
-/// Bytes before the members of a list: kind (1), three zeros, version (4), how many there are (4).
+/// Bytes before the members of a list: kind (1), three zeros, version (4), number of members (4).
 const LIST_HEADER_LEN: usize = 12;
 /// Bytes of a member in a list: number (4), IPv4 address (4), queue pair (4).
 const MEMBER_LEN: usize = 12;
 
 impl Membership {
-    /// Length of a list of so many members on a connection, in bytes.
+    /// Length in bytes of a list of `members` members on a connection.
     pub(super) const fn wire_len(members: u32) -> u64 {
         LIST_HEADER_LEN as u64 + MEMBER_LEN as u64 * members as u64
     }
 
-    /// The list as the manager sends it over connections, big-endian.
+    /// The bytes of the list as the manager sends it over connections, big-endian.
     pub(super) fn emit(&self) -> Vec<u8> {
         let mut out = vec![LIST, 0, 0, 0];
         out.extend(self.version.to_be_bytes());
@@ -140,7 +140,7 @@ impl Membership {
         out
     }
 
-    /// Reads a list; none if it is something else, or its members are not in the order of their numbers.
+    /// Parses a list; `None` if it is invalid or its members are not ordered by number.
     pub(super) fn parse(bytes: &[u8]) -> Option<Membership> {
         let (head, rest) = bytes.split_first_chunk::<LIST_HEADER_LEN>()?;
         let word = |bytes: &[u8]| Some(u32::from_be_bytes(bytes.try_into().ok()?));
@@ -167,30 +167,29 @@ impl Membership {
     }
 }
 
-/// What nodes arrange by datagrams, connections and membership: kind (1, from 16), three zeros, and numbers in four bytes
-/// each.
+/// Management datagrams for connections and membership: kind (1, from 16), three zeros, and numbers of four bytes each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Manage {
-    /// The sender has this queue pair, and its first PSN is this.
+    /// Connection request: the sender's queue pair and its first PSN.
     Request { qpn: QpNum, psn: Psn },
-    /// The answer to the request of queue pair `of`.
+    /// Reply to the connection request of queue pair `of`.
     Reply { of: QpNum, qpn: QpNum, psn: Psn },
-    /// The sender's queue pair is no more.
+    /// Notice that the sender's queue pair is destroyed.
     Disconnect { qpn: QpNum },
-    /// To the manager: the sender wants to be in the next list.
+    /// To the manager: request to be in the next list.
     Join,
-    /// To the manager: the sender wants to be in no list any more.
+    /// To the manager: request to be removed from the list.
     Leave,
-    /// To the manager: the sender does not receive from the member with this number.
+    /// To the manager: report that no packet arrives from this member.
     Suspect { number: u32 },
-    /// From the manager: the receiver is to give a sign of life.
+    /// From the manager: request for an [`Manage::Alive`].
     Probe,
-    /// The sender is alive.
+    /// Notice that the sender is alive.
     Alive,
 }
 
 impl Manage {
-    /// Reads such a datagram; none if it is another one.
+    /// Parses a management datagram; `None` for any other.
     pub(super) fn parse(bytes: &[u8]) -> Option<Manage> {
         let (head, rest) = bytes.split_first_chunk::<4>()?;
         let number = |at: usize| {
@@ -229,7 +228,7 @@ impl Manage {
         })
     }
 
-    /// The datagram in bytes.
+    /// The bytes of the datagram.
     pub(super) fn emit(self) -> Vec<u8> {
         let (kind, words): (u8, Vec<u32>) = match self {
             Manage::Request { qpn, psn } => (16, vec![qpn.get(), psn.get()]),

@@ -1,49 +1,49 @@
-//! Parameters of both ends.
+//! Parameters of DCQCN at both ends.
 
 use serde::{Deserialize, Serialize};
 
-/// The lowest and the highest rate of a port, in bit/s, for which the paper's figures are taken as they are: its own, and that of the
-/// ports which Gleam and Cepheus measure.
+/// Lowest and highest port rate in bit/s for which the paper's parameters apply unscaled: its own rate, and the highest rate that
+/// Gleam and Cepheus measure.
 const PAPER_RATES: (u64, u64) = (40_000_000_000, 100_000_000_000);
 
-/// Parameters of DCQCN; names and defaults are those of the paper's section 5.2 and figure 14 unless said otherwise.
+/// Parameters of DCQCN. Names and defaults are those of the paper's section 5.2 and figure 14, unless stated otherwise.
 ///
 /// Rates and bytes are for ports of 40 to 100 Gbit/s; [`DcqcnConfig::new`] scales them for others. Times are the same for every port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DcqcnConfig {
-    /// Bit/s of the host's port: where every queue pair begins, and the most it gets. At least 1.
+    /// Rate of the host's port in bit/s: the initial and highest rate of every queue pair. At least 1.
     pub line_rate: u64,
-    /// Bit/s that a queue pair is never slowed down below; 10 Mbit/s. (The paper has no such bound; NICs do.) A larger one
-    /// gives up fairness when many flows meet.
+    /// Lowest rate of a queue pair in bit/s; 10 Mbit/s. (The paper has no such bound; NICs do.) A higher bound makes the shares of
+    /// many flows less fair.
     pub min_rate: u64,
-    /// N: nanoseconds between two CNPs of a queue pair; 50 us. A larger one makes senders slower to react.
+    /// N: nanoseconds between two CNPs of a queue pair; 50 us. A longer interval makes senders react later.
     pub cnp_interval: u64,
-    /// 1/g: how many CNPs, or periods without one, it takes to change alpha by about a factor e; 256.
+    /// 1/g: number of CNPs, or of periods without one, that change alpha by about a factor e; 256.
     pub inverse_gain: u32,
-    /// K: nanoseconds without a CNP after which alpha falls; 55 us. Must be larger than `cnp_interval`.
+    /// K: nanoseconds without a CNP after which alpha falls; 55 us. Must be longer than `cnp_interval`.
     pub alpha_timer: u64,
     /// T: nanoseconds between two increases of the rate; 55 us.
     pub increase_timer: u64,
     /// B: bytes between two increases of the rate; 10 MB.
     pub byte_counter: u64,
-    /// F: increases, by timer or by bytes, that only go back towards the rate before the last decrease; 5.
+    /// F: number of increases, by timer or by bytes, that only recover the rate before the last decrease; 5.
     pub fast_recovery: u32,
-    /// R_AI: bit/s by which the target rate then rises; 40 Mbit/s.
+    /// R_AI: additive increase of the target rate in bit/s; 40 Mbit/s.
     pub additive_step: u64,
-    /// R_HAI: bit/s by which it rises when both timer and bytes have passed fast recovery; 400 Mbit/s. (The paper gives no
-    /// value; this is ten times the additive step.)
+    /// R_HAI: hyper increase of the target rate in bit/s, when both timer and byte counter have passed fast recovery; 400 Mbit/s. (The
+    /// paper gives no value; this is ten times R_AI.)
     pub hyper_step: u64,
-    /// Bytes that a queue pair which has been silent, or whose driver was late, may send at once; 8,192. (Not in the paper,
-    /// whose NICs are never late.)
+    /// Bytes that a queue pair may send at once after a pause, or when its driver is late; 8,192. (Not in the paper, whose NICs are
+    /// never late.)
     pub burst: u64,
 }
 
 impl DcqcnConfig {
     /// The defaults for a port of `line_rate` bit/s.
     ///
-    /// Below 40 and above 100 Gbit/s, `min_rate`, `byte_counter` and both steps are in proportion to the rate, so that a sender which
-    /// was slowed down is back at its share after the same time on any port. With the paper's bytes a port of 100 Mbit/s would need
-    /// 0.8 s for each increase by the byte counter, and with its steps a port of 400 Gbit/s four times as long as one of 100 Gbit/s.
+    /// Below 40 and above 100 Gbit/s, `min_rate`, `byte_counter` and both increases are proportional to the rate, so that recovery
+    /// takes the same time on any port. Unscaled, a port of 100 Mbit/s would need 0.8 s for each increase by the byte counter, and a
+    /// port of 400 Gbit/s would recover four times as slowly as one of 100 Gbit/s.
     pub const fn new(line_rate: u64) -> DcqcnConfig {
         DcqcnConfig {
             line_rate,
@@ -61,7 +61,7 @@ impl DcqcnConfig {
     }
 }
 
-/// A figure of the paper for a port of `line_rate` bit/s; at least 1.
+/// Scales a parameter of the paper to a port of `line_rate` bit/s; the result is at least 1.
 const fn scaled(figure: u64, line_rate: u64) -> u64 {
     let (low, high) = PAPER_RATES;
     let reference = if line_rate < low {

@@ -3,12 +3,12 @@
 //! ```text
 //!   reaction point              congestion point            notification point
 //!   (requester) ── ECT(0) ──▶ switch marks CE ──▶ CE ──▶ (responder)
-//!        ▲ slows down                                         │
+//!        ▲ reduces its rate                                   │
 //!        └──────────────── CNP, one per interval ◀────────────┘
 //! ```
 //!
-//! Here are the two ends, pure: [`ReactionPoint`] is the rate machine with its pacing, [`NotificationPoint`] says when a CNP is
-//! due. The queue pair owns one of each; the switch's part is in the data plane.
+//! This module has the two ends as state machines: [`ReactionPoint`] controls and paces the rate, [`NotificationPoint`] decides when a
+//! CNP is due. The queue pair owns one of each; marking is done by the data plane.
 
 mod config;
 mod notification;

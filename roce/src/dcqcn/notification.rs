@@ -1,15 +1,15 @@
-//! The notification point: when a receiver notifies its sender of congestion.
+//! The notification point: decides when a receiver sends a CNP.
 
 /// The notification point of one queue pair.
 #[derive(Debug, Clone, Default)]
 pub struct NotificationPoint {
-    /// When the last CNP became due.
+    /// Time of the last CNP in nanoseconds.
     last: Option<u64>,
 }
 
 impl NotificationPoint {
-    /// A packet with the CE mark came at `now`: whether a CNP is due. There is one at once, and then at most one per `interval`
-    /// nanoseconds, and only for marks that come after it.
+    /// Handles a packet with the CE mark, received at `now`. Returns whether a CNP is due: for the first mark, and then at most one
+    /// per `interval` nanoseconds.
     pub fn marked(&mut self, now: u64, interval: u64) -> bool {
         let due = self
             .last
@@ -33,6 +33,6 @@ mod tests {
             .filter(|now| point.marked(*now, 50_000))
             .collect();
         assert_eq!(due, [0, 50_000, 100_000, 150_000]);
-        assert!(point.marked(1_000_000, 50_000), "after silence at once");
+        assert!(point.marked(1_000_000, 50_000), "at once after a pause");
     }
 }

@@ -1,58 +1,58 @@
-//! The reaction point: how fast a sender may send.
+//! The reaction point: controls the rate of a sender.
 //!
-//! A CNP cuts the rate by the share alpha/2 and remembers the rate before as the target. Then timer and byte counter bring
-//! increases: the first ones halve the distance to the target (fast recovery), later ones also raise the target by a step, and
-//! when both timer and byte counter are past fast recovery, by a larger one (hyper increase). Alpha rises with each CNP and
-//! falls with each period without one.
+//! A CNP cuts the rate by the share alpha/2 and saves the previous rate as the target. Timer and byte counter then cause increases.
+//! The first ones halve the distance to the target (fast recovery). Later ones also raise the target (additive increase), by more when
+//! both timer and byte counter have passed fast recovery (hyper increase). Alpha rises with each CNP and falls with each period
+//! without one.
 //!
-//! There is no timer to be called: what the timers would have done by `now` is made up for whenever a packet is sent or a CNP
-//! comes. Between those nobody asks for the rate.
+//! The timers are not run by the driver: their effects up to `now` are computed when a packet is sent or a CNP arrives. The rate is
+//! not needed in between.
 
 use super::config::DcqcnConfig;
 
-/// What an increase does to the target rate.
+/// The phase of an increase: its effect on the target rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// No CNP has come, or the rate is back at that of the line: nothing is paced.
+    /// No CNP has arrived, or the rate has recovered to the line rate: no pacing.
     FullRate,
-    /// The target stays.
+    /// The target stays the same.
     FastRecovery,
-    /// The target rises by a small step.
+    /// The target rises by R_AI.
     AdditiveIncrease,
-    /// The target rises by a large step.
+    /// The target rises by R_HAI.
     HyperIncrease,
 }
 
-/// The share of the line's rate from which on a rate counts as the full one.
+/// Share of the line rate from which a rate counts as the full one.
 const NEARLY_FULL: f64 = 0.9999;
-/// Alpha below this is zero.
+/// An alpha below this counts as zero.
 const NO_ALPHA: f64 = 1e-9;
 
-/// The rate machine and the pacing of one queue pair.
+/// The reaction point of one queue pair: rate control and pacing.
 #[derive(Debug, Clone)]
 pub struct ReactionPoint {
     config: DcqcnConfig,
-    /// R_C and R_T in bit/s.
+    /// The current rate R_C and the target rate R_T, in bit/s.
     current: f64,
     target: f64,
-    /// The estimate of how congested the path is, 0 to 1.
+    /// Alpha: the estimate of congestion, 0 to 1.
     alpha: f64,
-    /// When the period began after which alpha falls; meaningless before the first CNP.
+    /// Start of the period after which alpha falls, in nanoseconds; unused before the first CNP.
     alpha_since: u64,
-    /// When the period began after which the timer brings an increase.
+    /// Start of the period of the increase timer, in nanoseconds.
     timer_since: u64,
-    /// Bytes sent since the byte counter brought an increase.
+    /// Bytes sent since the last increase by the byte counter.
     bytes: u64,
-    /// Increases by timer and by bytes since the last CNP.
+    /// Increases by timer and by byte counter since the last CNP.
     timer_count: u32,
     byte_count: u32,
     limited: bool,
-    /// When the next packet may go.
+    /// Earliest time of the next packet, in nanoseconds.
     next_send: u64,
 }
 
 impl ReactionPoint {
-    /// Begins at line rate, with alpha 1.
+    /// Starts at line rate, with alpha 1.
     pub fn new(config: DcqcnConfig) -> ReactionPoint {
         let line = line_rate(&config);
         ReactionPoint {
@@ -70,22 +70,22 @@ impl ReactionPoint {
         }
     }
 
-    /// The rate in bit/s, as of the last packet or CNP.
+    /// The current rate in bit/s, as of the last packet or CNP.
     pub fn rate(&self) -> f64 {
         self.current
     }
 
-    /// The rate that increases lead towards, in bit/s.
+    /// The target rate in bit/s.
     pub fn target(&self) -> f64 {
         self.target
     }
 
-    /// How congested the path seems, 0 to 1.
+    /// Alpha: the estimate of congestion, 0 to 1.
     pub fn alpha(&self) -> f64 {
         self.alpha
     }
 
-    /// What the last increase did, or the next one does when there was none.
+    /// The phase of the last increase, or of the next one if there was none.
     pub fn phase(&self) -> Phase {
         let bound = self.config.fast_recovery;
         if !self.limited {
@@ -99,7 +99,7 @@ impl ReactionPoint {
         }
     }
 
-    /// A CNP came.
+    /// Handles a CNP: cuts the rate.
     pub fn congested(&mut self, now: u64) {
         self.advance(now);
         self.target = self.current;
@@ -116,8 +116,8 @@ impl ReactionPoint {
         self.limited = true;
     }
 
-    /// A packet of `bytes` (everything that takes time on the wire) was sent. Gives the time before which the next one must
-    /// not be, if that is later than `now`.
+    /// Records a packet of `bytes` on the wire (preamble and gap included). Returns the earliest time of the next packet, if that is
+    /// later than `now`.
     pub fn sent(&mut self, now: u64, bytes: u64) -> Option<u64> {
         self.advance(now);
         if !self.limited {
@@ -136,7 +136,7 @@ impl ReactionPoint {
         (self.next_send > now).then_some(self.next_send)
     }
 
-    /// Makes up for what the timers would have done by `now`.
+    /// Applies the effects of the timers up to `now`.
     fn advance(&mut self, now: u64) {
         let period = self.config.alpha_timer.max(1);
         let mut periods = now.saturating_sub(self.alpha_since) / period;
@@ -157,7 +157,7 @@ impl ReactionPoint {
             let before = (self.current, self.target);
             self.increase();
             if (self.current, self.target) == before {
-                // So it will stay.
+                // Further periods change nothing.
                 break;
             }
         }
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn trace_of_additive_and_hyper_increase() {
         let mut point = ReactionPoint::new(config());
-        // Two cuts in a row: the target is far below the line.
+        // Two cuts in a row: the target is far below the line rate.
         point.congested(0);
         point.congested(0);
         assert_eq!(state(&point), (10_000, 20_000, Phase::FastRecovery));
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(state(&point), (19_864, 20_040, Phase::AdditiveIncrease));
         point.advance(7 * T);
         assert_eq!(state(&point), (19_972, 20_080, Phase::AdditiveIncrease));
-        // Bytes alone go through their own fast recovery, while the timer is past it.
+        // The byte counter has a fast recovery of its own, while the timer has passed its.
         for count in 1..=5 {
             point.sent(7 * T, 10_000_000);
             let target = 20_080 + 40 * count;
@@ -274,7 +274,7 @@ mod tests {
     fn alpha_rises_with_cnps_and_falls_in_silence() {
         let mut point = ReactionPoint::new(config());
         point.congested(0);
-        assert_eq!(point.alpha(), 1.0, "it begins at the most there is");
+        assert_eq!(point.alpha(), 1.0, "the initial value is the highest");
         point.advance(55_000 - 1);
         assert_eq!(point.alpha(), 1.0);
         point.advance(2 * 55_000);
@@ -294,7 +294,7 @@ mod tests {
     fn second_cut_in_mild_congestion_is_small() {
         let mut point = ReactionPoint::new(config());
         point.congested(0);
-        // Half a second of silence: alpha is down to 0.0000..., the rate at the line.
+        // After half a second without CNPs: alpha is nearly 0, the rate is the line rate.
         point.advance(500_000_000);
         point.congested(500_000_000);
         assert!(point.rate() > 0.99 * LINE as f64);
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(point.rate(), 10e6);
     }
 
-    /// Nanoseconds that a sender which was cut to a sixteenth, and sends all the time, takes to be back at the rate of its port.
+    /// Nanoseconds until a sender that was cut to a sixteenth, and that always sends, is back at the line rate.
     fn recovery(line_rate: u64) -> u64 {
         let mut point = ReactionPoint::new(DcqcnConfig {
             burst: 0,

@@ -70,7 +70,7 @@ fn psns_are_around_the_position_and_both_ends_of_the_window() {
     let all = -window - FEW..=window + FEW;
     let missing: Vec<i32> = all.filter(|ahead| !distances.contains(ahead)).collect();
     assert!(missing.is_empty(), "{missing:?}");
-    // Half of the number space ahead there is a sign to mistake.
+    // Half of the PSN space ahead, the sign of the distance changes.
     assert!(distances.contains(&(HALF - 1)) && distances.contains(&-HALF));
     let initial = target().initial_psn.distance_from(Psn::new(POSITION));
     assert!(distances.contains(&initial) && distances.contains(&(initial - 1)));
@@ -97,7 +97,7 @@ fn answers_have_every_syndrome_that_is_not_fatal_and_forged_counts() {
         .all(|msn| reports.contains(msn)));
 }
 
-/// It may be late or early; a receiver may not send it.
+/// Asserts that sequence and RNR NAKs are only too late or too early for a receiver.
 #[test]
 fn naks_that_a_receiver_may_send_are_not_drawn() {
     let mut early = 0;
@@ -120,7 +120,7 @@ fn congestion_notifications_have_right_and_wrong_icrcs() {
     assert!((20..80).contains(&right), "{right}");
 }
 
-/// Each one is seen: a field that never changes is no oddity.
+/// Every malformed field occurs.
 #[test]
 fn headers_are_odd_in_every_field() {
     let mut hostile = hostile(1);
@@ -134,7 +134,7 @@ fn headers_are_odd_in_every_field() {
         cut |= frame.len() < BODY_AT;
         if frame.len() == BODY_AT + 4 + ICRC_LEN && frame[12..14] == [8, 0] {
             let mut right = hostile.last_ack();
-            // What differs from frame to frame.
+            // Fields that differ from frame to frame.
             right[IP_AT + 4..][..2].copy_from_slice(&frame[IP_AT + 4..][..2]);
             right[BTH_AT + 8] = frame[BTH_AT + 8] & 0x80;
             let differing = (0..BODY_AT).filter(|at| frame[*at] != right[*at]);

@@ -1,13 +1,13 @@
-//! Linear equations over GF(2), in words of 32 bits.
+//! Linear equations over GF(2), in 32-bit words.
 
-/// The span of up to 32 vectors, kept so that a vector can be written as a sum of them.
+/// The span of up to 32 vectors, in a form that expresses a vector as a sum of them.
 pub(super) struct Span {
-    /// For each leading bit: a vector with that leading bit, and the set of given vectors whose sum it is.
+    /// By leading bit: a vector with that leading bit, and the set of input vectors whose sum it is.
     rows: [Option<(u32, u32)>; 32],
 }
 
 impl Span {
-    /// The span of `vectors`, of which there are at most 32.
+    /// The span of at most 32 `vectors`.
     pub(super) fn new(vectors: &[u32]) -> Span {
         assert!(vectors.len() <= 32, "a set of vectors is a word of 32 bits");
         let mut span = Span { rows: [None; 32] };
@@ -20,13 +20,13 @@ impl Span {
         span
     }
 
-    /// How many of the vectors are independent.
+    /// Number of linearly independent vectors.
     #[cfg(test)]
     pub(super) fn rank(&self) -> usize {
         self.rows.iter().flatten().count()
     }
 
-    /// The set of given vectors (bit i for vector i) whose sum is `target`, or what is left of `target` when no set is.
+    /// The set of input vectors (bit i for vector i) whose sum is `target`; the remainder of `target` if there is none.
     pub(super) fn solve(&self, target: u32) -> Result<u32, u32> {
         match self.reduce(target) {
             (0, set) => Ok(set),

@@ -1,9 +1,9 @@
-//! The invariant CRC of RoCEv2 (IBTA vol. 1, 7.8.1 and annex A17.3.3), and the algebra that lets a switch rewrite a
-//! packet without touching it ([`neutral`]).
+//! The invariant CRC of RoCEv2 (IBTA vol. 1, 7.8.1 and annex A17.3.3), and the algebra by which a switch rewrites a packet without a
+//! change of its ICRC ([`neutral`]).
 //!
-//! The ICRC is CRC-32 (reflected, polynomial 0x04c11db7, as in Ethernet) over eight bytes of ones, which stand for the
-//! InfiniBand LRH, then the packet from its IPv4 header to the end of its padding, where every field that a router may
-//! change is replaced by ones: type of service, time to live, IPv4 and UDP checksum, and byte 4 of the BTH.
+//! The ICRC is CRC-32 (reflected, polynomial 0x04c11db7, as in Ethernet). It covers eight bytes of ones in place of the InfiniBand
+//! LRH, then the packet from its IPv4 header to the end of its padding. Every field that a router may change is replaced by ones: type
+//! of service, time to live, IPv4 and UDP checksum, and byte 4 of the BTH.
 
 mod gf2;
 pub mod neutral;
@@ -31,14 +31,14 @@ const MASKED: [usize; 7] = [
 /// CRC-32 of eight bytes of ones.
 const CRC_OF_LRH: u32 = 0x2144_df1c;
 
-/// The ICRC of a RoCEv2 packet that runs from its IPv4 header (without options) to the last byte before the trailer.
+/// Computes the ICRC of a RoCEv2 packet, from its IPv4 header (without options) to the last byte before the ICRC.
 ///
-/// Fails when the headers are not all there.
+/// Fails if a header is truncated.
 pub fn compute(packet: &[u8]) -> Result<u32, WireError> {
     Ok(covering(packet)?.finalize())
 }
 
-/// The same of a packet that is in two parts: its headers, and its payload as the body of a tail; `padding` comes behind.
+/// Computes the ICRC of a packet in two parts: its headers, and its payload as the body of a tail, followed by `padding`.
 pub fn compute_split(headers: &[u8], payload: &Tail, padding: &[u8]) -> Result<u32, WireError> {
     let crc = payload.crc_behind(covering(headers)?.finalize());
     if padding.is_empty() {
@@ -49,7 +49,7 @@ pub fn compute_split(headers: &[u8], payload: &Tail, padding: &[u8]) -> Result<u
     Ok(hasher.finalize())
 }
 
-/// What covers the first bytes of a packet, in which are all of its masked fields.
+/// The CRC state after the first bytes of a packet, which contain all of its masked fields.
 fn covering(packet: &[u8]) -> Result<Hasher, WireError> {
     need(Header::Icrc, packet, MASKED_LEN)?;
     let mut masked = [0; MASKED_LEN];

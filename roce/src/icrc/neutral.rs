@@ -1,14 +1,12 @@
-//! Header changes that leave the ICRC as it is.
+//! Header changes that preserve the ICRC.
 //!
-//! A CRC is linear over GF(2): XORing a packet with a difference XORs its CRC with a value that depends on the
-//! difference and on the number of bytes behind it, and on nothing else. The bytes behind only multiply that value by a
-//! power of x, which never turns zero into something else or back. So a difference that leaves the CRC alone does
-//! so for every payload, payload length and PSN.
+//! A CRC is linear over GF(2): XORing a packet with a difference XORs its CRC with a value that depends only on the difference and on
+//! the number of bytes after it. Those bytes only multiply the value by a power of x, which is invertible. So a difference that
+//! preserves the CRC does so for every payload, payload length and PSN.
 //!
-//! A receiving RC queue pair ignores the IPv4 identification (the packet is not fragmented) and the UDP source port, and
-//! the ICRC covers both: 32 free bits. The map from them to the CRC has rank 32, so for every rewrite there is exactly one pair
-//! of XOR constants that makes up for it. Because the map is linear, constants of the two halves of a bridge add up
-//! by XOR when a packet passes both.
+//! A receiving RC queue pair ignores the IPv4 identification (the packet is not fragmented) and the UDP source port, and the ICRC
+//! covers both: 32 free bits. The map from them to the CRC has rank 32, so every rewrite has exactly one compensating pair of XOR
+//! constants. Because the map is linear, the constants of both halves of a bridge add up by XOR.
 
 use std::net::Ipv4Addr;
 use std::sync::OnceLock;
@@ -27,21 +25,21 @@ const BTH_DEST_QP: usize = ipv4::HEADER_LEN + udp::HEADER_LEN + 5;
 const RETH_VA: usize = ipv4::HEADER_LEN + udp::HEADER_LEN + bth::HEADER_LEN;
 const RETH_RKEY: usize = RETH_VA + 8;
 
-/// XOR differences of the header fields that a rewrite changes; 0 where a field stays.
+/// XOR differences of the header fields that a rewrite changes; 0 for an unchanged field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct HeaderChange {
     pub src_ip: u32,
     pub dst_ip: u32,
-    /// 24 bits; higher bits are ignored.
+    /// Destination queue pair: 24 bits; higher bits are ignored.
     pub dest_qp: u32,
-    /// The RETH's virtual address. The RETH is there only in the first packet of a WRITE.
+    /// Virtual address in the RETH, which only the first packet of a WRITE has.
     pub virtual_address: u64,
     /// The RETH's R_Key.
     pub rkey: u32,
 }
 
 impl HeaderChange {
-    /// The part of the change that a packet without RETH sees.
+    /// The part of the change that affects a packet without RETH.
     #[must_use]
     pub fn without_reth(self) -> HeaderChange {
         HeaderChange {
@@ -52,7 +50,7 @@ impl HeaderChange {
     }
 }
 
-/// What to XOR into the two free fields, beside the change itself, so that the ICRC stays.
+/// The XOR constants for the two free fields that compensate a change of the ICRC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct NeutralPair {
     /// For the IPv4 identification.
@@ -64,7 +62,7 @@ pub struct NeutralPair {
 impl std::ops::BitXor for NeutralPair {
     type Output = NeutralPair;
 
-    /// The pair for two rewrites in a row.
+    /// The pair for two successive rewrites.
     fn bitxor(self, other: NeutralPair) -> NeutralPair {
         NeutralPair {
             ip_id_xor: self.ip_id_xor ^ other.ip_id_xor,
@@ -73,25 +71,25 @@ impl std::ops::BitXor for NeutralPair {
     }
 }
 
-/// A change that the free bits cannot make up for.
+/// A change that the free bits cannot compensate.
 ///
-/// With the 32 free bits of RoCEv2 over IPv4 this does not occur; it is not assumed but checked for every change.
+/// With the 32 free bits of RoCEv2 over IPv4 this does not occur; every change is checked nevertheless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no IPv4 identification and UDP source port keep the ICRC under {change:?}: {residue:#010x} is left over")]
+#[error("no IPv4 identification and UDP source port preserve the ICRC under {change:?}: the residue is {residue:#010x}")]
 pub struct Unsolvable {
     pub change: HeaderChange,
-    /// The part of the CRC's difference that no free bit reaches.
+    /// The part of the CRC difference outside the span of the free bits.
     pub residue: u32,
 }
 
-/// The exit half's constants: one pair for packets without RETH, one for packets with it.
+/// Constants of the exit half: one pair for packets without RETH, one for packets with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct ExitPairs {
     pub plain: NeutralPair,
     pub reth: NeutralPair,
 }
 
-/// What the exit half of a bridge writes into the packets of one receiver.
+/// The rewrite of the exit half of a bridge for one receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ExitRewrite {
     /// Destination address inside the fabric.
@@ -102,17 +100,17 @@ pub struct ExitRewrite {
     pub virtual_qpn: QpNum,
     /// The receiver's queue pair.
     pub host_qpn: QpNum,
-    /// XOR of the sender's virtual address and the receiver's.
+    /// XOR of the sender's and the receiver's virtual address.
     pub va_xor: u64,
-    /// XOR of the sender's R_Key and the receiver's.
+    /// XOR of the sender's and the receiver's R_Key.
     pub rkey_xor: u32,
 }
 
-/// Constants for the two halves of a bridge (design: entry at the host that sends, exit at the host that receives).
+/// Computes constants for the two halves of a bridge: entry at the sending host, exit at the receiving host.
 pub struct NeutralConstants;
 
 impl NeutralConstants {
-    /// For packets that come from `host_ip` and get `mcst_id` as their source.
+    /// Constants for packets from `host_ip`, whose source becomes `mcst_id`.
     pub fn entry(host_ip: Ipv4Addr, mcst_id: Ipv4Addr) -> Result<NeutralPair, Unsolvable> {
         solve(HeaderChange {
             src_ip: u32::from(host_ip) ^ u32::from(mcst_id),
@@ -120,7 +118,7 @@ impl NeutralConstants {
         })
     }
 
-    /// For packets that leave towards a receiver.
+    /// Constants for packets to a receiver.
     pub fn exit(rewrite: &ExitRewrite) -> Result<ExitPairs, Unsolvable> {
         let change = HeaderChange {
             src_ip: 0,
@@ -136,7 +134,7 @@ impl NeutralConstants {
     }
 }
 
-/// The pair that keeps the ICRC under `change`.
+/// The pair that preserves the ICRC under `change`.
 pub fn solve(change: HeaderChange) -> Result<NeutralPair, Unsolvable> {
     let mut difference = [0; SPAN_LEN];
     difference[IP_SOURCE..][..4].copy_from_slice(&change.src_ip.to_be_bytes());
@@ -153,7 +151,7 @@ pub fn solve(change: HeaderChange) -> Result<NeutralPair, Unsolvable> {
     })
 }
 
-/// What each free bit does to the CRC: identification in bits 0 to 15, source port in bits 16 to 31.
+/// The effect of each free bit on the CRC: identification in bits 0 to 15, source port in bits 16 to 31.
 fn free_bits() -> &'static Span {
     static SPAN: OnceLock<Span> = OnceLock::new();
     SPAN.get_or_init(|| Span::new(&free_columns()))
@@ -172,7 +170,7 @@ fn free_columns() -> [u32; 32] {
     })
 }
 
-/// The change of a packet's CRC when its headers are XORed with `difference`, up to a power of x.
+/// The change of a packet's CRC, up to a power of x, when its headers are XORed with `difference`.
 fn crc_change(difference: &[u8; SPAN_LEN]) -> u32 {
     crc32fast::hash(difference) ^ crc32fast::hash(&[0; SPAN_LEN])
 }

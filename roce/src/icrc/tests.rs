@@ -7,7 +7,7 @@ use super::*;
 use crate::wire::testing::unhex;
 use crate::wire::{reth, QpNum};
 
-/// Packets, from IPv4 header to trailer, made by `test_data/make_vectors.py`.
+/// Packets from IPv4 header to trailer, made by `test_data/make_vectors.py`.
 fn vectors() -> Vec<(String, Vec<u8>)> {
     let text = include_str!("../../test_data/icrc_vectors.json");
     let json: serde_json::Value = serde_json::from_str(text).unwrap();
@@ -73,7 +73,7 @@ fn apply(packet: &mut [u8], pair: NeutralPair) {
 }
 
 proptest! {
-    /// The whole way of a packet through entry and exit half, for any payload and length.
+    /// A packet with any payload and length keeps its ICRC through entry and exit half.
     #[test]
     fn neutral_constants_keep_the_icrc(
         mut packet in proptest::collection::vec(any::<u8>(), MASKED_LEN + reth::HEADER_LEN..600),

@@ -1,4 +1,4 @@
-//! The leader's side.
+//! The leader: registers a group.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -11,17 +11,17 @@ use crate::verbs::Verbs;
 use crate::wire::mrp::{Kind, Node, Refusal, Repr, TooManyNodes, View, PORT};
 use crate::wire::{Psn, QpNum};
 
-/// How patient a leader is.
+/// Retransmission settings of a leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaderTiming {
-    /// Nanoseconds after which unconfirmed packets are sent again.
+    /// Nanoseconds until unconfirmed packets are resent.
     pub interval: u64,
-    /// How often a packet is sent before the leader gives up, at least 1.
+    /// Transmissions of a packet before the leader gives up, at least 1.
     pub attempts: u32,
 }
 
 impl Default for LeaderTiming {
-    /// 100 ms, 50 times: five seconds, longer than a switch takes to write a large group.
+    /// 100 ms, 50 transmissions: five seconds, longer than a switch takes to write a large group.
     fn default() -> LeaderTiming {
         LeaderTiming {
             interval: 100_000_000,
@@ -33,23 +33,23 @@ impl Default for LeaderTiming {
 /// The group that a leader registers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupSpec {
-    /// The address that stands for it.
+    /// The McstID: the IPv4 address of the group.
     pub mcst_id: Ipv4Addr,
-    /// The queue pair number that the members' queue pairs address; another one than that of the group which had the address before.
+    /// The virtual queue pair number of the group. It must differ from that of the previous group with the same address.
     pub virtual_qpn: QpNum,
-    /// The PSN with which every member starts.
+    /// The initial PSN of every member.
     pub initial_psn: Psn,
     /// The leader's own node.
     pub leader: Node,
-    /// The other members; their queue pairs come by [`Leader::gather`].
+    /// The other members; their queue pairs are added by [`Leader::gather`].
     pub members: BTreeSet<Ipv4Addr>,
-    /// When the members' queue pairs give up: the fabric finds dead members before.
+    /// Timeout and retries of the members' queue pairs: the fabric must detect failed members before they give up.
     #[serde(default)]
     pub patience: Patience,
 }
 
 impl GroupSpec {
-    /// What the group's members are to expect, see [`Member::expect`](super::Member::expect).
+    /// The group as its members expect it: [`Member::expect`](super::Member::expect).
     pub fn expected(&self) -> ExpectedGroup {
         ExpectedGroup {
             mcst_id: self.mcst_id,
@@ -59,33 +59,33 @@ impl GroupSpec {
     }
 }
 
-/// What a leader reports to its user.
+/// An event that a leader reports to its user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "news", rename_all = "kebab-case")]
 pub enum LeaderEvent {
-    /// Every member has confirmed: sending may start.
+    /// Every member has confirmed: the source may send.
     Registered,
-    /// A switch refused; nothing is registered, and the group must do without multicast.
+    /// A switch rejected the registration; nothing is registered, and the group must fall back to an overlay.
     Refused { reason: Refusal },
-    /// These members have not confirmed in time. The leader has begun to take the registration back.
+    /// These members have not confirmed in time. The leader has begun to deregister the group.
     GaveUp { missing: Vec<Ipv4Addr> },
-    /// A member has joined; its queue pair, and the next request of every member, starts with this PSN.
+    /// A member has joined. Its queue pair, and the next request of every member, starts at this PSN.
     Joined { ip: Ipv4Addr, psn: Psn },
-    /// These members are out of the group.
+    /// The members have been removed at the leader's request.
     Left,
-    /// These members did not answer, and the fabric has taken them out so that the group goes on.
+    /// These members did not respond, and the fabric has removed them so that the group continues.
     Lost { members: Vec<Ipv4Addr> },
-    /// No switch knows the group any more, or nobody answered for the last time: because the leader asked for it, or because
-    /// it has shown the fabric no sign of life for as long as groups are kept.
+    /// The group is deregistered: at the leader's request, or because the leader did not respond to the fabric for too long. Also
+    /// reported if the last request remained without a reply.
     Deregistered,
 }
 
-/// What cannot be asked for at present.
+/// A request that is not possible at present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the leader is occupied with another request, or the group is not registered")]
+#[error("the leader is busy with another request, or the group is not registered")]
 pub struct NotNow;
 
-/// Registers a group. See the module's text.
+/// Registers a group. See the documentation of the module.
 #[derive(Debug)]
 pub struct Leader {
     spec: GroupSpec,
@@ -94,20 +94,20 @@ pub struct Leader {
     state: State,
     exchange: Option<Exchange>,
     events: VecDeque<LeaderEvent>,
-    /// Packets that came and meant nothing.
+    /// Number of packets ignored as meaningless.
     ignored: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Queue pairs of members are missing.
+    /// Waits for queue pairs of members.
     Gathering,
     Registering,
     Registered,
     Joining,
     Leaving,
     Deregistering,
-    /// Refused, given up, or deregistered.
+    /// Rejected, given up, or deregistered.
     Over,
 }
 
@@ -115,15 +115,15 @@ enum State {
 #[derive(Debug)]
 struct Exchange {
     packets: Vec<Repr>,
-    /// Who has not confirmed; for what a switch confirms, the leader itself.
+    /// Members that have not confirmed; the leader itself if a switch confirms.
     missing: BTreeSet<Ipv4Addr>,
     attempts: u32,
-    /// When to send again, or give up.
+    /// Time in nanoseconds to resend or give up.
     deadline: u64,
 }
 
 impl Leader {
-    /// A leader whose members' queue pairs are not known yet.
+    /// Creates a leader that waits for its members' queue pairs.
     pub fn new(host: &mut dyn Verbs, spec: GroupSpec, timing: LeaderTiming) -> Leader {
         host.bind_udp(PORT);
         Leader {
@@ -137,7 +137,7 @@ impl Leader {
         }
     }
 
-    /// Takes a member's queue pair; with the last one, registration begins. Others than the expected members are ignored.
+    /// Adds a member's queue pair; the last one starts the registration. Hosts that are not expected members are ignored.
     pub fn gather(
         &mut self,
         host: &mut dyn Verbs,
@@ -169,7 +169,7 @@ impl Leader {
         )
     }
 
-    /// Adds a member to the registered group, between messages.
+    /// Adds a member to the registered group; no message may be in progress.
     pub fn join(&mut self, host: &mut dyn Verbs, now: u64, node: Node) -> Result<(), NotNow> {
         self.idle()?;
         let missing = BTreeSet::from([node.ip]);
@@ -177,7 +177,7 @@ impl Leader {
             .map_err(|_| NotNow)
     }
 
-    /// Takes members out of the registered group.
+    /// Removes members from the registered group.
     pub fn leave(
         &mut self,
         host: &mut dyn Verbs,
@@ -195,10 +195,10 @@ impl Leader {
             .map_err(|_| NotNow)
     }
 
-    /// Has every switch forget the group.
+    /// Removes the group from all switches.
     pub fn deregister(&mut self, host: &mut dyn Verbs, now: u64) {
         let missing = BTreeSet::from([self.spec.leader.ip]);
-        // One packet without nodes always fits.
+        // A single packet without nodes is always possible.
         let _ = self.begin(
             host,
             now,
@@ -209,15 +209,15 @@ impl Leader {
         );
     }
 
-    /// Says that the group makes no progress, so that dead members, links and switches are looked for. What comes of it is
-    /// reported by [`LeaderEvent::Lost`]; as the packet may be lost, say it again while nothing moves.
+    /// Reports that the group makes no progress, so that the fabric looks for failed members, links and switches.
+    /// [`LeaderEvent::Lost`] reports the result. Repeat the call while there is no progress, since the packet may be lost.
     pub fn stalled(&mut self, host: &mut dyn Verbs, now: u64) {
         if self.is_registered() {
             self.say(host, now, Kind::Stalled);
         }
     }
 
-    /// Sends a packet that nobody confirms, with the leader's own node.
+    /// Sends a packet that needs no confirmation, with the leader's own node.
     fn say(&self, host: &mut dyn Verbs, now: u64, kind: Kind) {
         let packet = Repr {
             kind,
@@ -230,9 +230,9 @@ impl Leader {
         host.send_udp(now, self.spec.mcst_id, PORT, PORT, packet.to_bytes());
     }
 
-    /// Takes a datagram; says whether it was for this leader.
+    /// Handles an event of the host. Returns whether it is a packet for this leader.
     ///
-    /// A fabric that asks whether the group is still wanted is answered at once.
+    /// A query of the fabric whether the group is still wanted gets a reply at once.
     pub fn handle_event(&mut self, now: u64, host: &mut dyn Verbs, event: &HostEvent) -> bool {
         let HostEvent::Udp {
             source,
@@ -268,12 +268,12 @@ impl Leader {
         true
     }
 
-    /// When to call [`Leader::handle_timeout`].
+    /// The time of the next [`Leader::handle_timeout`], in nanoseconds.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.exchange.as_ref().map(|exchange| exchange.deadline)
     }
 
-    /// Sends again what is due at `now`, or gives up.
+    /// Resends packets that are due at `now`, or gives up.
     pub fn handle_timeout(&mut self, now: u64, host: &mut dyn Verbs) {
         let Some(exchange) = self.exchange.take_if(|e| e.deadline <= now) else {
             return;
@@ -300,12 +300,12 @@ impl Leader {
         }
     }
 
-    /// The next thing the user should know.
+    /// Takes the next event for the user.
     pub fn poll(&mut self) -> Option<LeaderEvent> {
         self.events.pop_front()
     }
 
-    /// The group.
+    /// The McstID of the group.
     pub fn mcst_id(&self) -> Ipv4Addr {
         self.spec.mcst_id
     }
@@ -318,7 +318,7 @@ impl Leader {
         )
     }
 
-    /// Packets that came for this group and meant nothing: duplicates, strangers, answers out of place.
+    /// Number of ignored packets for this group: duplicates, unexpected senders, replies out of sequence.
     pub fn ignored(&self) -> u64 {
         self.ignored
     }
@@ -357,7 +357,7 @@ impl Leader {
         Ok(())
     }
 
-    /// Sends the packets that name nodes which have not confirmed; those that no node is to confirm always.
+    /// Sends the packets that name unconfirmed nodes, and those that no node confirms.
     fn send(&mut self, host: &mut dyn Verbs, now: u64) {
         let Some(exchange) = &mut self.exchange else {
             return;
@@ -382,7 +382,7 @@ impl Leader {
             self.ignored += 1;
             return;
         };
-        // A switch confirms in the group's name, a member in its own and only for itself.
+        // A switch confirms from the group's address, a member from its own and only for itself.
         let from_switch = source == self.spec.mcst_id;
         let is_right = |node: &Node| {
             let known = self.nodes.get(&source);
@@ -420,7 +420,7 @@ impl Leader {
     fn refused(&mut self, now: u64, host: &mut dyn Verbs, source: Ipv4Addr, packet: &Repr) {
         let reason = Refusal::from_bits(packet.flags);
         let missing: Vec<Ipv4Addr> = packet.members().map(|node| node.ip).collect();
-        // Nobody has asked for anything, but the fabric has given the group up.
+        // There was no request, but the fabric has removed the group.
         let is_gone = self.state == State::Registered && reason == Refusal::NoSuchGroup;
         if source != self.spec.mcst_id || self.exchange.is_none() && !is_gone {
             self.ignored += 1;
@@ -432,7 +432,7 @@ impl Leader {
             return self.deregister(host, now);
         }
         let (state, event) = match self.state {
-            // What is not there need not be removed.
+            // A group that does not exist needs no removal.
             State::Deregistering | State::Registered => (State::Over, LeaderEvent::Deregistered),
             State::Joining | State::Leaving => (State::Registered, LeaderEvent::Refused { reason }),
             _ => (State::Over, LeaderEvent::Refused { reason }),

@@ -1,4 +1,4 @@
-//! A member's side.
+//! The member: agrees to registrations and confirms them.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -10,10 +10,10 @@ use crate::verbs::Verbs;
 use crate::wire::mrp::{Kind, Node, Repr, View, PORT};
 use crate::wire::{Psn, QpNum};
 
-/// What a member reports to its user.
+/// An event that a member reports to its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberEvent {
-    /// A queue pair of this host is in a group: it connects to (`mcst_id`, `remote_qpn`) and starts with `initial_psn`.
+    /// A queue pair of this host is registered in a group: it connects to (`mcst_id`, `remote_qpn`) and starts at `initial_psn`.
     Registered {
         qpn: QpNum,
         mcst_id: Ipv4Addr,
@@ -23,12 +23,12 @@ pub enum MemberEvent {
     },
 }
 
-/// The group that a queue pair of this host is to be registered in, as its leader has announced it outside MRP.
+/// The group in which a queue pair of this host is to be registered, as announced by its leader outside MRP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpectedGroup {
-    /// The address that stands for the group.
+    /// The McstID: the IPv4 address of the group.
     pub mcst_id: Ipv4Addr,
-    /// The queue pair number that the group's members address.
+    /// The virtual queue pair number of the group.
     pub virtual_qpn: QpNum,
     /// The host that registers the group.
     pub leader: Ipv4Addr,
@@ -38,15 +38,15 @@ pub struct ExpectedGroup {
 #[derive(Debug)]
 struct Expected {
     group: ExpectedGroup,
-    /// The PSN of its last registration; `None` before the first one.
+    /// Initial PSN of its last registration; `None` before the first.
     registered: Option<Psn>,
-    /// Whether [`Member::poll`] has yet to report it.
+    /// Whether [`Member::poll`] still has to report the last registration.
     is_news: bool,
 }
 
-/// Confirms registrations of a host's queue pairs. One serves all groups of the host.
+/// Confirms registrations of a host's queue pairs, for all groups of the host.
 ///
-/// Its memory is bounded by the queue pairs that the user expects to be registered: packets of other hosts add nothing.
+/// Memory is bounded by the queue pairs that the user expects to be registered: packets of other hosts add nothing.
 #[derive(Debug)]
 pub struct Member {
     /// Queue pairs that may be registered.
@@ -55,7 +55,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// A member without queue pairs.
+    /// Creates a member without queue pairs.
     pub fn new(host: &mut dyn Verbs) -> Member {
         host.bind_udp(PORT);
         Member {
@@ -64,8 +64,8 @@ impl Member {
         }
     }
 
-    /// Allows a queue pair to be registered in one group by its leader, in place of the group that it was expected in before.
-    /// To any other group, queue pair or leader the host does not agree, and it confirms none.
+    /// Allows a queue pair to be registered in one group by its leader; replaces an earlier expectation. The host neither agrees to
+    /// nor confirms any other group, queue pair or leader.
     pub fn expect(&mut self, qpn: QpNum, group: ExpectedGroup) {
         let is_same = |known: &Expected| known.group == group;
         if !self.expected.get(&qpn).is_some_and(is_same) {
@@ -78,19 +78,19 @@ impl Member {
         }
     }
 
-    /// Has nothing more to do with a queue pair.
+    /// Removes a queue pair from the expected ones.
     pub fn forget(&mut self, qpn: QpNum) {
         self.expected.remove(&qpn);
     }
 
-    /// How many queue pairs may be registered.
+    /// Number of queue pairs that may be registered.
     pub fn expects(&self) -> usize {
         self.expected.len()
     }
 
-    /// Takes a datagram; says whether it was a registration, or the question before it.
+    /// Handles an event of the host. Returns whether it is an invitation or a registration.
     ///
-    /// A registration that came before is confirmed again, because its confirmation may have been lost.
+    /// A repeated registration is confirmed again, because the confirmation may have been lost.
     pub fn handle_event(&mut self, now: u64, host: &mut dyn Verbs, event: &HostEvent) -> bool {
         let HostEvent::Udp {
             source,
@@ -115,8 +115,7 @@ impl Member {
         true
     }
 
-    /// Agrees or confirms; `None` when the packet does not come from where it should, or is about another group or queue pair than
-    /// the expected ones.
+    /// The agreement or confirmation; `None` if the packet has an unexpected source, group or queue pair.
     fn answer(
         &mut self,
         now: u64,
@@ -136,7 +135,7 @@ impl Member {
         if (group.ip, group.qpn) != (mcst_id, virtual_qpn) {
             return None;
         }
-        // An invitation comes in the group's name and says for which leader; a registration comes in the leader's name.
+        // An invitation comes from the group's address and names its leader; a registration comes from the leader's address.
         let is_right_leader = match packet.kind {
             Kind::Invite => source == mcst_id && packet.leader().is_some_and(|n| n.ip == leader),
             _ => source == leader,
@@ -166,8 +165,8 @@ impl Member {
         Some(())
     }
 
-    /// Says that a group which this host sends to makes no progress, see [`Leader::stalled`](super::Leader::stalled); nothing
-    /// is said about groups that it was not registered in.
+    /// Reports that a group to which this host sends makes no progress, see [`Leader::stalled`](super::Leader::stalled). No effect for
+    /// groups in which the host was not registered.
     pub fn stalled(&self, host: &mut dyn Verbs, now: u64, mcst_id: Ipv4Addr) {
         let mut registered = self.expected.iter();
         let known = registered.find_map(|(qpn, expected)| {
@@ -194,7 +193,7 @@ impl Member {
         host.send_udp(now, mcst_id, PORT, PORT, packet.to_bytes());
     }
 
-    /// The next thing the user should know: the newest registration of each queue pair.
+    /// Takes the next event for the user: the newest registration of each queue pair.
     pub fn poll(&mut self) -> Option<MemberEvent> {
         let mut all = self.expected.iter_mut();
         let (qpn, expected) = all.find(|(_, expected)| expected.is_news)?;
@@ -213,7 +212,7 @@ impl Member {
         })
     }
 
-    /// Invitations and registrations that were for no expected queue pair, or of another group or leader.
+    /// Number of invitations and registrations for an unexpected queue pair, group or leader.
     pub fn ignored(&self) -> u64 {
         self.ignored
     }

@@ -1,23 +1,23 @@
-//! Registration of a group from its hosts, in band (MRP): the leader's machine and the members'.
+//! Registration of a group by its hosts, in-band (MRP): state machines of the leader and of the members.
 //!
 //! ```text
 //!  leader                     switches of the tree                     member
-//!    │ Register (all nodes) ──▶ the leader's leaf asks first    ──▶    │ Invite (its own node, the group's, the leader's)
+//!    │ Register (all nodes) ──▶ the leader's leaf invites first ──▶    │ Invite (its own node, the group's, the leader's)
 //!    │                                                          ◀──    │ Agree (the same three)
-//!    │                     each builds its table, passes on     ──▶    │ Register (its own node, the group's)
+//!    │                     each builds its table and forwards   ──▶    │ Register (its own node, the group's)
 //!    │ ◀──────────────────────────── unicast ────────────────────────── │ Confirm
 //! ```
 //!
-//! Before all have agreed no switch gets anything of the group. A host agrees for the queue pairs that it expects to be registered, in
-//! the group and by the leader that it expects for each ([`ExpectedGroup`]): what a member has agreed to cannot be used for another
-//! group, or by another host.
-//! A confirmation says that every switch between leader and member is ready, so when all have come the leader may
-//! send. Any packet may be lost: the leader sends again the packets that name nodes which have not confirmed, and
-//! gives up after some attempts, with the names of those missing. Members confirm each time they are asked.
+//! No switch gets state of the group before all members have agreed. A host agrees only for the queue pairs that it expects to be
+//! registered, in the expected group and by the expected leader ([`ExpectedGroup`]). So an agreement cannot be used for another group
+//! or by another host.
 //!
-//! Both are machines over the datagrams of [`Verbs`](crate::verbs::Verbs): the user passes events and timeouts on, as with
-//! queue pairs. What goes over TCP in the papers, the members' queue pair numbers, is the user's to bring to
-//! [`Leader::gather`].
+//! A confirmation means that every switch between leader and member is ready. When all have arrived, the leader may send. Any packet
+//! may be lost: the leader resends the packets that name unconfirmed nodes, and after a number of attempts gives up and reports the
+//! missing members. Members confirm every registration that they receive.
+//!
+//! Both state machines use the datagrams of [`Verbs`](crate::verbs::Verbs); the user passes on events and timeouts, as with queue
+//! pairs. The members' queue pair numbers, which the papers exchange over TCP, are passed to [`Leader::gather`] by the user.
 
 mod leader;
 mod member;

@@ -1,49 +1,49 @@
-//! How long a queue pair sends again before it gives up, and how fast the fabric must find out who is dead.
+//! Time until a queue pair gives up, and until the fabric must have detected a failed member.
 //!
-//! A queue pair sends what is not acknowledged again after its local ACK timeout, 4.096 µs times 2^`exponent`, and gives up after
-//! `retry_cnt` retries without progress (IBTA vol. 1, 9.7.6.1.3): after `retry_cnt + 1` timeouts, of which each may take up to four times as
-//! long. On cards a `retry_cnt` of 7 is seven, too; Linux' rdma_rxe takes it as for ever.
+//! A queue pair retransmits after its local ACK timeout, 4.096 µs times 2^`exponent`. It gives up after `retry_cnt` retries without
+//! progress (IBTA vol. 1, 9.7.6.1.3): after `retry_cnt + 1` timeouts, each of which may take up to four times as long. On RDMA cards a
+//! `retry_cnt` of 7 means seven; for Linux rdma_rxe it means endless.
 //!
-//! When a queue pair of a group's source gives up, the group is at its end, and by a member that is dead. So whoever is dead must be out of
-//! the group before. Of the shortest time that a queue pair can take to give up, `limit`:
+//! When the queue pair of a group's source gives up, the group ends. So a failed member must be removed before. Shares of the shortest
+//! time until a queue pair may give up, `limit`:
 //!
 //! ```text
 //!   limit / 8    the source's software reports that nothing is acknowledged      at most 1 s
-//!   limit / 4    a member that has stayed behind since counts as dead            at most `dead_after`, 3 s; at least 50 ms
-//!   an eighth    of that, twice: the group is read in such intervals
+//!   limit / 4    a member that has made no progress since counts as failed       at most `dead_after`, 3 s; at least 50 ms
+//!   1/8 of that  twice: the interval at which the group is read
 //!   ----------
 //!   7/16 limit   and the rest up to half of it for the change of the group, which takes some round trips of the controller
 //! ```
 //!
-//! A member that pauses for longer than `limit / 4` while others wait for it is taken for dead. Whose members do so needs a longer
-//! timeout, not a slower fabric: with that the queue pairs would give up.
+//! A member that pauses for longer than `limit / 4` while others wait for it counts as failed. For members with longer pauses, choose
+//! a longer ACK timeout; a slower fabric would let the queue pairs give up.
 
 use serde::{Deserialize, Serialize};
 
 use crate::rc::{AckTimeout, RcConfig};
 
-/// The longest that a source waits until it reports that nothing is acknowledged, in nanoseconds.
+/// The longest time until a source reports that nothing is acknowledged, in nanoseconds.
 pub const MOST_STALL_NS: u64 = 1_000_000_000;
-/// The shortest time after which the fabric takes a member for dead, in nanoseconds: some readings of all switches of its tree.
+/// The shortest time until the fabric considers a member failed, in nanoseconds: a few readings of all switches of its tree.
 pub const LEAST_DEAD_AFTER_NS: u64 = 50_000_000;
 
-/// Local ACK timeout and retry count of the queue pairs of a group, as verbs have them.
+/// Local ACK timeout and retry count of the queue pairs of a group, as verbs attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Patience {
-    /// The timeout is 4.096 µs times 2^`exponent`, 1 to 31; 0 is no timeout, or none that is known.
+    /// Exponent of the timeout, 1 to 31: 4.096 µs times 2^`exponent`. 0: no timeout, or unknown.
     exponent: u8,
-    /// Retries, 0 to 7.
+    /// Number of retries, 0 to 7.
     retry_cnt: u8,
 }
 
 impl Patience {
-    /// Queue pairs that never give up, or of which nothing is known.
+    /// Queue pairs that never give up, or whose settings are unknown.
     pub const UNKNOWN: Patience = Patience {
         exponent: 0,
         retry_cnt: 0,
     };
 
-    /// Of queue pairs with this timeout and this `retry_cnt`, 0 to 7.
+    /// Queue pairs with this timeout and `retry_cnt`, 0 to 7.
     pub const fn new(timeout: AckTimeout, retry_cnt: u8) -> Patience {
         Patience {
             exponent: timeout.exponent(),
@@ -51,17 +51,17 @@ impl Patience {
         }
     }
 
-    /// Of a card's queue pairs with these settings.
+    /// Queue pairs of an RDMA card with these settings.
     pub const fn of_card(config: &RcConfig) -> Patience {
         Patience::new(config.ack_timeout, config.retries.attribute())
     }
 
-    /// As the flags of a [`crate::wire::mrp::Kind::Register`] have it: the exponent above three bits of the count.
+    /// Encoding in the flags of a [`crate::wire::mrp::Kind::Register`]: the exponent above three bits of the retry count.
     pub const fn bits(self) -> u8 {
         self.exponent << 3 | self.retry_cnt
     }
 
-    /// The other way round.
+    /// Decodes [`Patience::bits`].
     pub const fn from_bits(bits: u8) -> Patience {
         Patience {
             exponent: bits >> 3,
@@ -69,7 +69,7 @@ impl Patience {
         }
     }
 
-    /// The shortest time in nanoseconds after which such a queue pair may give up; `None` if it never does, or that is not known.
+    /// The shortest time in nanoseconds until such a queue pair may give up; `None` if never or unknown.
     pub const fn limit_ns(self) -> Option<u64> {
         match AckTimeout::new(self.exponent).ns() {
             Some(timeout) => Some(timeout * (self.retry_cnt as u64 + 1)),
@@ -77,7 +77,8 @@ impl Patience {
         }
     }
 
-    /// The longest time: the specification lets each timeout take four times as long.
+    /// The longest time in nanoseconds until such a queue pair gives up: the specification allows each timeout to take four times as
+    /// long.
     pub const fn longest_limit_ns(self) -> Option<u64> {
         match self.limit_ns() {
             Some(limit) => Some(4 * limit),
@@ -85,13 +86,13 @@ impl Patience {
         }
     }
 
-    /// After how many nanoseconds without an acknowledgement a source is to report that its group makes no progress.
+    /// Nanoseconds without an acknowledgement after which a source reports that its group makes no progress.
     pub fn stall_ns(self) -> u64 {
         self.limit_ns()
             .map_or(MOST_STALL_NS, |limit| (limit / 8).min(MOST_STALL_NS))
     }
 
-    /// After how many nanoseconds the fabric is to take a member for dead, which takes `most` where it is in no haste.
+    /// Nanoseconds after which the fabric considers a member failed; `most` is its default.
     pub fn dead_after_ns(self, most: u64) -> u64 {
         let Some(limit) = self.limit_ns() else {
             return most;
@@ -99,21 +100,21 @@ impl Patience {
         (limit / 4).max(LEAST_DEAD_AFTER_NS).min(most)
     }
 
-    /// The longest time in nanoseconds from the last acknowledgement until a dead member is known, where the fabric takes `most` when in
-    /// no haste.
+    /// The longest time in nanoseconds from the last acknowledgement until a failed member is detected; `most` is the fabric's
+    /// default.
     pub fn detection_ns(self, most: u64) -> u64 {
         let dead_after = self.dead_after_ns(most);
         self.stall_ns() + dead_after + 2 * (dead_after / 8)
     }
 
-    /// Whether dead members are known before half of the time that the queue pairs take to give up.
+    /// Whether a failed member is detected within half of the time until queue pairs give up.
     pub fn is_enough(self, most: u64) -> bool {
         let half = self.limit_ns().map(|limit| limit / 2);
         half.is_none_or(|half| self.detection_ns(most) <= half)
     }
 
-    /// The shortest timeout with which, and with the same number of retries, dead members are known in time, and a member may pause for
-    /// `pause` nanoseconds without being taken for dead.
+    /// The shortest ACK timeout, with the same number of retries, at which failed members are detected in time and a member may pause
+    /// for `pause` nanoseconds without being considered failed.
     pub fn timeout_for(self, most: u64, pause: u64) -> AckTimeout {
         let fits = |exponent: &u8| {
             let patience = Patience {
@@ -139,12 +140,12 @@ mod tests {
                 let patience = Patience::new(AckTimeout::new(exponent), retry_cnt);
                 assert_eq!(Patience::from_bits(patience.bits()), patience);
                 let limit = patience.limit_ns().unwrap();
-                // 50 ms are a quarter of the shortest limit at which the fabric is fast enough.
+                // 50 ms are a quarter of the shortest limit that allows the fabric to detect failures in time.
                 let is_long = limit >= 4 * LEAST_DEAD_AFTER_NS;
                 if is_long {
                     assert!(patience.is_enough(MOST), "{patience:?}");
                     assert!(patience.detection_ns(MOST) <= limit / 2);
-                    // What is left for the change of the group: a sixteenth.
+                    // A sixteenth is left for the change of the group.
                     assert!(limit / 2 - patience.detection_ns(MOST) >= limit / 16 - 2);
                 }
                 let timeout = patience.timeout_for(MOST, 0);
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(card.stall_ns(), 134_217_728);
         assert_eq!(card.dead_after_ns(MOST), 268_435_456);
         assert_eq!(card.detection_ns(MOST), 469_762_048);
-        // With the times of a fabric that knows nothing of it, it would have given up long before.
+        // With the fabric's default times the card would have given up long before.
         assert!(Patience::UNKNOWN.detection_ns(MOST) > card.limit_ns().unwrap());
         // Members that pause for a second need a timeout of 537 ms.
         assert_eq!(card.timeout_for(MOST, 1_000_000_000), AckTimeout::new(17));

@@ -1,4 +1,4 @@
-//! Both sides on one host.
+//! Leader and member of one host.
 
 use std::net::Ipv4Addr;
 
@@ -8,7 +8,7 @@ use crate::verbs::Verbs;
 use crate::wire::mrp::{Node, TooManyNodes};
 use crate::wire::QpNum;
 
-/// The registrations of one host: as a member of any number of groups, and as the leader of one at a time.
+/// The registrations of one host: as a member of any number of groups, and as the leader of one group at a time.
 #[derive(Debug, Default)]
 pub struct Registrar {
     member: Option<Member>,
@@ -23,7 +23,7 @@ impl Registrar {
             .expect(qpn, group);
     }
 
-    /// Has nothing more to do with a queue pair, see [`Member::forget`].
+    /// Removes a queue pair from the expected ones, see [`Member::forget`].
     pub fn forget(&mut self, qpn: QpNum) {
         if let Some(member) = &mut self.member {
             member.forget(qpn);
@@ -47,12 +47,12 @@ impl Registrar {
         Ok(())
     }
 
-    /// The leader of this host's group, if it has one.
+    /// The leader of this host's group, if there is one.
     pub fn leader(&mut self) -> Option<&mut Leader> {
         self.leader.as_mut()
     }
 
-    /// Says that a group which this host sends to makes no progress, whether it leads the group or not.
+    /// Reports that a group to which this host sends makes no progress, as its leader or as a member.
     pub fn stalled(&mut self, host: &mut dyn Verbs, now: u64, mcst_id: Ipv4Addr) {
         match (&mut self.leader, &self.member) {
             (Some(leader), _) if leader.mcst_id() == mcst_id => leader.stalled(host, now),
@@ -61,7 +61,7 @@ impl Registrar {
         }
     }
 
-    /// Takes an event; says whether it was a registration's.
+    /// Handles an event of the host. Returns whether it belongs to a registration.
     pub fn handle_event(&mut self, host: &mut dyn Verbs, now: u64, event: &HostEvent) -> bool {
         let leader = self.leader.as_mut();
         let led = leader.is_some_and(|leader| leader.handle_event(now, host, event));
@@ -71,22 +71,22 @@ impl Registrar {
             .is_some_and(|member| member.handle_event(now, host, event))
     }
 
-    /// When to call [`Registrar::handle_timeout`].
+    /// The time of the next [`Registrar::handle_timeout`], in nanoseconds.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.leader.as_ref().and_then(Leader::poll_timeout)
     }
 
-    /// Sends again what is due at `now`, or gives up.
+    /// Resends packets that are due at `now`, or gives up.
     pub fn handle_timeout(&mut self, host: &mut dyn Verbs, now: u64) {
         if let Some(leader) = &mut self.leader {
             leader.handle_timeout(now, host);
         }
     }
 
-    /// What the leader has to send.
+    /// Takes the next event of the leader.
     pub fn poll(&mut self) -> Option<LeaderEvent> {
         if let Some(member) = &mut self.member {
-            // Whoever made the queue pairs knows the group already.
+            // The user created the queue pairs for the group, so these events are not news to it.
             while member.poll().is_some() {}
         }
         self.leader.as_mut().and_then(Leader::poll)

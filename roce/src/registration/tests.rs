@@ -41,7 +41,7 @@ fn group() -> Node {
     }
 }
 
-/// The registration packets that a host sends, with their destinations, its questions for addresses answered.
+/// The registration packets that a host sends, with their destinations; its ARP requests get replies.
 fn sent(host: &mut Host, now: u64) -> Vec<(Ipv4Addr, Repr)> {
     let mut packets = Vec::new();
     if host.poll_timeout().is_some_and(|at| at <= now) {
@@ -98,7 +98,7 @@ fn packet(kind: Kind, nodes: Vec<Node>) -> Repr {
     }
 }
 
-/// A leader that has all queue pairs of members 2 to `last`.
+/// A leader that has the queue pairs of members 2 to `last`.
 fn leader(host: &mut Host, last: u8) -> Leader {
     let spec = GroupSpec {
         mcst_id: GROUP,
@@ -127,7 +127,7 @@ fn registration_begins_when_the_last_queue_pair_is_known() {
             packet(Kind::Register, vec![group(), node(1), node(2), node(3)])
         )]
     );
-    // Somebody who is no member changes nothing.
+    // A host that is not a member has no effect.
     leader.gather(&mut host, 0, node(9)).unwrap();
     assert_eq!(sent(&mut host, 0), []);
     assert_eq!(leader.poll(), None);
@@ -140,7 +140,7 @@ fn sending_may_start_when_every_member_has_confirmed() {
     let confirm = |n| datagram(ip(n), &packet(Kind::Confirm, vec![node(n), group()]));
     assert!(leader.handle_event(0, &mut host, &confirm(3)));
     assert!(leader.handle_event(0, &mut host, &confirm(3)));
-    // For another, with another queue pair, or for another group.
+    // For another member, with another queue pair, or for another group.
     leader.handle_event(
         0,
         &mut host,
@@ -175,7 +175,7 @@ fn packets_with_unconfirmed_nodes_are_sent_again() {
     let mut host = host(1);
     let mut all = leader(&mut host, 250);
     assert_eq!(sent(&mut host, 0).len(), 2);
-    // Everybody in the first packet confirms.
+    // All members named in the first packet confirm.
     for n in 2..=183 {
         all.handle_event(
             0,
@@ -216,7 +216,7 @@ fn a_leader_gives_up_with_the_names_of_those_missing() {
             missing: vec![ip(3)]
         })
     );
-    // What the switches have is taken back.
+    // The state in the switches is removed.
     leader.handle_timeout(4_000, &mut host);
     assert_eq!(sent(&mut host, 4_000)[0].1.kind, Kind::Deregister);
     leader.handle_event(
@@ -248,7 +248,7 @@ fn a_refusal_ends_registration_with_its_reason() {
     assert_eq!(leader.poll_timeout(), None);
 }
 
-/// What member 2 expects.
+/// The group that member 2 expects.
 fn expected() -> ExpectedGroup {
     ExpectedGroup {
         mcst_id: GROUP,
@@ -271,7 +271,7 @@ fn a_host_agrees_for_the_queue_pairs_that_it_expects_to_be_registered() {
         let agreement = packet(Kind::Agree, nodes.clone());
         assert_eq!(sent(&mut host, at), [(GROUP, agreement)]);
     }
-    // It is not in the group yet.
+    // The member is not in the group yet.
     assert_eq!(member.poll(), None);
 }
 
@@ -292,15 +292,15 @@ fn a_host_answers_nobody_but_the_fabric_and_the_leader_about_the_group_that_it_e
     let invite = |nodes| packet(Kind::Invite, nodes);
     let register = |nodes| packet(Kind::Register, nodes);
     let wrong = [
-        // Another group, the one that had the address before, another leader, no leader.
+        // Another group, the previous group with this address, another leader, no leader.
         (ip(200), invite(vec![node(2), other_group, leader])),
         (GROUP, invite(vec![node(2), other_group, leader])),
         (GROUP, invite(vec![node(2), earlier_group, leader])),
         (GROUP, invite(vec![node(2), group(), Node::leader(ip(9))])),
         (GROUP, invite(vec![node(2), group()])),
-        // An outsider's own invitation.
+        // An invitation by a host outside the group.
         (ip(9), invite(vec![node(2), group(), leader])),
-        // A registration by another host, of another group, of a queue pair that nobody expects.
+        // A registration by another host, of another group, of an unexpected queue pair.
         (ip(9), register(vec![node(2), group()])),
         (GROUP, register(vec![node(2), group()])),
         (ip(1), register(vec![node(2), other_group])),
@@ -340,7 +340,7 @@ fn what_a_member_remembers_does_not_grow_with_the_packets_of_others() {
         }
     }
     assert_eq!(member.expects(), 1);
-    // Only the newest registration is news.
+    // Only the newest registration is reported.
     let event = member.poll();
     let initial_psn = Psn::new(9_999);
     assert_eq!(
@@ -354,7 +354,7 @@ fn what_a_member_remembers_does_not_grow_with_the_packets_of_others() {
         })
     );
     assert_eq!(member.poll(), None);
-    // Expected in another group, it answers for that one alone.
+    // After a change of the expected group, it replies for the new one only.
     let next = ExpectedGroup {
         virtual_qpn: QpNum::new(0xb00),
         ..expected()
@@ -377,7 +377,7 @@ fn a_leader_names_those_who_did_not_agree() {
     leader.handle_event(5, &mut host, &datagram(GROUP, &refusal));
     let missing = vec![ip(3)];
     assert_eq!(leader.poll(), Some(LeaderEvent::GaveUp { missing }));
-    // What other switches have is taken back.
+    // The state in other switches is removed.
     assert_eq!(sent(&mut host, 5).last().unwrap().1.kind, Kind::Deregister);
     let gone = packet(Kind::Confirm, vec![group()]);
     leader.handle_event(6, &mut host, &datagram(GROUP, &gone));
@@ -390,7 +390,7 @@ fn a_leader_says_that_its_group_is_wanted_when_it_is_asked() {
     let mut leader = leader(&mut host, 2);
     sent(&mut host, 0);
     let asked = datagram(GROUP, &packet(Kind::Alive, vec![group()]));
-    // Before it is registered there is nothing to keep.
+    // Before the registration there is no group to keep.
     assert!(leader.handle_event(0, &mut host, &asked));
     assert_eq!(sent(&mut host, 0), []);
     let confirm = packet(Kind::Confirm, vec![node(2), group()]);
@@ -398,7 +398,7 @@ fn a_leader_says_that_its_group_is_wanted_when_it_is_asked() {
     leader.handle_event(5, &mut host, &asked);
     let answer = (GROUP, packet(Kind::Alive, vec![node(1)]));
     assert_eq!(sent(&mut host, 5), [answer]);
-    // Another host that asks is no fabric.
+    // A query from another host is not from the fabric.
     let other = datagram(ip(2), &packet(Kind::Alive, vec![group()]));
     assert!(!leader.handle_event(6, &mut host, &other));
     assert_eq!(sent(&mut host, 6), []);

@@ -1,12 +1,12 @@
 //! Unreliable datagrams (IBTA vol. 1, 9.8.3): one packet per message, to one queue pair or to all that are attached to a multicast
-//! group, without acknowledgement, order or repetition.
+//! group, without acknowledgement, ordering or retransmission.
 //!
-//! A [`UdQueuePair`] is a state machine of [`crate::host::Host`], which frames its packets and finds the link-layer address:
-//! unicast destinations are resolved before ([`crate::host::Host::resolve`]), as address handles are on a NIC, and multicast
-//! ones have their MAC address by rule ([`crate::wire::MacAddr::of_multicast`]).
+//! A [`UdQueuePair`] is a state machine in [`crate::host::Host`], which builds its frames and resolves link-layer addresses. Unicast
+//! destinations must be resolved before ([`crate::host::Host::resolve`]), like address handles on a NIC. The MAC address of a
+//! multicast group follows from its IPv4 address ([`crate::wire::MacAddr::of_multicast`]).
 //!
-//! What a datagram cannot be is refused when it is posted; what comes in and does not fit is counted in [`UdStats`] and
-//! dropped, as a NIC does.
+//! Invalid datagrams are rejected when posted. Received datagrams that do not match are counted in [`UdStats`] and dropped, as on a
+//! NIC.
 
 mod packet;
 mod qp;

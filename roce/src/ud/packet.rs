@@ -17,12 +17,12 @@ impl UdHeaders {
         bth::HEADER_LEN + deth::HEADER_LEN + self.immediate.map_or(0, |_| immdt::HEADER_LEN)
     }
 
-    /// Never: there is always a BTH.
+    /// Always false: there is a BTH.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// Writes the headers to the first [`UdHeaders::len`] bytes of `buffer`, which must hold them.
+    /// Writes the headers to the first [`UdHeaders::len`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         let (head, rest) = buffer.split_at_mut(bth::HEADER_LEN);
         self.bth.emit(head);
@@ -33,7 +33,7 @@ impl UdHeaders {
     }
 }
 
-/// A packet that came in.
+/// A received datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UdPacket<'a> {
     pub headers: UdHeaders,
@@ -42,7 +42,7 @@ pub struct UdPacket<'a> {
 }
 
 impl<'a> UdPacket<'a> {
-    /// Reads the packet in `bytes`, which begin with the BTH and end before the ICRC.
+    /// Parses the packet in `bytes`, from the BTH to the last byte before the ICRC.
     pub fn parse(bytes: &'a [u8]) -> Result<UdPacket<'a>, WireError> {
         let view = bth::View::new_checked(bytes)?;
         let bth = bth::Repr::parse(&view);

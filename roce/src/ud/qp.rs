@@ -1,4 +1,4 @@
-//! A queue pair of the datagram service.
+//! Queue pairs of the unreliable datagram service.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -10,25 +10,26 @@ use crate::rc::{
 use crate::verbs::DeviceError;
 use crate::wire::{bth, deth, Opcode, Psn, QpNum};
 
-/// What a datagram to a multicast group has as destination queue pair (IBTA vol. 1, 10.5.1).
+/// The destination queue pair number of datagrams to a multicast group (IBTA vol. 1, 10.5.1).
 pub const MULTICAST_QPN: QpNum = QpNum::new(0xff_ffff);
-/// Bytes at the start of each receive buffer that are no message: room for a GRH (IBTA vol. 1, 10.2.5).  With IPv4 its last 20 hold the IPv4 header (annex A17.4.5.1).
+/// Bytes at the start of each receive buffer that are reserved for a GRH (IBTA vol. 1, 10.2.5). With IPv4 the last 20 of them hold the
+/// IPv4 header (annex A17.4.5.1).
 pub const GRH_LEN: u64 = 40;
-/// A Q_Key in a work request with this bit set stands for that of the queue pair (IBTA vol. 1, 11.4.1.1).
+/// A Q_Key in a work request with this bit set is replaced by that of the queue pair (IBTA vol. 1, 11.4.1.1).
 const CONTROLLED_QKEY: u32 = 1 << 31;
 
-/// Settings of a queue pair.
+/// Settings of a datagram queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UdConfig {
-    /// The longest message.
+    /// Length of the longest message.
     pub mtu: PathMtu,
-    /// What datagrams must carry to come in, and what they carry when the work request leaves it to the queue pair.
+    /// The Q_Key: required in received datagrams, and default for sent ones.
     pub qkey: u32,
-    /// Queue pairs of the host with a smaller number send first; equal ones take turns.
+    /// Queue pairs of the host with a smaller number send first; equal ones alternate.
     pub priority: u8,
 }
 
-/// Where a datagram goes.
+/// The destination of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UdDestination {
     /// A host, or a multicast group (224.0.0.0/4).
@@ -39,32 +40,32 @@ pub struct UdDestination {
     pub qkey: u32,
 }
 
-/// A message.
+/// A datagram to send.
 #[derive(Debug, Clone)]
 pub struct UdSendRequest {
-    /// A number of the user's choice, handed back with the completion.
+    /// The user's number, returned in the completion.
     pub wr_id: u64,
     pub to: UdDestination,
     pub immediate: Option<u32>,
     pub payload: Payload,
-    /// Whether the user gets a completion when it has left; failures are reported in any case.
+    /// Whether the user gets a completion when the datagram is sent; failures are always reported.
     pub is_signaled: bool,
 }
 
-/// Why a work request was not taken.
+/// Why a work request is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UdPostError {
     #[error("datagram queue pair {0} does not exist")]
     NoSuchQueuePair(QpNum),
-    #[error("datagram queue pair {0} is in the error state; make another one")]
+    #[error("datagram queue pair {0} is in the error state; create a new one")]
     Dead(QpNum),
-    #[error("a datagram of {len} bytes does not fit the path MTU of {mtu}; cut the message into segments")]
+    #[error("a datagram of {len} bytes exceeds the path MTU of {mtu} bytes; cut the message into segments")]
     TooLong { len: u64, mtu: usize },
-    #[error("datagrams to {0} need queue pair 0xffffff, and other ones must not have it")]
+    #[error("wrong queue pair number for {0}: a multicast address needs 0xffffff, a unicast address any other")]
     WrongQueuePair(Ipv4Addr),
-    #[error("the link-layer address of {0} is not known; resolve it first")]
+    #[error("the link-layer address of {0} is not resolved; resolve it first")]
     Unresolved(Ipv4Addr),
-    #[error("a buffer of {0} bytes has no room for the global route header; give 40 bytes more than the message")]
+    #[error("a receive buffer of {0} bytes cannot hold the global route header; use 40 bytes more than the message")]
     NoRoomForGrh(u64),
     #[error(transparent)]
     Memory(#[from] MemoryError),
@@ -73,7 +74,7 @@ pub enum UdPostError {
 }
 
 impl UdSendRequest {
-    /// Refuses what cannot be a datagram of a queue pair with these settings.
+    /// Checks the request against the settings of its queue pair.
     pub fn check(&self, config: &UdConfig) -> Result<(), UdPostError> {
         if self.to.ip.is_multicast() != (self.to.qpn == MULTICAST_QPN) {
             return Err(UdPostError::WrongQueuePair(self.to.ip));
@@ -85,7 +86,7 @@ impl UdSendRequest {
         }
     }
 
-    /// The Q_Key that it bears.
+    /// The Q_Key that is sent.
     pub fn qkey(&self, config: &UdConfig) -> u32 {
         match self.to.qkey & CONTROLLED_QKEY {
             0 => self.to.qkey,
@@ -94,7 +95,7 @@ impl UdSendRequest {
     }
 }
 
-/// Refuses a receive buffer in which not even a datagram without bytes has room.
+/// Rejects a receive buffer that is too short even for an empty datagram.
 pub fn check_receive(request: &RecvRequest) -> Result<(), UdPostError> {
     match request.buffer.len < GRH_LEN {
         true => Err(UdPostError::NoRoomForGrh(request.buffer.len)),
@@ -102,39 +103,39 @@ pub fn check_receive(request: &RecvRequest) -> Result<(), UdPostError> {
     }
 }
 
-/// A work request is done.
+/// The completion of a work request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UdCompletion {
     /// The local queue pair.
     pub qpn: QpNum,
-    /// The number the user gave to the work request.
+    /// The work request number that the user chose.
     pub wr_id: u64,
     pub outcome: Result<UdCompleted, CompletionError>,
 }
 
-/// A work request that went well.
+/// The result of a successful work request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UdCompleted {
-    /// The message has left; nobody knows whether it arrives.
+    /// The datagram was sent; its arrival is unknown.
     Sent,
-    /// A message is in the buffer, [`GRH_LEN`] bytes after its start.
+    /// A datagram was received into the buffer, [`GRH_LEN`] bytes after its start.
     Received {
-        /// Bytes of the message and of the room before it, as verbs count them.
+        /// Length of message and GRH area together, as in verbs.
         bytes: u64,
         immediate: Option<u32>,
-        /// Who sent it.
+        /// The sender.
         source: Remote,
-        /// The host's own address, or the group's.
+        /// The host's own address, or the multicast group's.
         destination: Ipv4Addr,
     },
 }
 
-/// Counters of a queue pair.
+/// Counters of a datagram queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UdStats {
     pub sent: u64,
     pub received: u64,
-    /// Dropped: the Q_Key is another one (a NIC also counts these in its bad Q_Key counter, IBTA vol. 1, 10.2.5).
+    /// Dropped: wrong Q_Key (a NIC also counts these in its bad Q_Key counter, IBTA vol. 1, 10.2.5).
     pub bad_qkey: u64,
     /// Dropped: no receive buffer was posted.
     pub no_buffer: u64,
@@ -142,7 +143,7 @@ pub struct UdStats {
     pub too_long: u64,
 }
 
-/// A packet to be framed.
+/// A datagram to be framed.
 pub(crate) struct UdOutgoing {
     pub(crate) wr_id: u64,
     pub(crate) is_signaled: bool,
@@ -151,7 +152,7 @@ pub(crate) struct UdOutgoing {
     pub(crate) payload: Payload,
 }
 
-/// The state machine of one queue pair.
+/// A datagram queue pair as a state machine.
 pub struct UdQueuePair {
     qpn: QpNum,
     config: UdConfig,
@@ -185,12 +186,12 @@ impl UdQueuePair {
         self.stats
     }
 
-    /// Whether an error of a receive buffer has ended it.
+    /// Whether the queue pair is in the error state, after an error of a receive buffer.
     pub fn is_dead(&self) -> bool {
         self.is_dead
     }
 
-    /// Queues a message.
+    /// Posts a datagram to send.
     pub(crate) fn post_send(
         &mut self,
         memory: &MemoryTable,
@@ -205,7 +206,7 @@ impl UdQueuePair {
         Ok(())
     }
 
-    /// Queues a buffer for a message to come.
+    /// Posts a receive buffer.
     pub(crate) fn post_recv(
         &mut self,
         memory: &MemoryTable,
@@ -254,7 +255,7 @@ impl UdQueuePair {
         })
     }
 
-    /// A packet is on its way.
+    /// Records that a datagram was sent.
     pub(crate) fn sent(&mut self, wr_id: u64, is_signaled: bool) {
         self.stats.sent += 1;
         if !is_signaled {
@@ -267,7 +268,7 @@ impl UdQueuePair {
         });
     }
 
-    /// The memory of a packet is no longer there.
+    /// Fails a send whose memory is not registered any more.
     pub(crate) fn fail_send(&mut self, wr_id: u64) {
         self.completions.push_back(UdCompletion {
             qpn: self.qpn,
@@ -281,14 +282,14 @@ impl UdQueuePair {
         self.completions.pop_front()
     }
 
-    /// Whether a datagram with this Q_Key may come in; counted if not.
+    /// Whether the Q_Key of a received datagram matches; counts a mismatch.
     pub(crate) fn check_qkey(&mut self, qkey: u32) -> bool {
         let is_good = qkey == self.config.qkey;
         self.stats.bad_qkey += u64::from(!is_good);
         is_good
     }
 
-    /// Takes a packet whose Q_Key and ICRC are right; `ip_header` has 20 bytes.
+    /// Handles a datagram whose Q_Key and ICRC are valid; `ip_header` has 20 bytes.
     pub(crate) fn handle_packet(
         &mut self,
         packet: &UdPacket<'_>,
@@ -339,7 +340,7 @@ impl UdQueuePair {
         }
     }
 
-    /// A failed work request ends the queue pair (IBTA vol. 1, 10.3.1.7): all others are flushed.
+    /// Enters the error state after a failed work request (IBTA vol. 1, 10.3.1.7): flushes all others.
     fn die(&mut self) {
         self.is_dead = true;
         let sends = self.sends.drain(..).map(|request| request.wr_id);

@@ -1,4 +1,4 @@
-//! Datagrams between hosts on one wire, which all of them receive.
+//! Datagrams between hosts on a shared medium, on which all receive every frame.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -34,7 +34,7 @@ fn ip(n: usize) -> Ipv4Addr {
 }
 
 impl Wire {
-    /// Hosts with a datagram queue pair each.
+    /// Creates hosts with a datagram queue pair each.
     fn new(hosts: usize) -> Wire {
         let host = |n: usize| {
             let mac = MacAddr([2, 0, 0, 0, 0, n as u8 + 1]);
@@ -49,7 +49,7 @@ impl Wire {
         }
     }
 
-    /// Carries everything to everybody.
+    /// Delivers all frames to all hosts.
     fn run(&mut self) {
         loop {
             let before = self.frames.len();
@@ -148,7 +148,7 @@ fn a_datagram_goes_to_one_queue_pair_once_its_address_is_resolved() {
     assert_eq!(wire.events(1), [expected]);
     let bytes = wire.hosts[1].memory().region(key).unwrap().bytes();
     assert_eq!(&bytes[40..45], b"flock");
-    assert_eq!(bytes[..20], [0; 20], "before the IPv4 header is nothing");
+    assert_eq!(bytes[..20], [0; 20], "zeros before the IPv4 header");
     let header = ipv4::View::new_checked(&wire.frames.last().unwrap()[14..]).unwrap();
     assert_eq!(&bytes[20..40], header.header());
     let sent = UdCompletion {
@@ -199,7 +199,7 @@ fn a_wrong_qkey_is_dropped_and_counted() {
         ..to_group()
     };
     wire.send(0, other_key, b"x").unwrap();
-    // The highest bit stands for the sender's own key.
+    // The highest bit selects the sender's own key.
     let own_key = UdDestination {
         qkey: 1 << 31,
         ..to_group()
@@ -219,7 +219,7 @@ fn what_cannot_be_a_datagram_is_refused_with_what_would_do() {
     let error = wire.send(0, to_group(), &long).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a datagram of 1025 bytes does not fit the path MTU of 1024; cut the message into segments"
+        "a datagram of 1025 bytes exceeds the path MTU of 1024 bytes; cut the message into segments"
     );
     wire.send(0, to_group(), &long[1..]).unwrap();
     let one_member = UdDestination {
@@ -277,7 +277,7 @@ fn a_damaged_datagram_and_one_of_another_service_are_dropped() {
     let good = wire.hosts[0].poll_transmit(0).unwrap();
     let body = 14 + 20 + 8;
     for at in body..good.len() {
-        // The byte that the ICRC masks may change on the way.
+        // The byte that the ICRC masks may change in transit.
         if at == body + bth::CONGESTION {
             continue;
         }
@@ -286,7 +286,7 @@ fn a_damaged_datagram_and_one_of_another_service_are_dropped() {
         wire.hosts[1].handle_frame(0, &bad);
         assert_eq!(wire.events(1), [], "byte {at}");
     }
-    // A SEND of a connection to all of the group is for nobody.
+    // A SEND of a connection to the multicast address matches no queue pair.
     let mut connected = good.clone();
     connected[body] = 0x04;
     let end = connected.len() - trailer::TRAILER_LEN;

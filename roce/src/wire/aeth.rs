@@ -8,16 +8,16 @@ use super::Psn;
 
 /// Length of the header in bytes.
 pub const HEADER_LEN: usize = 4;
-/// The credit code that says: this responder does not limit its requester (9.7.7.2).
+/// The credit code of a responder that does not limit its requester (9.7.7.2).
 pub const CREDITS_UNLIMITED: u8 = 31;
 
-/// Messages that a credit code allows beyond the AETH's message sequence number (IBTA vol. 1, table 45).
+/// By credit code: messages allowed beyond the AETH's message sequence number (IBTA vol. 1, table 45).
 const CREDITS: [u16; 31] = [
     0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1_024, 1_536,
     2_048, 3_072, 4_096, 6_144, 8_192, 12_288, 16_384, 24_576, 32_768,
 ];
 
-/// How many messages the five-bit credit code `code` allows; [`CREDITS_UNLIMITED`] allows any number.
+/// Number of messages that the five-bit credit code `code` allows; unlimited for [`CREDITS_UNLIMITED`].
 pub fn credits_of(code: u8) -> u64 {
     CREDITS
         .get(usize::from(code & 31))
@@ -30,7 +30,7 @@ const NAK_SELECTIVE: u8 = 31;
 const SYNDROME: usize = 0;
 const MSN: usize = 1;
 
-/// Why a responder refuses a request (IBTA vol. 1, table 47).
+/// The error code of a NAK (IBTA vol. 1, table 47).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NakCode {
     PsnSequenceError,
@@ -38,8 +38,8 @@ pub enum NakCode {
     RemoteAccessError,
     RemoteOperationalError,
     InvalidRdRequest,
-    /// Code 31, the last of those that the specification reserves: with selective repeat, a packet is lost
-    /// ([`Repr::selective_nak`], [`Repr::merged_selective_nak`]). No other end of a connection ever sends it or gets it.
+    /// Code 31, the last of the reserved codes: with selective repeat, a packet is lost ([`Repr::selective_nak`],
+    /// [`Repr::merged_selective_nak`]). Used only between ends that agree on selective repeat.
     Selective,
     /// Codes 5 to 30.
     Reserved(u8),
@@ -73,7 +73,7 @@ impl From<NakCode> for u8 {
     }
 }
 
-/// A five-bit code for the time to wait after an RNR NAK.
+/// The five-bit code of the delay after an RNR NAK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RnrTimer(u8);
 
@@ -84,7 +84,7 @@ const RNR_DELAYS: [u32; 32] = [
 ];
 
 impl RnrTimer {
-    /// The low five bits of `code`.
+    /// Creates a timer from the low five bits of `code`.
     pub const fn new(code: u8) -> RnrTimer {
         RnrTimer(code & 31)
     }
@@ -94,7 +94,7 @@ impl RnrTimer {
         self.0
     }
 
-    /// The time to wait in nanoseconds: 10 microseconds (code 1) to 655.36 milliseconds (code 0).
+    /// The delay in nanoseconds: 10 microseconds (code 1) to 655.36 milliseconds (code 0).
     pub const fn delay_ns(self) -> u64 {
         RNR_DELAYS[self.0 as usize] as u64 * 10_000
     }
@@ -107,10 +107,10 @@ pub enum Syndrome {
     Ack {
         credits: u8,
     },
-    /// Receiver not ready: try again after the time.
+    /// Receiver not ready: retry after the delay.
     RnrNak(RnrTimer),
     Nak(NakCode),
-    /// The reserved values.
+    /// A reserved value.
     Reserved(u8),
 }
 
@@ -136,7 +136,7 @@ impl From<Syndrome> for u8 {
     }
 }
 
-/// A view over a buffer that holds at least a whole header.
+/// A view of a buffer that contains the header.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
@@ -150,7 +150,7 @@ impl<'a> View<'a> {
         self.0[SYNDROME].into()
     }
 
-    /// Message sequence number: how many messages the responder has completed, modulo 2^24.
+    /// Message sequence number: messages completed by the responder, modulo 2^24.
     pub fn msn(&self) -> u32 {
         get_u24(self.0, MSN)
     }
@@ -160,7 +160,7 @@ impl<'a> View<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
     pub syndrome: Syndrome,
-    /// How many messages the responder has completed, modulo 2^24.
+    /// Message sequence number: messages completed by the responder, modulo 2^24.
     pub msn: u32,
 }
 
@@ -172,10 +172,9 @@ impl Repr {
         }
     }
 
-    /// A selective NAK: the packet whose PSN is in the BTH is lost, and this end says so for the `reports`th time, from 1 to 255.
+    /// A selective NAK of a responder: the packet whose PSN is in the BTH is lost, reported for the `reports`th time, 1 to 255.
     ///
-    /// It acknowledges nothing, neither the packets before it nor any message. So the place of the message count is free, and has
-    /// `reports` in its low eight bits, and zeros.
+    /// It acknowledges neither packets nor messages. So the MSN field is free for `reports`, in its low eight bits; the others are 0.
     pub fn selective_nak(reports: u8) -> Repr {
         Repr {
             syndrome: Syndrome::Nak(NakCode::Selective),
@@ -183,14 +182,14 @@ impl Repr {
         }
     }
 
-    /// The `reports` of a selective NAK.
+    /// The number of reports in a selective NAK.
     pub fn reports(&self) -> u8 {
         self.msn as u8
     }
 
-    /// A selective NAK as a group's source receives it from a switch: the packet `lost` is lost. The BTH has the PSN after the last one
-    /// that all receivers have acknowledged, since a requester that does not know the code takes any NAK as an acknowledgement of all
-    /// before its PSN.
+    /// A selective NAK of a switch to a group's source: the packet `lost` is lost. The PSN in the BTH is one past the last PSN that
+    /// all receivers have acknowledged, because a requester without support for the code treats any NAK as an acknowledgement of all
+    /// packets before its PSN.
     pub fn merged_selective_nak(lost: Psn) -> Repr {
         Repr {
             syndrome: Syndrome::Nak(NakCode::Selective),
@@ -203,7 +202,7 @@ impl Repr {
         Psn::new(self.msn)
     }
 
-    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`, which must hold them.
+    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         buffer[SYNDROME] = self.syndrome.into();
         put_u24(buffer, MSN, self.msn);

@@ -19,19 +19,19 @@ const SENDER_IP: Field = 14..18;
 const TARGET_MAC: Field = 18..24;
 const TARGET_IP: Field = 24..28;
 
-/// What the packet asks or says.
+/// The operation of an ARP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     Request,
     Reply,
 }
 
-/// A view over a buffer that holds a whole ARP packet for IPv4 over Ethernet.
+/// A view of a buffer that contains an ARP packet for IPv4 over Ethernet.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
-    /// Checks the length and that hardware and protocol are Ethernet and IPv4.
+    /// Checks the length, and that hardware and protocol are Ethernet and IPv4.
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::Arp, buffer, PACKET_LEN)?;
         let fixed = [
@@ -88,7 +88,7 @@ pub struct Repr {
 }
 
 impl Repr {
-    /// Fails for operations other than request and reply.
+    /// Parses the packet; fails for operations other than request and reply.
     pub fn parse(view: &View<'_>) -> Result<Repr, WireError> {
         Ok(Repr {
             operation: match view.operation() {
@@ -103,7 +103,7 @@ impl Repr {
         })
     }
 
-    /// Writes the packet to the first [`PACKET_LEN`] bytes of `buffer`, which must hold them.
+    /// Writes the packet to the first [`PACKET_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         put_u16(buffer, HARDWARE_TYPE, 1);
         put_u16(buffer, PROTOCOL_TYPE, 0x0800);

@@ -1,14 +1,13 @@
-//! Atomic Extended Transport Header and its answer (IBTA vol. 1, 9.3.6 and 9.3.7).
+//! Atomic Extended Transport Header, and Atomic ACK Extended Transport Header (IBTA vol. 1, 9.3.6 and 9.3.7).
 //!
-//! No queue pair here executes atomics (a group of receivers has no one value to answer with); the formats are
-//! for tools that read captures.
+//! No queue pair here executes atomics (a group of receivers has no single result); the formats are for tools that read captures.
 
 use super::error::{need, Header, WireError};
 use super::field::{get_u32, get_u64, put_u32, put_u64};
 
 /// Length of the request header in bytes.
 pub const HEADER_LEN: usize = 28;
-/// Length of the answer header in bytes.
+/// Length of the response header in bytes.
 pub const ACK_HEADER_LEN: usize = 8;
 
 const VIRTUAL_ADDRESS: usize = 0;
@@ -16,7 +15,7 @@ const R_KEY: usize = 8;
 const SWAP_OR_ADD: usize = 12;
 const COMPARE: usize = 20;
 
-/// A view over a buffer that holds at least a whole request header.
+/// A view of a buffer that contains a request header.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
@@ -62,7 +61,7 @@ impl Repr {
         }
     }
 
-    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`, which must hold them.
+    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         put_u64(buffer, VIRTUAL_ADDRESS, self.virtual_address);
         put_u32(buffer, R_KEY, self.rkey);
@@ -71,7 +70,7 @@ impl Repr {
     }
 }
 
-/// A view over a buffer that holds at least a whole answer header.
+/// A view of a buffer that contains a response header.
 #[derive(Debug, Clone, Copy)]
 pub struct AckView<'a>(&'a [u8]);
 
@@ -81,16 +80,16 @@ impl<'a> AckView<'a> {
         Ok(AckView(buffer))
     }
 
-    /// What the memory held before the operation.
+    /// The value in memory before the operation.
     pub fn original(&self) -> u64 {
         get_u64(self.0, 0)
     }
 }
 
-/// The answer header as a value.
+/// The response header as a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AckRepr {
-    /// What the memory held before the operation.
+    /// The value in memory before the operation.
     pub original: u64,
 }
 
@@ -101,7 +100,7 @@ impl AckRepr {
         }
     }
 
-    /// Writes the header to the first [`ACK_HEADER_LEN`] bytes of `buffer`, which must hold them.
+    /// Writes the header to the first [`ACK_HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         put_u64(buffer, 0, self.original);
     }

@@ -18,7 +18,7 @@ const DEST_QP: usize = 5;
 const ACK_REQ: usize = 8;
 const PSN: usize = 9;
 
-/// What a packet does. The upper three bits of the byte name the transport service (0: reliable connection, 3: unreliable datagram).
+/// The opcode: operation and position in the message. The upper three bits name the transport service (0: RC, 3: UD).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Opcode {
     SendFirst,
@@ -53,7 +53,7 @@ pub enum Opcode {
     Other(u8),
 }
 
-/// Byte, name, and position of every opcode we know.
+/// Byte and name of every known opcode.
 const OPCODES: [(u8, Opcode); 26] = [
     (0x00, Opcode::SendFirst),
     (0x01, Opcode::SendMiddle),
@@ -86,7 +86,7 @@ const OPCODES: [(u8, Opcode); 26] = [
 impl From<u8> for Opcode {
     fn from(byte: u8) -> Opcode {
         match OPCODES.get(usize::from(byte)) {
-            // The table is dense up to FetchAdd.
+            // The table has no gaps up to FetchAdd.
             Some((b, opcode)) if *b == byte => *opcode,
             _ => OPCODES
                 .iter()
@@ -222,7 +222,7 @@ impl Opcode {
     }
 }
 
-/// A view over a buffer that holds at least a whole header.
+/// A view of a buffer that contains the header.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
@@ -289,7 +289,7 @@ impl<'a> View<'a> {
 pub struct Repr {
     pub opcode: Opcode,
     pub solicited: bool,
-    /// The automatic path migration state. We do not migrate and send 0; nothing checks it.
+    /// The automatic path migration state. Always sent as 0, since paths do not migrate; not checked on receipt.
     pub migrated: bool,
     /// Bytes of padding after the payload, 0 to 3.
     pub pad_count: u8,
@@ -333,7 +333,7 @@ impl Repr {
         }
     }
 
-    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`, which must hold them.
+    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         buffer[OPCODE] = self.opcode.into();
         buffer[FLAGS] = u8::from(self.solicited) << 7

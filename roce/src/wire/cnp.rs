@@ -10,7 +10,7 @@ pub const RESERVED_LEN: usize = 16;
 /// Length of BTH and reserved bytes.
 pub const PACKET_LEN: usize = bth::HEADER_LEN + RESERVED_LEN;
 
-/// A view over a buffer that holds a whole CNP from its BTH on.
+/// A view of a buffer that contains a CNP from its BTH on.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(bth::View<'a>);
 
@@ -37,7 +37,7 @@ impl<'a> View<'a> {
 /// The packet as a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
-    /// The queue pair that should slow down.
+    /// The queue pair whose rate is to be reduced.
     pub dest_qp: QpNum,
 }
 
@@ -56,7 +56,7 @@ impl Repr {
         }
     }
 
-    /// Writes BTH and reserved bytes to the first [`PACKET_LEN`] bytes of `buffer`, which must hold them.
+    /// Writes BTH and reserved bytes to the first [`PACKET_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         self.bth().emit(buffer);
         buffer[bth::HEADER_LEN..PACKET_LEN].fill(0);

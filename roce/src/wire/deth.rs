@@ -1,4 +1,4 @@
-//! Datagram Extended Transport Header (IBTA vol. 1, 9.3.3): whose queue pair sent a datagram, and by which key it comes in.
+//! Datagram Extended Transport Header (IBTA vol. 1, 9.3.3): Q_Key and source queue pair.
 
 use super::error::{need, Header, WireError};
 use super::field::{get_u24, get_u32, put_u24, put_u32};
@@ -11,7 +11,7 @@ const QKEY: usize = 0;
 const RESERVED: usize = 4;
 const SRC_QP: usize = 5;
 
-/// A view over a buffer that holds at least a whole header.
+/// A view of a buffer that contains the header.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
@@ -45,7 +45,7 @@ impl Repr {
         }
     }
 
-    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`, which must hold them.
+    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         put_u32(buffer, QKEY, self.qkey);
         buffer[RESERVED] = 0;

@@ -1,8 +1,8 @@
-//! What is wrong with a header that came from the wire.
+//! Errors in received headers.
 
 use std::fmt;
 
-/// The header in which a problem was found.
+/// The header that contains the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Header {
     Ethernet,
@@ -50,24 +50,24 @@ impl fmt::Display for Header {
     }
 }
 
-/// What is wrong with it.
+/// What is wrong with a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Reason {
     /// The buffer ends before the header (or the payload that the header announces) does.
-    #[error("truncated: {need} bytes needed, {have} there")]
+    #[error("truncated: {need} bytes needed, {have} available")]
     Truncated { need: usize, have: usize },
     /// A length field contradicts the header itself.
-    #[error("length field {field} holds {value}, which cannot be")]
+    #[error("length field {field} holds {value}, which is impossible")]
     BadLength { field: &'static str, value: usize },
     /// A field holds a value that this header does not allow.
     #[error("field {field} holds {value:#x}, which is not supported")]
     BadField { field: &'static str, value: u32 },
     /// A checksum does not match the bytes it covers.
-    #[error("checksum {found:#x} instead of {expected:#x}")]
+    #[error("checksum {found:#x}, expected {expected:#x}")]
     BadChecksum { found: u32, expected: u32 },
 }
 
-/// A header that cannot be read, and why.
+/// A header that cannot be parsed, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{header}: {reason}")]
 pub struct WireError {

@@ -21,16 +21,16 @@ pub const ETHERTYPE_IPV4: u16 = 0x0800;
 /// EtherType of ARP.
 pub const ETHERTYPE_ARP: u16 = 0x0806;
 
-/// A 48-bit MAC address, printed and read as `02:00:00:00:00:01`.
+/// A 48-bit MAC address, displayed and parsed as `02:00:00:00:00:01`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MacAddr(pub [u8; 6]);
 
 impl MacAddr {
-    /// The address that every station listens to.
+    /// The broadcast address.
     pub const BROADCAST: MacAddr = MacAddr([0xff; 6]);
 
-    /// The address of an IPv4 multicast group, by the lower 23 bits of its address (RFC 1112, 6.4; annex A17.3.2.1).
+    /// The MAC address of an IPv4 multicast group, from the lower 23 bits of its address (RFC 1112, 6.4; annex A17.3.2.1).
     pub const fn of_multicast(group: Ipv4Addr) -> MacAddr {
         let [_, b, c, d] = group.octets();
         MacAddr([0x01, 0x00, 0x5e, b & 0x7f, c, d])
@@ -44,7 +44,7 @@ impl MacAddr {
 
 /// Text that is not a MAC address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a MAC address: six hexadecimal bytes with colons between them expected")]
+#[error("`{0}` is not a MAC address: expected six hexadecimal bytes separated by colons")]
 pub struct BadMac(pub String);
 
 impl FromStr for MacAddr {
@@ -94,7 +94,7 @@ impl fmt::Debug for MacAddr {
     }
 }
 
-/// A view over a buffer that holds at least a whole header.
+/// A view of a buffer that contains the header.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
@@ -140,7 +140,7 @@ impl Repr {
         }
     }
 
-    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`, which must hold them.
+    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         put(buffer, DESTINATION, &self.destination.0);
         put(buffer, SOURCE, &self.source.0);

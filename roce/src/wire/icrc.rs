@@ -1,11 +1,11 @@
-//! The invariant CRC at the end of a packet (IBTA vol. 1, 7.8.1), as a trailer. How it is computed: [`crate::icrc`].
+//! The invariant CRC at the end of a packet (IBTA vol. 1, 7.8.1), as a trailer. It is computed by [`crate::icrc`].
 
 use super::error::{need, Header, WireError};
 
 /// Length of the trailer in bytes.
 pub const TRAILER_LEN: usize = 4;
 
-/// A view over a buffer that ends with the trailer.
+/// A view of a buffer that ends with the trailer.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
@@ -15,7 +15,7 @@ impl<'a> View<'a> {
         Ok(View(buffer))
     }
 
-    /// The CRC, which stands in the packet in little-endian order.
+    /// The CRC, which is little-endian in the packet.
     pub fn icrc(&self) -> u32 {
         let (_, trailer) = self.split();
         u32::from_le_bytes([trailer[0], trailer[1], trailer[2], trailer[3]])
@@ -42,7 +42,7 @@ impl Repr {
         Repr { icrc: view.icrc() }
     }
 
-    /// Writes the trailer to the first [`TRAILER_LEN`] bytes of `buffer`, which must hold them.
+    /// Writes the trailer to the first [`TRAILER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         buffer[..TRAILER_LEN].copy_from_slice(&self.icrc.to_le_bytes());
     }

@@ -1,4 +1,4 @@
-//! Immediate data (IBTA vol. 1, 9.3.8): four bytes that go with the last packet of a message.
+//! Immediate data (IBTA vol. 1, 9.3.8): four bytes in the last packet of a message.
 
 use super::error::{need, Header, WireError};
 use super::field::{get_u32, put_u32};
@@ -6,7 +6,7 @@ use super::field::{get_u32, put_u32};
 /// Length of the header in bytes.
 pub const HEADER_LEN: usize = 4;
 
-/// A view over a buffer that holds at least a whole header.
+/// A view of a buffer that contains the header.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
@@ -34,7 +34,7 @@ impl Repr {
         }
     }
 
-    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`, which must hold them.
+    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         put_u32(buffer, 0, self.immediate);
     }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use super::error::{need, Header, Reason, WireError};
 use super::field::{get_array, get_u16, put, put_u16, Field};
 
-/// Length of a header without options, in bytes. We send no options.
+/// Length in bytes of a header without options; options are never sent.
 pub const HEADER_LEN: usize = 20;
 
 const VERSION_IHL: usize = 0;
@@ -19,7 +19,7 @@ const CHECKSUM: usize = 10;
 const SOURCE: Field = 12..16;
 const DESTINATION: Field = 16..20;
 
-/// Source and destination in a header without the packet that it was of.
+/// Source and destination address in the bytes of a header.
 pub fn addresses(header: &[u8; HEADER_LEN]) -> (Ipv4Addr, Ipv4Addr) {
     let at = |field: Field| get_array::<4>(header, field.start).into();
     (at(SOURCE), at(DESTINATION))
@@ -32,16 +32,16 @@ const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 const OFFSET_MASK: u16 = 0x1fff;
 
-/// The low two bits of the type of service (RFC 3168, 5): marks and capability of explicit congestion notification.
+/// The low two bits of the type of service: explicit congestion notification (RFC 3168, 5).
 pub const ECN_MASK: u8 = 0b11;
-/// How far to the left the differentiated services code point stands in it (RFC 2474).
+/// Left shift of the differentiated services code point in the type of service (RFC 2474).
 pub const DSCP_SHIFT: u8 = 2;
-/// ECT(0): switches may mark this packet instead of dropping it.
+/// ECT(0): switches may mark the packet instead of dropping it.
 pub const ECN_ECT0: u8 = 0b10;
-/// CE: a switch has marked it.
+/// CE: a switch has marked the packet.
 pub const ECN_CE: u8 = 0b11;
 
-/// Ones-complement sum of 16-bit words (RFC 1071); 0 over a header whose checksum is right.
+/// Ones' complement sum of 16-bit words (RFC 1071); 0 over a header with a valid checksum.
 pub fn checksum(bytes: &[u8]) -> u16 {
     let mut sum = 0u32;
     let mut words = bytes.chunks_exact(2);
@@ -57,13 +57,13 @@ pub fn checksum(bytes: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// A view over a buffer that holds a whole header and the payload its length field announces.
+/// A view of a buffer that contains a header and the payload that its length field announces.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
-    /// Checks version, header length and total length. Bytes past the total length (Ethernet padding) are cut off.
-    /// The checksum is a separate question: [`View::check_checksum`].
+    /// Checks version, header length and total length. Bytes after the total length (Ethernet padding) are cut off. The checksum is
+    /// not checked here: [`View::check_checksum`].
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::Ipv4, buffer, HEADER_LEN)?;
         let version = buffer[VERSION_IHL] >> 4;
@@ -86,7 +86,7 @@ impl<'a> View<'a> {
         Ok(View(&buffer[..total_len]))
     }
 
-    /// Fails when the header's checksum does not match.
+    /// Checks the header's checksum.
     pub fn check_checksum(&self) -> Result<(), WireError> {
         if checksum(self.header()) == 0 {
             return Ok(());
@@ -185,7 +185,7 @@ pub struct Repr {
 }
 
 impl Repr {
-    /// Fails for fragments, which this stack neither sends nor reassembles.
+    /// Parses the header; fails for fragments, which are neither sent nor reassembled.
     pub fn parse(view: &View<'_>) -> Result<Repr, WireError> {
         if view.is_fragment() {
             let field = get_u16(view.0, FLAGS_OFFSET);
@@ -207,8 +207,8 @@ impl Repr {
         })
     }
 
-    /// Reads the header at the front of a packet of so many bytes in all, whose payload may be elsewhere. `None` if it is any but one that
-    /// this stack sends: with options, of a fragment, or with a wrong length or checksum.
+    /// Parses the header at the front of a packet of `len` bytes, whose payload need not follow in `buffer`. `None` for options,
+    /// fragments, and a wrong length or checksum.
     pub fn parse_front(buffer: &[u8], len: usize) -> Option<Repr> {
         let header = View(buffer.get(..HEADER_LEN)?);
         let is_plain = header.0[VERSION_IHL] == 0x45 && checksum(header.0) == 0;
@@ -223,7 +223,7 @@ impl Repr {
         })
     }
 
-    /// Writes the header, with its checksum, to the first [`HEADER_LEN`] bytes of `buffer`, which must hold them.
+    /// Writes the header, with its checksum, to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         buffer[VERSION_IHL] = 0x45;
         buffer[TOS] = self.tos;
@@ -247,7 +247,7 @@ mod tests {
     use crate::wire::testing::{refuses_every_shorter, unhex};
     use proptest::prelude::*;
 
-    // An example header that many texts on the checksum use: 172.16.10.99 to 172.16.10.12, checksum 0xb1e6.
+    // A header that many texts on the checksum use: 172.16.10.99 to 172.16.10.12, checksum 0xb1e6.
     const BYTES: &str = "4500 003c 1c46 4000 40 06 b1e6 ac100a63 ac100a0c";
 
     fn packet() -> Vec<u8> {
@@ -284,7 +284,7 @@ mod tests {
         let error = View::new_checked(&bytes).unwrap().check_checksum();
         assert_eq!(
             error.unwrap_err().to_string(),
-            "ipv4: checksum 0xb1e7 instead of 0xb1e6"
+            "ipv4: checksum 0xb1e7, expected 0xb1e6"
         );
     }
 

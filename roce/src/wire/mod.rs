@@ -1,7 +1,7 @@
-//! Wire formats, one file per header, each with the same skeleton: a `View` that checks a buffer once and then reads
-//! fields from it, a `Repr` that holds the header as a value, and `parse` and `emit` between them.
+//! Wire formats, one file per header. Each has a `View` that checks a buffer once and then reads fields from it, a `Repr` that holds
+//! the header as a value, and `parse` and `emit` to convert.
 //!
-//! Nothing here keeps state, and no bytes from outside make it panic: `View::new_checked` is the only way in.
+//! Nothing here keeps state, and no input makes it panic: `View::new_checked` is the only constructor of a view.
 
 pub mod aeth;
 pub mod arp;

@@ -1,10 +1,9 @@
-//! Memory region information: the message by which a sender announces to the leaf switches, in the stream of its group, where the
-//! next WRITE goes at one receiver.
+//! Memory region information: a message by which a sender announces the target of the next WRITE at one receiver to the leaf switches,
+//! in-band in the stream of its group.
 //!
-//! It is an RC WRITE Only whose RETH holds [`R_KEY`] as R_Key, the receiver's IPv4 address in the low 32 bits of the virtual
-//! address, and the DMA length 16; its payload is this header. The leaf switch takes what it holds from the copy for that
-//! receiver, and delivers to every receiver a WRITE of no bytes in its place, which keeps the PSNs in step. (Cepheus has
-//! such a message; this layout is ours.)
+//! It is an RC WRITE Only whose RETH has [`R_KEY`] as R_Key, the receiver's IPv4 address in the low 32 bits of the virtual address,
+//! and DMA length 16; its payload is this header. The receiver's leaf switch stores the content. It delivers a WRITE of 0 bytes to
+//! every receiver instead, which keeps the PSNs aligned. (Cepheus has such a message; this layout is specific to Alfirk.)
 
 use super::error::{need, Header, WireError};
 use super::field::{get_u16, get_u32, get_u64, put_u16, put_u32, put_u64};
@@ -12,7 +11,7 @@ use crate::icrc::neutral::{self, HeaderChange, NeutralPair, Unsolvable};
 
 /// Length of the payload in bytes.
 pub const PAYLOAD_LEN: usize = 16;
-/// The R_Key that no memory region has.
+/// The R_Key of these messages, which no memory region has.
 pub const R_KEY: u32 = alfirk_contract::MR_INFO_RKEY;
 
 const VA_XOR: usize = 0;
@@ -20,7 +19,7 @@ const RKEY_XOR: usize = 8;
 const ID_XOR: usize = 12;
 const SPORT_XOR: usize = 14;
 
-/// A view over a buffer that holds at least a whole payload.
+/// A view of a buffer that contains the payload.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
@@ -50,18 +49,16 @@ impl<'a> View<'a> {
 /// The payload as a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
-    /// XOR of the virtual address that the sender writes into the RETH and the receiver's, beside what the group's
-    /// registration changes anyway.
+    /// XOR of the virtual address in the sender's RETH and the receiver's address, besides the change by the group's registration.
     pub va_xor: u64,
-    /// The same of the R_Key.
+    /// XOR of the R_Key in the sender's RETH and the receiver's R_Key, besides the change by the group's registration.
     pub rkey_xor: u32,
-    /// What keeps the ICRC of a packet with a RETH under this change; it adds to the registered constants by XOR.
+    /// Constants that preserve the ICRC of a packet with RETH under this change; they add to the registered constants by XOR.
     pub pair: NeutralPair,
 }
 
 impl Repr {
-    /// For a WRITE to `sent` (address and R_Key) that is to arrive as one to `received`, in a group whose registration changes
-    /// neither.
+    /// The change from a WRITE to `sent` (address and R_Key) into one to `received`, in a group whose registration changes neither.
     pub fn between(sent: (u64, u32), received: (u64, u32)) -> Result<Repr, Unsolvable> {
         let (va_xor, rkey_xor) = (sent.0 ^ received.0, sent.1 ^ received.1);
         let pair = neutral::solve(HeaderChange {
@@ -87,7 +84,7 @@ impl Repr {
         }
     }
 
-    /// Writes the payload to the first [`PAYLOAD_LEN`] bytes of `buffer`, which must hold them.
+    /// Writes the payload to the first [`PAYLOAD_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         put_u64(buffer, VA_XOR, self.va_xor);
         put_u32(buffer, RKEY_XOR, self.rkey_xor);

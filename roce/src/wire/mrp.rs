@@ -1,10 +1,10 @@
 //! Registration packets of a multicast group (MRP): UDP to the McstID, port 4790.
 //!
-//! Eight bytes of metadata, then eight bytes per node. In 1,500 bytes of IP there is room for 183 nodes; a larger
-//! group goes in several packets, numbered by `seq` out of `total`.
+//! Eight bytes of metadata, then eight bytes per node. An IP packet of 1,500 bytes holds 183 nodes; a larger group uses several
+//! packets, numbered by `seq` out of `total`.
 //!
-//! A node whose flags have [`NODE_HAS_REGION`] is followed by two records more, for the memory that WRITEs to the group find there, so
-//! that 61 such nodes fit. `count` counts records of eight bytes, and no node is cut in two.
+//! A node with the flag [`NODE_HAS_REGION`] is followed by two more records, with the memory region that WRITEs to the group address
+//! there, so that 61 such nodes fit. `count` is the number of records of eight bytes; no node is split between packets.
 //!
 //! ```text
 //!  0        4        8                16               24               32
@@ -27,8 +27,8 @@
 //! +----------------+---------------------------------------------------+
 //! ```
 //!
-//! The region's address is a multiple of its length, which is rounded up to a power of two: only so can a switch turn the address of a
-//! WRITE into each receiver's by one XOR.
+//! The region's address is a multiple of its length, which is rounded up to a power of two. Only then can a switch rewrite the address
+//! of a WRITE to each receiver's by one XOR.
 
 use std::net::Ipv4Addr;
 
@@ -40,28 +40,28 @@ use super::psn::{Psn, QpNum};
 
 /// Length of the metadata in bytes.
 pub const METADATA_LEN: usize = 8;
-/// Length of one record in bytes: a node without its region.
+/// Length in bytes of one record: a node without its region.
 pub const NODE_LEN: usize = 8;
-/// Records of a region, behind its node.
+/// Records of a region, after its node.
 const REGION_RECORDS: usize = 2;
-/// How many records, and so nodes without regions, fit into 1,500 bytes of IPv4 and UDP.
+/// The most records, and so nodes without regions, in 1,500 bytes of IPv4 and UDP.
 pub const MAX_NODES: usize = 183;
-/// The UDP port of both ends.
+/// The UDP port, at both ends.
 pub const PORT: u16 = alfirk_contract::UDP_PORT_MRP;
-/// In a node's flags: the node is the group itself, its address the McstID and its queue pair the members' remote one.
+/// Node flag: the node is the group itself, with the McstID as its address and the group's virtual number as its queue pair.
 ///
-/// A leader names it first in a [`Kind::Register`]. What reaches a member's host has it, too, because that packet no longer has
-/// the McstID as destination; confirmations and refusals carry it back.
+/// A leader names it first in a [`Kind::Register`]. Packets to a member's host have it, too, because their destination is not the
+/// McstID any more; confirmations and refusals return it.
 pub const NODE_IS_GROUP: u8 = 0x80;
-/// In a node's flags on the wire: two records follow with the node's [`Region`].
+/// Node flag, on the wire only: two records with the node's [`Region`] follow.
 pub const NODE_HAS_REGION: u8 = 0x40;
-/// In a node's flags: the member only receives, and its leaf switch lets no data of it in.
+/// Node flag: the member only receives, and its leaf switch drops data from it.
 pub const NODE_ONLY_RECEIVES: u8 = 0x20;
-/// In a node's flags: the node is the host that registers the group, in a [`Kind::Invite`] and the [`Kind::Agree`] that answers it.
+/// Node flag: the node is the host that registers the group, in a [`Kind::Invite`] and the [`Kind::Agree`] in reply.
 pub const NODE_IS_LEADER: u8 = 0x10;
-/// The largest value for the length of a region: half of all addresses.
+/// The largest log2 of the length of a region: half of the address space.
 pub const MAX_LOG2_LEN: u8 = 63;
-/// The only version there is.
+/// The protocol version.
 pub const VERSION: u8 = 1;
 
 const VERSION_TYPE: usize = 0;
@@ -71,33 +71,33 @@ const COUNT: usize = 3;
 const INITIAL_PSN: usize = 4;
 const FLAGS: usize = 7;
 
-/// What the packet wants or says.
+/// The type of a registration packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// From the leader, and on from switch to switch: build the tree to these nodes.
+    /// From the leader, forwarded from switch to switch: build the tree to these nodes.
     Register,
-    /// From a receiver to the leader: the registration reached me.
+    /// From a receiver to the leader: the registration has arrived.
     Confirm,
     /// From a switch to the leader: the registration failed here.
     Refuse,
-    /// From the leader: forget the group; confirmed by its switch.
+    /// From the leader: remove the group; confirmed by its switch.
     Deregister,
-    /// From the leader: these nodes come in addition. Their confirmations carry the PSN with which they start.
+    /// From the leader: add these nodes. Their confirmations contain their initial PSN.
     Join,
-    /// From the leader: these nodes go; confirmed by its switch. From the group to the leader: these nodes did not answer
-    /// and are out of it.
+    /// From the leader: remove these nodes; confirmed by its switch. From the group to the leader: these nodes did not respond and
+    /// have been removed.
     Leave,
-    /// From a member that may be the source: the group makes no progress, find out why. Not answered.
+    /// From a member that may be the source: the group makes no progress; check its members. No reply.
     Stalled,
-    /// From the group to the leader: is it still wanted? From the leader: it is.
+    /// From the group to the leader: query whether the group is still wanted. From the leader: it is.
     Alive,
-    /// From the fabric to a host: may its queue pair be put into the group, by this leader?
+    /// From the fabric to a host: request to register its queue pair in the group, by this leader.
     Invite,
-    /// From a host to the McstID, for the fabric: it may. Names queue pair, group and leader as the invitation did.
+    /// From a host to the McstID, for the fabric: consent. Names queue pair, group and leader of the invitation.
     Agree,
 }
 
-/// Why a switch refused, in the flags of a [`Kind::Refuse`].
+/// Why a switch rejected a registration, in the flags of a [`Kind::Refuse`].
 #[derive(
     Debug,
     Clone,
@@ -113,40 +113,40 @@ pub enum Kind {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
-    #[error("a switch has no room for the group")]
+    #[error("a switch has no space for the group")]
     Full,
     #[error(
-        "a node is no host of this fabric, or named twice, or the leader is not among the nodes"
+        "a node is not a host of this fabric or is named twice, or the leader is not among the nodes"
     )]
     BadNodes,
-    #[error("the address stands for another group")]
+    #[error("the address belongs to another group")]
     Taken,
-    #[error("a switch did not take the group")]
+    #[error("a switch rejected the group")]
     SwitchFailed,
-    #[error("the group is being made or removed, or messages are under way")]
+    #[error("the group is being created or removed, or messages are in flight")]
     Busy,
-    #[error("two branches of the tree would meet; have the group registered through the control service")]
+    #[error("two branches of the tree would meet; register the group through the control service instead")]
     Loop,
-    #[error("there is no such group, or another host leads it")]
+    #[error("the group does not exist, or another host leads it")]
     NoSuchGroup,
     #[error("the memory region of a member does not start at a multiple of its length")]
     BadRegion,
     #[error(
-        "the registration names no queue pair number for the group, or that of the group which had the address before"
+        "the registration names no queue pair number for the group, or that of the previous group with the same address"
     )]
     BadQueuePair,
-    #[error("the host leads as many groups as one host may; it must deregister one first")]
+    #[error("the host leads as many groups as one host may; deregister one first")]
     TooMany,
-    #[error("the host sends registration packets faster than they are served")]
+    #[error("the host sends registration packets faster than they are handled")]
     TooFast,
-    #[error("a host did not agree to be in the group")]
+    #[error("a host did not agree to join the group")]
     NotAgreed,
     #[error("unknown reason {0}")]
     Other(u8),
 }
 
 impl Refusal {
-    /// The reason in the flags of a packet.
+    /// Decodes the flags of a packet.
     pub fn from_bits(bits: u8) -> Refusal {
         match bits {
             1 => Refusal::Full,
@@ -222,51 +222,51 @@ impl Kind {
 pub struct Node {
     pub ip: Ipv4Addr,
     pub qpn: QpNum,
-    /// Bits that the members' software may use, [`NODE_IS_GROUP`] and [`NODE_ONLY_RECEIVES`]; switches copy them.
-    /// [`NODE_HAS_REGION`] goes with `region`.
+    /// [`NODE_IS_GROUP`], [`NODE_ONLY_RECEIVES`], and bits for the members' software; switches copy them. [`NODE_HAS_REGION`] follows
+    /// from `region`.
     #[serde(default)]
     pub flags: u8,
-    /// Where WRITEs to the group find this member's memory.
+    /// The memory region of this member that WRITEs to the group address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<Region>,
 }
 
-/// Memory of a member that WRITEs to the group reach.
+/// A member's memory region for WRITEs to the group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Region {
     /// Virtual address of its first byte, a multiple of its length.
     pub va: u64,
     pub rkey: u32,
-    /// Of its length in bytes, rounded up to a power of two: at most [`MAX_LOG2_LEN`].
+    /// Log2 of its length in bytes, rounded up: at most [`MAX_LOG2_LEN`].
     pub log2_len: u8,
 }
 
 impl Region {
-    /// A region of `len` bytes; `None` if it has none, or more than fits.
+    /// A region of `len` bytes; `None` if `len` is 0 or too large.
     pub fn new(va: u64, rkey: u32, len: u64) -> Option<Region> {
         let rounded = len.checked_next_power_of_two().filter(|_| len > 0)?;
         let log2_len = rounded.trailing_zeros() as u8;
         Some(Region { va, rkey, log2_len })
     }
 
-    /// Its length in bytes, rounded up.
+    /// Length in bytes, rounded up to a power of two.
     pub fn len(&self) -> u64 {
         1 << self.log2_len.min(MAX_LOG2_LEN)
     }
 
-    /// Whether it holds nothing, which no region does.
+    /// Always false: a region has at least one byte.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// Whether a switch can turn addresses into its own.
+    /// Whether the address is a multiple of the length, so that a switch can rewrite addresses to it.
     pub fn is_aligned(&self) -> bool {
         self.va % self.len() == 0
     }
 }
 
 impl Node {
-    /// The node that stands for a group itself.
+    /// The node of a group itself.
     pub fn group(mcst_id: Ipv4Addr, virtual_qpn: QpNum) -> Node {
         Node {
             ip: mcst_id,
@@ -276,12 +276,12 @@ impl Node {
         }
     }
 
-    /// Whether it stands for a group itself.
+    /// Whether this is the node of a group itself.
     pub fn is_group(&self) -> bool {
         self.flags & NODE_IS_GROUP != 0
     }
 
-    /// The node that names the host which registers a group.
+    /// The node of the host that registers a group.
     pub fn leader(ip: Ipv4Addr) -> Node {
         Node {
             ip,
@@ -291,7 +291,7 @@ impl Node {
         }
     }
 
-    /// Whether it names the host which registers the group, rather than a member.
+    /// Whether this is the node of the host that registers the group, rather than of a member.
     pub fn is_leader(&self) -> bool {
         self.flags & NODE_IS_LEADER != 0
     }
@@ -300,12 +300,12 @@ impl Node {
         self.region.is_some()
     }
 
-    /// How many records it takes.
+    /// Number of records that the node occupies.
     fn records(&self) -> usize {
         1 + usize::from(self.has_region()) * REGION_RECORDS
     }
 
-    /// Takes the first node from whole records, of which [`View::new_checked`] has seen that they make sense.
+    /// Takes the first node from records that [`View::new_checked`] has validated.
     fn take(records: &mut &[u8]) -> Option<Node> {
         let (b, rest) = records.split_at_checked(NODE_LEN)?;
         *records = rest;
@@ -340,7 +340,7 @@ impl Node {
     }
 }
 
-/// Refuses regions that are cut off or make no sense.
+/// Rejects regions that are truncated or invalid.
 fn check_regions(mut records: &[u8]) -> Result<(), WireError> {
     while let Some((node, rest)) = records.split_at_checked(NODE_LEN) {
         records = rest;
@@ -377,12 +377,12 @@ fn check_regions(mut records: &[u8]) -> Result<(), WireError> {
     Ok(())
 }
 
-/// A view over a buffer that holds a whole packet.
+/// A view of a buffer that contains a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
-    /// Checks version, type, numbering, that all announced records are there, and that regions make sense.
+    /// Checks version, type, numbering, that all announced records are present, and that regions are valid.
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::Mrp, buffer, METADATA_LEN)?;
         let version = buffer[VERSION_TYPE] >> 4;
@@ -421,7 +421,7 @@ impl<'a> View<'a> {
         self.0[SEQ]
     }
 
-    /// How many packets describe the group.
+    /// Number of packets that describe the group.
     pub fn total(&self) -> u8 {
         self.0[TOTAL]
     }
@@ -447,21 +447,21 @@ pub struct Repr {
     pub kind: Kind,
     /// The number of this packet, from 0.
     pub seq: u8,
-    /// How many packets describe the group, at least 1.
+    /// Number of packets that describe the group, at least 1.
     pub total: u8,
-    /// The PSN with which every member starts.
+    /// The initial PSN of every member.
     pub initial_psn: Psn,
-    /// In a [`Kind::Refuse`] the reason, in a [`Kind::Register`] when the queue pairs give up
-    /// ([`crate::registration::Patience::bits`]); else 0.
+    /// In a [`Kind::Refuse`] the reason; in a [`Kind::Register`] timeout and retries of the queue pairs
+    /// ([`crate::registration::Patience::bits`]); otherwise 0.
     pub flags: u8,
-    /// At most [`MAX_NODES`] records of them.
+    /// The nodes, in at most [`MAX_NODES`] records.
     pub nodes: Vec<Node>,
 }
 
-/// A group that no sequence of packets can describe.
+/// A group that is too large to be described by MRP packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a group of {0} nodes is too large to register: the limit is {limit}, and {written} with memory regions",
+    "a group of {0} nodes is too large to register: the limit is {limit}, or {written} with memory regions",
     limit = MAX_NODES * 255,
     written = MAX_NODES / (1 + REGION_RECORDS) * 255
 )]
@@ -510,19 +510,19 @@ impl Repr {
         Ok(packets.collect())
     }
 
-    /// The packet's bytes.
+    /// The bytes of the packet.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.buffer_len()];
         self.emit(&mut bytes);
         bytes
     }
 
-    /// The node that stands for the group itself, if there is one.
+    /// The node of the group itself, if present.
     pub fn group(&self) -> Option<&Node> {
         self.nodes.iter().find(|node| node.is_group())
     }
 
-    /// The node that names the host which registers the group, if there is one.
+    /// The node of the host that registers the group, if present.
     pub fn leader(&self) -> Option<&Node> {
         self.nodes.iter().find(|node| node.is_leader())
     }
@@ -542,7 +542,7 @@ impl Repr {
         self.nodes.iter().map(Node::records).sum()
     }
 
-    /// Writes the packet to the first [`Repr::buffer_len`] bytes of `buffer`, which must hold them.
+    /// Writes the packet to the first [`Repr::buffer_len`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         buffer[VERSION_TYPE] = VERSION << 4 | self.kind.bits();
         buffer[SEQ] = self.seq;
@@ -604,7 +604,7 @@ mod tests {
 
     #[test]
     fn regions_that_make_no_sense_are_refused() {
-        // Cut off by the count, of the group itself, too long, with something in the padding.
+        // Truncated by the count, of the group itself, too long, non-zero padding.
         for (at, value) in [(3, 2), (3, 1), (15, 0xc0), (28, 64), (29, 1), (31, 1)] {
             let mut bytes = unhex(WITH_REGION);
             bytes[at] = value;
@@ -708,7 +708,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes is refused, or is just what this would have sent.
+        /// Any input is rejected, or equals what `emit` would write for it.
         #[test]
         fn bytes_from_outside_are_refused_or_understood(
             mut bytes in proptest::collection::vec(any::<u8>(), 0..200),

@@ -1,19 +1,19 @@
-//! PAUSE of priority-based flow control: a MAC control frame (IEEE 802.3, annex 31D; IEEE 802.1Q, clause 36).
+//! Priority-based flow control (PFC) PAUSE: a MAC control frame (IEEE 802.3, annex 31D; IEEE 802.1Q, clause 36).
 
 use super::error::{need, Header, WireError};
 use super::ethernet::MacAddr;
 use super::field::{get_u16, put_u16};
 
-/// Length behind the Ethernet header in bytes, without the padding to the shortest frame.
+/// Length after the Ethernet header in bytes, without padding to the shortest frame.
 pub const FRAME_LEN: usize = 20;
 
 /// EtherType of MAC control.
 pub const ETHERTYPE: u16 = 0x8808;
 
-/// Where it goes: to the station at the other end of the link, and never further.
+/// The destination address, which bridges do not forward.
 pub const DESTINATION: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0x00, 0x00, 0x01]);
 
-/// What a quantum of pause time is: bits at the rate of the link.
+/// Length of a pause quantum, in bit times of the link.
 pub const QUANTUM_BITS: u64 = 512;
 
 const OPCODE_PFC: u16 = 0x0101;
@@ -23,7 +23,7 @@ const ENABLE: usize = 2;
 const TIMES: usize = 4;
 const CLASSES: usize = 8;
 
-/// A view over a buffer that holds what is behind the Ethernet header.
+/// A view of the frame after the Ethernet header.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
@@ -37,7 +37,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What is said of a class, 0 to 7: quanta for which it stops, 0 to go on; `None` if nothing is said.
+    /// The pause time of a class, 0 to 7, in quanta; 0 resumes it, `None` leaves it unchanged.
     pub fn quanta(&self, class: u8) -> Option<u16> {
         let enabled = get_u16(self.0, ENABLE) >> class & 1 == 1;
         enabled.then(|| get_u16(self.0, TIMES + 2 * usize::from(class)))
@@ -52,7 +52,7 @@ pub struct Repr {
 }
 
 impl Repr {
-    /// Says something of one class, 0 to 7.
+    /// A frame for one class, 0 to 7.
     pub fn of_class(class: u8, quanta: u16) -> Repr {
         let mut all = [None; CLASSES];
         all[usize::from(class)] = Some(quanta);
@@ -65,7 +65,7 @@ impl Repr {
         }
     }
 
-    /// Writes it to the first [`FRAME_LEN`] bytes of `buffer`, which must hold them.
+    /// Writes the frame to the first [`FRAME_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         let mut enable = 0;
         for (class, quanta) in self.quanta.iter().enumerate() {
@@ -83,7 +83,7 @@ mod tests {
     use crate::wire::testing::{refuses_every_shorter, unhex};
     use proptest::prelude::*;
 
-    /// Opcode, classes, and a time for each of the eight.
+    /// Opcode, enable vector, and a time for each of the eight classes.
     const XOFF_3: &str = "0101 0008 0000 0000 0000 ffff 0000 0000 0000 0000";
 
     #[test]

@@ -15,13 +15,13 @@ pub struct TooLarge(pub u32);
 
 /// Packet sequence number (IBTA vol. 1, 9.2.3): 24 bits that wrap around.
 ///
-/// Serial numbers have no total order, so there is no `Ord`: ask [`Psn::distance_from`] or [`Psn::precedes`].
+/// Serial numbers have no total order, so there is no `Ord`; use [`Psn::distance_from`] or [`Psn::precedes`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct Psn(u32);
 
 impl Psn {
-    /// The low 24 bits of `value`.
+    /// Creates a PSN from the low 24 bits of `value`.
     pub const fn new(value: u32) -> Psn {
         Psn(value & MASK)
     }
@@ -43,13 +43,13 @@ impl Psn {
         Psn(Space::PSN.previous(self.0))
     }
 
-    /// The PSN `n` packets later; only the low 24 bits of `n` matter.
+    /// The PSN `n` packets later, modulo 2^24.
     #[must_use]
     pub const fn plus(self, n: u64) -> Psn {
         Psn(Space::PSN.add(self.0, (n & MASK as u64) as u32))
     }
 
-    /// How many packets this PSN is after `origin`, in -2^23 .. 2^23 (serial arithmetic).
+    /// Signed distance of this PSN from `origin`, in -2^23 .. 2^23 (serial arithmetic).
     pub const fn distance_from(self, origin: Psn) -> i32 {
         Space::PSN.distance(origin.0, self.0)
     }
@@ -66,7 +66,7 @@ impl Psn {
 pub struct QpNum(u32);
 
 impl QpNum {
-    /// The low 24 bits of `value`.
+    /// Creates a number from the low 24 bits of `value`.
     pub const fn new(value: u32) -> QpNum {
         QpNum(value & MASK)
     }
@@ -76,8 +76,8 @@ impl QpNum {
         self.0
     }
 
-    /// Makes of any `value` the number of a queue pair without a special meaning: neither 0 or 1, which are for management, nor
-    /// 2^24 - 1, which is for multicast of unreliable datagrams (IBTA vol. 1, section 3.5.3).
+    /// Maps any `value` to a queue pair number without a special meaning: not 0 or 1 (management) nor 2^24 - 1 (multicast of
+    /// unreliable datagrams; IBTA vol. 1, section 3.5.3).
     pub const fn ordinary(value: u32) -> QpNum {
         QpNum(Self::FIRST_ORDINARY + value % (MASK - Self::FIRST_ORDINARY))
     }

@@ -1,4 +1,4 @@
-//! RDMA Extended Transport Header (IBTA vol. 1, 9.3.3): where a WRITE goes.
+//! RDMA Extended Transport Header (IBTA vol. 1, 9.3.3): target address, R_Key and length of a WRITE.
 
 use super::error::{need, Header, WireError};
 use super::field::{get_u32, get_u64, put_u32, put_u64};
@@ -10,7 +10,7 @@ const VIRTUAL_ADDRESS: usize = 0;
 const R_KEY: usize = 8;
 const DMA_LENGTH: usize = 12;
 
-/// A view over a buffer that holds at least a whole header.
+/// A view of a buffer that contains the header.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
@@ -52,7 +52,7 @@ impl Repr {
         }
     }
 
-    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`, which must hold them.
+    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         put_u64(buffer, VIRTUAL_ADDRESS, self.virtual_address);
         put_u32(buffer, R_KEY, self.rkey);

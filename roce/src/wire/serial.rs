@@ -1,7 +1,6 @@
-//! Serial arithmetic: numbers that wrap around, of which the nearer half is ahead (IBTA vol. 1, 9.2; RFC 1982).
+//! Serial number arithmetic: numbers that wrap around, compared by the shorter distance (IBTA vol. 1, 9.2; RFC 1982).
 
-/// Numbers of so many bits that wrap around. PSNs and message counts have 24; a handful is enough for who explores every
-/// state of a protocol.
+/// A space of serial numbers of a fixed width. PSNs and MSNs have 24 bits; model checking uses a few bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Space {
     bits: u32,
@@ -25,18 +24,17 @@ impl Space {
         (1 << self.bits) - 1
     }
 
-    /// Is `a` before `b`? True for the half of the space that precedes `b`; of two numbers just half the space apart neither
-    /// is.
+    /// Whether `a` precedes `b`: true for half of the space. Of two numbers exactly half the space apart, neither precedes the other.
     pub const fn lt(self, a: u32, b: u32) -> bool {
         self.distance(a, b) > 0
     }
 
-    /// Is `a` the same as `b` or after it? Of two numbers just half the space apart neither is.
+    /// Whether `a` equals or follows `b`. Of two numbers exactly half the space apart, neither follows the other.
     pub const fn reaches(self, a: u32, b: u32) -> bool {
         self.distance(b, a) >= 0
     }
 
-    /// How far `to` is after `from`: negative if before, or just half the space away.
+    /// Signed distance from `from` to `to`; negative if `to` is before, or exactly half the space away.
     pub const fn distance(self, from: u32, to: u32) -> i32 {
         let unused = 32 - self.bits;
         (to.wrapping_sub(from) << unused) as i32 >> unused

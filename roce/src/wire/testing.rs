@@ -2,7 +2,7 @@
 
 use super::error::{Header, Reason, WireError};
 
-/// Bytes from hexadecimal text; spaces are for the reader.
+/// Bytes from hexadecimal text; spaces are ignored.
 pub(crate) fn unhex(text: &str) -> Vec<u8> {
     let digits: Vec<u32> = text
         .chars()
@@ -12,7 +12,7 @@ pub(crate) fn unhex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|d| (d[0] << 4 | d[1]) as u8).collect()
 }
 
-/// `check` accepts `bytes` and refuses every shorter prefix, naming `header` and the lengths.
+/// Asserts that `check` accepts `bytes` and rejects every shorter prefix, with `header` and the lengths in the error.
 pub(crate) fn refuses_every_shorter(
     bytes: &[u8],
     header: Header,

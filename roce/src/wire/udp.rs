@@ -15,7 +15,7 @@ const DESTINATION_PORT: usize = 2;
 const LENGTH: usize = 4;
 const CHECKSUM: usize = 6;
 
-/// A view over a buffer that holds a whole datagram.
+/// A view of a buffer that contains a datagram.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
@@ -76,7 +76,8 @@ impl Repr {
         }
     }
 
-    /// Reads the header at the front of a datagram of so many bytes in all, whose payload may be elsewhere. `None` if its length is another.
+    /// Parses the header at the front of a datagram of `len` bytes, whose payload need not follow in `buffer`. `None` if its length
+    /// differs.
     pub fn parse_front(buffer: &[u8], len: u16) -> Option<Repr> {
         let header = View(buffer.get(..HEADER_LEN)?);
         let payload_len = len.checked_sub(HEADER_LEN as u16)?;
@@ -86,7 +87,7 @@ impl Repr {
         })
     }
 
-    /// Writes the header, with checksum 0, to the first [`HEADER_LEN`] bytes of `buffer`, which must hold them.
+    /// Writes the header, with checksum 0, to the first [`HEADER_LEN`] bytes of `buffer`; panics if it is shorter.
     pub fn emit(&self, buffer: &mut [u8]) {
         put_u16(buffer, SOURCE_PORT, self.source_port);
         put_u16(buffer, DESTINATION_PORT, self.destination_port);
@@ -130,7 +131,7 @@ mod tests {
         let error = View::new_checked(&bytes).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "udp: length field length holds 7, which cannot be"
+            "udp: length field length holds 7, which is impossible"
         );
     }
 

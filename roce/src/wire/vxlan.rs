@@ -1,4 +1,4 @@
-//! VXLAN header (RFC 7348, section 5): an Ethernet frame in a UDP datagram, with the number of the segment that it belongs to.
+//! VXLAN header (RFC 7348, section 5): an Ethernet frame in a UDP datagram, with a segment identifier.
 
 use super::error::{need, Header, WireError};
 use super::field::{get_u24, put_u24};
@@ -8,22 +8,22 @@ use super::{ethernet, ipv4, udp};
 pub const HEADER_LEN: usize = 8;
 /// Destination port of VXLAN.
 pub const PORT: u16 = 4789;
-/// What a link whose IP packets have up to N bytes needs on the way: N and so many, which is an IPv4 packet with the frame in it.
+/// Bytes that VXLAN over IPv4 adds to an IP packet: an underlay needs an MTU of N plus this for links of MTU N.
 pub const OVERHEAD: usize = ipv4::HEADER_LEN + udp::HEADER_LEN + HEADER_LEN + ethernet::HEADER_LEN;
-/// The highest number of a segment: VNIs have 24 bits.
+/// The highest VXLAN network identifier (24 bits).
 pub const MAX_VNI: u32 = (1 << 24) - 1;
 
 const FLAGS: usize = 0;
 const VNI: usize = 4;
-/// The flag I: there is a valid VNI. The others are reserved, and not looked at.
+/// The flag I: the VNI is valid. The other flags are reserved and ignored.
 const FLAG_VNI: u8 = 0x08;
 
-/// A view over the payload of a datagram.
+/// A view of the payload of a datagram.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
-    /// Checks that the header and an Ethernet header behind it are there, and that there is a VNI.
+    /// Checks that the VXLAN header and an Ethernet header are present, and that the VNI is valid.
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::Vxlan, buffer, HEADER_LEN + ethernet::HEADER_LEN)?;
         let flags = buffer[FLAGS];
@@ -48,7 +48,7 @@ impl<'a> View<'a> {
 /// The header as a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
-    /// At most [`MAX_VNI`].
+    /// The VXLAN network identifier, at most [`MAX_VNI`].
     pub vni: u32,
 }
 
@@ -57,7 +57,7 @@ impl Repr {
         Repr { vni: view.vni() }
     }
 
-    /// The header's bytes.
+    /// The bytes of the header.
     pub fn bytes(&self) -> [u8; HEADER_LEN] {
         let mut header = [0; HEADER_LEN];
         header[FLAGS] = FLAG_VNI;

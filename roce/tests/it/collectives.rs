@@ -1,4 +1,4 @@
-//! Every algorithm, with every operation, delivers to everybody.
+//! Every algorithm, with every operation, delivers to all members.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -25,7 +25,7 @@ fn overlays_for(kind: Kind) -> impl Iterator<Item = Algorithm> {
     kind.algorithms().filter(|algorithm| algorithm.is_overlay())
 }
 
-/// A spec of some members in racks of three.
+/// The specification of a member, in racks of three.
 fn spec(algorithm: Algorithm, members: usize, rank: u32, size: usize) -> TransferSpec {
     TransferSpec {
         racks: (0..members as u32).map(|rank| rank / 3).collect(),
@@ -33,12 +33,12 @@ fn spec(algorithm: Algorithm, members: usize, rank: u32, size: usize) -> Transfe
     }
 }
 
-/// Runs a collective to its end, and expects that everybody has the data.
+/// Runs a collective to its end, and asserts that all members have the data.
 fn delivers(net: &mut Net<Segment>, spec: impl Fn(u32) -> TransferSpec) {
     delivers_by(net, spec, drop);
 }
 
-/// The same; `keep` gets what the members were.
+/// As [`delivers`]; `keep` gets the members at the end.
 fn delivers_by(
     net: &mut Net<Segment>,
     spec: impl Fn(u32) -> TransferSpec,
@@ -127,7 +127,7 @@ fn a_sender_that_waits_for_ready_receivers_hears_no_rnr_nak() {
     }
 }
 
-/// A spec as RDMC has it: receivers know the size of a block, and nothing of the message.
+/// A specification as in RDMC: receivers know only the block size.
 fn announced(
     algorithm: Algorithm,
     members: usize,
@@ -160,7 +160,7 @@ fn receivers_learn_the_size_from_the_first_block() {
     }
 }
 
-/// A spec of members that send datagrams.
+/// The specification of a member that sends datagrams.
 fn datagrams(members: usize, rank: u32, size: usize, slices: u32) -> TransferSpec {
     TransferSpec {
         slices,
@@ -188,7 +188,7 @@ fn datagrams_reach_everybody_once_and_nothing_is_repaired_without_loss() {
         }
         let root = transfers[0].datagram_stats().unwrap();
         assert_eq!(root.request_bytes_sent, size as u64);
-        // From each child of the root: as many as the group has levels.
+        // From each child of the root: as many as the tree has levels.
         let children = usize::BITS - (members - 1).leading_zeros();
         assert_eq!(root.acks_received, u64::from(slices * children));
     }
@@ -221,14 +221,11 @@ fn what_datagrams_cannot_do_is_refused() {
     let error = write.check(host).unwrap_err().to_string();
     assert_eq!(
         error,
-        "algorithm binomial-ack sends datagrams, which know no WRITE"
+        "algorithm binomial-ack sends datagrams, which support no WRITE"
     );
     let long = TransferSpec { slices: 2, ..good };
     let error = long.check(host).unwrap_err().to_string();
-    assert!(
-        error.ends_with("cut the data into 3 slices or more"),
-        "{error}"
-    );
+    assert!(error.ends_with("use 3 slices or more"), "{error}");
 }
 
 /// The slices that a member holds.
@@ -259,7 +256,7 @@ fn survivors_go_on_with_what_is_not_stable() {
                 .start(&mut net.hosts[0], now, data.clone())
                 .unwrap();
             run.run_until_time(&mut net, now + after);
-            // What is seen of it is that one of them is closed.
+            // The members notice that a connection is closed.
             for (transfer, host) in run.transfers.iter_mut().zip(&mut net.hosts) {
                 transfer.leave(host);
             }
@@ -310,7 +307,7 @@ fn survivors_go_on_with_what_is_not_stable() {
     }
 }
 
-/// A spec of another collective than a broadcast.
+/// The specification of a collective other than a broadcast.
 fn collective(
     kind: Kind,
     algorithm: Algorithm,
@@ -325,7 +322,7 @@ fn collective(
     }
 }
 
-/// What a member has at the end, as its digest says.
+/// The final digest of a member.
 fn end(collective: &Collective, rank: usize) -> Option<Digest> {
     collective.events.iter().find_map(|(i, event)| match event {
         TransferEvent::Done { sha256, .. } if *i == rank => Some(*sha256),
@@ -473,7 +470,7 @@ fn source_has_as_many_requests_under_way_as_its_queue_is_deep() {
             assert!(transfers[1..].iter().all(|t| t.request_times().is_none()));
             let times = transfers[0].request_times().unwrap();
             assert_eq!(times.count, 64);
-            // By Little's law: how many are under way on average.
+            // Average number of requests in flight, by Little's law.
             let under_way = (times.mean_ns * times.count) as f64 / times.span_ns as f64;
             let depth = f64::from(depth);
             assert!(

@@ -1,4 +1,4 @@
-//! Congestion control between hosts: marks bring notifications, notifications bring a lower rate, and flows share a link.
+//! Congestion control between hosts: marks cause CNPs, CNPs reduce the rate, and flows share a link.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -19,7 +19,7 @@ use crate::reliability::Pair;
 const IP: usize = ethernet::HEADER_LEN;
 const BTH: usize = IP + ipv4::HEADER_LEN + udp::HEADER_LEN;
 
-/// What a switch does to a packet that it marks.
+/// Marks a packet as a switch does.
 fn mark(frame: &mut [u8]) {
     frame[IP + 1] |= ipv4::ECN_CE;
     frame[IP + 10..IP + 12].fill(0);
@@ -82,7 +82,7 @@ fn notification_slows_the_requester_down_and_nothing_else_does() {
     assert_eq!(opcode(&cnp), Opcode::Cnp);
 
     let host = &mut pair.net.hosts[0];
-    assert!(host.poll_transmit(now).is_some(), "the line is free");
+    assert!(host.poll_transmit(now).is_some(), "no pacing before a CNP");
     host.handle_frame(now, &cnp);
     let mut sent = Vec::new();
     let mut clock = now;
@@ -95,7 +95,7 @@ fn notification_slows_the_requester_down_and_nothing_else_does() {
             }
         }
     }
-    // After the burst, packets come at half the line's rate, which the first increase after 55 us raises.
+    // After the burst, packets are sent at half the line rate, which the first increase after 55 us raises.
     let bytes: u64 = sent[10..20].iter().map(|(_, len)| len).sum();
     let ns = sent[20].0 - sent[10].0;
     let rate = bytes as f64 * 8e9 / ns as f64;
@@ -119,10 +119,10 @@ fn mark_on_a_packet_that_was_not_capable_is_a_violation() {
 
 // ---- Two flows on one link ----
 
-/// Bit/s of every link.
+/// Rate of every link in bit/s.
 const LINE: u64 = 10_000_000_000;
 const DELAY: u64 = 1_000;
-/// The marking of the paper's section 5.2: none up to 5 kB of queue, up to 1 % at 200 kB, all above.
+/// The marking of the paper's section 5.2: none up to 5 kB of queue, up to 1 % at 200 kB, all packets above.
 const K_MIN: u64 = 5_000;
 const K_MAX: u64 = 200_000;
 const P_MAX: f64 = 0.01;
@@ -131,17 +131,17 @@ fn wire_time(frame: &[u8]) -> u64 {
     (frame.len() as u64 + 24) * 8_000_000_000 / LINE
 }
 
-/// Two hosts that send to a third through one output queue without end, which marks and never drops.
+/// Two hosts that send to a third through one unbounded output queue, which marks and never drops.
 struct Bottleneck {
     now: u64,
     hosts: Vec<Host>,
     flows: Vec<Flow>,
     region: (MemoryKey, u64),
-    /// When each host's port is free.
+    /// By host: the time at which its port is free.
     free: [u64; 3],
     queue: VecDeque<Vec<u8>>,
     queued: u64,
-    /// The deepest queue since [`Bottleneck::watch`].
+    /// The deepest queue since [`Bottleneck::watch`], in bytes.
     deepest: u64,
     served: u64,
     flying: BinaryHeap<Reverse<Flying>>,
@@ -149,7 +149,7 @@ struct Bottleneck {
     rng: ChaCha8Rng,
 }
 
-/// A frame on a link: when it arrives, a count that keeps the order, where, and what.
+/// A frame in flight: arrival time, a counter that keeps the order, destination, bytes.
 type Flying = (u64, u64, usize, Vec<u8>);
 
 struct Flow {
@@ -158,7 +158,7 @@ struct Flow {
     started: bool,
 }
 
-/// Where frames fly that are not for a host.
+/// The destination of frames in flight to the switch.
 const SWITCH: usize = 9;
 const MESSAGE: u64 = 1 << 20;
 
@@ -228,7 +228,7 @@ impl Bottleneck {
         self.flying.push(Reverse((at, self.count, to, frame)));
     }
 
-    /// A frame arrives at the switch. Only what goes to the receiver meets a queue.
+    /// Handles a frame at the switch. Only frames to the receiver pass through the queue.
     fn switch(&mut self, mut frame: Vec<u8>) {
         let view = ethernet::View::new_checked(&frame).unwrap();
         let destination = view.destination();
@@ -308,7 +308,7 @@ impl Bottleneck {
         }
     }
 
-    /// Runs for `ns`; gives the share of the link that each flow got, and the deepest queue.
+    /// Runs for `ns` nanoseconds. Returns each flow's share of the link, and the deepest queue in bytes.
     fn watch(&mut self, ns: u64) -> ([f64; 2], u64) {
         let before = self.received();
         self.deepest = self.queued;
@@ -333,12 +333,12 @@ fn two_flows_share_a_link_and_keep_its_queue_short() {
     link.start(0);
     link.run(5_000_000);
     let (alone, _) = link.watch(2_000_000);
-    assert!(alone[0] > 0.9, "alone it has the link: {alone:?}");
+    assert!(alone[0] > 0.9, "a single flow uses the link: {alone:?}");
     link.start(1);
     link.run(60_000_000);
     let (shares, deepest) = link.watch(40_000_000);
     let both = shares[0] + shares[1];
-    // Headers leave 92 % of it to payload.
+    // The payload's share of a packet is 92 %.
     assert!(both > 0.8, "the link is used: {shares:?}");
     let ratio = shares[0] / shares[1];
     assert!((0.7..1.43).contains(&ratio), "fairly: {shares:?}");

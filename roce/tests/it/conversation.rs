@@ -1,9 +1,8 @@
-//! Conversations with one queue pair, packet by packet.
+//! Scripted exchanges with one queue pair, packet by packet.
 //!
-//! A conversation is a text. We say the lines that begin with `>` (a packet arrives), `@` (time passes) and a verb, as
-//! `post` or `recv` (the user posts work). The queue pair's lines begin with `<` (a packet goes out) and `!` (a work request is done, or the queue pair
-//! has failed), and must stand exactly where they stand. MTU is 256, both sides begin with PSN 0, lengths are in
-//! bytes.
+//! A script is text. Input lines begin with `>` (a packet arrives), `@` (time passes) or a verb such as `post` or `recv` (the user
+//! posts work). Output lines begin with `<` (a packet is sent) and `!` (a work request has completed, or the queue pair has failed),
+//! and must occur exactly where the queue pair produces them. The MTU is 256, both sides start at PSN 0, lengths are in bytes.
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -41,7 +40,7 @@ pub fn config() -> RcConfig {
     }
 }
 
-/// The queue pair says what it should. Gives its counters at the end.
+/// Asserts that the queue pair follows the script. Returns its counters at the end.
 #[track_caller]
 pub fn converse(config: RcConfig, script: &str) -> QpStats {
     converse_from(Psn::new(0), config, script)
@@ -72,7 +71,7 @@ pub fn converse_from(psn: Psn, config: RcConfig, script: &str) -> QpStats {
     let expected = lines.join("\n") + "\n";
     assert!(
         talk.transcript == expected,
-        "expected\n{expected}\nbut it was\n{}",
+        "expected\n{expected}\nfound\n{}",
         talk.transcript
     );
     talk.qp.stats()
@@ -307,8 +306,8 @@ fn packet_out_of_opcode_sequence_is_an_invalid_request() {
              > {first}
              > {second}
              < Nak InvalidRequest 1 msn=0
-             ! Receive #0: the queue pair failed before this request was done
-             ! responder: refused a request of the remote side (InvalidRequest)
+             ! Receive #0: flushed: the queue pair failed before the request completed
+             ! responder: rejected a request of the remote side (InvalidRequest)
              > SendOnly 1 len=1 ack"
         );
         converse(config(), &script);
@@ -321,7 +320,7 @@ fn middle_without_first_is_an_invalid_request() {
         config(),
         "> SendMiddle 0 len=256
          < Nak InvalidRequest 0 msn=0
-         ! responder: refused a request of the remote side (InvalidRequest)",
+         ! responder: rejected a request of the remote side (InvalidRequest)",
     );
 }
 
@@ -334,7 +333,7 @@ fn message_longer_than_its_buffer_is_an_invalid_request() {
          > SendLast 1 len=45
          < Nak InvalidRequest 1 msn=0
          ! Receive #0: the message is longer than the receive buffer
-         ! responder: refused a request of the remote side (InvalidRequest)",
+         ! responder: rejected a request of the remote side (InvalidRequest)",
     );
 }
 
@@ -348,7 +347,7 @@ fn writes_are_bounded_by_their_region() {
         let script = format!(
             "> WriteOnly 0 {request}
              < Nak RemoteAccessError 0 msn=0
-             ! responder: refused a request of the remote side (RemoteAccessError)"
+             ! responder: rejected a request of the remote side (RemoteAccessError)"
         );
         converse(config(), &script);
     }
@@ -372,7 +371,7 @@ fn packets_of_a_write_must_add_up_to_its_length() {
             "> WriteFirst 0 len=256 dma=400
              > {last}
              < Nak InvalidRequest 1 msn=0
-             ! responder: refused a request of the remote side (InvalidRequest)"
+             ! responder: rejected a request of the remote side (InvalidRequest)"
         );
         converse(config(), &script);
     }
@@ -523,8 +522,8 @@ fn rnr_nak_holds_everything_back_for_its_time() {
          < SendFirst 0 len=256
          < SendLast 1 len=44 ack
          > Rnr 0
-         ! Send #0: the receiver had no buffer, and the retries are used up
-         ! requester: the receiver had no buffer, and the retries are used up",
+         ! Send #0: the receiver had no receive buffer within the RNR retry limit
+         ! requester: the receiver had no receive buffer within the RNR retry limit",
     );
 }
 
@@ -540,8 +539,8 @@ fn silence_makes_it_go_back_until_the_retries_are_used_up() {
          @ 1049us
          < SendOnly 0 len=1 ack
          @ 1049us
-         ! Send #0: no answer came, and the retries are used up
-         ! requester: no answer came, and the retries are used up
+         ! Send #0: no acknowledgement arrived within the retry limit
+         ! requester: no acknowledgement arrived within the retry limit
          > Ack 0",
     );
 }
@@ -583,10 +582,10 @@ fn fatal_nak_fails_its_message_and_flushes_the_others() {
          recv len=9
          > AccessNak 1
          ! Write #0: 1 bytes
-         ! Write #1: the remote side refused access to its memory
-         ! Send #2: the queue pair failed before this request was done
-         ! Receive #3: the queue pair failed before this request was done
-         ! requester: the remote side refused access to its memory",
+         ! Write #1: the remote side denied access to its memory
+         ! Send #2: flushed: the queue pair failed before the request completed
+         ! Receive #3: flushed: the queue pair failed before the request completed
+         ! requester: the remote side denied access to its memory",
     );
 }
 
@@ -624,7 +623,7 @@ fn coalesced_acks_say_only_the_newest() {
     assert!(qp.poll_transmit(0).is_none());
 }
 
-/// A message of seven packets comes, those that the queue pair says change nothing together or one by one. Gives what there is to see.
+/// Receives a message of seven packets, with those that have no visible effect together or one by one. Returns the visible state.
 fn receive_seven(recovery: Recovery, together: bool) -> (Vec<u8>, QpStats, Psn, RcHeaders) {
     const LEN: usize = 256;
     let bytes: Vec<u8> = (0..7 * LEN).map(|at| (at / 3) as u8).collect();
@@ -661,7 +660,11 @@ fn receive_seven(recovery: Recovery, together: bool) -> (Vec<u8>, QpStats, Psn, 
         }
     };
     for number in 0..2 {
-        assert_eq!(qp.silent_followers(&packet(number, 1)), 0, "not taken yet");
+        assert_eq!(
+            qp.silent_followers(&packet(number, 1)),
+            0,
+            "not received yet"
+        );
         qp.handle_packet(0, &packet(number, 1), &mut memory);
     }
     assert_eq!(qp.silent_followers(&packet(1, 1)), 4, "all but the last");
@@ -669,7 +672,7 @@ fn receive_seven(recovery: Recovery, together: bool) -> (Vec<u8>, QpStats, Psn, 
         true => qp.handle_followers(&packet(2, 4), 4, &mut memory),
         false => (2..6).for_each(|number| qp.handle_packet(0, &packet(number, 1), &mut memory)),
     }
-    assert!(qp.poll_transmit(0).is_none(), "they are silent");
+    assert!(qp.poll_transmit(0).is_none(), "no reply to them");
     qp.handle_packet(0, &packet(6, 1), &mut memory);
     let answer = qp.poll_transmit(0).unwrap().headers;
     let received = memory.read(buffer).unwrap().to_vec();

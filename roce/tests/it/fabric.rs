@@ -1,5 +1,5 @@
-//! The ideal fabric: one switch that replicates a group's packets and merges the answers, by the rules of
-//! `alfirk_aggregation`, which the pipeline implements. It bridges with neutral ICRC constants, so every host checks the solver's work.
+//! A model of the fabric: one switch that replicates a group's packets and aggregates acknowledgements by the rules of
+//! `alfirk_aggregation`, which the pipeline implements. It bridges with neutral ICRC constants, so every host checks the solver.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use proptest::strategy::Strategy as _;
 use crate::net::{host, ip, mac, Collective, Faults, Medium, Net};
 
 pub const MCST_ID: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
-/// What members address.
+/// The virtual queue pair number of the group.
 const VIRTUAL_QPN: QpNum = QpNum::new(0xa1f);
 const VIRTUAL_MAC: MacAddr = MacAddr([2, 0xa1, 0xf1, 0x4c, 0, 1]);
 
@@ -39,11 +39,11 @@ struct Path {
     rkey_xor: u32,
     entry: NeutralPair,
     exit: ExitPairs,
-    /// The memory of the next WRITE, as the source announced it.
+    /// The announced memory region of the next WRITE.
     request: Option<mr_info::Repr>,
 }
 
-/// The switch. Port i leads to host i, and its path is path i.
+/// The switch. Port i leads to host i, and is path i.
 #[derive(Default)]
 pub struct OneSwitch {
     paths: Vec<Path>,
@@ -111,7 +111,7 @@ impl OneSwitch {
         self.frames(sent, |_| unreachable!("feedback makes no data"))
     }
 
-    /// What leaves the switch, and by which port.
+    /// The frames that the switch sends, and their ports.
     fn frames(
         &mut self,
         sent: Vec<Sent>,
@@ -139,7 +139,7 @@ fn apply(frame: &mut [u8], pair: NeutralPair) {
     xor(frame, UDP, &pair.udp_sport_xor.to_be_bytes());
 }
 
-/// The memory region information in a frame, and the receiver to which it belongs; the frame becomes a WRITE of nothing.
+/// Takes the memory region information from a frame, with its receiver; the frame becomes a WRITE of 0 bytes.
 fn take_mr_info(mut frame: Vec<u8>) -> (Vec<u8>, Option<(Ipv4Addr, mr_info::Repr)>) {
     let bth = bth::View::new_checked(&frame[BTH..]).unwrap();
     if bth.opcode() != Opcode::WriteOnly {
@@ -169,14 +169,14 @@ fn take_mr_info(mut frame: Vec<u8>) -> (Vec<u8>, Option<(Ipv4Addr, mr_info::Repr
 }
 
 impl Path {
-    /// Entry half: from a host into the group.
+    /// Entry half of the bridge: from a host into the group.
     fn enter(&self, mut frame: Vec<u8>) -> Vec<u8> {
         frame[IP + 12..IP + 16].copy_from_slice(&MCST_ID.octets());
         apply(&mut frame, self.entry);
         frame
     }
 
-    /// Exit half: from the group to a host.
+    /// Exit half of the bridge: from the group to a host.
     fn exit(&self, mut frame: Vec<u8>) -> Vec<u8> {
         let reth = bth::View::new_checked(&frame[BTH..])
             .unwrap()
@@ -209,7 +209,7 @@ impl Path {
         frame
     }
 
-    /// An answer from the group to the member behind it.
+    /// An acknowledgement from the group to this path's member.
     fn feedback(&self, feedback: Feedback) -> Vec<u8> {
         let (psn, aeth) = feedback.to_aeth();
         let mut frame = vec![0; EXTENSION + aeth::HEADER_LEN + 4];
@@ -286,11 +286,11 @@ struct Case {
     slices: u32,
     op: TransferOp,
     write: WriteMode,
-    /// Who sends each part, if members take turns.
+    /// The source of each part, with several sources.
     sources: Vec<u32>,
-    /// Receives that each member keeps posted, if not all.
+    /// Receives that each member keeps posted; `None` for all.
     receives: Option<u32>,
-    /// Whether a source begins though the one before still waits for acknowledgements.
+    /// Whether a source starts although the previous one still waits for acknowledgements.
     early: bool,
     initial_psn: Psn,
     rc: RcConfig,
@@ -298,7 +298,7 @@ struct Case {
     seed: u64,
 }
 
-/// Runs one transfer behind the fabric and checks what every member holds; gives the net for more checks.
+/// Runs one transfer and checks the data of every member. Returns the net for more checks.
 fn transfer(case: Case) -> (Net<OneSwitch>, Collective) {
     let hosts = (0..case.members)
         .map(|i| host(i, 4200, case.seed))
@@ -500,7 +500,7 @@ fn members_take_turns_on_the_same_queue_pairs() {
     }
 }
 
-/// The minimum over all members is a barrier: a member that has not come has no receive for the root's sign.
+/// The aggregated minimum acts as a barrier: a member that has not entered has no receive for the root's signal.
 #[test]
 fn nobody_leaves_a_groups_barrier_before_everybody_has_come() {
     let group = GroupSpec::new(MCST_ID, VIRTUAL_QPN, Psn::new(0xff_ffff));
@@ -558,7 +558,7 @@ fn source_must_hold_what_was_sent_before_its_turn() {
     assert_eq!(error, TransferError::TooEarly { part: 1 });
 }
 
-/// Members, and mostly also who of them sends one part after the other.
+/// Number of members, and in most cases the sources of successive parts.
 fn members_and_sources() -> impl proptest::strategy::Strategy<Value = (usize, Vec<u32>)> {
     (2usize..8).prop_flat_map(|members| {
         let steps = proptest::collection::vec(1..members as u32, 0..5);
@@ -577,7 +577,7 @@ fn members_and_sources() -> impl proptest::strategy::Strategy<Value = (usize, Ve
 }
 
 proptest! {
-    /// Whatever the fabric loses, doubles or holds back: each message arrives once, in order, byte for byte, everywhere.
+    /// With loss, duplication and delay in the fabric, each message arrives once, in order, byte for byte, at all members.
     #[test]
     fn everybody_gets_everything_through_a_faulty_fabric(
         (members, sources) in members_and_sources(),

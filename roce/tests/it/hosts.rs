@@ -1,4 +1,4 @@
-//! What a host does with frames: ARP, and the strict checks on arrival.
+//! Frame handling of a host: ARP, and the checks of received packets.
 
 use alfirk_roce::collective::{
     Algorithm, Digest, GroupSpec, Transfer, TransferError, TransferSpec,
@@ -28,7 +28,7 @@ fn pair() -> Pair {
 const IP: usize = ethernet::HEADER_LEN;
 const BTH: usize = IP + ipv4::HEADER_LEN + udp::HEADER_LEN;
 
-/// Writes IPv4 checksum and ICRC anew after a change.
+/// Recomputes IPv4 checksum and ICRC after a change.
 fn seal(frame: &mut [u8]) {
     frame[IP + 10..IP + 12].fill(0);
     let sum = ipv4::checksum(&frame[IP..IP + ipv4::HEADER_LEN]);
@@ -135,7 +135,7 @@ fn wrong_packets_are_dropped_in_silence_each_with_its_counter() {
             |d| d.malformed,
         ),
         (
-            "payload of no whole words",
+            "payload not a multiple of four bytes",
             |f| {
                 let n = f.len();
                 f.truncate(n - 1);
@@ -207,7 +207,7 @@ fn no_frame_makes_a_host_panic() {
     }
 }
 
-/// An ARP request for host 0 from a station that may not exist.
+/// An ARP request for host 0 from an arbitrary sender.
 fn arp_request(sender: u32) -> Vec<u8> {
     let mut frame = vec![0; IP + arp::PACKET_LEN];
     ethernet::Repr {
@@ -238,7 +238,7 @@ fn flood_of_arp_requests_fills_neither_memory_nor_the_wire() {
     assert_eq!(host.stats().drops.arp_overload, 10_000 - 64);
     assert_eq!(host.stats().implausible(), 0);
     host.handle_frame(0, &arp_request(0x0a02_0000));
-    assert!(host.poll_transmit(0).is_some(), "it answers again");
+    assert!(host.poll_transmit(0).is_some(), "it replies again");
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn address_off_the_link_needs_a_gateway() {
     let qpn = routed.create_qp(rc);
     routed.connect_qp(0, qpn, remote, Psn::new(0)).unwrap();
     assert!(routed.poll_event().is_none());
-    assert!(routed.poll_timeout().is_some(), "it asks for the gateway");
+    assert!(routed.poll_timeout().is_some(), "it resolves the gateway");
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn memory_that_goes_away_under_a_send_fails_it() {
     pair.net.hosts[0].memory_mut().deregister(key).unwrap();
     pair.run(1_000_000_000);
     let outcome = pair.done[0][0].outcome.unwrap_err().to_string();
-    assert_eq!(outcome, "the memory of the request is not registered");
+    assert_eq!(outcome, "the request's memory is not registered");
     let error = pair.net.hosts[0]
         .post_send(pair.qps[0], request)
         .unwrap_err();
@@ -368,7 +368,9 @@ fn posted_buffer_must_be_registered() {
         .post_recv(pair.qps[0], request)
         .unwrap_err();
     assert!(
-        error.to_string().contains("does not hold 6 bytes at 0x5"),
+        error
+            .to_string()
+            .contains("does not contain 6 bytes at 0x5"),
         "{error}"
     );
 }

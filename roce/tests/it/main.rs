@@ -1,4 +1,4 @@
-//! Hosts against each other in virtual time: over a faulty segment, and behind a model of the replicating fabric.
+//! Hosts connected in virtual time: over a faulty segment, and behind a model of the fabric.
 
 mod collectives;
 mod congestion;

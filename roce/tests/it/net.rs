@@ -10,12 +10,12 @@ use alfirk_roce::wire::{ethernet, MacAddr};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// What is between the hosts: says which frames come out of which ports.
+/// The medium between the hosts: maps a frame to the output ports and frames.
 pub trait Medium {
     fn carry(&mut self, from: usize, frame: Vec<u8>) -> Vec<(usize, Vec<u8>)>;
 }
 
-/// One Ethernet segment: frames go to the port that has their destination, or to all others.
+/// One Ethernet segment: frames are sent to the port of their destination, or to all other ports.
 pub struct Segment {
     pub macs: Vec<MacAddr>,
 }
@@ -33,12 +33,12 @@ impl Medium for Segment {
     }
 }
 
-/// How the links between hosts and medium mistreat frames; each in 1,000, on each link crossed.
+/// Fault rates of the links between hosts and medium, in frames per 1,000 and link.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Faults {
     pub loss: u32,
     pub duplication: u32,
-    /// Frames that are held back by up to 20 microseconds.
+    /// Frames delayed by up to 20 microseconds.
     pub reordering: u32,
 }
 
@@ -47,10 +47,10 @@ pub struct Net<M> {
     pub hosts: Vec<Host>,
     pub medium: M,
     pub faults: Faults,
-    /// Frames that hosts sent, with time and sender, when wanted.
+    /// The frames sent by hosts, with time and sender, if recorded.
     pub trace: Option<Vec<(u64, usize, Vec<u8>)>>,
     rng: ChaCha8Rng,
-    /// When each host's port can send again, and whether it had something to send at the last look.
+    /// By host: when its port can send again, and whether it had a frame to send when last polled.
     ports: Vec<(u64, bool)>,
     flying: BinaryHeap<Reverse<(u64, u64, Hop)>>,
     count: u64,
@@ -114,7 +114,7 @@ impl<M: Medium> Net<M> {
         per_mille > 0 && self.rng.next_u32() % 1000 < per_mille
     }
 
-    /// A frame sets out on a link, and meets its faults.
+    /// Sends a frame on a link, with its faults.
     fn fly(&mut self, hop: impl Fn() -> Hop) {
         let copies = if self.chance(self.faults.duplication) {
             2
@@ -136,7 +136,7 @@ impl<M: Medium> Net<M> {
         }
     }
 
-    /// Everything that happens at the present time; then time moves on. False when nothing will ever happen again.
+    /// Processes everything at the present time, then advances the time. Returns false if nothing is pending.
     pub fn step(&mut self) -> bool {
         while self
             .flying
@@ -191,7 +191,7 @@ impl<M: Medium> Net<M> {
         }
     }
 
-    /// Runs until nothing happens any more or `deadline` has come, and gives the events of all hosts.
+    /// Runs until nothing is pending or until `deadline`. Returns the events of all hosts.
     pub fn run(&mut self, deadline: u64) -> Vec<(usize, HostEvent)> {
         let mut events = Vec::new();
         while self.now <= deadline && self.step() {
@@ -212,7 +212,7 @@ impl<M: Medium> Net<M> {
     }
 }
 
-/// Transfers of all members, run as an orchestrator would.
+/// The transfers of all members, with the orchestrator's role.
 pub struct Collective {
     pub transfers: Vec<Transfer>,
 
@@ -220,7 +220,7 @@ pub struct Collective {
 }
 
 impl Collective {
-    /// `spec` makes the spec of a rank. `register` gets the endpoints before anybody connects.
+    /// `spec` makes the specification of a rank. `register` gets the endpoints before any member connects.
     pub fn prepare<M: Medium>(
         net: &mut Net<M>,
         spec: impl Fn(u32) -> TransferSpec,
@@ -244,7 +244,7 @@ impl Collective {
         }
     }
 
-    /// Runs until `done` says so; panics when time runs out.
+    /// Runs until `done` returns true; panics at the time limit.
     pub fn run_until<M: Medium>(
         &mut self,
         net: &mut Net<M>,
@@ -258,7 +258,7 @@ impl Collective {
                 alive = self.sleep(net);
             }
             for (i, event) in net.take_events() {
-                // What it brings about comes with the next step.
+                // Its effects follow in the next step.
                 alive = true;
                 self.transfers[i].handle_event(&mut net.hosts[i], net.now, &event);
             }
@@ -276,7 +276,7 @@ impl Collective {
         }
     }
 
-    /// Runs until nothing happens any more or `deadline` has come.
+    /// Runs until nothing is pending or until `deadline`.
     pub fn run_until_time<M: Medium>(&mut self, net: &mut Net<M>, deadline: u64) {
         while net.now < deadline && (net.step() || self.sleep(net)) {
             self.handle_timeouts(net);
@@ -291,7 +291,7 @@ impl Collective {
         }
     }
 
-    /// Does what is due at the members, or has become due on the way to the next thing that happens in the network.
+    /// Runs expired timers of the members.
     fn handle_timeouts<M: Medium>(&mut self, net: &mut Net<M>) {
         for (transfer, host) in self.transfers.iter_mut().zip(&mut net.hosts) {
             if transfer.poll_timeout().is_some_and(|at| at <= net.now) {
@@ -300,7 +300,7 @@ impl Collective {
         }
     }
 
-    /// Waits for what is due at a member, when the network has nothing to do; says whether there is anything.
+    /// Advances the time to a member's next timer while the network is idle. Returns whether there is one.
     fn sleep<M: Medium>(&mut self, net: &mut Net<M>) -> bool {
         let due = self.transfers.iter().filter_map(Transfer::poll_timeout);
         let Some(at) = due.min() else {
@@ -311,7 +311,7 @@ impl Collective {
         true
     }
 
-    /// Whether every member has reported that a part is done; its `source` need not, if there is one given.
+    /// Whether every member has reported that a part is done; its `source` may be exempt.
     pub fn part_done(&self, part: u32, source: Option<u32>) -> bool {
         let told = |rank| {
             self.events.iter().any(|(i, event)| {

@@ -16,12 +16,12 @@ use crate::net::{ip, segment, Faults, Net, Segment};
 pub struct Pair {
     pub net: Net<Segment>,
     pub qps: [QpNum; 2],
-    /// What the hosts completed, in order.
+    /// The completions of each host, in order.
     pub done: [Vec<Completion>; 2],
 }
 
 impl Pair {
-    /// Two connected hosts; `psn` is the first PSN of both.
+    /// Two connected hosts; `psn` is the initial PSN of both.
     pub fn new(config: RcConfig, psn: Psn, seed: u64) -> Pair {
         let mut net = segment(2, 4200, seed);
         let qps = [0, 1].map(|i: usize| {
@@ -147,7 +147,7 @@ proptest! {
             offset += len;
         }
         if late_buffers {
-            // The first messages find no buffer: RNR NAKs, until buffers come one by one.
+            // The first messages meet no buffer: RNR NAKs, until buffers are posted one by one.
             for (wr_id, offset, len) in buffers {
                 let until = pair.net.now + 300_000;
                 pair.run(until);
@@ -217,8 +217,8 @@ fn silent_peer_uses_up_the_retries() {
     assert_eq!(
         outcomes,
         [
-            "no answer came, and the retries are used up",
-            "the queue pair failed before this request was done"
+            "no acknowledgement arrived within the retry limit",
+            "flushed: the queue pair failed before the request completed"
         ]
     );
     assert_eq!(

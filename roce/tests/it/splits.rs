@@ -1,4 +1,4 @@
-//! Frames in two parts: they have the bytes of frames in one, and hosts do the same with them.
+//! Frames in two parts have the same bytes as contiguous frames, and hosts handle them in the same way.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::reliability::Pair;
 
 const LEN: usize = 3_000;
 
-/// Two hosts, of which the first is about to send a message of one packet or several.
+/// Two hosts, the first of which is about to send a message of one packet or several.
 fn about_to_send(len: usize, mtu: PathMtu, immediate: Option<u32>) -> Pair {
     let mut pair = Pair::new(RcConfig::new(mtu), Psn::new(7), 3);
     let key = pair.net.hosts[1].register_memory(LEN as u64, false);
@@ -23,7 +23,7 @@ fn about_to_send(len: usize, mtu: PathMtu, immediate: Option<u32>) -> Pair {
     pair
 }
 
-/// The same bytes with another tail, which begins at `at` and has so many behind its body.
+/// The same bytes, split at `at`, with `end` bytes after the body of the tail.
 fn split_at(bytes: &[u8], at: usize, end: usize) -> SplitFrame {
     let (head, tail) = bytes.split_at(at);
     let (body, end) = tail.split_at(tail.len() - end);
@@ -39,7 +39,7 @@ proptest! {
         len in 0..=LEN,
         mtu in prop_oneof![Just(PathMtu::B256), Just(PathMtu::B1024)],
         immediate: Option<u32>,
-        // Where a bit of a frame turns over, at its front more often than behind.
+        // Positions of flipped bits, at the front of a frame more often than later.
         faults in proptest::collection::vec(proptest::option::of((prop_oneof![0..80usize, 0..LEN], 0..8)), 12),
         cuts in proptest::collection::vec(proptest::option::weighted(0.3, (0..80usize, 0..=Tail::MAX_END)), 12),
     ) {

@@ -1,4 +1,4 @@
-//! What a strict stack thinks of answers and requests that no correct peer or switch sends.
+//! Handling of acknowledgements and requests that no correct peer or switch sends.
 
 use alfirk_roce::rc::{LossReports, MsnRule, NakRule, RcConfig, Recovery, Violations};
 
@@ -31,7 +31,7 @@ fn answer_that_counts_more_messages_than_were_sent_acknowledges_by_its_psn() {
     assert_eq!(stats.inexact_msns, 0);
 }
 
-/// Credits are counted from a message count: from what the PSN says, where the count cannot be.
+/// Credits are counted from the MSN, or from the number that the PSN implies if the MSN is implausible.
 #[test]
 fn credits_of_a_wrong_message_count_are_counted_from_the_psn() {
     let stats = converse(
@@ -75,10 +75,10 @@ fn message_count_that_goes_back_while_the_psn_goes_on_is_counted() {
     );
     assert_eq!(stats.violations.msn_went_back, 1);
     assert_eq!(stats.violations.total(), 1);
-    assert_eq!(stats.stale_acks, 1, "an overtaken ACK is no violation");
+    assert_eq!(stats.stale_acks, 1, "a reordered ACK is not a violation");
 }
 
-/// Linux rxe counts from 0 again when its PSNs are set anew, as they are when the source of a group changes.
+/// Linux rxe restarts its MSN at 0 when its PSN is set, as at a change of the source of a group.
 #[test]
 fn message_counts_of_devices_may_begin_again() {
     let restarts = RcConfig {
@@ -186,7 +186,7 @@ fn answers_of_a_wrong_shape_are_dropped() {
     assert_eq!(stats.violations, expected);
 }
 
-/// As Linux rxe's `check_psn` and `check_ack` have it: the PSN completes what is before it, then the syndrome fails what is left.
+/// As in Linux rxe (`check_psn`, `check_ack`): the PSN completes the packets before it, then the syndrome fails the rest.
 #[test]
 fn every_reserved_syndrome_acknowledges_what_is_before_its_psn_and_is_fatal() {
     let known = |syndrome: u16| matches!(syndrome, 0..=0x3f | 0x60..=0x63);
@@ -200,16 +200,16 @@ fn every_reserved_syndrome_acknowledges_what_is_before_its_psn_and_is_fatal() {
              < SendOnly 2 len=1 ack
              > Answer 1 syndrome={syndrome} msn=0
              ! Send #0: 1 bytes
-             ! Send #1: the remote side failed
-             ! Send #2: the queue pair failed before this request was done
-             ! requester: the remote side failed"
+             ! Send #1: the remote side reported an operational error
+             ! Send #2: flushed: the queue pair failed before the request completed
+             ! requester: the remote side reported an operational error"
         );
         let stats = converse(config(), &script);
         let expected = Violations {
             bad_syndrome: 1,
             ..Violations::default()
         };
-        // An MSN that does not fit the PSN is no violation of its own.
+        // An MSN that does not match the PSN is not a separate violation.
         assert_eq!(stats.violations, expected, "{syndrome:#x}");
     }
 }
@@ -248,7 +248,7 @@ fn selective(loss_reports: LossReports) -> RcConfig {
     }
 }
 
-/// 0x7f is the selective NAK. From a group's switches it has the PSN after the last one acknowledged, and the lost PSN in the MSN field.
+/// 0x7f is the selective NAK. From a group's switches its PSN is one past the last acknowledged, and the MSN field holds the lost PSN.
 #[test]
 fn merged_selective_nak_names_the_lost_packet_in_its_msn_field() {
     let stats = converse(
@@ -269,7 +269,7 @@ fn merged_selective_nak_names_the_lost_packet_in_its_msn_field() {
     assert_eq!(stats.violations.total(), 0);
 }
 
-/// A lost PSN that was acknowledged is late; one that was never sent is nobody's.
+/// A lost PSN that was acknowledged is stale; one that was never sent is a violation.
 #[test]
 fn merged_selective_nak_of_a_packet_that_is_not_outstanding_is_dropped() {
     let stats = converse(
@@ -289,7 +289,7 @@ fn merged_selective_nak_of_a_packet_that_is_not_outstanding_is_dropped() {
     assert_eq!(stats.retransmissions, 0);
 }
 
-/// Reports of several receivers, or of one transmission, come one after another: the packet is sent again once in a round trip.
+/// Several receivers may report the same loss: the packet is resent once per round trip.
 #[test]
 fn packet_is_not_sent_again_sooner_than_a_round_trip_after_the_last_time() {
     let stats = converse(
@@ -317,7 +317,7 @@ fn packet_is_not_sent_again_sooner_than_a_round_trip_after_the_last_time() {
     assert_eq!(stats.naks_received, 4);
 }
 
-/// Directly from a responder of ours the PSN is that of the lost packet, and nothing is acknowledged.
+/// Directly from a responder the PSN is that of the lost packet, and nothing is acknowledged.
 #[test]
 fn direct_selective_nak_acknowledges_nothing() {
     let stats = converse(
@@ -409,7 +409,7 @@ fn wrong_requests_are_counted_by_what_is_wrong() {
             "> WriteFirst 0 len=256 dma=400
              > {request}
              < Nak InvalidRequest 1 msn=0
-             ! responder: refused a request of the remote side (InvalidRequest)"
+             ! responder: rejected a request of the remote side (InvalidRequest)"
         );
         let v = converse(config(), &script).violations;
         (v.bad_sequence, v.bad_length, v.total())
@@ -423,7 +423,7 @@ fn wrong_requests_are_counted_by_what_is_wrong() {
         config(),
         "> WriteOnly 0 len=1 rkey=7
          < Nak RemoteAccessError 0 msn=0
-         ! responder: refused a request of the remote side (RemoteAccessError)",
+         ! responder: rejected a request of the remote side (RemoteAccessError)",
     );
     assert_eq!(refused.violations.bad_access, 1);
 }
@@ -489,7 +489,7 @@ fn ends_of_a_group_take_turns_on_one_count_of_packets_and_messages() {
          > Nak 5 msn=3
          > Ack 5 msn=3",
     );
-    // What the next source sends acknowledges what we sent; answers for it may be led to us.
+    // The next source's requests acknowledge this one's; acknowledgements for it may be routed here.
     assert_eq!(stats.stale_acks, 3);
     assert_eq!(stats.violations.psn_beyond_sent, 1);
     assert_eq!(stats.violations.total(), 1);
@@ -528,7 +528,7 @@ fn what_everybody_is_known_to_have_needs_no_ack() {
     assert_eq!(stats.stale_acks, 2);
 }
 
-/// Switches answer it, and those on the way to it may have received no count from there since another end was the source.
+/// Switches acknowledge a former source, and they may hold an MSN from before the change.
 #[test]
 fn a_source_of_before_may_be_told_an_older_count() {
     let script = |next: &str| {
@@ -549,7 +549,7 @@ fn a_source_of_before_may_be_told_an_older_count() {
     };
     let before = converse(config(), &script("expect-next"));
     assert_eq!((before.violations.total(), before.inexact_msns), (0, 1));
-    // The present source receives what the fabric has sent before, or more.
+    // The present source gets the newest MSN that the fabric has sent, or a newer one.
     let now = converse(config(), &script(""));
     assert_eq!(now.violations.msn_went_back, 1);
 }

@@ -1,9 +1,9 @@
-//! Memory for packets that may come.
+//! Receive buffers in registered memory.
 
 use crate::rc::{MemoryError, MemoryKey, MemorySlice, RecvRequest};
 use crate::verbs::Verbs;
 
-/// Places of one length in one registered region, by work request.
+/// Receive buffers of equal length in one region, by work request number.
 #[derive(Clone, Copy)]
 pub(super) struct Buffers {
     pub(super) key: MemoryKey,
@@ -16,13 +16,13 @@ impl Buffers {
         count: u64,
         len: u64,
     ) -> Result<Buffers, MemoryError> {
-        // Of an odd length the next ones would lie badly.
+        // Keeps every buffer aligned to 64 bytes.
         let len = len.next_multiple_of(64);
         let key = host.register_memory(count * len, false)?;
         Ok(Buffers { key, len })
     }
 
-    /// The receive request of a place.
+    /// The receive request of a buffer.
     pub(super) fn request(&self, wr_id: u64) -> RecvRequest {
         let Buffers { key, len } = *self;
         let offset = wr_id * len;
@@ -32,7 +32,7 @@ impl Buffers {
         }
     }
 
-    /// The first bytes of a place.
+    /// The first bytes of a buffer.
     pub(super) fn read<'a>(&self, host: &'a dyn Verbs, wr_id: u64, bytes: u64) -> &'a [u8] {
         let start = wr_id.saturating_mul(self.len);
         let place = start as usize..(start + bytes.min(self.len)) as usize;

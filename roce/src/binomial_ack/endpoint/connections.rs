@@ -1,4 +1,4 @@
-//! Connections between two members, each of which carries packets one way.
+//! Connections between two members, each of which carries packets in one direction.
 
 use std::collections::VecDeque;
 
@@ -15,14 +15,14 @@ pub(super) struct Outgoing {
     pub(super) qpn: QpNum,
     pub(super) psn: Psn,
     pub(super) state: State,
-    /// What is to be sent.
+    /// Packets to be sent.
     pub(super) queue: VecDeque<Vec<u8>>,
-    /// Sent, but not acknowledged.
+    /// Packets sent and not acknowledged.
     pub(super) under_way: usize,
 }
 
 pub(super) enum State {
-    /// Asked for; to be asked for again at that time.
+    /// Requested; the time of the next request in nanoseconds.
     Asked(u64),
     Connecting,
     Connected,
@@ -44,8 +44,8 @@ impl Endpoint {
         }
     }
 
-    /// The connection to a member, asked for if there is none. None can be made where the host has no queue pair left: then what was to
-    /// be sent is lost, and repaired when it is missed.
+    /// The connection to a member, requested if there is none. `None` if the host has no queue pair left: the packet is then lost, and
+    /// repaired when it is missed.
     pub(super) fn connection(
         &mut self,
         host: &mut dyn Verbs,
@@ -95,7 +95,7 @@ impl Endpoint {
         let answer = match answer {
             Some(answer) => answer,
             None => {
-                // A member has one connection to us; what it had before is over.
+                // A member has one connection to this one, so a new request replaces the old connection.
                 self.drop_incoming(host, from, |_| true);
                 let Some(answer) = self.make_incoming(host, now, from, remote_qpn, rq_psn) else {
                     return;
@@ -136,7 +136,7 @@ impl Endpoint {
         };
         let made = self.post_buffers(host, qpn);
         if made.is_none() || host.connect_qp(now, qpn, remote, rq_psn).is_err() {
-            // It will be asked for again.
+            // The member will repeat its request.
             self.drop_incoming(host, from, |_| true);
             return None;
         }
@@ -153,7 +153,7 @@ impl Endpoint {
         Some(())
     }
 
-    /// The longest packet of a connection.
+    /// The longest packet of a connection in bytes.
     pub(super) fn packet_len(&self) -> u64 {
         let message = HEADER_LEN as u64 + self.config.node.max_message;
         message.max(Membership::wire_len(self.config.max_members))
@@ -184,11 +184,11 @@ impl Endpoint {
             }
             let from = incoming.from;
             let packet = buffers.read(host, completion.wr_id, done.bytes).to_vec();
-            // A queue pair that has failed since gets no more.
+            // Posting fails only if the queue pair has failed since.
             let _ = host.post_recv(qpn, buffers.request(completion.wr_id));
             match (Membership::parse(&packet), &mut self.node) {
                 (Some(list), _) if from == MANAGER => self.take_list(host, now, list),
-                // What is no packet of the protocol changes nothing.
+                // An invalid packet has no effect.
                 (None, Some(node)) => drop(node.handle_packet(now, from, &packet)),
                 _ => {}
             }
@@ -227,7 +227,7 @@ impl Endpoint {
 
     pub(super) fn drop_outgoing(&mut self, host: &mut dyn Verbs, member: u32) {
         if let Some(outgoing) = self.outgoing.remove(&member) {
-            // It was ours.
+            // The queue pair was created here, so it exists.
             let _ = host.destroy_qp(outgoing.qpn);
         }
     }
@@ -244,7 +244,7 @@ impl Endpoint {
             .filter(|(_, i)| i.from == from && which(i));
         for qpn in found.map(|(qpn, _)| *qpn).collect::<Vec<_>>() {
             if let Some(incoming) = self.incoming.remove(&qpn) {
-                // Both were ours.
+                // Queue pair and memory were created here, so they exist.
                 let _ = host.destroy_qp(qpn);
                 if let Some(buffers) = incoming.buffers {
                     let _ = host.deregister(buffers.key);
@@ -255,7 +255,7 @@ impl Endpoint {
 }
 
 impl Outgoing {
-    /// Posts what waits, once there is a connection.
+    /// Posts the queued packets, once connected.
     pub(super) fn flush(&mut self, host: &mut dyn Verbs) {
         if !matches!(self.state, State::Connected) {
             return;
@@ -266,7 +266,7 @@ impl Outgoing {
                 operation: SendOperation::Send { immediate: None },
                 payload: Payload::Bytes(packet.into()),
             };
-            // A queue pair that has just failed says so in an event of its own.
+            // If the queue pair has just failed, an event reports it.
             if host.post_send(self.qpn, request).is_ok() {
                 self.under_way += 1;
             }

@@ -1,4 +1,4 @@
-//! Datagrams: the group's, and those by which connections are made and members come and go.
+//! Datagrams: segments of messages, and the management of connections and membership.
 
 use std::net::Ipv4Addr;
 
@@ -20,7 +20,7 @@ impl Endpoint {
         };
         let packet = buffers.read(host, completion.wr_id, bytes);
         let packet = packet.get(GRH_LEN as usize..).unwrap_or_default().to_vec();
-        // It was posted before, and a queue pair that has died since gets no more.
+        // The buffer was valid before; posting fails only if the queue pair has failed since.
         let _ = host.post_ud_recv(self.ud_qpn, buffers.request(completion.wr_id));
         let address = (source.ip, source.qpn);
         let from = self.numbers.get(&address).copied();
@@ -29,11 +29,11 @@ impl Endpoint {
             (Some(manage), Some(from)) => self.manage(host, now, from, source, manage),
             (None, Some(from)) => {
                 if let Some(node) = &mut self.node {
-                    // What is no packet of the protocol is lost like one that never came.
+                    // An invalid packet is treated as lost.
                     let _ = node.handle_datagram(now, from, &packet);
                 }
             }
-            // A stranger's.
+            // From a host that is not a member.
             (_, None) => {}
         }
     }
@@ -101,13 +101,13 @@ impl Endpoint {
             payload: Payload::Bytes(packet.into()),
             is_signaled: false,
         };
-        // It is sent again when it is not answered; the address may be known by then.
+        // It is repeated when no reply arrives; the address may be resolved by then.
         if host.post_ud_send(self.ud_qpn, request) == Err(UdPostError::Unresolved(ip)) {
             host.resolve(now, ip);
         }
     }
 
-    /// What was asked for in vain is asked for again.
+    /// Repeats the requests that waited for an address.
     pub(super) fn resolved(&mut self, host: &mut dyn Verbs, now: u64, ip: Ipv4Addr) {
         let is_there = |member: &u32| self.addresses.get(member).is_some_and(|(of, _)| *of == ip);
         let waiting = self.outgoing.iter().filter(|(member, outgoing)| {

@@ -1,4 +1,4 @@
-//! Who is in the group: what a member asks the manager for, the lists, and what only the manager does.
+//! Membership: requests to the manager, lists of members, and the manager's tasks.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -11,24 +11,24 @@ use crate::binomial_ack::wire::Manage;
 use crate::verbs::Verbs;
 use crate::wire::QpNum;
 
-/// What this host is to the group.
+/// The state of this host in the group.
 pub(super) enum Role {
     Stranger,
     Manager(Office),
-    /// In the group as soon as a list says so; to be asked for again at that time.
+    /// A member as soon as a list names it; the time of the next request in nanoseconds.
     Joining(u64),
     Member,
-    /// Out of the group as soon as a list says so.
+    /// Leaves as soon as a list does not name it; the time of the next request in nanoseconds.
     Leaving(u64),
 }
 
-/// What the manager has to do.
+/// The manager's state.
 #[derive(Default)]
 pub(super) struct Office {
     pub(super) manager: Manager,
-    /// When the next list is to go out.
+    /// Time of the next list in nanoseconds.
     pub(super) due: Option<u64>,
-    /// Who is to learn from it that it is no longer in.
+    /// Members that have left, which the next list must still reach.
     pub(super) leaving: BTreeSet<u32>,
 }
 
@@ -54,7 +54,7 @@ impl Endpoint {
         self.send_datagram(host, now, MANAGER, manage.emit());
     }
 
-    /// Takes a list of members.
+    /// Handles a list of members.
     pub(super) fn take_list(&mut self, host: &mut dyn Verbs, now: u64, list: Membership) {
         for member in &list.members {
             self.know(member.number, (member.ip, member.qpn));
@@ -83,7 +83,8 @@ impl Endpoint {
         }
     }
 
-    /// Gives up what is for members that a list does not name. The manager keeps those that leave until they know.
+    /// Releases the connections of members that a list does not name. The manager keeps those of leaving members until they have the
+    /// list.
     pub(super) fn forget_the_gone(&mut self, host: &mut dyn Verbs, list: &Membership) {
         let is_there = |number: u32| list.place(number).is_some();
         let numbers: Vec<u32> = self.addresses.keys().copied().collect();
@@ -96,7 +97,7 @@ impl Endpoint {
         }
     }
 
-    /// Nothing is received from a member.
+    /// Starts to suspect a member from which no packet arrives.
     pub(super) fn suspect(&mut self, now: u64, member: u32) {
         self.events.push_back(EndpointEvent::Silent { member });
         let knows_list = self.is_member();
@@ -105,7 +106,7 @@ impl Endpoint {
         }
     }
 
-    /// Asks for a sign of life: the manager the suspect, others the manager.
+    /// Sends what is due about a suspect: the manager probes the suspect, other members report it to the manager.
     pub(super) fn inquire(&mut self, host: &mut dyn Verbs, now: u64, due: Due) {
         let is_manager = matches!(self.role, Role::Manager(_));
         match (due, is_manager) {
@@ -122,7 +123,7 @@ impl Endpoint {
         }
     }
 
-    /// At the manager: somebody wants to be in the next list.
+    /// At the manager: adds a host to the next list.
     pub(super) fn let_in(&mut self, host: &mut dyn Verbs, now: u64, address: (Ipv4Addr, QpNum)) {
         let Role::Manager(office) = &mut self.role else {
             return;
@@ -130,7 +131,7 @@ impl Endpoint {
         let list = office.manager.membership();
         let known = self.numbers.get(&address).copied();
         if let Some(number) = known.filter(|number| list.place(*number).is_some()) {
-            // It has not received that yet, or not been sent the list: its connection may have failed.
+            // The host has not received the list, or was not sent it: its connection may have failed.
             if office.due.is_none() && !self.outgoing.contains_key(&number) {
                 self.send(host, now, number, list.emit());
             }
@@ -139,10 +140,10 @@ impl Endpoint {
         if list.members.len() >= self.config.max_members as usize {
             return;
         }
-        // Another queue pair of a host that is in is that host started anew.
+        // A new queue pair of a host in the list means that the host has restarted.
         let before = list.members.iter().find(|member| member.ip == address.0);
         if let Some(before) = before {
-            // It is in the list.
+            // The number was found in the list.
             let _ = office.manager.leave(before.number);
         }
         let Ok((number, _)) = office.manager.join(address.0, address.1) else {
@@ -153,7 +154,7 @@ impl Endpoint {
         self.know(number, address);
     }
 
-    /// At the manager: somebody is to be in no list any more.
+    /// At the manager: removes a member from the next list.
     pub(super) fn let_go(&mut self, now: u64, number: u32) {
         let Role::Manager(office) = &mut self.role else {
             return;
@@ -161,13 +162,13 @@ impl Endpoint {
         if number == MANAGER || !self.addresses.contains_key(&number) {
             return;
         }
-        // Who is out already has not received that.
+        // A member that is not in the list has only missed the last list.
         let _ = office.manager.leave(number);
         office.leaving.insert(number);
         office.due = Some(now);
     }
 
-    /// Sends the list as it is to everybody.
+    /// Sends the present list to all members.
     pub(super) fn publish(&mut self, host: &mut dyn Verbs, now: u64) {
         let Role::Manager(office) = &mut self.role else {
             return;

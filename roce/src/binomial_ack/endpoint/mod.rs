@@ -1,7 +1,7 @@
-//! A member on a host: datagrams by a UD queue pair, everything else by RC queue pairs between pairs of members.
+//! A member of a group on a host: datagrams on a UD queue pair, everything else on RC queue pairs between two members.
 //!
-//! Who has something for a member makes a queue pair and asks for one at the other side, as a communication manager does
-//! (IBTA vol. 1, chapter 12), by datagrams that are repeated until they are answered:
+//! To send to a member, a member creates a queue pair and requests one at the other side, as a communication manager does
+//! (IBTA vol. 1, chapter 12), by datagrams that are repeated until a reply arrives:
 //!
 //! ```text
 //!  A: queue pair a ── REQ a, its first PSN ──> B: queue pair b, connected to a
@@ -10,14 +10,13 @@
 //!  A: a destroyed ── DREQ a ──> B: b destroyed            (unless connections are retained)
 //! ```
 //!
-//! A connection carries packets one way; what goes the other way has another one.
+//! A connection carries packets in one direction; the other direction has its own.
 //!
-//! Lists of members take the same ways. Who wants to be in the group asks the manager by datagrams, until a list has come that names it;
-//! the manager gathers what is asked for at about the same time, and sends the next list to everybody over connections:
-//!
+//! Lists of members use the same connections. A host that wants to join repeats its request to the manager by datagrams until a list
+//! names it. The manager collects requests that arrive at about the same time, and sends the next list to all members:
 //! ```text
 //!  B: attached to the group ── JOIN ──> manager: gives B a number
-//!  B <── REQ ── manager, B ── REP ──> manager, B <── list ── manager: B knows its number and the others
+//!  B <── REQ ── manager, B ── REP ──> manager, B <── list ── manager: B has its number and the list of members
 //! ```
 
 mod buffers;
@@ -41,49 +40,49 @@ use buffers::Buffers;
 use connections::{Incoming, Outgoing, State};
 use group::{Office, Role};
 
-/// The manager is the first member, so this is its number.
+/// The number of the manager, which is the first member.
 const MANAGER: u32 = 0;
-/// Datagrams of messages that a root may have under way where messages are not longer than that together.
+/// The most datagrams that one root has in flight, unless a single message is longer.
 const WINDOW_SEGMENTS: u64 = 192;
-/// Datagrams about connections and membership that may come while the application is away, beside those of one root's messages.
+/// Receive buffers for management datagrams, besides those for one root's messages.
 const MANAGEMENT_BUFFERS: u64 = 64;
-/// Repairs of one child until it is called silent.
+/// Repairs of one child before it is reported as silent.
 const ATTEMPTS: u32 = 8;
-/// Packets that may come on one connection in that time, beside one each way for every message under way; RNR NAKs hold back what is more.
+/// Receive buffers per connection, besides one each way for every message in flight. RNR NAKs hold back further packets.
 const CONNECTION_BUFFERS: u64 = 4;
-/// An application that is late is so by some datagrams' time: 10 us.
+/// RNR delay: 10 us, the time of a few datagrams, since a late application is late by about that.
 const RNR_TIMER: RnrTimer = RnrTimer::new(1);
 
-/// What becomes of a connection when what it was made for is sent.
+/// The lifetime of a connection after its packets are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connections {
-    /// It is kept for the next time.
+    /// The connection is kept for the next packet.
     Retained,
-    /// It is ended, and made anew the next time, as the paper's first implementation does.
+    /// The connection is destroyed, and created again for the next packet, as in the paper's first implementation.
     PerPacket,
 }
 
-/// Settings, the same at all members.
+/// Settings of an endpoint, the same at all members.
 #[derive(Debug, Clone, Copy)]
 pub struct EndpointConfig {
-    /// Of the protocol.
+    /// Settings of the protocol.
     pub node: Config,
-    /// The multicast group, of 224.0.0.0/4.
+    /// The multicast group, an address in 224.0.0.0/4.
     pub group: Ipv4Addr,
     pub qkey: u32,
-    /// Of the queue pairs between members.
+    /// Settings of the queue pairs between members.
     pub rc: RcConfig,
     pub connections: Connections,
-    /// Nanoseconds after which a request for a connection, or to join, is sent again; and how long the manager waits for more of them
-    /// before it makes a list.
+    /// Nanoseconds until a connection or join request is repeated. Also the time for which the manager collects requests before it
+    /// makes a list.
     pub connect_interval: u64,
-    /// How many members a list may have; who asks to join beyond is not answered.
+    /// The most members of a list; further join requests get no reply.
     pub max_members: u32,
 }
 
 impl EndpointConfig {
-    /// Times and numbers that suit connections with these settings, which are retained: each level of the tree has the time of an ACK
-    /// timeout, and a root has a few hundred datagrams under way, or one message if that is longer.
+    /// Settings that fit the given connections, which are retained. Each level of the tree gets the time of an ACK timeout. A root has
+    /// at most a few hundred datagrams in flight, or one message if that is longer.
     pub fn new(
         group: Ipv4Addr,
         qkey: u32,
@@ -93,7 +92,7 @@ impl EndpointConfig {
     ) -> EndpointConfig {
         let timeout = rc.ack_timeout.ns();
         let timeout = timeout.or(HostTiming::SOFTWARE.ack_timeout.ns());
-        let timeout = timeout.expect("one that is set");
+        let timeout = timeout.expect("a default exists if the configured timeout is off");
         let mut node = Config {
             mtu: rc.mtu,
             max_message,
@@ -121,14 +120,14 @@ impl EndpointConfig {
         2 * u64::from(self.node.window) + CONNECTION_BUFFERS
     }
 
-    /// As many as can come before a root waits, since nothing holds datagrams back where no buffer is posted.
+    /// Receive buffers for datagrams: as many as one root may have in flight, since UD has no flow control.
     fn datagram_buffers(&self) -> u64 {
         let segments = self.node.segments(self.node.max_message);
         segments * u64::from(self.node.window.max(1)) + MANAGEMENT_BUFFERS
     }
 }
 
-/// Why a member could not be made.
+/// Why a member could not be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     #[error(transparent)]
@@ -139,41 +138,42 @@ pub enum OpenError {
     Memory(#[from] MemoryError),
 }
 
-/// What the application should know.
+/// An event for the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EndpointEvent {
     /// As [`Effect::Delivered`].
     Delivered { id: MessageId, data: Arc<[u8]> },
     /// As [`Effect::Completed`].
     Completed { message: u32 },
-    /// As [`Effect::Silent`], or the connection to it has failed. The manager looks after it.
+    /// As [`Effect::Silent`], or the connection to the member has failed. The manager will check the member.
     Silent { member: u32 },
-    /// The manager is dead: nobody is let in or out any more, and what the dead were to pass on does not come.
+    /// The manager has failed: membership cannot change any more, and messages that failed members should pass on are lost.
     Abandoned,
 }
 
-/// One member on a host.
+/// One member of a group on a host.
 pub struct Endpoint {
     config: EndpointConfig,
     role: Role,
-    /// Known when a list has named this member.
+    /// The protocol's state; `None` until a list names this member.
     node: Option<Node>,
     ud_qpn: QpNum,
-    /// For the datagrams that may come.
+    /// Receive buffers for datagrams.
     buffers: Option<Buffers>,
-    /// Of all members that have been in a list.
+    /// By number: addresses of all members that have been in a list.
     addresses: BTreeMap<u32, (Ipv4Addr, QpNum)>,
-    /// The other way.
+    /// The inverse of `addresses`.
     numbers: BTreeMap<(Ipv4Addr, QpNum), u32>,
     outgoing: BTreeMap<u32, Outgoing>,
     incoming: BTreeMap<QpNum, Incoming>,
-    /// The members from which this one does not receive; at the manager, from which anybody does not.
+    /// The members from which this member receives nothing; at the manager, those that any member has reported.
     suspects: Suspects,
     events: VecDeque<EndpointEvent>,
 }
 
 impl Endpoint {
-    /// Makes a datagram queue pair that is attached to the group. It belongs to nobody before [`Endpoint::found`] or [`Endpoint::join`].
+    /// Creates a datagram queue pair that is attached to the group. It is not a member before [`Endpoint::found`] or
+    /// [`Endpoint::join`].
     pub fn open(host: &mut dyn Verbs, config: EndpointConfig) -> Result<Endpoint, OpenError> {
         let ud_qpn = host.create_ud_qp(UdConfig {
             mtu: config.node.mtu,
@@ -217,12 +217,12 @@ impl Endpoint {
         GRH_LEN + self.config.node.mtu.bytes() as u64
     }
 
-    /// The datagram queue pair, by which members know each other.
+    /// The datagram queue pair, which identifies this member to others.
     pub fn qpn(&self) -> QpNum {
         self.ud_qpn
     }
 
-    /// Makes this host the manager of a new group, and its first member.
+    /// Makes this host the manager and first member of a new group.
     pub fn found(&mut self, host: &mut dyn Verbs, now: u64) {
         let mut office = Office::default();
         let joined = office.manager.join(host.ip(), self.ud_qpn);
@@ -232,15 +232,15 @@ impl Endpoint {
         self.take_list(host, now, list);
     }
 
-    /// Asks the manager, whose datagram queue pair is given, to be let in; again and again until it is.
+    /// Requests membership from the manager, given by its datagram queue pair; repeated until granted.
     pub fn join(&mut self, host: &mut dyn Verbs, now: u64, manager: Remote) {
         self.know(MANAGER, (manager.ip, manager.qpn));
         self.role = Role::Joining(now);
         self.ask_manager(host, now);
     }
 
-    /// Asks the manager to be let go; [`Endpoint::is_member`] says when that is done. It should hold nothing that others may need:
-    /// [`Endpoint::is_idle`]. The manager itself stays.
+    /// Requests to leave the group; [`Endpoint::is_member`] turns false when that is done. No other member should still need this one:
+    /// [`Endpoint::is_idle`]. The manager cannot leave.
     pub fn leave(&mut self, host: &mut dyn Verbs, now: u64) {
         if let Role::Joining(_) | Role::Member = self.role {
             self.role = Role::Leaving(now);
@@ -248,7 +248,7 @@ impl Endpoint {
         }
     }
 
-    /// At the manager: takes a member out that is dead. It gets no notice.
+    /// At the manager: removes a failed member, without notice to it.
     pub fn expel(&mut self, host: &mut dyn Verbs, now: u64, number: u32) {
         let Role::Manager(office) = &mut self.role else {
             return;
@@ -262,7 +262,7 @@ impl Endpoint {
         self.act(host, now);
     }
 
-    /// Ends the queue pairs and gives their memory up. Nobody gets a notice.
+    /// Destroys the queue pairs and deregisters their memory, without notice to others.
     pub fn close(mut self, host: &mut dyn Verbs) {
         for member in self.outgoing.keys().copied().collect::<Vec<_>>() {
             self.drop_outgoing(host, member);
@@ -270,19 +270,19 @@ impl Endpoint {
         for from in self.addresses.keys().copied().collect::<Vec<_>>() {
             self.drop_incoming(host, from, |_| true);
         }
-        // All of it was ours.
+        // Queue pair and memory were created here, so they exist.
         let _ = host.destroy_ud_qp(self.ud_qpn);
         if let Some(buffers) = self.buffers {
             let _ = host.deregister(buffers.key);
         }
     }
 
-    /// The protocol's state, once a list has named this member.
+    /// The protocol's state; `None` until a list names this member.
     pub fn node(&self) -> Option<&Node> {
         self.node.as_ref()
     }
 
-    /// Whether nobody may need this member any more, and everything that it sent over connections is acknowledged.
+    /// Whether no member can still need this one, and all that it sent over connections is acknowledged.
     pub fn is_idle(&self) -> bool {
         let is_sent = |outgoing: &Outgoing| outgoing.queue.is_empty() && outgoing.under_way == 0;
         self.node.as_ref().is_none_or(Node::is_idle) && self.outgoing.values().all(is_sent)
@@ -296,25 +296,25 @@ impl Endpoint {
         )
     }
 
-    /// The queue pairs of the connections there are.
+    /// The queue pairs of all connections.
     pub fn connections(&self) -> impl Iterator<Item = QpNum> + '_ {
         let outgoing = self.outgoing.values().map(|outgoing| outgoing.qpn);
         outgoing.chain(self.incoming.keys().copied())
     }
 
-    /// The numbers of the members by the newest list.
+    /// The member numbers in the newest list.
     pub fn members(&self) -> BTreeSet<u32> {
         self.node
             .as_ref()
             .map_or_else(BTreeSet::new, Node::newest_members)
     }
 
-    /// The next thing that the application should know.
+    /// Takes the next event for the application.
     pub fn poll(&mut self) -> Option<EndpointEvent> {
         self.events.pop_front()
     }
 
-    /// Makes the connections beforehand that acknowledgements to a root will need, if they are retained.
+    /// Creates the connections to the neighbours in the tree of a root in advance, if connections are retained.
     pub fn connect_tree(&mut self, host: &mut dyn Verbs, now: u64, root: u32) {
         if self.config.connections == Connections::Retained {
             for member in self.tree_neighbours(root) {
@@ -323,7 +323,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether these connections are there.
+    /// Whether the connections to the neighbours in the tree of a root are established.
     pub fn is_tree_connected(&self, root: u32) -> bool {
         let is_connected = |member: &u32| {
             let outgoing = self.outgoing.get(member);
@@ -338,7 +338,7 @@ impl Endpoint {
         node.map_or_else(Vec::new, |node| node.tree_neighbours(root))
     }
 
-    /// Sends a message to all members.
+    /// Multicasts a message to all members.
     pub fn multicast(
         &mut self,
         host: &mut dyn Verbs,
@@ -351,7 +351,7 @@ impl Endpoint {
         Ok(message)
     }
 
-    /// When to call [`Endpoint::handle_timeout`].
+    /// The time of the next [`Endpoint::handle_timeout`], in nanoseconds.
     pub fn poll_timeout(&self) -> Option<u64> {
         let asked = self.outgoing.values().filter_map(|o| match o.state {
             State::Asked(at) => Some(at),
@@ -368,7 +368,7 @@ impl Endpoint {
         all.chain(asked).min()
     }
 
-    /// Does what is due.
+    /// Runs every timer that has expired by `now`.
     pub fn handle_timeout(&mut self, host: &mut dyn Verbs, now: u64) {
         if let Some(node) = &mut self.node {
             node.handle_timeout(now);
@@ -391,7 +391,7 @@ impl Endpoint {
         self.act(host, now);
     }
 
-    /// Takes an event of the host; says whether it was this member's alone.
+    /// Handles an event of the host. Returns whether the event belongs to this member only.
     pub fn handle_event(&mut self, host: &mut dyn Verbs, now: u64, event: &HostEvent) -> bool {
         let is_ours = match event {
             HostEvent::Datagram(completion) if completion.qpn == self.ud_qpn => {
@@ -413,7 +413,7 @@ impl Endpoint {
         is_ours
     }
 
-    /// Does what the node says.
+    /// Carries out the effects of the node.
     fn act(&mut self, host: &mut dyn Verbs, now: u64) {
         while let Some(effect) = self.node.as_mut().and_then(Node::poll) {
             match effect {
@@ -429,7 +429,7 @@ impl Endpoint {
                         payload: Payload::Bytes(packet.into()),
                         is_signaled: false,
                     };
-                    // Lost like one that the fabric has lost, if the queue pair has died.
+                    // If the queue pair has failed, the datagram counts as lost.
                     let _ = host.post_ud_send(self.ud_qpn, request);
                 }
                 Effect::Send { to, packet } => self.send(host, now, to, packet),
