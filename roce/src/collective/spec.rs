@@ -23,7 +23,7 @@ pub enum TransferOp {
     /// SEND into receive buffers
     #[default]
     Send,
-    /// WRITE to an address, then an empty SEND as the notice for the receiver
+    /// WRITE to an address, then an empty SEND that notifies the receiver
     Write,
     /// WRITE with immediate data
     WriteImm,
