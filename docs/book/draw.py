@@ -178,7 +178,7 @@ def tree() -> Figure:
 def psn() -> Figure:
     """Sequence numbers on a circle."""
     figure = Figure(
-        780, 300, "24-bit sequence numbers on a circle: what lies less than half of it ahead is newer"
+        780, 300, "24-bit sequence numbers on a circle: a number less than half of it ahead is newer"
     )
     middle, radius = (210.0, 150.0), 110.0
     figure.circle(*middle, radius)

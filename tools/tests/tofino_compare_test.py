@@ -1,4 +1,4 @@
-"""What two reports on the same programs say beside each other."""
+"""Both compilers' reports are read and compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a compile for Tofino."""
+"""The figures of a compilation for Tofino."""
 
 from __future__ import annotations
 
