@@ -3,11 +3,11 @@
 
 use alfirk_roce::wire::{NakCode, Syndrome};
 
-use super::decide::{answer, conclude};
+use super::decide::{answer, final_feedback};
 use super::min_psn_walk::Outcome;
 use super::{
-    CnpDrop, Feedback, Flaw, Group, Message, Nak, Notice, PacketIn, PacketOut, Point, Port, Queued,
-    Sent, Strategy, Walker, Word,
+    CnpDrop, Feedback, Flaw, Group, Message, MinSearch, Nak, Notice, PacketIn, PacketOut, Point,
+    Port, Queued, Sent, Strategy, Word,
 };
 
 /// What is queued of a data packet, path by path: copies, and where it came from what ends there.
@@ -16,7 +16,7 @@ pub struct Copies {
     own: usize,
     paths: usize,
     psn: u32,
-    is_news: bool,
+    is_new: bool,
 }
 
 impl Copies {
@@ -33,17 +33,17 @@ impl Copies {
             own,
             paths,
             psn,
-            is_news,
+            is_new,
         } = self;
         (0..paths).map(move |path| {
             if path != own {
                 Queued::Copy {
                     path,
                     psn,
-                    is_retransmission: !is_news,
+                    is_retransmission: !is_new,
                 }
-            } else if is_news {
-                Queued::Learn { path, acked: psn }
+            } else if is_new {
+                Queued::UpdateFilter { path, acked: psn }
             } else {
                 Queued::End
             }
@@ -80,46 +80,46 @@ impl Group {
     ) -> Option<Copies> {
         let (space, config) = (self.space(), self.fixed.config);
         let own = self.path_at(port)?;
-        let last = self.told.last.psn;
-        let counts = self.sender.data(&config, (port, own), psn, last)?;
-        let is_news = counts && self.leaves.sent(space, own, psn);
+        let last = self.last_acked.point.psn;
+        let from_current_source = self.sender.data(&config, (port, own), psn, last)?;
+        let is_new = from_current_source && self.leaves.sent(space, own, psn);
         let msn = self.leaves.msn(own);
         let asked = Point { psn, msn };
 
         if config.strategy == Strategy::Walk {
-            if is_news {
+            if is_new {
                 self.walk_past_sender(own, now);
             } else if space.lt(self.walk.found, psn) {
-                let walker = self.begin_probe((port, asked), now);
-                queued.extend(walker.map(|walker| self.round(walker, None)));
+                let search = self.begin_probe((port, asked), now);
+                queued.extend(search.map(|search| self.recirculate(search, None)));
             }
         }
         let minimum = self.known_minimum();
-        if counts {
+        if from_current_source {
             self.waiting_nak.sent(psn);
             self.selective_nak.sent(psn);
         }
-        self.waiting_nak.forget_stale(space, minimum.psn);
+        self.waiting_nak.clear_stale(space, minimum.psn);
         if !space.lt(minimum.psn, psn) {
             if config.flaw != Flaw::DroppedTailAck {
                 queued.push(self.answer((port, asked), minimum));
             }
             return None;
         }
-        if config.strategy == Strategy::Punt && !is_news {
+        if config.strategy == Strategy::Punt && !is_new {
             self.work.punts += 1;
             let asked = Point {
-                msn: self.told.nearest(space, asked.msn),
+                msn: self.last_acked.nearest(space, asked.msn),
                 ..asked
             };
             let probe = self.packet_in(port, Message::Probe(asked));
             queued.push(Queued::Leave(Sent::ToController(probe)));
         }
-        counts.then_some(Copies {
+        from_current_source.then_some(Copies {
             own,
             paths: self.fixed.ports.len(),
             psn,
-            is_news,
+            is_new,
         })
     }
 
@@ -144,11 +144,12 @@ impl Group {
             feedback => feedback,
         };
         let is_rise = self.leaves.rises(space, own, acked.psn);
-        let is_news = self.leaves.acked(space, own, acked);
+        let is_accepted = self.leaves.acked(space, own, acked);
         self.work.feedback += 1;
         if config.strategy == Strategy::Punt {
             self.work.punts += 1;
-            self.waiting_nak.forget_stale(space, self.told.last.psn);
+            self.waiting_nak
+                .clear_stale(space, self.last_acked.point.psn);
             return vec![Queued::Punt {
                 path: own,
                 acked: acked.psn,
@@ -156,32 +157,33 @@ impl Group {
             }];
         }
         let mut minimum = self.known_minimum();
-        let mut goes_round = None;
-        if config.strategy == Strategy::Walk && is_news {
+        let mut recirculated = None;
+        if config.strategy == Strategy::Walk && is_accepted {
             match self.walk_on_news(own, is_rise, now) {
                 Outcome::Idle => {}
-                Outcome::On(walker) => goes_round = Some(walker),
+                Outcome::On(search) => recirculated = Some(search),
                 Outcome::Done(word) => minimum = self.point_of(word),
             }
         }
-        self.waiting_nak.forget_stale(space, minimum.psn);
+        self.waiting_nak.clear_stale(space, minimum.psn);
         if let Feedback::Nak { nak, .. } = feedback {
             if config.flaw == Flaw::CoveredNak {
-                return self.tell_at_once(feedback);
+                return self.forward_at_once(feedback);
             }
-            self.waiting_nak.hear(space, minimum.psn, nak, is_news);
+            self.waiting_nak
+                .record(space, minimum.psn, nak, is_accepted);
         }
-        if let Some(walker) = goes_round {
-            return vec![self.round(walker, Some((own, acked.psn)))];
+        if let Some(search) = recirculated {
+            return vec![self.recirculate(search, Some((own, acked.psn)))];
         }
         if acked.psn == minimum.psn {
             minimum.msn = self.believed(minimum.psn, acked.msn);
         }
-        let mut queued = vec![Queued::Learn {
+        let mut queued = vec![Queued::UpdateFilter {
             path: own,
             acked: acked.psn,
         }];
-        queued.extend(self.conclude(minimum));
+        queued.extend(self.final_feedback(minimum));
         queued
     }
 
@@ -210,8 +212,8 @@ impl Group {
                 _ => Vec::new(),
             };
         }
-        let told = self.told.last;
-        self.waiting_nak.forget_stale(space, told.psn);
+        let last_acked = self.last_acked.point;
+        self.waiting_nak.clear_stale(space, last_acked.psn);
         let Some(source) = self.sender.source else {
             return Vec::new();
         };
@@ -224,7 +226,7 @@ impl Group {
         match notice {
             Notice::Cnp => Vec::new(),
             Notice::SelectiveNak { psn, reports } => {
-                let is_open = source != port && space.lt(told.psn, psn);
+                let is_open = source != port && space.lt(last_acked.psn, psn);
                 let reports = is_open
                     .then(|| self.selective_nak.passes(flaw, psn, reports))
                     .flatten();
@@ -234,10 +236,10 @@ impl Group {
             Notice::FatalNak { nak, .. } => {
                 // A requester takes it as an ACK of all before it.
                 let nak = Nak {
-                    psn: space.next(told.psn),
+                    psn: space.next(last_acked.psn),
                     ..nak
                 };
-                let msn = told.msn;
+                let msn = last_acked.msn;
                 let alarm = Queued::Leave(Sent::Alarm { port, notice });
                 vec![alarm, pass(Notice::FatalNak { nak, msn })]
             }
@@ -252,7 +254,8 @@ impl Group {
     pub fn cnp(&mut self, port: Port, now: u64) -> Result<Queued, Option<CnpDrop>> {
         let (space, flaw) = (self.space(), self.fixed.config.flaw);
         let own = self.path_at(port).ok_or(None)?;
-        self.waiting_nak.forget_stale(space, self.told.last.psn);
+        self.waiting_nak
+            .clear_stale(space, self.last_acked.point.psn);
         let source = self.sender.source.ok_or(None)?;
         let is_source = source == port;
         self.cnp_filter
@@ -266,9 +269,9 @@ impl Group {
 
     /// The controller has found the minimum.
     pub fn command(&mut self, command: PacketOut) -> Vec<Queued> {
-        self.told.raise(self.space(), command.told);
+        self.last_acked.raise(self.space(), command.last_acked);
         if let Feedback::Nak { nak, .. } = command.feedback {
-            if !self.waiting_nak.told(nak) {
+            if !self.waiting_nak.record_sent(nak) {
                 return Vec::new();
             }
         }
@@ -278,32 +281,32 @@ impl Group {
         sent.map(Queued::Leave).into_iter().collect()
     }
 
-    /// A walker comes round.
-    pub(super) fn pass(&mut self, walker: Walker, now: u64) -> Vec<Queued> {
+    /// A search comes round.
+    pub(super) fn pass(&mut self, search: MinSearch, now: u64) -> Vec<Queued> {
         let space = self.space();
-        let probe = walker.probe;
-        match self.walk_on(walker, now) {
+        let probe = search.probe;
+        match self.walk_on(search, now) {
             Outcome::Idle => {
-                self.waiting_nak.forget_stale(space, self.told.last.psn);
+                self.waiting_nak
+                    .clear_stale(space, self.last_acked.point.psn);
                 Vec::new()
             }
-            Outcome::On(walker) => {
-                self.waiting_nak.forget_stale(space, self.told.last.psn);
-                vec![self.round(walker, None)]
+            Outcome::On(search) => {
+                self.waiting_nak
+                    .clear_stale(space, self.last_acked.point.psn);
+                vec![self.recirculate(search, None)]
             }
             Outcome::Done(word) => {
                 let minimum = self.point_of(word);
-                self.waiting_nak.forget_stale(space, minimum.psn);
-                let is_news = self.told.is_news(space, minimum.psn);
+                self.waiting_nak.clear_stale(space, minimum.psn);
+                let advances_minimum = self.last_acked.advances_minimum(space, minimum.psn);
                 // What a walk has found is the source's to know first, whoever asked.
-                let may_be_told = |port| self.sender.source == Some(port) || !is_news;
+                let may_reply = |port| self.sender.source == Some(port) || !advances_minimum;
                 match probe {
-                    Some((port, asked))
-                        if !space.lt(minimum.psn, asked.psn) && may_be_told(port) =>
-                    {
+                    Some((port, asked)) if !space.lt(minimum.psn, asked.psn) && may_reply(port) => {
                         vec![self.answer((port, asked), minimum)]
                     }
-                    _ => self.conclude(minimum).into_iter().collect(),
+                    _ => self.final_feedback(minimum).into_iter().collect(),
                 }
             }
         }
@@ -313,28 +316,31 @@ impl Group {
     fn answer(&mut self, (port, asked): (Port, Point), minimum: Point) -> Queued {
         let is_source = self.sender.source == Some(port);
         let asked = Point {
-            msn: self.told.nearest(self.space(), asked.msn),
+            msn: self.last_acked.nearest(self.space(), asked.msn),
             ..asked
         };
         if is_source {
-            self.told.raise(self.space(), minimum);
+            self.last_acked.raise(self.space(), minimum);
         }
         let feedback = answer(is_source, asked, minimum);
         Queued::Leave(Sent::Feedback { port, feedback })
     }
 
     /// The ACK or NAK for the source, if there is one, when all have received everything up to `minimum`.
-    fn conclude(&mut self, minimum: Point) -> Option<Queued> {
+    fn final_feedback(&mut self, minimum: Point) -> Option<Queued> {
         let space = self.space();
-        let feedback = conclude(space, minimum, &mut self.told, &mut self.waiting_nak)?;
+        let feedback = final_feedback(space, minimum, &mut self.last_acked, &mut self.waiting_nak)?;
         let port = self.sender.source?;
         self.work.forwarded += 1;
         Some(Queued::Leave(Sent::Feedback { port, feedback }))
     }
 
-    fn round(&mut self, walker: Walker, learn: Option<(usize, u32)>) -> Queued {
+    fn recirculate(&mut self, search: MinSearch, filter_update: Option<(usize, u32)>) -> Queued {
         self.work.recirculations += 1;
-        Queued::Round { walker, learn }
+        Queued::Recirculate {
+            search,
+            filter_update,
+        }
     }
 
     /// An ACK or NAK comes in through `port` whose frame has a form of its own: a tag, another TTL, lengths or bits that a
@@ -351,15 +357,15 @@ impl Group {
     /// [`Flaw::ReservedNak`].
     fn reserved_nak(&mut self, psn: u32) -> Vec<Queued> {
         let syndrome = Syndrome::Nak(NakCode::Selective).into();
-        let msn = self.told.last.msn;
-        self.tell_at_once(Feedback::Nak {
+        let msn = self.last_acked.point.msn;
+        self.forward_at_once(Feedback::Nak {
             nak: Nak { psn, syndrome },
             msn,
         })
     }
 
     /// [`Flaw::CoveredNak`].
-    fn tell_at_once(&mut self, feedback: Feedback) -> Vec<Queued> {
+    fn forward_at_once(&mut self, feedback: Feedback) -> Vec<Queued> {
         let source = self.sender.source;
         let sent = source.map(|port| Sent::Feedback { port, feedback });
         sent.map(Queued::Leave).into_iter().collect()
@@ -371,16 +377,16 @@ impl Group {
             Strategy::Tree => self.leaves.minimum(self.space()),
             Strategy::Walk | Strategy::Punt => None,
         };
-        known.map_or(self.told.last, |word| self.point_of(word))
+        known.map_or(self.last_acked.point, |word| self.point_of(word))
     }
 
     /// The MSN that goes with a path's word. A sender counts no messages; what was acknowledged last is not too new.
     fn point_of(&self, word: Word) -> Point {
-        let told = &self.told;
-        let msn = if word.psn == told.last.psn || word.by_sender {
-            told.last.msn
+        let last_acked = &self.last_acked;
+        let msn = if word.psn == last_acked.point.psn || word.by_sender {
+            last_acked.point.msn
         } else {
-            let msn = told.nearest(self.space(), self.leaves.msn(word.path));
+            let msn = last_acked.nearest(self.space(), self.leaves.msn(word.path));
             self.believed(word.psn, msn)
         };
         let psn = word.psn;
@@ -390,7 +396,7 @@ impl Group {
     fn believed(&self, psn: u32, msn: u32) -> u32 {
         match self.fixed.config.flaw {
             Flaw::AnyMsn => msn,
-            _ => self.told.believed(self.space(), psn, msn),
+            _ => self.last_acked.believed(self.space(), psn, msn),
         }
     }
 
@@ -399,7 +405,7 @@ impl Group {
             port,
             message,
             source: self.sender.source,
-            told: self.told.last,
+            last_acked: self.last_acked.point,
         }
     }
 }

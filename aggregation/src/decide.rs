@@ -1,24 +1,24 @@
 //! Which ACK or NAK goes to the source, if any (`decide.p4`).
 
-use super::{Feedback, Point, Space, Told, WaitingNak};
+use super::{Feedback, LastAcked, Point, Space, WaitingNak};
 
 /// Feedback looks no further: all have what comes up to `minimum`. The NAK that waited for it goes first, as it acknowledges
 /// everything before it.
-pub fn conclude(
+pub fn final_feedback(
     space: Space,
     minimum: Point,
-    told: &mut Told,
+    last_acked: &mut LastAcked,
     waiting: &mut WaitingNak,
 ) -> Option<Feedback> {
-    let nak = waiting.tell(space, minimum.psn);
-    let is_news = told.is_news(space, minimum.psn);
-    told.raise(space, minimum);
+    let nak = waiting.take_due(space, minimum.psn);
+    let advances_minimum = last_acked.advances_minimum(space, minimum.psn);
+    last_acked.raise(space, minimum);
     match nak {
         Some(nak) => Some(Feedback::Nak {
             nak,
             msn: minimum.msn,
         }),
-        None => is_news.then(|| Feedback::ack(minimum)),
+        None => advances_minimum.then(|| Feedback::ack(minimum)),
     }
 }
 

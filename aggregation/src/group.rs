@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use super::cnp_filter::{CnpFilter, Congested};
 use super::types::Fixed;
 use super::{
-    Config, Leaf, Leaves, Point, Port, Queued, RetransmissionFilter, SelectiveNak, Sender, Sent,
-    Space, Told, WaitingNak, Walk, Work,
+    Config, LastAcked, Leaf, Leaves, Point, Port, Queued, RetransmissionFilter, SelectiveNak,
+    Sender, Sent, Space, WaitingNak, Walk, Work,
 };
 
 /// A group's state on one switch, each part named like the step of the pipeline that it belongs to.
@@ -20,7 +20,7 @@ pub struct Group {
     /// Whoever looks for the minimum under [`Strategy::Walk`](super::Strategy::Walk).
     pub walk: Walk,
     /// What was acknowledged to the source last.
-    pub told: Told,
+    pub last_acked: LastAcked,
     /// The NAK that waits.
     pub waiting_nak: WaitingNak,
     /// The losses that were reported to the source.
@@ -35,8 +35,8 @@ pub struct Group {
 /// What a group whose minimum is found by a tree has to remember: its registers, but for those that follow from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// See [`Told`].
-    pub told: Told,
+    /// See [`LastAcked`].
+    pub last_acked: LastAcked,
     /// The NAK that waits.
     pub waiting_nak: WaitingNak,
     /// See [`SelectiveNak`].
@@ -60,7 +60,7 @@ pub struct Kept {
 impl Group {
     /// A group that goes on with what one of as many paths has kept.
     pub fn restore(config: Config, ports: &[Port], kept: Kept) -> Group {
-        let Point { psn, msn } = kept.told.last;
+        let Point { psn, msn } = kept.last_acked.point;
         let fresh = Group::new(config, ports, config.space.next(psn), msn);
         Group {
             sender: Sender {
@@ -69,7 +69,7 @@ impl Group {
                 acked: kept.acked,
             },
             leaves: Leaves::of(kept.leaves),
-            told: kept.told,
+            last_acked: kept.last_acked,
             waiting_nak: kept.waiting_nak,
             selective_nak: kept.selective_nak,
             cnp_filter: CnpFilter::restore(kept.congested, kept.most_congested),
@@ -82,7 +82,7 @@ impl Group {
     pub fn kept(&self) -> Kept {
         let (congested, most_congested) = self.cnp_filter.kept();
         Kept {
-            told: self.told,
+            last_acked: self.last_acked,
             waiting_nak: self.waiting_nak,
             selective_nak: self.selective_nak.clone(),
             source: self.sender.source,
@@ -111,7 +111,7 @@ impl Group {
                 found: psn,
                 ..Walk::default()
             },
-            told: Told::new(Point { psn, msn }),
+            last_acked: LastAcked::new(Point { psn, msn }),
             waiting_nak: WaitingNak::default(),
             selective_nak: SelectiveNak::new(config.losses),
             cnp_filter: CnpFilter::new(paths),
@@ -143,8 +143,8 @@ impl Group {
         match queued {
             Queued::Leave(sent) => (Some(sent), Vec::new()),
             Queued::End => (None, Vec::new()),
-            Queued::Learn { path, acked } => {
-                self.filter.learn(space, path, acked);
+            Queued::UpdateFilter { path, acked } => {
+                self.filter.update(space, path, acked);
                 (None, Vec::new())
             }
             Queued::Copy {
@@ -157,14 +157,17 @@ impl Group {
                 (is_needed.then_some(Sent::Data { port, psn }), Vec::new())
             }
             Queued::Punt { path, acked, what } => {
-                self.filter.learn(space, path, acked);
+                self.filter.update(space, path, acked);
                 (Some(Sent::ToController(what)), Vec::new())
             }
-            Queued::Round { walker, learn } => {
-                if let Some((path, acked)) = learn {
-                    self.filter.learn(space, path, acked);
+            Queued::Recirculate {
+                search,
+                filter_update,
+            } => {
+                if let Some((path, acked)) = filter_update {
+                    self.filter.update(space, path, acked);
                 }
-                (None, self.pass(walker, now))
+                (None, self.pass(search, now))
             }
         }
     }

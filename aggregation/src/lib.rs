@@ -23,6 +23,7 @@ mod classify;
 mod cnp_filter;
 mod decide;
 mod group;
+mod last_acked;
 mod min_psn_tree;
 mod min_psn_walk;
 pub mod punt;
@@ -30,7 +31,6 @@ mod retransmission_filter;
 mod selective_nak;
 mod sender;
 mod tofino;
-mod told;
 mod types;
 mod waiting_nak;
 mod work;
@@ -40,16 +40,16 @@ pub use alfirk_roce::wire::Space;
 pub use classify::{classify, Answer};
 pub use cnp_filter::{CnpDrop, Congested};
 pub use group::{Group, Kept};
+pub use last_acked::{LastAcked, Point};
 pub use min_psn_tree::{Leaf, Leaves, Word};
 pub use min_psn_walk::{Busy, Walk};
 pub use retransmission_filter::RetransmissionFilter;
 pub use selective_nak::{Loss, SelectiveNak};
 pub use sender::Sender;
 pub use tofino::{PathMsn, TofinoGroup, TofinoQueued};
-pub use told::{Point, Told};
 pub use types::{
-    Config, Feedback, Flaw, Message, Nak, Notice, PacketIn, PacketOut, Port, Queued, Sent,
-    Strategy, Walker,
+    Config, Feedback, Flaw, Message, MinSearch, Nak, Notice, PacketIn, PacketOut, Port, Queued,
+    Sent, Strategy,
 };
 pub use waiting_nak::WaitingNak;
 pub use work::Work;

@@ -65,12 +65,12 @@ impl Leaves {
     /// The sender behind a path has sent: is it new?
     pub(crate) fn sent(&mut self, space: Space, path: usize, psn: u32) -> bool {
         let leaf = &mut self.0[path];
-        let is_news = space.lt(leaf.newest.psn, psn);
-        if is_news {
+        let is_accepted = space.lt(leaf.newest.psn, psn);
+        if is_accepted {
             leaf.newest.psn = psn;
             leaf.by_sender = true;
         }
-        is_news
+        is_accepted
     }
 
     /// Would an acknowledgement of `psn` raise a path?
@@ -81,14 +81,14 @@ impl Leaves {
     /// A path acknowledges: does it rise to that, or say it again?
     pub(crate) fn acked(&mut self, space: Space, path: usize, acked: Point) -> bool {
         let leaf = &mut self.0[path];
-        let is_news = space.reaches(acked.psn, leaf.newest.psn);
-        if is_news {
+        let is_accepted = space.reaches(acked.psn, leaf.newest.psn);
+        if is_accepted {
             *leaf = Leaf {
                 newest: acked,
                 by_sender: false,
             };
         }
-        is_news
+        is_accepted
     }
 
     /// What a path has, and that it is this one.

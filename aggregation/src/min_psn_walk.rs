@@ -1,6 +1,6 @@
 //! How a group finds its minimum by packets that go round (`min_psn_walk.p4`).
 
-use super::{Flaw, Group, Point, Port, Walker, Word};
+use super::{Flaw, Group, MinSearch, Point, Port, Word};
 
 /// What a group remembers of its walks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -28,7 +28,7 @@ pub(super) enum Outcome {
     /// Nothing: there is no need, or another packet walks, or has taken over.
     Idle,
     /// It is recirculated once more.
-    On(Walker),
+    On(MinSearch),
     /// This is the minimum.
     Done(Word),
 }
@@ -80,12 +80,12 @@ impl Group {
     }
 
     /// Old data starts a walk for the minimum, unless one is under way.
-    pub(super) fn begin_probe(&mut self, probe: (Port, Point), now: u64) -> Option<Walker> {
+    pub(super) fn begin_probe(&mut self, probe: (Port, Point), now: u64) -> Option<MinSearch> {
         if self.is_walk_alive(now) {
             return None;
         }
         self.begin(now);
-        Some(Walker {
+        Some(MinSearch {
             probe: Some(probe),
             oldest: None,
             node: 0,
@@ -123,7 +123,7 @@ impl Group {
             }
             _ => {
                 self.begin(now);
-                Outcome::On(Walker {
+                Outcome::On(MinSearch {
                     probe: None,
                     oldest,
                     node,
@@ -134,36 +134,36 @@ impl Group {
         }
     }
 
-    /// A walker looks at its next node.
-    pub(super) fn walk_on(&mut self, mut walker: Walker, now: u64) -> Outcome {
+    /// A search looks at its next node.
+    pub(super) fn walk_on(&mut self, mut search: MinSearch, now: u64) -> Outcome {
         let busy = match self.walk.busy {
-            Some(busy) if busy.start == walker.start => busy,
+            Some(busy) if busy.start == search.start => busy,
             _ => return Outcome::Idle,
         };
-        walker.oldest = self.oldest_of(walker.node, walker.oldest);
-        self.walk.trigger = walker.oldest.map(|word| word.path);
-        walker.node += 1;
-        if walker.seen == Some(walker.node) {
-            walker.node += 1;
+        search.oldest = self.oldest_of(search.node, search.oldest);
+        self.walk.trigger = search.oldest.map(|word| word.path);
+        search.node += 1;
+        if search.seen == Some(search.node) {
+            search.node += 1;
         }
-        match walker.oldest {
-            Some(word) if walker.node >= self.nodes() && !busy.is_dirty => {
+        match search.oldest {
+            Some(word) if search.node >= self.nodes() && !busy.is_dirty => {
                 self.walk.busy = None;
                 self.walk.found = word.psn;
                 Outcome::Done(word)
             }
-            _ if walker.node >= self.nodes() => {
+            _ if search.node >= self.nodes() => {
                 self.begin(now);
-                walker = Walker {
+                search = MinSearch {
                     oldest: None,
                     node: 0,
                     seen: None,
                     start: now,
-                    ..walker
+                    ..search
                 };
-                Outcome::On(walker)
+                Outcome::On(search)
             }
-            _ => Outcome::On(walker),
+            _ => Outcome::On(search),
         }
     }
 }

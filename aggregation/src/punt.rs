@@ -10,9 +10,9 @@
 //!   begins with it, after a restart, acknowledges nothing that somebody lacks.
 //! - The retransmission filter drops copies for paths that have acknowledged, so a path whose last acknowledgement was
 //!   missed here may send no other.  The switch remembers each path's newest, and is to be asked when a question
-//!   cannot be answered ([`Aggregator::lagging`], [`Aggregator::learn`]).
+//!   cannot be answered ([`Aggregator::lagging`], [`Aggregator::update_path`]).
 //! - Packets come faster than they can be answered one by one. [`Aggregator::take`] any number, then ask for
-//!   [`Aggregator::answers`] once: only the newest state is acknowledged.
+//!   [`Aggregator::replies`] once: only the newest state is acknowledged.
 //!
 //! Members of one stream count the same messages, so a message count belongs to a PSN, whoever reports it.
 
@@ -20,8 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Chain;
 use std::{option, vec};
 
-use super::decide::conclude;
-use super::{Feedback, Message, PacketIn, PacketOut, Point, Port, Space, Told, WaitingNak};
+use super::decide::final_feedback;
+use super::{Feedback, LastAcked, Message, PacketIn, PacketOut, Point, Port, Space, WaitingNak};
 
 /// One path. What is known of it stays true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,62 +48,66 @@ impl Path {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Aggregator {
     space: Space,
-    told: Told,
+    last_acked: LastAcked,
     /// A NAK that was sent is forgotten: the switch remembers it.
     waiting_nak: WaitingNak,
     /// The port that the source is behind.
     source: Option<Port>,
     paths: BTreeMap<Port, Path>,
     /// The newest data sent again since the last answers, by the port that it came from.
-    asked: BTreeMap<Port, Point>,
+    probes: BTreeMap<Port, Point>,
 }
 
 /// What is to be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answers {
+pub struct Replies {
     /// An ACK or NAK for the source.
-    pub told: Option<PacketOut>,
-    /// Answers to data sent again.
-    pub answered: Vec<PacketOut>,
+    pub forwarded: Option<PacketOut>,
+    /// Replies to data sent again.
+    pub probe_replies: Vec<PacketOut>,
 }
 
-impl IntoIterator for Answers {
+impl IntoIterator for Replies {
     type Item = PacketOut;
     type IntoIter = Chain<option::IntoIter<PacketOut>, vec::IntoIter<PacketOut>>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.told.into_iter().chain(self.answered)
+        self.forwarded.into_iter().chain(self.probe_replies)
     }
 }
 
 impl Aggregator {
     /// Of a group of which no more is known than what was acknowledged to its source.
-    pub fn new(space: Space, ports: impl IntoIterator<Item = Port>, told: Point) -> Aggregator {
+    pub fn new(
+        space: Space,
+        ports: impl IntoIterator<Item = Port>,
+        last_acked: Point,
+    ) -> Aggregator {
         let path = Path {
-            at: told.psn,
-            known: told,
+            at: last_acked.psn,
+            known: last_acked,
         };
         Aggregator {
             space,
-            told: Told::new(told),
+            last_acked: LastAcked::new(last_acked),
             waiting_nak: WaitingNak::default(),
             source: None,
             paths: ports.into_iter().map(|port| (port, path)).collect(),
-            asked: BTreeMap::new(),
+            probes: BTreeMap::new(),
         }
     }
 
     /// A packet of the switch comes in.
     pub fn take(&mut self, packet: &PacketIn) {
-        self.see(packet.source, packet.told);
+        self.observe(packet.source, packet.last_acked);
         match packet.message {
-            Message::Feedback(feedback) => self.hear(packet.port, feedback),
-            Message::Probe(asked) => self.ask(packet.port, asked),
+            Message::Feedback(feedback) => self.record_feedback(packet.port, feedback),
+            Message::Probe(asked) => self.record_probe(packet.port, asked),
         }
     }
 
     /// The switch's register says that a path has everything up to `psn`.
-    pub fn learn(&mut self, port: Port, psn: u32) {
+    pub fn update_path(&mut self, port: Port, psn: u32) {
         if let Some(path) = self.paths.get_mut(&port) {
             if self.space.lt(path.at, psn) {
                 path.at = psn;
@@ -113,132 +117,132 @@ impl Aggregator {
 
     /// What is to be sent, as far as is known.  Questions that cannot be answered stay until they can, or until
     /// [`Aggregator::give_up`].
-    pub fn answers(&mut self) -> Answers {
-        let asked = std::mem::take(&mut self.asked);
-        let told = self.conclude();
-        let mut answered = Vec::new();
-        for (port, question) in asked {
+    pub fn replies(&mut self) -> Replies {
+        let probes = std::mem::take(&mut self.probes);
+        let feedback = self.final_feedback();
+        let mut probe_replies = Vec::new();
+        for (port, probe) in probes {
             let is_source = self.source == Some(port);
-            let has_heard = is_source && told.is_some() && self.was_told(question.psn);
-            if has_heard {
+            let is_covered = is_source && feedback.is_some() && self.is_acked(probe.psn);
+            if is_covered {
                 continue;
             }
-            match self.answer(port, question) {
-                Some(feedback) => answered.push(self.say(port, feedback)),
+            match self.probe_reply(port, probe) {
+                Some(feedback) => probe_replies.push(self.packet_out(port, feedback)),
                 None => {
-                    self.asked.insert(port, question);
+                    self.probes.insert(port, probe);
                 }
             }
         }
-        let told = self.source.zip(told);
-        Answers {
-            told: told.map(|(port, feedback)| self.say(port, feedback)),
-            answered,
+        let forwarded = self.source.zip(feedback);
+        Replies {
+            forwarded: forwarded.map(|(port, feedback)| self.packet_out(port, feedback)),
+            probe_replies,
         }
     }
 
     /// The paths for which a question cannot be answered, as far as is known here.
     pub fn lagging(&self) -> BTreeSet<Port> {
-        let questions = self.asked.iter();
-        let lacking = questions.flat_map(|(_, question)| {
+        let probes = self.probes.iter();
+        let lacking = probes.flat_map(|(_, probe)| {
             let paths = self.paths.iter();
-            paths.filter(|(_, path)| self.space.lt(path.at, question.psn))
+            paths.filter(|(_, path)| self.space.lt(path.at, probe.psn))
         });
         lacking.map(|(port, _)| *port).collect()
     }
 
     /// Drops the questions that still cannot be answered: a source that has no answer sends its data again.
     pub fn give_up(&mut self) {
-        self.asked.clear();
+        self.probes.clear();
     }
 
     /// What was acknowledged to the source last.
-    pub fn told(&self) -> Point {
-        self.told.last
+    pub fn last_acked(&self) -> Point {
+        self.last_acked.point
     }
 
     /// What the switch adds to a packet: where the source is, and what was acknowledged to it.
-    fn see(&mut self, source: Option<Port>, told: Point) {
+    fn observe(&mut self, source: Option<Port>, last_acked: Point) {
         let space = self.space;
-        self.told.raise(space, told);
-        let told = self.told.last;
+        self.last_acked.raise(space, last_acked);
+        let last_acked = self.last_acked.point;
         for path in self.paths.values_mut() {
-            path.raise(space, told);
+            path.raise(space, last_acked);
         }
         self.source = source;
     }
 
-    fn hear(&mut self, port: Port, feedback: Feedback) {
+    fn record_feedback(&mut self, port: Port, feedback: Feedback) {
         let space = self.space;
         let acked = feedback.acked(space);
         let Some(path) = self.paths.get_mut(&port) else {
             return;
         };
-        let is_news = space.reaches(acked.psn, path.at);
-        if is_news {
+        let is_accepted = space.reaches(acked.psn, path.at);
+        if is_accepted {
             (path.at, path.known) = (acked.psn, acked);
         }
         if let Some(source) = self.source.and_then(|port| self.paths.get_mut(&port)) {
             source.raise(space, acked);
         }
         if let (Feedback::Nak { nak, .. }, Some(minimum)) = (feedback, self.minimum()) {
-            self.waiting_nak.hear(space, minimum, nak, is_news);
+            self.waiting_nak.record(space, minimum, nak, is_accepted);
         }
     }
 
     /// Data that is sent again asks whether everyone has it.
-    fn ask(&mut self, port: Port, asked: Point) {
+    fn record_probe(&mut self, port: Port, asked: Point) {
         if !self.paths.contains_key(&port) {
             return;
         }
         // The path that sends it has it.
-        self.learn(port, asked.psn);
-        let newest = self.asked.entry(port).or_insert(asked);
+        self.update_path(port, asked.psn);
+        let newest = self.probes.entry(port).or_insert(asked);
         if self.space.lt(newest.psn, asked.psn) {
             *newest = asked;
         }
     }
 
-    fn conclude(&mut self) -> Option<Feedback> {
+    fn final_feedback(&mut self) -> Option<Feedback> {
         let minimum = self.point_at(self.minimum()?);
         let (space, waiting) = (self.space, &mut self.waiting_nak);
-        let told = match self.source {
-            Some(_) => conclude(space, minimum, &mut self.told, waiting),
+        let feedback = match self.source {
+            Some(_) => final_feedback(space, minimum, &mut self.last_acked, waiting),
             None => None,
         };
-        if waiting.is_told {
-            waiting.forget();
+        if waiting.is_sent {
+            waiting.clear();
         }
-        waiting.forget_stale(space, minimum.psn);
-        told
+        waiting.clear_stale(space, minimum.psn);
+        feedback
     }
 
     /// Another than the present source gets no more than it asked about: what is newer it did not send.
-    fn answer(&mut self, port: Port, question: Point) -> Option<Feedback> {
+    fn probe_reply(&mut self, port: Port, probe: Point) -> Option<Feedback> {
         let minimum = self.minimum()?;
-        if self.space.lt(minimum, question.psn) {
+        if self.space.lt(minimum, probe.psn) {
             return None;
         }
         if self.source != Some(port) {
-            let psn = question.psn;
-            let msn = self.known_at(psn).map_or(question.msn, |known| known.msn);
+            let psn = probe.psn;
+            let msn = self.known_at(psn).map_or(probe.msn, |known| known.msn);
             return Some(Feedback::Ack { psn, msn });
         }
         let minimum = self.point_at(minimum);
-        self.told.raise(self.space, minimum);
+        self.last_acked.raise(self.space, minimum);
         Some(Feedback::ack(minimum))
     }
 
-    fn say(&self, port: Port, feedback: Feedback) -> PacketOut {
+    fn packet_out(&self, port: Port, feedback: Feedback) -> PacketOut {
         PacketOut {
             port: Some(port),
             feedback,
-            told: self.told.last,
+            last_acked: self.last_acked.point,
         }
     }
 
-    fn was_told(&self, psn: u32) -> bool {
-        !self.space.lt(self.told.last.psn, psn)
+    fn is_acked(&self, psn: u32) -> bool {
+        !self.space.lt(self.last_acked.point.psn, psn)
     }
 
     /// What all paths have; `None` without any.
@@ -249,8 +253,8 @@ impl Aggregator {
 
     /// With the messages that are complete with the minimum, or with what was acknowledged.
     fn point_at(&self, psn: u32) -> Point {
-        let known = self.known_at(psn).unwrap_or(self.told.last);
-        let msn = self.told.believed(self.space, psn, known.msn);
+        let known = self.known_at(psn).unwrap_or(self.last_acked.point);
+        let msn = self.last_acked.believed(self.space, psn, known.msn);
         Point { psn, msn }
     }
 
@@ -259,7 +263,7 @@ impl Aggregator {
         let paths = self.paths.values();
         let known = paths.map(|path| path.known);
         known
-            .chain([self.told.last])
+            .chain([self.last_acked.point])
             .filter(|known| !self.space.lt(psn, known.psn))
             .reduce(|a, b| if self.space.lt(a.psn, b.psn) { b } else { a })
     }

@@ -17,7 +17,7 @@ impl RetransmissionFilter {
     }
 
     /// A path has all up to `acked`.
-    pub(crate) fn learn(&mut self, space: Space, path: usize, acked: u32) {
+    pub(crate) fn update(&mut self, space: Space, path: usize, acked: u32) {
         let known = &mut self.acked[path];
         if space.lt(*known, acked) {
             *known = acked;

@@ -40,16 +40,16 @@ impl Sender {
         let has_all = !space.lt(self.acked[path], self.sent);
         let is_next = psn == space.next(self.sent) && has_all;
         let is_any = flaw == Flaw::AnyoneSends || (flaw == Flaw::AnyFirst && self.source.is_none());
-        let counts = self.source == Some(port) || is_next || is_any;
+        let from_current_source = self.source == Some(port) || is_next || is_any;
         if space.lt(self.sent, psn) {
             let ahead = u32::try_from(space.distance(last_acked, psn));
             let is_in_window = ahead.is_ok_and(|ahead| ahead <= config.window);
-            if !counts || !(is_in_window || is_any || flaw == Flaw::NoWindow) {
+            if !from_current_source || !(is_in_window || is_any || flaw == Flaw::NoWindow) {
                 return None;
             }
             (self.source, self.sent) = (Some(port), psn);
         }
-        Some(counts)
+        Some(from_current_source)
     }
 
     /// Feedback comes: is it of something that was sent?

@@ -19,7 +19,7 @@ fn nak(psn: u32) -> Feedback {
     }
 }
 
-fn told(feedback: Feedback) -> Vec<Sent> {
+fn to_source(feedback: Feedback) -> Vec<Sent> {
     vec![Sent::Feedback { port: 1, feedback }]
 }
 
@@ -67,8 +67,8 @@ fn the_slowest_receiver_decides() {
         let mut group = group_of(strategy, 9);
         assert_eq!(group.report(2, ack(9)), []);
         assert_eq!(group.report(3, ack(4)), []);
-        assert_eq!(group.report(4, ack(7)), told(ack(4)));
-        assert_eq!(group.report(3, ack(9)), told(ack(7)));
+        assert_eq!(group.report(4, ack(7)), to_source(ack(4)));
+        assert_eq!(group.report(3, ack(9)), to_source(ack(7)));
     }
 }
 
@@ -78,8 +78,8 @@ fn a_nak_waits_for_earlier_losses_of_others() {
         let mut group = group_of(strategy, 9);
         assert_eq!(group.report(2, nak(6)), []);
         assert_eq!(group.report(3, nak(2)), []);
-        assert_eq!(group.report(4, ack(9)), told(nak(2)));
-        assert_eq!(group.report(3, ack(9)), told(ack(5)));
+        assert_eq!(group.report(4, ack(9)), to_source(nak(2)));
+        assert_eq!(group.report(3, ack(9)), to_source(ack(5)));
     }
 }
 
@@ -100,7 +100,10 @@ fn what_everyone_has_is_answered() {
     for port in [2, 3, 4] {
         group.report(port, ack(3));
     }
-    assert_eq!(group.send(1, 2), told(Feedback::Ack { psn: 3, msn: 0 }));
+    assert_eq!(
+        group.send(1, 2),
+        to_source(Feedback::Ack { psn: 3, msn: 0 })
+    );
 }
 
 #[test]
@@ -114,8 +117,11 @@ fn a_source_of_before_hears_of_nothing_that_it_did_not_send() {
     for port in [3, 4] {
         group.report(port, ack(4));
     }
-    assert_eq!(group.told.last.psn, 4);
-    assert_eq!(group.send(1, 3), told(Feedback::Ack { psn: 3, msn: 1 }));
+    assert_eq!(group.last_acked.point.psn, 4);
+    assert_eq!(
+        group.send(1, 3),
+        to_source(Feedback::Ack { psn: 3, msn: 1 })
+    );
 }
 
 #[test]
@@ -137,8 +143,8 @@ fn the_source_may_change() {
     group.report(1, ack(4));
     group.report(2, ack(4));
     let feedback = ack(4);
-    let told = vec![Sent::Feedback { port: 3, feedback }];
-    assert_eq!(group.report(4, ack(4)), told);
+    let sent = vec![Sent::Feedback { port: 3, feedback }];
+    assert_eq!(group.report(4, ack(4)), sent);
 }
 
 #[test]
@@ -147,31 +153,31 @@ fn the_last_news_of_the_oldest_path_is_not_lost_in_a_walk() {
     group.report(2, ack(2));
     group.report(3, ack(2));
     group.report(4, ack(2));
-    assert_eq!(group.told.last.psn, 2);
+    assert_eq!(group.last_acked.point.psn, 2);
     group.report(3, ack(3));
     group.report(4, ack(3));
     // This one starts a walk, and another comes to its end while it is under way.
     let mut queued = group.feedback(2, ack(3), 0);
     assert_eq!(queued.len(), 1);
-    assert!(matches!(queued[0], Queued::Round { .. }));
+    assert!(matches!(queued[0], Queued::Recirculate { .. }));
     let more = group.feedback(2, ack(3), 1);
     assert_eq!(group.run(more, 1), []);
     queued = group.dequeue(queued.remove(0), 2).1;
-    assert_eq!(group.run(queued, 3), told(ack(3)));
+    assert_eq!(group.run(queued, 3), to_source(ack(3)));
 }
 
 #[test]
 fn a_lost_walk_is_taken_over() {
     let mut group = group_of(Strategy::Walk, 3);
     let lost = group.feedback(2, ack(3), 0);
-    assert!(matches!(lost[..], [Queued::Round { .. }]));
+    assert!(matches!(lost[..], [Queued::Recirculate { .. }]));
     for port in [3, 4] {
         let queued = group.feedback(port, ack(3), 500);
         assert_eq!(group.run(queued, 500), []);
     }
     let probe = group.data(1, 2, 2_000);
     let mut answer = copies(&[2], 2);
-    answer.extend(told(ack(3)));
+    answer.extend(to_source(ack(3)));
     assert_eq!(
         group.run(probe, 2_000),
         answer,
@@ -185,7 +191,7 @@ fn price(strategy: Strategy, receivers: u32) -> Work {
     const PACKETS: u32 = 64;
     let ports: Vec<Port> = (1..=receivers + 1).collect();
     let mut group = Group::new(Config::pipeline(strategy), &ports, 0, 0);
-    let before = group.told.last;
+    let before = group.last_acked.point;
     let mut aggregator = Aggregator::new(Space::PSN, ports, before);
     for psn in 0..PACKETS {
         group.send(1, psn);
@@ -203,7 +209,7 @@ fn price(strategy: Strategy, receivers: u32) -> Work {
             }
         }
         assert_eq!(
-            group.told.last.psn, psn,
+            group.last_acked.point.psn, psn,
             "{strategy:?} with {receivers} receivers"
         );
     }
@@ -255,11 +261,11 @@ fn of_naks_of_one_number_the_longest_timer_counts() {
     for order in [[none, shortest, longest], [longest, none, shortest]] {
         let mut group = group(3);
         for (port, syndrome) in (2..).zip(order) {
-            let told = group.report(port, nak(syndrome));
-            assert_eq!(told.len(), usize::from(port == 4));
+            let sent = group.report(port, nak(syndrome));
+            assert_eq!(sent.len(), usize::from(port == 4));
             if port == 4 {
                 let feedback = nak(longest);
-                assert_eq!(told, [Sent::Feedback { port: 1, feedback }]);
+                assert_eq!(sent, [Sent::Feedback { port: 1, feedback }]);
             }
         }
     }

@@ -29,12 +29,12 @@ pub struct TofinoGroup {
     pub sender: Sender,
     /// What each path has. MSNs are not kept here.
     pub leaves: Leaves,
-    /// The newest minimum that was acknowledged to the source (`told.p4`).
-    pub told: u32,
+    /// The newest minimum that was acknowledged to the source (`last_acked.p4`).
+    pub last_acked: u32,
     /// The NAK that waits, and the PSN of the one that was sent to the source, which has not sent the packet again (`waiting_nak.p4`).
     pub waiting: Option<Nak>,
     /// See [`TofinoGroup::waiting`].
-    pub told_nak: Option<u32>,
+    pub sent_nak: Option<u32>,
     /// Packets that a source may be ahead of `acknowledged` (`source_window.p4`).
     window: u32,
     /// The newest PSN that was acknowledged to the source, as its window knows.
@@ -47,7 +47,7 @@ pub struct TofinoGroup {
     /// What each path counts of messages, as egress knows it.
     pub msns: Vec<PathMsn>,
     /// The messages that were acknowledged to the source.
-    pub told_msn: u32,
+    pub last_acked_msn: u32,
 }
 
 /// Messages that a path counts (`retransmission_filter.p4`).
@@ -122,7 +122,7 @@ pub enum TofinoQueued {
         minimum: Word,
     },
     /// What is sent to the source.
-    Tell {
+    Forward {
         /// Through this port.
         port: Port,
         /// The path that came,
@@ -135,7 +135,7 @@ pub enum TofinoQueued {
         nak: Option<Nak>,
     },
     /// The NAK for the source when a receiver has ended its queue pair.
-    TellFatal {
+    ForwardFatal {
         /// Through this port.
         port: Port,
         /// As it came.
@@ -155,16 +155,16 @@ impl TofinoGroup {
             ports: ports.into(),
             sender: Sender::new(paths, psn),
             leaves: Leaves::new(paths, Point { psn, msn: 0 }),
-            told: psn,
+            last_acked: psn,
             waiting: None,
-            told_nak: Some(initial_psn),
+            sent_nak: Some(initial_psn),
             window: DEFAULT_WINDOW,
             acknowledged: psn,
             cnps: vec![Count::default(); paths],
             worst: (0, 0, 0),
             filter: RetransmissionFilter::new(paths, psn),
             msns: vec![PathMsn::new(space, Point { psn, msn }); paths],
-            told_msn: msn,
+            last_acked_msn: msn,
         }
     }
 
@@ -203,8 +203,8 @@ impl TofinoGroup {
         if !is_source {
             return Vec::new();
         }
-        if self.told_nak == Some(psn) {
-            self.told_nak = None;
+        if self.sent_nak == Some(psn) {
+            self.sent_nak = None;
         }
         let copies = (0..self.ports.len()).map(|path| TofinoQueued::Copy {
             path,
@@ -260,9 +260,9 @@ impl TofinoGroup {
         let leaf = Point { msn: 0, ..acked };
         let is_raised = self.leaves.acked(space, own, leaf);
         let minimum = self.minimum();
-        let is_news = space.lt(self.told, minimum.psn);
-        if is_news {
-            self.told = minimum.psn;
+        let advances_minimum = space.lt(self.last_acked, minimum.psn);
+        if advances_minimum {
+            self.last_acked = minimum.psn;
         }
         let nak = match feedback {
             // One of what comes next: nothing that was sent is missing.
@@ -271,23 +271,23 @@ impl TofinoGroup {
             }
             _ => None,
         };
-        let (is_told, nak) = match nak {
+        let (is_forwarded, nak) = match nak {
             // It comes just after the minimum.
             Some(nak) if acked.psn == minimum.psn => {
-                let is_known = self.told_nak.replace(nak.psn) == Some(nak.psn);
+                let is_known = self.sent_nak.replace(nak.psn) == Some(nak.psn);
                 self.waiting = None;
                 (!is_known, Some(nak))
             }
             Some(nak) if space.lt(minimum.psn, acked.psn) => {
                 self.wait(minimum.psn, nak);
-                (is_news, None)
+                (advances_minimum, None)
             }
             _ => {
                 let due = self.due(minimum.psn);
-                (is_news || due.is_some(), due)
+                (advances_minimum || due.is_some(), due)
             }
         };
-        let tell = is_told.then_some(TofinoQueued::Tell {
+        let forward = is_forwarded.then_some(TofinoQueued::Forward {
             port: source,
             path: own,
             acked,
@@ -298,9 +298,9 @@ impl TofinoGroup {
             path: own,
             acked,
             is_old: !is_raised,
-            risen: is_news.then_some(minimum.psn),
+            risen: advances_minimum.then_some(minimum.psn),
         };
-        [record].into_iter().chain(tell).collect()
+        [record].into_iter().chain(forward).collect()
     }
 
     /// A NAK waits, if it comes before the one that does.
@@ -326,7 +326,7 @@ impl TofinoGroup {
         self.waiting = None;
         let is_due = nak.psn == space.next(minimum);
         if is_due {
-            self.told_nak = Some(nak.psn);
+            self.sent_nak = Some(nak.psn);
         }
         is_due.then_some(nak)
     }
@@ -353,12 +353,12 @@ impl TofinoGroup {
                     .collect()
             }
             Notice::FatalNak { nak, .. } if self.has_sent(space.previous(nak.psn)) => {
-                let tell = TofinoQueued::TellFatal {
+                let forward = TofinoQueued::ForwardFatal {
                     port: source,
                     syndrome: nak.syndrome,
                     minimum: self.minimum().psn,
                 };
-                vec![TofinoQueued::Leave(Sent::Alarm { port, notice }), tell]
+                vec![TofinoQueued::Leave(Sent::Alarm { port, notice }), forward]
             }
             Notice::FatalNak { .. } | Notice::SelectiveNak { .. } => Vec::new(),
         }
@@ -397,7 +397,7 @@ impl TofinoGroup {
                 is_new,
             } if path == from => {
                 if is_new {
-                    self.filter.learn(space, path, psn);
+                    self.filter.update(space, path, psn);
                 }
                 None
             }
@@ -414,7 +414,7 @@ impl TofinoGroup {
                 is_old,
                 risen,
             } => {
-                self.filter.learn(space, path, acked.psn);
+                self.filter.update(space, path, acked.psn);
                 if !is_old {
                     self.msns[path].raise(space, acked);
                 }
@@ -443,7 +443,7 @@ impl TofinoGroup {
                     feedback: Feedback::ack(point),
                 })
             }
-            TofinoQueued::Tell {
+            TofinoQueued::Forward {
                 port,
                 path,
                 acked,
@@ -454,7 +454,7 @@ impl TofinoGroup {
                     let msn = self.msns[path].raise(space, acked);
                     Point {
                         psn: minimum.psn,
-                        msn: self.raise_told_msn(msn),
+                        msn: self.raise_last_acked_msn(msn),
                     }
                 } else {
                     self.point_of(minimum)
@@ -468,7 +468,7 @@ impl TofinoGroup {
                 };
                 Some(Sent::Feedback { port, feedback })
             }
-            TofinoQueued::TellFatal {
+            TofinoQueued::ForwardFatal {
                 port,
                 syndrome,
                 minimum,
@@ -477,7 +477,7 @@ impl TofinoGroup {
                     psn: space.next(minimum),
                     syndrome,
                 };
-                let msn = self.told_msn;
+                let msn = self.last_acked_msn;
                 Some(Sent::Notice {
                     port,
                     notice: Notice::FatalNak { nak, msn },
@@ -489,18 +489,18 @@ impl TofinoGroup {
     /// The MSN that goes with the minimum: that of the path that holds it, or what was acknowledged last if that is a sender.
     fn point_of(&mut self, word: Word) -> Point {
         let msn = match word.by_sender {
-            true => self.told_msn,
-            false => self.raise_told_msn(self.msns[word.path].msn),
+            true => self.last_acked_msn,
+            false => self.raise_last_acked_msn(self.msns[word.path].msn),
         };
         Point { psn: word.psn, msn }
     }
 
     /// A count of messages may lag, but does not fall.
-    fn raise_told_msn(&mut self, msn: u32) -> u32 {
-        if self.space.lt(self.told_msn, msn) {
-            self.told_msn = msn;
+    fn raise_last_acked_msn(&mut self, msn: u32) -> u32 {
+        if self.space.lt(self.last_acked_msn, msn) {
+            self.last_acked_msn = msn;
         }
-        self.told_msn
+        self.last_acked_msn
     }
 
     fn minimum(&self) -> Word {

@@ -179,7 +179,7 @@ pub enum Notice {
 
 /// A packet that is recirculated to find the minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Walker {
+pub struct MinSearch {
     /// Old data that asks whether everyone has it: its port, its PSN, and the MSN of its path then.
     pub probe: Option<(Port, Point)>,
     /// The oldest word so far.
@@ -202,7 +202,7 @@ pub struct PacketIn {
     /// The source's port, if any data has come.
     pub source: Option<Port>,
     /// What was acknowledged to the source last.
-    pub told: Point,
+    pub last_acked: Point,
 }
 
 /// What a [`PacketIn`] brings.
@@ -222,7 +222,7 @@ pub struct PacketOut {
     /// What.
     pub feedback: Feedback,
     /// What is acknowledged to the source last, with this.
-    pub told: Point,
+    pub last_acked: Point,
 }
 
 /// What waits between ingress and egress.
@@ -233,7 +233,7 @@ pub enum Queued {
     /// It ends.
     End,
     /// It ends, when the retransmission filter has learned of it.
-    Learn {
+    UpdateFilter {
         /// Of this path
         path: usize,
         /// the newest PSN that it has.
@@ -258,11 +258,11 @@ pub enum Queued {
         what: PacketIn,
     },
     /// It is recirculated.
-    Round {
+    Recirculate {
         /// Who.
-        walker: Walker,
+        search: MinSearch,
         /// Path and PSN for the filter, the first time.
-        learn: Option<(usize, u32)>,
+        filter_update: Option<(usize, u32)>,
     },
 }
 

@@ -185,7 +185,7 @@ pub const UDP_OVERHEAD_WITH_RETH_BYTES: u16 = 40;
 /// (set_group): more than queue pairs have outstanding (128 in Linux' rdma_rxe), and far below 2^23, beyond which PSNs have no order.
 pub const DEFAULT_WINDOW: u32 = 0x1_0000;
 
-/// Messages by which the count may be ahead of the one that a controller has written to a switch that lost its own (told.p4).
+/// Messages by which the count may be ahead of the one that a controller has written to a switch that lost its own (last_acked.p4).
 pub const UNKNOWN_MSN_ROOM: u32 = 0x8000;
 
 /// A walk that has not ended after so many microseconds has lost its packet.
@@ -372,7 +372,7 @@ pub enum RegisterName {
     /// of a receiver: the same for R_Key \<\< 32 | identification \<\< 16 | source port
     RegionKeys = 8,
     /// of a receiver: the PSN of the WRITE that announced both
-    RegionToldAt = 9,
+    RegionAnnouncedAt = 9,
     /// the newest PSN that a source has sent
     Sent = 10,
     /// of a path, to read only: the newest PSN that its feedback has acknowledged, even beyond SENT
@@ -390,7 +390,7 @@ impl RegisterName {
         RegisterName::Filter,
         RegisterName::RegionVa,
         RegisterName::RegionKeys,
-        RegisterName::RegionToldAt,
+        RegisterName::RegionAnnouncedAt,
         RegisterName::Sent,
         RegisterName::Claimed,
     ];
@@ -453,7 +453,7 @@ pub enum Drop {
     /// an ACK or NAK of what no source has sent
     BeyondSent = 25,
     /// a NAK that the source has, and has not yet acted on
-    NakTold = 26,
+    NakAlreadySent = 26,
     /// a member's packet of another partition
     WrongPkey = 27,
     /// data of a member that may only receive
@@ -507,7 +507,7 @@ impl Drop {
         Drop::NotTheSource,
         Drop::Fragment,
         Drop::BeyondSent,
-        Drop::NakTold,
+        Drop::NakAlreadySent,
         Drop::WrongPkey,
         Drop::MayNotSend,
         Drop::RefusalLimited,
@@ -532,7 +532,7 @@ pub enum Work {
     /// ACKs and NAKs that came in
     Feedback = 0,
     /// of these, what went to the source
-    Told = 1,
+    Forwarded = 1,
     /// `RECIRCULATIONS`.
     Recirculations = 2,
     /// `PUNTS`.
@@ -543,7 +543,7 @@ impl Work {
     /// All of them, in the program's order.
     pub const ALL: [Work; 4] = [
         Work::Feedback,
-        Work::Told,
+        Work::Forwarded,
         Work::Recirculations,
         Work::Punts,
     ];
@@ -673,7 +673,7 @@ pub enum Kind {
     /// READ or ATOMIC: nothing that a group could answer
     Read = 6,
     /// an ACK that recirculates, looking for the minimum
-    Walker = 7,
+    MinSearch = 7,
     /// an ACK or NAK that the controller has aggregated
     Command = 8,
     /// register control
@@ -694,7 +694,7 @@ impl Kind {
         Kind::FatalNak,
         Kind::Cnp,
         Kind::Read,
-        Kind::Walker,
+        Kind::MinSearch,
         Kind::Command,
         Kind::Registers,
         Kind::SelectiveNak,
@@ -762,7 +762,7 @@ impl Role {
 /// What the walk makes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Walked {
+pub enum SearchState {
     /// no walk
     Idle = 0,
     /// it recirculates once more
@@ -773,13 +773,13 @@ pub enum Walked {
     Lost = 3,
 }
 
-impl Walked {
+impl SearchState {
     /// All of them, in the program's order.
-    pub const ALL: [Walked; 4] = [
-        Walked::Idle,
-        Walked::On,
-        Walked::Done,
-        Walked::Lost,
+    pub const ALL: [SearchState; 4] = [
+        SearchState::Idle,
+        SearchState::On,
+        SearchState::Done,
+        SearchState::Lost,
     ];
 }
 

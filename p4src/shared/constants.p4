@@ -94,7 +94,7 @@ const bit<16> UDP_OVERHEAD_WITH_RETH_BYTES = 40;
 // (set_group): more than queue pairs have outstanding (128 in Linux' rdma_rxe), and far below 2^23, beyond which PSNs have no order.
 const bit<24> DEFAULT_WINDOW = 65536;
 
-// Messages by which the count may be ahead of the one that a controller has written to a switch that lost its own (told.p4).
+// Messages by which the count may be ahead of the one that a controller has written to a switch that lost its own (last_acked.p4).
 const bit<24> UNKNOWN_MSN_ROOM = 32768;
 
 // A walk that has not ended after so many microseconds has lost its packet.
@@ -190,7 +190,7 @@ enum bit<8> RegisterName {
     FILTER = 6,  // of a path: the egress copy of ack_psn, for the retransmission filter
     REGION_VA = 7,  // of a receiver: what memory_regions.p4 XORs into the virtual address
     REGION_KEYS = 8,  // of a receiver: the same for R_Key << 32 | identification << 16 | source port
-    REGION_TOLD_AT = 9,  // of a receiver: the PSN of the WRITE that announced both
+    REGION_ANNOUNCED_AT = 9,  // of a receiver: the PSN of the WRITE that announced both
     SENT = 10,  // the newest PSN that a source has sent
     CLAIMED = 11  // of a path, to read only: the newest PSN that its feedback has acknowledged, even beyond SENT
 }
@@ -223,7 +223,7 @@ enum bit<8> Drop {
     NOT_THE_SOURCE = 23,  // data of a host that is not the source, and not what comes next
     FRAGMENT = 24,  // a group packet in IP fragments or with IP options
     BEYOND_SENT = 25,  // an ACK or NAK of what no source has sent
-    NAK_TOLD = 26,  // a NAK that the source has, and has not yet acted on
+    NAK_ALREADY_SENT = 26,  // a NAK that the source has, and has not yet acted on
     WRONG_PKEY = 27,  // a member's packet of another partition
     MAY_NOT_SEND = 28,  // data of a member that may only receive
     REFUSAL_LIMITED = 29,  // a READ or ATOMIC of a host that was refused one just before
@@ -242,7 +242,7 @@ const bit<32> SIZE_DROP_REASONS = 64;
 // Cells of the counter array ingress.ack_aggregate.work, for each strategy from cell 8 * MinPsn.
 enum bit<32> Work {
     FEEDBACK = 0,  // ACKs and NAKs that came in
-    TOLD = 1,  // of these, what went to the source
+    FORWARDED = 1,  // of these, what went to the source
     RECIRCULATIONS = 2,
     PUNTS = 3
 }

@@ -4,7 +4,7 @@
 //              not the source's                     dropped; old data becomes a question for the minimum (WALK, PUNT)
 //              else                                 REPLICATE
 //   ACK, NAK   a NAK waits just after the minimum   FEEDBACK: that NAK to the source
-//   WALKER     the minimum is news                  FEEDBACK: an ACK of the minimum to the source
+//   MIN_SEARCH     the minimum is news                  FEEDBACK: an ACK of the minimum to the source
 //              else                                 RECORD: only the retransmission filter is updated
 //              the minimum is yet to be found       WALK, PUNT
 //   CNP        of the most congested path           PASS
@@ -27,22 +27,22 @@
 #ifndef ALFIRK_DECIDE_P4
 #define ALFIRK_DECIDE_P4
 
-// `is_conclusion`: feedback that looks no further. `is_answer`: it is old data, or asks on its behalf, and all have it. `tells_nak`: the packet has become the NAK that waited. `is_news`: the minimum is news to the source.
-control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in msn_t msn, in bool is_conclusion,
-               in bool is_answer, in bool is_news, in bool tells_nak, in Walked walked, inout port_t egress_port) {
+// `is_final`: feedback that looks no further. `is_answer`: it is old data, or asks on its behalf, and all have it. `forwards_nak`: the packet has become the NAK that waited. `advances_minimum`: the minimum is news to the source.
+control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in msn_t msn, in bool is_final,
+               in bool is_answer, in bool advances_minimum, in bool forwards_nak, in SearchState search, inout port_t egress_port) {
     DataToAck() data_to_ack;
 
     apply {
         egress_port = meta.source_port[8:0];
-        if (is_conclusion && !is_answer) {
+        if (is_final && !is_answer) {
             meta.verdict = Verdict.RECORD;
             hdr.aeth.msn = msn;
-            if (!tells_nak && is_news) {
+            if (!forwards_nak && advances_minimum) {
                 hdr.bth.psn = minimum;
                 hdr.aeth.kind = AETH_ACK;
                 hdr.aeth.value = SYNDROME_ACK_NO_CREDITS[4:0];
             }
-            if ((tells_nak || is_news) && meta.source_port != 0) {
+            if ((forwards_nak || advances_minimum) && meta.source_port != 0) {
                 meta.verdict = Verdict.FEEDBACK;
             } else {
                 egress_port = meta.origin_port;
@@ -50,10 +50,10 @@ control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in 
         } else if (is_answer || meta.kind == Kind.READ) {
             meta.verdict = Verdict.ANSWER;
             egress_port = meta.origin_port;
-            if (meta.kind != Kind.WALKER) {
+            if (meta.kind != Kind.MIN_SEARCH) {
                 data_to_ack.apply(hdr);
             }
-            hdr.aeth.msn = MSN_NEAR(meta.told[23:0], meta.asker_msn);
+            hdr.aeth.msn = MSN_NEAR(meta.last_acked[23:0], meta.asker_msn);
             if (meta.kind == Kind.READ) {
                 hdr.aeth.kind = AETH_NAK;
                 hdr.aeth.value = NAK_INVALID_REQUEST;
@@ -72,7 +72,7 @@ control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in 
             if (meta.min_psn == MinPsn.PUNT && meta.is_retransmission == 1) {
                 meta.packet_in_reason = PacketInReason.PROBE;
             }
-            if (meta.counts == 1) {
+            if (meta.from_current_source == 1) {
                 meta.verdict = Verdict.REPLICATE;
             } else if (meta.role == Role.PROBE) {
                 meta.verdict = Verdict.WALK;
@@ -96,9 +96,9 @@ control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in 
             }
             hdr.feedback.setInvalid();
             hdr.packet_out.setInvalid();
-        } else if (meta.kind == Kind.WALKER && walked == Walked.LOST) {
+        } else if (meta.kind == Kind.MIN_SEARCH && search == SearchState.LOST) {
             meta.drop_reason = Drop.WALK_TAKEN_OVER;
-        } else if (walked == Walked.ON) {
+        } else if (search == SearchState.ON) {
             meta.verdict = Verdict.WALK;
             egress_port = meta.origin_port;
         } else {

@@ -12,7 +12,7 @@ enum bit<4> Kind {
     FATAL_NAK = 4,  // a receiver has ended its queue pair
     CNP = 5,
     READ = 6,       // READ or ATOMIC: nothing that a group could answer
-    WALKER = 7,     // an ACK that recirculates, looking for the minimum
+    MIN_SEARCH = 7,     // an ACK that recirculates, looking for the minimum
     COMMAND = 8,    // an ACK or NAK that the controller has aggregated
     REGISTERS = 9,  // register control
     SELECTIVE_NAK = 10,  // one packet is lost; nothing is acknowledged
@@ -39,7 +39,7 @@ enum bit<2> Role {
 }
 
 // What the walk makes of a packet.
-enum bit<2> Walked {
+enum bit<2> SearchState {
     IDLE = 0,  // no walk
     ON = 1,    // it recirculates once more
     DONE = 2,  // meta.walk_word is the minimum

@@ -9,7 +9,7 @@
 //   3          sender.p4          who is the source, what has it sent; does this count?
 //   4          min_psn_tree.p4    the packet's own path rises
 //   5 .. 9     min_psn_tree.p4    the oldest word of all 32 paths, one level each; each doubling is a stage more
-//   10         told.p4            what was last acknowledged to the source: is the minimum newer?
+//   10         last_acked.p4            what was last acknowledged to the source: is the minimum newer?
 //   11         waiting_nak.p4     the NAK that waits for the minimum; what becomes of the packet
 //
 // What shared/decide.p4 decides in one place is divided here, for there is no stage behind the last one:
@@ -29,13 +29,13 @@
 
 #include "sender.p4"
 #include "min_psn_tree.p4"
-#include "told.p4"
+#include "last_acked.p4"
 #include "waiting_nak.p4"
 #include "cnp_filter.p4"
 #include "refusal_limit.p4"
 
 // What the registers of the last stage say of the packet (sender.p4).
-control Standing(inout ingress_metadata_t meta,
+control RouteBySender(inout ingress_metadata_t meta,
                  inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
                  inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
     // PRE group 0 means none.
@@ -107,7 +107,7 @@ control Standing(inout ingress_metadata_t meta,
         meta.source_difference = 1;
     }
 
-    table standing {
+    table route_by_sender {
         key = {
             meta.carried.kind: ternary;
             meta.is_caught_up: ternary;
@@ -151,7 +151,7 @@ control Standing(inout ingress_metadata_t meta,
     }
 
     apply {
-        standing.apply();
+        route_by_sender.apply();
     }
 }
 
@@ -159,10 +159,10 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
                      inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
                      inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
     Sender() sender;
-    Standing() standing;
+    RouteBySender() route_by_sender;
     TreeLeaves() leaves;
     MinPsnTree() tree;
-    Told() told;
+    LastAcked() last_acked;
     CnpFilter() cnp_filter;
     RefusalLimit() refusal_limit;
 
@@ -220,7 +220,7 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
             refusal_limit.apply(meta);
             // Before a NAK is made an ACK.
             leaves.apply(meta);
-            standing.apply(meta, ig_dprsr_md, ig_tm_md);
+            route_by_sender.apply(meta, ig_dprsr_md, ig_tm_md);
             asker.apply();
             // Nothing else stands beside this under a condition of its own for longer than a stage: Tofino 1 goes one way at a time.
             if (meta.in_tree == 1) {
@@ -234,7 +234,7 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
                 } else {
                     distance_of_feedback();
                 }
-                told.apply(meta);
+                last_acked.apply(meta);
             } else if (meta.carried.kind == Kind.CNP && meta.drop_reason == Drop.NONE) {
                 cnp_filter.apply(meta);
             }

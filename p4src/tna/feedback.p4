@@ -41,7 +41,7 @@ control Feedback(inout headers_t hdr, inout egress_metadata_t meta) {
     }
 
     // The lower 8 bits of `waited` are the NAK's rank (waiting_nak.p4), 0 if there is none.
-    table told {
+    table reply {
         key = {
             meta.carried.kind: ternary;
             meta.carried.is_own_nak: ternary;
@@ -96,7 +96,7 @@ control Feedback(inout headers_t hdr, inout egress_metadata_t meta) {
     }
 
     apply {
-        told.apply();
+        reply.apply();
     }
 }
 

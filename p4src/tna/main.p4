@@ -59,7 +59,7 @@ control ingress(inout headers_t hdr,
     GroupLookup() group_lookup;
     Admission() admission;
     AckAggregate() ack_aggregate;
-    Conclusion() conclusion;
+    FinalVerdict() final_verdict;
     Ipv4Routing() ipv4_routing;
     bool is_of_group = false;
     bool is_admitted = false;
@@ -156,7 +156,7 @@ control ingress(inout headers_t hdr,
         if (meta.drop_reason != Drop.NONE) {
             count_drop();
         }
-        conclusion.apply(meta, is_admitted, ig_dprsr_md);
+        final_verdict.apply(meta, is_admitted, ig_dprsr_md);
     }
 }
 
@@ -170,7 +170,7 @@ control egress(inout headers_t hdr,
     CarriedWords() carried_words;
     RetransmissionFilter() retransmission_filter;
     PathMsn() path_msn;
-    ToldMsn() told_msn;
+    LastAckedMsn() last_acked_msn;
     WindowUpdate() window_update;
     FeedbackFrame() feedback_frame;
     SourceTags() source_tags;
@@ -226,7 +226,7 @@ control egress(inout headers_t hdr,
             source_tags.apply(hdr, meta);
             retransmission_filter.apply(hdr, meta, is_own_copy);
             path_msn.apply(meta);
-            told_msn.apply(meta);
+            last_acked_msn.apply(meta);
             if (meta.carried.origin == Origin.RECORD && meta.carried.is_new == 1) {
                 window_update.apply(hdr, meta);
             } else if (meta.carried.origin == Origin.RECORD) {

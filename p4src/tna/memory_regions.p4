@@ -13,49 +13,49 @@ typedef bit<(GROUP_BITS + LOCAL_BITS)> receiver_cell_t;
 
 // `owner_difference`: 0 if the packet announces the region of this receiver.
 control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in receiver_cell_t cell, in bool has_region) {
-    Register<psn_word_t, receiver_cell_t>(SIZE_RECEIVERS) told_at;
+    Register<psn_word_t, receiver_cell_t>(SIZE_RECEIVERS) announced_at;
     Register<bit<32>, receiver_cell_t>(SIZE_RECEIVERS) va_high;
     Register<bit<32>, receiver_cell_t>(SIZE_RECEIVERS) va_low;
     Register<bit<32>, receiver_cell_t>(SIZE_RECEIVERS) rkey;
     Register<bit<32>, receiver_cell_t>(SIZE_RECEIVERS) neutral;
-    bit<1> is_told = 0;
+    bit<1> is_announced = 0;
     bit<32> neutral_xor = 0;
-    bit<32> neutral_told = 0;
+    bit<32> neutral_announced = 0;
 
     // What its sender has just sent for the first time is no old one, whatever was announced before.
-    RegisterAction<psn_word_t, receiver_cell_t, bit<1>>(told_at) tell_new = {
-        void apply(inout psn_word_t value, out bit<1> told) {
+    RegisterAction<psn_word_t, receiver_cell_t, bit<1>>(announced_at) announce_new = {
+        void apply(inout psn_word_t value, out bit<1> is_newer) {
             value = meta.psn;
-            told = 1;
+            is_newer = 1;
         }
     };
-    RegisterAction<psn_word_t, receiver_cell_t, bit<1>>(told_at) tell_again = {
-        void apply(inout psn_word_t value, out bit<1> told) {
+    RegisterAction<psn_word_t, receiver_cell_t, bit<1>>(announced_at) announce_again = {
+        void apply(inout psn_word_t value, out bit<1> is_newer) {
             if (meta.psn - value > 0) {
                 value = meta.psn;
-                told = 1;
+                is_newer = 1;
             } else {
-                told = 0;
+                is_newer = 0;
             }
         }
     };
 
-    RegisterAction<psn_word_t, receiver_cell_t, bit<1>>(told_at) init_told = {
+    RegisterAction<psn_word_t, receiver_cell_t, bit<1>>(announced_at) init_announced = {
         void apply(inout psn_word_t value) {
             value = meta.psn - PSN_WORD_ONE;
         }
     };
 
     action init() {
-        init_told.execute(cell);
+        init_announced.execute(cell);
     }
 
     action note_new() {
-        is_told = tell_new.execute(cell);
+        is_announced = announce_new.execute(cell);
     }
 
     action note_again() {
-        is_told = tell_again.execute(cell);
+        is_announced = announce_again.execute(cell);
     }
 
 #define REGION(array, write, clear, read, field) \
@@ -72,7 +72,7 @@ control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in rece
     REGION(va_high, write_va_high, clear_va_high, read_va_high, hdr.mr_info.va_xor[63:32])
     REGION(va_low, write_va_low, clear_va_low, read_va_low, hdr.mr_info.va_xor[31:0])
     REGION(rkey, write_rkey, clear_rkey, read_rkey, hdr.mr_info.rkey_xor)
-    REGION(neutral, write_neutral, clear_neutral, read_neutral, neutral_told)
+    REGION(neutral, write_neutral, clear_neutral, read_neutral, neutral_announced)
 
     // All that is done with an array is one table's, which has it in its stage.
 #define REGION_TABLE(name, write, clear, use) \
@@ -82,7 +82,7 @@ control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in rece
         key = { \
             meta.carried.kind: ternary; \
             hdr.mr_info.isValid(): ternary; \
-            is_told: ternary; \
+            is_announced: ternary; \
         } \
         actions = { do_##write; do_##clear; use; NoAction; } \
         const default_action = NoAction(); \
@@ -142,7 +142,7 @@ control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in rece
     // Conditions of a stage each, so that other steps can stand beside them (ack_aggregate.p4).
     apply {
         if (hdr.mr_info.isValid()) {
-            neutral_told = hdr.mr_info.id_xor ++ hdr.mr_info.sport_xor;
+            neutral_announced = hdr.mr_info.id_xor ++ hdr.mr_info.sport_xor;
         }
         if (has_region) {
             news.apply();

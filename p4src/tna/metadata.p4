@@ -51,7 +51,7 @@ enum bit<3> MsnWay {
     INIT = 2,  // register control
     OWN = 3,  // the packet's own path holds the minimum
     PATH = 4,  // another path does
-    TOLD = 5,  // the one last sent to the source: a sender holds the minimum, and counts no messages
+    LAST_ACKED = 5,  // the one last sent to the source: a sender holds the minimum, and counts no messages
     ASKER = 6  // what the path counts that asks
 }
 
@@ -146,7 +146,7 @@ struct ingress_metadata_t {
     bit<1> in_tree;
     // By how much the packet's word is newer than what its path's has become: 0, if it has become that.
     bit<32> ahead;
-    bit<1> is_news;
+    bit<1> advances_minimum;
     // From the minimum to `top`: 0 to 255, if the packet acknowledges just the minimum.
     bit<32> distance;
     psn_word_t minimum_psn;

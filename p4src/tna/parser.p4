@@ -91,7 +91,7 @@ parser IngressParser(packet_in packet,
         meta.last_source = 0;
         meta.in_tree = 0;
         meta.ahead = 0;
-        meta.is_news = 0;
+        meta.advances_minimum = 0;
         meta.distance = 0;
         meta.minimum_psn = 0;
         meta.mirror_session = 0;

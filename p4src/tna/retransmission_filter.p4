@@ -53,8 +53,8 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
         meta.msn_way = MsnWay.PATH;
     }
 
-    action msn_told() {
-        meta.msn_way = MsnWay.TOLD;
+    action msn_last_acked() {
+        meta.msn_way = MsnWay.LAST_ACKED;
     }
 
     action msn_of_asker() {
@@ -79,7 +79,7 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
             of_registers;
             own_msn;
             msn_of_path;
-            msn_told;
+            msn_last_acked;
             msn_of_asker;
             NoAction;
         }
@@ -88,15 +88,15 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
             (Origin.RECORD, _, _, _, 1, _, _): of_old_record();
             (Origin.RECORD, _, _, _, _, _, _): of_record();
             (Origin.ANSWER, _, 0, _, _, _, _): msn_of_asker();
-            (Origin.ANSWER, _, 1, _, _, _, PATH_OF_SENDER): msn_told();
+            (Origin.ANSWER, _, 1, _, _, _, PATH_OF_SENDER): msn_last_acked();
             (Origin.ANSWER, _, 1, _, _, _, _): msn_of_path();
             (_, Kind.REGISTERS, _, 1, _, _, _): of_registers();
             (_, Kind.DATA, _, _, _, _, _): of_copy();
-            (_, Kind.FATAL_NAK, _, _, _, _, _): msn_told();
+            (_, Kind.FATAL_NAK, _, _, _, _, _): msn_last_acked();
             (_, Kind.ACK, _, _, _, 0 &&& 0xffffff00, _): own_msn();
             (_, Kind.NAK, _, _, _, 0 &&& 0xffffff00, _): own_msn();
-            (_, Kind.ACK, _, _, _, _, PATH_OF_SENDER): msn_told();
-            (_, Kind.NAK, _, _, _, _, PATH_OF_SENDER): msn_told();
+            (_, Kind.ACK, _, _, _, _, PATH_OF_SENDER): msn_last_acked();
+            (_, Kind.NAK, _, _, _, _, PATH_OF_SENDER): msn_last_acked();
             (_, Kind.ACK, _, _, _, _, _): msn_of_path();
             (_, Kind.NAK, _, _, _, _, _): msn_of_path();
         }
@@ -260,7 +260,7 @@ control PathMsn(inout egress_metadata_t meta) {
     }
 }
 
-control ToldMsn(inout egress_metadata_t meta) {
+control LastAckedMsn(inout egress_metadata_t meta) {
     Register<psn_word_t, group_cell_t>(MAX_GROUPS) msns;
 
     RegisterAction<psn_word_t, group_cell_t, psn_word_t>(msns) raise = {
@@ -282,33 +282,33 @@ control ToldMsn(inout egress_metadata_t meta) {
         }
     };
 
-    action raise_told() {
+    action raise_last_acked() {
         meta.msn = raise.execute(CELL_GROUP(meta.carried.cell));
     }
 
-    action read_told() {
+    action read_last_acked() {
         meta.msn = read.execute(CELL_GROUP(meta.carried.cell));
     }
 
-    action set_told() {
+    action set_last_acked() {
         set.execute(CELL_GROUP(meta.carried.cell));
     }
 
-    table told {
+    table last_acked {
         key = { meta.msn_way: exact; }
-        actions = { set_told; read_told; raise_told; NoAction; }
+        actions = { set_last_acked; read_last_acked; raise_last_acked; NoAction; }
         const default_action = NoAction();
         const entries = {
-            MsnWay.INIT: set_told();
-            MsnWay.TOLD: read_told();
-            MsnWay.OWN: raise_told();
-            MsnWay.PATH: raise_told();
+            MsnWay.INIT: set_last_acked();
+            MsnWay.LAST_ACKED: read_last_acked();
+            MsnWay.OWN: raise_last_acked();
+            MsnWay.PATH: raise_last_acked();
         }
         size = 8;
     }
 
     apply {
-        told.apply();
+        last_acked.apply();
     }
 }
 

@@ -3,11 +3,11 @@
 // Data beyond the window is refused before it moves the newest PSN that was sent (sender.p4): else a source could move that so far
 // that no other member's PSN is the next one any more, nor has an order with what receivers have acknowledged.
 //
-// What was last acknowledged to the source is known eight stages behind this one (told.p4), and no stage goes back. So it
+// What was last acknowledged to the source is known eight stages behind this one (last_acked.p4), and no stage goes back. So it
 // comes back with a packet: the record of feedback that has raised it, which goes through egress of the recirculation port
 // (retransmission_filter.p4) and comes in again as Kind.WINDOW:
 //
-//   ACK ──> ... ──> told ──> source
+//   ACK ──> ... ──> last_acked ──> source
 //    └ record ──> registers of egress ──> recirculation port ──> here
 //
 // The word here follows within a microsecond or two, and each record carries the whole PSN, so one that is lost only makes

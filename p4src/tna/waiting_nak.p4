@@ -35,7 +35,7 @@ const bit<8> NAK_RANK_SEQUENCE = 33;
 // What waits, and the PSN before the NAK that was last sent to the source.
 struct naks_t {
     psn_word_t waiting;
-    psn_word_t told;
+    psn_word_t sent;
 }
 
 // `nak` of a NAK: its word as it waits.
@@ -99,7 +99,7 @@ control NakWord(inout headers_t hdr, inout ingress_metadata_t meta) {
 
 // What becomes of a packet, of a group or not: only this writes drop_ctl. `minimum_psn` is the minimum with zeros in the lower 8
 // bits.
-control Conclusion(inout ingress_metadata_t meta, in bool is_admitted,
+control FinalVerdict(inout ingress_metadata_t meta, in bool is_admitted,
                    inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
     Register<naks_t, group_cell_t>(MAX_GROUPS) naks;
     Register<psn_word_t, group_cell_t>(MAX_GROUPS) words;
@@ -112,7 +112,7 @@ control Conclusion(inout ingress_metadata_t meta, in bool is_admitted,
                 drop = 1;
             } else if (meta.minimum_psn - value.waiting > -PSN_WORD_ONE) {
                 value.waiting = meta.minimum_psn - 1;
-                value.told = meta.minimum_psn;
+                value.sent = meta.minimum_psn;
                 drop = 0;
             } else {
                 drop = 1;
@@ -126,37 +126,37 @@ control Conclusion(inout ingress_metadata_t meta, in bool is_admitted,
             }
         }
     };
-    RegisterAction<naks_t, group_cell_t, bit<3>>(naks) tell = {
+    RegisterAction<naks_t, group_cell_t, bit<3>>(naks) forward = {
         void apply(inout naks_t value, out bit<3> drop) {
-            if (value.told == meta.minimum_psn) {
+            if (value.sent == meta.minimum_psn) {
                 drop = 1;
             } else {
                 drop = 0;
             }
             value.waiting = meta.minimum_psn - 1;
-            value.told = meta.minimum_psn;
+            value.sent = meta.minimum_psn;
         }
     };
     // The PSN of the NAK that was sent to the source is resent.
     RegisterAction<naks_t, group_cell_t, bit<3>>(naks) resend = {
         void apply(inout naks_t value) {
-            if (value.told == meta.nak) {
-                value.told = value.told + 1;
+            if (value.sent == meta.nak) {
+                value.sent = value.sent + 1;
             }
         }
     };
 
     // Gives the word of the NAK that the packet becomes, or 0.
     RegisterAction<psn_word_t, group_cell_t, psn_word_t>(words) check_word = {
-        void apply(inout psn_word_t value, out psn_word_t told) {
+        void apply(inout psn_word_t value, out psn_word_t due) {
             if (meta.minimum_psn - value > 0) {
-                told = 0;
+                due = 0;
                 value = meta.minimum_psn - 1;
             } else if (meta.minimum_psn - value > -PSN_WORD_ONE) {
-                told = value;
+                due = value;
                 value = meta.minimum_psn - 1;
             } else {
-                told = 0;
+                due = 0;
             }
         }
     };
@@ -167,7 +167,7 @@ control Conclusion(inout ingress_metadata_t meta, in bool is_admitted,
             }
         }
     };
-    RegisterAction<psn_word_t, group_cell_t, psn_word_t>(words) tell_word = {
+    RegisterAction<psn_word_t, group_cell_t, psn_word_t>(words) forward_word = {
         void apply(inout psn_word_t value) {
             value = meta.minimum_psn - 1;
         }
@@ -199,44 +199,44 @@ control Conclusion(inout ingress_metadata_t meta, in bool is_admitted,
     }
 
     // News goes by the recirculation port (source_window.p4).
-    action check_with_news() {
+    action check_and_advance() {
         check.execute(CELL_GROUP(meta.carried.cell));
         meta.carried.is_new = 1;
         meta.mirror_session = SESSION_TO_RECIRCULATION;
     }
 
-    action check_without_news() {
+    action check_only() {
         ig_dprsr_md.drop_ctl = check.execute(CELL_GROUP(meta.carried.cell));
     }
 
-    action wait_with_news() {
+    action wait_and_advance() {
         wait.execute(CELL_GROUP(meta.carried.cell));
         meta.carried.is_new = 1;
         meta.mirror_session = SESSION_TO_RECIRCULATION;
     }
 
-    action wait_without_news() {
+    action wait_only() {
         wait.execute(CELL_GROUP(meta.carried.cell));
         ig_dprsr_md.drop_ctl = 1;
     }
 
-    action tell_own() {
-        ig_dprsr_md.drop_ctl = tell.execute(CELL_GROUP(meta.carried.cell));
+    action forward_own() {
+        ig_dprsr_md.drop_ctl = forward.execute(CELL_GROUP(meta.carried.cell));
         meta.carried.is_own_nak = 1;
     }
 
-    action tell_own_with_news() {
-        ig_dprsr_md.drop_ctl = tell.execute(CELL_GROUP(meta.carried.cell));
+    action forward_own_and_advance() {
+        ig_dprsr_md.drop_ctl = forward.execute(CELL_GROUP(meta.carried.cell));
         meta.carried.is_own_nak = 1;
         meta.carried.is_new = 1;
         meta.mirror_session = SESSION_TO_RECIRCULATION;
     }
 
     action set_naks() {
-        tell.execute(CELL_GROUP(meta.carried.cell));
+        forward.execute(CELL_GROUP(meta.carried.cell));
     }
 
-    action resend_told() {
+    action clear_sent() {
         resend.execute(CELL_GROUP(meta.carried.cell));
     }
 
@@ -255,22 +255,22 @@ control Conclusion(inout ingress_metadata_t meta, in bool is_admitted,
             is_admitted: ternary;
             meta.carried.kind: ternary;
             meta.carried.is_source: ternary;
-            meta.is_news: ternary;
+            meta.advances_minimum: ternary;
             meta.ahead: ternary;
             meta.distance: ternary;
         }
         actions = {
-            check_with_news;
-            check_without_news;
-            wait_with_news;
-            wait_without_news;
-            tell_own;
-            tell_own_with_news;
+            check_and_advance;
+            check_only;
+            wait_and_advance;
+            wait_only;
+            forward_own;
+            forward_own_and_advance;
             set_naks;
             answer;
             answer_own;
             not_the_source;
-            resend_told;
+            clear_sent;
             drop;
             NoAction;
         }
@@ -279,19 +279,19 @@ control Conclusion(inout ingress_metadata_t meta, in bool is_admitted,
             (Drop.NONE, true, Kind.READ, _, _, _, NOT_NEGATIVE): answer_own();
             (Drop.NONE, true, Kind.READ, _, _, _, _): answer();
             (Drop.NONE, true, Kind.DATA, _, _, _, NOT_NEGATIVE): answer();
-            (Drop.NONE, true, Kind.DATA, 1, _, _, _): resend_told();
+            (Drop.NONE, true, Kind.DATA, 1, _, _, _): clear_sent();
             (Drop.NONE, true, Kind.DATA, 0, _, _, _): not_the_source();
             (Drop.NONE, true, Kind.REGISTERS, _, _, _, _): set_naks();
-            (Drop.NONE, true, Kind.NAK, _, 1, NOT_PASSED, PASSED_BY_ALL): check_with_news();
-            (Drop.NONE, true, Kind.NAK, _, 0, NOT_PASSED, PASSED_BY_ALL): check_without_news();
-            (Drop.NONE, true, Kind.NAK, _, 1, NOT_PASSED, JUST_AFTER): tell_own_with_news();
-            (Drop.NONE, true, Kind.NAK, _, 0, NOT_PASSED, JUST_AFTER): tell_own();
-            (Drop.NONE, true, Kind.NAK, _, 1, NOT_PASSED, _): wait_with_news();
-            (Drop.NONE, true, Kind.NAK, _, 0, NOT_PASSED, _): wait_without_news();
-            (Drop.NONE, true, Kind.NAK, _, 1, _, _): check_with_news();
-            (Drop.NONE, true, Kind.NAK, _, 0, _, _): check_without_news();
-            (Drop.NONE, true, Kind.ACK, _, 1, _, _): check_with_news();
-            (Drop.NONE, true, Kind.ACK, _, 0, _, _): check_without_news();
+            (Drop.NONE, true, Kind.NAK, _, 1, NOT_PASSED, PASSED_BY_ALL): check_and_advance();
+            (Drop.NONE, true, Kind.NAK, _, 0, NOT_PASSED, PASSED_BY_ALL): check_only();
+            (Drop.NONE, true, Kind.NAK, _, 1, NOT_PASSED, JUST_AFTER): forward_own_and_advance();
+            (Drop.NONE, true, Kind.NAK, _, 0, NOT_PASSED, JUST_AFTER): forward_own();
+            (Drop.NONE, true, Kind.NAK, _, 1, NOT_PASSED, _): wait_and_advance();
+            (Drop.NONE, true, Kind.NAK, _, 0, NOT_PASSED, _): wait_only();
+            (Drop.NONE, true, Kind.NAK, _, 1, _, _): check_and_advance();
+            (Drop.NONE, true, Kind.NAK, _, 0, _, _): check_only();
+            (Drop.NONE, true, Kind.ACK, _, 1, _, _): check_and_advance();
+            (Drop.NONE, true, Kind.ACK, _, 0, _, _): check_only();
             (Drop.NONE, true, Kind.WINDOW, _, _, _, _): drop();
             (Drop.NONE, _, _, _, _, _, _): NoAction();
         }
@@ -306,8 +306,8 @@ control Conclusion(inout ingress_metadata_t meta, in bool is_admitted,
         wait_word.execute(CELL_GROUP(meta.carried.cell));
     }
 
-    action tell_words() {
-        tell_word.execute(CELL_GROUP(meta.carried.cell));
+    action forward_words() {
+        forward_word.execute(CELL_GROUP(meta.carried.cell));
     }
 
     table second {
@@ -316,12 +316,12 @@ control Conclusion(inout ingress_metadata_t meta, in bool is_admitted,
             meta.ahead: ternary;
             meta.distance: ternary;
         }
-        actions = { check_words; wait_words; tell_words; NoAction; }
+        actions = { check_words; wait_words; forward_words; NoAction; }
         const default_action = NoAction();
         const entries = {
-            (Kind.REGISTERS, _, _): tell_words();
+            (Kind.REGISTERS, _, _): forward_words();
             (Kind.NAK, NOT_PASSED, PASSED_BY_ALL): check_words();
-            (Kind.NAK, NOT_PASSED, JUST_AFTER): tell_words();
+            (Kind.NAK, NOT_PASSED, JUST_AFTER): forward_words();
             (Kind.NAK, NOT_PASSED, _): wait_words();
             (Kind.NAK, _, _): check_words();
             (Kind.ACK, _, _): check_words();

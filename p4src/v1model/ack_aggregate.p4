@@ -2,13 +2,13 @@
 //
 // A chain: each step knows what the ones before it have found, and none goes back. Each register array belongs to
 // one step, which reads, changes and writes it once per packet; but for the last acknowledged PSN, which the first step needs
-// (the source's window) and told.p4 changes.
+// (the source's window) and last_acked.p4 changes.
 //
 //   classify.p4        what is it? (before the bridge)
 //   sender.p4          who is the source, what has it sent; does this count?
 //   min_psn_tree.p4    the packet's own path rises; the oldest word of all paths
 //   min_psn_walk.p4      ... or of those that a walk has seen
-//   told.p4            what was last acknowledged to the source: is the minimum newer?
+//   last_acked.p4            what was last acknowledged to the source: is the minimum newer?
 //   waiting_nak.p4     the NAK that waits for the minimum
 //   selective_nak.p4   was this loss reported to the source?
 //   cnp_filter.p4      is this the most congested path?
@@ -38,7 +38,7 @@
 #include "sender.p4"
 #include "min_psn_tree.p4"
 #include "min_psn_walk.p4"
-#include "told.p4"
+#include "last_acked.p4"
 #include "waiting_nak.p4"
 #include "selective_nak.p4"
 #include "cnp_filter.p4"
@@ -50,7 +50,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
     TreeLeaves() leaves;
     MinPsnTree() tree;
     MinPsnWalk() walk;
-    Told() told;
+    LastAcked() last_acked;
     WaitingNak() waiting_nak;
     SelectiveNak() selective_nak;
     CnpFilter() cnp_filter;
@@ -69,21 +69,21 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
     path_t at;
     psn_t minimum;
     msn_t msn;
-    Walked walked;
-    bool is_path_news;
-    bool is_path_rise;
+    SearchState search;
+    bool is_accepted;
+    bool is_rise;
     bit<48> last;
     bool needs_minimum;
     bool has_minimum;
-    bool is_conclusion;
+    bool is_final;
     bool is_answer;
-    bool is_news;
-    bool tells_nak;
+    bool advances_minimum;
+    bool forwards_nak;
     bit<32> work_slot;
 
     apply {
-        agg.read(meta.told, (bit<32>)meta.group_index);
-        sender.apply(hdr, meta, meta.told[47:24]);
+        agg.read(meta.last_acked, (bit<32>)meta.group_index);
+        sender.apply(hdr, meta, meta.last_acked[47:24]);
         if (meta.drop_reason == Drop.NONE) {
             // The packet's own path.
             op = TreeOp.NONE;
@@ -95,8 +95,8 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
             is_first = 0;
             word = 0;
             at = 0;
-            is_path_news = false;
-            is_path_rise = false;
+            is_accepted = false;
+            is_rise = false;
             needs_minimum = false;
             if (meta.is_feedback == 1) {
                 op = TreeOp.UPDATE;
@@ -105,11 +105,11 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
             } else if (meta.kind == Kind.DATA) {
                 op = TreeOp.KEEP;
                 needs_minimum = true;
-                if (meta.counts == 1) {
+                if (meta.from_current_source == 1) {
                     op = TreeOp.UPDATE;
                     word = hdr.bth.psn ++ PATH_OF_SENDER ++ 16w0;
                 }
-            } else if (meta.kind == Kind.WALKER) {
+            } else if (meta.kind == Kind.MIN_SEARCH) {
                 op = TreeOp.LOOK;
                 meta.path_index = meta.walk_node << 2;
                 word = meta.walk_word;
@@ -141,14 +141,14 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
                 }
             }
             if (op != TreeOp.NONE) {
-                leaves.apply(hdr, meta, op, absent, is_first, word, at, is_path_news, is_path_rise);
+                leaves.apply(hdr, meta, op, absent, is_first, word, at, is_accepted, is_rise);
             }
             if (meta.kind == Kind.DATA) {
-                meta.is_retransmission = (bit<1>)!is_path_news;
+                meta.is_retransmission = (bit<1>)!is_accepted;
             }
 
             // The minimum over all paths.
-            walked = Walked.IDLE;
+            search = SearchState.IDLE;
             has_minimum = false;
             if ((needs_minimum && meta.min_psn == MinPsn.TREE)
                 || op == TreeOp.INIT || op == TreeOp.FORCE) {
@@ -159,19 +159,19 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
                 || meta.kind == Kind.REGISTERS) {
                 meta.walk_word = word;
                 meta.walk_path = at;
-                walk.apply(hdr, meta, is_path_news, is_path_rise, walked);
-                has_minimum = walked == Walked.DONE;
+                walk.apply(hdr, meta, is_accepted, is_rise, search);
+                has_minimum = search == SearchState.DONE;
             }
 
             // What the source knows, and is to know.
-            is_conclusion = (meta.is_feedback == 1 || meta.kind == Kind.WALKER) && walked != Walked.ON
-                && walked != Walked.LOST && meta.min_psn != MinPsn.PUNT;
-            told.apply(hdr, meta, has_minimum, is_conclusion, word, minimum, msn, is_answer, is_news,
+            is_final = (meta.is_feedback == 1 || meta.kind == Kind.MIN_SEARCH) && search != SearchState.ON
+                && search != SearchState.LOST && meta.min_psn != MinPsn.PUNT;
+            last_acked.apply(hdr, meta, has_minimum, is_final, word, minimum, msn, is_answer, advances_minimum,
                        last);
-            if (last != meta.told) {
+            if (last != meta.last_acked) {
                 agg.write((bit<32>)meta.group_index, last);
             }
-            waiting_nak.apply(hdr, meta, is_path_news, minimum, is_conclusion && !is_answer, tells_nak);
+            waiting_nak.apply(hdr, meta, is_accepted, minimum, is_final && !is_answer, forwards_nak);
             if (meta.kind == Kind.DATA || meta.kind == Kind.SELECTIVE_NAK) {
                 selective_nak.apply(hdr, meta);
             }
@@ -184,7 +184,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
             }
 
             if (meta.kind != Kind.REGISTERS && meta.drop_reason == Drop.NONE) {
-                decide.apply(hdr, meta, minimum, msn, is_conclusion, is_answer, is_news, tells_nak, walked,
+                decide.apply(hdr, meta, minimum, msn, is_final, is_answer, advances_minimum, forwards_nak, search,
                              egress_port);
             }
             source_tags.apply(hdr, meta);
@@ -193,7 +193,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
                 work.count(work_slot + Work.FEEDBACK);
             }
             if (meta.verdict == Verdict.FEEDBACK) {
-                work.count(work_slot + Work.TOLD);
+                work.count(work_slot + Work.FORWARDED);
             } else if (meta.verdict == Verdict.WALK
                        || (meta.role == Role.PROBE && meta.kind == Kind.DATA)) {
                 work.count(work_slot + Work.RECIRCULATIONS);

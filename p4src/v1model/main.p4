@@ -71,7 +71,7 @@ control ingress(inout headers_t hdr,
             check_register_control.apply(hdr, meta);
             standard_metadata.egress_spec = CPU_PORT;
         } else if (meta.role != Role.NONE) {
-            meta.kind = Kind.WALKER;
+            meta.kind = Kind.MIN_SEARCH;
         } else if (hdr.feedback.isValid()) {
             if (hdr.aeth.isValid() && (bit<32>)hdr.feedback.group < MAX_GROUPS) {
                 meta.kind = Kind.COMMAND;
@@ -135,7 +135,7 @@ control ingress(inout headers_t hdr,
         }
 
         if (meta.kind != Kind.NONE && meta.drop_reason == Drop.NONE) {
-            if ((hdr.aeth.isValid() || hdr.cnp.isValid()) && meta.kind != Kind.WALKER) {
+            if ((hdr.aeth.isValid() || hdr.cnp.isValid()) && meta.kind != Kind.MIN_SEARCH) {
                 // From here on only PSN and AETH are a member's, or the controller's.
                 feedback_frame.apply(hdr, meta.kind == Kind.COMMAND ? hdr.ipv4.ttl : FEEDBACK_TTL);
             }
@@ -251,7 +251,7 @@ control egress(inout headers_t hdr,
             if (is_to_host && meta.kind == Kind.SELECTIVE_NAK) {
                 // A requester takes any NAK as an ACK of what is before its PSN (selective_nak.p4).
                 hdr.aeth.msn = hdr.bth.psn;
-                hdr.bth.psn = meta.told[47:24] + 1;
+                hdr.bth.psn = meta.last_acked[47:24] + 1;
             }
         } else if (standard_metadata.instance_type == INSTANCE_REPLICATION
                    && standard_metadata.egress_port == standard_metadata.ingress_port) {
@@ -278,12 +278,12 @@ control egress(inout headers_t hdr,
                 hdr.feedback.setValid();
                 hdr.feedback.group = meta.group_index;
                 hdr.feedback.port = meta.source_port;
-                hdr.feedback.agg_psn = meta.told[47:24];
-                hdr.feedback.agg_msn = meta.told[23:0];
+                hdr.feedback.agg_psn = meta.last_acked[47:24];
+                hdr.feedback.agg_msn = meta.last_acked[23:0];
                 truncate(PROBE_PACKET_IN_BYTES);
             }
             if (is_probe) {
-                hdr.aeth.msn = MSN_NEAR(meta.told[23:0], meta.asker_msn);
+                hdr.aeth.msn = MSN_NEAR(meta.last_acked[23:0], meta.asker_msn);
             }
             if (hdr.feedback.isValid()) {
                 icrc.apply(hdr, meta);

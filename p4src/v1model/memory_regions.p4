@@ -33,17 +33,17 @@ control MemoryRegions(inout headers_t hdr,
     register<bit<32>>(SIZE_RECEIVERS + 1) neutral;
     // Of the WRITE that brought them: one that comes late or twice changes nothing. What its sender has just
     // sent for the first time is neither, even if the last one was 2^23 packets ago.
-    register<psn_t>(SIZE_RECEIVERS + 1) told_at;
+    register<psn_t>(SIZE_RECEIVERS + 1) announced_at;
     RegisterAccess(RegisterName.REGION_VA, RegisterOp.INIT_REGIONS) access_va;
     RegisterAccess(RegisterName.REGION_KEYS, RegisterOp.INIT_REGIONS) access_keys;
-    RegisterAccess(RegisterName.REGION_TOLD_AT, RegisterOp.INIT_REGIONS) access_told_at;
+    RegisterAccess(RegisterName.REGION_ANNOUNCED_AT, RegisterOp.INIT_REGIONS) access_announced_at;
     bit<32> slot;
     bit<64> va_xor;
     bit<32> rkey_xor;
     bit<32> neutral_xor;
     psn_t newest;
     bit<64> value;
-    bool is_told;
+    bool is_announced;
 
     apply {
         slot = (bit<32>)receiver;
@@ -53,22 +53,22 @@ control MemoryRegions(inout headers_t hdr,
         va.read(va_xor, slot);
         rkey.read(rkey_xor, slot);
         neutral.read(neutral_xor, slot);
-        told_at.read(newest, slot);
-        is_told = false;
+        announced_at.read(newest, slot);
+        is_announced = false;
         if (hdr.register_control.isValid()) {
-            is_told = hdr.register_control.op != RegisterOp.READ;
+            is_announced = hdr.register_control.op != RegisterOp.READ;
             access_va.apply(hdr, 0, va_xor);
             value = rkey_xor ++ neutral_xor;
             access_keys.apply(hdr, 0, value);
             rkey_xor = value[63:32];
             neutral_xor = value[31:0];
             value = (bit<64>)newest;
-            access_told_at.apply(hdr, (bit<64>)INITIAL_PSN(hdr), value);
+            access_announced_at.apply(hdr, (bit<64>)INITIAL_PSN(hdr), value);
             newest = value[23:0];
         } else if (hdr.mr_info.isValid()) {
-            is_told = owner == hdr.ipv4.dst && receiver != NO_SLOT
+            is_announced = owner == hdr.ipv4.dst && receiver != NO_SLOT
                 && (meta.is_retransmission == 0 || PSN_LT(newest, hdr.bth.psn));
-            if (is_told) {
+            if (is_announced) {
                 newest = hdr.bth.psn;
                 va_xor = hdr.mr_info.va_xor;
                 rkey_xor = hdr.mr_info.rkey_xor;
@@ -84,11 +84,11 @@ control MemoryRegions(inout headers_t hdr,
             hdr.ipv4.identification = hdr.ipv4.identification ^ neutral_xor[31:16];
             hdr.udp.src_port = hdr.udp.src_port ^ neutral_xor[15:0];
         }
-        if (is_told) {
+        if (is_announced) {
             va.write(slot, va_xor);
             rkey.write(slot, rkey_xor);
             neutral.write(slot, neutral_xor);
-            told_at.write(slot, newest);
+            announced_at.write(slot, newest);
         }
     }
 }

@@ -48,7 +48,7 @@ struct metadata_t {
     // Data that its sender has sent before.
     bit<1> is_retransmission;
     // Data of the source, or of who may have become it.
-    bit<1> counts;
+    bit<1> from_current_source;
     // The packet came from the port that the present source is behind.
     bit<1> is_source;
     bit<32> icrc;
@@ -79,7 +79,7 @@ struct metadata_t {
     @field_list(FIELD_LIST_CARRIED)
     bit<16> source_port;
     @field_list(FIELD_LIST_CARRIED)
-    bit<48> told;
+    bit<48> last_acked;
 
     // A walk: its oldest word so far and that word's path, the leaf node to look at next, the one that needs
     // no look, and when the walk began.

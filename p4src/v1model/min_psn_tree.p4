@@ -26,10 +26,10 @@
 #define ALFIRK_MIN_PSN_TREE_P4
 
 // Gives the oldest word of the path's leaf node and, in `at`, its path, when the path's own has become what `op` says of
-// `word`. `is_news` says that it has risen to that, or acknowledged it again; `is_rise`, that it has risen. With TreeOp.LOOK `word` and `at` are the
+// `word`. `is_accepted` says that it has risen to that, or acknowledged it again; `is_rise`, that it has risen. With TreeOp.LOOK `word` and `at` are the
 // oldest of the nodes seen before, unless `is_first` says that there were none.
 control TreeLeaves(inout headers_t hdr, inout metadata_t meta, in TreeOp op, in bit<4> absent,
-                   in bit<1> is_first, inout word_t word, inout path_t at, out bool is_news, out bool is_rise) {
+                   in bit<1> is_first, inout word_t word, inout path_t at, out bool is_accepted, out bool is_rise) {
     register<word_t>(SIZE_PATHS >> 2) child_0;
     register<word_t>(SIZE_PATHS >> 2) child_1;
     register<word_t>(SIZE_PATHS >> 2) child_2;
@@ -59,7 +59,7 @@ control TreeLeaves(inout headers_t hdr, inout metadata_t meta, in TreeOp op, in 
     apply {
         path = meta.path_index;
         node = ((bit<32>)meta.group_index << (PATH_BITS - 2)) | (bit<32>)(path >> 2);
-        is_news = false;
+        is_accepted = false;
         is_rise = false;
         is_open = is_first;
         passed = absent;
@@ -86,10 +86,10 @@ control TreeLeaves(inout headers_t hdr, inout metadata_t meta, in TreeOp op, in 
                 if (op == TreeOp.UPDATE) {
                     // Of equal PSNs the last acknowledgement counts. Data that comes again is no news: the newest
                     // is sent again as well, and must not look new to the filter.
-                    is_news = ahead[23:23] == 0;
-                    is_rise = is_news && ahead != 0;
+                    is_accepted = ahead[23:23] == 0;
+                    is_rise = is_accepted && ahead != 0;
                     if (meta.kind == Kind.DATA) {
-                        is_news = is_rise;
+                        is_accepted = is_rise;
                         word = WORD_PSN(word) ++ PATH_OF_SENDER ++ WORD_MSN(own);
                     }
                 } else if (meta.kind == Kind.REGISTERS) {
@@ -100,9 +100,9 @@ control TreeLeaves(inout headers_t hdr, inout metadata_t meta, in TreeOp op, in 
                     value = (bit<64>)WORD_MSN(own);
                     access_msn.apply(hdr, 0, value);
                     word = word[47:16] ++ value[15:0];
-                    is_news = hdr.register_control.op == RegisterOp.WRITE;
+                    is_accepted = hdr.register_control.op == RegisterOp.WRITE;
                 }
-                if (!is_news) {
+                if (!is_accepted) {
                     word = own;
                 } else if (path[1:0] == 0) {
                     child_0.write(node, word);

@@ -27,8 +27,8 @@
 #define ALFIRK_MIN_PSN_WALK_P4
 
 // Before: the oldest word of the packet's own node in meta.walk_word and walk_path (ACK, NAK), or of the nodes seen so
-// far (a walk's packet). `is_news` says that the packet's path has risen or repeats its newest PSN, `is_rise` that it has risen.
-control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_news, in bool is_rise, out Walked outcome) {
+// far (a walk's packet). `is_accepted` says that the packet's path has risen or repeats its newest PSN, `is_rise` that it has risen.
+control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_accepted, in bool is_rise, out SearchState outcome) {
     // busy ++ dirty ++ start in microseconds, or 0 ++ tri_path ++ the minimum that the last walk found.
     register<bit<64>>(MAX_GROUPS) walks;
     RegisterAccess(RegisterName.AGG, RegisterOp.INIT_GROUP) access;
@@ -51,7 +51,7 @@ control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_news, 
         found = known[23:0];
         is_busy = is_under_way == 1 && meta.clock - start <= WALK_TIMEOUT_US;
         nodes = (meta.paths + 3) >> 2;
-        outcome = Walked.IDLE;
+        outcome = SearchState.IDLE;
         if (meta.kind == Kind.REGISTERS) {
             // What was last acknowledged to the source is what the last walk found.
             value = (bit<64>)(found ++ 24w0);
@@ -61,10 +61,10 @@ control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_news, 
                 is_under_way = 0;
                 trigger = PATH_NONE;
             }
-        } else if (meta.kind == Kind.WALKER) {
-            outcome = Walked.LOST;
+        } else if (meta.kind == Kind.MIN_SEARCH) {
+            outcome = SearchState.LOST;
             if (is_under_way == 1 && start == meta.walk_start) {
-                outcome = Walked.ON;
+                outcome = SearchState.ON;
                 trigger = meta.walk_path;
                 meta.walk_node = meta.walk_node + 1;
                 if (meta.walk_node == meta.walk_seen) {
@@ -79,12 +79,12 @@ control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_news, 
                         meta.walk_seen = PATH_NONE;
                     } else {
                         is_under_way = 0;
-                        outcome = Walked.DONE;
+                        outcome = SearchState.DONE;
                     }
                 }
             }
         } else if (meta.kind == Kind.DATA) {
-            if (is_news) {
+            if (is_accepted) {
                 if (trigger == meta.path_index) {
                     if (is_busy) {
                         is_dirty = 1;
@@ -101,7 +101,7 @@ control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_news, 
                 meta.walk_node = 0;
                 meta.walk_seen = PATH_NONE;
             }
-        } else if (is_news) {
+        } else if (is_accepted) {
             if (is_busy) {
                 if (is_rise && trigger == meta.path_index) {
                     is_dirty = 1;
@@ -114,14 +114,14 @@ control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_news, 
                     meta.walk_node = 1;
                 }
                 is_under_way = 0;
-                outcome = Walked.DONE;
+                outcome = SearchState.DONE;
                 if (meta.walk_node < nodes) {
                     meta.role = Role.WALK;
                     is_under_way = 1;
                     is_dirty = 0;
                     start = meta.clock;
                     meta.walk_start = start;
-                    outcome = Walked.ON;
+                    outcome = SearchState.ON;
                 }
             }
         }
@@ -129,7 +129,7 @@ control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_news, 
             is_dirty = 0;
             start = 0;
         }
-        if (outcome == Walked.DONE) {
+        if (outcome == SearchState.DONE) {
             found = WORD_PSN(meta.walk_word);
         }
         value = is_under_way ++ is_dirty ++ start ++ trigger ++ found;

@@ -15,7 +15,7 @@
 #define IS_OF_RECEIVERS(hdr) \
     (hdr.register_control.op == RegisterOp.INIT_REGIONS \
      || (hdr.register_control.op != RegisterOp.INIT_GROUP \
-         && hdr.register_control.reg >= RegisterName.REGION_VA && hdr.register_control.reg <= RegisterName.REGION_TOLD_AT))
+         && hdr.register_control.reg >= RegisterName.REGION_VA && hdr.register_control.reg <= RegisterName.REGION_ANNOUNCED_AT))
 #define REGISTER_SLOT(hdr) (hdr.register_control.group ++ hdr.register_control.index)
 
 control CheckRegisterControl(inout headers_t hdr, inout metadata_t meta) {

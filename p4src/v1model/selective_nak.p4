@@ -41,10 +41,10 @@ control SelectiveNak(inout headers_t hdr, inout metadata_t meta) {
         losses.read(known, slot);
         loss = known;
         if (meta.kind == Kind.DATA) {
-            if (meta.counts == 1 && known[31:8] == hdr.bth.psn) {
+            if (meta.from_current_source == 1 && known[31:8] == hdr.bth.psn) {
                 loss = 0;
             }
-        } else if (meta.is_source == 1 || !PSN_LT(meta.told[47:24], hdr.bth.psn)) {
+        } else if (meta.is_source == 1 || !PSN_LT(meta.last_acked[47:24], hdr.bth.psn)) {
             meta.drop_reason = Drop.FEEDBACK_MERGED;
         } else {
             passed = 0;
@@ -52,7 +52,7 @@ control SelectiveNak(inout headers_t hdr, inout metadata_t meta) {
                 passed = known[7:0];
             }
             if (hdr.aeth.msn[7:0] <= passed) {
-                meta.drop_reason = Drop.NAK_TOLD;
+                meta.drop_reason = Drop.NAK_ALREADY_SENT;
             } else {
                 loss = hdr.bth.psn ++ (passed + 1);
                 hdr.aeth.msn = (bit<24>)(passed + 1);

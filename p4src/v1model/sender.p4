@@ -66,9 +66,9 @@ control Sender(inout headers_t hdr, inout metadata_t meta, in psn_t last_acked) 
         sent = known[23:0];
         port = (bit<16>)meta.origin_port;
         if (meta.kind == Kind.DATA) {
-            meta.counts = (bit<1>)(source == port || (hdr.bth.psn == sent + 1 && !PSN_LT(newest, sent)));
+            meta.from_current_source = (bit<1>)(source == port || (hdr.bth.psn == sent + 1 && !PSN_LT(newest, sent)));
             if (PSN_LT(sent, hdr.bth.psn)) {
-                if (meta.counts == 0) {
+                if (meta.from_current_source == 0) {
                     meta.drop_reason = Drop.NOT_THE_SOURCE;
                 } else if (hdr.bth.psn - last_acked > meta.window) {
                     meta.drop_reason = Drop.BEYOND_WINDOW;

@@ -17,10 +17,10 @@
 // Of RNR timer codes 1 is the shortest and 0 the longest (IBTA vol. 1, table 45).
 #define RNR_TIMER_RANK(value) ((value) - 1)
 
-// `may_tell`: this packet can become the NAK for the source.
-// `tells`: it does; it has the NAK's PSN and syndrome.
-control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_news, in psn_t minimum, in bool may_tell,
-                   out bool tells) {
+// `may_forward`: this packet can become the NAK for the source.
+// `forwards_nak`: it does; it has the NAK's PSN and syndrome.
+control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_accepted, in psn_t minimum, in bool may_forward,
+                   out bool forwards_nak) {
     // Was it sent to the source? (1 bit) ++ lower 7 bits of the syndrome ++ PSN; 0 if there is none.
     register<bit<32>>(MAX_GROUPS) nak;
     RegisterAccess(RegisterName.NAK, RegisterOp.INIT_GROUP) access;
@@ -30,7 +30,7 @@ control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_news, 
     bit<64> value;
 
     apply {
-        tells = false;
+        forwards_nak = false;
         nak.read(known, (bit<32>)meta.group_index);
         waiting = known;
         if (meta.kind == Kind.REGISTERS) {
@@ -41,20 +41,20 @@ control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_news, 
             // The controller waits for itself.
             if (hdr.aeth.kind != AETH_ACK) {
                 if (waiting[31:31] == 1 && waiting[23:0] == hdr.bth.psn) {
-                    meta.drop_reason = Drop.NAK_TOLD;
+                    meta.drop_reason = Drop.NAK_ALREADY_SENT;
                 }
                 waiting = (hdr.aeth.kind | 0b100) ++ hdr.aeth.value ++ hdr.bth.psn;
             }
         } else if (waiting != 0 || meta.kind == Kind.NAK) {
             if (waiting != 0
                 && (!PSN_LT(minimum, waiting[23:0])
-                    || (meta.kind == Kind.DATA && waiting[31:31] == 1 && meta.counts == 1
+                    || (meta.kind == Kind.DATA && waiting[31:31] == 1 && meta.from_current_source == 1
                         && hdr.bth.psn == waiting[23:0]))) {
                 // All have passed it, or it is sent again.
                 waiting = 0;
             }
             // One that its own path or everyone has passed was overtaken on the way.
-            if (meta.kind == Kind.NAK && is_news && PSN_LT(minimum, hdr.bth.psn)
+            if (meta.kind == Kind.NAK && is_accepted && PSN_LT(minimum, hdr.bth.psn)
                 && meta.min_psn != MinPsn.PUNT) {
                 arrived = hdr.aeth.kind ++ hdr.aeth.value ++ hdr.bth.psn;
                 if (waiting == 0 || PSN_LT(hdr.bth.psn, waiting[23:0])) {
@@ -65,8 +65,8 @@ control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_news, 
                     waiting = arrived;
                 }
             }
-            if (may_tell && waiting != 0 && waiting[31:31] == 0 && minimum + 1 == waiting[23:0]) {
-                tells = true;
+            if (may_forward && waiting != 0 && waiting[31:31] == 0 && minimum + 1 == waiting[23:0]) {
+                forwards_nak = true;
                 hdr.bth.psn = waiting[23:0];
                 hdr.aeth.kind = waiting[31:29];
                 hdr.aeth.value = waiting[28:24];

@@ -105,7 +105,7 @@ UDP_OVERHEAD_WITH_RETH_BYTES = 40
 #: beyond which PSNs have no order.
 DEFAULT_WINDOW = 0x10000
 #: Messages by which the count may be ahead of the one that a controller has written to a switch
-#: that lost its own (told.p4).
+#: that lost its own (last_acked.p4).
 UNKNOWN_MSN_ROOM = 0x8000
 #: A walk that has not ended after so many microseconds has lost its packet.
 WALK_TIMEOUT_US = 0x3E8
@@ -209,7 +209,7 @@ class RegisterName(IntEnum):
     #: of a receiver: the same for R_Key << 32 | identification << 16 | source port
     REGION_KEYS = 8
     #: of a receiver: the PSN of the WRITE that announced both
-    REGION_TOLD_AT = 9
+    REGION_ANNOUNCED_AT = 9
     #: the newest PSN that a source has sent
     SENT = 10
     #: of a path, to read only: the newest PSN that its feedback has acknowledged, even beyond SENT
@@ -265,7 +265,7 @@ class Drop(IntEnum):
     #: an ACK or NAK of what no source has sent
     BEYOND_SENT = 25
     #: a NAK that the source has, and has not yet acted on
-    NAK_TOLD = 26
+    NAK_ALREADY_SENT = 26
     #: a member's packet of another partition
     WRONG_PKEY = 27
     #: data of a member that may only receive
@@ -299,7 +299,7 @@ class Work(IntEnum):
     #: ACKs and NAKs that came in
     FEEDBACK = 0
     #: of these, what went to the source
-    TOLD = 1
+    FORWARDED = 1
     RECIRCULATIONS = 2
     PUNTS = 3
 
@@ -416,7 +416,7 @@ class Kind(IntEnum):
     #: READ or ATOMIC: nothing that a group could answer
     READ = 6
     #: an ACK that recirculates, looking for the minimum
-    WALKER = 7
+    MIN_SEARCH = 7
     #: an ACK or NAK that the controller has aggregated
     COMMAND = 8
     #: register control
@@ -457,7 +457,7 @@ class Role(IntEnum):
     PROBE = 2
 
 
-class Walked(IntEnum):
+class SearchState(IntEnum):
     """What the walk makes of a packet."""
 
     #: no walk

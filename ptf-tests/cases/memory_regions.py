@@ -287,7 +287,7 @@ class GroupThatIsWrittenAnewKeepsAnnouncedRegions(RegionTest):
     def runTest(self) -> None:
         self.tells(2, _NOW[2])
         slot = self.group.slot(2)
-        cells = (registers.REGION_VA, registers.REGION_KEYS, registers.REGION_TOLD_AT)
+        cells = (registers.REGION_VA, registers.REGION_KEYS, registers.REGION_ANNOUNCED_AT)
         values = [self.registers.read_region(cell, slot) for cell in cells]
         info = mr_info(HOSTS[2], _SENT, _NOW[2])
         self.assertEqual(values[0], int.from_bytes(info[16:24], "big"))
@@ -301,7 +301,7 @@ class GroupThatIsWrittenAnewKeepsAnnouncedRegions(RegionTest):
 class RegistersOfReceiversAreAccessedByTheirNumber(SwitchTest):
     def runTest(self) -> None:
         access = self.registers
-        cells = (registers.REGION_VA, registers.REGION_KEYS, registers.REGION_TOLD_AT)
+        cells = (registers.REGION_VA, registers.REGION_KEYS, registers.REGION_ANNOUNCED_AT)
         last = RECEIVERS - 1
         for slot in (0, 255, 256, last - 3, last):
             for cell in cells:

@@ -147,7 +147,7 @@ class TreeNeitherRecirculatesNorPunts(LargeGroupTest):
     def runTest(self) -> None:
         for port in self.receivers:
             self.exchange(port, self.report(port, 0).frame())
-        self.assertEqual(self.work(), {Work.FEEDBACK: self.paths - 1, Work.TOLD: 1})
+        self.assertEqual(self.work(), {Work.FEEDBACK: self.paths - 1, Work.FORWARDED: 1})
 
     def begin(self) -> None:
         only_v1model("counters of what a strategy costs")
@@ -176,7 +176,7 @@ class WalkRecirculatesOnlyWhenTheLaggardMoves(TreeNeitherRecirculatesNorPunts):
             self.exchange(port, self.report(port, 0).frame())
         rounds = 2 * (self.group.leaf_nodes - 1)
         recirculated = {Work.RECIRCULATIONS: rounds} if rounds else {}
-        self.assertEqual(self.work(), {Work.FEEDBACK: self.paths - 1, Work.TOLD: 1, **recirculated})
+        self.assertEqual(self.work(), {Work.FEEDBACK: self.paths - 1, Work.FORWARDED: 1, **recirculated})
 
 
 class GroupOfOneLeafNodeNeedsNoWalk(TreeNeitherRecirculatesNorPunts):
@@ -186,7 +186,7 @@ class GroupOfOneLeafNodeNeedsNoWalk(TreeNeitherRecirculatesNorPunts):
     def runTest(self) -> None:
         for port in self.receivers:
             self.exchange(port, self.report(port, 0).frame())
-        self.assertEqual(self.work(), {Work.FEEDBACK: 3, Work.TOLD: 1})
+        self.assertEqual(self.work(), {Work.FEEDBACK: 3, Work.FORWARDED: 1})
 
 
 class PuntSendsAllFeedbackToTheController(TreeNeitherRecirculatesNorPunts):

@@ -27,74 +27,86 @@ fn at(n: u32, msn: u32) -> Point {
     Point { psn: psn(n), msn }
 }
 
-fn unknowing(ports: impl IntoIterator<Item = Port>, told: Point) -> Aggregator {
-    Aggregator::new(Space::PSN, ports, told)
+fn unknowing(ports: impl IntoIterator<Item = Port>, last_acked: Point) -> Aggregator {
+    Aggregator::new(Space::PSN, ports, last_acked)
 }
 
 /// Ports 1, 2 and 3; the source is behind port 1, and 9 was acknowledged to it.
 fn group() -> Aggregator {
     let mut group = unknowing([1, 2, 3], at(9, 4));
-    group.see(Some(1), at(9, 4));
+    group.observe(Some(1), at(9, 4));
     group
 }
 
 /// One thing after another.
 trait AtOnce {
     /// What is sent to the source.
-    fn tell(&mut self) -> Option<Feedback>;
-    fn hear_now(&mut self, port: Port, feedback: Feedback) -> Option<Feedback>;
+    fn forwarded(&mut self) -> Option<Feedback>;
+    fn record_now(&mut self, port: Port, feedback: Feedback) -> Option<Feedback>;
     /// The answer to who asks; what was not answered is forgotten.
-    fn ask_now(&mut self, port: Port, asked: Point) -> Option<Feedback>;
+    fn probe_now(&mut self, port: Port, asked: Point) -> Option<Feedback>;
 }
 
 impl AtOnce for Aggregator {
-    fn tell(&mut self) -> Option<Feedback> {
-        let Answers { told, answered } = self.answers();
-        assert_eq!(answered, []);
-        told.map(|told| told.feedback)
+    fn forwarded(&mut self) -> Option<Feedback> {
+        let Replies {
+            forwarded,
+            probe_replies,
+        } = self.replies();
+        assert_eq!(probe_replies, []);
+        forwarded.map(|out| out.feedback)
     }
 
-    fn hear_now(&mut self, port: Port, feedback: Feedback) -> Option<Feedback> {
-        self.hear(port, feedback);
-        self.tell()
+    fn record_now(&mut self, port: Port, feedback: Feedback) -> Option<Feedback> {
+        self.record_feedback(port, feedback);
+        self.forwarded()
     }
 
-    fn ask_now(&mut self, port: Port, asked: Point) -> Option<Feedback> {
-        self.ask(port, asked);
-        let answers = self.answers();
+    fn probe_now(&mut self, port: Port, asked: Point) -> Option<Feedback> {
+        self.record_probe(port, asked);
+        let replies = self.replies();
         self.give_up();
-        let mut to_asker = answers.into_iter().filter(|out| out.port == Some(port));
-        to_asker.next().map(|out| out.feedback)
+        let mut to_prober = replies.into_iter().filter(|out| out.port == Some(port));
+        to_prober.next().map(|out| out.feedback)
     }
 }
 
 #[test]
-fn the_source_is_told_what_all_others_have() {
+fn the_source_gets_the_minimum_of_all_other_paths() {
     let mut group = group();
-    assert_eq!(group.hear_now(2, word(12, ACK, 6)), None);
-    assert_eq!(group.hear_now(3, word(11, ACK, 5)), Some(word(11, ACK, 5)));
+    assert_eq!(group.record_now(2, word(12, ACK, 6)), None);
+    assert_eq!(
+        group.record_now(3, word(11, ACK, 5)),
+        Some(word(11, ACK, 5))
+    );
     // Nothing new.
-    assert_eq!(group.hear_now(3, word(11, ACK, 5)), None);
-    assert_eq!(group.hear_now(3, word(10, ACK, 5)), None);
-    assert_eq!(group.told(), at(11, 5));
+    assert_eq!(group.record_now(3, word(11, ACK, 5)), None);
+    assert_eq!(group.record_now(3, word(10, ACK, 5)), None);
+    assert_eq!(group.last_acked(), at(11, 5));
 }
 
 #[test]
 fn a_nak_waits_until_all_have_what_is_before_it() {
     let mut group = group();
-    assert_eq!(group.hear_now(2, word(13, NAK, 6)), None);
-    assert_eq!(group.hear_now(3, word(10, ACK, 5)), Some(word(10, ACK, 5)));
-    assert_eq!(group.hear_now(3, word(12, ACK, 6)), Some(word(13, NAK, 6)));
+    assert_eq!(group.record_now(2, word(13, NAK, 6)), None);
+    assert_eq!(
+        group.record_now(3, word(10, ACK, 5)),
+        Some(word(10, ACK, 5))
+    );
+    assert_eq!(
+        group.record_now(3, word(12, ACK, 6)),
+        Some(word(13, NAK, 6))
+    );
     // It is sent once.
-    assert_eq!(group.hear_now(3, word(12, ACK, 6)), None);
+    assert_eq!(group.record_now(3, word(12, ACK, 6)), None);
 }
 
 #[test]
 fn of_two_naks_the_earlier_one_counts() {
     let mut group = group();
-    assert_eq!(group.hear_now(2, word(13, NAK, 6)), None);
+    assert_eq!(group.record_now(2, word(13, NAK, 6)), None);
     assert_eq!(
-        group.hear_now(3, word(10, RNR_NAK, 4)),
+        group.record_now(3, word(10, RNR_NAK, 4)),
         Some(word(10, RNR_NAK, 4))
     );
 }
@@ -102,81 +114,87 @@ fn of_two_naks_the_earlier_one_counts() {
 #[test]
 fn a_nak_that_all_have_passed_is_forgotten() {
     let mut group = group();
-    group.hear_now(2, word(13, NAK, 6));
-    group.hear_now(2, word(15, ACK, 8));
-    assert_eq!(group.hear_now(3, word(14, ACK, 7)), Some(word(14, ACK, 7)));
+    group.record_now(2, word(13, NAK, 6));
+    group.record_now(2, word(15, ACK, 8));
+    assert_eq!(
+        group.record_now(3, word(14, ACK, 7)),
+        Some(word(14, ACK, 7))
+    );
     assert_eq!(group.waiting_nak.nak, None);
     // So is one that its own path had passed when it came.
-    assert_eq!(group.hear_now(2, word(13, NAK, 6)), None);
+    assert_eq!(group.record_now(2, word(13, NAK, 6)), None);
     assert_eq!(group.waiting_nak.nak, None);
 }
 
 #[test]
-fn without_a_source_nobody_is_told_and_nothing_is_lost() {
+fn without_a_source_nothing_is_sent_and_nothing_is_lost() {
     let mut group = unknowing([1, 2, 3], at(9, 4));
     for port in 1..=3 {
-        assert_eq!(group.hear_now(port, word(12, ACK, 6)), None);
+        assert_eq!(group.record_now(port, word(12, ACK, 6)), None);
     }
-    assert_eq!(group.told(), at(9, 4));
-    group.see(Some(1), at(9, 4));
-    assert_eq!(group.tell(), Some(word(12, ACK, 6)));
+    assert_eq!(group.last_acked(), at(9, 4));
+    group.observe(Some(1), at(9, 4));
+    assert_eq!(group.forwarded(), Some(word(12, ACK, 6)));
 }
 
 #[test]
 fn a_former_source_counts_again() {
     let mut group = group();
-    group.hear_now(2, word(12, ACK, 6));
-    group.hear_now(3, word(12, ACK, 6));
-    group.see(Some(2), at(12, 6));
+    group.record_now(2, word(12, ACK, 6));
+    group.record_now(3, word(12, ACK, 6));
+    group.observe(Some(2), at(12, 6));
     // Path 1 has what was acknowledged to its source, and not what path 2 sends.
-    assert_eq!(group.hear_now(3, word(14, ACK, 7)), None);
-    assert_eq!(group.hear_now(1, word(14, ACK, 7)), Some(word(14, ACK, 7)));
+    assert_eq!(group.record_now(3, word(14, ACK, 7)), None);
+    assert_eq!(
+        group.record_now(1, word(14, ACK, 7)),
+        Some(word(14, ACK, 7))
+    );
 }
 
 #[test]
 fn data_sent_again_is_answered_when_all_have_it() {
     let mut group = group();
-    group.hear_now(2, word(12, ACK, 6));
-    assert_eq!(group.ask_now(1, at(11, 4)), None);
-    group.hear_now(3, word(12, ACK, 6));
-    assert_eq!(group.ask_now(1, at(11, 4)), Some(word(12, ACK, 6)));
-    assert_eq!(group.ask_now(1, at(13, 4)), None);
-    assert_eq!(group.ask_now(9, at(11, 4)), None);
+    group.record_now(2, word(12, ACK, 6));
+    assert_eq!(group.probe_now(1, at(11, 4)), None);
+    group.record_now(3, word(12, ACK, 6));
+    assert_eq!(group.probe_now(1, at(11, 4)), Some(word(12, ACK, 6)));
+    assert_eq!(group.probe_now(1, at(13, 4)), None);
+    assert_eq!(group.probe_now(9, at(11, 4)), None);
 }
 
 #[test]
 fn a_former_source_is_answered_about_its_own_data_alone() {
     let mut group = group();
-    group.hear_now(2, word(11, ACK, 5));
+    group.record_now(2, word(11, ACK, 5));
     // Path 2 becomes the source with 12; path 3 has not acknowledged 10 and 11 yet.
-    group.see(Some(2), at(9, 4));
-    assert_eq!(group.ask_now(1, at(10, 4)), None);
+    group.observe(Some(2), at(9, 4));
+    assert_eq!(group.probe_now(1, at(10, 4)), None);
     assert_eq!(
-        group.hear_now(3, word(15, ACK, 8)),
+        group.record_now(3, word(15, ACK, 8)),
         Some(word(11, ACK, 5)),
         "path 1 has sent what path 2 acknowledged"
     );
-    assert_eq!(group.ask_now(1, at(11, 4)), Some(word(11, ACK, 5)));
+    assert_eq!(group.probe_now(1, at(11, 4)), Some(word(11, ACK, 5)));
 }
 
 #[test]
 fn a_source_that_is_alone_is_answered() {
     let mut group = unknowing([1], at(9, 4));
-    group.see(Some(1), at(9, 4));
-    assert_eq!(group.ask_now(1, at(10, 4)), Some(word(10, ACK, 4)));
-    assert_eq!(group.told(), at(10, 4));
+    group.observe(Some(1), at(9, 4));
+    assert_eq!(group.probe_now(1, at(10, 4)), Some(word(10, ACK, 4)));
+    assert_eq!(group.last_acked(), at(10, 4));
 }
 
 #[test]
 fn what_registers_tell_is_as_good_as_feedback() {
     let mut group = group();
     for port in 1..=3 {
-        group.learn(port, psn(12));
+        group.update_path(port, psn(12));
     }
     // How many messages that is was not reported.
-    assert_eq!(group.tell(), Some(word(12, ACK, 4)));
+    assert_eq!(group.forwarded(), Some(word(12, ACK, 4)));
     assert_eq!(
-        group.hear_now(2, word(13, ACK, 7)),
+        group.record_now(2, word(13, ACK, 7)),
         None,
         "path 3 has not got it"
     );
@@ -185,10 +203,10 @@ fn what_registers_tell_is_as_good_as_feedback() {
 #[test]
 fn numbers_wrap_around() {
     let mut group = unknowing([1, 2, 3], at(0xff_fffe, 0xff_ffff));
-    group.see(Some(1), at(0xff_fffe, 0xff_ffff));
-    assert_eq!(group.hear_now(2, word(2, ACK, 1)), None);
-    assert_eq!(group.hear_now(3, word(0, NAK, 0)), Some(word(0, NAK, 0)));
-    assert_eq!(group.hear_now(3, word(1, ACK, 1)), Some(word(1, ACK, 1)));
+    group.observe(Some(1), at(0xff_fffe, 0xff_ffff));
+    assert_eq!(group.record_now(2, word(2, ACK, 1)), None);
+    assert_eq!(group.record_now(3, word(0, NAK, 0)), Some(word(0, NAK, 0)));
+    assert_eq!(group.record_now(3, word(1, ACK, 1)), Some(word(1, ACK, 1)));
 }
 
 #[test]
@@ -196,25 +214,28 @@ fn an_old_packet_makes_nobody_believe_that_a_former_source_has_what_is_new() {
     let mut group = group();
     // Asked when the source was behind port 1. By now it is behind port 2, which has sent 11, and path 3 has that.
     group.ask(1, at(10, 4));
-    assert_eq!(group.answers(), Answers::default());
+    assert_eq!(group.replies(), Replies::default());
     assert_eq!(group.lagging(), [2, 3].into());
-    group.learn(2, psn(11));
-    group.learn(3, psn(11));
-    assert_eq!(group.tell(), Some(word(10, ACK, 4)));
+    group.update_path(2, psn(11));
+    group.update_path(3, psn(11));
+    assert_eq!(group.forwarded(), Some(word(10, ACK, 4)));
 }
 
 #[test]
-fn of_many_packets_only_the_newest_state_is_told() {
+fn of_many_packets_only_the_newest_state_is_acknowledged() {
     let mut group = group();
     for n in 10..=20 {
         group.hear(2, word(n, ACK, 5));
         group.hear(3, word(n, ACK, 5));
         group.ask(1, at(n - 1, 4));
     }
-    let Answers { told, answered } = group.answers();
-    assert_eq!(told.map(|told| told.feedback), Some(word(20, ACK, 5)));
-    assert_eq!(answered, [], "the source has its ACK");
-    assert_eq!(group.answers(), Answers::default());
+    let Replies {
+        forwarded,
+        probe_replies,
+    } = group.replies();
+    assert_eq!(forwarded.map(|out| out.feedback), Some(word(20, ACK, 5)));
+    assert_eq!(probe_replies, [], "the source has its ACK");
+    assert_eq!(group.replies(), Replies::default());
 }
 
 #[test]
@@ -222,10 +243,10 @@ fn a_question_stays_until_it_is_answered_or_given_up() {
     let mut group = group();
     group.hear(2, word(12, ACK, 6));
     group.ask(1, at(11, 4));
-    assert_eq!(group.answers(), Answers::default());
+    assert_eq!(group.replies(), Replies::default());
     assert_eq!(group.lagging(), [3].into());
-    group.learn(3, psn(12));
-    assert_eq!(group.tell(), Some(word(12, ACK, 6)));
+    group.update_path(3, psn(12));
+    assert_eq!(group.forwarded(), Some(word(12, ACK, 6)));
     assert_eq!(group.lagging(), [].into());
     group.ask(1, at(13, 4));
     assert_eq!(group.lagging(), [2, 3].into());
@@ -277,7 +298,7 @@ struct Truth {
     /// The newest that each member sent itself, if it sent anything.
     sent: Vec<Option<u32>>,
     source: usize,
-    told: Point,
+    last_acked: Point,
     aggregate: Aggregator,
 }
 
@@ -310,7 +331,7 @@ impl Truth {
             port: Self::port(member),
             message,
             source: Some(Self::port(self.source)),
-            told: self.told,
+            last_acked: self.last_acked,
         };
         self.aggregate.take(&packet);
     }
@@ -330,10 +351,10 @@ impl Truth {
     }
 
     /// Nothing is acknowledged that somebody lacks, nor a count of messages that are not complete.
-    fn answers(&mut self) -> Result<Answers, TestCaseError> {
-        let answers = self.aggregate.answers();
+    fn replies(&mut self) -> Result<Replies, TestCaseError> {
+        let replies = self.aggregate.replies();
         self.aggregate.give_up();
-        for out in answers.clone() {
+        for out in replies.clone() {
             let Point { psn, msn } = out.feedback.acked(Space::PSN);
             let acked = self.number(psn);
             for (member, has) in self.has.iter().enumerate() {
@@ -343,29 +364,29 @@ impl Truth {
             }
             prop_assert!(msn <= Self::msn(acked));
         }
-        self.told = self.aggregate.told();
-        Ok(answers)
+        self.last_acked = self.aggregate.last_acked();
+        Ok(replies)
     }
 }
 
 proptest! {
     #[test]
-    fn nobody_is_told_too_much_and_in_the_end_the_source_is_told_all(
+    fn no_ack_exceeds_the_minimum_and_in_the_end_the_source_has_all(
         members in 2usize..6,
         first in prop_oneof![Just(0u32), Just(0xff_fff8), any::<u32>()],
         // With each, whether what is to be sent can wait for the next.
         happenings in proptest::collection::vec((happening(), any::<bool>()), 0..120),
     ) {
         // Number 0 is the PSN before the first one.
-        let told = Point { psn: psn(first), msn: 0 };
+        let last_acked = Point { psn: psn(first), msn: 0 };
         let mut truth = Truth {
             first,
             has: vec![0; members],
             leaves: vec![0; members],
             sent: vec![None; members],
             source: 0,
-            told,
-            aggregate: unknowing(1..=members as u32, told),
+            last_acked,
+            aggregate: unknowing(1..=members as u32, last_acked),
         };
         for (happening, can_wait) in happenings {
             let source = truth.source;
@@ -418,18 +439,18 @@ proptest! {
                     }
                 }
                 Happening::Restart(reads) => {
-                    truth.aggregate = unknowing(1..=members as u32, truth.told);
+                    truth.aggregate = unknowing(1..=members as u32, truth.last_acked);
                     if reads {
-                        truth.aggregate.see(Some(Truth::port(source)), truth.told);
+                        truth.aggregate.observe(Some(Truth::port(source)), truth.last_acked);
                         for member in 0..members {
                             let leaf = truth.psn(truth.leaves[member]);
-                            truth.aggregate.learn(Truth::port(member), leaf);
+                            truth.aggregate.update_path(Truth::port(member), leaf);
                         }
                     }
                 }
             }
             if !can_wait {
-                truth.answers()?;
+                truth.replies()?;
             }
         }
         // Everything arrives, and everyone acknowledges it.
@@ -438,17 +459,17 @@ proptest! {
             truth.has[member] = all;
             truth.hear(member, truth.ack(all));
         }
-        truth.answers()?;
-        prop_assert_eq!(truth.told.psn, truth.psn(all));
-        prop_assert!(truth.told.msn <= Truth::msn(all));
+        truth.replies()?;
+        prop_assert_eq!(truth.last_acked.psn, truth.psn(all));
+        prop_assert!(truth.last_acked.msn <= Truth::msn(all));
         // Whoever still asks gets its answer, and no more than it asked about but for the source.
         for member in 0..members {
             if let Some(newest) = truth.sent[member] {
                 truth.ask(member, newest);
-                let answers = truth.answers()?.answered;
-                prop_assert_eq!(answers.len(), 1);
+                let replies = truth.replies()?.probe_replies;
+                prop_assert_eq!(replies.len(), 1);
                 let expected = if member == source { all } else { newest };
-                prop_assert_eq!(answers[0].feedback.acked(Space::PSN).psn, truth.psn(expected));
+                prop_assert_eq!(replies[0].feedback.acked(Space::PSN).psn, truth.psn(expected));
             }
         }
     }

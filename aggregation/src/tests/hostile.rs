@@ -38,7 +38,7 @@ impl World {
         };
         let ports = [SOURCE, HOSTILE, HONEST[0], HONEST[1]];
         let group = Group::new(config, &ports, first, 0);
-        let before = group.told.last;
+        let before = group.last_acked.point;
         World {
             aggregator: Aggregator::new(Space::PSN, ports, before),
             has: [before.psn; 2],
@@ -283,7 +283,7 @@ proptest! {
             if let Err(why) = world.check(&sent) {
                 prop_assert!(false, "{}", why);
             }
-            let ahead = space.distance(world.group.told.last.psn, world.group.sender.sent);
+            let ahead = space.distance(world.group.last_acked.point.psn, world.group.sender.sent);
             prop_assert!(ahead <= WINDOW as i32, "the source is {ahead} ahead");
         }
     }
@@ -436,23 +436,23 @@ fn an_ack_that_is_repeated_keeps_no_walk_from_its_end() {
             group.run(queued, 0);
         }
         let mut walking = group.feedback(HOSTILE, ack, 0);
-        let mut told = false;
+        let mut is_forwarded = false;
         for pass in 1..100 {
             let repeated = group.feedback(HOSTILE, ack, pass);
             // The filter learns of it; it starts nothing.
             group.run(repeated, pass);
             let (sent, more) = group.dequeue(walking.remove(0), pass);
-            told |= sent.is_some();
+            is_forwarded |= sent.is_some();
             walking = more;
             if walking.is_empty() {
                 break;
             }
             if let [Queued::Leave(Sent::Feedback { .. })] = walking[..] {
-                told = true;
+                is_forwarded = true;
                 break;
             }
         }
-        assert_eq!(told, ends, "{flaw:?}");
+        assert_eq!(is_forwarded, ends, "{flaw:?}");
     }
 }
 

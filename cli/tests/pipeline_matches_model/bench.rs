@@ -196,7 +196,7 @@ pub fn registers(switch: &Switch, path_bits: u32, paths: usize) -> Vec<(String, 
     }
     for name in [
         "agg",
-        "told.msn_bases",
+        "last_acked.msn_bases",
         "waiting_nak.nak",
         "sender.senders",
         "walk.walks",
@@ -225,8 +225,8 @@ pub fn expected_registers(model: &Group) -> Vec<u64> {
     let worst = kept.most_congested.map_or(0, |(path, congested)| {
         (congested.window & 0xffff) << 16 | (path as u64) << 8 | u64::from(congested.cnps)
     });
-    let told = model.told.last;
-    let base = model.told.msn_base;
+    let last_acked = model.last_acked.point;
+    let base = model.last_acked.msn_base;
     let nak = model.waiting_nak;
     let state = model.walk.busy.map_or(0, |busy| {
         1 << 31 | u64::from(busy.is_dirty) << 30 | busy.start & 0x3fff_ffff
@@ -236,11 +236,11 @@ pub fn expected_registers(model: &Group) -> Vec<u64> {
         .map(|loss| u64::from(loss.psn) << 8 | u64::from(loss.reports))
         .collect();
     cells.extend([
-        u64::from(told.psn) << 24 | u64::from(told.msn),
+        u64::from(last_acked.psn) << 24 | u64::from(last_acked.msn),
         u64::from(base),
         nak.nak
             .map_or(0, |nak| u64::from(nak.syndrome) << 24 | u64::from(nak.psn))
-            | u64::from(nak.is_told) << 31,
+            | u64::from(nak.is_sent) << 31,
         u64::from(model.sender.source.unwrap_or(0)) << 24 | u64::from(model.sender.sent),
         state << 32
             | model.walk.trigger.map_or(PATH_NONE, |path| path as u64) << 24

@@ -57,7 +57,7 @@ impl Pair {
             strategy,
             switch: bench::switch(strategy, scene),
             path_bits: scene.path_bits,
-            aggregator: Aggregator::new(Space::PSN, ports, model.told.last),
+            aggregator: Aggregator::new(Space::PSN, ports, model.last_acked.point),
             model,
             queued: Vec::new(),
             commands: Vec::new(),
@@ -172,11 +172,11 @@ impl Pair {
         prop_assert_eq!(&output, &Vec::from_iter(sent), "of {}", what);
         if let [Sent::ToController(packet)] = &output[..] {
             self.aggregator.take(packet);
-            self.commands.extend(self.aggregator.answers());
+            self.commands.extend(self.aggregator.replies());
             if !self.aggregator.lagging().is_empty() {
                 let leaves = self.model.ports().iter().zip(self.model.leaves.iter());
-                leaves.for_each(|(port, leaf)| self.aggregator.learn(*port, leaf.newest.psn));
-                self.commands.extend(self.aggregator.answers());
+                leaves.for_each(|(port, leaf)| self.aggregator.update_path(*port, leaf.newest.psn));
+                self.commands.extend(self.aggregator.replies());
                 self.aggregator.give_up();
             }
         }
@@ -219,7 +219,7 @@ impl Pair {
                 work.recirculations,
                 work.punts
             ],
-            "feedback, told, recirculations, punts"
+            "feedback, forwarded, recirculations, punts"
         );
         Ok(())
     }

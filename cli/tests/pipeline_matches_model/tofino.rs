@@ -99,7 +99,7 @@ impl Pair {
         let path = model.ports().iter().position(|at| *at == port);
         let leaves: Vec<_> = model.leaves.iter().collect();
         let own = path.map(|path| [model.sender.acked[path], leaves[path].newest.psn]);
-        let all = [model.sender.sent, model.told].into_iter();
+        let all = [model.sender.sent, model.last_acked].into_iter();
         all.chain(own.into_iter().flatten())
             .all(|known| Space::PSN.distance(known, acked).unsigned_abs() < MOST)
     }
@@ -226,16 +226,20 @@ impl Pair {
         let model = &self.model;
         let sender = &model.sender;
         same(
-            "ingress.ack_aggregate.told.agg",
+            "ingress.ack_aggregate.last_acked.agg",
             group,
-            word(model.told, 0xff),
+            word(model.last_acked, 0xff),
         )?;
         let source = u64::from(sender.source.unwrap_or(0));
         for twin in ["senders", "sources"] {
             let name = format!("ingress.ack_aggregate.sender.{twin}");
             same(&name, group, word(sender.sent, 0) << 32 | source)?;
         }
-        same("egress.told_msn.msns", group, word(model.told_msn, 0))?;
+        same(
+            "egress.last_acked_msn.msns",
+            group,
+            word(model.last_acked_msn, 0),
+        )?;
         let window = "ingress.admission.source_window.last_acked";
         same(window, group, word(model.acknowledged, 0))?;
         for (path, leaf) in model.leaves.iter().enumerate() {

@@ -46,8 +46,8 @@ pub fn packet_out(packet: PacketOut) -> Vec<u8> {
     let mut frame = vec![PACKET_OUT_FEEDBACK, 0, 0];
     frame.extend(GROUP_INDEX.to_be_bytes());
     frame.extend((packet.port.unwrap_or(0) as u16).to_be_bytes());
-    frame.extend(&packet.told.psn.to_be_bytes()[1..]);
-    frame.extend(&packet.told.msn.to_be_bytes()[1..]);
+    frame.extend(&packet.last_acked.psn.to_be_bytes()[1..]);
+    frame.extend(&packet.last_acked.msn.to_be_bytes()[1..]);
     frame.extend(feedback(packet.feedback));
     frame
 }
@@ -296,7 +296,7 @@ fn parse_packet_in(frame: &[u8]) -> Sent {
         port,
         message,
         source: (source != 0).then_some(source),
-        told: Point {
+        last_acked: Point {
             psn: number(rest, 4, 3),
             msn: number(rest, 7, 3),
         },

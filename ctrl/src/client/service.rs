@@ -231,9 +231,9 @@ fn work(work: Work) -> control::Work {
 fn punts(stats: &PuntStats) -> control::Punts {
     control::Punts {
         feedback: stats.feedback,
-        forwarded: stats.told,
+        forwarded: stats.forwarded,
         probes: stats.probes,
-        answered: stats.answered,
+        answered: stats.probe_replies,
         icrcs: stats.icrcs,
         wrong_icrcs: stats.wrong_icrcs,
         fatal_naks: stats.fatal_naks,

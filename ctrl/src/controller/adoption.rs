@@ -13,7 +13,7 @@ use alfirk_roce::wire::{Psn, QpNum};
 use super::bridge::{Bridges, GroupMember, Terms};
 use super::error::SwitchError;
 use super::event::{MemberSpec, MemoryRegion};
-use super::group::{Group, OnSwitch};
+use super::group::{Group, GroupPart};
 use super::position::Position;
 use super::registers;
 use super::registration::Registration;
@@ -155,9 +155,9 @@ impl Controller {
     pub(super) fn adoption_done(&mut self, mcst_id: Ipv4Addr, result: Result<u64, SwitchError>) {
         if let (Ok(value), Some(registration)) = (result, self.groups.get_mut(&mcst_id)) {
             let group = registration.group_mut();
-            let told = Position::from_register(value);
-            group.initial_psn = told.psn.next();
-            group.position = told.for_all();
+            let last_acked = Position::from_register(value);
+            group.initial_psn = last_acked.psn.next();
+            group.position = last_acked.for_all();
         }
     }
 
@@ -191,7 +191,7 @@ impl Controller {
                 slots: slots.map(|(port, to)| (*port, to.slot)).collect(),
             };
             let ports = tree.ports_on(switch);
-            OnSwitch::new(&self.topology, switch, &granted, ports, &bridges)
+            GroupPart::new(&self.topology, switch, &granted, ports, &bridges)
         });
         let group = Group {
             mcst_id,

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use super::error::SwitchError;
-use super::group::{Group, OnSwitch};
+use super::group::{Group, GroupPart};
 use super::locate::Readings;
 use super::position::Position;
 use super::procedure::{Order, Procedure, Run, Step};
@@ -128,7 +128,7 @@ impl Procedure for Boot {
         Owner::Boot(switch)
     }
 
-    fn learn(
+    fn record_reading(
         &mut self,
         witness: SwitchIndex,
         question: Question,
@@ -284,7 +284,7 @@ impl Boot {
     fn lost_groups<'a>(
         &'a self,
         controller: &'a Controller,
-    ) -> impl Iterator<Item = (&'a Group, &'a OnSwitch)> {
+    ) -> impl Iterator<Item = (&'a Group, &'a GroupPart)> {
         let groups = controller.groups_on(self.switch);
         groups.filter(|(group, _)| !self.sound.contains(&group.mcst_id))
     }
@@ -325,7 +325,7 @@ impl Controller {
         self.forget_markers(now, switch);
         self.forget_orphans(switch);
         self.fail_registrations(now, switch, &error);
-        self.say(ApiReply::SwitchFailed { switch, error });
+        self.queue_reply(ApiReply::SwitchFailed { switch, error });
     }
 
     fn boot_over(&mut self, now: u64, switch: SwitchIndex) {
@@ -344,7 +344,7 @@ impl Controller {
                     control.found = boot.found;
                 }
                 self.unready.remove(&switch);
-                self.say(ApiReply::SwitchReady { switch });
+                self.queue_reply(ApiReply::SwitchReady { switch });
                 for (mcst_id, start) in boot.starts {
                     if !start.is_sure {
                         self.recover(now, (mcst_id, switch), start.position);
@@ -364,7 +364,7 @@ impl Controller {
         let Some(run) = Boot::find(self, switch) else {
             return Ok(());
         };
-        let boot = &run.what;
+        let boot = &run.procedure;
         let lost = boot.lost_groups(self);
         let starts: BTreeMap<Ipv4Addr, Start> = lost
             .map(|(group, _)| (group.mcst_id, boot.start(self, group)))
@@ -383,7 +383,7 @@ impl Controller {
             }
         }
         if let Some(run) = Boot::find_mut(self, switch) {
-            run.what.starts = starts;
+            run.procedure.starts = starts;
         }
         Ok(())
     }
@@ -398,7 +398,7 @@ impl Controller {
     }
 
     /// Groups that are in use and have the switch in their tree.
-    fn groups_on(&self, switch: SwitchIndex) -> impl Iterator<Item = (&Group, &OnSwitch)> {
+    fn groups_on(&self, switch: SwitchIndex) -> impl Iterator<Item = (&Group, &GroupPart)> {
         let groups = self.groups.values().filter(|r| r.is_ready());
         groups.filter_map(move |registration| {
             let group = registration.group();

@@ -50,8 +50,9 @@ impl Controller {
         if self.counting.reads.values().all(|of| *of != tag) {
             if let Some(mut counts) = self.counting.sums.remove(&tag) {
                 // Switches do not know what becomes of what they hand up.
-                counts.work[usize::from(MinPsn::Punt.number())].forwarded += self.punts.stats.told;
-                self.say(ApiReply::Counted { tag, counts });
+                counts.work[usize::from(MinPsn::Punt.number())].forwarded +=
+                    self.punts.stats.forwarded;
+                self.queue_reply(ApiReply::Counted { tag, counts });
             }
         }
     }

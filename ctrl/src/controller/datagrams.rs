@@ -85,7 +85,7 @@ impl Controller {
         is_join: bool,
     ) {
         match self.planned_datagrams(group, host, is_join) {
-            Err(error) => self.say(ApiReply::Failed { tag, error }),
+            Err(error) => self.queue_reply(ApiReply::Failed { tag, error }),
             Ok(next) => {
                 let pending = self.replace_datagrams(now, group, next, Owner::Datagrams(tag));
                 let request = Request {
@@ -255,7 +255,7 @@ impl Controller {
             return;
         };
         let group = request.group;
-        self.say(match request.error {
+        self.queue_reply(match request.error {
             Some(error) => ApiReply::Failed {
                 tag,
                 error: GroupError::Switch(error),

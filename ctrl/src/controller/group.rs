@@ -48,7 +48,7 @@ impl Path {
 
 /// A group on one switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct OnSwitch {
+pub(super) struct GroupPart {
     pub(super) switch: SwitchIndex,
     pub(super) group_index: u16,
     /// In path order.
@@ -99,7 +99,7 @@ pub(super) struct Group {
     pub(super) members: Vec<GroupMember>,
     pub(super) tree: Tree,
     /// In rising order.
-    pub(super) switches: Vec<OnSwitch>,
+    pub(super) switches: Vec<GroupPart>,
 }
 
 impl Group {
@@ -126,7 +126,7 @@ impl Group {
     }
 
     /// Adds one switch with the members that hang from it.
-    pub(super) fn grow(&mut self, part: &Tree, on: OnSwitch, members: Vec<GroupMember>) {
+    pub(super) fn grow(&mut self, part: &Tree, on: GroupPart, members: Vec<GroupMember>) {
         self.tree.join(part);
         let at = self.switches.partition_point(|o| o.switch < on.switch);
         self.switches.insert(at, on);
@@ -150,7 +150,7 @@ impl Group {
     pub(super) fn registers(
         &self,
         topology: &Topology,
-        on: &OnSwitch,
+        on: &GroupPart,
         kept: &BTreeMap<u32, u32>,
     ) -> Vec<Task> {
         let source = self.port_of_source(topology, on.switch);
@@ -159,7 +159,7 @@ impl Group {
 
     /// Sets the registers of the group's paths on one switch: all members have `position`, and the source is behind the port
     /// `source`, 0 if there was none yet.
-    pub(super) fn init_group(&self, on: &OnSwitch, position: Position, source: u32) -> Task {
+    pub(super) fn init_group(&self, on: &GroupPart, position: Position, source: u32) -> Task {
         let paths = u8::try_from(on.paths.len()).expect("paths are checked against the pipeline");
         Task::Registers(registers::init_group(
             on.group_index,
@@ -174,7 +174,7 @@ impl Group {
         &self,
         position: Position,
         source: u32,
-        on: &OnSwitch,
+        on: &GroupPart,
         kept: &BTreeMap<u32, u32>,
     ) -> Vec<Task> {
         let mut tasks = vec![self.init_group(on, position, source)];
@@ -212,7 +212,7 @@ impl Group {
         source: Ipv4Addr,
     ) -> Option<u32> {
         let is_source = |path: &&Path| path.member().is_some_and(|member| member.spec.ip == source);
-        let leaf = |on: &OnSwitch| {
+        let leaf = |on: &GroupPart| {
             on.paths
                 .iter()
                 .find(is_source)
@@ -246,7 +246,7 @@ impl Group {
     }
 
     /// The group's entry while its position may be older than the source's window, after a switch has lost its registers.
-    pub(super) fn wide_publication(&self, program: &Program, on: &OnSwitch) -> Update {
+    pub(super) fn wide_publication(&self, program: &Program, on: &GroupPart) -> Update {
         let wide = Strategies {
             window: self.strategies.window.max(Window::at_least(WIDE_WINDOW)),
             ..self.strategies
@@ -255,7 +255,7 @@ impl Group {
     }
 
     /// The group's part on one switch.
-    pub(super) fn on(&self, switch: SwitchIndex) -> Option<&OnSwitch> {
+    pub(super) fn on(&self, switch: SwitchIndex) -> Option<&GroupPart> {
         let at = self.switches.binary_search_by_key(&switch, |on| on.switch);
         at.ok().map(|at| &self.switches[at])
     }
@@ -268,7 +268,7 @@ impl Group {
     }
 
     /// The entries that say which ports are which paths on one switch.
-    pub(super) fn paths(&self, program: &Program, on: &OnSwitch) -> Vec<Update> {
+    pub(super) fn paths(&self, program: &Program, on: &GroupPart) -> Vec<Update> {
         let group_index = on.group_index;
         let entries = on.numbered().map(|(path_index, path)| {
             let key = MftKey {
@@ -287,7 +287,7 @@ impl Group {
     }
 
     /// Everything of the group on one switch but the entry that makes it visible: egress, replication, ingress.
-    pub(super) fn entries(&self, program: &Program, on: &OnSwitch) -> Vec<Update> {
+    pub(super) fn entries(&self, program: &Program, on: &GroupPart) -> Vec<Update> {
         let group_index = on.group_index;
         let mut updates = Vec::new();
         for (path, bridge) in on.bridges() {
@@ -322,7 +322,7 @@ impl Group {
     }
 
     /// Takes away what [`Group::entries`] adds, in reverse.
-    pub(super) fn removal(&self, program: &Program, on: &OnSwitch) -> Vec<Update> {
+    pub(super) fn removal(&self, program: &Program, on: &GroupPart) -> Vec<Update> {
         let (group_index, group) = (on.group_index, self.name(program, on));
         let mut updates = Vec::new();
         for path in &on.paths {
@@ -346,11 +346,16 @@ impl Group {
     }
 
     /// Makes the group visible to packets.
-    pub(super) fn publication(&self, program: &Program, on: &OnSwitch) -> Update {
+    pub(super) fn publication(&self, program: &Program, on: &GroupPart) -> Update {
         self.publication_with(program, on, self.strategies)
     }
 
-    fn publication_with(&self, program: &Program, on: &OnSwitch, strategies: Strategies) -> Update {
+    fn publication_with(
+        &self,
+        program: &Program,
+        on: &GroupPart,
+        strategies: Strategies,
+    ) -> Update {
         let entry = GroupEntry {
             group_index: on.group_index,
             paths: u8::try_from(on.paths.len()).expect("paths are checked against the pipeline"),
@@ -380,14 +385,14 @@ impl Group {
     }
 
     /// The same for one switch.
-    pub(super) fn check_on(&self, program: &Program, on: &OnSwitch) -> Result<(), GroupError> {
+    pub(super) fn check_on(&self, program: &Program, on: &GroupPart) -> Result<(), GroupError> {
         let mut updates = self.entries(program, on);
         updates.push(self.publication(program, on));
         Ok(program.constraints().check(&updates)?)
     }
 
     /// What keys know the group by on one switch.
-    fn name(&self, program: &Program, on: &OnSwitch) -> GroupName {
+    fn name(&self, program: &Program, on: &GroupPart) -> GroupName {
         program.target.group_name(on.group_index, self.mcst_id)
     }
 
@@ -398,7 +403,7 @@ impl Group {
     }
 }
 
-impl OnSwitch {
+impl GroupPart {
     /// Numbers the ports of a tree on one switch; ports in rising order are paths 0, 1, ...
     pub(super) fn new(
         topology: &Topology,
@@ -406,7 +411,7 @@ impl OnSwitch {
         granted: &Granted,
         ports: impl IntoIterator<Item = u32>,
         bridges: &Bridges,
-    ) -> OnSwitch {
+    ) -> GroupPart {
         let ports: Vec<u32> = ports.into_iter().collect();
         let paths = ports.into_iter().map(|port| {
             let host = host_behind(topology, switch, port);
@@ -416,7 +421,7 @@ impl OnSwitch {
                 slot: granted.slots.get(&port).copied().unwrap_or(0),
             }
         });
-        OnSwitch {
+        GroupPart {
             switch,
             group_index: granted.index,
             paths: paths.collect(),

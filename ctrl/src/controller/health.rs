@@ -140,9 +140,9 @@ impl Controller {
     pub(super) fn suspect(&mut self, now: u64, tag: Tag, mcst_id: Ipv4Addr) {
         if !self.groups.get(&mcst_id).is_some_and(|r| r.is_ready()) {
             let error = GroupError::NoSuchGroup(mcst_id);
-            return self.say(ApiReply::Failed { tag, error });
+            return self.queue_reply(ApiReply::Failed { tag, error });
         }
-        self.say(ApiReply::Probing { tag, mcst_id });
+        self.queue_reply(ApiReply::Probing { tag, mcst_id });
         self.sign_of_life(now, mcst_id);
         self.watch(now, mcst_id);
     }

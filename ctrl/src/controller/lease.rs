@@ -39,7 +39,7 @@ struct Lease {
     /// When there was a sign of life last; `None` when the lease was given before any time was known.
     alive_at: Option<u64>,
     /// What had been acknowledged to the group's source at the last look.
-    told: Option<u64>,
+    last_acked: Option<u64>,
 }
 
 impl Leases {
@@ -51,7 +51,7 @@ impl Leases {
     pub(super) fn give(&mut self, mcst_id: Ipv4Addr) {
         let lease = Lease {
             alive_at: None,
-            told: None,
+            last_acked: None,
         };
         self.leases.insert(mcst_id, lease);
         self.looks.set(mcst_id, 0);
@@ -73,7 +73,7 @@ impl Controller {
         let known = self.leases.leases.get(&mcst_id);
         let lease = Lease {
             alive_at: Some(now),
-            told: known.and_then(|lease| lease.told),
+            last_acked: known.and_then(|lease| lease.last_acked),
         };
         self.leases.leases.insert(mcst_id, lease);
         self.leases.looks.set(mcst_id, now + look_after(lease_ns));
@@ -83,10 +83,10 @@ impl Controller {
     pub(super) fn refresh(&mut self, now: u64, tag: Tag, mcst_id: Ipv4Addr) {
         if !self.groups.get(&mcst_id).is_some_and(|r| r.is_ready()) {
             let error = GroupError::NoSuchGroup(mcst_id);
-            return self.say(ApiReply::Failed { tag, error });
+            return self.queue_reply(ApiReply::Failed { tag, error });
         }
         self.sign_of_life(now, mcst_id);
-        self.say(ApiReply::Refreshed { tag, mcst_id });
+        self.queue_reply(ApiReply::Refreshed { tag, mcst_id });
     }
 
     pub(super) fn lease_timeout(&mut self, now: u64) {
@@ -146,9 +146,9 @@ impl Controller {
             return;
         };
         match result {
-            Ok(told) => {
-                let before = lease.told.replace(*told);
-                if before.is_some_and(|before| before != *told) {
+            Ok(last_acked) => {
+                let before = lease.last_acked.replace(*last_acked);
+                if before.is_some_and(|before| before != *last_acked) {
                     self.sign_of_life(now, mcst_id);
                 }
             }

@@ -11,7 +11,7 @@ use std::convert::Infallible;
 use std::net::Ipv4Addr;
 
 use super::error::{GroupError, SwitchError};
-use super::group::{Group, OnSwitch};
+use super::group::{Group, GroupPart};
 use super::procedure::{Order, Procedure, Run, Step};
 use super::session::Task;
 use super::{Controller, Owner};
@@ -54,7 +54,7 @@ impl Procedure for Making {
         Owner::Making(place)
     }
 
-    fn learn(&mut self, _: SwitchIndex, reading: Infallible, _: Result<u64, SwitchError>) {
+    fn record_reading(&mut self, _: SwitchIndex, reading: Infallible, _: Result<u64, SwitchError>) {
         match reading {}
     }
 
@@ -109,13 +109,13 @@ impl Making {
     fn orders(
         &self,
         controller: &Controller,
-        tasks: impl Fn(&Group, &OnSwitch) -> Vec<Task>,
+        tasks: impl Fn(&Group, &GroupPart) -> Vec<Task>,
     ) -> Vec<Order<Infallible>> {
         let Some(registration) = controller.groups.get(&self.mcst_id) else {
             return Vec::new();
         };
         let group = registration.group();
-        let is_ours = |on: &&OnSwitch| self.agent.is_none_or(|switch| switch == on.switch);
+        let is_ours = |on: &&GroupPart| self.agent.is_none_or(|switch| switch == on.switch);
         let parts = group.switches.iter().filter(is_ours);
         let orders = parts.flat_map(|on| {
             let tasks = tasks(group, on).into_iter();

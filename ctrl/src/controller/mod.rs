@@ -292,7 +292,7 @@ impl Controller {
             Event::Api(ApiRequest::Count { tag }) => self.count(now, tag),
             Event::Api(ApiRequest::Status { tag }) => {
                 let report = self.status();
-                self.say(ApiReply::Status { tag, report });
+                self.queue_reply(ApiReply::Status { tag, report });
             }
             Event::Timeout => self.wake(now),
         }
@@ -357,7 +357,7 @@ impl Controller {
         &self.underlay.paths
     }
 
-    fn say(&mut self, reply: ApiReply) {
+    fn queue_reply(&mut self, reply: ApiReply) {
         self.effects.push_back(Effect::Api(reply));
     }
 
@@ -436,7 +436,7 @@ impl Controller {
         }
         let is_ready = self.is_ready();
         if is_ready && !self.was_ready {
-            self.say(ApiReply::Ready);
+            self.queue_reply(ApiReply::Ready);
         }
         self.was_ready = is_ready;
         if is_ready && self.adopts {

@@ -8,7 +8,7 @@ use alfirk_roce::registration::Patience;
 use super::bridge::{Bridges, GroupMember, Terms};
 use super::error::GroupError;
 use super::event::{MemberSpec, MemoryRegion, RegisterGroup};
-use super::group::{wanted, Group, OnSwitch};
+use super::group::{wanted, Group, GroupPart};
 use super::position::Position;
 use super::Controller;
 use crate::constants::{RECOMPUTE_MASK, RECOMPUTE_NETWORK};
@@ -50,7 +50,7 @@ impl Controller {
             let wanted = wanted(&self.topology, switch, ports(), BTreeMap::new());
             let granted = self.switches[switch.0].room.take(&wanted);
             let granted = granted.expect("room was checked before");
-            let on = OnSwitch::new(&self.topology, switch, &granted, ports(), &bridges);
+            let on = GroupPart::new(&self.topology, switch, &granted, ports(), &bridges);
             switches.push(on);
         }
         let group = Group {

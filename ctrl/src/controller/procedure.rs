@@ -50,7 +50,7 @@ pub(super) trait Procedure: Sized + 'static {
     fn owner(place: Self::Place) -> Owner;
 
     /// Takes in what a task has read, or why it could not; no failure of the step.
-    fn learn(
+    fn record_reading(
         &mut self,
         switch: SwitchIndex,
         reading: Self::Reading,
@@ -138,7 +138,7 @@ impl<P: Procedure> Step<P> {
 /// A procedure under way or at its end.
 #[derive(Debug)]
 pub(super) struct Run<P: Procedure> {
-    pub(super) what: P,
+    pub(super) procedure: P,
     at: At,
     waits_for: BTreeMap<TaskId, (SwitchIndex, Option<P::Reading>)>,
     /// What failed first.
@@ -162,9 +162,9 @@ enum At {
 
 impl<P: Procedure> Run<P> {
     /// A procedure that is about to [begin](Controller::begin).
-    pub(super) fn new(what: P) -> Run<P> {
+    pub(super) fn new(procedure: P) -> Run<P> {
         Run {
-            what,
+            procedure,
             at: At::Step(0),
             waits_for: BTreeMap::new(),
             failure: None,
@@ -199,7 +199,7 @@ impl<P: Procedure> Run<P> {
             left: left.collect(),
             doubtful: self.doubtful,
         };
-        (self.what, ending)
+        (self.procedure, ending)
     }
 
     /// A switch has failed: what the procedure did there is not to be relied on.
@@ -266,8 +266,8 @@ impl Controller {
     pub(super) fn begin<P: Procedure>(&mut self, now: u64, place: P::Place) {
         while let Some(run) = P::find(self, place) {
             let orders = match run.at {
-                At::Step(n) => (P::STEPS[n].tasks)(&run.what, self),
-                At::Undo(n) => (P::STEPS[n].undo)(&run.what, self),
+                At::Step(n) => (P::STEPS[n].tasks)(&run.procedure, self),
+                At::Undo(n) => (P::STEPS[n].undo)(&run.procedure, self),
                 At::Done | At::Undone => return P::over(self, now, place),
             };
             let is_waiting = !orders.is_empty();
@@ -300,7 +300,7 @@ impl Controller {
             return;
         };
         match (reading, result) {
-            (Some(reading), result) => run.what.learn(switch, reading, result),
+            (Some(reading), result) => run.procedure.record_reading(switch, reading, result),
             (None, Ok(_)) => {}
             (None, Err(error)) => run.note(switch, error),
         }

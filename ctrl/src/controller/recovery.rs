@@ -21,7 +21,7 @@ use std::net::Ipv4Addr;
 use alfirk_roce::wire::Psn;
 
 use super::error::SwitchError;
-use super::group::{Group, OnSwitch};
+use super::group::{Group, GroupPart};
 use super::locate::{Evidence, Local, Located, Readings};
 use super::position::Position;
 use super::registers;
@@ -201,7 +201,7 @@ impl Controller {
     }
 
     /// The group's part.
-    fn part_at(&self, (mcst_id, switch): Place) -> Option<(&Group, &OnSwitch)> {
+    fn part_at(&self, (mcst_id, switch): Place) -> Option<(&Group, &GroupPart)> {
         let group = self.groups.get(&mcst_id)?.group();
         Some((group, group.on(switch)?))
     }

@@ -41,7 +41,7 @@ pub(super) fn set_source(group: u16, port: u32) -> RegisterControl {
 }
 
 /// Sets what was last acknowledged to the source again, of which only the PSN is certain: the next count of messages may be up to 2^15
-/// ahead (`p4src/v1model/told.p4`).
+/// ahead (`p4src/v1model/last_acked.p4`).
 pub(super) fn set_last_acked(group: u16, position: Position) -> RegisterControl {
     RegisterControl {
         op: REGISTER_OP_WRITE,

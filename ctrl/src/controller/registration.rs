@@ -18,7 +18,7 @@ use alfirk_roce::wire::Psn;
 use super::change::Change;
 use super::error::{GroupError, SwitchError};
 use super::event::{RegisterGroup, Tag};
-use super::group::{Group, OnSwitch};
+use super::group::{Group, GroupPart};
 use super::making::Making;
 use super::mrp::Growth;
 use super::procedure::Run;
@@ -189,14 +189,14 @@ impl Registration {
     }
 
     /// The part on a switch that a change under way is about to put in place of another.
-    pub(super) fn coming_on(&self, switch: SwitchIndex) -> Option<&OnSwitch> {
-        self.change()?.what.fresh_on(switch)
+    pub(super) fn coming_on(&self, switch: SwitchIndex) -> Option<&GroupPart> {
+        self.change()?.procedure.fresh_on(switch)
     }
 
     /// The group is the next one from now on.
     pub(super) fn take_next(&mut self) {
         if let GroupState::Changing { change, .. } = &self.state {
-            self.group.clone_from(&change.what.next);
+            self.group.clone_from(&change.procedure.next);
         }
     }
 
@@ -216,7 +216,7 @@ impl Registration {
         match &mut self.state {
             GroupState::Making(_, run) if is_there => run.lose(switch, error.clone()),
             GroupState::Removing(run) if is_there => run.lose(switch, error.clone()),
-            GroupState::Changing { change, .. } if change.what.concerns(switch) => {
+            GroupState::Changing { change, .. } if change.procedure.concerns(switch) => {
                 change.lose(switch, error.clone());
             }
             GroupState::Growing(_) => return is_there,
@@ -242,7 +242,7 @@ impl Registration {
 impl Controller {
     pub(super) fn group_status(&self, registration: &Registration) -> GroupStatus {
         let group = &registration.group;
-        let is_up = |on: &OnSwitch| self.switches[on.switch.0].boot.is_ready();
+        let is_up = |on: &GroupPart| self.switches[on.switch.0].boot.is_ready();
         let switches = group.switches.iter().map(|on| GroupOnSwitch {
             switch: self.topology.switch(on.switch).name.clone(),
             group_index: on.group_index,
@@ -258,7 +258,7 @@ impl Controller {
 
     pub(super) fn register(&mut self, now: u64, tag: Tag, request: RegisterGroup) {
         let group = match self.plan(&request) {
-            Err(error) => return self.say(ApiReply::Failed { tag, error }),
+            Err(error) => return self.queue_reply(ApiReply::Failed { tag, error }),
             Ok(group) => group,
         };
         let mcst_id = group.mcst_id;
@@ -299,7 +299,7 @@ impl Controller {
         if let Some(registration) = self.groups.remove(&mcst_id) {
             self.give_back(&registration.group);
             self.note_leader(mcst_id);
-            self.say(ApiReply::Failed { tag, error });
+            self.queue_reply(ApiReply::Failed { tag, error });
         }
     }
 
@@ -312,14 +312,14 @@ impl Controller {
             GroupState::Making(tag, run) if run.is_done() => {
                 let group = registration.group.info();
                 self.virtual_qpns.used(mcst_id, group.remote_qpn);
-                self.say(ApiReply::GroupReady { tag, group });
+                self.queue_reply(ApiReply::GroupReady { tag, group });
                 self.sign_of_life(now, mcst_id);
             }
             GroupState::Making(tag, run) => {
                 let (_, ending) = run.end();
                 self.forget_group(mcst_id, &ending.doubtful);
                 if let Some(error) = ending.error() {
-                    self.say(ApiReply::Failed { tag, error });
+                    self.queue_reply(ApiReply::Failed { tag, error });
                 }
             }
             other => registration.state = other,
@@ -340,7 +340,7 @@ impl Controller {
             }
             Some(_) => GroupError::Busy(mcst_id),
         };
-        self.say(ApiReply::Failed { tag, error });
+        self.queue_reply(ApiReply::Failed { tag, error });
     }
 
     /// Removes a group in use.
@@ -390,7 +390,7 @@ impl Controller {
                 ApiReply::GroupExpired { mcst_id }
             }
         };
-        self.say(reply);
+        self.queue_reply(reply);
     }
 
     /// A group is nowhere any more, but perhaps on the switches that are doubtful: gives back what it had.

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use super::error::{GroupError, SwitchError};
 use super::event::Tag;
-use super::group::{Group, OnSwitch};
+use super::group::{Group, GroupPart};
 use super::procedure::{Order, Procedure, Run, Step};
 use super::session::Task;
 use super::{Controller, Owner};
@@ -52,7 +52,7 @@ impl Procedure for Removal {
         Owner::Removal(mcst_id)
     }
 
-    fn learn(&mut self, _: SwitchIndex, reading: Infallible, _: Result<u64, SwitchError>) {
+    fn record_reading(&mut self, _: SwitchIndex, reading: Infallible, _: Result<u64, SwitchError>) {
         match reading {}
     }
 
@@ -77,7 +77,7 @@ impl Removal {
     fn orders(
         &self,
         controller: &Controller,
-        task: impl Fn(&Group, &OnSwitch) -> Task,
+        task: impl Fn(&Group, &GroupPart) -> Task,
     ) -> Vec<Order<Infallible>> {
         let registration = controller.groups.get(&self.mcst_id);
         let group = registration.map(|registration| registration.group());

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bridge::{Bridges, Terms};
 use super::event::{MemberSpec, MemoryRegion};
-use super::group::{Group, OnSwitch};
+use super::group::{Group, GroupPart};
 use super::position::Position;
 use super::registration::Registration;
 use super::room::Granted;
@@ -209,7 +209,7 @@ impl Controller {
         let bridges = Bridges::solve(&terms, &members).map_err(|e| e.to_string())?;
         let switches = indexes.iter().map(|(switch, granted)| {
             let ports = tree.ports_on(*switch);
-            OnSwitch::new(&self.topology, *switch, granted, ports, &bridges)
+            GroupPart::new(&self.topology, *switch, granted, ports, &bridges)
         });
         let group = Group {
             mcst_id: saved.mcst_id,

@@ -107,14 +107,14 @@ pub struct MrpStats {
 /// What switches have left to the controller so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PuntStats {
-    /// ACKs and NAKs whose minimum was looked for.
+    /// ACKs and NAKs for which the controller computed the minimum.
     pub feedback: u64,
-    /// Of these, how many had news for the source.
-    pub told: u64,
-    /// Packets sent again that asked whether everyone has them.
+    /// ACKs and NAKs that the controller sent to the source because of them.
+    pub forwarded: u64,
+    /// Retransmissions of data that switches passed up, to be acknowledged if all receivers have it.
     pub probes: u64,
-    /// Of these, how many were answered.
-    pub answered: u64,
+    /// Of these, how many were acknowledged.
+    pub probe_replies: u64,
     /// Packets whose ICRC was made right.
     pub icrcs: u64,
     /// Packets whose ICRC had been wrong before a switch changed them; dropped.

@@ -13,9 +13,9 @@ use crate::constants::{
 #[derive(Clone, Copy, Debug)]
 pub struct GroupRegisters {
     /// What was last acknowledged to the source, as a word: the PSN above 8 bits.
-    told: u32,
+    last_acked: u32,
     /// The MSN that was sent with it, above 8 bits.
-    told_msns: u32,
+    last_acked_msns: u32,
     /// The newest PSN that a source has sent, and the port that it is behind.
     sources: u32,
     /// What each path has acknowledged, as a word: the PSN above the path.
@@ -29,8 +29,8 @@ pub struct GroupRegisters {
 impl GroupRegisters {
     pub(super) fn resolve(schema: &Schema, paths: u32) -> Result<GroupRegisters, ProgramError> {
         Ok(GroupRegisters {
-            told: schema.register("ingress.ack_aggregate.told.agg")?,
-            told_msns: schema.register("egress.told_msn.msns")?,
+            last_acked: schema.register("ingress.ack_aggregate.last_acked.agg")?,
+            last_acked_msns: schema.register("egress.last_acked_msn.msns")?,
             sources: schema.register("ingress.ack_aggregate.sender.sources")?,
             leaves: schema.register("ingress.ack_aggregate.leaves.leaves")?,
             claimed: schema.register("ingress.admission.path_acknowledged.acked")?,
@@ -42,7 +42,7 @@ impl GroupRegisters {
     pub fn wanted(&self, read: &RegisterControl) -> Option<Vec<entity::Entity>> {
         let group = u32::from(read.group);
         let cells = match read.reg {
-            REGISTER_AGG => vec![(self.told, group), (self.told_msns, group)],
+            REGISTER_AGG => vec![(self.last_acked, group), (self.last_acked_msns, group)],
             REGISTER_SRC_PORT | REGISTER_SENT => vec![(self.sources, group)],
             REGISTER_CLAIMED => vec![(self.claimed, group * self.paths + u32::from(read.index))],
             REGISTER_ACK => vec![(self.leaves, group * self.paths + u32::from(read.index))],
@@ -66,7 +66,8 @@ impl GroupRegisters {
         read: &RegisterControl,
         entities: impl IntoIterator<Item = &'a Entity>,
     ) -> Option<u64> {
-        let (mut told, mut msn, mut leaf, mut source, mut claimed) = (None, None, None, None, None);
+        let (mut last_acked, mut msn, mut leaf, mut source, mut claimed) =
+            (None, None, None, None, None);
         let member = usize::from(read.reg == REGISTER_SRC_PORT);
         for entity in entities {
             let Some(entity::Entity::RegisterEntry(entry)) = &entity.entity else {
@@ -82,8 +83,8 @@ impl GroupRegisters {
                 _ => None,
             });
             match entry.register_id {
-                id if id == self.told => told = value,
-                id if id == self.told_msns => msn = value,
+                id if id == self.last_acked => last_acked = value,
+                id if id == self.last_acked_msns => msn = value,
                 id if id == self.leaves => leaf = value,
                 id if id == self.sources => source = value,
                 id if id == self.claimed => claimed = value,
@@ -91,7 +92,7 @@ impl GroupRegisters {
             }
         }
         match read.reg {
-            REGISTER_AGG => Some(u64::from(told? >> 8) << 24 | u64::from(msn? >> 8)),
+            REGISTER_AGG => Some(u64::from(last_acked? >> 8) << 24 | u64::from(msn? >> 8)),
             REGISTER_SRC_PORT => source.map(u64::from),
             REGISTER_SENT => source.map(|word| u64::from(word >> 8)),
             // The word of an ACK has ones below its PSN, that of a NAK zeros, which acknowledges the PSN before.

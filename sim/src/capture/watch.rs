@@ -143,10 +143,10 @@ fn feedback(group: &Group, space: Space) -> Option<FeedbackState> {
     let nak = group.waiting_nak;
     Some(FeedbackState {
         minimum: minimum.psn,
-        told: group.told.last.psn,
+        told: group.last_acked.point.psn,
         sent: group.sender.sent,
         source: group.sender.source,
-        nak: nak.nak.filter(|_| !nak.is_told).map(|nak| nak.psn),
+        nak: nak.nak.filter(|_| !nak.is_sent).map(|nak| nak.psn),
     })
 }
 

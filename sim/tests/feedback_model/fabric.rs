@@ -164,8 +164,8 @@ impl World {
     /// The newest PSN that a switch has acknowledged to the source.
     pub fn last_acked(&self, switch: usize) -> u32 {
         match &self.switches[switch] {
-            Rules::V1model(group) => group.told.last.psn,
-            Rules::Tofino(group) => group.told,
+            Rules::V1model(group) => group.last_acked.point.psn,
+            Rules::Tofino(group) => group.last_acked,
         }
     }
 
@@ -188,7 +188,7 @@ impl World {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Moving {
     OnWire(usize, Packet),
-    Round(usize, usize),
+    Recirculation(usize, usize),
     Up(usize, PacketIn),
     Down(usize, PacketOut),
 }
@@ -391,7 +391,7 @@ impl ModelFabric {
     /// All that is queued leaves at once, but for what goes round.
     fn act(&self, world: &mut World, switch: usize, queued: Vec<Queued>) {
         for queued in queued {
-            if matches!(queued, Queued::Round { .. }) {
+            if matches!(queued, Queued::Recirculate { .. }) {
                 world.rounds[switch].push(queued);
                 continue;
             }
@@ -433,7 +433,7 @@ impl ModelFabric {
         }
         for switch in 0..self.switches {
             let rounds = world.rounds[switch].len();
-            moving.extend((0..rounds).map(|at| Moving::Round(switch, at)));
+            moving.extend((0..rounds).map(|at| Moving::Recirculation(switch, at)));
             let up = &world.up[switch];
             moving.extend(
                 up[..visible(up.len())]
@@ -456,7 +456,7 @@ impl ModelFabric {
         }
         match moving {
             Moving::OnWire(direction, packet) => remove(&mut world.wire[*direction], packet),
-            Moving::Round(switch, at) => return Some(world.rounds[*switch].remove(*at)),
+            Moving::Recirculation(switch, at) => return Some(world.rounds[*switch].remove(*at)),
             Moving::Up(switch, packet) => remove(&mut world.up[*switch], packet),
             Moving::Down(switch, packet) => remove(&mut world.down[*switch], packet),
         }
@@ -466,7 +466,7 @@ impl ModelFabric {
     fn deliver(&self, world: &mut World, moving: &Moving, round: Option<Queued>) {
         match moving {
             Moving::OnWire(direction, packet) => self.arrive(world, *direction, *packet),
-            Moving::Round(switch, _) => {
+            Moving::Recirculation(switch, _) => {
                 if let Some(round) = round {
                     if self.counts_passes() {
                         world.passes[*switch] += 1;
@@ -481,22 +481,22 @@ impl ModelFabric {
                 let group = &*world.switches[*switch].v1model();
                 let paths = || group.ports().iter().zip(group.leaves.iter());
                 let read = |controller: &mut Aggregator| {
-                    paths().for_each(|(port, leaf)| controller.learn(*port, leaf.newest.psn));
+                    paths().for_each(|(port, leaf)| controller.update_path(*port, leaf.newest.psn));
                 };
                 let controller = world.controllers[*switch].get_or_insert_with(|| {
                     let ports = group.ports().iter().copied();
-                    let mut controller = Aggregator::new(SPACE, ports, packet.told);
+                    let mut controller = Aggregator::new(SPACE, ports, packet.last_acked);
                     read(&mut controller);
                     controller
                 });
                 controller.take(packet);
-                let mut said: Vec<PacketOut> = controller.answers().into_iter().collect();
+                let mut replies: Vec<PacketOut> = controller.replies().into_iter().collect();
                 if !controller.lagging().is_empty() {
                     read(controller);
-                    said.extend(controller.answers());
+                    replies.extend(controller.replies());
                     controller.give_up();
                 }
-                for out in said {
+                for out in replies {
                     self.put(&mut world.down[*switch], out);
                 }
             }
@@ -644,10 +644,10 @@ impl Model for ModelFabric {
             }
         }
         for moving in moving {
-            // What arrives once arrives twice, but the second time it is lost. A walker cannot double itself.
+            // What arrives once arrives twice, but the second time it is lost. A search packet cannot double itself.
             let is_doubled = match moving {
                 Moving::OnWire(..) => true,
-                Moving::Round(..) => false,
+                Moving::Recirculation(..) => false,
                 Moving::Up(..) | Moving::Down(..) => self.control_doubles,
             };
             steps.push(match is_doubled {

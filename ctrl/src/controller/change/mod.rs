@@ -34,7 +34,7 @@ use alfirk_roce::wire::Psn;
 use super::bridge::GroupMember;
 use super::error::{GroupError, SwitchError};
 use super::event::Tag;
-use super::group::{Group, OnSwitch};
+use super::group::{Group, GroupPart};
 use super::locate::Readings;
 use super::position::Position;
 use super::procedure::{Order, Procedure, Run, Step};
@@ -53,9 +53,9 @@ pub(super) struct Change {
     /// The group as it is to be.
     pub(super) next: Group,
     /// Parts of the group that it has now and will have no more.
-    retired: Vec<OnSwitch>,
+    retired: Vec<GroupPart>,
     /// Parts that it has not yet.
-    fresh: Vec<OnSwitch>,
+    fresh: Vec<GroupPart>,
     /// What the switches of the old parts hold.
     readings: Readings,
     acked: Vec<Psn>,
@@ -86,7 +86,7 @@ pub(super) enum Origin {
 /// What is asked of a switch's registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reading {
-    Told,
+    LastAcked,
     Acked,
     Sent,
     Source,
@@ -129,9 +129,14 @@ impl Procedure for Change {
         Owner::Change(mcst_id)
     }
 
-    fn learn(&mut self, switch: SwitchIndex, reading: Reading, result: Result<u64, SwitchError>) {
+    fn record_reading(
+        &mut self,
+        switch: SwitchIndex,
+        reading: Reading,
+        result: Result<u64, SwitchError>,
+    ) {
         match (reading, result) {
-            (Reading::Told, Ok(value)) => {
+            (Reading::LastAcked, Ok(value)) => {
                 self.readings.of(switch).last_acked = Some(Position::from_register(value));
             }
             (Reading::Acked, Ok(value)) => self.acked.push(Psn::new((value >> 8) as u32)),
@@ -142,7 +147,7 @@ impl Procedure for Change {
             // Then what was known of it has to do.
             (Reading::Sent | Reading::Source, Err(_)) => {}
             // What a switch would have reported can be done without, but not by a member that joins.
-            (Reading::Told | Reading::Acked, Err(_)) => self.is_blind = true,
+            (Reading::LastAcked | Reading::Acked, Err(_)) => self.is_blind = true,
         }
     }
 
@@ -156,8 +161,8 @@ impl Change {
         kind: Kind,
         origin: Origin,
         next: Group,
-        retired: Vec<OnSwitch>,
-        fresh: Vec<OnSwitch>,
+        retired: Vec<GroupPart>,
+        fresh: Vec<GroupPart>,
     ) -> Change {
         Change {
             kind,
@@ -176,11 +181,11 @@ impl Change {
         parts.any(|on| on.switch == switch)
     }
 
-    pub(super) fn fresh_on(&self, switch: SwitchIndex) -> Option<&OnSwitch> {
+    pub(super) fn fresh_on(&self, switch: SwitchIndex) -> Option<&GroupPart> {
         self.fresh.iter().find(|on| on.switch == switch)
     }
 
-    fn retired_on(&self, switch: SwitchIndex) -> Option<&OnSwitch> {
+    fn retired_on(&self, switch: SwitchIndex) -> Option<&GroupPart> {
         self.retired.iter().find(|on| on.switch == switch)
     }
 
@@ -190,14 +195,14 @@ impl Change {
 
     /// What every path has acknowledged and beyond which nothing was sent, if that is so.
     fn idle_at(&self) -> Option<Position> {
-        let first = self.told().next()?;
-        let told = self.told().map(|told| told.psn);
-        let mut all = told.chain(self.acked.iter().copied());
+        let first = self.last_acked().next()?;
+        let last_acked = self.last_acked().map(|position| position.psn);
+        let mut all = last_acked.chain(self.acked.iter().copied());
         (!self.is_blind && all.all(|psn| psn == first.psn)).then_some(first)
     }
 
     /// What the switches that could be asked have acknowledged towards the source.
-    fn told(&self) -> impl Iterator<Item = Position> + '_ {
+    fn last_acked(&self) -> impl Iterator<Item = Position> + '_ {
         self.readings
             .0
             .values()
@@ -245,7 +250,7 @@ impl Change {
                 let task = Task::Registers(registers::read(on.group_index, register, path));
                 Order::read(on.switch, task, reading)
             };
-            orders.push(read(REGISTER_AGG, 0, Reading::Told));
+            orders.push(read(REGISTER_AGG, 0, Reading::LastAcked));
             orders.push(read(REGISTER_SENT, 0, Reading::Sent));
             orders.push(read(REGISTER_SRC_PORT, 0, Reading::Source));
             if self.is_join() {
@@ -407,11 +412,11 @@ impl Controller {
             return Ok(());
         };
         let switches = registration.group().switches.len();
-        let Some(change) = registration.change_mut().map(|run| &mut run.what) else {
+        let Some(change) = registration.change_mut().map(|run| &mut run.procedure) else {
             return Ok(());
         };
         if change.is_join() {
-            change.is_blind |= change.told().count() < switches;
+            change.is_blind |= change.last_acked().count() < switches;
             let idle = change.idle_at();
             change.next.position = idle.ok_or(GroupError::InUse(mcst_id))?;
         }
@@ -426,16 +431,16 @@ impl Controller {
             return Ok(());
         };
         let switches = registration.group().switches.len();
-        let change = registration.change().map(|run| &run.what);
+        let change = registration.change().map(|run| &run.procedure);
         let group = registration.group();
         let source = change.and_then(|change| change.readings.source(group));
-        let is_blind = change.is_some_and(|change| change.told().count() < switches);
+        let is_blind = change.is_some_and(|change| change.last_acked().count() < switches);
         if let Some(run) = registration.change_mut() {
-            run.what.is_blind |= is_blind;
+            run.procedure.is_blind |= is_blind;
         }
-        let change = registration.change().map(|run| &run.what);
+        let change = registration.change().map(|run| &run.procedure);
         let common = change.and_then(|change| change.common(registration.group()));
-        let Some(change) = registration.change_mut().map(|run| &mut run.what) else {
+        let Some(change) = registration.change_mut().map(|run| &mut run.procedure) else {
             return Ok(());
         };
         if change.is_join() {
@@ -466,13 +471,13 @@ impl Controller {
 /// Those parts whose switches are there.
 fn there<'a>(
     controller: &'a Controller,
-    parts: &'a [OnSwitch],
-) -> impl Iterator<Item = &'a OnSwitch> {
+    parts: &'a [GroupPart],
+) -> impl Iterator<Item = &'a GroupPart> {
     let parts = parts.iter();
     parts.filter(|on| controller.switches[on.switch.0].boot.is_ready())
 }
 
-fn write(on: &OnSwitch, updates: Vec<Update>) -> Order<Reading> {
+fn write(on: &GroupPart, updates: Vec<Update>) -> Order<Reading> {
     Order::new(on.switch, Task::Write(updates))
 }
 
@@ -496,7 +501,7 @@ fn exchange(removal: Vec<Update>, entries: Vec<Update>, program: &Program) -> Ve
 }
 
 /// Slots of the hosts that a group has next to a switch, by port.
-fn slots_on(parts: &[OnSwitch], switch: SwitchIndex) -> BTreeMap<u32, u32> {
+fn slots_on(parts: &[GroupPart], switch: SwitchIndex) -> BTreeMap<u32, u32> {
     let on = parts.iter().find(|on| on.switch == switch);
-    on.into_iter().flat_map(OnSwitch::slots).collect()
+    on.into_iter().flat_map(GroupPart::slots).collect()
 }

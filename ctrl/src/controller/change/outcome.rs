@@ -9,7 +9,7 @@ use alfirk_roce::wire::Psn;
 use super::{Change, Kind, Origin};
 use crate::controller::bridge::GroupMember;
 use crate::controller::error::GroupError;
-use crate::controller::group::OnSwitch;
+use crate::controller::group::GroupPart;
 use crate::controller::{ApiReply, Controller};
 use crate::topology::SwitchIndex;
 
@@ -51,7 +51,7 @@ impl Controller {
                     registration.note_joined(ip, psn);
                 }
                 match origin {
-                    Origin::Api(tag) => self.say(ApiReply::MemberJoined {
+                    Origin::Api(tag) => self.queue_reply(ApiReply::MemberJoined {
                         tag,
                         mcst_id,
                         ip,
@@ -62,24 +62,24 @@ impl Controller {
                 }
             }
             (Kind::Leave, Origin::Api(tag)) => {
-                self.say(ApiReply::MembersLeft { tag, mcst_id });
+                self.queue_reply(ApiReply::MembersLeft { tag, mcst_id });
             }
             (Kind::Leave, Origin::Leader(leader)) => {
                 self.mrp_answer(mcst_id, leader, Packet::Confirm, 0);
             }
             (Kind::Lose(members), _) => {
                 self.tell_lost(mcst_id, members);
-                self.say(ApiReply::MembersLost {
+                self.queue_reply(ApiReply::MembersLost {
                     mcst_id,
                     members: members.clone(),
                 });
             }
             (Kind::Reroute(lost), _) => {
-                self.say(ApiReply::GroupRerouted { mcst_id });
+                self.queue_reply(ApiReply::GroupRerouted { mcst_id });
                 if !lost.is_empty() {
                     self.tell_lost(mcst_id, lost);
                     let members = lost.clone();
-                    self.say(ApiReply::MembersLost { mcst_id, members });
+                    self.queue_reply(ApiReply::MembersLost { mcst_id, members });
                 }
             }
             (Kind::Leave, Origin::Controller) => {}
@@ -93,7 +93,7 @@ impl Controller {
         error: GroupError,
     ) {
         match origin {
-            Origin::Api(tag) => self.say(ApiReply::Failed { tag, error }),
+            Origin::Api(tag) => self.queue_reply(ApiReply::Failed { tag, error }),
             Origin::Leader(leader) => {
                 let initial = match &error {
                     GroupError::Unwind { initial, .. } => initial,
@@ -118,7 +118,7 @@ impl Controller {
         }
     }
 
-    fn give_back_parts(&mut self, parts: &[OnSwitch], doubtful: &BTreeSet<SwitchIndex>) {
+    fn give_back_parts(&mut self, parts: &[GroupPart], doubtful: &BTreeSet<SwitchIndex>) {
         for on in parts {
             let control = &mut self.switches[on.switch.0];
             let index = on.group_index;

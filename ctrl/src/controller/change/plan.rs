@@ -6,7 +6,7 @@ use super::{slots_on, Change, Kind, Origin};
 use crate::controller::bridge::{Bridges, GroupMember, Terms};
 use crate::controller::error::GroupError;
 use crate::controller::event::MemberSpec;
-use crate::controller::group::{wanted, Group, OnSwitch};
+use crate::controller::group::{wanted, Group, GroupPart};
 use crate::controller::Controller;
 use crate::topology::SwitchIndex;
 use crate::tree::Tree;
@@ -162,7 +162,7 @@ impl Controller {
             let wanted = wanted(&self.topology, switch, ports(), kept);
             let granted = self.switches[switch.0].room.take(&wanted);
             let granted = granted.expect("room was checked before");
-            let on = OnSwitch::new(&self.topology, switch, &granted, ports(), &bridges);
+            let on = GroupPart::new(&self.topology, switch, &granted, ports(), &bridges);
             fresh.push(on);
         }
         next.switches = kept.into_iter().chain(fresh.iter().cloned()).collect();

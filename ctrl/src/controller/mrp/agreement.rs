@@ -277,7 +277,9 @@ impl Controller {
             let error = GroupError::NotAgreed { mcst_id, members };
             match then {
                 Then::Register => self.register_not_agreed(mcst_id, error),
-                Then::Join(Origin::Api(tag), _) => self.say(ApiReply::Failed { tag, error }),
+                Then::Join(Origin::Api(tag), _) => {
+                    self.queue_reply(ApiReply::Failed { tag, error })
+                }
                 Then::Join(origin, _) => self.change_failed(mcst_id, origin, error),
             }
         }

@@ -13,7 +13,7 @@ use super::frame;
 use super::growth::Growth;
 use crate::controller::bridge::{Bridges, GroupMember, Terms};
 use crate::controller::error::{GroupError, SwitchError};
-use crate::controller::group::{wanted, Group, OnSwitch};
+use crate::controller::group::{wanted, Group, GroupPart};
 use crate::controller::making::Making;
 use crate::controller::procedure::Run;
 use crate::controller::registration::Registration;
@@ -115,7 +115,7 @@ impl Controller {
             tracing::info!(%mcst_id, switch, no.table, no.needed, no.left, "no room");
             Refusal::Full
         })?;
-        let on = OnSwitch::new(&self.topology, switch, &granted, ports_here(), &bridges);
+        let on = GroupPart::new(&self.topology, switch, &granted, ports_here(), &bridges);
         let part = Tree::from_ports(BTreeMap::from([(switch, ports)]));
         self.loads.add(&part);
         let registration = self
@@ -287,7 +287,7 @@ impl Controller {
             let group = registration.group().info();
             self.virtual_qpns.used(mcst_id, group.remote_qpn);
             self.mrp.forget(mcst_id);
-            self.say(ApiReply::GroupFormed { group });
+            self.queue_reply(ApiReply::GroupFormed { group });
             self.sign_of_life(now, mcst_id);
         }
     }

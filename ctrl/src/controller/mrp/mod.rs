@@ -18,7 +18,7 @@ mod claim;
 pub(super) mod frame;
 mod growth;
 mod limits;
-mod say;
+mod transmit;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;

@@ -37,7 +37,7 @@ pub(super) struct FeedbackHeader {
     /// In a PacketIn the source's, 0 for none; in a PacketOut where the frame is to go.
     pub(super) port: u16,
     /// What was last acknowledged to the source, or is now.
-    pub(super) told: Position,
+    pub(super) last_acked: Position,
 }
 
 impl FeedbackHeader {
@@ -50,8 +50,15 @@ impl FeedbackHeader {
             agg_psn,
             agg_msn,
         } = contract::Feedback::from_bytes(bytes);
-        let told = Position::from_register(u64::from(agg_psn) << 24 | u64::from(agg_msn));
-        Some((FeedbackHeader { group, port, told }, frame))
+        let last_acked = Position::from_register(u64::from(agg_psn) << 24 | u64::from(agg_msn));
+        Some((
+            FeedbackHeader {
+                group,
+                port,
+                last_acked,
+            },
+            frame,
+        ))
     }
 
     /// The port that the source is behind, if there is one yet.
@@ -64,18 +71,18 @@ impl FeedbackHeader {
         FeedbackHeader {
             group,
             port: out.port.and_then(|port| port.try_into().ok()).unwrap_or(0),
-            told: Position::from(out.told),
+            last_acked: Position::from(out.last_acked),
         }
     }
 
     /// The payload of a PacketOut.
     pub(super) fn before(&self, frame: &[u8]) -> Vec<u8> {
-        let told = self.told.to_register();
+        let last_acked = self.last_acked.to_register();
         let header = contract::Feedback {
             group: self.group,
             port: self.port,
-            agg_psn: (told >> 24) as u32,
-            agg_msn: told as u32,
+            agg_psn: (last_acked >> 24) as u32,
+            agg_msn: last_acked as u32,
         };
         [&header.to_bytes(), frame].concat()
     }

@@ -25,7 +25,7 @@ use alfirk_aggregation::{Feedback, Message, PacketIn, PacketOut, Point, Space};
 
 use super::bridge::GroupMember;
 use super::error::SwitchError;
-use super::group::OnSwitch;
+use super::group::GroupPart;
 use super::registers;
 use super::session::{Task, TaskId};
 use super::status::PuntStats;
@@ -148,7 +148,7 @@ impl Controller {
             port,
             message,
             source: header.source(),
-            told: header.told.into(),
+            last_acked: header.last_acked.into(),
         });
         match message {
             Message::Feedback(_) => self.punts.stats.feedback += 1,
@@ -168,10 +168,10 @@ impl Controller {
         mcst_id: Ipv4Addr,
         header: &FeedbackHeader,
     ) {
-        let told = header.told.into();
+        let last_acked = header.last_acked.into();
         let punted = Punted {
             mcst_id,
-            aggregator: Aggregator::new(Space::PSN, ports.iter().copied(), told),
+            aggregator: Aggregator::new(Space::PSN, ports.iter().copied(), last_acked),
             reads: BTreeMap::new(),
             has_read: false,
         };
@@ -209,7 +209,7 @@ impl Controller {
             self.punts.parts.remove(&part);
             return;
         };
-        punted.aggregator.learn(port, (value >> 8) as u32);
+        punted.aggregator.update_path(port, (value >> 8) as u32);
         if punted.reads.is_empty() {
             punted.has_read = true;
             self.punts.news.insert(part);
@@ -222,10 +222,10 @@ impl Controller {
             let Some(punted) = self.punts.parts.get_mut(&part) else {
                 continue;
             };
-            let answers = punted.aggregator.answers();
+            let replies = punted.aggregator.replies();
             let stats = &mut self.punts.stats;
-            stats.told += u64::from(answers.told.is_some());
-            stats.answered += answers.answered.len() as u64;
+            stats.forwarded += u64::from(replies.forwarded.is_some());
+            stats.probe_replies += replies.probe_replies.len() as u64;
             // What cannot be answered may be known to the switch: one round of reads at a time.
             let mut lagging = BTreeSet::new();
             if punted.reads.is_empty() {
@@ -237,7 +237,7 @@ impl Controller {
                 }
             }
             let mcst_id = punted.mcst_id;
-            for out in answers {
+            for out in replies {
                 self.say_feedback(mcst_id, part, &out);
             }
             if !lagging.is_empty() {
@@ -345,14 +345,14 @@ impl Controller {
     }
 
     /// A group's part on a switch, and while it is being changed the part that takes its place.
-    fn parts_on(&self, mcst_id: Ipv4Addr, switch: SwitchIndex) -> impl Iterator<Item = &OnSwitch> {
+    fn parts_on(&self, mcst_id: Ipv4Addr, switch: SwitchIndex) -> impl Iterator<Item = &GroupPart> {
         let registration = self.groups.get(&mcst_id);
         let now = registration.and_then(|r| r.group().on(switch));
         let next = registration.and_then(|r| r.coming_on(switch));
         now.into_iter().chain(next)
     }
 
-    fn part(&self, mcst_id: Ipv4Addr, (switch, group): Part) -> Option<&OnSwitch> {
+    fn part(&self, mcst_id: Ipv4Addr, (switch, group): Part) -> Option<&GroupPart> {
         let mut parts = self.parts_on(mcst_id, switch);
         parts.find(|on| on.group_index == group)
     }

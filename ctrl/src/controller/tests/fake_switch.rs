@@ -20,9 +20,9 @@ pub(crate) struct FakeSwitch {
     /// The cookie of the pipeline that runs here.
     pub(crate) cookie: Option<u64>,
     /// What REGISTER_AGG holds, by group; the PSN before the first one where nothing stands here.
-    pub(crate) told: BTreeMap<u16, u32>,
+    pub(crate) last_acked: BTreeMap<u16, u32>,
     /// The messages in REGISTER_AGG.
-    pub(crate) told_msn: u32,
+    pub(crate) last_acked_msn: u32,
     /// What REGISTER_ACK holds, by group and path; what the group's REGISTER_AGG holds where nothing stands here.
     pub(crate) acked: BTreeMap<(u16, u16), u32>,
     /// What REGISTER_CLAIMED holds, by group and path; what REGISTER_AGG holds where nothing stands here.
@@ -73,8 +73,8 @@ impl FakeSwitch {
             program,
             entries: BTreeMap::new(),
             cookie: None,
-            told: BTreeMap::new(),
-            told_msn: 0,
+            last_acked: BTreeMap::new(),
+            last_acked_msn: 0,
             acked: BTreeMap::new(),
             claimed: BTreeMap::new(),
             sent_psn: None,
@@ -130,7 +130,7 @@ impl FakeSwitch {
                 self.entries
                     .retain(|_, (text, _)| keeps && !text.starts_with("table"));
                 self.registers.clear();
-                self.told.clear();
+                self.last_acked.clear();
                 let config = request.config.as_ref().unwrap();
                 self.cookie = config.cookie.as_ref().map(|cookie| cookie.cookie);
                 Ok(Response::SetPipeline)
@@ -232,7 +232,7 @@ impl FakeSwitch {
     pub(crate) fn restart(&mut self) {
         self.entries.clear();
         self.registers.clear();
-        self.told.clear();
+        self.last_acked.clear();
         self.cookie = None;
     }
 
@@ -267,12 +267,12 @@ impl FakeSwitch {
             (REGISTER_OP_INIT_GROUP, _) => {
                 self.registers
                     .insert(request.group, (request.count, request.value));
-                self.told.remove(&request.group);
+                self.last_acked.remove(&request.group);
                 self.sources.remove(&request.group);
             }
             (REGISTER_OP_WRITE, REGISTER_AGG) => {
                 let psn = (request.value >> 24) as u32 & 0xff_ffff;
-                self.told.insert(request.group, psn);
+                self.last_acked.insert(request.group, psn);
             }
             (REGISTER_OP_WRITE, REGISTER_SRC_PORT) => {
                 let port = u32::try_from(request.value).unwrap();
@@ -283,13 +283,13 @@ impl FakeSwitch {
                 answer.value = u64::from(source.unwrap_or(self.source));
             }
             (REGISTER_OP_READ, REGISTER_SENT) => {
-                let told = self.told(request.group);
-                answer.value = u64::from(self.sent_psn.unwrap_or(told));
+                let last_acked = self.last_acked(request.group);
+                answer.value = u64::from(self.sent_psn.unwrap_or(last_acked));
             }
             (REGISTER_OP_READ, REGISTER_CLAIMED) => {
                 let key = (request.group, request.index);
-                let told = self.told(request.group);
-                answer.value = u64::from(self.claimed.get(&key).copied().unwrap_or(told));
+                let last_acked = self.last_acked(request.group);
+                answer.value = u64::from(self.claimed.get(&key).copied().unwrap_or(last_acked));
             }
             (REGISTER_OP_INIT_REGIONS, _) => {
                 let first = u32::from(request.group) << 16 | u32::from(request.index);
@@ -298,13 +298,13 @@ impl FakeSwitch {
                 }
             }
             (REGISTER_OP_READ, REGISTER_AGG) => {
-                let told = self.told(request.group);
-                answer.value = u64::from(told) << 24 | u64::from(self.told_msn);
+                let last_acked = self.last_acked(request.group);
+                answer.value = u64::from(last_acked) << 24 | u64::from(self.last_acked_msn);
             }
             (REGISTER_OP_READ, REGISTER_ACK) => {
                 let key = (request.group, request.index);
-                let told = self.told(request.group);
-                let acked = self.acked.get(&key).copied().unwrap_or(told);
+                let last_acked = self.last_acked(request.group);
+                let acked = self.acked.get(&key).copied().unwrap_or(last_acked);
                 answer.value = u64::from(acked) << 8 | u64::from(request.index);
             }
             other => panic!("unexpected: {other:?}"),
@@ -312,10 +312,10 @@ impl FakeSwitch {
         answer
     }
 
-    fn told(&self, group: u16) -> u32 {
+    fn last_acked(&self, group: u16) -> u32 {
         let (_, first) = self.registers.get(&group).copied().unwrap_or((0, 1));
         let before = (first as u32).wrapping_sub(1) & 0xff_ffff;
-        self.told.get(&group).copied().unwrap_or(before)
+        self.last_acked.get(&group).copied().unwrap_or(before)
     }
 
     fn read(&self, read: &v1::ReadRequest) -> v1::ReadResponse {
@@ -412,8 +412,8 @@ impl FakeSwitch {
             }
             update::Type::Delete => {
                 if self.last_minute > 0 && text.starts_with("table ingress.group_lookup.groups") {
-                    for told in self.told.values_mut() {
-                        *told += self.last_minute;
+                    for last_acked in self.last_acked.values_mut() {
+                        *last_acked += self.last_minute;
                     }
                 }
                 self.entries.remove(&key);

@@ -4,7 +4,7 @@ use alfirk_roce::icrc;
 use proptest::prelude::*;
 
 use super::super::bridge::{Bridges, GroupMember, Terms};
-use super::super::group::{Group, OnSwitch};
+use super::super::group::{Group, GroupPart};
 use super::super::room::Granted;
 use super::*;
 use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
@@ -100,7 +100,7 @@ proptest! {
         let mcst_id = Ipv4Addr::from(0x0aff_0000 | mcst);
         let terms = Terms::new(mcst_id, VIRTUAL_QPN, Strategies::default());
         let bridges = Bridges::solve(&terms, &members).unwrap();
-        let on = OnSwitch::new(&topology, SwitchIndex(0), &granted, 1..=4, &bridges);
+        let on = GroupPart::new(&topology, SwitchIndex(0), &granted, 1..=4, &bridges);
         let group = Group {
             patience: alfirk_roce::registration::Patience::UNKNOWN,
             mcst_id,

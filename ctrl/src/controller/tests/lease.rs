@@ -63,7 +63,7 @@ fn a_group_that_makes_progress_stays() {
     let leaf = fabric.switch("l1").0;
     for psn in 1..=5 {
         // One packet in most of a lease.
-        fabric.switches[leaf].told.insert(index, psn);
+        fabric.switches[leaf].last_acked.insert(index, psn);
         fabric.pass(LEASE * 3 / 4);
         assert!(is_there(&fabric, group.mcst_id), "after {psn}");
     }

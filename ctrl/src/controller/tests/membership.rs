@@ -6,7 +6,7 @@ use crate::topology::{fat_tree, leaf_spine, testbed, LinkIndex};
 /// Lets every switch that has the group's first index believe that all is acknowledged up to here.
 fn progress(fabric: &mut FakeFabric, index: u16, psn: u32) {
     for switch in &mut fabric.switches {
-        switch.told.insert(index, psn);
+        switch.last_acked.insert(index, psn);
     }
 }
 
@@ -94,7 +94,7 @@ fn nobody_joins_while_messages_are_under_way() {
     assert_eq!(fabric.join(group.mcst_id, "h4"), in_use);
     // Or another switch is further.
     fabric.switches[leaf.0].acked.clear();
-    fabric.switches[leaf.0].told.insert(0, 0x506);
+    fabric.switches[leaf.0].last_acked.insert(0, 0x506);
     assert_eq!(fabric.join(group.mcst_id, "h4"), in_use);
     // Or the sender begins just when the group is hidden.
     progress(&mut fabric, 0, 0x505);
@@ -112,7 +112,7 @@ fn members_leave_with_the_branches_that_led_to_them_alone() {
     let group = fabric.register(&["h1", "h2", "h3"]).unwrap();
     progress(&mut fabric, 0, 0x900);
     let leaf = fabric.switch("l1");
-    fabric.switches[leaf.0].told.insert(0, 0x505);
+    fabric.switches[leaf.0].last_acked.insert(0, 0x505);
     fabric.leave(group.mcst_id, &["h3"]).unwrap();
     assert_eq!(
         ports(&fabric),
@@ -227,7 +227,7 @@ fn slots(fabric: &FakeFabric, mcst_id: Ipv4Addr, switch: &str) -> BTreeMap<u32, 
 }
 
 #[test]
-fn what_remaining_members_told_of_their_memory_outlives_a_change() {
+fn announced_memory_regions_of_remaining_members_outlive_a_change() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h2", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x500);
@@ -239,9 +239,10 @@ fn what_remaining_members_told_of_their_memory_outlives_a_change() {
     fabric.leave(group.mcst_id, &["h3"]).unwrap();
     let after = slots(&fabric, group.mcst_id, "l2");
     assert_eq!(after, [(2, before[&2])].into());
-    let told = |fabric: &FakeFabric, slot: u32| fabric.switches[leaf.0].regions.get(&slot).copied();
+    let announced =
+        |fabric: &FakeFabric, slot: u32| fabric.switches[leaf.0].regions.get(&slot).copied();
     assert_eq!(
-        told(&fabric, before[&2]),
+        announced(&fabric, before[&2]),
         Some(0x7fee_0000 + u64::from(before[&2]))
     );
     // Who comes anew knows nothing of what others, or itself, have reported before.
@@ -249,9 +250,9 @@ fn what_remaining_members_told_of_their_memory_outlives_a_change() {
     fabric.join(group.mcst_id, "h3").unwrap();
     let again = slots(&fabric, group.mcst_id, "l2");
     assert_eq!(again[&2], before[&2]);
-    assert_eq!(told(&fabric, again[&1]), None);
+    assert_eq!(announced(&fabric, again[&1]), None);
     assert_eq!(
-        told(&fabric, again[&2]),
+        announced(&fabric, again[&2]),
         Some(0x7fee_0000 + u64::from(again[&2]))
     );
 }

@@ -58,24 +58,32 @@ impl Punted {
         self.fabric.run();
     }
 
-    /// An ACK or NAK as the pipeline hands it up; h1 is the source, to which `told` was last acknowledged.
-    fn feedback(&mut self, reason: u8, port: u32, psn: u32, syndrome: u8, msn: u32, told: u32) {
-        let payload = self.payload(psn, syndrome, msn, told);
+    /// An ACK or NAK as the pipeline hands it up; h1 is the source, to which `last_acked` was last acknowledged.
+    fn feedback(
+        &mut self,
+        reason: u8,
+        port: u32,
+        psn: u32,
+        syndrome: u8,
+        msn: u32,
+        last_acked: u32,
+    ) {
+        let payload = self.payload(psn, syndrome, msn, last_acked);
         self.hand_up(reason, port, payload);
     }
 
-    fn payload(&self, psn: u32, syndrome: u8, msn: u32, told: u32) -> Vec<u8> {
+    fn payload(&self, psn: u32, syndrome: u8, msn: u32, last_acked: u32) -> Vec<u8> {
         let group = self.fabric.index_on("s1");
         let mut payload = group.to_be_bytes().to_vec();
         payload.extend([0, 1]);
-        payload.extend(&told.to_be_bytes()[1..]);
+        payload.extend(&last_acked.to_be_bytes()[1..]);
         payload.extend([0, 0, 7]);
         payload.extend(ack(self.mcst_id, psn, syndrome, msn));
         payload
     }
 
     /// What the switch was given to send: port, what it acknowledges to the source, PSN, syndrome and MSN.
-    fn told(&mut self) -> Vec<(u16, u32, u32, u8, u32)> {
+    fn sent_feedback(&mut self) -> Vec<(u16, u32, u32, u8, u32)> {
         let sent = std::mem::take(&mut self.fabric.switches[0].feedback);
         let word = |b: &[u8]| u32::from_be_bytes([0, b[0], b[1], b[2]]);
         sent.iter()
@@ -150,13 +158,13 @@ fn what_the_source_gets_is_built_from_the_groups_constants() {
         let mut right = None;
         for n in (0..=17).rev() {
             let mut group = Punted::new(min_psn, IcrcMode::Neutral);
-            let told = FIRST - 1;
+            let last_acked = FIRST - 1;
             for (port, frame) in [
                 (2, odd(group.mcst_id, FIRST, n)),
                 (3, odd(group.mcst_id, FIRST, n)),
                 (4, odd(group.mcst_id, FIRST, n)),
             ] {
-                let mut payload = group.payload(FIRST, ACK, 9, told)[..10].to_vec();
+                let mut payload = group.payload(FIRST, ACK, 9, last_acked)[..10].to_vec();
                 payload.extend(frame);
                 group.hand_up(PACKET_IN_FEEDBACK, port, payload);
             }
@@ -189,20 +197,20 @@ fn what_the_source_gets_is_built_from_the_groups_constants() {
 #[test]
 fn what_a_flood_of_feedback_leaves_behind_is_bounded() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Punt);
-    let told = FIRST - 1;
+    let last_acked = FIRST - 1;
     let mut events = Vec::new();
     for n in 0..20_000 {
         let reason = [PACKET_IN_FEEDBACK, PACKET_IN_PROBE][n as usize % 2];
-        let payload = group.payload(FIRST + n % 200, ACK, n, told + n % 100);
+        let payload = group.payload(FIRST + n % 200, ACK, n, last_acked + n % 100);
         events.push(Punted::event(reason, 1 + n % 4, payload));
     }
     group.together(events);
     // Once for all that came together: an answer for the source, and one for each path that asks.
-    assert!(group.told().len() <= 1 + 4);
+    assert!(group.sent_feedback().len() <= 1 + 4);
     assert_eq!(group.fabric.controller.punts.open(), (1, 0));
     // The same, each for itself: one round of reads at a time.
     for n in 0..5_000 {
-        let payload = group.payload(FIRST + 300 + n, ACK, n, told);
+        let payload = group.payload(FIRST + 300 + n, ACK, n, last_acked);
         group.hand_up(PACKET_IN_PROBE, 2, payload);
         let (parts, reads) = group.fabric.controller.punts.open();
         assert!(parts == 1 && reads <= 4);
@@ -212,32 +220,32 @@ fn what_a_flood_of_feedback_leaves_behind_is_bounded() {
 #[test]
 fn the_source_is_told_what_all_have() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
-    let told = FIRST - 1;
-    group.feedback(PACKET_IN_FEEDBACK, 2, FIRST + 2, ACK, 9, told);
-    group.feedback(PACKET_IN_FEEDBACK, 3, FIRST + 3, ACK, 10, told);
-    assert_eq!(group.told(), []);
-    group.feedback(PACKET_IN_FEEDBACK, 4, FIRST + 3, NAK, 9, told);
+    let last_acked = FIRST - 1;
+    group.feedback(PACKET_IN_FEEDBACK, 2, FIRST + 2, ACK, 9, last_acked);
+    group.feedback(PACKET_IN_FEEDBACK, 3, FIRST + 3, ACK, 10, last_acked);
+    assert_eq!(group.sent_feedback(), []);
+    group.feedback(PACKET_IN_FEEDBACK, 4, FIRST + 3, NAK, 9, last_acked);
     let nak = (1, FIRST + 2, FIRST + 3, NAK, 9);
-    assert_eq!(group.told(), [nak]);
+    assert_eq!(group.sent_feedback(), [nak]);
     let stats = group.stats();
-    assert_eq!((stats.feedback, stats.told, stats.strays), (3, 1, 0));
+    assert_eq!((stats.feedback, stats.forwarded, stats.strays), (3, 1, 0));
 }
 
 #[test]
 fn data_sent_again_is_answered_through_the_port_it_came_from() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
-    let told = FIRST - 1;
-    group.feedback(PACKET_IN_PROBE, 1, FIRST, ACK, 7, told);
+    let last_acked = FIRST - 1;
+    group.feedback(PACKET_IN_PROBE, 1, FIRST, ACK, 7, last_acked);
     for port in 2..=4 {
-        group.feedback(PACKET_IN_FEEDBACK, port, FIRST, ACK, 8, told);
+        group.feedback(PACKET_IN_FEEDBACK, port, FIRST, ACK, 8, last_acked);
     }
     let all = (1, FIRST, FIRST, ACK, 8);
-    assert_eq!(group.told(), [all]);
+    assert_eq!(group.sent_feedback(), [all]);
     // It was lost on the way.
-    group.feedback(PACKET_IN_PROBE, 1, FIRST, ACK, 7, told);
-    assert_eq!(group.told(), [all]);
+    group.feedback(PACKET_IN_PROBE, 1, FIRST, ACK, 7, last_acked);
+    assert_eq!(group.sent_feedback(), [all]);
     let stats = group.stats();
-    assert_eq!((stats.probes, stats.answered), (2, 1));
+    assert_eq!((stats.probes, stats.probe_replies), (2, 1));
 }
 
 #[test]
@@ -251,15 +259,15 @@ fn a_new_controller_asks_the_switch_what_paths_have_acknowledged() {
     // No receiver has anything more to say; the source asks.
     group.feedback(PACKET_IN_PROBE, 1, FIRST + 5, ACK, 7, FIRST - 1);
     let all = (1, FIRST + 5, FIRST + 5, ACK, 7);
-    assert_eq!(group.told(), [all]);
+    assert_eq!(group.sent_feedback(), [all]);
 }
 
 #[test]
 fn a_message_that_was_half_acknowledged_completes_after_a_restart() {
     for keeps_state in [true, false] {
         let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
-        let told = FIRST - 1;
-        group.feedback(PACKET_IN_FEEDBACK, 2, FIRST + 5, ACK, 8, told);
+        let last_acked = FIRST - 1;
+        group.feedback(PACKET_IN_FEEDBACK, 2, FIRST + 5, ACK, 8, last_acked);
         // The one of path 2 is lost with the controller.
         group.fabric.switches[0].acked.insert((0, 1), FIRST + 5);
         group.fabric.switches[0].acked.insert((0, 2), FIRST + 5);
@@ -270,45 +278,45 @@ fn a_message_that_was_half_acknowledged_completes_after_a_restart() {
         }
         group.fabric.connect_all();
         // The last receiver has what the others have, and then all have everything.
-        group.feedback(PACKET_IN_FEEDBACK, 4, FIRST + 3, ACK, 7, told);
-        assert_eq!(group.told(), [(1, FIRST + 3, FIRST + 3, ACK, 7)]);
+        group.feedback(PACKET_IN_FEEDBACK, 4, FIRST + 3, ACK, 7, last_acked);
+        assert_eq!(group.sent_feedback(), [(1, FIRST + 3, FIRST + 3, ACK, 7)]);
         group.feedback(PACKET_IN_FEEDBACK, 4, FIRST + 5, ACK, 8, FIRST + 3);
-        assert_eq!(group.told(), [(1, FIRST + 5, FIRST + 5, ACK, 8)]);
+        assert_eq!(group.sent_feedback(), [(1, FIRST + 5, FIRST + 5, ACK, 8)]);
     }
 }
 
 #[test]
 fn frames_that_come_together_are_answered_once() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
-    let told = FIRST - 1;
+    let last_acked = FIRST - 1;
     let mut events = Vec::new();
     for n in 0..8 {
         for port in 2..=4 {
-            let payload = group.payload(FIRST + n, ACK, 8, told);
+            let payload = group.payload(FIRST + n, ACK, 8, last_acked);
             events.push(Punted::event(PACKET_IN_FEEDBACK, port, payload));
         }
-        let payload = group.payload(FIRST, ACK, 7, told);
+        let payload = group.payload(FIRST, ACK, 7, last_acked);
         events.push(Punted::event(PACKET_IN_PROBE, 1, payload));
     }
     group.together(events);
-    assert_eq!(group.told(), [(1, FIRST + 7, FIRST + 7, ACK, 8)]);
+    assert_eq!(group.sent_feedback(), [(1, FIRST + 7, FIRST + 7, ACK, 8)]);
     let stats = group.stats();
-    assert_eq!((stats.feedback, stats.told), (24, 1));
-    assert_eq!((stats.probes, stats.answered), (8, 0));
+    assert_eq!((stats.feedback, stats.forwarded), (24, 1));
+    assert_eq!((stats.probes, stats.probe_replies), (8, 0));
 }
 
 #[test]
 fn an_acknowledgement_that_never_came_is_read_when_the_source_asks() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
-    let told = FIRST - 1;
+    let last_acked = FIRST - 1;
     for port in 2..=3 {
-        group.feedback(PACKET_IN_FEEDBACK, port, FIRST + 5, ACK, 8, told);
+        group.feedback(PACKET_IN_FEEDBACK, port, FIRST + 5, ACK, 8, last_acked);
     }
-    group.feedback(PACKET_IN_PROBE, 1, FIRST + 5, ACK, 7, told);
-    assert_eq!(group.told(), [], "path 3 has not got it");
+    group.feedback(PACKET_IN_PROBE, 1, FIRST + 5, ACK, 7, last_acked);
+    assert_eq!(group.sent_feedback(), [], "path 3 has not got it");
     group.fabric.switches[0].acked.insert((0, 3), FIRST + 5);
-    group.feedback(PACKET_IN_PROBE, 1, FIRST + 5, ACK, 7, told);
-    assert_eq!(group.told(), [(1, FIRST + 5, FIRST + 5, ACK, 8)]);
+    group.feedback(PACKET_IN_PROBE, 1, FIRST + 5, ACK, 7, last_acked);
+    assert_eq!(group.sent_feedback(), [(1, FIRST + 5, FIRST + 5, ACK, 8)]);
 }
 
 #[test]
@@ -331,16 +339,16 @@ fn what_was_known_of_a_group_ends_with_its_registers() {
     for port in 2..=4 {
         group.feedback(PACKET_IN_FEEDBACK, port, FIRST, ACK, 8, FIRST - 1);
     }
-    assert_eq!(group.told().len(), 1);
+    assert_eq!(group.sent_feedback().len(), 1);
     let mcst_id = group.mcst_id;
     group.fabric.leave(mcst_id, &["h4"]).unwrap();
     // The members go on, the switch has new registers.
     group.feedback(PACKET_IN_FEEDBACK, 2, FIRST, ACK, 8, FIRST - 1);
-    assert_eq!(group.told(), []);
+    assert_eq!(group.sent_feedback(), []);
     group.feedback(PACKET_IN_FEEDBACK, 4, FIRST, ACK, 8, FIRST - 1);
     assert_eq!(group.stats().strays, 1);
     group.feedback(PACKET_IN_FEEDBACK, 3, FIRST, ACK, 8, FIRST - 1);
-    assert_eq!(group.told(), [(1, FIRST, FIRST, ACK, 8)]);
+    assert_eq!(group.sent_feedback(), [(1, FIRST, FIRST, ACK, 8)]);
 }
 
 #[test]
@@ -357,7 +365,7 @@ fn frames_of_no_group_are_counted_and_dropped() {
         }
     }
     assert_eq!(group.stats().strays, 4 * 91);
-    assert_eq!(group.told(), []);
+    assert_eq!(group.sent_feedback(), []);
 }
 
 #[test]
@@ -450,8 +458,8 @@ fn icrcs_are_made_right_for_what_was_right_before() {
 #[test]
 fn registers_start_with_the_messages_that_were_counted() {
     let mut group = Punted::new(MinPsn::Tree, IcrcMode::Neutral);
-    group.fabric.switches[0].told.insert(0, FIRST + 4);
-    group.fabric.switches[0].told_msn = 3;
+    group.fabric.switches[0].last_acked.insert(0, FIRST + 4);
+    group.fabric.switches[0].last_acked_msn = 3;
     let mcst_id = group.mcst_id;
     group.fabric.leave(mcst_id, &["h4"]).unwrap();
     let index = group.fabric.index_on("s1");

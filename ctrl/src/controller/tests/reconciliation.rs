@@ -10,7 +10,7 @@ fn in_use() -> (FakeFabric, GroupInfo) {
     request.initial_psn = Psn::new(0x30_0000);
     let group = fabric.register_group(request).unwrap();
     for switch in &mut fabric.switches {
-        switch.told.insert(0, 0x50_5000);
+        switch.last_acked.insert(0, 0x50_5000);
     }
     let leaf = fabric.switch("l1");
     fabric.switches[leaf.0].source = 1;
@@ -34,7 +34,7 @@ fn a_switch_that_kept_its_state_is_not_written_to() {
         let fake = &fabric.switches[switch.0];
         assert_eq!((fake.writes, fake.loads), (0, 0));
         // Its registers were left alone.
-        assert_eq!(fake.told[&0], 0x50_5000);
+        assert_eq!(fake.last_acked[&0], 0x50_5000);
     }
     assert_eq!(fabric.contents(), before);
     assert_eq!(state(&fabric), GroupState::Ready);
@@ -55,7 +55,7 @@ fn a_switch_that_lost_its_state_goes_on_from_what_all_members_have() {
         (2, 1 << 48 | 0x50_5001)
     );
     // The leaves kept theirs.
-    assert_eq!(fabric.switches[0].told[&0], 0x50_5000);
+    assert_eq!(fabric.switches[0].last_acked[&0], 0x50_5000);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn foreign_and_missing_entries_are_repaired_without_touching_registers() {
     fabric.switches[leaf.0].copy_entries(&other.switches[leaf.0]);
     fabric.connect(leaf);
     assert_eq!(fabric.contents(), before);
-    assert_eq!(fabric.switches[leaf.0].told[&0], 0x50_5000);
+    assert_eq!(fabric.switches[leaf.0].last_acked[&0], 0x50_5000);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_new_controller_takes_over_the_groups_that_it_finds() {
     assert_eq!(status.groups[0].mcst_id, group.mcst_id);
     assert_eq!(status.groups[0].members.len(), 3);
     for switch in &fabric.switches {
-        assert_eq!((switch.loads, switch.told[&0]), (1, 0x50_5000));
+        assert_eq!((switch.loads, switch.last_acked[&0]), (1, 0x50_5000));
     }
     // Its address and indexes are in use, and it can be removed.
     fabric.said.clear();

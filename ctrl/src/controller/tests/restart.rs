@@ -94,7 +94,7 @@ fn a_switch_on_the_way_is_told_by_the_others() {
             let switch = fabric.switch(switch);
             let newer = 2 * u32::from(switch != leaf);
             fabric.switches[switch.0]
-                .told
+                .last_acked
                 .insert(0, (FIRST + 7 + newer) & 0xff_ffff);
             fabric.switches[switch.0].sent_psn = Some((FIRST + 20) & 0xff_ffff);
             fabric.switches[switch.0].source = 3;

@@ -340,7 +340,9 @@ impl Plane {
                 aggregation::Queued::Copy { path, .. } => {
                     (group.model.ports()[*path], len, own(&mut frame))
                 }
-                aggregation::Queued::Learn { path, .. } => (group.model.ports()[*path], len, None),
+                aggregation::Queued::UpdateFilter { path, .. } => {
+                    (group.model.ports()[*path], len, None)
+                }
                 aggregation::Queued::End => (port, len, None),
                 aggregation::Queued::Leave(Sent::Feedback { port: to, feedback }) => {
                     let mut frame = own(&mut frame);
@@ -360,7 +362,7 @@ impl Plane {
                     if let (Some(frame), Notice::SelectiveNak { psn, reports }) =
                         (&mut frame, *notice)
                     {
-                        let last = group.model.told.last.psn;
+                        let last = group.model.last_acked.point.psn;
                         let headers = &mut Arc::make_mut(frame).headers;
                         say_lost(headers, psn, reports, group.is_to_host(*to).then_some(last));
                     }

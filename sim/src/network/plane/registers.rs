@@ -1,8 +1,8 @@
 //! A group's state in the registers of the pipelines, and back.
 
 use alfirk_aggregation::{
-    Config, Congested, Group, Kept, Leaf, Loss, Nak, Point, Queued, SelectiveNak, Space, Strategy,
-    Told, WaitingNak, Word,
+    Config, Congested, Group, Kept, LastAcked, Leaf, Loss, Nak, Point, Queued, SelectiveNak, Space,
+    Strategy, WaitingNak, Word,
 };
 use alfirk_bmv2::{Counter, Switch};
 use alfirk_contract::{Drop, PATH_OF_SENDER};
@@ -62,10 +62,10 @@ fn word_bits(psn: u32, by_sender: bool, path: usize, msn: u32) -> u64 {
 /// Takes a group's state out of the registers. `now` is in microseconds.
 pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64) -> Native {
     let group = u64::from(index);
-    let told = read(switch, &name("agg"), group);
-    let told = Point {
-        psn: (told >> PSN_BITS) as u32,
-        msn: (told & PSN_MASK) as u32,
+    let last_acked = read(switch, &name("agg"), group);
+    let last_acked = Point {
+        psn: (last_acked >> PSN_BITS) as u32,
+        msn: (last_acked & PSN_MASK) as u32,
     };
     let nak = read(switch, &name("waiting_nak.nak"), group);
     let senders = read(switch, &name("sender.senders"), group);
@@ -80,11 +80,11 @@ pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64
         let child = name(&format!("leaves.child_{}", path % 4));
         let word = read(switch, &child, slot(paths, index, path) / 4);
         // The upper half is that of what was acknowledged to the source, or one more.
-        let ahead = (word as u16).wrapping_sub(told.msn as u16);
+        let ahead = (word as u16).wrapping_sub(last_acked.msn as u16);
         Leaf {
             newest: Point {
                 psn: (word >> 24) as u32,
-                msn: told.msn.wrapping_add(ahead.into()) & PSN_MASK as u32,
+                msn: last_acked.msn.wrapping_add(ahead.into()) & PSN_MASK as u32,
             },
             by_sender: (word >> 16) as u8 == PATH_OF_SENDER,
         }
@@ -113,16 +113,16 @@ pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64
         }
     });
     let kept = Kept {
-        told: Told {
-            last: told,
-            msn_base: read(switch, &name("told.msn_bases"), group) as u32,
+        last_acked: LastAcked {
+            point: last_acked,
+            msn_base: read(switch, &name("last_acked.msn_bases"), group) as u32,
         },
         waiting_nak: WaitingNak {
             nak: (nak != 0).then_some(Nak {
                 psn: (nak & PSN_MASK) as u32,
                 syndrome: (nak >> PSN_BITS) as u8 & 0x7f,
             }),
-            is_told: nak >> 31 != 0,
+            is_sent: nak >> 31 != 0,
         },
         selective_nak: SelectiveNak::of(losses.collect()),
         source: (senders >> PSN_BITS != 0).then_some((senders >> PSN_BITS) as u32),
@@ -170,14 +170,15 @@ pub(super) fn store(switch: &mut Switch, paths: u32, index: u16, group: Native) 
     let model = group.into_model();
     let kept = model.kept();
     let cell = u64::from(index);
-    let told = u64::from(kept.told.last.psn) << PSN_BITS | u64::from(kept.told.last.msn);
-    write(switch, &name("agg"), cell, told);
-    let base = kept.told.msn_base;
-    write(switch, &name("told.msn_bases"), cell, base.into());
+    let last_acked =
+        u64::from(kept.last_acked.point.psn) << PSN_BITS | u64::from(kept.last_acked.point.msn);
+    write(switch, &name("agg"), cell, last_acked);
+    let base = kept.last_acked.msn_base;
+    write(switch, &name("last_acked.msn_bases"), cell, base.into());
     let nak = kept.waiting_nak;
     let nak = nak.nak.map_or(0, |nak| {
         u64::from(nak.syndrome) << PSN_BITS | u64::from(nak.psn)
-    }) | u64::from(nak.is_told) << 31;
+    }) | u64::from(nak.is_sent) << 31;
     write(switch, &name("waiting_nak.nak"), cell, nak);
     let losses = kept.selective_nak.slots();
     for (slot, loss) in losses.iter().enumerate() {
@@ -258,7 +259,7 @@ pub(super) fn filter(switch: &mut Switch, paths: u32, group: u16, queued: Queued
             psn,
             is_retransmission,
         } => !is_retransmission || precedes(read(switch, FILTER, slot(paths, group, path)), psn),
-        Queued::Learn { path, acked } => {
+        Queued::UpdateFilter { path, acked } => {
             let at = slot(paths, group, path);
             if precedes(read(switch, FILTER, at), acked) {
                 write(switch, FILTER, at, acked.into());
@@ -266,7 +267,7 @@ pub(super) fn filter(switch: &mut Switch, paths: u32, group: u16, queued: Queued
             false
         }
         Queued::Leave(_) => true,
-        Queued::End | Queued::Punt { .. } | Queued::Round { .. } => false,
+        Queued::End | Queued::Punt { .. } | Queued::Recirculate { .. } => false,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What was acknowledged to the source last (`told.p4`).
+//! What was acknowledged to the source last (`last_acked.p4`).
 
 use super::Space;
 
@@ -13,34 +13,34 @@ pub struct Point {
 
 /// See the module's text. It is never too new: all have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Told {
+pub struct LastAcked {
     /// The newest PSN that all have, as far as the source knows.
-    pub last: Point,
+    pub point: Point,
     /// That PSN when the count of messages last rose.
     pub msn_base: u32,
 }
 
-impl Told {
+impl LastAcked {
     /// A group begins with this.
-    pub fn new(last: Point) -> Told {
-        Told {
-            last,
-            msn_base: last.psn,
+    pub fn new(point: Point) -> LastAcked {
+        LastAcked {
+            point,
+            msn_base: point.psn,
         }
     }
 
     /// Is this minimum beyond what was acknowledged to the source?
-    pub fn is_news(&self, space: Space, minimum: u32) -> bool {
-        space.lt(self.last.psn, minimum)
+    pub fn advances_minimum(&self, space: Space, minimum: u32) -> bool {
+        space.lt(self.point.psn, minimum)
     }
 
     /// A minimum is acknowledged to the source, if it is beyond the last one.
     pub fn raise(&mut self, space: Space, minimum: Point) {
-        if self.is_news(space, minimum.psn) {
-            if minimum.msn != self.last.msn {
+        if self.advances_minimum(space, minimum.psn) {
+            if minimum.msn != self.point.msn {
                 self.msn_base = minimum.psn;
             }
-            self.last = minimum;
+            self.point = minimum;
         }
     }
 
@@ -51,16 +51,16 @@ impl Told {
     /// plausible is not believed.
     pub fn believed(&self, space: Space, psn: u32, msn: u32) -> u32 {
         let room = space.distance(self.msn_base, psn);
-        let step = space.distance(self.last.msn, msn);
+        let step = space.distance(self.point.msn, msn);
         match (0..=room).contains(&step) {
             true => msn,
-            false => self.last.msn,
+            false => self.point.msn,
         }
     }
 
     /// The count of messages nearest to the last one whose lower 16 bits are those of `msn`: paths keep no more.
     pub(crate) fn nearest(&self, space: Space, msn: u32) -> u32 {
-        let step = space.distance(self.last.msn, msn) as i16;
-        space.add(self.last.msn, i32::from(step) as u32)
+        let step = space.distance(self.point.msn, msn) as i16;
+        space.add(self.point.msn, i32::from(step) as u32)
     }
 }

@@ -3,20 +3,20 @@
 // It rises with the minimum, when feedback with it goes to the source. The MSN last sent to the source is kept in
 // egress (retransmission_filter.p4), where that of the path at the minimum is.
 
-#ifndef ALFIRK_TOLD_P4
-#define ALFIRK_TOLD_P4
+#ifndef ALFIRK_LAST_ACKED_P4
+#define ALFIRK_LAST_ACKED_P4
 
-control Told(inout ingress_metadata_t meta) {
+control LastAcked(inout ingress_metadata_t meta) {
     Register<psn_word_t, group_cell_t>(MAX_GROUPS) agg;
 
     // The lower 8 bits are ones: a minimum of the same PSN is no news, whoever holds it.
-    RegisterAction<psn_word_t, group_cell_t, bit<1>>(agg) tell = {
-        void apply(inout psn_word_t value, out bit<1> is_news) {
+    RegisterAction<psn_word_t, group_cell_t, bit<1>>(agg) advance = {
+        void apply(inout psn_word_t value, out bit<1> advances_minimum) {
             if (meta.carried.minimum - value > 0) {
                 value = meta.carried.minimum | 255;
-                is_news = 1;
+                advances_minimum = 1;
             } else {
-                is_news = 0;
+                advances_minimum = 0;
             }
         }
     };
@@ -26,29 +26,29 @@ control Told(inout ingress_metadata_t meta) {
         }
     };
 
-    action tell_source() {
-        meta.is_news = tell.execute(CELL_GROUP(meta.carried.cell));
+    action advance_minimum() {
+        meta.advances_minimum = advance.execute(CELL_GROUP(meta.carried.cell));
     }
 
-    action set_told() {
+    action set_last_acked() {
         set.execute(CELL_GROUP(meta.carried.cell));
     }
 
-    table told {
+    table last_acked {
         key = { meta.carried.kind: exact; }
-        actions = { tell_source; set_told; NoAction; }
+        actions = { advance_minimum; set_last_acked; NoAction; }
         const default_action = NoAction();
         const entries = {
-            Kind.ACK: tell_source();
-            Kind.NAK: tell_source();
-            Kind.REGISTERS: set_told();
+            Kind.ACK: advance_minimum();
+            Kind.NAK: advance_minimum();
+            Kind.REGISTERS: set_last_acked();
         }
         size = 16;
     }
 
     apply {
-        told.apply();
+        last_acked.apply();
     }
 }
 
-#endif  // ALFIRK_TOLD_P4
+#endif  // ALFIRK_LAST_ACKED_P4

@@ -8,14 +8,14 @@
 // A controller that writes AGG does not know the count to the message: after that the next one may be up to
 // UNKNOWN_MSN_ROOM ahead.
 
-#ifndef ALFIRK_TOLD_P4
-#define ALFIRK_TOLD_P4
+#ifndef ALFIRK_LAST_ACKED_P4
+#define ALFIRK_LAST_ACKED_P4
 
-// `has_minimum`: `word` is the group's minimum. `is_conclusion`: it is feedback and looks no further.
-// Gives the minimum and its MSN; `is_answer`: it is old data that all have; `is_news`: the minimum is news to the
+// `has_minimum`: `word` is the group's minimum. `is_final`: it is feedback and looks no further.
+// Gives the minimum and its MSN; `is_answer`: it is old data that all have; `advances_minimum`: the minimum is news to the
 // source, and counts as acknowledged to it if the packet goes there: `last` then is the new AckPSN ++ MSN.
-control Told(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in bool is_conclusion, in word_t word,
-             out psn_t minimum, out msn_t msn, out bool is_answer, out bool is_news, out bit<48> last) {
+control LastAcked(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in bool is_final, in word_t word,
+             out psn_t minimum, out msn_t msn, out bool is_answer, out bool advances_minimum, out bit<48> last) {
     // The AckPSN with which the MSN last rose.
     register<psn_t>(MAX_GROUPS) msn_bases;
     RegisterAccess(RegisterName.AGG, RegisterOp.INIT_GROUP) access;
@@ -27,11 +27,11 @@ control Told(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in
 
     apply {
         msn_bases.read(base, (bit<32>)meta.group_index);
-        last = meta.told;
-        minimum = meta.told[47:24];
-        msn = meta.told[23:0];
+        last = meta.last_acked;
+        minimum = meta.last_acked[47:24];
+        msn = meta.last_acked[23:0];
         if (meta.kind == Kind.REGISTERS) {
-            value = (bit<64>)meta.told;
+            value = (bit<64>)meta.last_acked;
             access.apply(hdr, (bit<64>)(INITIAL_PSN(hdr) ++ INITIAL_MSN(hdr)), value);
             last = value[47:0];
         } else if (meta.kind == Kind.COMMAND) {
@@ -40,7 +40,7 @@ control Told(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in
         } else if (has_minimum) {
             minimum = WORD_PSN(word);
             // A sender counts no messages. Responders of one stream count the same ones.
-            if (minimum != meta.told[47:24] && WORD_PATH(word) != PATH_OF_SENDER) {
+            if (minimum != meta.last_acked[47:24] && WORD_PATH(word) != PATH_OF_SENDER) {
                 msn = msn + (bit<24>)(WORD_MSN(word) - msn[15:0]);
             }
         }
@@ -51,21 +51,21 @@ control Told(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in
         // A count may lag, but does not fall: behind a port where several members have been the source a path may know
         // of no message since.
         room = minimum - base;
-        step = msn - meta.told[23:0];
+        step = msn - meta.last_acked[23:0];
         if (meta.kind != Kind.COMMAND && (step[23:23] == 1 || room[23:23] == 1 || step > room)) {
-            msn = meta.told[23:0];
+            msn = meta.last_acked[23:0];
         }
-        is_news = PSN_LT(meta.told[47:24], minimum);
+        advances_minimum = PSN_LT(meta.last_acked[47:24], minimum);
         // What a walk has found goes to the source first, whoever asked.
         is_answer = (meta.kind == Kind.DATA
-                     || (meta.role == Role.PROBE && is_conclusion && (meta.is_source == 1 || !is_news)))
+                     || (meta.role == Role.PROBE && is_final && (meta.is_source == 1 || !advances_minimum)))
             && !PSN_LT(minimum, hdr.bth.psn);
-        if (is_news && (meta.kind == Kind.COMMAND || (is_answer && meta.is_source == 1)
-                        || (is_conclusion && !is_answer))) {
+        if (advances_minimum && (meta.kind == Kind.COMMAND || (is_answer && meta.is_source == 1)
+                        || (is_final && !is_answer))) {
             last = minimum ++ msn;
         }
         base = last[47:24];
-        is_new_base = last[23:0] != meta.told[23:0];
+        is_new_base = last[23:0] != meta.last_acked[23:0];
         if (meta.kind == Kind.REGISTERS) {
             is_new_base = hdr.register_control.op == RegisterOp.INIT_GROUP;
             if (hdr.register_control.op == RegisterOp.WRITE && hdr.register_control.reg == RegisterName.AGG) {
@@ -79,4 +79,4 @@ control Told(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in
     }
 }
 
-#endif  // ALFIRK_TOLD_P4
+#endif  // ALFIRK_LAST_ACKED_P4
