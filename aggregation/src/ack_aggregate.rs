@@ -1,5 +1,5 @@
-//! The ingress half: what is made of a packet, step by step (`ack_aggregate.p4`). What comes through a port that is no path of the group
-//! goes nowhere.
+//! Ingress processing of a group's packets, step by step (`ack_aggregate.p4`). Packets from a port that is not a path of the
+//! group are dropped.
 
 use alfirk_roce::wire::{NakCode, Syndrome};
 
@@ -10,7 +10,7 @@ use super::{
     Port, Queued, Sent, Strategy, Word,
 };
 
-/// What is queued of a data packet, path by path: copies, and where it came from what ends there.
+/// The queued copies of a data packet, one for each path. On the path of the sender, egress drops the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copies {
     own: usize,
@@ -20,13 +20,13 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// How many there are.
+    /// Number of copies.
     #[inline]
     pub fn count(&self) -> usize {
         self.paths
     }
 
-    /// They, in the order of path numbers.
+    /// Iterates over the copies in the order of path numbers.
     #[inline]
     pub fn queued(self) -> impl Iterator<Item = Queued> {
         let Copies {
@@ -52,14 +52,15 @@ impl Copies {
 }
 
 impl Group {
-    /// Data packet `psn` comes in through `port`. `now` is in microseconds, as everywhere.
+    /// Processes data packet `psn` from `port`. `now` is in microseconds, as in all methods.
     pub fn data(&mut self, port: Port, psn: u32, now: u64) -> Vec<Queued> {
         let (mut queued, copies) = self.data_and_copies(port, psn, now);
         queued.extend(copies.into_iter().flat_map(Copies::queued));
         queued
     }
 
-    /// The same for who makes the copies one by one: what is queued first, and then these.
+    /// Like [`Group::data`], but returns the copies apart from the packets that are queued before them. A caller that makes
+    /// copies one by one needs no vector of them.
     pub fn data_and_copies(
         &mut self,
         port: Port,
@@ -123,7 +124,7 @@ impl Group {
         })
     }
 
-    /// An ACK, or a NAK that is not fatal, comes in through `port`.
+    /// Processes an ACK, or a NAK that is not fatal, from `port`.
     pub fn feedback(&mut self, port: Port, feedback: Feedback, now: u64) -> Vec<Queued> {
         let (space, config) = (self.space(), self.fixed.config);
         let Some(own) = self.path_at(port) else {
@@ -134,7 +135,7 @@ impl Group {
         if !is_sent && config.flaw != Flaw::AnyAck {
             return Vec::new();
         }
-        // Nothing that was sent is missing.
+        // A NAK of the next unsent PSN acknowledges all that was sent.
         let feedback = match feedback {
             Feedback::Nak { .. }
                 if acked.psn == self.sender.sent && config.flaw != Flaw::NakOfUnsent =>
@@ -153,7 +154,7 @@ impl Group {
             return vec![Queued::Punt {
                 path: own,
                 acked: acked.psn,
-                what: self.packet_in(port, Message::Feedback(feedback)),
+                packet: self.packet_in(port, Message::Feedback(feedback)),
             }];
         }
         let mut minimum = self.known_minimum();
@@ -187,7 +188,7 @@ impl Group {
         queued
     }
 
-    /// What is not aggregated comes in through `port`.
+    /// Processes feedback that is not aggregated, from `port`.
     pub fn notice(&mut self, port: Port, notice: Notice, now: u64) -> Vec<Queued> {
         let space = self.space();
         let Some(own) = self.path_at(port) else {
@@ -196,7 +197,7 @@ impl Group {
         let is_sent = match notice {
             Notice::Cnp => return self.cnp(port, now).into_iter().collect(),
             Notice::SelectiveNak { psn, .. } => self.sender.has_sent(space, psn),
-            // A receiver refuses a request that it has not acknowledged.
+            // A receiver can reject only a request that it has not acknowledged.
             Notice::FatalNak { nak, .. } => {
                 self.sender.has_sent(space, nak.psn) && space.lt(self.sender.acked[own], nak.psn)
             }
@@ -234,7 +235,7 @@ impl Group {
                 notice.map(pass).into_iter().collect()
             }
             Notice::FatalNak { nak, .. } => {
-                // A requester takes it as an ACK of all before it.
+                // A NAK acknowledges all packets before it, so its PSN follows the last acknowledged one.
                 let nak = Nak {
                     psn: space.next(last_acked.psn),
                     ..nak
@@ -246,11 +247,11 @@ impl Group {
         }
     }
 
-    /// A CNP comes in through `port`.
+    /// Processes a CNP from `port`.
     ///
     /// # Errors
     ///
-    /// Why it does not pass, if there is a source and `port` is a path's.
+    /// The reason why the CNP is dropped; `None` if there is no source or `port` is not a path.
     pub fn cnp(&mut self, port: Port, now: u64) -> Result<Queued, Option<CnpDrop>> {
         let (space, flaw) = (self.space(), self.fixed.config.flaw);
         let own = self.path_at(port).ok_or(None)?;
@@ -267,7 +268,7 @@ impl Group {
         }))
     }
 
-    /// The controller has found the minimum.
+    /// Processes feedback from the controller, which has computed the minimum.
     pub fn command(&mut self, command: PacketOut) -> Vec<Queued> {
         self.last_acked.raise(self.space(), command.last_acked);
         if let Feedback::Nak { nak, .. } = command.feedback {
@@ -281,7 +282,7 @@ impl Group {
         sent.map(Queued::Leave).into_iter().collect()
     }
 
-    /// A search comes round.
+    /// Processes a recirculated search packet.
     pub(super) fn pass(&mut self, search: MinSearch, now: u64) -> Vec<Queued> {
         let space = self.space();
         let probe = search.probe;
@@ -300,7 +301,7 @@ impl Group {
                 let minimum = self.point_of(word);
                 self.waiting_nak.clear_stale(space, minimum.psn);
                 let advances_minimum = self.last_acked.advances_minimum(space, minimum.psn);
-                // What a walk has found is the source's to know first, whoever asked.
+                // A new minimum goes to the source first, also if a former source started the walk.
                 let may_reply = |port| self.sender.source == Some(port) || !advances_minimum;
                 match probe {
                     Some((port, asked)) if !space.lt(minimum.psn, asked.psn) && may_reply(port) => {
@@ -312,7 +313,7 @@ impl Group {
         }
     }
 
-    /// Everyone has what came.
+    /// Acknowledges old data that all paths have.
     fn answer(&mut self, (port, asked): (Port, Point), minimum: Point) -> Queued {
         let is_source = self.sender.source == Some(port);
         let asked = Point {
@@ -326,7 +327,7 @@ impl Group {
         Queued::Leave(Sent::Feedback { port, feedback })
     }
 
-    /// The ACK or NAK for the source, if there is one, when all have received everything up to `minimum`.
+    /// Queues the ACK or NAK for the source, if there is any, once `minimum` is known.
     fn final_feedback(&mut self, minimum: Point) -> Option<Queued> {
         let space = self.space();
         let feedback = final_feedback(space, minimum, &mut self.last_acked, &mut self.waiting_nak)?;
@@ -343,9 +344,9 @@ impl Group {
         }
     }
 
-    /// An ACK or NAK comes in through `port` whose frame has a form of its own: a tag, another TTL, lengths or bits that a
-    /// receiver of it would take offence at. What is made of it has the group's form, so that is all the same; under
-    /// [`Flaw::MembersForm`] what leaves is as it came, and its receiver drops it.
+    /// Processes an ACK or NAK from `port` whose headers a receiver would reject: a VLAN tag, TTL, lengths or reserved bits.
+    /// Merged feedback gets the headers of the group, so the result is that of [`Group::feedback`]. Under
+    /// [`Flaw::MembersForm`] the headers are kept, and the source drops the packet.
     pub fn odd_feedback(&mut self, port: Port, feedback: Feedback, now: u64) -> Vec<Queued> {
         let mut queued = self.feedback(port, feedback, now);
         if self.fixed.config.flaw == Flaw::MembersForm {
@@ -354,7 +355,7 @@ impl Group {
         queued
     }
 
-    /// [`Flaw::ReservedNak`].
+    /// Forwards a reserved NAK, for [`Flaw::ReservedNak`].
     fn reserved_nak(&mut self, psn: u32) -> Vec<Queued> {
         let syndrome = Syndrome::Nak(NakCode::Selective).into();
         let msn = self.last_acked.point.msn;
@@ -364,14 +365,14 @@ impl Group {
         })
     }
 
-    /// [`Flaw::CoveredNak`].
+    /// Forwards feedback without waiting for the minimum, for [`Flaw::CoveredNak`] and [`Flaw::ReservedNak`].
     fn forward_at_once(&mut self, feedback: Feedback) -> Vec<Queued> {
         let source = self.sender.source;
         let sent = source.map(|port| Sent::Feedback { port, feedback });
         sent.map(Queued::Leave).into_iter().collect()
     }
 
-    /// The minimum as far as known without a search: what was acknowledged last is never too new.
+    /// The minimum if it is known without a search; else the point last acknowledged, which is a lower bound of it.
     fn known_minimum(&self) -> Point {
         let known = match self.fixed.config.strategy {
             Strategy::Tree => self.leaves.minimum(self.space()),
@@ -380,7 +381,7 @@ impl Group {
         known.map_or(self.last_acked.point, |word| self.point_of(word))
     }
 
-    /// The MSN that goes with a path's word. A sender counts no messages; what was acknowledged last is not too new.
+    /// A path's word with its MSN. The word of a sender has no MSN; then the MSN last acknowledged is used.
     fn point_of(&self, word: Word) -> Point {
         let last_acked = &self.last_acked;
         let msn = if word.psn == last_acked.point.psn || word.by_sender {

@@ -1,20 +1,20 @@
-//! What an ACKNOWLEDGE packet is, in terms of the protocol (`classify.p4`).
+//! Classification of acknowledge packets (`classify.p4`).
 
 use alfirk_roce::wire::{aeth, NakCode, Syndrome};
 
 use super::{Feedback, Nak, Notice};
 
-/// What an AETH says.
+/// Class of an acknowledge packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// An ACK, or a NAK after which its receiver goes on.
+    /// An ACK, a PSN sequence error or an RNR NAK: aggregated.
     Feedback(Feedback),
-    /// What acknowledges nothing: a selective NAK, or one by which a receiver has ended its queue pair.
+    /// A selective or fatal NAK: not aggregated.
     Notice(Notice),
 }
 
-/// Reads PSN and AETH of an ACKNOWLEDGE packet (IBTA vol. 1, 9.7.5); `None` for syndromes that the
-/// specification reserves, and for a NAK code that only a reliable datagram has.
+/// Classifies an acknowledge packet by its PSN and AETH (IBTA vol. 1, 9.7.5). `None` for syndromes that the
+/// specification reserves, and for the NAK code of reliable datagrams.
 pub fn classify(psn: u32, aeth: aeth::Repr) -> Option<Answer> {
     let aeth::Repr { syndrome, msn } = aeth;
     let nak = Nak {

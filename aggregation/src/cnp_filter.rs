@@ -1,22 +1,22 @@
-//! Only the most congested path's CNPs reach the source, up to a rate, and none of its own (`cnp_filter.p4`).
+//! Filter that forwards only the CNPs of the most congested path, up to a rate, and none of the source's (`cnp_filter.p4`).
 
 use super::Flaw;
 
-/// A window lasts 2 to this power microseconds; each that passes halves a count.
+/// Binary logarithm of the length of a window in microseconds. Each elapsed window halves a count.
 const WINDOW_SHIFT: u32 = 10;
-/// Windows after which nothing is left of a count.
+/// Number of windows after which a count is 0.
 const WINDOWS: u64 = 8;
-/// Windows of which paths can tell one from another.
+/// Modulus of the window number that the register of a path stores.
 const PATH_WINDOWS: u64 = 1_024;
-/// CNPs of a path that pass in a window; half of a full window's are left over in the next.
+/// Maximum count of a path: no more CNPs are forwarded in a window. Half of it carries over to the next window.
 const LIMIT: u8 = 63;
 
-/// Why a CNP does not pass.
+/// Reason to drop a CNP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CnpDrop {
-    /// It comes from the source itself, or there is none.
+    /// The CNP is from the port of the source.
     Own,
-    /// Its path sends too many.
+    /// The path has reached the limit of the window.
     Limited,
     /// Another path is more congested.
     Filtered,
@@ -28,17 +28,17 @@ pub(crate) struct CnpFilter {
     worst: Option<(usize, Congested)>,
 }
 
-/// How congested a path was when its last CNP came.
+/// Congestion of a path at its last CNP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Congested {
-    /// Of the last CNP: its time in units of 2 to the power [`Congested::WINDOW_SHIFT`] microseconds.
+    /// Window of the last CNP: its time in units of 2^[`Congested::WINDOW_SHIFT`] microseconds.
     pub window: u64,
-    /// CNPs, halved with each window that passed between them.
+    /// Number of CNPs, halved with each elapsed window.
     pub cnps: u8,
 }
 
 impl Congested {
-    /// See [`Congested::window`].
+    /// Binary logarithm of the length of a window in microseconds.
     pub const WINDOW_SHIFT: u32 = WINDOW_SHIFT;
 }
 
@@ -58,7 +58,7 @@ impl CnpFilter {
         (self.paths.clone(), self.worst)
     }
 
-    /// A CNP comes from `path`, behind which the source is or not: does it pass? `now` is in microseconds.
+    /// Filters a CNP of `path`. `is_source`: the source is behind that path. `now` is in microseconds.
     pub(super) fn take(
         &mut self,
         flaw: Flaw,
@@ -68,7 +68,7 @@ impl CnpFilter {
     ) -> Result<(), CnpDrop> {
         let window = now >> WINDOW_SHIFT;
         let own = &mut self.paths[path];
-        // Paths know their window modulo 1,024: after a long silence they look younger than they are.
+        // Paths store their window modulo 1,024, so after a long silence a count looks newer than it is.
         let age = (window - own.window) % PATH_WINDOWS;
         let aged = if age < WINDOWS { own.cnps >> age } else { 0 };
         *own = Congested { window, cnps: aged };

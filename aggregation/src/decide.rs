@@ -1,9 +1,9 @@
-//! Which ACK or NAK goes to the source, if any (`decide.p4`).
+//! Choice of the ACK or NAK that goes to the source (`decide.p4`).
 
 use super::{Feedback, LastAcked, Point, Space, WaitingNak};
 
-/// Feedback looks no further: all have what comes up to `minimum`. The NAK that waited for it goes first, as it acknowledges
-/// everything before it.
+/// Returns the feedback for the source once the minimum is known, if there is any. A NAK that waited for this
+/// minimum takes precedence over an ACK, because it acknowledges all packets before it.
 pub fn final_feedback(
     space: Space,
     minimum: Point,
@@ -22,9 +22,8 @@ pub fn final_feedback(
     }
 }
 
-/// Old data, or the packet that asks on its behalf, is answered when all have it. The source gets the minimum; a member that was
-/// the source before gets no more than it asked about, with the messages that its path counted then, unless it asks about just
-/// the minimum.
+/// Returns the ACK for old data, or for the probe on its behalf, when all paths have it. The source gets an ACK of the
+/// minimum. A former source gets an ACK of its own PSN with the MSN of its path, unless its PSN is the minimum.
 pub fn answer(is_source: bool, asked: Point, minimum: Point) -> Feedback {
     Feedback::ack(match is_source || asked.psn == minimum.psn {
         true => minimum,

@@ -1,4 +1,4 @@
-//! A group on one switch: its state, and the egress half of what is done with its packets.
+//! State of a group on one switch, and the egress half of packet processing.
 
 use std::collections::VecDeque;
 
@@ -9,35 +9,35 @@ use super::{
     Sender, Sent, Space, WaitingNak, Walk, Work,
 };
 
-/// A group's state on one switch, each part named like the step of the pipeline that it belongs to.
+/// State of a group on one switch. Each field is named after the step of the pipeline that owns it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Group {
     pub(crate) fixed: Fixed,
-    /// Who may send what.
+    /// Current source, and the newest PSN sent.
     pub sender: Sender,
-    /// What each path has.
+    /// Newest PSN and MSN of each path.
     pub leaves: Leaves,
-    /// Whoever looks for the minimum under [`Strategy::Walk`](super::Strategy::Walk).
+    /// State of the search under [`Strategy::Walk`](super::Strategy::Walk).
     pub walk: Walk,
-    /// What was acknowledged to the source last.
+    /// PSN and MSN last acknowledged to the source.
     pub last_acked: LastAcked,
-    /// The NAK that waits.
+    /// The pending NAK.
     pub waiting_nak: WaitingNak,
-    /// The losses that were reported to the source.
+    /// Losses that were reported to the source.
     pub selective_nak: SelectiveNak,
     pub(crate) cnp_filter: CnpFilter,
-    /// What egress knows of the leaves.
+    /// Egress copy of the newest PSN of each path.
     pub filter: RetransmissionFilter,
-    /// What all this has cost.
+    /// Counters of packets and recirculations.
     pub work: Work,
 }
 
-/// What a group whose minimum is found by a tree has to remember: its registers, but for those that follow from others.
+/// Registers of a group under [`Strategy::Tree`](super::Strategy::Tree), without those that can be derived from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// See [`LastAcked`].
     pub last_acked: LastAcked,
-    /// The NAK that waits.
+    /// The pending NAK.
     pub waiting_nak: WaitingNak,
     /// See [`SelectiveNak`].
     pub selective_nak: SelectiveNak,
@@ -45,20 +45,20 @@ pub struct Kept {
     pub source: Option<Port>,
     /// See [`Sender::sent`].
     pub sent: u32,
-    /// See [`Sender::acked`]. By path, as all that follows.
+    /// See [`Sender::acked`]. Indexed by path, like the fields below.
     pub acked: Vec<u32>,
-    /// What each path has.
+    /// Newest PSN and MSN of each path.
     pub leaves: Vec<Leaf>,
     /// See [`RetransmissionFilter::acked`].
     pub filter: Vec<u32>,
-    /// How congested each path is,
+    /// Congestion of each path.
     pub congested: Vec<Congested>,
-    /// and which one was the most when its last CNP passed.
+    /// Path of the last forwarded CNP, and its congestion then.
     pub most_congested: Option<(usize, Congested)>,
 }
 
 impl Group {
-    /// A group that goes on with what one of as many paths has kept.
+    /// Restores a group from saved registers of a group with the same number of paths.
     pub fn restore(config: Config, ports: &[Port], kept: Kept) -> Group {
         let Point { psn, msn } = kept.last_acked.point;
         let fresh = Group::new(config, ports, config.space.next(psn), msn);
@@ -78,7 +78,7 @@ impl Group {
         }
     }
 
-    /// What it has to remember.
+    /// Returns the registers to save.
     pub fn kept(&self) -> Kept {
         let (congested, most_congested) = self.cnp_filter.kept();
         Kept {
@@ -95,8 +95,8 @@ impl Group {
         }
     }
 
-    /// A group whose first packet will be `initial_psn` after `msn` messages, with one path for each of `ports`, of which
-    /// there must be at least one.
+    /// Creates a group whose first packet is `initial_psn` after `msn` messages. Each of `ports` is a path; there must be at
+    /// least one.
     pub fn new(config: Config, ports: &[Port], initial_psn: u32, msn: u32) -> Group {
         let psn = config.space.previous(initial_psn);
         let paths = ports.len();
@@ -125,7 +125,7 @@ impl Group {
         &self.fixed.ports
     }
 
-    /// Takes what is queued to its end, and all that follows from it. Gives what leaves the switch.
+    /// Processes queued packets until none is left, and returns the packets that leave the switch.
     pub fn run(&mut self, queued: Vec<Queued>, now: u64) -> Vec<Sent> {
         let mut sent = Vec::new();
         let mut queue = VecDeque::from(queued);
@@ -137,7 +137,7 @@ impl Group {
         sent
     }
 
-    /// The egress half: the retransmission filter, and what goes round. `now` is in microseconds.
+    /// Processes one queued packet: egress, and the next pass of a recirculated packet. `now` is in microseconds.
     pub fn dequeue(&mut self, queued: Queued, now: u64) -> (Option<Sent>, Vec<Queued>) {
         let space = self.space();
         match queued {
@@ -156,9 +156,13 @@ impl Group {
                 let is_needed = !is_retransmission || self.filter.needs(space, path, psn);
                 (is_needed.then_some(Sent::Data { port, psn }), Vec::new())
             }
-            Queued::Punt { path, acked, what } => {
+            Queued::Punt {
+                path,
+                acked,
+                packet,
+            } => {
                 self.filter.update(space, path, acked);
-                (Some(Sent::ToController(what)), Vec::new())
+                (Some(Sent::ToController(packet)), Vec::new())
             }
             Queued::Recirculate {
                 search,

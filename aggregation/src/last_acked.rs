@@ -1,27 +1,27 @@
-//! What was acknowledged to the source last (`last_acked.p4`).
+//! PSN and MSN last acknowledged to the source (`last_acked.p4`).
 
 use super::Space;
 
-/// How far a stream has come.
+/// A position in a stream of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Point {
-    /// A PSN,
+    /// PSN.
     pub psn: u32,
-    /// and how many messages are complete with it.
+    /// Messages complete up to this PSN (MSN).
     pub msn: u32,
 }
 
-/// See the module's text. It is never too new: all have it.
+/// PSN and MSN last acknowledged to the source. All receivers have that PSN, so it is a lower bound of the minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LastAcked {
-    /// The newest PSN that all have, as far as the source knows.
+    /// Newest acknowledged PSN, and its MSN.
     pub point: Point,
-    /// That PSN when the count of messages last rose.
+    /// Acknowledged PSN at the last increase of the MSN.
     pub msn_base: u32,
 }
 
 impl LastAcked {
-    /// A group begins with this.
+    /// Starts from a point that all receivers have.
     pub fn new(point: Point) -> LastAcked {
         LastAcked {
             point,
@@ -29,12 +29,12 @@ impl LastAcked {
         }
     }
 
-    /// Is this minimum beyond what was acknowledged to the source?
+    /// Whether `minimum` is beyond the last acknowledged PSN.
     pub fn advances_minimum(&self, space: Space, minimum: u32) -> bool {
         space.lt(self.point.psn, minimum)
     }
 
-    /// A minimum is acknowledged to the source, if it is beyond the last one.
+    /// Advances to `minimum`, which is acknowledged to the source, unless it is older.
     pub fn raise(&mut self, space: Space, minimum: Point) {
         if self.advances_minimum(space, minimum.psn) {
             if minimum.msn != self.point.msn {
@@ -44,11 +44,10 @@ impl LastAcked {
         }
     }
 
-    /// The count of messages that goes with the minimum `psn`, of which a member says that it is `msn`.
+    /// MSN to send with the minimum `psn`, when a member reports `msn`: `msn` if plausible, else the last one.
     ///
-    /// A message has at least one packet, so the count rises by at most the packets since it last rose. It may lag, but does
-    /// not fall: a path behind which several members have been the source may have counted no message since. What is not
-    /// plausible is not believed.
+    /// A message has at least one packet, so the MSN increases by at most the packets since its last increase. It never
+    /// decreases. A path may report an old one if several members behind it were the source.
     pub fn believed(&self, space: Space, psn: u32, msn: u32) -> u32 {
         let room = space.distance(self.msn_base, psn);
         let step = space.distance(self.point.msn, msn);
@@ -58,7 +57,7 @@ impl LastAcked {
         }
     }
 
-    /// The count of messages nearest to the last one whose lower 16 bits are those of `msn`: paths keep no more.
+    /// The MSN nearest to the last one with the lower 16 bits of `msn`, which is all that paths store.
     pub(crate) fn nearest(&self, space: Space, msn: u32) -> u32 {
         let step = space.distance(self.point.msn, msn) as i16;
         space.add(self.point.msn, i32::from(step) as u32)

@@ -1,22 +1,24 @@
-//! The rules by which many receivers' feedback becomes the one stream that a sender's queue pair expects, written as one
-//! would explain them: what `p4src` computes in registers, and what the controller computes for groups that leave it to it.
+//! Reference model of feedback aggregation: merges the ACKs and NAKs of many receivers into the one stream that the
+//! sender's queue pair expects.
 //!
-//! The switch's half is [`Group`], one file for each step of `p4src/v1model/ack_aggregate.p4`, of the same name; the
-//! controller's is [`punt::Aggregator`], on the same steps. The controller runs the latter. The rest are checks: the compiled pipeline must give
-//! the same packets for the same sequence of packets (`cli/tests/pipeline_matches_model`), the model checker explores both
-//! halves with loss, duplication and reordering of everything (`sim/tests/feedback_model`), and queue pairs are tried
-//! behind it (`roce/tests`). [`TofinoGroup`] is the same for `p4src/tna`, where the steps are divided otherwise; the first two
-//! checks are made of it, too.
+//! - [`Group`]: the switch part of `p4src/v1model`; each step of `ack_aggregate.p4` has a file of the same name.
+//! - [`TofinoGroup`]: the switch part of `p4src/tna`, where the steps are divided differently.
+//! - [`punt::Aggregator`]: the controller part, for groups whose minimum the controller computes. `alfirk ctrl` runs it.
 //!
-//! Like the pipeline, a group has two halves. What comes in goes through [`Group::data`], [`Group::feedback`],
-//! [`Group::notice`] or [`Group::command`], and gives [`Queued`] things; each of them goes on through
-//! [`Group::dequeue`], in whatever order the queues of a switch have. [`Group::run`] does both at once.
+//! The switch parts serve as a specification and as the fast model of the simulator. Three checks compare them with the
+//! rest: the compiled pipeline must send the same packets for the same input (`cli/tests/pipeline_matches_model`); the
+//! model checker explores them under loss, duplication and reordering (`sim/tests/feedback_model`); queue pairs run
+//! behind them (`roce/tests`).
 //!
-//! It knows no frames, no clock and no randomness. PSNs and message counts are plain numbers of a [`Space`], which a
-//! model checker makes small.
+//! Like the pipeline, a group has an ingress and an egress half. [`Group::data`], [`Group::feedback`],
+//! [`Group::notice`] and [`Group::command`] return [`Queued`] packets. [`Group::dequeue`] processes each of them, in any
+//! order that the queues of a switch may have. [`Group::run`] does both at once.
 //!
-//! Sources: Cepheus, section III-D; Gleam, algorithms 2 and 3; and the rules that both leave open (the answer
-//! to acknowledged retransmissions, the sender's own path, walks that others overtake).
+//! The model has no frames, clocks or randomness. PSNs and message counts are numbers of a [`Space`], which a
+//! model checker can make small.
+//!
+//! Sources: Cepheus, section III-D; Gleam, algorithms 2 and 3. Both papers leave three rules open: the reply
+//! to acknowledged retransmissions, the sender's own path, and concurrent walks.
 
 mod ack_aggregate;
 mod classify;

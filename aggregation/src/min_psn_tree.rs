@@ -1,38 +1,37 @@
-//! What each path has, and the oldest of that (`min_psn_tree.p4`).
+//! Newest PSN of each path, and the minimum of all (`min_psn_tree.p4`).
 //!
-//! The path of the source counts as having all that it sent, so the minimum needs no exception for it, and a change of the
-//! source needs no repair. The leaves serve all three strategies.
+//! The path of the source has all that the source sent. So the minimum includes all paths, and a change of the
+//! source needs no repair. All three strategies use the leaves.
 
 use super::{Point, Space};
 
-/// What a path has.
+/// Register entry of one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Leaf {
-    /// The newest PSN that all below have, or that the sender behind the port has sent, and the MSN of the newest
-    /// feedback.
+    /// Newest PSN that the path has acknowledged or sent, and the MSN of its newest feedback.
     pub newest: Point,
-    /// Was the PSN set by data of a sender behind the port? Then the MSN does not belong to it.
+    /// The PSN was set by data that the path sent; then the MSN does not belong to it.
     pub by_sender: bool,
 }
 
-/// The leaves of all paths.
+/// Register entries of all paths.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Leaves(Vec<Leaf>);
 
-/// What a path is known to have.
+/// Operand of the search for the minimum: a path and its newest PSN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Word {
-    /// The newest PSN.
+    /// Newest PSN of the path.
     pub psn: u32,
-    /// Is it a sender's, and not acknowledged?
+    /// The path sent the PSN, and has not acknowledged it.
     pub by_sender: bool,
-    /// Which path.
+    /// Path number.
     pub path: usize,
 }
 
 impl Word {
-    /// Is it older than another, or of equal age and to be preferred? A sender's word does not tell its path,
-    /// so of two of equal age neither is.
+    /// Whether `self` precedes `other` in the search: it is older, or equal and preferred. A receiver precedes a sender, a
+    /// lower path number a higher one. Words of senders have no path in the pipeline, so two equal ones have no order.
     #[inline]
     pub fn is_before(self, other: Word, space: Space) -> bool {
         if self.psn != other.psn {
@@ -52,17 +51,17 @@ impl Leaves {
         Leaves(leaves)
     }
 
-    /// In the order of path numbers.
+    /// Iterates in the order of path numbers.
     pub fn iter(&self) -> std::slice::Iter<'_, Leaf> {
         self.0.iter()
     }
 
-    /// The messages that a path has counted.
+    /// Newest MSN of a path.
     pub fn msn(&self, path: usize) -> u32 {
         self.0[path].newest.msn
     }
 
-    /// The sender behind a path has sent: is it new?
+    /// Records data sent by a path; true if its PSN is new.
     pub(crate) fn sent(&mut self, space: Space, path: usize, psn: u32) -> bool {
         let leaf = &mut self.0[path];
         let is_accepted = space.lt(leaf.newest.psn, psn);
@@ -73,12 +72,12 @@ impl Leaves {
         is_accepted
     }
 
-    /// Would an acknowledgement of `psn` raise a path?
+    /// Whether an acknowledgement of `psn` would advance a path.
     pub(crate) fn rises(&self, space: Space, path: usize, psn: u32) -> bool {
         space.lt(self.0[path].newest.psn, psn)
     }
 
-    /// A path acknowledges: does it rise to that, or say it again?
+    /// Records an acknowledgement of a path; true if its PSN is new or equals the newest one.
     pub(crate) fn acked(&mut self, space: Space, path: usize, acked: Point) -> bool {
         let leaf = &mut self.0[path];
         let is_accepted = space.reaches(acked.psn, leaf.newest.psn);
@@ -91,7 +90,7 @@ impl Leaves {
         is_accepted
     }
 
-    /// What a path has, and that it is this one.
+    /// The word of a path.
     pub fn word(&self, path: usize) -> Word {
         Word {
             psn: self.0[path].newest.psn,
@@ -100,8 +99,7 @@ impl Leaves {
         }
     }
 
-    /// The path whose newest PSN is the oldest of some; of equal ones a receiver's, and the first. `so_far` is the oldest of
-    /// those seen before.
+    /// The first word in the order of [`Word::is_before`], among `paths` and `so_far`.
     pub fn oldest(
         &self,
         space: Space,
@@ -117,7 +115,7 @@ impl Leaves {
         })
     }
 
-    /// The oldest of all.
+    /// The oldest word of all paths; `None` without any path.
     pub fn minimum(&self, space: Space) -> Option<Word> {
         self.oldest(space, 0..self.0.len(), None)
     }
@@ -140,7 +138,7 @@ mod tests {
                 by_sender,
             };
             let leaves = Leaves::of(given.iter().map(leaf).collect());
-            // Of equal ones a receiver's, and the first.
+            // Of equal words, a receiver's and then the first one.
             let oldest = (0..given.len()).min_by_key(|path| given[*path]);
             prop_assert_eq!(leaves.minimum(Space::PSN), oldest.map(|path| leaves.word(path)));
         }

@@ -1,35 +1,35 @@
-//! How a group finds its minimum by packets that go round (`min_psn_walk.p4`).
+//! Search of the minimum by recirculation (`min_psn_walk.p4`).
 
 use super::{Flaw, Group, MinSearch, Point, Port, Word};
 
-/// What a group remembers of its walks.
+/// State of a group's walks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Walk {
-    /// The walk that is under way.
+    /// Walk under way.
     pub busy: Option<Busy>,
-    /// The path of the last minimum, or of a walk's oldest word so far. While it has nothing new, neither has
-    /// the group.
+    /// Path of the last minimum, or of the oldest word in the walk under way. The minimum cannot advance before
+    /// this path does.
     pub trigger: Option<usize>,
-    /// The minimum that the last walk found.
+    /// Minimum found by the last walk.
     pub found: u32,
 }
 
 /// A walk under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Busy {
-    /// When it began, in microseconds; also its name.
+    /// Start in microseconds; identifies the walk.
     pub start: u64,
-    /// The oldest path has risen since: look again.
+    /// The trigger path has advanced since the start, so the walk must be repeated.
     pub is_dirty: bool,
 }
 
-/// What becomes of a packet that might find the minimum.
+/// Result of one pass of a packet.
 pub(super) enum Outcome {
-    /// Nothing: there is no need, or another packet walks, or has taken over.
+    /// The packet does not search: no search is needed, or another packet is searching.
     Idle,
-    /// It is recirculated once more.
+    /// The packet recirculates once more.
     On(MinSearch),
-    /// This is the minimum.
+    /// The minimum is found.
     Done(Word),
 }
 
@@ -41,7 +41,7 @@ impl Group {
             .div_ceil(self.fixed.config.paths_per_pass)
     }
 
-    /// The oldest of a node's words.
+    /// The oldest word among those of a node and `so_far`.
     fn oldest_of(&self, node: usize, so_far: Option<Word>) -> Option<Word> {
         let width = self.fixed.config.paths_per_pass;
         let paths = node * width..((node + 1) * width).min(self.fixed.ports.len());
@@ -68,7 +68,7 @@ impl Group {
         }
     }
 
-    /// A sender's data has raised path `own`.
+    /// Records that data of the sender has advanced path `own`.
     pub(super) fn walk_past_sender(&mut self, own: usize, now: u64) {
         if self.walk.trigger == Some(own) {
             if self.is_walk_alive(now) {
@@ -79,7 +79,7 @@ impl Group {
         }
     }
 
-    /// Old data starts a walk for the minimum, unless one is under way.
+    /// Starts a walk on behalf of old data; `None` if one is under way.
     pub(super) fn begin_probe(&mut self, probe: (Port, Point), now: u64) -> Option<MinSearch> {
         if self.is_walk_alive(now) {
             return None;
@@ -94,8 +94,8 @@ impl Group {
         })
     }
 
-    /// Path `own` has acknowledged something. `is_rise`: something new; a path that repeats its newest PSN must not keep a walk
-    /// from its end.
+    /// Starts a walk if an acknowledgement of path `own` may have advanced the minimum. `is_rise`: its PSN is new. A repeated
+    /// PSN does not mark a walk as dirty, as the walk might then never end.
     pub(super) fn walk_on_news(&mut self, own: usize, is_rise: bool, now: u64) -> Outcome {
         let is_rise = is_rise || self.fixed.config.flaw == Flaw::EqualAckDirties;
         if self.is_walk_alive(now) {
@@ -134,7 +134,7 @@ impl Group {
         }
     }
 
-    /// A search looks at its next node.
+    /// Compares the next node of a walk.
     pub(super) fn walk_on(&mut self, mut search: MinSearch, now: u64) -> Outcome {
         let busy = match self.walk.busy {
             Some(busy) if busy.start == search.start => busy,

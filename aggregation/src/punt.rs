@@ -1,20 +1,20 @@
-//! The minimum PSN over a group's paths on one switch, found by the controller rather than there
+//! Minimum PSN over a group's paths on one switch, computed by the controller
 //! ([`Strategy::Punt`](super::Strategy::Punt)).
 //!
-//! The steps are those of the switch; what is known is another matter:
+//! The steps are those of the switch, but the controller has less information:
 //!
-//! - Feedback comes here, data does not.  The source has what others acknowledge, for it has sent that; so its path counts as
-//!   having the newest that any acknowledged while it was the source. It is not left out of the minimum: where the source is, is
-//!   known from a packet that may be old, and by now another may send what the one of before lacks.
-//! - What was acknowledged to the source last comes with every packet.  Every path has that, so it is the floor of all: whoever
-//!   begins with it, after a restart, acknowledges nothing that somebody lacks.
-//! - The retransmission filter drops copies for paths that have acknowledged, so a path whose last acknowledgement was
-//!   missed here may send no other.  The switch remembers each path's newest, and is to be asked when a question
-//!   cannot be answered ([`Aggregator::lagging`], [`Aggregator::update_path`]).
-//! - Packets come faster than they can be answered one by one. [`Aggregator::take`] any number, then ask for
+//! - The switch sends feedback to the controller, but not data. The source has every packet that others acknowledge while it
+//!   is the source, so its path advances with theirs. The source is not excluded from the minimum: its port comes with a
+//!   packet that may be old, and the present source may send what the former one lacks.
+//! - Each packet carries the point last acknowledged to the source. Every path has that, so it is a lower bound for all paths.
+//!   A controller that starts with it after a restart acknowledges nothing that a receiver lacks.
+//! - The retransmission filter drops copies for paths that have acknowledged them. So a path whose last acknowledgement did not
+//!   reach the controller may send no other. The switch stores the newest PSN of each path; the controller reads it when
+//!   a probe cannot be acknowledged ([`Aggregator::lagging`], [`Aggregator::update_path`]).
+//! - Packets arrive faster than they can be processed one by one. A caller passes any number to [`Aggregator::take`], then calls
 //!   [`Aggregator::replies`] once: only the newest state is acknowledged.
 //!
-//! Members of one stream count the same messages, so a message count belongs to a PSN, whoever reports it.
+//! Members of one stream count the same messages, so an MSN belongs to a PSN, no matter which member reports it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Chain;
@@ -23,17 +23,17 @@ use std::{option, vec};
 use super::decide::final_feedback;
 use super::{Feedback, LastAcked, Message, PacketIn, PacketOut, Point, Port, Space, WaitingNak};
 
-/// One path. What is known of it stays true.
+/// State of one path; it only advances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Path {
-    /// The newest PSN that it has.
+    /// Newest PSN that the path has.
     at: u32,
-    /// The newest that it has whose messages are known.
+    /// Newest point of the path with a known MSN.
     known: Point,
 }
 
 impl Path {
-    /// It has everything up to a point.
+    /// Records that the path has all packets up to a point.
     fn raise(&mut self, space: Space, to: Point) {
         if space.lt(self.known.psn, to.psn) {
             self.known = to;
@@ -44,26 +44,26 @@ impl Path {
     }
 }
 
-/// What the controller knows of a group on one switch.
+/// State of the controller for a group on one switch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Aggregator {
     space: Space,
     last_acked: LastAcked,
-    /// A NAK that was sent is forgotten: the switch remembers it.
+    /// The pending NAK. A sent NAK is removed, because the switch stores it.
     waiting_nak: WaitingNak,
-    /// The port that the source is behind.
+    /// Port of the source.
     source: Option<Port>,
     paths: BTreeMap<Port, Path>,
-    /// The newest data sent again since the last answers, by the port that it came from.
+    /// Newest retransmission since the last replies, by its ingress port.
     probes: BTreeMap<Port, Point>,
 }
 
-/// What is to be sent.
+/// Packets to send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replies {
     /// An ACK or NAK for the source.
     pub forwarded: Option<PacketOut>,
-    /// Replies to data sent again.
+    /// ACKs of retransmitted data, to its senders.
     pub probe_replies: Vec<PacketOut>,
 }
 
@@ -77,7 +77,7 @@ impl IntoIterator for Replies {
 }
 
 impl Aggregator {
-    /// Of a group of which no more is known than what was acknowledged to its source.
+    /// Starts from the point last acknowledged to the source, which all paths have.
     pub fn new(
         space: Space,
         ports: impl IntoIterator<Item = Port>,
@@ -97,7 +97,7 @@ impl Aggregator {
         }
     }
 
-    /// A packet of the switch comes in.
+    /// Records a packet from the switch.
     pub fn take(&mut self, packet: &PacketIn) {
         self.observe(packet.source, packet.last_acked);
         match packet.message {
@@ -106,7 +106,7 @@ impl Aggregator {
         }
     }
 
-    /// The switch's register says that a path has everything up to `psn`.
+    /// Records that a path has all packets up to `psn`, as read from the switch's register.
     pub fn update_path(&mut self, port: Port, psn: u32) {
         if let Some(path) = self.paths.get_mut(&port) {
             if self.space.lt(path.at, psn) {
@@ -115,7 +115,7 @@ impl Aggregator {
         }
     }
 
-    /// What is to be sent, as far as is known.  Questions that cannot be answered stay until they can, or until
+    /// Returns the packets to send. Probes that cannot be acknowledged yet are kept until they can, or until
     /// [`Aggregator::give_up`].
     pub fn replies(&mut self) -> Replies {
         let probes = std::mem::take(&mut self.probes);
@@ -141,7 +141,7 @@ impl Aggregator {
         }
     }
 
-    /// The paths for which a question cannot be answered, as far as is known here.
+    /// Ports of the paths that, as far as recorded here, lack the data of a pending probe.
     pub fn lagging(&self) -> BTreeSet<Port> {
         let probes = self.probes.iter();
         let lacking = probes.flat_map(|(_, probe)| {
@@ -151,17 +151,17 @@ impl Aggregator {
         lacking.map(|(port, _)| *port).collect()
     }
 
-    /// Drops the questions that still cannot be answered: a source that has no answer sends its data again.
+    /// Drops the pending probes. A source without an ACK retransmits, which causes another probe.
     pub fn give_up(&mut self) {
         self.probes.clear();
     }
 
-    /// What was acknowledged to the source last.
+    /// Point last acknowledged to the source.
     pub fn last_acked(&self) -> Point {
         self.last_acked.point
     }
 
-    /// What the switch adds to a packet: where the source is, and what was acknowledged to it.
+    /// Records what the switch adds to a packet: the port of the source, and the point last acknowledged to it.
     fn observe(&mut self, source: Option<Port>, last_acked: Point) {
         let space = self.space;
         self.last_acked.raise(space, last_acked);
@@ -190,12 +190,12 @@ impl Aggregator {
         }
     }
 
-    /// Data that is sent again asks whether everyone has it.
+    /// Records a retransmission, to be acknowledged if all paths have it.
     fn record_probe(&mut self, port: Port, asked: Point) {
         if !self.paths.contains_key(&port) {
             return;
         }
-        // The path that sends it has it.
+        // A path has the data that it sends.
         self.update_path(port, asked.psn);
         let newest = self.probes.entry(port).or_insert(asked);
         if self.space.lt(newest.psn, asked.psn) {
@@ -217,7 +217,7 @@ impl Aggregator {
         feedback
     }
 
-    /// Another than the present source gets no more than it asked about: what is newer it did not send.
+    /// Returns the ACK of a probe if all paths have its data. A former source gets an ACK of no more than its own PSN.
     fn probe_reply(&mut self, port: Port, probe: Point) -> Option<Feedback> {
         let minimum = self.minimum()?;
         if self.space.lt(minimum, probe.psn) {
@@ -245,20 +245,20 @@ impl Aggregator {
         !self.space.lt(self.last_acked.point.psn, psn)
     }
 
-    /// What all paths have; `None` without any.
+    /// Newest PSN that all paths have; `None` without any path.
     fn minimum(&self) -> Option<u32> {
         let all = self.paths.values().map(|path| path.at);
         all.reduce(|a, b| if self.space.lt(b, a) { b } else { a })
     }
 
-    /// With the messages that are complete with the minimum, or with what was acknowledged.
+    /// The PSN with its MSN, or with the MSN last acknowledged if none is known.
     fn point_at(&self, psn: u32) -> Point {
         let known = self.known_at(psn).unwrap_or(self.last_acked.point);
         let msn = self.last_acked.believed(self.space, psn, known.msn);
         Point { psn, msn }
     }
 
-    /// The newest point not after `psn` whose messages are known.
+    /// Newest point up to `psn` with a known MSN.
     fn known_at(&self, psn: u32) -> Option<Point> {
         let paths = self.paths.values();
         let known = paths.map(|path| path.known);

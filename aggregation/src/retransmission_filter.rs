@@ -1,11 +1,11 @@
-//! A retransmission goes only where it is missing (`retransmission_filter.p4`).
+//! Filter that drops copies of a retransmission for paths that have it (`retransmission_filter.p4`).
 
 use super::Space;
 
-/// The newest PSN that each path has, as egress knows it: a second copy, because egress cannot read ingress' registers.
+/// Newest PSN of each path, stored in egress: a second copy, because egress cannot read the registers of ingress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RetransmissionFilter {
-    /// By path.
+    /// Newest acknowledged PSN, indexed by path.
     pub acked: Vec<u32>,
 }
 
@@ -16,7 +16,7 @@ impl RetransmissionFilter {
         }
     }
 
-    /// A path has all up to `acked`.
+    /// Records that a path has all packets up to `acked`.
     pub(crate) fn update(&mut self, space: Space, path: usize, acked: u32) {
         let known = &mut self.acked[path];
         if space.lt(*known, acked) {
@@ -24,7 +24,7 @@ impl RetransmissionFilter {
         }
     }
 
-    /// Does a path need this copy?
+    /// Whether a path lacks `psn`.
     pub(crate) fn needs(&self, space: Space, path: usize, psn: u32) -> bool {
         space.lt(self.acked[path], psn)
     }

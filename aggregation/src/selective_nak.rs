@@ -1,41 +1,42 @@
-//! Each loss is reported to the source once, whoever reports it to the switch (`selective_nak.p4`).
+//! Filter of selective NAKs: each loss is reported to the source once, not once per receiver (`selective_nak.p4`).
 //!
-//! A selective NAK acknowledges nothing, so it waits for nobody. Of those of one packet the first passes, and then, until the
-//! packet comes by again, only one whose receiver has repeated it more often than reports have passed: then those that passed
-//! had no effect. Each counts as the next one, whatever its count, so that one receiver's count of 255 does not silence others.
+//! A selective NAK acknowledges nothing, so it does not wait for the minimum. The first one for a packet is forwarded. Until
+//! the packet is resent, another is forwarded only if its receiver's report count exceeds the number of reports forwarded:
+//! then the earlier ones had no effect. A forwarded report increments that number by one, so that a receiver that sends a
+//! count of 255 does not suppress the reports of others.
 
 use super::Flaw;
 
 /// A loss that was reported to the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Loss {
-    /// The packet.
+    /// PSN of the lost packet.
     pub psn: u32,
-    /// How many reports of it have passed; 0 if there is no loss here.
+    /// Number of reports forwarded; 0 for an empty slot.
     pub reports: u8,
 }
 
-/// The losses that were reported to the source. Each packet has one slot, which it shares with others.
+/// Losses that were reported to the source: a direct-mapped table, indexed by the lower bits of the PSN.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SelectiveNak(Vec<Loss>);
 
 impl SelectiveNak {
-    /// `slots` is a power of two.
+    /// Creates an empty table; `slots` is a power of two.
     pub(crate) fn new(slots: usize) -> SelectiveNak {
         SelectiveNak(vec![Loss::default(); slots])
     }
 
-    /// With what the slots have.
+    /// Creates a table with these slots.
     pub fn of(slots: Vec<Loss>) -> SelectiveNak {
         SelectiveNak(slots)
     }
 
-    /// What the slots have.
+    /// All slots.
     pub fn slots(&self) -> &[Loss] {
         &self.0
     }
 
-    /// A receiver reports a loss for the `reports`th time. Gives the count with which it goes to the source, if it does.
+    /// Filters the `reports`-th report of a receiver. Returns the report count to forward; `None` to drop the NAK.
     pub(crate) fn passes(&mut self, flaw: Flaw, psn: u32, reports: u8) -> Option<u8> {
         let known = self.slot(psn);
         let passed = match known.psn == psn {
@@ -51,7 +52,7 @@ impl SelectiveNak {
         Some(reports)
     }
 
-    /// The source sends: it may be lost again.
+    /// Clears the loss of a packet that the source resends.
     pub(crate) fn sent(&mut self, psn: u32) {
         let known = self.slot(psn);
         if known.psn == psn {

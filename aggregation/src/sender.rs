@@ -1,20 +1,19 @@
-//! Who is the source of the moment, and what has it sent (`sender.p4`)?
+//! The current source and the newest PSN sent (`sender.p4`).
 //!
-//! From the source's port any PSN counts that is in its window. From another port, and while there is no source, only the PSN
-//! that comes next, both in the group and on that path: then the source is there. Everything else would be a member's way to
-//! take the group over, or to acknowledge what others behind the same port have not received.
+//! From the source's port, any PSN within the window is accepted. From another port, or without a source, only the next PSN
+//! of the group is accepted, and only if that path has acknowledged all before it; that port then becomes the source's.
+//! Otherwise a member could take the group over, or acknowledge what others behind the same port have not received.
 
 use super::{Config, Flaw, Port, Space};
 
-/// See the module's text.
+/// The current source, and what was sent and acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sender {
-    /// Where the source is, if there was one yet.
+    /// Port of the source; `None` before any data.
     pub source: Option<Port>,
-    /// The newest PSN that was sent.
+    /// Newest PSN sent.
     pub sent: u32,
-    /// The newest PSN that each path has acknowledged, true or not: its claim. It counts for nothing but the path's own turn
-    /// as the source.
+    /// Newest PSN that each path claims to have. Not verified; used only to decide whether the path may become the source.
     pub acked: Vec<u32>,
 }
 
@@ -27,8 +26,8 @@ impl Sender {
         }
     }
 
-    /// Data comes, when `last_acked` was last acknowledged to the source. Gives whether it is the source's, and nothing if it
-    /// is to be dropped: new data of another, or beyond the window.
+    /// Processes data, where `last_acked` is the PSN last acknowledged to the source. Returns whether the data is from the
+    /// source; `None` if it must be dropped: new data of another member, or data beyond the window.
     pub(crate) fn data(
         &mut self,
         config: &Config,
@@ -52,7 +51,7 @@ impl Sender {
         Some(from_current_source)
     }
 
-    /// Feedback comes: is it of something that was sent?
+    /// Records the PSN that a path acknowledges; false if that PSN was not sent.
     pub(crate) fn feedback(&mut self, space: Space, path: usize, acked: u32) -> bool {
         let newest = &mut self.acked[path];
         if space.lt(*newest, acked) {
@@ -61,7 +60,7 @@ impl Sender {
         self.has_sent(space, acked)
     }
 
-    /// Serial numbers that are half their space apart have no order: what was not sent must not come in.
+    /// Whether a PSN was sent. Feedback beyond `sent` is dropped, because serial numbers half their space apart have no order.
     pub(crate) fn has_sent(&self, space: Space, psn: u32) -> bool {
         !space.lt(self.sent, psn)
     }

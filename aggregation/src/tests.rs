@@ -44,7 +44,7 @@ impl AtOnce for Group {
     }
 }
 
-/// Sender behind port 1, receivers behind ports 2 to 4, and packets 0 to `last` sent.
+/// A group with the sender at port 1 and receivers at ports 2 to 4, after packets 0 to `last` were sent.
 fn group_of(strategy: Strategy, last: u32) -> Group {
     let config = Config {
         paths_per_pass: 1,
@@ -62,7 +62,7 @@ fn group(last: u32) -> Group {
 }
 
 #[test]
-fn the_slowest_receiver_decides() {
+fn the_source_gets_the_psn_of_the_slowest_receiver() {
     for strategy in [Strategy::Tree, Strategy::Walk] {
         let mut group = group_of(strategy, 9);
         assert_eq!(group.report(2, ack(9)), []);
@@ -95,7 +95,7 @@ fn an_overtaken_nak_does_not_replace_one_that_waits() {
 }
 
 #[test]
-fn what_everyone_has_is_answered() {
+fn a_retransmission_that_all_have_is_acknowledged() {
     let mut group = group(3);
     for port in [2, 3, 4] {
         group.report(port, ack(3));
@@ -107,7 +107,7 @@ fn what_everyone_has_is_answered() {
 }
 
 #[test]
-fn a_source_of_before_hears_of_nothing_that_it_did_not_send() {
+fn a_former_source_gets_no_ack_beyond_its_own_data() {
     let mut group = group(3);
     for port in [2, 3, 4] {
         group.report(port, ack(3));
@@ -125,12 +125,16 @@ fn a_source_of_before_hears_of_nothing_that_it_did_not_send() {
 }
 
 #[test]
-fn a_retransmission_goes_only_where_it_is_missing() {
+fn a_retransmission_is_sent_only_to_paths_that_lack_it() {
     let mut group = group(3);
     group.report(2, ack(3));
     group.report(3, ack(1));
     assert_eq!(group.send(1, 2), copies(&[3, 4], 2));
-    assert_eq!(group.send(1, 3), copies(&[3, 4], 3), "the newest too");
+    assert_eq!(
+        group.send(1, 3),
+        copies(&[3, 4], 3),
+        "the filter also applies to the newest packet"
+    );
 }
 
 #[test]
@@ -148,7 +152,7 @@ fn the_source_may_change() {
 }
 
 #[test]
-fn the_last_news_of_the_oldest_path_is_not_lost_in_a_walk() {
+fn an_advance_of_the_oldest_path_during_a_walk_is_not_lost() {
     let mut group = group_of(Strategy::Walk, 3);
     group.report(2, ack(2));
     group.report(3, ack(2));
@@ -156,7 +160,7 @@ fn the_last_news_of_the_oldest_path_is_not_lost_in_a_walk() {
     assert_eq!(group.last_acked.point.psn, 2);
     group.report(3, ack(3));
     group.report(4, ack(3));
-    // This one starts a walk, and another comes to its end while it is under way.
+    // The first ACK starts a walk; the second one arrives while it is under way.
     let mut queued = group.feedback(2, ack(3), 0);
     assert_eq!(queued.len(), 1);
     assert!(matches!(queued[0], Queued::Recirculate { .. }));
@@ -181,12 +185,16 @@ fn a_lost_walk_is_taken_over() {
     assert_eq!(
         group.run(probe, 2_000),
         answer,
-        "the filter learns when an ACK is dequeued"
+        "the filter is updated when an ACK is dequeued"
     );
-    assert_eq!(group.run(lost, 2_001), [], "it comes back late");
+    assert_eq!(
+        group.run(lost, 2_001),
+        [],
+        "the search packet returns too late"
+    );
 }
 
-/// What 64 packets cost when `receivers` acknowledge each, every time in another order.
+/// Counters after 64 packets, each acknowledged by all `receivers` in a different order.
 fn price(strategy: Strategy, receivers: u32) -> Work {
     const PACKETS: u32 = 64;
     let ports: Vec<Port> = (1..=receivers + 1).collect();
@@ -202,7 +210,7 @@ fn price(strategy: Strategy, receivers: u32) -> Work {
                     continue;
                 };
                 aggregator.take(&packet);
-                for command in aggregator.answers() {
+                for command in aggregator.replies() {
                     let queued = group.command(command);
                     group.run(queued, 0);
                 }
@@ -219,7 +227,7 @@ fn price(strategy: Strategy, receivers: u32) -> Work {
 }
 
 #[test]
-fn each_strategy_has_its_price() {
+fn costs_of_the_strategies() {
     for receivers in [3, 15, 63] {
         let tree = price(Strategy::Tree, receivers);
         assert_eq!((tree.recirculations, tree.punts), (0, 0));
@@ -227,8 +235,8 @@ fn each_strategy_has_its_price() {
         assert_eq!((punt.recirculations, punt.punts), (0, punt.feedback));
         let walk = price(Strategy::Walk, receivers);
         assert_eq!(walk.punts, 0);
-        // With each packet the trigger moves a number of times that grows with the logarithm of the receivers'
-        // (each walk ends at one of those that have not reported yet), and a walk looks at all nodes.
+        // For each packet, the number of walks grows with the logarithm of the number of receivers: each walk ends at a
+        // receiver that has not acknowledged yet. A walk visits all nodes.
         let nodes = u64::from(receivers + 1).div_ceil(4);
         let walks_per_packet = walk.recirculations as f64 / (nodes * walk.forwarded) as f64;
         assert!(
@@ -239,7 +247,7 @@ fn each_strategy_has_its_price() {
 }
 
 #[test]
-fn only_the_most_congested_path_complains() {
+fn only_cnps_of_the_most_congested_path_are_forwarded() {
     let mut group = group(0);
     let mut cnp = |port, now| {
         let queued = group.notice(port, Notice::Cnp, now);
@@ -252,7 +260,7 @@ fn only_the_most_congested_path_complains() {
 }
 
 #[test]
-fn of_naks_of_one_number_the_longest_timer_counts() {
+fn of_naks_with_the_same_psn_the_longest_timer_is_forwarded() {
     let nak = |syndrome| Feedback::Nak {
         nak: Nak { psn: 2, syndrome },
         msn: 0,
@@ -272,7 +280,7 @@ fn of_naks_of_one_number_the_longest_timer_counts() {
 }
 
 #[test]
-fn what_comes_through_no_path_goes_nowhere() {
+fn packets_from_a_port_that_is_not_a_path_are_dropped() {
     let mut group = group(3);
     let before = group.clone();
     assert_eq!(group.send(9, 4), []);
@@ -282,7 +290,7 @@ fn what_comes_through_no_path_goes_nowhere() {
 }
 
 #[test]
-fn an_aeth_is_feedback_or_the_end_of_a_queue_pair() {
+fn classification_of_syndromes() {
     let feedback = [ack(7), nak(7)];
     for feedback in feedback {
         let (psn, aeth) = feedback.to_aeth();

@@ -1,10 +1,10 @@
-//! The rules of `p4src/tna`, as [`Group`](crate::Group) has those of `p4src/v1model`: the same protocol, divided otherwise, for a
-//! stateful ALU compares twice and has one result, and a register is accessed once per packet and belongs to ingress or egress.
-//! What differs for the members is in docs/book/src/tofino.md, "What the target forces".
+//! Reference model of `p4src/tna`, as [`Group`](crate::Group) is of `p4src/v1model`. The protocol is the same, its steps are
+//! divided differently: a stateful ALU has two comparisons and one result, and a register is accessed once per packet, in
+//! either ingress or egress.
 //!
-//! The minimum is found by a tree. MSNs are egress's: a path's MSN is known there when a copy of its feedback (`record`)
-//! has gone through its port. There are no selective NAKs. What was last acknowledged to the source is known to its window when such
-//! a copy has come back to ingress.
+//! The minimum is found by a tree. MSNs are stored in egress, which updates a path's MSN when a copy of its feedback (a
+//! record) leaves by the path's port. The window of the source advances when such a copy has recirculated to ingress.
+//! There are no selective NAKs. For the effects on members see docs/book/src/tofino.md, "What the target forces".
 
 use std::sync::Arc;
 
@@ -15,47 +15,47 @@ use super::{
     Feedback, Leaves, Nak, Notice, Point, Port, RetransmissionFilter, Sender, Sent, Space, Word,
 };
 
-/// A window of CNPs lasts 2 to this power nanoseconds.
+/// Binary logarithm of the length of a CNP window in nanoseconds.
 const WINDOW_SHIFT: u32 = 20;
-/// CNPs of a path that pass in a window of time.
+/// CNPs of a path that are forwarded in one window.
 const CNP_LIMIT: u8 = 63;
 
-/// A group's state on one switch, each part named like the step of the pipeline that it belongs to.
+/// State of a group on one switch. Each field is named after the step of the pipeline that owns it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TofinoGroup {
     space: Space,
     ports: Arc<[Port]>,
-    /// Who may send what.
+    /// Current source, and the newest PSN sent.
     pub sender: Sender,
-    /// What each path has. MSNs are not kept here.
+    /// Newest PSN of each path. The MSNs in it are not used.
     pub leaves: Leaves,
-    /// The newest minimum that was acknowledged to the source (`last_acked.p4`).
+    /// Newest minimum acknowledged to the source (`last_acked.p4`).
     pub last_acked: u32,
-    /// The NAK that waits, and the PSN of the one that was sent to the source, which has not sent the packet again (`waiting_nak.p4`).
+    /// The pending NAK (`waiting_nak.p4`).
     pub waiting: Option<Nak>,
-    /// See [`TofinoGroup::waiting`].
+    /// PSN of the NAK last sent to the source; `None` once the source has resent that packet.
     pub sent_nak: Option<u32>,
-    /// Packets that a source may be ahead of `acknowledged` (`source_window.p4`).
+    /// Packets that a source may send beyond `acknowledged` (`source_window.p4`).
     window: u32,
-    /// The newest PSN that was acknowledged to the source, as its window knows.
+    /// Newest PSN acknowledged to the source, as stored for its window; may be older than `last_acked`.
     pub acknowledged: u32,
     cnps: Vec<Count>,
-    /// The most congested path.
+    /// The most congested path: window, count, path.
     worst: (u16, u8, usize),
-    /// What egress knows of the leaves.
+    /// Egress copy of the newest PSN of each path.
     pub filter: RetransmissionFilter,
-    /// What each path counts of messages, as egress knows it.
+    /// MSN of each path, stored in egress.
     pub msns: Vec<PathMsn>,
-    /// The messages that were acknowledged to the source.
+    /// MSN last acknowledged to the source.
     pub last_acked_msn: u32,
 }
 
-/// Messages that a path counts (`retransmission_filter.p4`).
+/// MSN of a path (`retransmission_filter.p4`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PathMsn {
-    /// Messages.
+    /// Messages completed.
     pub msn: u32,
-    /// The PSN that came with this count, minus the count.
+    /// PSN acknowledged with this MSN, minus the MSN.
     pub slack: u32,
 }
 
@@ -66,7 +66,8 @@ impl PathMsn {
         PathMsn { msn, slack }
     }
 
-    /// The path acknowledges. Its count is believed if it has risen, by at most the packets since it last rose.
+    /// Records an acknowledgement and returns the MSN of the path. A reported MSN is accepted if it has increased by at most
+    /// the packets since the last increase.
     fn raise(&mut self, space: Space, acked: Point) -> u32 {
         let new = PathMsn::new(space, acked);
         if space.lt(self.msn, new.msn) && !space.lt(new.slack, self.slack) {
@@ -76,69 +77,69 @@ impl PathMsn {
     }
 }
 
-/// CNPs of a path in a window of time, up to one more than [`CNP_LIMIT`].
+/// Number of CNPs of a path in one window, at most [`CNP_LIMIT`] + 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Count {
     window: u16,
     cnps: u8,
 }
 
-/// What waits between ingress and egress.
+/// A packet between ingress and egress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TofinoQueued {
-    /// It leaves.
+    /// A packet that leaves the switch without further processing.
     Leave(Sent),
-    /// Data for a path, if that lacks it; of the path that it came from it ends.
+    /// A copy of data, which egress drops on the path of its sender and on paths that have it.
     Copy {
-        /// The path it goes to,
+        /// Destination path.
         path: usize,
-        /// the one it came from.
+        /// Path of the sender.
         from: usize,
-        /// Its PSN.
+        /// PSN of the data.
         psn: u32,
-        /// Nothing that was sent before: the filter lets it pass.
+        /// The PSN was not sent before, so the filter does not apply.
         is_new: bool,
     },
-    /// It ends, when egress has learned of it.
+    /// A copy of feedback that updates the registers of its path in egress.
     Record {
-        /// Of this path
+        /// Path of the feedback.
         path: usize,
-        /// what it has and counts.
+        /// Acknowledged PSN and MSN.
         acked: Point,
-        /// Its path had passed that already: what it counts is old, too.
+        /// The path has acknowledged a newer PSN; the MSN is ignored.
         is_old: bool,
-        /// The minimum, if it has risen: for the source's window.
+        /// New minimum, if it has advanced; updates the window of the source.
         risen: Option<u32>,
     },
-    /// An answer to data that all have.
+    /// An ACK of data that all paths have, to its sender.
     Answer {
-        /// The path that asks,
+        /// Path of the sender.
         path: usize,
-        /// with this PSN.
+        /// PSN of the data.
         psn: u32,
-        /// It is that of the source.
+        /// The sender is the source.
         is_source: bool,
         /// The group's minimum.
         minimum: Word,
     },
-    /// What is sent to the source.
+    /// Feedback to the source.
     Forward {
-        /// Through this port.
+        /// Port of the source.
         port: Port,
-        /// The path that came,
+        /// Path of the received feedback.
         path: usize,
-        /// with this; it is at the minimum or not.
+        /// PSN and MSN of the received feedback.
         acked: Point,
         /// The group's minimum.
         minimum: Word,
-        /// What it becomes, if that is a NAK.
+        /// NAK to send; `None` for an ACK of the minimum.
         nak: Option<Nak>,
     },
-    /// The NAK for the source when a receiver has ended its queue pair.
+    /// A fatal NAK to the source.
     ForwardFatal {
-        /// Through this port.
+        /// Port of the source.
         port: Port,
-        /// As it came.
+        /// Syndrome of the received NAK.
         syndrome: u8,
         /// The group's minimum.
         minimum: u32,
@@ -168,7 +169,7 @@ impl TofinoGroup {
         }
     }
 
-    /// The same with another window, in packets.
+    /// Replaces the window of the source, in packets.
     pub fn with_window(self, window: u32) -> TofinoGroup {
         TofinoGroup { window, ..self }
     }
@@ -178,7 +179,7 @@ impl TofinoGroup {
         &self.ports
     }
 
-    /// Data packet `psn` comes in through `port`.
+    /// Processes data packet `psn` from `port`.
     pub fn data(&mut self, port: Port, psn: u32) -> Vec<TofinoQueued> {
         let space = self.space;
         let Some(own) = self.path_at(port) else {
@@ -215,13 +216,13 @@ impl TofinoGroup {
         copies.collect()
     }
 
-    /// Was a PSN that is acknowledged sent? Just half the space away from the newest that was, it was not.
+    /// Whether an acknowledged PSN was sent. A PSN exactly half the space away from the newest one was not.
     fn has_sent(&self, psn: u32) -> bool {
         self.space.reaches(self.sender.sent, psn)
     }
 
-    /// Must something have been acknowledged for data `psn` that was not (`source_window.p4`)? A window that is not less than half the
-    /// space bounds nothing.
+    /// Whether data `psn` is beyond the window of the source (`source_window.p4`). A window of half the PSN space or more
+    /// is no limit.
     fn is_beyond_window(&self, psn: u32) -> bool {
         let space = self.space;
         let is_bound = u32::try_from(space.distance(0, self.window)) == Ok(self.window);
@@ -229,7 +230,7 @@ impl TofinoGroup {
         is_bound && space.lt(self.acknowledged, start)
     }
 
-    /// Is data the source's, and was it never sent before (`sender.p4`)?
+    /// Returns whether data is from the source, and whether its PSN is new (`sender.p4`).
     fn sends(&mut self, port: Port, own: usize, psn: u32) -> (bool, bool) {
         let space = self.space;
         let sender = &mut self.sender;
@@ -245,7 +246,7 @@ impl TofinoGroup {
         (is_from_source || is_new, is_new)
     }
 
-    /// An ACK, or a NAK that is not fatal, comes in through `port`.
+    /// Processes an ACK, or a NAK that is not fatal, from `port`.
     pub fn feedback(&mut self, port: Port, feedback: Feedback) -> Vec<TofinoQueued> {
         let space = self.space;
         let Some(own) = self.path_at(port) else {
@@ -265,14 +266,14 @@ impl TofinoGroup {
             self.last_acked = minimum.psn;
         }
         let nak = match feedback {
-            // One of what comes next: nothing that was sent is missing.
+            // A NAK of the next unsent PSN is an ACK of all that was sent.
             Feedback::Nak { nak, .. } if is_raised && space.lt(acked.psn, self.sender.sent) => {
                 Some(nak)
             }
             _ => None,
         };
         let (is_forwarded, nak) = match nak {
-            // It comes just after the minimum.
+            // The NAK is of the PSN after the minimum.
             Some(nak) if acked.psn == minimum.psn => {
                 let is_known = self.sent_nak.replace(nak.psn) == Some(nak.psn);
                 self.waiting = None;
@@ -303,7 +304,7 @@ impl TofinoGroup {
         [record].into_iter().chain(forward).collect()
     }
 
-    /// A NAK waits, if it comes before the one that does.
+    /// Stores a NAK as pending, unless the pending one precedes it.
     fn wait(&mut self, minimum: u32, nak: Nak) {
         let space = self.space;
         let goes_on = self.waiting.is_some_and(|waiting| {
@@ -317,7 +318,7 @@ impl TofinoGroup {
         }
     }
 
-    /// The NAK that all have just what is before of. One that all have passed is forgotten.
+    /// Takes the pending NAK if its PSN follows the minimum, and marks it as sent. Clears it if all paths have its PSN.
     fn due(&mut self, minimum: u32) -> Option<Nak> {
         let space = self.space;
         let nak = self
@@ -331,7 +332,7 @@ impl TofinoGroup {
         is_due.then_some(nak)
     }
 
-    /// What is not aggregated comes in through `port`. `now` is in nanoseconds.
+    /// Processes feedback that is not aggregated, from `port`. `now` is in nanoseconds.
     pub fn notice(&mut self, port: Port, notice: Notice, now: u64) -> Vec<TofinoQueued> {
         let space = self.space;
         let Some(own) = self.path_at(port) else {
@@ -364,7 +365,7 @@ impl TofinoGroup {
         }
     }
 
-    /// Only the most congested path's CNPs (`cnp_filter.p4`).
+    /// Whether a CNP is forwarded: only those of the most congested path are (`cnp_filter.p4`).
     fn passes_cnp(&mut self, own: usize, now: u64) -> bool {
         let window = (now >> WINDOW_SHIFT) as u16;
         let own_count = &mut self.cnps[own];
@@ -385,7 +386,7 @@ impl TofinoGroup {
         passes
     }
 
-    /// The egress half.
+    /// Processes one queued packet in egress.
     pub fn dequeue(&mut self, queued: TofinoQueued) -> Option<Sent> {
         let space = self.space;
         match queued {
@@ -486,7 +487,7 @@ impl TofinoGroup {
         }
     }
 
-    /// The MSN that goes with the minimum: that of the path that holds it, or what was acknowledged last if that is a sender.
+    /// The minimum with its MSN: that of the path at the minimum, or the last acknowledged one if that path is a sender.
     fn point_of(&mut self, word: Word) -> Point {
         let msn = match word.by_sender {
             true => self.last_acked_msn,
@@ -495,7 +496,7 @@ impl TofinoGroup {
         Point { psn: word.psn, msn }
     }
 
-    /// A count of messages may lag, but does not fall.
+    /// Advances the MSN acknowledged to the source, which never decreases, and returns it.
     fn raise_last_acked_msn(&mut self, msn: u32) -> u32 {
         if self.space.lt(self.last_acked_msn, msn) {
             self.last_acked_msn = msn;

@@ -1,4 +1,4 @@
-//! What goes into a group's state machine and what comes out.
+//! Inputs and outputs of a group's state machine.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use super::{Point, Space, Word};
 /// Number of a switch port.
 pub type Port = u32;
 
-/// What does not change in a group's life.
+/// Constant parameters of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
-    /// Of PSNs.
+    /// Number space of PSNs.
     pub space: Space,
-    /// How the minimum is found.
+    /// Method of finding the minimum PSN over all paths.
     pub strategy: Strategy,
-    /// Paths that a walk looks at in one pass: 4 in the pipeline.
+    /// Paths that a walk compares in one pass: 4 in the pipeline.
     pub paths_per_pass: usize,
-    /// Microseconds after which a walk counts as lost.
+    /// Microseconds after which a walk is taken as lost.
     pub walk_timeout: u64,
-    /// Losses that a switch keeps in mind: 64 in the pipeline.
+    /// Slots for losses reported by selective NAKs, a power of two: 64 in the pipeline.
     pub losses: usize,
-    /// Packets that a source may be ahead of what was last acknowledged to it, less than half the space.
+    /// Packets that a source may send beyond the last acknowledged one; less than half the PSN space.
     pub window: u32,
-    /// Whether the group's queue pairs repeat selectively, so that selective NAKs have a meaning.
+    /// The group's queue pairs use selective repeat; otherwise selective NAKs are dropped.
     pub is_selective: bool,
-    /// What is to be wrong.
+    /// Deliberate bug, for tests of the checkers.
     pub flaw: Flaw,
 }
 
 impl Config {
-    /// What the pipeline is like.
+    /// Parameters of the compiled pipeline.
     pub fn pipeline(strategy: Strategy) -> Config {
         Config {
             space: Space::PSN,
@@ -49,54 +49,54 @@ impl Config {
     }
 }
 
-/// How the minimum over all paths is found.
+/// Method of finding the minimum PSN over all paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// At once.
+    /// Tournament tree in registers, one pass.
     Tree,
-    /// By packets that go round.
+    /// Recirculation, a few paths per pass.
     Walk,
-    /// By the controller.
+    /// Search by the controller.
     Punt,
 }
 
-/// A mistake built in on purpose, to show that the checkers find it.
+/// Deliberate bug, to test that the checkers find it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Flaw {
-    /// None: the rules as they are.
+    /// No bug.
     #[default]
     None,
-    /// A NAK is passed on at once, though others may lack earlier packets.
+    /// Forwards a NAK at once, although other receivers may lack earlier packets.
     CoveredNak,
-    /// Retransmissions of what is acknowledged are dropped, as the papers have it.
+    /// Drops retransmissions of acknowledged data, as the papers do.
     DroppedTailAck,
-    /// Data counts from whatever port it comes, with whatever PSN.
+    /// Accepts data of any PSN from any port.
     AnyoneSends,
-    /// Feedback counts whatever it acknowledges.
+    /// Accepts feedback that acknowledges packets not yet sent.
     AnyAck,
-    /// News of the path that a walk takes for the oldest, while the walk is under way, is forgotten.
+    /// Ignores an advance of the walk's oldest path while the walk is under way.
     ForgottenLaggard,
-    /// A NAK of a reserved code passes to the source with its own PSN.
+    /// Forwards a NAK of a reserved code to the source, with the PSN of the receiver.
     ReservedNak,
-    /// What is merged keeps the form of the frame that caused it: see [`Group::odd_feedback`](super::Group::odd_feedback).
+    /// Keeps the headers of the received frame in merged feedback: see [`Group::odd_feedback`](super::Group::odd_feedback).
     MembersForm,
-    /// The source's own CNPs come back to it, and those of a path are not limited.
+    /// Returns the source's own CNPs to it, and does not limit the CNPs of a path.
     AnyCnp,
-    /// An acknowledgement that a path repeats marks a walk as dirty.
+    /// Marks a walk as dirty when a path repeats an acknowledgement.
     EqualAckDirties,
-    /// Before there is a source any PSN makes one.
+    /// Accepts any PSN from the first source.
     AnyFirst,
-    /// A source may be ahead as far as it likes.
+    /// Does not limit the packets outstanding.
     NoWindow,
-    /// Any count of messages is believed.
+    /// Accepts any MSN.
     AnyMsn,
-    /// The count of a selective NAK is believed.
+    /// Accepts the report count of any selective NAK.
     AnyCount,
-    /// A NAK of the packet after the last one that was sent is one.
+    /// Treats a NAK of the next unsent PSN as a NAK, not as an ACK.
     NakOfUnsent,
 }
 
-/// A negative acknowledgement that waits until the minimum has come to the PSN before it.
+/// A NAK, as a responder sends it or as it waits until the minimum reaches the PSN before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Nak {
     /// The PSN that the responder expects.
@@ -105,27 +105,27 @@ pub struct Nak {
     pub syndrome: u8,
 }
 
-/// What a receiver, or the switch below, reports.
+/// An ACK or NAK of a receiver, or of a switch that has merged those of its receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Feedback {
-    /// Everything up to `psn` has arrived.
+    /// All packets up to `psn` have arrived.
     Ack {
-        /// Newest PSN that is acknowledged.
+        /// Newest acknowledged PSN.
         psn: u32,
-        /// Messages completed.
+        /// Messages completed (MSN).
         msn: u32,
     },
-    /// Everything before `nak.psn` has arrived, that one has not.
+    /// All packets before `nak.psn` have arrived, packet `nak.psn` has not.
     Nak {
-        /// What is missing, and why.
+        /// Missing PSN, and the syndrome.
         nak: Nak,
-        /// Messages completed.
+        /// Messages completed (MSN).
         msn: u32,
     },
 }
 
 impl Feedback {
-    /// The newest PSN that it acknowledges, with the messages completed then.
+    /// Newest PSN that this feedback acknowledges, with its MSN.
     pub fn acked(self, space: Space) -> Point {
         match self {
             Feedback::Ack { psn, msn } => Point { psn, msn },
@@ -136,13 +136,13 @@ impl Feedback {
         }
     }
 
-    /// An ACK of all up to a point.
+    /// Builds an ACK of all packets up to a point.
     pub fn ack(Point { psn, msn }: Point) -> Feedback {
         Feedback::Ack { psn, msn }
     }
 
-    /// PSN and AETH of the packet that says so. An ACK gives no credits, as those of switches do: what each receiver has
-    /// room for is not known to all.
+    /// PSN and AETH of the packet with this feedback. An ACK carries no credit limit, because a switch cannot merge the
+    /// credits of many receivers.
     pub fn to_aeth(self) -> (u32, aeth::Repr) {
         let (psn, syndrome, msn) = match self {
             Feedback::Ack { psn, msn } => {
@@ -155,157 +155,158 @@ impl Feedback {
     }
 }
 
-/// What passes to the source as it is.
+/// Feedback that is filtered, not aggregated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Notice {
-    /// Congestion, if the path is the most congested one and not the source's.
+    /// A congestion notification; forwarded if its path is the most congested one and not the source's.
     Cnp,
-    /// A packet is lost; it passes if that was not reported to the source. Nothing is acknowledged: on the link to a host its
-    /// PSN is the one after what was last acknowledged, and the packet's PSN is in place of the MSN.
+    /// A report of one lost packet; forwarded if that loss was not reported to the source before. It acknowledges nothing:
+    /// towards a host, its PSN follows the last acknowledged one, and the lost PSN replaces the MSN.
     SelectiveNak {
-        /// The packet.
+        /// PSN of the lost packet.
         psn: u32,
-        /// How often its receiver has reported it, from 1 to 255.
+        /// Number of reports of this loss by its receiver, 1 to 255.
         reports: u8,
     },
-    /// A receiver has ended its queue pair.
+    /// A NAK with which a receiver's queue pair has entered the error state.
     FatalNak {
-        /// Of the request that failed.
+        /// PSN of the failed request, and the syndrome.
         nak: Nak,
-        /// Messages completed.
+        /// Messages completed (MSN).
         msn: u32,
     },
 }
 
-/// A packet that is recirculated to find the minimum.
+/// A packet that recirculates to find the minimum ([`Strategy::Walk`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MinSearch {
-    /// Old data that asks whether everyone has it: its port, its PSN, and the MSN of its path then.
+    /// The retransmission that started the walk: its port, its PSN, and the MSN of its path. It is acknowledged if all
+    /// paths have it.
     pub probe: Option<(Port, Point)>,
-    /// The oldest word so far.
+    /// Oldest word of the nodes visited so far.
     pub oldest: Option<Word>,
-    /// The node of `paths_per_pass` paths to look at next.
+    /// Node of `paths_per_pass` paths to visit next.
     pub node: usize,
-    /// The node that needs no look.
+    /// Node that was visited before the first recirculation.
     pub seen: Option<usize>,
-    /// When it began, in microseconds; also its name.
+    /// Start of the walk in microseconds; identifies the walk.
     pub start: u64,
 }
 
-/// For the controller under [`Strategy::Punt`].
+/// A packet to the controller under [`Strategy::Punt`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PacketIn {
-    /// Where it came in.
+    /// Ingress port.
     pub port: Port,
-    /// What it is.
+    /// Feedback or probe.
     pub message: Message,
-    /// The source's port, if any data has come.
+    /// Port of the source; `None` before any data.
     pub source: Option<Port>,
-    /// What was acknowledged to the source last.
+    /// Point last acknowledged to the source.
     pub last_acked: Point,
 }
 
-/// What a [`PacketIn`] brings.
+/// Content of a [`PacketIn`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Message {
     /// An ACK or NAK to aggregate.
     Feedback(Feedback),
-    /// Old data: does everyone have it? With the MSN that its path counted when it last received.
+    /// PSN of retransmitted data, with the MSN of its path. The controller acknowledges it if all paths have it.
     Probe(Point),
 }
 
 /// An ACK or NAK that the controller sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PacketOut {
-    /// To whom: without it to whoever is the source when it comes.
+    /// Egress port; `None` for the port of the source at the time of processing.
     pub port: Option<Port>,
-    /// What.
+    /// Feedback to send.
     pub feedback: Feedback,
-    /// What is acknowledged to the source last, with this.
+    /// Point last acknowledged to the source, including this packet.
     pub last_acked: Point,
 }
 
-/// What waits between ingress and egress.
+/// A packet between ingress and egress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Queued {
-    /// It leaves.
+    /// A packet that leaves the switch without further processing.
     Leave(Sent),
-    /// It ends.
+    /// A packet that egress drops.
     End,
-    /// It ends, when the retransmission filter has learned of it.
+    /// A packet that updates the retransmission filter; egress then drops it.
     UpdateFilter {
-        /// Of this path
+        /// Path of the packet.
         path: usize,
-        /// the newest PSN that it has.
+        /// Newest PSN that the path has.
         acked: u32,
     },
-    /// Data for a path, if that lacks it.
+    /// A copy of data for a path, which egress drops if that path has it.
     Copy {
-        /// The path it goes to.
+        /// Destination path.
         path: usize,
-        /// Its PSN.
+        /// PSN of the data.
         psn: u32,
-        /// Only these are filtered.
+        /// The source sends the packet again; only such copies are filtered.
         is_retransmission: bool,
     },
-    /// It goes to the controller, when the filter has learned of it.
+    /// A packet that updates the filter and goes to the controller.
     Punt {
-        /// Of this path
+        /// Path of the packet.
         path: usize,
-        /// the newest PSN that it has.
+        /// Newest PSN that the path has.
         acked: u32,
-        /// What goes.
-        what: PacketIn,
+        /// Packet to the controller.
+        packet: PacketIn,
     },
-    /// It is recirculated.
+    /// A packet that egress recirculates.
     Recirculate {
-        /// Who.
+        /// State of the walk.
         search: MinSearch,
-        /// Path and PSN for the filter, the first time.
+        /// Path and PSN for the retransmission filter, in the first pass only.
         filter_update: Option<(usize, u32)>,
     },
 }
 
-/// What leaves the switch.
+/// A packet that leaves the switch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Sent {
-    /// A copy of the data.
+    /// A copy of data.
     Data {
-        /// Through this port.
+        /// Egress port.
         port: Port,
-        /// Its PSN.
+        /// PSN of the data.
         psn: u32,
     },
     /// An ACK or NAK.
     Feedback {
-        /// Through this port.
+        /// Egress port.
         port: Port,
-        /// What it says.
+        /// Content.
         feedback: Feedback,
     },
-    /// What is not aggregated.
+    /// Feedback that is not aggregated.
     Notice {
-        /// Through this port.
+        /// Egress port.
         port: Port,
-        /// What it says.
+        /// Content.
         notice: Notice,
     },
-    /// To the controller, who has to find the minimum.
+    /// A packet to the controller, which computes the minimum.
     ToController(PacketIn),
-    /// To the controller: the receiver behind a port has ended its queue pair.
+    /// A copy of a fatal NAK to the controller: a receiver's queue pair is in the error state.
     Alarm {
-        /// Of the receiver.
+        /// Port of the receiver.
         port: Port,
-        /// What it says.
+        /// Content.
         notice: Notice,
     },
 }
 
-/// What does not change in a group's life. It is no part of a group's state: all states of one group have the same.
+/// Constants of a group. Excluded from hashes, because all states of one group have the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fixed {
     pub config: Config,
-    /// Of each path, in the order of path numbers.
+    /// Port of each path, in the order of path numbers.
     pub ports: Arc<[Port]>,
 }
 

@@ -1,23 +1,25 @@
-//! The NAK that waits until all have what is before it, and the one that was sent to the source (`waiting_nak.p4`).
+//! The pending NAK, held until all receivers have the packets before it, or the NAK last sent to the source
+//! (`waiting_nak.p4`).
 
 use alfirk_roce::wire::Syndrome;
 
 use super::{Nak, Space};
 
-/// See the module's text.
+/// The pending or last sent NAK of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WaitingNak {
-    /// The oldest one that waits, or the one that was sent to the source.
+    /// Oldest pending NAK, or the one sent to the source.
     pub nak: Option<Nak>,
-    /// Was it sent to the source, which has not yet sent the PSN again?
+    /// The NAK was sent to the source, which has not yet resent its PSN.
     pub is_sent: bool,
 }
 
 impl WaitingNak {
-    /// A NAK comes; `is_accepted` says that its path has not passed it. One that everyone has passed was overtaken on the way.
+    /// Records a received NAK. `is_accepted`: its path has not acknowledged a newer PSN. A NAK whose PSN all paths have was
+    /// reordered on the way, and is ignored.
     ///
-    /// Of several of one PSN any RNR NAK counts more than a sequence error, and the longest timer most: who resends at once
-    /// would find the same receiver not ready.
+    /// Of several NAKs with the same PSN, the one with the longest delay is kept: an RNR NAK rather than a sequence error, and
+    /// of RNR NAKs the longest timer. An immediate resend would meet the same busy receiver.
     pub fn record(&mut self, space: Space, minimum: u32, nak: Nak, is_accepted: bool) {
         if !is_accepted || !space.lt(minimum, nak.psn) {
             return;
@@ -33,27 +35,27 @@ impl WaitingNak {
         }
     }
 
-    /// The NAK for the source, if all have just what is before it. From now on it counts as sent to the source.
+    /// Returns the pending NAK if `minimum` is the PSN before it, and marks it as sent.
     pub fn take_due(&mut self, space: Space, minimum: u32) -> Option<Nak> {
         let nak = self.nak.filter(|nak| nak.psn == space.next(minimum))?;
         (!std::mem::replace(&mut self.is_sent, true)).then_some(nak)
     }
 
-    /// The controller sends the source this NAK; false if the source has it already.
+    /// Records a NAK that the controller sends to the source; false if it was sent before.
     pub fn record_sent(&mut self, nak: Nak) -> bool {
         let is_known = self.is_sent && self.nak.is_some_and(|known| known.psn == nak.psn);
         (self.nak, self.is_sent) = (Some(nak), true);
         !is_known
     }
 
-    /// The source sends: if a NAK asked it for this PSN, that NAK is done.
+    /// Clears the sent NAK when the source resends its PSN.
     pub fn sent(&mut self, psn: u32) {
         if self.is_sent && self.nak.is_some_and(|nak| nak.psn == psn) {
             self.clear();
         }
     }
 
-    /// All have what a stale NAK says is missing.
+    /// Clears a NAK whose PSN all paths have.
     pub fn clear_stale(&mut self, space: Space, minimum: u32) {
         if self.nak.is_some_and(|nak| !space.lt(minimum, nak.psn)) {
             self.clear();
@@ -65,7 +67,7 @@ impl WaitingNak {
     }
 }
 
-/// How long a receiver asks the source to wait: nothing for a sequence error.
+/// Delay that a NAK requests of the source, in nanoseconds: 0 for a sequence error.
 pub(crate) fn delay_ns(nak: Nak) -> u64 {
     match nak.syndrome.into() {
         Syndrome::RnrNak(timer) => timer.delay_ns(),

@@ -1,18 +1,18 @@
-//! What a strategy costs.
+//! Counters of the cost of a strategy.
 
 use std::hash::{Hash, Hasher};
 
-/// Counts as the pipeline exports them (`WORK_*` of `p4src/shared/constants.p4`). They are no part of a
-/// group's state: groups that differ in nothing else are equal.
+/// Packet counters as the pipeline exports them (`Work` in `p4src/shared/constants.p4`). They are excluded from comparison
+/// and hashes: groups that differ only in them are equal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Work {
-    /// ACKs and NAKs that came in.
+    /// ACKs and NAKs received.
     pub feedback: u64,
-    /// Of these, what was forwarded upstream, to the source.
+    /// ACKs and NAKs forwarded to the source.
     pub forwarded: u64,
-    /// Passes of packets that were recirculated.
+    /// Recirculations.
     pub recirculations: u64,
-    /// Packets for the controller.
+    /// Packets sent to the controller.
     pub punts: u64,
 }
 

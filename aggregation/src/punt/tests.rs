@@ -1,4 +1,4 @@
-//! The rules one by one, and then whole conversations with receivers whose true state is known.
+//! Tests of single rules, and random runs with receivers whose true state is compared.
 
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn word(n: u32, syndrome: u8, msn: u32) -> Feedback {
     let aeth = alfirk_roce::wire::aeth::Repr { syndrome, msn };
     match classify(psn(n), aeth) {
         Some(Answer::Feedback(feedback)) => feedback,
-        other => panic!("{other:?} is no feedback"),
+        other => panic!("{other:?} is not feedback"),
     }
 }
 
@@ -31,19 +31,19 @@ fn unknowing(ports: impl IntoIterator<Item = Port>, last_acked: Point) -> Aggreg
     Aggregator::new(Space::PSN, ports, last_acked)
 }
 
-/// Ports 1, 2 and 3; the source is behind port 1, and 9 was acknowledged to it.
+/// A group with ports 1 to 3; the source is at port 1, and PSN 9 was acknowledged to it.
 fn group() -> Aggregator {
     let mut group = unknowing([1, 2, 3], at(9, 4));
     group.observe(Some(1), at(9, 4));
     group
 }
 
-/// One thing after another.
+/// Single steps, each followed by the replies.
 trait AtOnce {
-    /// What is sent to the source.
+    /// Feedback sent to the source.
     fn forwarded(&mut self) -> Option<Feedback>;
     fn record_now(&mut self, port: Port, feedback: Feedback) -> Option<Feedback>;
-    /// The answer to who asks; what was not answered is forgotten.
+    /// The reply to a probe; a probe without a reply is dropped.
     fn probe_now(&mut self, port: Port, asked: Point) -> Option<Feedback>;
 }
 
@@ -79,7 +79,7 @@ fn the_source_gets_the_minimum_of_all_other_paths() {
         group.record_now(3, word(11, ACK, 5)),
         Some(word(11, ACK, 5))
     );
-    // Nothing new.
+    // The minimum does not advance.
     assert_eq!(group.record_now(3, word(11, ACK, 5)), None);
     assert_eq!(group.record_now(3, word(10, ACK, 5)), None);
     assert_eq!(group.last_acked(), at(11, 5));
@@ -112,7 +112,7 @@ fn of_two_naks_the_earlier_one_counts() {
 }
 
 #[test]
-fn a_nak_that_all_have_passed_is_forgotten() {
+fn a_nak_is_cleared_when_all_paths_have_its_psn() {
     let mut group = group();
     group.record_now(2, word(13, NAK, 6));
     group.record_now(2, word(15, ACK, 8));
@@ -121,7 +121,7 @@ fn a_nak_that_all_have_passed_is_forgotten() {
         Some(word(14, ACK, 7))
     );
     assert_eq!(group.waiting_nak.nak, None);
-    // So is one that its own path had passed when it came.
+    // A NAK older than its own path's newest PSN is ignored.
     assert_eq!(group.record_now(2, word(13, NAK, 6)), None);
     assert_eq!(group.waiting_nak.nak, None);
 }
@@ -138,12 +138,12 @@ fn without_a_source_nothing_is_sent_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_former_source_counts_again() {
+fn the_path_of_a_former_source_counts_for_the_minimum() {
     let mut group = group();
     group.record_now(2, word(12, ACK, 6));
     group.record_now(3, word(12, ACK, 6));
     group.observe(Some(2), at(12, 6));
-    // Path 1 has what was acknowledged to its source, and not what path 2 sends.
+    // Path 1 has all that was acknowledged to it as the source, but not the data of path 2.
     assert_eq!(group.record_now(3, word(14, ACK, 7)), None);
     assert_eq!(
         group.record_now(1, word(14, ACK, 7)),
@@ -186,12 +186,12 @@ fn a_source_that_is_alone_is_answered() {
 }
 
 #[test]
-fn what_registers_tell_is_as_good_as_feedback() {
+fn registers_replace_missing_feedback() {
     let mut group = group();
     for port in 1..=3 {
         group.update_path(port, psn(12));
     }
-    // How many messages that is was not reported.
+    // Registers do not contain the MSN.
     assert_eq!(group.forwarded(), Some(word(12, ACK, 4)));
     assert_eq!(
         group.record_now(2, word(13, ACK, 7)),
@@ -210,10 +210,10 @@ fn numbers_wrap_around() {
 }
 
 #[test]
-fn an_old_packet_makes_nobody_believe_that_a_former_source_has_what_is_new() {
+fn an_old_packet_does_not_advance_the_path_of_a_former_source() {
     let mut group = group();
-    // Asked when the source was behind port 1. By now it is behind port 2, which has sent 11, and path 3 has that.
-    group.ask(1, at(10, 4));
+    // Sent while the source was at port 1. Now it is at port 2, which has sent 11, and path 3 has that.
+    group.record_probe(1, at(10, 4));
     assert_eq!(group.replies(), Replies::default());
     assert_eq!(group.lagging(), [2, 3].into());
     group.update_path(2, psn(11));
@@ -225,9 +225,9 @@ fn an_old_packet_makes_nobody_believe_that_a_former_source_has_what_is_new() {
 fn of_many_packets_only_the_newest_state_is_acknowledged() {
     let mut group = group();
     for n in 10..=20 {
-        group.hear(2, word(n, ACK, 5));
-        group.hear(3, word(n, ACK, 5));
-        group.ask(1, at(n - 1, 4));
+        group.record_feedback(2, word(n, ACK, 5));
+        group.record_feedback(3, word(n, ACK, 5));
+        group.record_probe(1, at(n - 1, 4));
     }
     let Replies {
         forwarded,
@@ -239,39 +239,39 @@ fn of_many_packets_only_the_newest_state_is_acknowledged() {
 }
 
 #[test]
-fn a_question_stays_until_it_is_answered_or_given_up() {
+fn a_probe_is_kept_until_it_is_acknowledged_or_given_up() {
     let mut group = group();
-    group.hear(2, word(12, ACK, 6));
-    group.ask(1, at(11, 4));
+    group.record_feedback(2, word(12, ACK, 6));
+    group.record_probe(1, at(11, 4));
     assert_eq!(group.replies(), Replies::default());
     assert_eq!(group.lagging(), [3].into());
     group.update_path(3, psn(12));
     assert_eq!(group.forwarded(), Some(word(12, ACK, 6)));
     assert_eq!(group.lagging(), [].into());
-    group.ask(1, at(13, 4));
+    group.record_probe(1, at(13, 4));
     assert_eq!(group.lagging(), [2, 3].into());
     group.give_up();
     assert_eq!(group.lagging(), [].into());
 }
 
-/// What may happen next; numbers choose among what is possible.
+/// A random event; its numbers select among the possible values.
 #[derive(Clone, Debug)]
 enum Happening {
-    /// The source sends so many packets.
+    /// The source sends N packets.
     Send(u32),
-    /// A receiver gets so many of those that it lacks, and acknowledges.
+    /// A receiver gets N of the packets that it lacks, and acknowledges.
     Receive(usize, u32),
-    /// A receiver finds a gap.
+    /// A receiver sends a NAK.
     Nak(usize),
     /// An earlier acknowledgement arrives again.
     Again(usize),
-    /// The source sends something again.
+    /// The source retransmits.
     Ask(u32),
-    /// A former source does.
+    /// A former source retransmits.
     AskLate(usize, u32),
-    /// Another member becomes the source; it has everything.
+    /// Another member, which has all data, becomes the source.
     Turn(usize),
-    /// The controller forgets all; registers are read, or not.
+    /// The controller loses its state; registers are read, or not.
     Restart(bool),
 }
 
@@ -288,14 +288,14 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// Members and the switch as they are; PSNs as distances from the first one, so that they have an order.
+/// True state of members and switch. PSNs are distances from the first one, so that they are ordered.
 struct Truth {
     first: u32,
-    /// Newest PSN that each member has, of its own or of others; the source's is what was sent.
+    /// Newest PSN that each member has; that of the source is the newest one sent.
     has: Vec<u32>,
-    /// The newest that each path has acknowledged, or sent.
+    /// Newest PSN that each path has acknowledged or sent.
     leaves: Vec<u32>,
-    /// The newest that each member sent itself, if it sent anything.
+    /// Newest PSN that each member sent itself; `None` if it sent no data.
     sent: Vec<Option<u32>>,
     source: usize,
     last_acked: Point,
@@ -307,12 +307,12 @@ impl Truth {
         psn(self.first.wrapping_add(n))
     }
 
-    /// Which number a PSN has.
+    /// Distance of a PSN from the first one.
     fn number(&self, of: u32) -> u32 {
         psn(of.wrapping_sub(self.first))
     }
 
-    /// A message ends with every fourth packet.
+    /// MSN after packet `n`: a message has four packets.
     fn msn(n: u32) -> u32 {
         n / 4
     }
@@ -325,7 +325,7 @@ impl Truth {
         word(self.psn(n), ACK, Self::msn(n))
     }
 
-    /// The switch hands a packet to the controller, with its header.
+    /// Passes a packet to the controller, with the header of the switch.
     fn take(&mut self, member: usize, message: Message) {
         let packet = PacketIn {
             port: Self::port(member),
@@ -336,13 +336,13 @@ impl Truth {
         self.aggregate.take(&packet);
     }
 
-    fn hear(&mut self, member: usize, feedback: Feedback) {
+    fn feedback(&mut self, member: usize, feedback: Feedback) {
         let acked = self.number(feedback.acked(Space::PSN).psn);
         self.leaves[member] = self.leaves[member].max(acked);
         self.take(member, Message::Feedback(feedback));
     }
 
-    fn ask(&mut self, member: usize, n: u32) {
+    fn probe(&mut self, member: usize, n: u32) {
         let asked = Point {
             psn: self.psn(n),
             msn: 0,
@@ -350,7 +350,7 @@ impl Truth {
         self.take(member, Message::Probe(asked));
     }
 
-    /// Nothing is acknowledged that somebody lacks, nor a count of messages that are not complete.
+    /// Checks that replies acknowledge only what all members have, and only complete messages.
     fn replies(&mut self) -> Result<Replies, TestCaseError> {
         let replies = self.aggregate.replies();
         self.aggregate.give_up();
@@ -374,7 +374,7 @@ proptest! {
     fn no_ack_exceeds_the_minimum_and_in_the_end_the_source_has_all(
         members in 2usize..6,
         first in prop_oneof![Just(0u32), Just(0xff_fff8), any::<u32>()],
-        // With each, whether what is to be sent can wait for the next.
+        // The flag: replies are delayed until after the next event.
         happenings in proptest::collection::vec((happening(), any::<bool>()), 0..120),
     ) {
         // Number 0 is the PSN before the first one.
@@ -400,7 +400,7 @@ proptest! {
                     let r = r % members;
                     if r != source {
                         truth.has[r] = (truth.has[r] + n).min(truth.has[source]);
-                        truth.hear(r, truth.ack(truth.has[r]));
+                        truth.feedback(r, truth.ack(truth.has[r]));
                     }
                 }
                 Happening::Nak(r) => {
@@ -408,25 +408,25 @@ proptest! {
                     if r != source && truth.has[r] < truth.has[source] {
                         let msn = Truth::msn(truth.has[r]);
                         let gap = truth.psn(truth.has[r] + 1);
-                        truth.hear(r, word(gap, NAK, msn));
+                        truth.feedback(r, word(gap, NAK, msn));
                     }
                 }
                 Happening::Again(r) => {
                     let r = r % members;
                     let earlier = truth.has[r].min(truth.leaves[r]) / 2;
                     if r != source {
-                        truth.hear(r, truth.ack(earlier));
+                        truth.feedback(r, truth.ack(earlier));
                     }
                 }
                 Happening::Ask(back) => {
                     if let Some(newest) = truth.sent[source] {
-                        truth.ask(source, newest.saturating_sub(back));
+                        truth.probe(source, newest.saturating_sub(back));
                     }
                 }
                 Happening::AskLate(r, back) => {
                     let r = r % members;
                     if let (Some(newest), true) = (truth.sent[r], r != source) {
-                        truth.ask(r, newest.saturating_sub(back));
+                        truth.probe(r, newest.saturating_sub(back));
                     }
                 }
                 Happening::Turn(r) => {
@@ -453,19 +453,19 @@ proptest! {
                 truth.replies()?;
             }
         }
-        // Everything arrives, and everyone acknowledges it.
+        // All packets arrive, and all members acknowledge them.
         let (source, all) = (truth.source, truth.has[truth.source]);
         for member in (0..members).filter(|m| *m != source) {
             truth.has[member] = all;
-            truth.hear(member, truth.ack(all));
+            truth.feedback(member, truth.ack(all));
         }
         truth.replies()?;
         prop_assert_eq!(truth.last_acked.psn, truth.psn(all));
         prop_assert!(truth.last_acked.msn <= Truth::msn(all));
-        // Whoever still asks gets its answer, and no more than it asked about but for the source.
+        // A remaining probe gets its reply; only the source gets more than its own PSN acknowledged.
         for member in 0..members {
             if let Some(newest) = truth.sent[member] {
-                truth.ask(member, newest);
+                truth.probe(member, newest);
                 let replies = truth.replies()?.probe_replies;
                 prop_assert_eq!(replies.len(), 1);
                 let expected = if member == source { all } else { newest };

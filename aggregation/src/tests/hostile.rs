@@ -1,5 +1,4 @@
-//! A member that sends whatever it likes: nothing that goes to a source acknowledges what some receiver lacks, whatever the packet
-//! that caused it says.
+//! Hostile members: whatever a member sends, feedback to the source never acknowledges packets that a receiver lacks.
 
 use alfirk_roce::wire::aeth;
 use proptest::prelude::*;
@@ -11,18 +10,18 @@ use crate::{
     Space, Strategy, WaitingNak,
 };
 
-/// The source's and the hostile member's ports, and those of honest receivers.
+/// Ports of the source, the hostile member and the honest receivers.
 const SOURCE: Port = 1;
 const HOSTILE: Port = 2;
 const HONEST: [Port; 2] = [3, 4];
 const WINDOW: u32 = 12;
 
-/// A group on a switch with its controller, and what honest members really have.
+/// A group on a switch with its controller, and the true state of the honest members.
 #[derive(Clone)]
 struct World {
     group: Group,
     aggregator: Aggregator,
-    /// The newest PSN of each of [`HONEST`].
+    /// Newest PSN of each of [`HONEST`].
     has: [u32; 2],
     first: u32,
     now: u64,
@@ -52,7 +51,7 @@ impl World {
         Space::PSN.add(self.first, offset as u32)
     }
 
-    /// Takes what is queued to its end, with what the controller does.
+    /// Processes queued packets, including those of the controller, until none is left.
     fn run(&mut self, queued: Vec<Queued>) -> Vec<Sent> {
         self.now += 20;
         let mut all = Vec::new();
@@ -62,16 +61,16 @@ impl World {
             for sent in &sent {
                 if let Sent::ToController(packet) = sent {
                     self.aggregator.take(packet);
-                    let mut answers = Vec::from_iter(self.aggregator.answers());
+                    let mut replies = Vec::from_iter(self.aggregator.replies());
                     let leaves = self.group.ports().iter().zip(self.group.leaves.iter());
                     if !self.aggregator.lagging().is_empty() {
                         for (port, leaf) in leaves {
-                            self.aggregator.learn(*port, leaf.newest.psn);
+                            self.aggregator.update_path(*port, leaf.newest.psn);
                         }
-                        answers.extend(self.aggregator.answers());
+                        replies.extend(self.aggregator.replies());
                         self.aggregator.give_up();
                     }
-                    for answer in answers {
+                    for answer in replies {
                         let queued = self.group.command(answer);
                         next.extend(self.group.run(queued, self.now));
                     }
@@ -100,7 +99,7 @@ impl World {
         self.run(queued)
     }
 
-    /// An honest receiver gets the next packets that were sent and acknowledges the last; each is a message.
+    /// Delivers the next `count` packets to an honest receiver, which acknowledges the last one. Each packet is a message.
     fn receive(&mut self, receiver: usize, count: u32) -> Vec<Sent> {
         let sent = self.group.sender.sent;
         let lacks = Space::PSN.distance(self.has[receiver], sent).max(0) as u32;
@@ -113,8 +112,7 @@ impl World {
         Space::PSN.add(psn, 1u32.wrapping_sub(self.first))
     }
 
-    /// Each packet to a member acknowledges only what both honest receivers have, unless it is that member's own; and counts no
-    /// message that is not complete.
+    /// Checks that each packet to a member acknowledges only what the other honest receivers have, and only complete messages.
     fn check(&self, sent: &[Sent]) -> Result<(), String> {
         let space = Space::PSN;
         let acknowledged = |sent: &Sent| match *sent {
@@ -134,7 +132,7 @@ impl World {
                     return Err(format!("{sent:?}: {honest} has {has}, of {psn}"));
                 }
             }
-            // Who asks about old data that is not the source's gets the count that its own path has claimed. Before the group's
+            // A sender of old data that is not the source gets the MSN that its own path has claimed. Before the group's
             // first packet there were no messages.
             let complete = match space.distance(space.previous(self.first), psn) {
                 0.. => self.messages(psn),
@@ -157,7 +155,7 @@ impl World {
     }
 }
 
-/// A group in the midst of its work: nothing sent, some packets on the way, and acknowledged up to different PSNs.
+/// Groups in different states: nothing sent, some packets outstanding, and different PSNs acknowledged.
 fn states(strategy: Strategy, is_selective: bool, flaw: Flaw) -> Vec<World> {
     let begin = |first| World::new(strategy, is_selective, flaw, first);
     let fresh = begin(0xff_fffd);
@@ -181,7 +179,7 @@ fn states(strategy: Strategy, is_selective: bool, flaw: Flaw) -> Vec<World> {
     vec![fresh, sent, one_behind, both, waiting, done]
 }
 
-/// PSNs around all that matters: the group's first, what is acknowledged, sent, in the window, and half the space away.
+/// PSNs around the group's first, acknowledged and newest ones, the end of the window, and half the space away.
 fn offsets() -> impl Iterator<Item = i32> {
     let far = [1 << 22, (1 << 23) - 1, 1 << 23, (1 << 23) + 7];
     (-3..23).chain(far)
@@ -189,7 +187,7 @@ fn offsets() -> impl Iterator<Item = i32> {
 
 const STRATEGIES: [Strategy; 3] = [Strategy::Tree, Strategy::Walk, Strategy::Punt];
 
-/// All syndromes at all these PSNs in all these states: the first violation, if there is one.
+/// Tries all syndromes at all offsets in all states; an error describes the first violation.
 fn every_answer(flaw: Flaw) -> Result<(), String> {
     for strategy in STRATEGIES {
         for is_selective in [false, true] {
@@ -203,7 +201,7 @@ fn every_answer(flaw: Flaw) -> Result<(), String> {
                         world
                             .check(&sent)
                             .map_err(|why| format!("{}: {why}", what()))?;
-                        // And what honest members cause afterwards.
+                        // Then ACKs of the honest members.
                         for receiver in 0..2 {
                             let sent = world.receive(receiver, 1);
                             let what = || format!("{}, then an ACK", what());
@@ -233,9 +231,9 @@ fn the_test_of_all_syndromes_finds_what_it_looks_for() {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// The source goes on, or leaves out some.
+    /// The source sends the next packet, or skips some.
     Send(i32),
-    /// It sends again.
+    /// The source retransmits.
     Again(i32),
     Receive(usize, u32),
     Answer(i32, u8, u32),
@@ -298,7 +296,7 @@ fn selective() -> World {
 }
 
 #[test]
-fn a_count_of_255_does_not_silence_honest_reports() {
+fn a_report_count_of_255_does_not_suppress_honest_reports() {
     let mut world = selective();
     let passed = |reports| {
         let notice = Notice::SelectiveNak { psn: 2, reports };
@@ -314,7 +312,7 @@ fn a_count_of_255_does_not_silence_honest_reports() {
 }
 
 #[test]
-fn a_forged_count_of_messages_is_not_believed_and_the_next_right_one_is() {
+fn a_forged_msn_is_ignored_and_the_next_correct_one_accepted() {
     for strategy in STRATEGIES {
         let mut world = World::new(strategy, false, Flaw::None, 0);
         for psn in 0..3 {
@@ -328,7 +326,7 @@ fn a_forged_count_of_messages_is_not_believed_and_the_next_right_one_is() {
         world.receive(0, 1);
         world.receive(1, 1);
         let forged = world.answer(HOSTILE, 0, 0x1f, 0x40_0000);
-        // The controller may know the right one from another path.
+        // The controller may have the correct MSN from another path.
         let believed = counted(forged).map(|point| (point.psn, point.msn <= 1));
         assert_eq!(believed, Some((0, true)), "{strategy:?}");
         for psn in 1..3 {
@@ -341,7 +339,7 @@ fn a_forged_count_of_messages_is_not_believed_and_the_next_right_one_is() {
 }
 
 #[test]
-fn a_nak_of_what_was_not_sent_is_an_ack_of_what_was() {
+fn a_nak_of_the_next_unsent_psn_is_an_ack() {
     for strategy in STRATEGIES {
         for syndrome in [0x60, 0x20, 0x2e] {
             let mut world = World::new(strategy, false, Flaw::None, 0);
@@ -365,7 +363,7 @@ fn a_nak_of_what_was_not_sent_is_an_ack_of_what_was() {
 }
 
 #[test]
-fn a_fatal_nak_is_of_a_request_that_was_sent_and_not_acknowledged() {
+fn a_fatal_nak_is_accepted_only_for_an_unacknowledged_request() {
     let mut world = World::new(Strategy::Tree, false, Flaw::None, 0);
     for psn in 0..6 {
         world.data(SOURCE, psn);
@@ -387,7 +385,7 @@ fn a_fatal_nak_is_of_a_request_that_was_sent_and_not_acknowledged() {
 }
 
 #[test]
-fn before_there_is_a_source_only_the_next_packet_makes_one() {
+fn without_a_source_only_the_next_psn_is_accepted() {
     for strategy in STRATEGIES {
         let mut world = World::new(strategy, false, Flaw::None, 0);
         for psn in [1, 7, 0x40_0000, 0x80_0000, 0xff_ffff] {
@@ -419,8 +417,8 @@ fn a_source_stays_within_its_window() {
 }
 
 #[test]
-fn an_ack_that_is_repeated_keeps_no_walk_from_its_end() {
-    // A walk of one path at a time, whose candidate repeats its ACK between any two passes.
+fn a_repeated_ack_does_not_prevent_the_end_of_a_walk() {
+    // A walk with one path per pass, whose oldest path repeats its ACK between any two passes.
     let config = Config {
         paths_per_pass: 1,
         ..Config::pipeline(Strategy::Walk)
@@ -439,7 +437,7 @@ fn an_ack_that_is_repeated_keeps_no_walk_from_its_end() {
         let mut is_forwarded = false;
         for pass in 1..100 {
             let repeated = group.feedback(HOSTILE, ack, pass);
-            // The filter learns of it; it starts nothing.
+            // It updates the filter, and starts no other walk.
             group.run(repeated, pass);
             let (sent, more) = group.dequeue(walking.remove(0), pass);
             is_forwarded |= sent.is_some();
@@ -457,7 +455,7 @@ fn an_ack_that_is_repeated_keeps_no_walk_from_its_end() {
 }
 
 #[test]
-fn the_source_hears_nothing_of_its_own_congestion_notification() {
+fn a_cnp_of_the_source_is_not_returned_to_it() {
     let mut world = selective();
     let group = &mut world.group;
     assert_eq!(group.cnp(SOURCE, 0), Err(Some(CnpDrop::Own)));
@@ -466,13 +464,13 @@ fn the_source_hears_nothing_of_its_own_congestion_notification() {
 }
 
 #[test]
-fn a_path_has_so_many_notifications_in_a_window() {
+fn cnps_of_a_path_are_limited_in_each_window() {
     let mut world = selective();
     let group = &mut world.group;
     let mut passed =
         |times: std::ops::Range<u64>| times.filter(|&now| group.cnp(HOSTILE, now).is_ok()).count();
     assert_eq!(passed(0..1_000), 63);
-    // What a window leaves over is half of it.
+    // Half of the count carries over to the next window.
     assert_eq!(passed(1_024..2_000), 32);
     assert_eq!(passed(100_000..100_050), 50);
     assert!(group.cnp(HOSTILE, 1 << 24).is_ok());

@@ -1,8 +1,8 @@
-//! Groups that are found in switches though nobody has asked this controller for them.
+//! Adoption of groups that are found on switches but were not requested from this controller.
 //!
-//! A controller that starts anew without its saved state meets the groups of its predecessor.  It leaves their
-//! entries alone until every switch has been there once, so that all parts of each group are known.  Those that are whole,
-//! entry for entry what this controller would have written, it takes over; what is left is removed.
+//! A controller that restarts without its saved state finds the groups of its predecessor. It leaves their entries
+//! unchanged until every switch has been ready once, so that all parts of each group have been read. It adopts a group
+//! if its entries equal those that this controller would write, and removes all others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -11,13 +11,13 @@ use alfirk_roce::registration::Patience;
 use alfirk_roce::wire::{Psn, QpNum};
 
 use super::bridge::{Bridges, GroupMember, Terms};
+use super::capacity::Allocation;
 use super::error::SwitchError;
 use super::event::{MemberSpec, MemoryRegion};
 use super::group::{Group, GroupPart};
 use super::position::Position;
 use super::registers;
 use super::registration::Registration;
-use super::room::Granted;
 use super::session::Task;
 use super::{Controller, Owner};
 use crate::constants::{REGISTER_AGG, VIRTUAL_RKEY, VIRTUAL_VA};
@@ -26,14 +26,14 @@ use crate::tables::{Delivery, GroupEntry, GroupName, Snapshot, Table};
 use crate::topology::SwitchIndex;
 use crate::tree::Tree;
 
-/// A part of a group that nobody has asked this controller for, as a switch's entries show it.
+/// Part of an unknown group on one switch, reconstructed from its entries.
 #[derive(Debug)]
 pub(super) struct Orphan {
     pub(super) mcst_id: Ipv4Addr,
     virtual_qpn: QpNum,
     strategies: Strategies,
     ports: BTreeSet<u32>,
-    /// By port.
+    /// Receivers, by port.
     receivers: BTreeMap<u32, Delivery>,
     /// Members that only receive.
     silent: BTreeSet<Ipv4Addr>,
@@ -53,7 +53,7 @@ impl Orphan {
 }
 
 impl Controller {
-    /// Notes which groups of a switch are nobody's, and keeps their indexes and addresses from being used.
+    /// Records the unknown groups of a switch, and reserves their indexes and addresses.
     pub(super) fn note_orphans(&mut self, switch: SwitchIndex, found: &Snapshot) {
         self.forget_orphans(switch);
         if !self.adopts {
@@ -66,7 +66,7 @@ impl Controller {
             let slots = part.receivers.values().map(|delivery| delivery.slot);
             let (paths, slots) = (part.ports.len(), slots.collect());
             let control = &mut self.switches[switch.0];
-            if !is_ours && may_be && control.room.take_this(index, paths, slots) {
+            if !is_ours && may_be && control.capacity.take_this(index, paths, slots) {
                 control.orphans.insert(index, part);
                 let parts = self.orphans.entry(mcst_id).or_default();
                 parts.insert((switch, index));
@@ -75,7 +75,7 @@ impl Controller {
         }
     }
 
-    /// The parts of groups that a switch has, by index, as its entries show them.
+    /// Group parts on a switch, by index, reconstructed from its entries.
     fn parts_found(&self, found: &Snapshot) -> BTreeMap<u16, Orphan> {
         let mut parts = BTreeMap::new();
         let mut hidden = Vec::new();
@@ -110,7 +110,7 @@ impl Controller {
     pub(super) fn forget_orphans(&mut self, switch: SwitchIndex) {
         let control = &mut self.switches[switch.0];
         for (index, part) in std::mem::take(&mut control.orphans) {
-            self.switches[switch.0].room.release(index);
+            self.switches[switch.0].capacity.release(index);
             if let Some(parts) = self.orphans.get_mut(&part.mcst_id) {
                 parts.remove(&(switch, index));
                 if parts.is_empty() {
@@ -121,7 +121,7 @@ impl Controller {
         }
     }
 
-    /// Every switch is there: takes over whole groups, and removes the rest.
+    /// Adopts complete groups and removes all others, once every switch has been ready.
     pub(super) fn adopt(&mut self, now: u64) {
         for (mcst_id, parts) in std::mem::take(&mut self.orphans) {
             let whole = self.assemble(mcst_id, &parts);
@@ -151,7 +151,7 @@ impl Controller {
         }
     }
 
-    /// How far an adopted group is.
+    /// Records the position of an adopted group, as read from a switch.
     pub(super) fn adoption_done(&mut self, mcst_id: Ipv4Addr, result: Result<u64, SwitchError>) {
         if let (Ok(value), Some(registration)) = (result, self.groups.get_mut(&mcst_id)) {
             let group = registration.group_mut();
@@ -161,7 +161,7 @@ impl Controller {
         }
     }
 
-    /// The group as its entries show it, if these are just what this controller would have written.
+    /// Reconstructs a group from its entries; `None` if they differ from those that this controller would write.
     fn assemble(&self, mcst_id: Ipv4Addr, parts: &BTreeSet<(SwitchIndex, u16)>) -> Option<Group> {
         let parts = || {
             parts.iter().filter_map(|(switch, index)| {
@@ -182,16 +182,16 @@ impl Controller {
         let ports = parts().map(|(switch, _, part)| (switch, part.ports.clone()));
         let tree = Tree::from_ports(ports.collect());
         let terms = Terms::new(mcst_id, first.virtual_qpn, first.strategies);
-        // What cannot be solved cannot have been written by a controller like this one.
+        // A controller of this version would have refused a group without a solution.
         let bridges = Bridges::solve(&terms, &members).ok()?;
         let switches = parts().map(|(switch, index, part)| {
             let slots = part.receivers.iter();
-            let granted = Granted {
+            let allocation = Allocation {
                 index,
                 slots: slots.map(|(port, to)| (*port, to.slot)).collect(),
             };
             let ports = tree.ports_on(switch);
-            GroupPart::new(&self.topology, switch, &granted, ports, &bridges)
+            GroupPart::new(&self.topology, switch, &allocation, ports, &bridges)
         });
         let group = Group {
             mcst_id,
@@ -200,7 +200,7 @@ impl Controller {
             position: Position::before(Psn::new(0)),
             patience: Patience::UNKNOWN,
             strategies: first.strategies,
-            // Nothing says so, and no host is to be kept from its groups by a guess.
+            // Entries do not record it; if assumed, it would count towards the host's limit of groups.
             in_band: false,
             switches: switches.collect(),
             source: None,
@@ -230,7 +230,7 @@ impl Controller {
                 region: has_region.then_some(MemoryRegion {
                     va: delivery.va_xor ^ VIRTUAL_VA,
                     rkey: delivery.rkey_xor ^ VIRTUAL_RKEY,
-                    // Its length stands in no entry; one byte is the least that it can be.
+                    // Entries do not contain the length; one byte is the minimum.
                     len: 1,
                 }),
                 may_send: true,
@@ -251,11 +251,11 @@ impl Controller {
                         None => group == GroupName::Index(index),
                     })
                 });
-        control.room.release(index);
+        control.capacity.release(index);
         self.submit(now, switch, Owner::Nobody, Task::Write(deletions));
     }
 
-    /// The address of a group of which a switch was found to hold a part.
+    /// Address of a group part found on a switch.
     fn part_address(&self, switch: SwitchIndex, index: u16) -> Option<Ipv4Addr> {
         let found = &self.switches[switch.0].found;
         let groups = found
@@ -266,7 +266,7 @@ impl Controller {
     }
 }
 
-/// The part of a group by what a key knows it by.
+/// The part of a group, found by the index or address in a table key.
 fn part_of(parts: &mut BTreeMap<u16, Orphan>, group: GroupName) -> Option<&mut Orphan> {
     let mut parts = parts.iter_mut();
     parts

@@ -1,13 +1,13 @@
-//! Bringing a switch to the desired state after its session opened: the fabric's entries, then its groups.
+//! Boot procedure: brings a switch to the desired state after its session has opened.
 //!
-//! The switch was read before.  Entries are repaired by difference.  Registers are another matter: those of a group are
-//! left alone if the switch still shows the group to packets, with the very paths that it should have.  Otherwise
-//! they start anew from a PSN that every member is known to have acknowledged: too old a PSN costs retransmissions,
-//! too new a one would acknowledge what a member lacks.
+//! The session has read all entries of the switch. The procedure writes the difference, first of the underlay, then of
+//! groups. It keeps the registers of a group if the group is published on the switch with the paths that it should have.
+//! Otherwise it initialises them from a PSN that every member is known to have acknowledged. Too old a PSN costs
+//! retransmissions; too new a PSN would acknowledge data that a member lacks.
 //!
-//! How far a group is and where its source is, the other switches of its tree say ([`super::locate`]). If the source may be a host next to
-//! this very switch, they do not know: then the registers start from what is known for sure, and the switch's own hosts are asked as soon
-//! as the group is shown ([`super::recovery`]).
+//! The position and the source of a group are read from the other switches of its tree ([`super::locate`]). They do not
+//! have them if the source may be a host of this switch. Then the registers start from a position known to be safe, and
+//! the hosts of the switch are queried once the group is published ([`super::recovery`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -27,10 +27,10 @@ use crate::topology::SwitchIndex;
 use alfirk_p4runtime::p4::v1::Update;
 use alfirk_roce::wire::Psn;
 
-/// Whether a switch is in use.
+/// Phase of a switch.
 #[derive(Debug)]
 pub(super) enum SwitchPhase {
-    /// Not connected, or without pipeline.
+    /// Not connected, or without a pipeline.
     Off,
     Booting(Box<Run<Boot>>),
     InUse,
@@ -42,44 +42,44 @@ impl SwitchPhase {
     }
 }
 
-/// A switch that is brought to what it should hold.
+/// State of the boot procedure of one switch.
 #[derive(Debug)]
 pub(super) struct Boot {
     switch: SwitchIndex,
-    /// What it held when it was read.
+    /// Entries found on the switch.
     found: Snapshot,
-    /// Groups whose registers stand.
+    /// Groups whose registers are kept.
     sound: BTreeSet<Ipv4Addr>,
-    /// What other switches hold of the groups whose registers are lost.
+    /// Registers of other switches, for the groups whose registers are lost.
     readings: BTreeMap<Ipv4Addr, Readings>,
-    /// What follows from that.
+    /// Initial register values, computed from the readings.
     starts: BTreeMap<Ipv4Addr, Start>,
 }
 
-/// What the registers of a group start from.
+/// Initial register values of a group.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     position: Position,
-    /// The port of the source, 0 if there was none, or it is not known.
+    /// Port of the source; 0 if there is none or it is unknown.
     source: u32,
-    /// Whether that is all there is to know.
+    /// The position and source are certain; no recovery is needed.
     is_sure: bool,
 }
 
-/// What another switch is asked about a group.
+/// Register of another switch to read.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Question {
-    /// What it has last acknowledged to the source.
+    /// PSN and MSN last acknowledged to the source.
     LastAcked(Ipv4Addr),
-    /// The newest PSN that it has been sent.
+    /// Newest PSN sent by the source.
     Sent(Ipv4Addr),
-    /// The port that it takes the source to be behind.
+    /// Port of the source.
     Source(Ipv4Addr),
 }
 
 type Orders = Vec<Order<Question>>;
 
-/// Nothing is undone: a switch of which something is refused is given up until it connects again, and then it is read anew.
+/// No step is undone: a switch that rejects an entry is failed until it reconnects, and is then read again.
 impl Procedure for Boot {
     type Place = SwitchIndex;
     type Reading = Question;
@@ -87,26 +87,26 @@ impl Procedure for Boot {
 
     const NAME: &'static str = "boot";
     const STEPS: &'static [Step<Boot>] = &[
-        // Away with what should not be there.
+        // Delete unwanted entries.
         Step::new("stale", |boot, controller| {
             boot.write(controller.stale(boot))
         }),
-        // Next hops, ARP, clone sessions.
+        // Write next hops, ARP entries and clone sessions.
         Step::new("base", |boot, controller| {
             boot.missing(controller.underlay_entries(boot.switch).first)
         }),
-        // Routes, which refer to next hops.
+        // Write routes, which refer to next hops.
         Step::new("routes", |boot, controller| {
             boot.missing(controller.underlay_entries(boot.switch).second)
         }),
-        // How far groups are whose registers are lost, and where their sources are, from other switches.
+        // Read position and source of groups with lost registers from other switches.
         Step::new("survey", Boot::survey).then(Controller::boot_surveyed),
-        // Groups are looked up anew in each step: one that is removed meanwhile is left out.
+        // Each step looks up the groups again, as some may have been removed meanwhile.
         Step::new("group registers", Boot::group_registers),
-        // Where INIT_GROUP does not set them.
+        // On targets whose INIT_GROUP does not set the source.
         Step::new("group sources", Boot::group_sources),
         Step::new("group entries", Boot::group_entries),
-        // The entries that make them visible.
+        // Publish the groups.
         Step::new("group publication", Boot::group_publication),
     ];
 
@@ -143,7 +143,7 @@ impl Procedure for Boot {
             }
             (Question::Sent(_), Ok(value)) => reading.sent = Some(Psn::new(value as u32)),
             (Question::Source(_), Ok(port)) => reading.source = Some(port as u32),
-            // What is not known from there, others know, or the members.
+            // Other switches or the members have the value.
             (_, Err(_)) => {}
         }
     }
@@ -165,7 +165,7 @@ impl Boot {
         self.write(self.found.missing(wanted))
     }
 
-    /// Asks the other switches of the trees of groups whose registers are lost.
+    /// Reads registers of the other switches in the trees of groups with lost registers.
     fn survey(&self, controller: &Controller) -> Orders {
         let mut orders = Vec::new();
         for (group, _) in self.lost_groups(controller) {
@@ -186,7 +186,7 @@ impl Boot {
         orders
     }
 
-    /// What the registers of a group start from, by what the other switches hold.
+    /// Computes the initial register values of a group from the readings of other switches.
     fn start(&self, controller: &Controller, group: &Group) -> Start {
         let nothing = Readings::default();
         let readings = self.readings.get(&group.mcst_id).unwrap_or(&nothing);
@@ -211,7 +211,7 @@ impl Boot {
                 is_sure: true,
             };
         }
-        // A source is no further ahead than its window.
+        // The source has sent at most a window beyond the last acknowledged PSN.
         let mut position = known;
         if let Some(sent) = readings.sent() {
             let acked = Psn::new(sent.get().wrapping_sub(group.window()));
@@ -223,7 +223,7 @@ impl Boot {
             }
         }
         Start {
-            // One before, so that every answer is newer.
+            // The PSN before, so that every reply of a member is newer.
             position: Position {
                 psn: position.psn.prev(),
                 ..position
@@ -280,7 +280,7 @@ impl Boot {
         entries.flat_map(|entry| self.write(vec![entry])).collect()
     }
 
-    /// Groups that the switch is to have and whose registers are lost.
+    /// Demand groups of the switch with lost registers.
     fn lost_groups<'a>(
         &'a self,
         controller: &'a Controller,
@@ -291,7 +291,7 @@ impl Boot {
 }
 
 impl Controller {
-    /// The switch runs the pipeline and holds what was found.
+    /// Starts the boot procedure of a switch that runs the pipeline and has the entries `found`.
     pub(super) fn start_boot(&mut self, now: u64, switch: SwitchIndex, found: Found) {
         self.forget_leftovers(switch);
         let snapshot = Snapshot::new(found.entities);
@@ -355,7 +355,7 @@ impl Controller {
         }
     }
 
-    /// Whether what a switch holds of a group is to be relied on.
+    /// Whether the registers of a group on a switch are reliable.
     pub(super) fn has_position(&self, (mcst_id, switch): (Ipv4Addr, SwitchIndex)) -> bool {
         self.switches[switch.0].boot.is_ready() && !self.recoveries.is_open((mcst_id, switch))
     }
@@ -397,7 +397,7 @@ impl Controller {
         entries
     }
 
-    /// Groups that are in use and have the switch in their tree.
+    /// Active groups with this switch in their tree.
     fn groups_on(&self, switch: SwitchIndex) -> impl Iterator<Item = (&Group, &GroupPart)> {
         let groups = self.groups.values().filter(|r| r.is_ready());
         groups.filter_map(move |registration| {
@@ -406,7 +406,7 @@ impl Controller {
         })
     }
 
-    /// What the switch holds and should not, and what hides the groups whose registers are lost.
+    /// Updates that delete unwanted entries, and withdraw the groups with lost registers.
     fn stale(&self, boot: &Boot) -> Vec<Update> {
         let Boot { switch, found, .. } = boot;
         let switch = *switch;
@@ -439,16 +439,16 @@ impl Controller {
         updates
     }
 
-    /// Indexes and addresses that waited for this switch to start anew are free again.
+    /// Frees the indexes and addresses that were reserved until this switch started again.
     fn forget_leftovers(&mut self, switch: SwitchIndex) {
         let control = &mut self.switches[switch.0];
-        control.room.clean();
+        control.capacity.clean();
         for (_, mcst_id) in std::mem::take(&mut control.leftovers) {
             self.release_address(mcst_id);
         }
     }
 
-    /// Makes an address usable again, unless a switch may still know it.
+    /// Frees an address, unless a switch may still have entries of it.
     pub(super) fn release_address(&mut self, mcst_id: Ipv4Addr) {
         let is_left = |control: &super::SwitchControl| {
             control.leftovers.iter().any(|(_, left)| *left == mcst_id)

@@ -1,7 +1,7 @@
-//! Members of a group, and what the bridge of each writes into its packets.
+//! Members of a group, and the header rewrites (bridge) of each.
 //!
-//! The constants that keep an ICRC right are solved here, once, when a group is planned: a group that exists has them, so that
-//! what is written later has nothing left to fail at.
+//! The constants that keep ICRCs valid are computed here once, when a group is planned. So a group whose constants have no
+//! solution is refused before anything is written.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -17,7 +17,7 @@ use crate::strategy::{IcrcMode, Strategies};
 use crate::tables::{Delivery, Member};
 use crate::topology::{HostIndex, MacAddr};
 
-/// One member, resolved.
+/// One member of a group, with its host and port in the topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GroupMember {
     pub(super) host: HostIndex,
@@ -25,7 +25,7 @@ pub(super) struct GroupMember {
     pub(super) spec: MemberSpec,
 }
 
-/// What all bridges of a group have in common.
+/// Parameters common to all bridges of a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     pub(super) mcst_id: Ipv4Addr,
@@ -43,7 +43,7 @@ impl Terms {
     }
 }
 
-/// A member with both halves of its bridge, solved.
+/// A member with the ICRC constants of both halves of its bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bridge {
     pub(super) member: GroupMember,
@@ -58,13 +58,13 @@ impl Bridge {
         let MemberSpec {
             ip, qpn, region, ..
         } = member.spec;
-        // Without a region the virtual address and key go through, and the member's queue pair refuses them.
+        // Without a region, virtual address and key are not rewritten, and the member's queue pair rejects them.
         let (va_xor, rkey_xor) = match region {
             Some(region) => (region.va ^ VIRTUAL_VA, region.rkey ^ VIRTUAL_RKEY),
             None => (0, 0),
         };
         let entry = match terms.icrc {
-            // What is punted at the exit is undone up to the entry, where the ICRC is right.
+            // For a punted packet, the controller reverts the changes of the exit half, so the entry half must keep the ICRC valid.
             IcrcMode::Neutral | IcrcMode::Punt => NeutralConstants::entry(ip, terms.mcst_id)?,
             IcrcMode::Recompute => NeutralPair::default(),
         };
@@ -88,7 +88,7 @@ impl Bridge {
         })
     }
 
-    /// What becomes of packets that come in from the member.
+    /// Entry of the `members` table: rewrite of packets from the member.
     pub(super) fn entry(&self) -> Member {
         Member {
             neutral: self.entry,
@@ -96,7 +96,7 @@ impl Bridge {
         }
     }
 
-    /// What becomes of packets that go out to the member, which has this number among the receivers of its switch.
+    /// Entry of the `receivers` table: rewrite of packets to the member. `slot`: its number among the receivers of the switch.
     pub(super) fn delivery(&self, slot: u32) -> Delivery {
         let member = &self.member;
         Delivery {
@@ -111,7 +111,7 @@ impl Bridge {
     }
 }
 
-/// The bridges of a group's members, found by host.
+/// Bridges of a group's members, by host.
 pub(super) struct Bridges(BTreeMap<HostIndex, Bridge>);
 
 impl Bridges {

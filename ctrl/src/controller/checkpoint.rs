@@ -1,8 +1,9 @@
-//! How far groups on a single switch are, read from time to time.
+//! Periodic reading of the positions of groups on a single switch.
 //!
-//! When a switch loses its registers, the other switches of a tree say how far a group is ([`super::boot`]), or its members
-//! ([`super::recovery`]), whose answers are numbers of 24 bits: they have an order only near a position that is known. Where there is no
-//! other switch that position is read from the switch itself, so often that no group sends a quarter of the number space in between.
+//! When a switch loses its registers, a group's position is restored from the other switches of its tree ([`super::boot`]) or
+//! from its members ([`super::recovery`]). Members report 24-bit PSNs, which are ordered only near a known position.
+//! Without other switches, that position is read from the switch itself, often enough that no group sends a quarter of
+//! the PSN space in between.
 
 use std::net::Ipv4Addr;
 
@@ -14,7 +15,7 @@ use super::{Controller, Owner};
 use crate::constants::REGISTER_AGG;
 
 impl Controller {
-    /// When positions are to be read next; `None` without groups on a single switch.
+    /// Time of the next reading; `None` without groups on a single switch.
     pub(super) fn next_checkpoint(&self) -> Option<u64> {
         let mut groups = self.groups.values().filter(|r| r.is_ready());
         let is_wanted = self.config.checkpoint_interval_ns > 0

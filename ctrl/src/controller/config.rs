@@ -1,4 +1,4 @@
-//! How a controller is set up.
+//! Configuration of a controller.
 
 use std::net::Ipv4Addr;
 
@@ -12,74 +12,75 @@ use crate::tables::ProgramError;
 use crate::topology::Topology;
 use crate::tree::{Policy, UnfitPolicy};
 
-/// Settings of a [`super::Controller`].
+/// Configuration of a [`super::Controller`].
 #[derive(Clone, Debug)]
 pub struct ControllerConfig {
-    /// Describes the compiled pipeline.
+    /// P4Info of the compiled pipeline.
     pub p4info: P4Info,
-    /// The target's own form of the pipeline: for BMv2 the bytes of its JSON. All switches are given the same.
+    /// Target-specific configuration of the pipeline (P4Runtime `p4_device_config`): for BMv2 the bytes of its JSON. The same
+    /// for all switches.
     pub device_config: Bytes,
-    /// How trees are grown.
+    /// Tree policy.
     pub policy: Policy,
-    /// Determines the first queue pair number that the controller lets stand for a group; any value will do, but another one with
-    /// each start.
+    /// Seed of the first virtual queue pair number; any value that differs at each start.
     pub virtual_qpn_seed: u32,
-    /// Of two controllers the one with the higher id is primary (P4Runtime § 5); not 0.
+    /// P4Runtime election id (section 5), not 0: of two controllers, the one with the higher id is primary.
     pub election_id: u128,
-    /// Addresses that may stand for groups.
+    /// Addresses reserved for groups.
     pub group_range: GroupRange,
-    /// Nanoseconds after which an unanswered call counts as failed.
+    /// Timeout of a call to a switch, in nanoseconds.
     pub request_timeout_ns: u64,
-    /// Nanoseconds after which an unanswered register access is sent again.
+    /// Retransmission timeout of a register access, in nanoseconds.
     pub register_retry_ns: u64,
-    /// How often a register access is sent before the switch counts as silent.
+    /// Number of times that a register access is sent before the switch is taken as unreachable.
     pub register_attempts: u32,
-    /// Groups that one host may have registered in band before one more is refused; 0 is no limit.
+    /// Limit of groups registered in band by one host; 0 for no limit.
     pub groups_per_host: usize,
-    /// Registration packets of one host that are served in a second, and at once; 0 is no limit.  A leader sends one for 61 to
-    /// 183 members, again after each [`alfirk_roce::registration::LeaderTiming::interval`].
+    /// Limit of registration packets of one host, per second and in a burst; 0 for no limit. A leader sends one packet for 61
+    /// to 183 members, and repeats it at each [`alfirk_roce::registration::LeaderTiming::interval`].
     pub mrp_rate: u32,
-    /// Packets in a second that a port may have a switch hand up of groups by whose strategy the controller finds minima or
-    /// ICRCs, per kind; 0 lets as many through as its link carries of full packets.
+    /// Limit of packets per second, port and kind that a switch passes to the controller for groups whose minima or ICRCs the
+    /// controller computes; 0 for the rate of full-size packets on the link.
     pub punt_rate: u32,
-    /// Whether hosts that are named through the control service are asked in band, as those are that a leader names.
+    /// Invite hosts in band that the control service names, as those are that a leader names.
     pub ask_members: bool,
-    /// Nanoseconds that a host has to agree to be in a group; less than leaders wait in all, so that they learn who has not.
+    /// Timeout of a host's agreement to join a group, in nanoseconds; less than the total timeout of leaders, so that they are
+    /// notified which hosts have not agreed.
     pub agree_timeout_ns: u64,
-    /// Nanoseconds in which one registration packet that comes again and again has its effect once: invitations, and packets for
-    /// switches and members further on.  Less than [`alfirk_roce::registration::LeaderTiming::interval`].
+    /// Interval in nanoseconds during which a repeated registration packet is processed only once. Processing sends invitations
+    /// and packets to further switches and members. Less than [`alfirk_roce::registration::LeaderTiming::interval`].
     pub mrp_repeat_ns: u64,
-    /// Nanoseconds after which a registration in band that makes no progress is forgotten.
+    /// Timeout of a registration in band without progress, in nanoseconds.
     pub mrp_timeout_ns: u64,
-    /// Nanoseconds between two readings of how far groups on a single switch are, see `checkpoint.rs`; 0 reads nothing.  A group must not
-    /// send 2^22 packets in that time.
+    /// Interval between readings of the positions of groups on a single switch (`checkpoint.rs`), in nanoseconds; 0 to
+    /// disable. A group must send fewer than 2^22 packets in it.
     pub checkpoint_interval_ns: u64,
-    /// Nanoseconds that members have to answer when a switch has lost what it held of their group, before they are asked again; some
-    /// round trips, and well below their queue pairs' timeouts.
+    /// Interval between queries of members after a switch has lost its registers, in nanoseconds; several round trips, and well
+    /// below the timeouts of their queue pairs.
     pub recovery_interval_ns: u64,
-    /// Nanoseconds between two readings of a group that makes no progress.
+    /// Interval between readings of a group without progress, in nanoseconds.
     pub probe_interval_ns: u64,
-    /// Nanoseconds after which a member of such a group that still lags behind counts as dead, and so does a link; less
-    /// finds them faster, but takes slow ones for dead.  It is raised for groups whose paths take longer with full queues.
+    /// Time in nanoseconds after which a member or link that blocks the progress of a group is taken as failed. A shorter time
+    /// detects failures earlier, but may exclude slow members. It is raised for groups whose paths have long full queues.
     pub dead_member_ns: u64,
-    /// Nanoseconds in which a link between switches must carry one of some frames that the controller has sent over it; else it counts
-    /// as dead.  Twice what its queue takes to empty, if that is longer.
+    /// Timeout of the test of a link between switches, in nanoseconds: a link that carries none of the controller's test frames
+    /// is taken as failed. Raised to twice the time that the link's queue takes to drain.
     pub link_test_ns: u64,
-    /// Nanoseconds after which a switch that is not connected counts as dead, so that traffic is led around it.
+    /// Time in nanoseconds after which a disconnected switch is taken as failed, and traffic is rerouted.
     pub dead_switch_ns: u64,
-    /// Nanoseconds after which a group is removed that shows no sign of life, see `lease.rs`; 0 keeps groups for ever.  Less
-    /// frees what the dead have left behind sooner, but asks leaders more often, and takes the silent ones for dead.
+    /// Lease of a group in nanoseconds (`lease.rs`): a group without activity is removed after it; 0 for no limit. A shorter
+    /// lease frees the groups of failed leaders earlier, but requires leaders to renew it more often.
     pub lease_ns: u64,
-    /// When packets are marked as having met congestion; never by default.
+    /// ECN marking profile; `None` for no marking.
     pub ecn: Option<EcnProfile>,
-    /// How feedback and ICRCs of groups that are registered in band are handled.
+    /// Strategies for feedback and ICRCs of groups that are registered in band.
     pub strategies: Strategies,
-    /// Updates per Write; more make fewer calls, each of which takes longer.
+    /// Maximum number of updates per Write. More updates need fewer calls, but each takes longer.
     pub batch_limit: usize,
 }
 
 impl ControllerConfig {
-    /// Settings for everything but the pipeline.
+    /// Creates a configuration with defaults for all parameters but the pipeline.
     pub fn new(p4info: P4Info, device_config: impl Into<Bytes>) -> ControllerConfig {
         ControllerConfig {
             p4info,
@@ -113,7 +114,7 @@ impl ControllerConfig {
 }
 
 impl ControllerConfig {
-    /// How fast ports may have switches hand packets up.
+    /// Rate limits of packets from switches to the controller.
     pub(super) fn punt_limits(&self) -> PuntLimits {
         PuntLimits {
             registrations: self.mrp_rate,
@@ -121,7 +122,7 @@ impl ControllerConfig {
         }
     }
 
-    /// Whether the settings fit together and fit the topology.
+    /// Checks that the parameters are consistent and fit the topology.
     pub(super) fn check(&self, topology: &Topology) -> Result<(), ConfigError> {
         if self.election_id == 0 {
             return Err(ConfigError::ElectionId);
@@ -151,7 +152,7 @@ impl ControllerConfig {
     }
 }
 
-/// A prefix of unicast addresses that may stand for groups, its first and last address excepted.
+/// A prefix of unicast addresses reserved for groups, except its first and last address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupRange {
     network: Ipv4Addr,
@@ -159,7 +160,7 @@ pub struct GroupRange {
 }
 
 impl Default for GroupRange {
-    /// 10.255.0.0/16.
+    /// The range 10.255.0.0/16.
     fn default() -> GroupRange {
         GroupRange {
             network: Ipv4Addr::new(10, 255, 0, 0),
@@ -169,7 +170,7 @@ impl Default for GroupRange {
 }
 
 impl GroupRange {
-    /// A range of 8 to 30 prefix bits; host bits of `network` are cleared.
+    /// Creates a range with a prefix of 8 to 30 bits; host bits of `network` are cleared.
     pub fn new(network: Ipv4Addr, prefix_len: u8) -> Result<GroupRange, ConfigError> {
         let good =
             (8..=30).contains(&prefix_len) && !matches!(network.octets()[0], 0 | 127 | 224..);
@@ -185,57 +186,57 @@ impl GroupRange {
         }
     }
 
-    /// The first address, never a group.
+    /// Network address of the range, never a group.
     pub fn network(&self) -> Ipv4Addr {
         self.network
     }
 
-    /// Fixed bits.
+    /// Prefix length in bits.
     pub fn prefix_len(&self) -> u8 {
         self.prefix_len
     }
 
-    /// The first address that may stand for a group.
+    /// First address usable for a group.
     pub fn first(&self) -> Ipv4Addr {
         Ipv4Addr::from(self.bounds().0)
     }
 
-    /// Whether the address lies in the prefix.
+    /// Whether the prefix covers the address.
     pub fn covers(&self, ip: Ipv4Addr) -> bool {
         u32::from(ip) & mask(self.prefix_len) == u32::from(self.network)
     }
 
-    /// Whether the address may stand for a group.
+    /// Whether the address is usable for a group.
     pub fn may_be_group(&self, ip: Ipv4Addr) -> bool {
         let host = u32::from(ip) & !mask(self.prefix_len);
         self.covers(ip) && host != 0 && host != !mask(self.prefix_len)
     }
 
-    /// The first and the last address that may stand for a group.
+    /// First and last address usable for groups.
     pub(super) fn bounds(&self) -> (u32, u32) {
         let first = u32::from(self.network);
         (first + 1, first | (!mask(self.prefix_len) - 1))
     }
 }
 
-/// The mask of a prefix of 1 to 32 bits.
+/// Netmask of a prefix of 1 to 32 bits.
 pub(super) fn mask(prefix_len: u8) -> u32 {
     u32::MAX << (32 - u32::from(prefix_len))
 }
 
-/// Why a controller cannot work with its settings.
+/// Error in the configuration of a controller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// The pipeline is another one.
+    /// The pipeline is not supported.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// Trees that the network cannot have.
+    /// The tree policy does not fit the topology.
     #[error(transparent)]
     Policy(#[from] UnfitPolicy),
-    /// No election id.
+    /// The election id is 0.
     #[error("election id 0 never becomes primary; use 1 or more")]
     ElectionId,
-    /// No addresses for groups.
+    /// The group range has no usable address.
     #[error("{network}/{prefix_len} cannot be the range of group addresses; use unicast addresses and 8 to 30 bits")]
     GroupRange {
         /// The range.
@@ -243,7 +244,7 @@ pub enum ConfigError {
         /// Its prefix length.
         prefix_len: u8,
     },
-    /// A host inside the range.
+    /// The address of a host is inside the group range.
     #[error("host {host} has the address {ip}, which lies in the range of group addresses {network}/{prefix_len}; move one of them")]
     HostInGroupRange {
         /// The host.
@@ -255,8 +256,8 @@ pub enum ConfigError {
         /// Its prefix length.
         prefix_len: u8,
     },
-    /// A host that would send packets for groups to a gateway.
-    #[error("host {host}: its prefix {ip}/{host_prefix_len} does not hold the group addresses {network}/{prefix_len}; widen it, so that the host asks for them by ARP")]
+    /// A host whose network does not cover the group range, so that it would send packets for groups to a gateway.
+    #[error("host {host}: its prefix {ip}/{host_prefix_len} does not cover the group addresses {network}/{prefix_len}; widen it, so that the host resolves them by ARP")]
     GroupsOffLink {
         /// The host.
         host: String,
@@ -269,16 +270,16 @@ pub enum ConfigError {
         /// Its prefix length.
         prefix_len: u8,
     },
-    /// More routes than the pipeline has room for.
-    #[error("switch {switch} needs {needed} entries in {table}, which has room for {room}; compile p4src/ with larger sizes")]
+    /// A table of the pipeline is too small.
+    #[error("switch {switch}: table {table} needs {needed} entries, but its size is {capacity}; compile p4src/ with larger sizes")]
     TableTooSmall {
         /// The switch.
         switch: String,
         /// The table.
         table: &'static str,
-        /// Entries needed.
+        /// Number of entries needed.
         needed: usize,
-        /// Entries possible.
-        room: u32,
+        /// Size of the table.
+        capacity: u32,
     },
 }

@@ -1,4 +1,4 @@
-//! Reading what switches count.
+//! Reading of switch counters.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use super::{ApiReply, Controller, Owner};
 use crate::strategy::MinPsn;
 use crate::tables::Counts;
 
-/// Requests under way.
+/// Pending requests for counters.
 #[derive(Debug, Default)]
 pub(super) struct Counting {
-    /// Which request each read serves.
+    /// Request of each read.
     reads: BTreeMap<TaskId, Tag>,
-    /// What has come together so far.
+    /// Sums of the counters read so far, by request.
     sums: BTreeMap<Tag, Counts>,
 }
 
 impl Controller {
-    /// Asks every switch that is ready; the others have nothing to report.
+    /// Reads the counters of every switch that is ready.
     pub(super) fn count(&mut self, now: u64, tag: Tag) {
         let switches = self.topology.switch_indexes();
         let ready: Vec<_> = switches
@@ -33,7 +33,7 @@ impl Controller {
         self.answer_count(tag);
     }
 
-    /// A switch has answered, or could not.
+    /// Adds the counters of a switch; failed reads are ignored.
     pub(super) fn counted(&mut self, task: TaskId, result: Result<Counts, SwitchError>) {
         let Some(tag) = self.counting.reads.remove(&task) else {
             return;
@@ -49,7 +49,7 @@ impl Controller {
     fn answer_count(&mut self, tag: Tag) {
         if self.counting.reads.values().all(|of| *of != tag) {
             if let Some(mut counts) = self.counting.sums.remove(&tag) {
-                // Switches do not know what becomes of what they hand up.
+                // Packets of the controller are not counted by switches.
                 counts.work[usize::from(MinPsn::Punt.number())].forwarded +=
                     self.punts.stats.forwarded;
                 self.queue_reply(ApiReply::Counted { tag, counts });

@@ -1,11 +1,11 @@
-//! Multicast groups of unreliable datagrams: who is in them, and what every switch holds for that.
+//! Multicast groups of unreliable datagrams: members, trees and switch entries.
 //!
-//! A group is an address of 224.0.0.0/4 and the hosts that have joined; nobody registers it, and any host may send to it.  Its
-//! tree grows by the tree policy, from the member with the lowest place in the topology.  Switches outside the tree
-//! send towards that member's switch, and so to the tree.  There is no state in registers: entries are written by difference
-//! whenever members or paths change, in any order, and datagrams may be lost meanwhile.
+//! A group is an address of 224.0.0.0/4 and the hosts that have joined. It needs no registration, and any host may send to it.
+//! The tree policy builds its tree from the member with the lowest index in the topology. Switches outside the tree
+//! forward towards that member's switch, and so to the tree. There is no state in registers: when members or paths change,
+//! the difference of entries is written in any order, and datagrams may be lost meanwhile.
 //!
-//! Who has joined is known to this controller alone, and forgotten when it ends.
+//! Only this controller stores the members, and only while it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -28,15 +28,15 @@ pub(super) struct Datagrams {
 
 #[derive(Clone, Debug)]
 struct DatagramGroup {
-    /// The same on all switches.
+    /// Group index, the same on all switches.
     index: u16,
     members: BTreeSet<HostIndex>,
     tree: Tree,
-    /// Of the switches outside the tree: the port that leads to it.
+    /// For switches outside the tree: the port that leads to the tree.
     entrances: BTreeMap<SwitchIndex, u32>,
 }
 
-/// What a user waits for.
+/// A pending request.
 #[derive(Debug)]
 struct Request {
     group: Ipv4Addr,
@@ -45,7 +45,7 @@ struct Request {
 }
 
 impl DatagramGroup {
-    /// What a switch holds of the group: first the PRE group, then what refers to it.
+    /// Entries of the group on a switch: first the PRE group, then the entries that refer to it.
     fn entries(&self, program: &Program, group_ip: Ipv4Addr, switch: SwitchIndex) -> Vec<Update> {
         let on_tree = self.tree.ports_on(switch);
         let ports: BTreeSet<u32> = on_tree
@@ -54,7 +54,7 @@ impl DatagramGroup {
         if ports.is_empty() {
             return Vec::new();
         }
-        // PRE groups are numbered behind those of reliable groups.
+        // Numbers of these PRE groups follow those of reliable groups.
         let behind = u16::try_from(program.sizes.groups).expect("checked when it was resolved");
         let copies = MulticastGroup {
             group_index: behind + self.index,
@@ -75,7 +75,7 @@ impl DatagramGroup {
 }
 
 impl Controller {
-    /// Adds a host to a group, or takes it out; there is nothing to do for one that is in or out already.
+    /// Adds a host to a group, or removes it. A request without effect succeeds at once.
     pub(super) fn change_datagrams(
         &mut self,
         now: u64,
@@ -128,13 +128,13 @@ impl Controller {
 
     fn free_datagram_index(&self) -> Result<u16, GroupError> {
         let taken: BTreeSet<u16> = self.datagrams.groups.values().map(|g| g.index).collect();
-        let room = self.program.sizes.datagram_groups;
-        let mut all = (0..=u16::MAX).take(room as usize);
+        let capacity = self.program.sizes.datagram_groups;
+        let mut all = (0..=u16::MAX).take(capacity as usize);
         all.find(|index| !taken.contains(index))
-            .ok_or(GroupError::DatagramGroupsFull(room))
+            .ok_or(GroupError::DatagramGroupsFull(capacity))
     }
 
-    /// A tree over the members that can be reached, and the ways into it.
+    /// Builds the tree of the reachable members, and the entrances into it.
     fn grown_datagrams(&self, index: u16, members: BTreeSet<HostIndex>) -> DatagramGroup {
         let reached_from = |first: HostIndex| -> Vec<HostIndex> {
             let (root, _) = self.topology.attachment(first);
@@ -145,7 +145,7 @@ impl Controller {
                 .filter(|host| self.paths().reaches(root, *host))
                 .collect()
         };
-        // Broken links may have cut the first member off. Members at one switch reach the same others.
+        // Failed links may have isolated the first member. Members at one switch reach the same others.
         let mut roots = BTreeSet::new();
         let firsts = members
             .iter()
@@ -165,7 +165,7 @@ impl Controller {
             for switch in self.topology.switch_indexes() {
                 let is_outside = group.tree.ports_on(switch).next().is_none();
                 if is_outside && self.paths().reaches(switch, hosts[0]) {
-                    // Each step is nearer to that member, and its switch is in the tree.
+                    // Each hop is nearer to that member, and its switch is in the tree.
                     let port = self.paths().next_hops(switch, hosts[0])[0];
                     group.entrances.insert(switch, port);
                 }
@@ -174,7 +174,7 @@ impl Controller {
         group
     }
 
-    /// Puts another state of a group into force; gives the tasks that write it to the switches that are ready.
+    /// Replaces the state of a group, and returns the tasks that write it to the switches that are ready.
     fn replace_datagrams(
         &mut self,
         now: u64,
@@ -214,7 +214,7 @@ impl Controller {
         tasks
     }
 
-    /// Paths have changed: trees follow.
+    /// Rebuilds trees after a change of paths.
     pub(super) fn lead_datagrams_around(&mut self, now: u64) {
         for group in self.datagrams.groups.keys().copied().collect::<Vec<_>>() {
             if let Some(known) = self.datagrams.groups.get(&group) {
@@ -224,7 +224,7 @@ impl Controller {
         }
     }
 
-    /// What a switch holds of all groups, in two steps: the second refers to the first.
+    /// Entries of all groups on a switch, in two steps: the second refers to the first.
     pub(super) fn datagram_entries(&self, switch: SwitchIndex) -> (Vec<Update>, Vec<Update>) {
         let groups = self.datagrams.groups.iter();
         let entries = groups.flat_map(|(ip, group)| group.entries(&self.program, *ip, switch));

@@ -1,8 +1,8 @@
-//! A duplicate request, by which a member's responder is made to acknowledge its newest PSN.
+//! Duplicate requests, which make a member's responder acknowledge its newest PSN.
 //!
-//! A responder acknowledges a request that it has had before with the PSN of the newest one, and executes nothing (IBTA vol. 1, 9.7.5.1.2).
-//! So an old PSN asks a queue pair how far it is, whatever software is behind it. The request is an RDMA WRITE of 0 bytes: should it not be
-//! a duplicate after all, it changes no memory, takes no receive, and its key is not looked at (9.7.4.1.5).
+//! A responder acknowledges a duplicate request with the PSN of the newest request, and does not execute it (IBTA vol. 1,
+//! 9.7.5.1.2). So an old PSN reads the position of any conforming queue pair. The request is an RDMA WRITE of 0 bytes: if it
+//! is not a duplicate, it changes no memory, consumes no receive, and its R_Key is not checked (9.7.4.1.5).
 
 use std::net::Ipv4Addr;
 
@@ -19,16 +19,16 @@ const RETH_AT: usize = BTH_AT + bth::HEADER_LEN;
 const ICRC_AT: usize = RETH_AT + reth::HEADER_LEN;
 const FRAME_LEN: usize = ICRC_AT + 4;
 
-/// How far a duplicate's PSN is behind what all members have: so far that the source of the moment has had it, too, before it began to
-/// send, and nearer than half the number space to whatever any member expects.
+/// Distance of a duplicate's PSN before the newest PSN that all members have. It is large enough that the current source
+/// received the PSN before it began to send, and less than half the PSN space from what any member expects.
 const BEHIND: u32 = 1 << 21;
 
-/// The PSN of duplicates of a group of which all members have `base`.
+/// PSN of duplicates for a group whose members all have `base`.
 pub(super) fn psn(base: Psn) -> Psn {
     Psn::new(base.get().wrapping_sub(BEHIND))
 }
 
-/// The frame as it leaves the port of a member: as the exit half of the bridge would have made it (`bridge_exit.p4`).
+/// Builds the frame as it leaves the port of a member, like the exit half of the bridge (`bridge_exit.p4`).
 pub(super) fn frame(mcst_id: Ipv4Addr, member: &GroupMember, psn: Psn) -> Vec<u8> {
     let mut frame = vec![0; FRAME_LEN];
     ethernet::Repr {

@@ -1,4 +1,4 @@
-//! What can go wrong with switches and groups.
+//! Errors of switches and groups.
 
 use std::net::Ipv4Addr;
 
@@ -9,7 +9,7 @@ use super::virtual_qpns::VirtualQpnError;
 use crate::constants::RECOMPUTE_NETWORK;
 use crate::tables::ConstraintError;
 
-/// Why something was not done on one switch.
+/// Error of a task on one switch.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SwitchError {
     /// The connection ended.
@@ -17,7 +17,7 @@ pub enum SwitchError {
     Lost {
         /// The switch.
         switch: String,
-        /// What ended it.
+        /// Cause.
         why: String,
     },
     /// Another controller took over.
@@ -28,60 +28,60 @@ pub enum SwitchError {
         /// The switch.
         switch: String,
     },
-    /// The pipeline was refused.
+    /// The switch rejected the pipeline.
     #[error("switch {switch}: the pipeline was refused: {status}")]
     Pipeline {
         /// The switch.
         switch: String,
-        /// What the switch said.
+        /// Status of the reply.
         status: Status,
     },
-    /// A call failed as a whole.
+    /// A call failed without details on updates.
     #[error("switch {switch}: {call} failed: {status}")]
     Call {
         /// The switch.
         switch: String,
-        /// `Write` or another.
+        /// Name of the call, such as `Write`.
         call: &'static str,
-        /// What the switch said.
+        /// Status of the reply.
         status: Status,
     },
-    /// One update was refused.
+    /// The switch rejected one update.
     #[error("switch {switch}: {entity}: {verb} refused: {}: {message}", code.as_str_name())]
     Refused {
         /// The switch.
         switch: String,
-        /// What the update was about.
+        /// Entity of the update.
         entity: String,
         /// `insert`, `modify` or `delete`.
         verb: &'static str,
-        /// The kind of refusal.
+        /// Status code.
         code: Code,
-        /// What the switch said.
+        /// Status of the reply.
         message: String,
     },
-    /// No answer in time.
+    /// The call timed out.
     #[error("switch {switch}: no answer to {call} within {seconds} s")]
     Timeout {
         /// The switch.
         switch: String,
-        /// What was asked.
+        /// Name of the call.
         call: &'static str,
-        /// How long was waited.
+        /// Timeout in seconds.
         seconds: f64,
     },
-    /// The pipeline refused a register access.
+    /// The pipeline rejected a register access.
     #[error("switch {switch}: register access refused by the pipeline: {reason}")]
     Registers {
         /// The switch.
         switch: String,
-        /// Why, from the answer's status.
+        /// Reason, from the status of the reply.
         reason: &'static str,
     },
 }
 
 impl SwitchError {
-    /// Whether it is certain that the switch did nothing, now or later.
+    /// Whether the switch certainly did not, and will not, apply the update.
     pub(super) fn is_definite(&self) -> bool {
         matches!(
             self,
@@ -90,7 +90,7 @@ impl SwitchError {
     }
 }
 
-/// Why a request about a group was not fulfilled.
+/// Error of a request about a group.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum GroupError {
     /// Fewer than two members.
@@ -99,123 +99,123 @@ pub enum GroupError {
     /// More members than hosts.
     #[error("a group of {members} is larger than the topology, which has {hosts} hosts")]
     LargerThanTopology {
-        /// Members asked for.
+        /// Number of members requested.
         members: usize,
-        /// Hosts there are.
+        /// Number of hosts in the topology.
         hosts: usize,
     },
-    /// An address that is no host's.
+    /// The address is not that of a host.
     #[error("{0} is not the address of any host of the topology")]
     UnknownHost(Ipv4Addr),
-    /// An address that cannot stand for a group of datagrams.
-    #[error("{0} is no multicast address; groups of datagrams are in 224.0.0.0/4")]
+    /// The address is not a multicast address, as datagram groups require.
+    #[error("{0} is not a multicast address; datagram groups are in 224.0.0.0/4")]
     NotMulticast(Ipv4Addr),
-    /// The pipeline's table of them is full.
-    #[error("there are {0} groups of datagrams, and switches have no room for more; leave one, or compile p4src/ with a larger MAX_DATAGRAM_GROUPS")]
+    /// The maximum number of datagram groups is reached.
+    #[error("all {0} datagram groups of the switches are in use; leave one, or compile p4src/ with a larger MAX_DATAGRAM_GROUPS")]
     DatagramGroupsFull(u32),
-    /// A host named more than once.
-    #[error("host {host} ({ip}) is a member twice; each host can be one once")]
+    /// A host is listed more than once.
+    #[error("host {host} ({ip}) is listed twice as a member; list each host once")]
     MemberTwice {
         /// The host.
         host: String,
         /// Its address.
         ip: Ipv4Addr,
     },
-    /// A queue pair that no application can have.
+    /// The queue pair number is reserved.
     #[error("member {0}: queue pair 0 is the fabric's own; give the number of the member's RC queue pair")]
     QueuePair(Ipv4Addr),
-    /// A region whose addresses cannot be made by XOR.
+    /// The memory region is not aligned, so its addresses cannot be computed by XOR.
     #[error("member {ip}: a memory region of {len} bytes at {va:#x} is not aligned; it must start at a multiple of {alignment:#x}")]
     Region {
         /// The member.
         ip: Ipv4Addr,
-        /// The region's address.
+        /// Virtual address of the region.
         va: u64,
-        /// Its length.
+        /// Its length in bytes.
         len: u64,
-        /// The alignment that its length asks for.
+        /// Alignment in bytes that its length requires.
         alignment: u128,
     },
-    /// A region without bytes.
+    /// The memory region is empty.
     #[error("member {0}: a memory region of 0 bytes cannot be written to; leave it out")]
     EmptyRegion(Ipv4Addr),
-    /// An address that cannot stand for a group.
-    #[error("{mcst_id} cannot stand for a group; groups are in {network}/{prefix_len}, its first and last address excepted")]
+    /// The address is outside the group range.
+    #[error("{mcst_id} is not usable for a group; use an address of {network}/{prefix_len}, except its first and last")]
     OutsideRange {
-        /// The address asked for.
+        /// Requested address.
         mcst_id: Ipv4Addr,
         /// The range.
         network: Ipv4Addr,
         /// Its prefix length.
         prefix_len: u8,
     },
-    /// The pipeline does not parse what is sent to the address.
-    #[error("the ICRCs of group {mcst_id} cannot be recomputed: parsers know only addresses of {network}/17; use one of them, or neutral ICRCs", network = Ipv4Addr::from(RECOMPUTE_NETWORK))]
+    /// The address is outside the range whose packets the pipeline parses up to the ICRC.
+    #[error("the ICRCs of group {mcst_id} cannot be recomputed: parsers cover only addresses of {network}/17; use one of them, or neutral ICRCs", network = Ipv4Addr::from(RECOMPUTE_NETWORK))]
     NotRecomputed {
-        /// The address asked for.
+        /// Requested address.
         mcst_id: Ipv4Addr,
     },
-    /// The address stands for another group.
-    #[error("{0} stands for another group already; deregister that one or leave the choice to the controller")]
+    /// The address belongs to another group.
+    #[error("{0} is the address of another group; deregister that group, or let the controller choose an address")]
     Taken(Ipv4Addr),
-    /// A number that cannot stand for the group.
+    /// The virtual queue pair number is not usable.
     #[error(transparent)]
     VirtualQpn(#[from] VirtualQpnError),
-    /// Every address stands for a group.
-    #[error("every address of {network}/{prefix_len} stands for a group; deregister one or set a larger range")]
+    /// All addresses of the range are in use.
+    #[error("all addresses of {network}/{prefix_len} are in use; deregister a group, or set a larger range")]
     NoAddress {
         /// The range.
         network: Ipv4Addr,
         /// Its prefix length.
         prefix_len: u8,
     },
-    /// A table of a switch is too full.
-    #[error("switch {switch} has no room for the group: it needs {needed} of {table}, and {left} are left; deregister groups, or compile p4src/ with larger sizes")]
+    /// A table of a switch has too few free entries.
+    #[error("switch {switch} cannot hold the group: {table}: {needed} needed, {left} free; deregister groups, or compile p4src/ with larger sizes")]
     SwitchFull {
         /// The switch.
         switch: String,
-        /// The table, or what has a cell for each receiver.
+        /// The table, or `receivers` for the slots of receivers.
         table: &'static str,
         /// Entries needed.
         needed: usize,
-        /// Entries left.
+        /// Number of free entries.
         left: usize,
     },
-    /// A tree with too many ports on one switch.
+    /// The tree has too many ports on one switch.
     #[error("switch {switch} would have {paths} ports in the group's tree; its pipeline handles {limit}; compile p4src/ with a larger PATH_BITS")]
     TooManyPaths {
         /// The switch.
         switch: String,
-        /// Ports needed.
+        /// Number of ports needed.
         paths: usize,
-        /// Ports possible.
+        /// Maximum number of ports.
         limit: u32,
     },
-    /// A switch of the tree is not there.
+    /// A switch of the tree is not ready.
     #[error("switch {switch} of the group's tree is not ready: {why}")]
     SwitchNotReady {
         /// The switch.
         switch: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// No group of that address.
+    /// There is no group with that address.
     #[error("there is no group {0}")]
     NoSuchGroup(Ipv4Addr),
-    /// Somebody who is no member is to leave.
-    #[error("{ip} is no member of group {mcst_id}")]
+    /// The host that is to leave is not a member.
+    #[error("{ip} is not a member of group {mcst_id}")]
     NotMember {
         /// The group.
         mcst_id: Ipv4Addr,
         /// The address.
         ip: Ipv4Addr,
     },
-    /// No way leads to a member.
+    /// A member cannot be reached.
     #[error(
         "member {0} cannot be reached: every way to it leads through a link or switch that is down"
     )]
     Unreachable(Ipv4Addr),
-    /// Hosts that were asked and did not agree.
+    /// Hosts that were invited did not agree.
     #[error("group {mcst_id}: {} did not agree to be in it; have the hosts expect the queue pairs to be registered", members.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     NotAgreed {
         /// The group.
@@ -223,35 +223,35 @@ pub enum GroupError {
         /// Their addresses.
         members: Vec<Ipv4Addr>,
     },
-    /// Messages are under way.
+    /// The group is not idle.
     #[error("group {0} has messages under way; a member can join only between two of them")]
     InUse(Ipv4Addr),
-    /// The group is being made or removed.
+    /// The group is being created, changed or removed.
     #[error("group {0} is being made, changed or removed; try again when that is done")]
     Busy(Ipv4Addr),
-    /// A rewrite that the free header bits cannot balance.
+    /// No ICRC constants exist for the required rewrite.
     #[error(transparent)]
     Icrc(#[from] Unsolvable),
-    /// Entries that the program does not allow.
+    /// An entry violates a constraint of the P4 program.
     #[error(transparent)]
     Constraint(#[from] ConstraintError),
-    /// A switch failed; what was written is undone.
+    /// A switch failed; all writes were undone.
     #[error(transparent)]
     Switch(#[from] SwitchError),
-    /// The group is gone from the controller, but not from every switch.
+    /// The group was removed from the controller, but not from every switch.
     #[error("group {mcst_id} is removed, but left state behind: {}", join(unwind))]
     Removal {
         /// The group.
         mcst_id: Ipv4Addr,
-        /// What failed, one error per switch.
+        /// Errors, one per switch.
         unwind: Vec<SwitchError>,
     },
-    /// Something failed, and undoing failed too.
+    /// A request failed, and so did undoing it.
     #[error("{initial}; and undoing left state behind: {}", join(unwind))]
     Unwind {
-        /// What failed first.
+        /// First error.
         initial: Box<GroupError>,
-        /// What failed while undoing, one error per switch.
+        /// Errors while undoing, one per switch.
         unwind: Vec<SwitchError>,
     },
 }

@@ -1,4 +1,4 @@
-//! What goes into the controller and what comes out.
+//! Inputs and outputs of the controller.
 
 use std::net::Ipv4Addr;
 
@@ -16,31 +16,31 @@ use crate::strategy::Strategies;
 use crate::tables::Counts;
 use crate::topology::{LinkIndex, SwitchIndex};
 
-/// Something happened.
+/// Input of the controller.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A connection to a switch is up and its stream is open; nothing is known about the switch's state.
+    /// The connection to a switch and its stream are open. The state of the switch is unknown.
     SwitchUp {
         /// The switch.
         switch: SwitchIndex,
     },
-    /// The connection is gone; requests that were under way will not be answered.
+    /// The connection to a switch has ended. Pending requests get no reply.
     SwitchDown {
         /// The switch.
         switch: SwitchIndex,
-        /// What ended it, for messages.
+        /// Cause, for messages.
         why: String,
     },
-    /// The answer to an [`Effect::Request`].
+    /// Reply to an [`Effect::Request`].
     Reply {
         /// The switch.
         switch: SwitchIndex,
-        /// The request's id.
+        /// Id of the request.
         request: RequestId,
-        /// What the switch said.
+        /// Response of the switch, or the gRPC status of a failure.
         result: Result<Response, Status>,
     },
-    /// A message on the switch's stream.
+    /// A message from the switch's stream.
     Stream {
         /// The switch.
         switch: SwitchIndex,
@@ -54,20 +54,20 @@ pub enum Event {
         /// Whether it carries packets.
         is_up: bool,
     },
-    /// A request of a user.
+    /// A request through the control service.
     Api(ApiRequest),
-    /// The time of [`super::Controller::poll_timeout`] has come.
+    /// The time of [`super::Controller::poll_timeout`] is reached.
     Timeout,
 }
 
-/// Something to do.
+/// Output of the controller.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// A call to a switch, to be answered by [`Event::Reply`].
+    /// A call to a switch; the driver passes its result as [`Event::Reply`].
     Request {
         /// The switch.
         switch: SwitchIndex,
-        /// To be given back in the reply.
+        /// Id to return in the reply.
         request: RequestId,
         /// The call.
         body: Request,
@@ -79,15 +79,15 @@ pub enum Effect {
         /// The message.
         message: StreamMessageRequest,
     },
-    /// News for the users.
+    /// A reply or notification to clients.
     Api(ApiReply),
 }
 
-/// Names a call; never reused.
+/// Id of a call; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// The calls that the controller makes (P4Runtime § 16).
+/// Calls of the controller (P4Runtime, section 16).
 #[derive(Clone, Debug)]
 pub enum Request {
     /// `GetForwardingPipelineConfig`, for the cookie alone.
@@ -100,10 +100,10 @@ pub enum Request {
     Read(ReadRequest),
 }
 
-/// Their answers.
+/// Responses to the calls of [`Request`].
 #[derive(Clone, Debug)]
 pub enum Response {
-    /// The cookie of the pipeline that the switch runs, if it has one.
+    /// Cookie of the running pipeline; `None` without a pipeline.
     Pipeline(Option<u64>),
     /// The pipeline is loaded.
     SetPipeline,
@@ -113,124 +113,123 @@ pub enum Response {
     Read(Vec<ReadResponse>),
 }
 
-/// Names a user's request; chosen by the user, given back in the reply.
+/// Id of a client's request; chosen by the client, returned in the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u64);
 
-/// What a user can ask for.
+/// Request of a client.
 #[derive(Clone, Debug)]
 pub enum ApiRequest {
-    /// Make a group; answered by [`ApiReply::GroupReady`] or [`ApiReply::Failed`].
+    /// Create a group. Reply: [`ApiReply::GroupReady`] or [`ApiReply::Failed`].
     Register {
-        /// Given back in the reply.
+        /// Id to return in the reply.
         tag: Tag,
         /// The group.
         group: RegisterGroup,
     },
-    /// Remove a group; answered by [`ApiReply::GroupRemoved`] or [`ApiReply::Failed`].
+    /// Remove a group. Reply: [`ApiReply::GroupRemoved`] or [`ApiReply::Failed`].
     Deregister {
-        /// Given back in the reply.
+        /// Id to return in the reply.
         tag: Tag,
         /// The group.
         mcst_id: Ipv4Addr,
     },
-    /// Add a member between two messages; answered by [`ApiReply::MemberJoined`] or [`ApiReply::Failed`].
+    /// Add a member between two messages. Reply: [`ApiReply::MemberJoined`] or [`ApiReply::Failed`].
     ///
-    /// Nobody may send to the group until it is answered; a group that is not idle refuses.
+    /// No member may send until the reply; the request fails if the group is not idle.
     Join {
-        /// Given back in the reply.
+        /// Id to return in the reply.
         tag: Tag,
         /// The group.
         mcst_id: Ipv4Addr,
         /// The new member.
         member: MemberSpec,
     },
-    /// Take members out, at any time; answered by [`ApiReply::MembersLeft`] or [`ApiReply::Failed`].
+    /// Remove members, at any time. Reply: [`ApiReply::MembersLeft`] or [`ApiReply::Failed`].
     Leave {
-        /// Given back in the reply.
+        /// Id to return in the reply.
         tag: Tag,
         /// The group.
         mcst_id: Ipv4Addr,
-        /// Their addresses; two members or more must stay.
+        /// Addresses of these members; at least two others must remain.
         members: Vec<Ipv4Addr>,
     },
-    /// A sender gets no acknowledgements: find out who is dead; answered by [`ApiReply::Probing`] or
-    /// [`ApiReply::Failed`].  What comes of it is reported by [`ApiReply::MembersLost`] and [`ApiReply::GroupRerouted`].
+    /// Find failed members or links, when a sender gets no acknowledgements. Reply: [`ApiReply::Probing`] or
+    /// [`ApiReply::Failed`]. Results are reported by [`ApiReply::MembersLost`] and [`ApiReply::GroupRerouted`].
     Suspect {
-        /// Given back in the reply.
+        /// Id to return in the reply.
         tag: Tag,
         /// The group.
         mcst_id: Ipv4Addr,
     },
-    /// Keep a group that may have nothing to send for a while; answered by [`ApiReply::Refreshed`] or [`ApiReply::Failed`].
+    /// Renew the lease of a group without traffic. Reply: [`ApiReply::Refreshed`] or [`ApiReply::Failed`].
     Refresh {
-        /// Given back in the reply.
+        /// Id to return in the reply.
         tag: Tag,
         /// The group.
         mcst_id: Ipv4Addr,
     },
-    /// Have a host get what is sent to a multicast group of unreliable datagrams; answered by [`ApiReply::DatagramGroup`] or
-    /// [`ApiReply::Failed`].
+    /// Add a host to a multicast group of unreliable datagrams. Reply: [`ApiReply::DatagramGroup`] or [`ApiReply::Failed`].
     JoinDatagrams {
-        /// Given back in the reply.
+        /// Id to return in the reply.
         tag: Tag,
         /// An address of 224.0.0.0/4.
         group: Ipv4Addr,
         /// A host of the topology.
         host: Ipv4Addr,
     },
-    /// The opposite; a group without members is gone.  Answered in the same way.
+    /// Remove a host from a datagram group. A group without members is removed. Reply as for `JoinDatagrams`.
     LeaveDatagrams {
-        /// Given back in the reply.
+        /// Id to return in the reply.
         tag: Tag,
         /// The group.
         group: Ipv4Addr,
         /// The host.
         host: Ipv4Addr,
     },
-    /// Read what the switches count; answered by [`ApiReply::Counted`].
+    /// Read the counters of all switches. Reply: [`ApiReply::Counted`].
     Count {
-        /// Given back in the reply.
+        /// Id to return in the reply.
         tag: Tag,
     },
-    /// Tell about switches and groups; answered by [`ApiReply::Status`].
+    /// Report the state of switches and groups. Reply: [`ApiReply::Status`].
     Status {
-        /// Given back in the reply.
+        /// Id to return in the reply.
         tag: Tag,
     },
 }
 
-/// A group to be made.
+/// Parameters of a new group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisterGroup {
-    /// The address that stands for the group, inside the configured range; `None` takes an unused one.
+    /// Address of the group, inside the configured range; `None` for any unused one.
     pub mcst_id: Option<Ipv4Addr>,
-    /// The queue pair number that members address, not the one of the group that had the address before; `None` leaves the choice to
-    /// the controller, whose answer says it.
+    /// Virtual queue pair number that members address; `None` for one chosen by the controller and returned in its reply. It
+    /// must differ from that of the last group with the same address.
     pub virtual_qpn: Option<QpNum>,
-    /// At least two; the first one leads: the tree grows from its switch.
+    /// Members, at least two. The first one is the leader: the tree starts at its switch.
     pub members: Vec<MemberSpec>,
-    /// The PSN of the group's first packet, the same at all members.
+    /// PSN of the group's first packet, the same for all members.
     pub initial_psn: Psn,
-    /// How its feedback and ICRCs are handled.
+    /// Strategies for feedback and ICRCs.
     pub strategies: Strategies,
 }
 
-/// One queue pair of a group.
+/// One member of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberSpec {
     /// A host of the topology.
     pub ip: Ipv4Addr,
-    /// Its queue pair.
+    /// Number of its queue pair.
     pub qpn: QpNum,
-    /// Where WRITEs go at this member; without it WRITEs of the group fail there.
+    /// Destination of WRITEs at this member. Without a region the member rejects WRITEs of the group.
     pub region: Option<MemoryRegion>,
-    /// Whether it may be the group's source; what it sends is dropped at its leaf switch if not.
+    /// The member may be the source. Otherwise its leaf switch drops the data that it sends.
     pub may_send: bool,
 }
 
 impl MemberSpec {
-    /// The member as registration packets name it; without a region that they cannot name.
+    /// The node of this member in registration packets; without the region if they cannot represent it.
     pub fn node(&self) -> Node {
         Node {
             ip: self.ip,
@@ -246,18 +245,18 @@ impl MemberSpec {
     }
 }
 
-/// A memory region that a group writes to.
+/// A memory region, as destination of a group's WRITEs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryRegion {
     /// Virtual address, a multiple of the smallest power of two that is not below `len`.
     pub va: u64,
-    /// The remote key.
+    /// Remote key (R_Key).
     pub rkey: u32,
-    /// Bytes, 1 or more.
+    /// Length in bytes, at least 1.
     pub len: u64,
 }
 
-/// News for the users.
+/// A reply or notification to clients.
 #[derive(Clone, Debug)]
 pub enum ApiReply {
     /// A switch has its pipeline, routes and groups.
@@ -272,111 +271,111 @@ pub enum ApiReply {
         /// Why.
         error: SwitchError,
     },
-    /// All switches are ready; said again after each time when one was not.
+    /// All switches are ready. Sent again whenever a switch was not ready meanwhile.
     Ready,
-    /// A group is made.
+    /// A group is created.
     GroupReady {
-        /// Of the request.
+        /// Id of the request.
         tag: Tag,
-        /// How members address it.
+        /// Addressing parameters of the group.
         group: GroupInfo,
     },
-    /// A group is made in band, for a leader host.
+    /// A group is created in band, for a leader host.
     GroupFormed {
-        /// How members address it.
+        /// Addressing parameters of the group.
         group: GroupInfo,
     },
-    /// A group is gone that a leader host has had removed in band.
+    /// A group is removed in band, for a leader host.
     GroupDissolved {
         /// The group.
         mcst_id: Ipv4Addr,
     },
-    /// A member is in.
+    /// A member has joined.
     MemberJoined {
-        /// Of the request.
+        /// Id of the request.
         tag: Tag,
         /// The group.
         mcst_id: Ipv4Addr,
         /// The member.
         ip: Ipv4Addr,
-        /// The remote queue pair of its queue pair.
+        /// Remote queue pair number for the member's queue pair.
         remote_qpn: QpNum,
-        /// The PSN with which its queue pair starts, both ways: the next of the group.
+        /// Initial PSN of the member's queue pair in both directions: the next PSN of the group.
         psn: Psn,
     },
-    /// Members are out.
+    /// Members have left.
     MembersLeft {
-        /// Of the request.
+        /// Id of the request.
         tag: Tag,
         /// The group.
         mcst_id: Ipv4Addr,
     },
-    /// Members that did not answer were taken out, so that the group goes on.
+    /// Members that did not respond were removed, so that the group can proceed.
     MembersLost {
         /// The group.
         mcst_id: Ipv4Addr,
-        /// Their addresses.
+        /// Addresses of these members.
         members: Vec<Ipv4Addr>,
     },
-    /// A group's tree was led around something that is broken.
+    /// The tree of a group was rerouted around a failure.
     GroupRerouted {
         /// The group.
         mcst_id: Ipv4Addr,
     },
-    /// A group is being watched until it makes progress.
+    /// The group is monitored until it makes progress.
     Probing {
-        /// Of the request.
+        /// Id of the request.
         tag: Tag,
         /// The group.
         mcst_id: Ipv4Addr,
     },
-    /// A group's lease begins anew.
+    /// The lease of a group is renewed.
     Refreshed {
-        /// Of the request.
+        /// Id of the request.
         tag: Tag,
         /// The group.
         mcst_id: Ipv4Addr,
     },
-    /// A group is gone that showed no sign of life.
+    /// A group was removed because its lease expired.
     GroupExpired {
         /// The group.
         mcst_id: Ipv4Addr,
     },
-    /// A group is gone.
+    /// A group is removed.
     GroupRemoved {
-        /// Of the request.
+        /// Id of the request.
         tag: Tag,
         /// The group.
         mcst_id: Ipv4Addr,
     },
-    /// A request could not be fulfilled, and left nothing behind unless the error says so.
+    /// A request failed. No state remains on switches, unless the error reports it.
     Failed {
-        /// Of the request.
+        /// Id of the request.
         tag: Tag,
         /// Why.
         error: GroupError,
     },
-    /// The members of a group of datagrams are as asked for, on every switch that is ready.
+    /// The members of a datagram group are updated, on every switch that is ready.
     DatagramGroup {
-        /// Of the request.
+        /// Id of the request.
         tag: Tag,
         /// The group.
         group: Ipv4Addr,
-        /// Hosts in it now.
+        /// Number of members.
         members: usize,
     },
-    /// What the switches have counted.
+    /// Counters of the switches.
     Counted {
-        /// Of the request.
+        /// Id of the request.
         tag: Tag,
-        /// Over all switches that could be asked.
+        /// Sums over all switches that could be read.
         counts: Counts,
     },
-    /// How things are.
+    /// State of switches and groups.
     Status {
-        /// Of the request.
+        /// Id of the request.
         tag: Tag,
-        /// Switches and groups.
+        /// The report.
         report: StatusReport,
     },
 }

@@ -1,4 +1,4 @@
-//! A group as it is to be on the switches of its tree.
+//! Desired state of a group on the switches of its tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -8,11 +8,11 @@ use alfirk_roce::registration::Patience;
 use alfirk_roce::wire::{Psn, QpNum};
 
 use super::bridge::{Bridge, Bridges, GroupMember};
+use super::capacity::{Allocation, Demand};
 use super::error::GroupError;
 use super::event::GroupInfo;
 use super::position::Position;
 use super::registers;
-use super::room::{Granted, Wanted};
 use super::session::Task;
 use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
 use crate::strategy::{Strategies, Window};
@@ -23,48 +23,47 @@ use crate::tables::{
 use crate::topology::{HostIndex, Node, SwitchIndex, Topology};
 use crate::tree::Tree;
 
-/// Packets that a source may be ahead of a position that may be old: half of what has an order, as Tofino's pipeline takes data that far
-/// behind for data ahead.
+/// Window of a source, in packets, while the position of its group may be old. Half of the range of serial comparison,
+/// because Tofino's pipeline takes data beyond it for data ahead.
 const WIDE_WINDOW: u32 = 1 << 22;
-/// More packets than any queue pair has outstanding, and half of the above.
+/// Upper bound of the packets that a queue pair has outstanding.
 const MOST_OUTSTANDING: u32 = WIDE_WINDOW / 2;
 
 /// A path of a group on one switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Path {
     pub(super) port: u32,
-    /// The bridge to the member behind the port, and its number among all receivers of the switch; `None` when another switch
-    /// is.
+    /// Bridge of the member at the port; `None` if the port leads to another switch.
     bridge: Option<Bridge>,
     slot: u32,
 }
 
 impl Path {
-    /// The member behind the port; `None` when another switch is.
+    /// Member at the port; `None` if the port leads to another switch.
     pub(super) fn member(&self) -> Option<&GroupMember> {
         self.bridge.as_ref().map(|bridge| &bridge.member)
     }
 }
 
-/// A group on one switch.
+/// The part of a group on one switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GroupPart {
     pub(super) switch: SwitchIndex,
     pub(super) group_index: u16,
-    /// In path order.
+    /// Paths in the order of path numbers.
     pub(super) paths: Vec<Path>,
 }
 
-/// What a part of a tree takes of a switch.
+/// Demand of a part of a tree on a switch.
 pub(super) fn wanted(
     topology: &Topology,
     switch: SwitchIndex,
     ports: impl IntoIterator<Item = u32>,
     kept: BTreeMap<u32, u32>,
-) -> Wanted {
+) -> Demand {
     let ports: Vec<u32> = ports.into_iter().collect();
     let hosts = ports.iter().copied();
-    Wanted {
+    Demand {
         paths: ports.len(),
         hosts: hosts
             .filter(|port| host_behind(topology, switch, *port).is_some())
@@ -84,26 +83,26 @@ fn host_behind(topology: &Topology, switch: SwitchIndex, port: u32) -> Option<Ho
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) mcst_id: Ipv4Addr,
-    /// What members address; see [`super::virtual_qpns`].
+    /// Destination queue pair number of members' packets; see [`super::virtual_qpns`].
     pub(super) virtual_qpn: QpNum,
     pub(super) initial_psn: Psn,
     pub(super) strategies: Strategies,
-    /// A leader host has asked for it in band, rather than a user of the control service.
+    /// Registered in band by a leader host, not through the control service.
     pub(super) in_band: bool,
-    /// When the queue pairs of its members give up, as far as that is known.
+    /// Time until the members' queue pairs give up, if known.
     pub(super) patience: Patience,
-    /// What every member is known to have acknowledged; the state of a switch that has lost its own starts from it.
+    /// Position that all members are known to have acknowledged. A switch that has lost its registers starts from it.
     pub(super) position: Position,
-    /// Who was the source when switches were asked last.
+    /// Source at the last reading of switches.
     pub(super) source: Option<Ipv4Addr>,
     pub(super) members: Vec<GroupMember>,
     pub(super) tree: Tree,
-    /// In rising order.
+    /// Parts in the order of switch indexes.
     pub(super) switches: Vec<GroupPart>,
 }
 
 impl Group {
-    /// A group without members that a leader asks for, to be [grown](Group::grow).
+    /// Creates a group without members for a leader's registration, to be [grown](Group::grow).
     pub(super) fn empty(
         mcst_id: Ipv4Addr,
         virtual_qpn: QpNum,
@@ -125,7 +124,7 @@ impl Group {
         }
     }
 
-    /// Adds one switch with the members that hang from it.
+    /// Adds a switch and its members.
     pub(super) fn grow(&mut self, part: &Tree, on: GroupPart, members: Vec<GroupMember>) {
         self.tree.join(part);
         let at = self.switches.partition_point(|o| o.switch < on.switch);
@@ -145,8 +144,8 @@ impl Group {
         }
     }
 
-    /// Sets the registers of the group on one switch; packets do not see them yet.  What receivers whose slots are `kept`
-    /// were announced of their memory stays.
+    /// Tasks that initialise the registers of the group on one switch, before it is published. Memory regions announced for
+    /// receivers with `kept` slots are not changed.
     pub(super) fn registers(
         &self,
         topology: &Topology,
@@ -157,8 +156,8 @@ impl Group {
         self.registers_from(self.position, source, on, kept)
     }
 
-    /// Sets the registers of the group's paths on one switch: all members have `position`, and the source is behind the port
-    /// `source`, 0 if there was none yet.
+    /// Task that initialises the path registers of the group on one switch: all members have `position`, and `source` is the
+    /// port of the source, 0 if there is none.
     pub(super) fn init_group(&self, on: &GroupPart, position: Position, source: u32) -> Task {
         let paths = u8::try_from(on.paths.len()).expect("paths are checked against the pipeline");
         Task::Registers(registers::init_group(
@@ -169,7 +168,7 @@ impl Group {
         ))
     }
 
-    /// [`Group::registers`] where position and port of the source are known.
+    /// Like [`Group::registers`], for a known position and port of the source.
     pub(super) fn registers_from(
         &self,
         position: Position,
@@ -179,7 +178,7 @@ impl Group {
     ) -> Vec<Task> {
         let mut tasks = vec![self.init_group(on, position, source)];
         let fresh = on.slots().filter(|(port, _)| !kept.contains_key(port));
-        // Consecutive slots are set by one packet.
+        // One packet sets consecutive slots.
         let mut runs: Vec<(u32, u8)> = Vec::new();
         let fresh: BTreeSet<u32> = fresh.map(|(_, slot)| slot).collect();
         for slot in fresh {
@@ -196,7 +195,7 @@ impl Group {
         tasks
     }
 
-    /// The port of a switch behind which the source is, as far as that is known; 0 else.
+    /// Port of a switch that leads to the source; 0 if unknown.
     pub(super) fn port_of_source(&self, topology: &Topology, of: SwitchIndex) -> u32 {
         let port = self
             .source
@@ -204,7 +203,7 @@ impl Group {
         port.unwrap_or(0)
     }
 
-    /// The port of a switch behind which a member is, along the tree.
+    /// Port of a switch that leads to a member along the tree.
     pub(super) fn port_of(
         &self,
         topology: &Topology,
@@ -218,7 +217,7 @@ impl Group {
                 .find(is_source)
                 .map(|path| (on.switch, path.port))
         };
-        // From the source's switch along the tree: each switch's port is that towards the one before.
+        // Traverse the tree from the member's switch: each switch's port leads to its predecessor.
         let mut to_do: Vec<(SwitchIndex, u32)> = self.switches.iter().filter_map(leaf).collect();
         let mut seen = BTreeSet::new();
         while let Some((switch, port)) = to_do.pop() {
@@ -240,12 +239,12 @@ impl Group {
         None
     }
 
-    /// How far a source is ahead of what was acknowledged to it at most, in packets.
+    /// Window of the source in packets.
     pub(super) fn window(&self) -> u32 {
         self.strategies.window.get().min(MOST_OUTSTANDING)
     }
 
-    /// The group's entry while its position may be older than the source's window, after a switch has lost its registers.
+    /// Entry that publishes the group while its position may be older than the source's window, after a loss of registers.
     pub(super) fn wide_publication(&self, program: &Program, on: &GroupPart) -> Update {
         let wide = Strategies {
             window: self.strategies.window.max(Window::at_least(WIDE_WINDOW)),
@@ -260,14 +259,14 @@ impl Group {
         at.ok().map(|at| &self.switches[at])
     }
 
-    /// Notes that every member has acknowledged all up to `position`.
+    /// Records that all members have acknowledged `position`.
     pub(super) fn advance(&mut self, position: Position) {
         if self.position.psn.precedes(position.psn) {
             self.position = position;
         }
     }
 
-    /// The entries that say which ports are which paths on one switch.
+    /// Entries that map ports to paths on one switch.
     pub(super) fn paths(&self, program: &Program, on: &GroupPart) -> Vec<Update> {
         let group_index = on.group_index;
         let entries = on.numbered().map(|(path_index, path)| {
@@ -286,7 +285,7 @@ impl Group {
         entries.collect()
     }
 
-    /// Everything of the group on one switch but the entry that makes it visible: egress, replication, ingress.
+    /// All entries of the group on one switch but the publication: egress, replication, ingress.
     pub(super) fn entries(&self, program: &Program, on: &GroupPart) -> Vec<Update> {
         let group_index = on.group_index;
         let mut updates = Vec::new();
@@ -321,7 +320,7 @@ impl Group {
         updates
     }
 
-    /// Takes away what [`Group::entries`] adds, in reverse.
+    /// Updates that delete what [`Group::entries`] inserts, in reverse order.
     pub(super) fn removal(&self, program: &Program, on: &GroupPart) -> Vec<Update> {
         let (group_index, group) = (on.group_index, self.name(program, on));
         let mut updates = Vec::new();
@@ -345,7 +344,7 @@ impl Group {
         updates
     }
 
-    /// Makes the group visible to packets.
+    /// Entry that publishes the group: packets of the group are processed from then on.
     pub(super) fn publication(&self, program: &Program, on: &GroupPart) -> Update {
         self.publication_with(program, on, self.strategies)
     }
@@ -365,12 +364,12 @@ impl Group {
         program.groups.insert(&self.key(), &entry)
     }
 
-    /// Hides the group from packets.
+    /// Update that withdraws the group: packets of the group are dropped from then on.
     pub(super) fn withdrawal(&self, program: &Program) -> Update {
         program.groups.delete(&self.key())
     }
 
-    /// Whether a switch that holds this shows the group to packets, under whatever index.
+    /// Whether the entries `found` on a switch publish the group, with any index.
     pub(super) fn is_shown(&self, program: &Program, found: &Snapshot) -> bool {
         let mut groups = found
             .table_entries()
@@ -378,20 +377,20 @@ impl Group {
         groups.any(|(key, _)| key == self.key())
     }
 
-    /// Whether the group's entries are what the program allows.
+    /// Checks that the group's entries satisfy the constraints of the program.
     pub(super) fn check(&self, program: &Program) -> Result<(), GroupError> {
         let mut all = self.switches.iter();
         all.try_for_each(|on| self.check_on(program, on))
     }
 
-    /// The same for one switch.
+    /// Like [`Group::check`], for one switch.
     pub(super) fn check_on(&self, program: &Program, on: &GroupPart) -> Result<(), GroupError> {
         let mut updates = self.entries(program, on);
         updates.push(self.publication(program, on));
         Ok(program.constraints().check(&updates)?)
     }
 
-    /// What keys know the group by on one switch.
+    /// Table key of the group on one switch.
     fn name(&self, program: &Program, on: &GroupPart) -> GroupName {
         program.target.group_name(on.group_index, self.mcst_id)
     }
@@ -404,11 +403,11 @@ impl Group {
 }
 
 impl GroupPart {
-    /// Numbers the ports of a tree on one switch; ports in rising order are paths 0, 1, ...
+    /// Creates the part of a switch; ports in ascending order are paths 0, 1, ...
     pub(super) fn new(
         topology: &Topology,
         switch: SwitchIndex,
-        granted: &Granted,
+        allocation: &Allocation,
         ports: impl IntoIterator<Item = u32>,
         bridges: &Bridges,
     ) -> GroupPart {
@@ -418,12 +417,12 @@ impl GroupPart {
             Path {
                 port,
                 bridge: host.and_then(|host| bridges.of(host)),
-                slot: granted.slots.get(&port).copied().unwrap_or(0),
+                slot: allocation.slots.get(&port).copied().unwrap_or(0),
             }
         });
         GroupPart {
             switch,
-            group_index: granted.index,
+            group_index: allocation.index,
             paths: paths.collect(),
         }
     }
@@ -432,7 +431,7 @@ impl GroupPart {
         (0..=u8::MAX).zip(&self.paths)
     }
 
-    /// The slots of the members that hang from the switch, by port.
+    /// Slots of the members at the switch, by port.
     pub(super) fn slots(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let members = self.paths.iter().filter(|path| path.bridge.is_some());
         members.map(|path| (path.port, path.slot))

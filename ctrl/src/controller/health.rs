@@ -1,19 +1,20 @@
-//! Finding out who holds a group up, and what is broken.
+//! Detection of failed members and links that block a group.
 //!
-//! Nothing is watched while all goes well.  When a sender says that a group makes no progress, every path's newest
-//! acknowledgement is read, again and again, until the group's minimum moves or somebody has held it up for too long.
-//! A sender's own path has what it sent, so the newest PSN on a switch says how far data has come.  Of the paths that
-//! are at the minimum and have stayed there:
+//! Groups are not monitored while they make progress. When a sender reports that a group makes none, the newest
+//! acknowledgement of every path is read repeatedly, until the minimum advances or a path has blocked it for too long.
+//! A sender's path has what the sender sent, so the newest PSN on a switch shows how far data has arrived. Paths that
+//! have stayed at the minimum are classified:
 //!
-//! - a member's path on a switch that all data has reached: the member is dead and leaves the group;
+//! - a member's path on a switch that all data has reached: the member has failed and is removed;
 //! - the path to a switch that data has not reached, or that has acknowledged more than arrived here: the link between
-//!   them seems to be dead; if frames of the controller's own do not pass it either (`links.rs`), the tree is led around it;
-//! - any other path: the trouble is further on, or before.
+//!   them may have failed. If it does not carry test frames either (`links.rs`), the tree is rerouted;
+//! - any other path: the cause is at another switch.
 //!
-//! Before a member is taken out, what it has claimed is read: one that has acknowledged more than its switch knows to be sent is alive, and
-//! the switch has lost its state or holds a wrong one.  Then that is repaired ([`super::recovery`]), and nobody is taken out.
+//! Before a member is removed, the PSN that it claims to have is read. If that is newer than the newest PSN sent according to
+//! its switch, the member is alive, and the registers of the switch are wrong. Then they are repaired
+//! ([`super::recovery`]), and no member is removed.
 //!
-//! Comparing members with the data instead would be wrong: only some packets ask for an acknowledgement.
+//! A comparison of members with the data would be wrong, because only some packets request an acknowledgement.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,42 +36,42 @@ use crate::constants::{REGISTER_ACK, REGISTER_CLAIMED, REGISTER_SENT};
 use crate::tables::{Snapshot, Table};
 use crate::topology::{LinkIndex, Node, Paths, SwitchIndex, Topology};
 
-/// How often data or an acknowledgement of it could have passed the longest path of a tree, with full queues, before a member counts as
-/// dead: lost and repaired four times.
+/// Number of passes over the longest path of a tree with full queues before a member is taken as failed: data and its
+/// acknowledgement, four times each.
 const PASSES: u64 = 8;
 
 /// A path of a group: switch and index.
 type PathKey = (SwitchIndex, u8);
 
-/// One group under suspicion.
+/// A group that is monitored.
 #[derive(Debug, Default)]
 struct Probe {
     pending: BTreeMap<TaskId, PathKey>,
-    /// Newest acknowledgement of each path, and since when it has been that.
+    /// Newest acknowledged PSN of each path, and the time of its last change.
     seen: BTreeMap<PathKey, (Psn, u64)>,
-    /// The group's minimum when it was first known.
+    /// Minimum of the group at the first reading.
     least: Option<Psn>,
-    /// Members that seem to be dead, and what is still asked about them.
+    /// Members that may have failed, and pending reads about them.
     suspects: Option<Suspects>,
 }
 
-/// Members that seem to be dead.
+/// Members that may have failed.
 #[derive(Debug)]
 struct Suspects {
     members: Vec<Ipv4Addr>,
-    /// Where each is.
+    /// Path of each member.
     at: BTreeMap<Ipv4Addr, PathKey>,
     pending: BTreeMap<TaskId, Claim>,
     claimed: BTreeMap<Ipv4Addr, Psn>,
     sent: BTreeMap<SwitchIndex, Psn>,
 }
 
-/// What a switch is asked before a member is taken out.
+/// Register to read before a member is removed.
 #[derive(Clone, Copy, Debug)]
 enum Claim {
-    /// What the member has acknowledged.
+    /// Newest PSN that the member claims to have.
     Of(Ipv4Addr),
-    /// What has been sent.
+    /// Newest PSN sent.
     Sent(SwitchIndex),
 }
 
@@ -80,7 +81,7 @@ impl Probe {
         paths.map(|(_, seen)| *seen)
     }
 
-    /// The newest PSN on a switch, and since when it has been that.
+    /// Newest PSN on a switch, and the time of its last change.
     fn newest_on(&self, switch: SwitchIndex) -> Option<(Psn, u64)> {
         self.on(switch).reduce(|a, b| match a.0.precedes(b.0) {
             true => b,
@@ -88,7 +89,7 @@ impl Probe {
         })
     }
 
-    /// The oldest PSN on a switch, and since when it has been that.
+    /// Oldest PSN on a switch, and the time of its last change.
     fn oldest_on(&self, switch: SwitchIndex) -> Option<(Psn, u64)> {
         self.on(switch).reduce(|a, b| match b.0.precedes(a.0) {
             true => b,
@@ -97,20 +98,20 @@ impl Probe {
     }
 }
 
-/// Suspicions, and what is known to be broken.
+/// Monitored groups, and failed switches and links.
 #[derive(Debug, Default)]
 pub(super) struct Health {
     probes: BTreeMap<Ipv4Addr, Probe>,
-    /// When to read next of which nothing is being read.
+    /// Time of the next reading of each group without pending reads.
     looks: Timers<Ipv4Addr>,
-    /// When a switch that is not connected counts as dead.
+    /// Time at which a disconnected switch is taken as failed.
     absent: BTreeMap<SwitchIndex, u64>,
     dead_links: BTreeSet<LinkIndex>,
     dead_switches: BTreeSet<SwitchIndex>,
 }
 
 impl Health {
-    /// What counts as dead, by name: `s1`, `s1:2 - s2:1`.
+    /// Names of failed switches and links: `s1`, `s1:2 - s2:1`.
     pub(super) fn avoided(&self, topology: &Topology) -> Vec<String> {
         let switches = self
             .dead_switches
@@ -123,7 +124,7 @@ impl Health {
         switches.chain(links).collect()
     }
 
-    /// Nobody of the group is suspect any more.
+    /// Ends the monitoring of a group.
     fn trust(&mut self, mcst_id: Ipv4Addr) {
         self.probes.remove(&mcst_id);
         self.looks.clear(mcst_id);
@@ -136,7 +137,7 @@ impl Health {
 }
 
 impl Controller {
-    /// A sender of the group gets no acknowledgements.
+    /// Processes a report that a sender of the group gets no acknowledgements.
     pub(super) fn suspect(&mut self, now: u64, tag: Tag, mcst_id: Ipv4Addr) {
         if !self.groups.get(&mcst_id).is_some_and(|r| r.is_ready()) {
             let error = GroupError::NoSuchGroup(mcst_id);
@@ -147,7 +148,7 @@ impl Controller {
         self.watch(now, mcst_id);
     }
 
-    /// Looks at the group's paths until it makes progress or what holds it up is known.
+    /// Monitors the group's paths until it makes progress or the cause is known.
     pub(super) fn watch(&mut self, now: u64, mcst_id: Ipv4Addr) {
         if !self.groups.get(&mcst_id).is_some_and(|r| r.is_ready()) {
             return;
@@ -174,7 +175,7 @@ impl Controller {
         }
     }
 
-    /// A switch is not connected any more.
+    /// Records that a switch has disconnected.
     pub(super) fn note_absent(&mut self, now: u64, switch: SwitchIndex) {
         if !self.health.dead_switches.contains(&switch) {
             let deadline = now + self.config.dead_switch_ns;
@@ -182,7 +183,7 @@ impl Controller {
         }
     }
 
-    /// A switch is in use again.
+    /// Records that a switch is ready again.
     pub(super) fn note_present(&mut self, now: u64, switch: SwitchIndex) {
         self.health.absent.remove(&switch);
         if self.health.dead_switches.remove(&switch) {
@@ -190,7 +191,7 @@ impl Controller {
         }
     }
 
-    /// A link has gone down or come up.
+    /// Processes a change of a link's state.
     pub(super) fn link_changed(&mut self, now: u64, link: LinkIndex, is_up: bool) {
         let is_news = match is_up {
             true => self.health.dead_links.remove(&link),
@@ -253,7 +254,7 @@ impl Controller {
                 (_, None) => {}
             }
             if suspects.pending.is_empty() {
-                self.sentence(now, mcst_id);
+                self.remove_failed(now, mcst_id);
             }
             return;
         }
@@ -291,23 +292,23 @@ impl Controller {
         let newest = psns().reduce(|a, b| if a.precedes(b) { b } else { a });
         let least = psns().reduce(|a, b| if b.precedes(a) { b } else { a });
         let (Some(least), Some(newest)) = (least, newest) else {
-            // Nothing could be read; it will be tried again.
+            // Nothing could be read; the next reading is scheduled.
             return;
         };
         if least == newest || probe.least.is_some_and(|before| before.precedes(least)) {
-            // All have what was sent, or the group goes on: nobody is suspect any more.
+            // All paths have what was sent, or the group makes progress.
             self.recoveries.has_moved(mcst_id);
             self.health.trust(mcst_id);
             return;
         }
         probe.least.get_or_insert(least);
         if !registration.is_at_rest() {
-            // A change is under way; what it brings will be seen.
+            // A change is in progress; its result is awaited.
             return;
         }
         let (dead, links) = self.culprits(now, mcst_id, least, newest);
         if !links.is_empty() {
-            // A group that waits is no proof: its source may have sent nothing since a frame was lost.
+            // A blocked group does not prove a link failure: its source may have sent nothing since a frame was lost.
             self.health.trust(mcst_id);
             for link in links {
                 self.test_link(now, link);
@@ -318,7 +319,7 @@ impl Controller {
         }
     }
 
-    /// Asks whether members that seem to be dead have acknowledged more than their switches know to be sent.
+    /// Reads whether members that may have failed have acknowledged more than was sent according to their switches.
     fn ask_about(&mut self, now: u64, mcst_id: Ipv4Addr, members: Vec<Ipv4Addr>) {
         let Some(registration) = self.groups.get(&mcst_id) else {
             return;
@@ -360,8 +361,8 @@ impl Controller {
         }
     }
 
-    /// Takes out the members that are dead; where one is not, its switch's state is repaired instead.
-    fn sentence(&mut self, now: u64, mcst_id: Ipv4Addr) {
+    /// Removes failed members; if one is alive, repairs the registers of its switch instead.
+    fn remove_failed(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let probe = self.health.probes.get(&mcst_id);
         let least = probe.and_then(|probe| probe.least);
         let Some(suspects) = self
@@ -397,8 +398,8 @@ impl Controller {
         self.watch(now, mcst_id);
     }
 
-    /// After how many nanoseconds a member of a group counts as dead: not before data and acknowledgement could have passed full queues
-    /// several times, and so soon that the queue pairs of the others do not give up.
+    /// Time in nanoseconds after which a member is taken as failed. Data and acknowledgement can pass full queues several
+    /// times in it, and it ends before the queue pairs of the other members give up.
     fn dead_after(&self, group: &Group) -> u64 {
         let longest = group.tree.longest_ns(&self.topology);
         let needed = longest.saturating_mul(PASSES);
@@ -407,14 +408,14 @@ impl Controller {
             .dead_after_ns(self.config.dead_member_ns.max(needed))
     }
 
-    /// Nanoseconds between two readings of a group that makes no progress.
+    /// Interval between readings of a group without progress, in nanoseconds.
     fn probe_interval(&self, mcst_id: Ipv4Addr) -> u64 {
         let group = self.groups.get(&mcst_id).map(|r| r.group());
         let dead_after = group.map_or(u64::MAX, |group| self.dead_after(group));
         self.config.probe_interval_ns.min(dead_after / 8)
     }
 
-    /// Members and links that have held a group up at `least` for too long, though data has come as far as `newest`.
+    /// Members and links that have blocked a group at `least` for too long, although data has arrived up to `newest`.
     fn culprits(
         &self,
         now: u64,
@@ -464,7 +465,7 @@ impl Controller {
         (dead, links)
     }
 
-    /// Finds paths without what is broken, and moves routes and groups to them.
+    /// Computes paths without failed links and switches, and reroutes routes and groups.
     fn lead_around(&mut self, now: u64) {
         let paths = Paths::without(
             &self.topology,
@@ -492,12 +493,12 @@ impl Controller {
         }
     }
 
-    /// Whether a link counts as dead.
+    /// Whether a link is taken as failed.
     pub(super) fn is_dead(&self, link: LinkIndex) -> bool {
         self.health.dead_links.contains(&link)
     }
 
-    /// Whether a group's tree uses what is known to be broken.
+    /// Whether a group's tree uses a failed link or switch.
     pub(super) fn is_broken(&self, mcst_id: Ipv4Addr) -> bool {
         let group = self.groups.get(&mcst_id).map(|r| r.group());
         group.is_some_and(|group| {

@@ -1,4 +1,4 @@
-//! What the controller does and receives, for people.
+//! Log lines about effects and events of the controller.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{ApiReply, Controller, Effect, Event, Request};
 use crate::topology::SwitchIndex;
 
 impl Controller {
-    /// One line about something that it does; `None` for what only asks or answers.
+    /// Describes an effect in one line; `None` for reads and replies.
     pub fn describe_effect(&self, effect: &Effect) -> Option<String> {
         match effect {
             Effect::Request { switch, body, .. } => {
@@ -29,7 +29,7 @@ impl Controller {
         }
     }
 
-    /// One line about something that happened to it; `None` for what only goes on as it should.
+    /// Describes an event in one line; `None` for events of normal operation.
     pub fn describe_event(&self, event: &Event) -> Option<String> {
         match event {
             Event::SwitchUp { switch } => Some(format!("{}: connected", self.name(*switch))),
@@ -62,7 +62,7 @@ impl Controller {
         &self.topology.switch(switch).name
     }
 
-    /// Updates of one kind are counted together, whatever their index.
+    /// Describes a Write; updates of the same kind are counted, without their index.
     fn describe_write(&self, request: &WriteRequest) -> String {
         let mut counts: Vec<(String, usize)> = Vec::new();
         let mut places = BTreeMap::new();
@@ -126,7 +126,7 @@ impl Controller {
     }
 }
 
-/// `meter m[7]` is `meter m`, `clone session 3` is `clone session`.
+/// Removes the index: `meter m[7]` becomes `meter m`, `clone session 3` becomes `clone session`.
 fn without_index(text: &str) -> &str {
     let text = text.strip_suffix(']').unwrap_or(text);
     let text = text.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -1,13 +1,13 @@
-//! Leases: a group whose leader is gone without a word does not stay for ever.
+//! Leases: a group whose leader has failed is removed after a time without activity.
 //!
-//! A group is kept as long as there are signs of life:
+//! Any of these activities renews the lease of a group:
 //!
-//! - what is acknowledged to its source has moved since the last look: the group is in use, whoever leads it;
-//! - its leader says so, in band ([`Kind::Alive`]), when it is asked;
-//! - anybody asks the control service something about it, and be it to refresh it.
+//! - the position acknowledged to its source has advanced since the last check;
+//! - its leader replies in band ([`Kind::Alive`]) to a query;
+//! - a client sends any request about it to the control service, such as a refresh.
 //!
-//! The controller looks and asks some times per lease, so that lost packets do not matter, and not at all while there
-//! are other signs.  Time in which no switch of the group can be asked does not count: who cannot look must not judge.
+//! The controller checks and queries several times per lease, because packets may be lost; other activity postpones the next
+//! check. Time in which no switch of the group can be read does not count.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -23,22 +23,22 @@ use super::timers::Timers;
 use super::{ApiReply, Controller, Owner};
 use crate::constants::REGISTER_AGG;
 
-/// Looks per lease.
+/// Checks per lease.
 const LOOKS: u64 = 8;
 
-/// The leases of all groups in use.
+/// Leases of all groups in use.
 #[derive(Debug, Default)]
 pub(super) struct Leases {
     leases: BTreeMap<Ipv4Addr, Lease>,
-    /// When to look at each.
+    /// Time of the next check of each group.
     looks: Timers<Ipv4Addr>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Lease {
-    /// When there was a sign of life last; `None` when the lease was given before any time was known.
+    /// Time of the last activity; `None` if the lease was granted before the first event.
     alive_at: Option<u64>,
-    /// What had been acknowledged to the group's source at the last look.
+    /// Position acknowledged to the group's source at the last check.
     last_acked: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ impl Leases {
         self.looks.first()
     }
 
-    /// Gives a group a lease that begins when time is known.
+    /// Grants a lease that begins with the first event.
     pub(super) fn give(&mut self, mcst_id: Ipv4Addr) {
         let lease = Lease {
             alive_at: None,
@@ -64,7 +64,7 @@ impl Leases {
 }
 
 impl Controller {
-    /// A group has come into use, or somebody has shown an interest in it.
+    /// Renews the lease of a group.
     pub(super) fn sign_of_life(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let lease_ns = self.config.lease_ns;
         if lease_ns == 0 || !self.groups.get(&mcst_id).is_some_and(|r| r.is_ready()) {
@@ -79,7 +79,7 @@ impl Controller {
         self.leases.looks.set(mcst_id, now + look_after(lease_ns));
     }
 
-    /// A user wants the group to stay.
+    /// Processes a client's request to renew the lease.
     pub(super) fn refresh(&mut self, now: u64, tag: Tag, mcst_id: Ipv4Addr) {
         if !self.groups.get(&mcst_id).is_some_and(|r| r.is_ready()) {
             let error = GroupError::NoSuchGroup(mcst_id);
@@ -134,7 +134,7 @@ impl Controller {
         }
     }
 
-    /// A switch has reported how far a group is, or could not.
+    /// Processes a position read from a switch.
     pub(super) fn lease_read(
         &mut self,
         now: u64,
@@ -159,12 +159,12 @@ impl Controller {
     }
 }
 
-/// Nanoseconds from a sign of life, or a look for one, to the next look.
+/// Nanoseconds from an activity or check to the next check.
 fn look_after(lease_ns: u64) -> u64 {
     (lease_ns / LOOKS).max(1)
 }
 
-/// When there was a sign of life last, if the time since the last look is not to count.
+/// Time of the last activity, moved so that the time since the last check does not count.
 fn unseen(alive_at: u64, now: u64, lease_ns: u64) -> u64 {
     (alive_at + look_after(lease_ns)).min(now)
 }

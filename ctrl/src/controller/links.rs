@@ -1,15 +1,15 @@
-//! Frames of the controller's own over links between switches: to see whether a link carries anything, and to be sure that nothing old is
-//! on it any more.
+//! Marker frames of the controller over links between switches. They test whether a link carries frames, and flush it: all
+//! earlier frames have left the link once a marker has arrived.
 //!
 //! ```text
 //!  controller ── PacketOut FORWARD ──▶ switch ── marker ──▶ the switch behind the port ── PacketIn MRP ──▶ controller
 //! ```
 //!
-//! A marker is a registration packet ([`alfirk_roce::wire::mrp`]) to the first address of the groups' range, which never is a group: every
-//! switch hands it up. It takes the very queue that data and feedback take. So when it arrives, whatever was sent over that link before has
-//! arrived, too; and a link over which one arrives is not dead, whatever the group on it waits for.
+//! A marker is a registration packet ([`alfirk_roce::wire::mrp`]) to the first address of the group range, which is never a
+//! group. Every switch passes it to the controller. It uses the same queue as data and feedback, so frames sent over the
+//! link before it have arrived before it. A link that carries a marker has not failed.
 //!
-//! At most one test and the flushes of changes under way wait for each direction of a link.
+//! Each direction of a link has at most one pending test, and the flushes of pending changes.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -25,31 +25,31 @@ use super::Controller;
 use crate::constants::VIRTUAL_MAC;
 use crate::topology::{LinkIndex, Node, SwitchIndex};
 
-/// How often a marker is sent before the link counts as dead.
+/// Number of times that a marker is sent before the link is taken as failed.
 const TRIES: u32 = 4;
 
-/// A port of a switch, at which a marker is to arrive.
+/// Port of a switch at which a marker is expected.
 type Arrival = (SwitchIndex, u32);
 
-/// See the module's text.
+/// Pending link tests and flushes.
 #[derive(Debug, Default)]
 pub(super) struct Markers {
     waiting: BTreeMap<Arrival, Waiting>,
     timers: Timers<Arrival>,
-    /// Directions in which links under test have not carried a marker yet.
+    /// Number of directions in which a link under test has not carried a marker yet.
     tests: BTreeMap<LinkIndex, u8>,
-    /// The number of the next marker.
+    /// Number of the next marker.
     next: u32,
 }
 
-/// Who waits for a marker at a port.
+/// Tests and flushes that wait for a marker at a port.
 #[derive(Debug)]
 struct Waiting {
-    /// The port that it leaves by.
+    /// Port from which the marker is sent.
     from: Arrival,
     link: LinkIndex,
     tries: u32,
-    /// Tasks that are done when a marker of this number or a later one arrives.
+    /// Tasks that complete when a marker with this number or a later one arrives.
     flushes: BTreeMap<TaskId, Psn>,
 }
 
@@ -58,7 +58,7 @@ impl Markers {
         self.timers.first()
     }
 
-    /// Markers that are waited for.
+    /// Number of expected markers.
     #[cfg(test)]
     pub(super) fn open(&self) -> usize {
         self.waiting.len()
@@ -66,7 +66,7 @@ impl Markers {
 }
 
 impl Controller {
-    /// Finds out whether a link carries frames both ways; if not, it counts as dead.
+    /// Tests whether a link carries frames in both directions; otherwise it is taken as failed.
     pub(super) fn test_link(&mut self, now: u64, link: LinkIndex) {
         if self.markers.tests.contains_key(&link) {
             return;
@@ -77,21 +77,21 @@ impl Controller {
                 directions += u8::from(self.await_marker(now, (switch, end.port), None));
             }
         }
-        // If one of its switches is not there, nothing can be said.
+        // Without one of its switches the link cannot be tested.
         if directions > 0 {
             self.markers.tests.insert(link, directions);
         }
     }
 
-    /// Has a task wait until all that a switch has sent out of a port before has arrived behind it.
+    /// Completes a task once all frames that a switch has sent from a port have arrived at the neighbour.
     pub(super) fn flush(&mut self, now: u64, from: Arrival, task: TaskId) {
         if !self.await_marker(now, from, Some(task)) {
-            // Nothing that it sends arrives anywhere.
+            // No switch receives these frames.
             self.task_done(now, task, Ok(0));
         }
     }
 
-    /// Sends a marker out of a port; says whether a switch is behind it that can be listened to.
+    /// Sends a marker from a port; false if no connected switch is behind it.
     fn await_marker(&mut self, now: u64, from: Arrival, task: Option<TaskId>) -> bool {
         let Some(behind) = self.topology.behind(from.0, from.1) else {
             return false;
@@ -143,18 +143,18 @@ impl Controller {
         self.markers.timers.set(at, next);
     }
 
-    /// The address that markers go to.
+    /// Destination address of markers.
     fn marker_address(&self) -> Ipv4Addr {
         self.config.group_range.network()
     }
 
-    /// Whether a packet that came over a link between switches is a marker.
+    /// Whether a packet received over a link between switches is a marker.
     pub(super) fn is_marker(&self, received: &Received) -> bool {
         let to = self.marker_address();
         (received.source, received.destination) == (to, to) && received.packet.kind == Kind::Alive
     }
 
-    /// A marker has arrived.
+    /// Processes a received marker.
     pub(super) fn marker_in(&mut self, now: u64, at: Arrival, number: Psn) {
         let Some(waiting) = self.markers.waiting.get_mut(&at) else {
             return;
@@ -209,7 +209,7 @@ impl Controller {
         }
     }
 
-    /// A switch is not there any more: nothing arrives at it or from it.
+    /// Drops the markers from and to a switch that has disconnected.
     pub(super) fn forget_markers(&mut self, now: u64, switch: SwitchIndex) {
         let is_of =
             |(at, waiting): (&Arrival, &Waiting)| at.0 == switch || waiting.from.0 == switch;

@@ -1,19 +1,20 @@
-//! Where a group's stream is, for a switch that has lost its registers: how far, and behind which port its source is.
+//! Position of a group and port of its source, for a switch that has lost its registers.
 //!
-//! Everything here is a function of what other switches of the tree hold and of what members have acknowledged:
+//! Both are computed from the registers of the other switches in the tree and from acknowledgements of members:
 //!
-//! - What any switch has last acknowledged towards its source, the members behind it have. So the oldest of these on all switches but the
-//!   one that was lost is what all members elsewhere have.
-//! - The switch of whose own members one is the source knows that. It has been sent the newest PSN of all; one that says so and has been
-//!   sent less has not received the data of the source that came after.
-//! - A source is ahead of what was acknowledged to it by at most its window, and switches enforce that. So all members have what was sent
-//!   less the window.
-//! - Members next to the lost switch are asked ([`super::recovery`]): a responder acknowledges a duplicate with its newest PSN. The source
-//!   has been receiving nothing since it began to send, and it began when it had all. So its own newest PSN is the oldest of all, or it
-//!   has just begun.
+//! - The members behind a switch have what it last acknowledged to the source. So the oldest such position on all other
+//!   switches is one that all members elsewhere have.
+//! - A switch records the port of the source when it receives data, and the source's own switch has the newest PSN sent of all.
+//!   A switch that records one of its members as the source, but has an older PSN sent, has missed the data of a later source.
+//! - A source sends at most a window beyond the position acknowledged to it, and switches enforce that. So all members have
+//!   the newest PSN sent minus the window.
+//! - Members at the failed switch are queried ([`super::recovery`]): a responder acknowledges a duplicate with its newest PSN.
+//!   The source has received no data since it began to send, and it began when it had all earlier data. So its newest PSN is
+//!   the oldest of all, or it has just begun.
 //!
-//! A member can answer falsely. Then it holds the group up or is taken for the source, as long as it is a member; but it moves no position
-//! beyond what the others have: the position is the oldest claim, and a claim that is older than a window before the others' is cut.
+//! A faulty member may report a wrong PSN. Then it blocks the group or is taken as the source while it is a member. But it
+//! cannot advance the position beyond what the others have: the position is the oldest claim, and a claim older than a window
+//! before the others is raised to that bound.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -24,18 +25,18 @@ use super::group::Group;
 use super::position::Position;
 use crate::topology::SwitchIndex;
 
-/// What a switch holds of a group.
+/// Registers of a group on a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
-    /// What it has last acknowledged towards the source.
+    /// Position last acknowledged to the source.
     pub(super) last_acked: Option<Position>,
-    /// The newest PSN that it has been sent.
+    /// Newest PSN sent.
     pub(super) sent: Option<Psn>,
-    /// The port that it takes the source to be behind, 0 if there was none yet.
+    /// Port of the source; 0 if there was none.
     pub(super) source: Option<u32>,
 }
 
-/// What some switches of a tree hold of a group.
+/// Registers of a group on several switches of its tree.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Readings(pub(super) BTreeMap<SwitchIndex, Reading>);
 
@@ -44,27 +45,27 @@ impl Readings {
         self.0.entry(switch).or_default()
     }
 
-    /// What all members behind these switches have.
+    /// Position that all members behind these switches have.
     pub(super) fn least(&self) -> Option<Position> {
         let all = self.0.values().filter_map(|reading| reading.last_acked);
         all.reduce(Position::older)
     }
 
-    /// The newest PSN that any of them has been sent, if they have had a source.
+    /// Newest PSN sent on any of them; `None` without a source.
     pub(super) fn sent(&self) -> Option<Psn> {
         let sent = self.0.values().filter_map(|reading| reading.sent);
         sent.reduce(|a, b| if a.precedes(b) { b } else { a })
     }
 
-    /// Whether each of these switches says that there was no source yet; false without any.
+    /// Whether all of these switches have had no source; false without any switch.
     pub(super) fn is_untouched(&self) -> bool {
         !self.0.is_empty() && self.0.values().all(|reading| reading.source == Some(0))
     }
 
-    /// The member that is the source, if it is next to one of these switches.
+    /// Source of the group, if it is a member at one of these switches.
     ///
-    /// All that a source sends passes its own switch first. So one that has been sent less than another has not received that the source
-    /// is elsewhere by now: at a switch that is not among these.
+    /// Data of a source passes its own switch first. So a switch with an older PSN sent than another has not received data of
+    /// the current source, which is at a switch that is not among these.
     pub(super) fn source(&self, group: &Group) -> Option<Ipv4Addr> {
         let newest = self.sent();
         let local = self.0.iter().filter_map(|(switch, reading)| {
@@ -77,44 +78,44 @@ impl Readings {
     }
 }
 
-/// A member next to the switch that was lost.
+/// A member at the switch that has lost its registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Local {
     pub(super) port: u32,
     pub(super) may_send: bool,
-    /// The newest PSN that it has acknowledged; `None` if it has not answered, or its answer is older than the base.
+    /// Newest PSN that it has acknowledged; `None` without a reply, or if the reply is older than the base.
     pub(super) newest: Option<Psn>,
 }
 
-/// What there is to go by.
+/// Input of [`Evidence::locate`].
 #[derive(Clone, Debug)]
 pub(super) struct Evidence {
-    /// A PSN that all members but the source are known to have.
+    /// PSN that all members but the source are known to have.
     pub(super) base: Psn,
-    /// How far a source may be ahead of what was acknowledged to it.
+    /// Window of the source in packets.
     pub(super) window: u32,
     pub(super) locals: Vec<Local>,
-    /// What all members elsewhere have.
+    /// PSN that all members at other switches have.
     pub(super) elsewhere: Option<Psn>,
-    /// The port that leads to the source, where another switch knows it.
+    /// Port that leads to the source, if another switch has recorded it.
     pub(super) towards_source: Option<u32>,
-    /// Ports that the source may rather be behind than others, where several may be: who complained, who was the source before.
+    /// Preferred ports if several members may be the source: the member that reported no progress, then the former source.
     pub(super) likely: Vec<u32>,
 }
 
-/// The answer.
+/// Result of [`Evidence::locate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Located {
-    /// What all members have.
+    /// PSN that all members have.
     pub(super) psn: Psn,
-    /// The port of the source, 0 if the next PSN will show it.
+    /// Port of the source; 0 if the next PSN will determine it.
     pub(super) source: u32,
-    /// Whether that is the newest such PSN: else the source may be further ahead of it than its window.
+    /// The PSN is the newest that all members have. Otherwise the source may be more than its window ahead of it.
     pub(super) is_exact: bool,
 }
 
 impl Evidence {
-    /// See the module's text.
+    /// Computes the position and the source as the module documentation describes.
     pub(super) fn locate(&self) -> Located {
         let ahead = |psn: Psn| i64::from(psn.distance_from(self.base));
         let claim = |local: &Local| local.newest.map(ahead).filter(|ahead| *ahead > 0);
@@ -128,7 +129,7 @@ impl Evidence {
             .collect();
         let mut is_exact = receivers.clone().all(|local| claim(local).is_some());
         known.sort_unstable();
-        // The lower median: one claim alone, however new, moves nothing.
+        // The lower median: a single new claim has no effect.
         let middle = known.len().checked_sub(1).map(|last| known[last / 2]);
         let window = i64::from(self.window);
         let floor = match middle {
@@ -137,7 +138,7 @@ impl Evidence {
         };
         let mut least = known.first().copied().unwrap_or(0).max(floor);
         if !is_exact {
-            // Who has not answered lacks at most a window.
+            // A member without a reply lacks at most a window.
             least = floor.min(least);
         }
         let own = self.locals.iter().find(|local| local.port == source);
@@ -145,7 +146,7 @@ impl Evidence {
             .filter(|_| self.towards_source.is_none())
             .and_then(claim)
         {
-            // It may be a receiver that lags behind, where the source answers falsely.
+            // The member may be a slow receiver, if the source is faulty.
             if own < least && least - own <= window {
                 (least, is_exact) = (own, false);
             }
@@ -157,7 +158,7 @@ impl Evidence {
         }
     }
 
-    /// The port of the source.
+    /// Port of the source.
     fn source(&self, claim: &impl Fn(&Local) -> Option<i64>, elsewhere: Option<i64>) -> u32 {
         if let Some(port) = self.towards_source {
             return port;
@@ -172,7 +173,7 @@ impl Evidence {
             likely.find(|port| among.contains(port))
         };
         if let Some(first) = silent.first() {
-            // Any of them, rather than none: if it is wrong, the true one complains.
+            // Choose any of them. If it is wrong, the source will report that there is no progress.
             return likely(&silent).unwrap_or(*first);
         }
         let oldest = self.locals.iter().filter(may).filter_map(claim).min();
@@ -185,7 +186,7 @@ impl Evidence {
             && (self.locals.iter()).all(|local| claim(local).is_none_or(|c| c >= oldest));
         match (at_oldest.next(), at_oldest.next()) {
             (Some(one), None) if is_oldest_of_all && one.may_send => one.port,
-            // The source has just begun, or has all acknowledged: it goes on with what comes next.
+            // The source has just begun, or all its data is acknowledged: it sends the next PSN.
             _ => 0,
         }
     }
@@ -227,15 +228,15 @@ mod tests {
     #[test]
     fn the_member_that_has_the_oldest_is_the_source() {
         for base in [0, 0xff_fffe] {
-            // Its answer is before the base: it has been sending for long.
+            // Its reply is older than the base: it has sent for a long time.
             let old = [(Some(-7), true), (Some(8), true), (Some(6), true)];
             assert_eq!(located(&evidence(base, &old)), (6, 1, true));
             let old = [(Some(999), true), (Some(3), true), (Some(996), true)];
             assert_eq!(located(&evidence(base, &old)), (996, 2, true));
-            // Or it is a receiver that lags behind, and the source lies.
+            // Or it is a slow receiver, and the source is faulty.
             let old = [(Some(9), true), (Some(3), true), (Some(6), true)];
             assert_eq!(located(&evidence(base, &old)), (3, 2, false));
-            // A member that must not send is a receiver that lags behind.
+            // A member that must not send is a slow receiver.
             let old = [(Some(9), true), (Some(3), false), (Some(6), true)];
             assert_eq!(located(&evidence(base, &old)), (3, 0, true));
         }
@@ -245,7 +246,7 @@ mod tests {
     fn a_source_that_has_just_begun_goes_on_with_what_comes_next() {
         let all = [(Some(8), true), (Some(8), true), (Some(8), true)];
         assert_eq!(located(&evidence(3, &all)), (8, 0, true));
-        // One lacks the first packet of the new source, whichever that is.
+        // One lacks the first packet of the new source, which may be any member.
         let all = [(Some(8), true), (Some(8), true), (Some(10), true)];
         assert_eq!(located(&evidence(3, &all)), (8, 0, true));
     }
@@ -258,9 +259,9 @@ mod tests {
             (Some(1_010), true),
             (Some(500), true),
         ];
-        // The fourth has been sending; the first does not answer.
+        // The fourth member is the source; the first one does not reply.
         assert_eq!(located(&evidence(9, &claims)), (1_000 - 128, 4, false));
-        // With one answer there is nothing to compare.
+        // A single reply cannot be compared.
         let claims = [(None, false), (Some(1_000), true), (None, true)];
         assert_eq!(located(&evidence(9, &claims)), (0, 3, false));
     }
@@ -286,14 +287,14 @@ mod tests {
         assert_eq!(located(&evidence), (5, 44, true));
         evidence.elsewhere = Some(evidence.base.plus(4));
         assert_eq!(located(&evidence), (4, 44, true));
-        // Members elsewhere have less than one that would be the source: it lags behind, too.
+        // Members elsewhere have less than the candidate for the source, so it is a slow receiver.
         evidence.towards_source = None;
         assert_eq!(located(&evidence), (4, 0, true));
     }
 
     proptest! {
-        /// Whoever is the source and whatever receivers lack, the position is one that all of them have, and the source gets on from
-        /// it: by its port, or because what it sends next comes next.
+        /// For any source and any missing packets, all receivers have the position, and the source is accepted from it: by its
+        /// port, or because it sends the next PSN.
         #[test]
         fn the_source_gets_on_from_the_position(
             base in 0u32..0x100_0000,
@@ -311,7 +312,7 @@ mod tests {
             let (psn, source, is_exact) = located(&evidence(base, &claims));
             prop_assert!(psn <= least);
             match source {
-                // Everything before the next packet is acknowledged, or will be answered.
+                // All data before the next packet is acknowledged, or will be.
                 0 => prop_assert_eq!(psn, least),
                 port => prop_assert_eq!(port as usize, at + 1),
             }
@@ -319,7 +320,7 @@ mod tests {
             prop_assert!(least - psn <= 128);
         }
 
-        /// However one member lies, or stays silent, no honest receiver lacks what the position says that all have.
+        /// Whatever one faulty member reports, all honest receivers have the position.
         #[test]
         fn one_member_alone_moves_no_position_beyond_what_the_others_have(
             base in 0u32..0x100_0000,
@@ -329,7 +330,7 @@ mod tests {
             liar in 0usize..7,
             lie in prop::option::of(-2_000_000i64..4_000_000),
         ) {
-            // Member 0 is the source, which has sent `ahead` and began at `began`.
+            // Member 0 is the source, which began at `began` and has sent up to `ahead`.
             let began = began.min(ahead);
             let received: Vec<i64> = lags.iter().map(|lag| (ahead - lag).max(began)).collect();
             let mut claims: Vec<_> = received.iter().map(|at| (Some(*at), true)).collect();

@@ -1,10 +1,10 @@
-//! Making a group, or one switch's part of it.
+//! Procedure that creates a group, or its part on one switch.
 //!
-//! Registers come first, then egress, replication and ingress entries, and last, when all of these stand on every switch, the
-//! entries that make the group visible.  So no packet meets half a group.
+//! Registers are written first, then egress, replication and ingress entries. The entries that publish the group are written
+//! once all others are on every switch, so that no packet is processed by a partial group.
 //!
-//! A user's group is made on all switches of its tree at once; of one that a leader asks for in band, each switch's agent makes
-//! its own part.
+//! A group of the control service is created on all switches of its tree at once. For a group registered in band, each
+//! switch's agent creates its own part.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -17,7 +17,7 @@ use super::session::Task;
 use super::{Controller, Owner};
 use crate::topology::SwitchIndex;
 
-/// Which group, and on which switch its agent makes it, if it is made in band.
+/// The group, and the switch of the agent if it is registered in band.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Making {
     pub(super) mcst_id: Ipv4Addr,
@@ -105,7 +105,7 @@ impl Making {
         })
     }
 
-    /// Tasks for each part that is to be made.
+    /// Tasks for each part of the group.
     fn orders(
         &self,
         controller: &Controller,

@@ -1,15 +1,16 @@
 //! The controller as a state machine: events in, P4Runtime messages out.
 //!
-//! [`Controller::handle`] takes what happened, [`Controller::poll`] gives what to do, [`Controller::poll_timeout`]
-//! says when to come back if nothing happens.  It opens no socket and reads no clock; `client` drives it over
-//! gRPC and the simulator in virtual time.
+//! [`Controller::handle`] processes an event, [`Controller::poll`] returns the next effect, and
+//! [`Controller::poll_timeout`] the time of the next [`Event::Timeout`]. The controller opens no socket and reads no clock:
+//! `client` drives it over gRPC, the simulator in virtual time.
 //!
-//! The controller owns the desired state: routes follow from the topology, groups from the users' requests.  A switch
-//! that connects is read and brought to it by difference; registers of groups that it kept are left alone.
+//! The controller holds the desired state: routes from the topology, groups from requests. When a switch connects, the
+//! controller reads its entries and writes the difference. Registers of groups that the switch has kept are not changed.
 
 mod adoption;
 mod boot;
 mod bridge;
+mod capacity;
 mod change;
 mod checkpoint;
 mod config;
@@ -35,7 +36,6 @@ mod recovery;
 mod registers;
 mod registration;
 mod removal;
-mod room;
 mod saved;
 mod session;
 mod status;
@@ -65,6 +65,7 @@ pub use virtual_qpns::VirtualQpnError;
 
 use adoption::Orphan;
 use boot::{Boot, SwitchPhase};
+use capacity::Capacity;
 use change::{Change, Origin};
 use counting::Counting;
 use datagrams::Datagrams;
@@ -78,7 +79,6 @@ use punt::Punts;
 use recovery::Recoveries;
 use registration::Registration;
 use removal::Removal;
-use room::Room;
 use session::{Context, Notice, Output, Session, Task, TaskId};
 use underlay::Underlay;
 use virtual_qpns::VirtualQpns;
@@ -95,27 +95,27 @@ pub struct Controller {
     planner: Planner,
     config: ControllerConfig,
     program: Program,
-    /// Of the pipeline, which is large and does not change.
+    /// Hash of the pipeline configuration, computed once because the configuration is large.
     fingerprint: u64,
     switches: Vec<SwitchControl>,
     groups: BTreeMap<Ipv4Addr, Registration>,
     addresses: Pool,
     virtual_qpns: VirtualQpns,
     loads: PortLoads,
-    /// Who waits for a task.
+    /// Procedure or request that waits for each task.
     tasks: BTreeMap<TaskId, Owner>,
     next_task: u64,
-    /// Tasks that wait for what a switch has sent out of a port, and that are not begun.
+    /// Tasks not yet started that wait until a switch has sent all queued packets of a port.
     flushes: VecDeque<((SwitchIndex, u32), TaskId)>,
-    /// Sessions that may have something to say.
+    /// Sessions that may have notices or output.
     touched: BTreeSet<SwitchIndex>,
-    /// When each session wants to be woken.
+    /// Time of the next timeout of each session.
     timers: BTreeSet<(u64, SwitchIndex)>,
     effects: VecDeque<Effect>,
     was_ready: bool,
-    /// Groups found in switches are still to be taken over: until every switch has been there once.
+    /// Groups found on switches are not adopted yet: some switch has not been ready since the start.
     adopts: bool,
-    /// Where their parts are.
+    /// Group parts found on switches that this controller did not write, by group.
     orphans: BTreeMap<Ipv4Addr, BTreeSet<(SwitchIndex, u16)>>,
     /// Switches without their pipeline, routes or groups.
     unready: BTreeSet<SwitchIndex>,
@@ -124,7 +124,7 @@ pub struct Controller {
     leases: Leases,
     punts: Punts,
     recoveries: Recoveries,
-    /// When positions are read next.
+    /// Time of the next read of group positions.
     checkpoint_at: u64,
     markers: Markers,
     counting: Counting,
@@ -135,18 +135,18 @@ pub struct Controller {
 struct SwitchControl {
     session: Session,
     boot: SwitchPhase,
-    /// What it held when it was read, until groups are taken over.
+    /// Entries found on the switch, kept until groups are adopted.
     found: Snapshot,
-    room: Room,
-    /// Groups that could not be removed here: their index and address wait for the switch's next start.
+    capacity: Capacity,
+    /// Index and address of groups that could not be removed; unusable until the switch starts again.
     leftovers: BTreeSet<(u32, Ipv4Addr)>,
-    /// Groups found here that nobody has asked this controller for, by index.
+    /// Group parts found on the switch that this controller did not write, by index.
     orphans: BTreeMap<u16, Orphan>,
     /// The session's entry in [`Controller::timers`].
     timer: Option<u64>,
 }
 
-/// Who waits for a task.
+/// Procedure or request that waits for each task.
 #[derive(Clone, Copy, Debug)]
 enum Owner {
     Boot(SwitchIndex),
@@ -154,27 +154,28 @@ enum Owner {
     Change(Ipv4Addr),
     Removal(Ipv4Addr),
     Adoption(Ipv4Addr),
-    /// A group under suspicion.
+    /// Progress check of a group.
     Probe(Ipv4Addr),
-    /// A group whose position is read.
+    /// Read of a group's position.
     Checkpoint(Ipv4Addr),
-    /// A group whose position is looked for on a switch.
+    /// Recovery of a group's position on a switch.
     Recovery(recovery::Place),
-    /// A group that is looked at for signs of life.
+    /// Check of a group's lease.
     Lease(Ipv4Addr),
-    /// A group on one switch whose minimum is found here.
+    /// Read of a path's register, for a group whose minimum the controller computes.
     Path(SwitchIndex, u16),
-    /// A change of a group of datagrams.
+    /// A change of a datagram group.
     Datagrams(Tag),
-    /// Nobody.
+    /// No one waits.
     Nobody,
 }
 
 impl Controller {
-    /// A controller of a network whose switches are not connected yet.
+    /// Creates a controller of a network, before any switch is connected.
     ///
-    /// Fails when the pipeline is not the one this controller knows, or when it or the group addresses do not fit
-    /// the topology.
+    /// # Errors
+    ///
+    /// The pipeline is not supported, or the pipeline or the group addresses do not fit the topology.
     pub fn new(topology: Topology, config: ControllerConfig) -> Result<Controller, ConfigError> {
         let program = Program::resolve(&config.p4info)?;
         config.check(&topology)?;
@@ -188,7 +189,7 @@ impl Controller {
                 session: Session::new(switch.name.clone(), switch.device_id),
                 boot: SwitchPhase::Off,
                 found: Snapshot::default(),
-                room: Room::new(&program.sizes),
+                capacity: Capacity::new(&program.sizes),
                 leftovers: BTreeSet::new(),
                 orphans: BTreeMap::new(),
                 timer: None,
@@ -239,18 +240,18 @@ impl Controller {
         self.unready.is_empty()
     }
 
-    /// Takes an event that happened at `now` (nanoseconds since any epoch, never going back).
+    /// Processes an event at time `now`: nanoseconds since any epoch, monotonic.
     pub fn handle(&mut self, now: u64, event: Event) {
         self.handle_all(now, [event]);
     }
 
-    /// Takes events that have come together, by `now`: what switches ask about groups is answered once for all of them.
+    /// Processes events received by `now`. Feedback that switches pass up is answered once for all of these events.
     pub fn handle_all(&mut self, now: u64, events: impl IntoIterator<Item = Event>) {
         for event in events {
             self.take(now, event);
             self.settle(now);
         }
-        self.answer_punted(now);
+        self.reply_to_punted(now);
         self.settle(now);
     }
 
@@ -298,12 +299,12 @@ impl Controller {
         }
     }
 
-    /// The next thing to do, if any.
+    /// Returns the next effect; `None` if there is none.
     pub fn poll(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// When [`Event::Timeout`] is to come, if nothing else happens before; too early or too often does no harm.
+    /// Time at which the driver must send [`Event::Timeout`]. Earlier or additional ones have no effect.
     pub fn poll_timeout(&self) -> Option<u64> {
         let sessions = self.timers.first().map(|(at, _)| *at);
         [
@@ -320,14 +321,14 @@ impl Controller {
         .min()
     }
 
-    /// Switches and groups as they are.
+    /// Reports the state of switches and groups.
     pub fn status(&self) -> StatusReport {
         let switches = self.topology.switch_indexes().map(|index| {
             let control = &self.switches[index.0];
             SwitchStatus {
                 name: self.topology.switch(index).name.clone(),
                 state: control.state(),
-                groups: control.room.groups(),
+                groups: control.capacity.groups(),
                 round_trip_ns: control.session.round_trip(),
             }
         });
@@ -344,7 +345,7 @@ impl Controller {
         }
     }
 
-    /// What tree policies look at.
+    /// Input of tree policies.
     fn view(&self) -> View<'_> {
         View {
             topology: &self.topology,
@@ -409,7 +410,7 @@ impl Controller {
         self.checkpoint_timeout(now);
     }
 
-    /// Follows up on what sessions report until there is nothing new, and collects what they send.
+    /// Processes notices of sessions until there are none, and collects their output.
     fn settle(&mut self, now: u64) {
         while let Some(switch) = self.touched.pop_first() {
             while let Some((from, task)) = self.flushes.pop_front() {
@@ -446,7 +447,7 @@ impl Controller {
         }
     }
 
-    /// A task is done, or has failed.
+    /// Passes the result of a task to its owner.
     fn task_done(&mut self, now: u64, task: TaskId, result: Result<u64, SwitchError>) {
         match self.tasks.remove(&task) {
             Some(Owner::Boot(switch)) => {

@@ -1,4 +1,4 @@
-//! Planning a group: what it takes of the network, and whether that is to be had.
+//! Planning of a group: its tree, and the resources that it needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -17,7 +17,7 @@ use crate::topology::SwitchIndex;
 use crate::tree::Tree;
 
 impl Controller {
-    /// Checks a request, grows its tree, and takes an address and an index on every switch.
+    /// Checks a request, builds the tree, and allocates an address, and an index on every switch.
     pub(super) fn plan(&mut self, request: &RegisterGroup) -> Result<Group, GroupError> {
         let members = self.resolve_members(&request.members)?;
         let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
@@ -48,9 +48,9 @@ impl Controller {
         for (switch, ports) in tree.switches() {
             let ports = || ports.iter().copied();
             let wanted = wanted(&self.topology, switch, ports(), BTreeMap::new());
-            let granted = self.switches[switch.0].room.take(&wanted);
-            let granted = granted.expect("room was checked before");
-            let on = GroupPart::new(&self.topology, switch, &granted, ports(), &bridges);
+            let allocation = self.switches[switch.0].capacity.take(&wanted);
+            let allocation = allocation.expect("capacity was checked before");
+            let on = GroupPart::new(&self.topology, switch, &allocation, ports(), &bridges);
             switches.push(on);
         }
         let group = Group {
@@ -114,7 +114,7 @@ impl Controller {
         specs.iter().map(resolve).collect()
     }
 
-    /// Whether every switch of the tree is there and has room in each table; `kept` are slots that hosts have there already.
+    /// Checks that every switch of the tree is ready and has free entries. `kept`: slots that hosts have there already.
     pub(super) fn check_switches(
         &self,
         tree: &Tree,
@@ -140,7 +140,7 @@ impl Controller {
             }
             let ports = ports.iter().copied();
             let wanted = wanted(&self.topology, switch, ports, kept(switch));
-            if let Err(no) = control.room.check(&wanted) {
+            if let Err(no) = control.capacity.check(&wanted) {
                 return Err(GroupError::SwitchFull {
                     switch: name(),
                     table: no.table,
@@ -172,7 +172,7 @@ impl Controller {
                 true => Ok(mcst_id),
                 false => Err(GroupError::Taken(mcst_id)),
             },
-            // Parsing a payload for nothing takes time: groups that do not need it stay outside the range of those that do.
+            // Groups that need no payload parsing get addresses outside the range of those that do, which saves time.
             None => match self
                 .addresses
                 .take_if(|number| is_parsed(number) == recomputes)
@@ -187,22 +187,22 @@ impl Controller {
         }
     }
 
-    /// Gives back what a plan took that never reached a switch.
+    /// Frees the allocations of a plan that was not written to any switch.
     pub(super) fn give_back(&mut self, group: &Group) {
         self.loads.remove(&group.tree);
         for on in &group.switches {
-            self.switches[on.switch.0].room.release(on.group_index);
+            self.switches[on.switch.0].capacity.release(on.group_index);
         }
         self.release_address(group.mcst_id);
     }
 }
 
-/// Parsers know no group: only in its own range of addresses is data parsed up to its ICRC.
+/// Whether data to this address is parsed up to its ICRC. Parsers do so for an address range, as they have no group table.
 fn is_parsed(mcst_id: u32) -> bool {
     mcst_id & RECOMPUTE_MASK == RECOMPUTE_NETWORK
 }
 
-/// A WRITE's virtual address changes by XOR, which moves it into the region only if the region is aligned.
+/// Checks that a region is aligned, because the virtual address of a WRITE is rewritten by XOR.
 fn check_region(spec: &MemberSpec) -> Result<(), GroupError> {
     let Some(MemoryRegion { va, len, .. }) = spec.region else {
         return Ok(());

@@ -1,23 +1,23 @@
-//! Numbers to give out: group indexes and slots of a switch, addresses for groups.
+//! Allocators of numbers: group indexes and slots of a switch, addresses of groups.
 
 use std::collections::BTreeSet;
 
-/// A range of numbers, some of them in use.
+/// Allocator for a range of numbers.
 ///
-/// Numbers are given out in turn, so that one that was just given back is reused as late as possible: packets of
-/// its last user may still be on the way.
+/// Numbers are allocated in round-robin order, so that a released number is reused as late as possible: packets of its last
+/// user may still be on links.
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     first: u32,
     last: u32,
     next: u32,
     used: BTreeSet<u32>,
-    /// In use by nobody, but not known to be clean.
+    /// Released numbers that must not be reused before [`Pool::clean`].
     spoiled: BTreeSet<u32>,
 }
 
 impl Pool {
-    /// All numbers from `first` to `last`.
+    /// Creates an allocator of the numbers `first` to `last`.
     pub(super) fn new(first: u32, last: u32) -> Pool {
         Pool {
             first,
@@ -28,12 +28,12 @@ impl Pool {
         }
     }
 
-    /// An unused number, if there is one.
+    /// Allocates an unused number.
     pub(super) fn take(&mut self) -> Option<u32> {
         self.take_if(|_| true)
     }
 
-    /// An unused number that fits, if there is one.
+    /// Allocates an unused number for which `fits` is true.
     pub(super) fn take_if(&mut self, fits: impl Fn(u32) -> bool) -> Option<u32> {
         let number = (self.next..=self.last)
             .chain(self.first..self.next)
@@ -46,44 +46,44 @@ impl Pool {
         Some(number)
     }
 
-    /// Whether this very number may be taken.
+    /// Whether a number can be allocated.
     pub(super) fn is_free(&self, number: u32) -> bool {
         let is_used = self.used.contains(&number) || self.spoiled.contains(&number);
         (self.first..=self.last).contains(&number) && !is_used
     }
 
-    /// This very number, if it is unused.
+    /// Allocates this number; false if it is in use.
     pub(super) fn take_this(&mut self, number: u32) -> bool {
         self.is_free(number) && self.used.insert(number)
     }
 
-    /// Gives a number back.
+    /// Releases a number.
     pub(super) fn release(&mut self, number: u32) {
         self.used.remove(&number);
     }
 
-    /// Gives a number back that must not be used before [`Pool::clean`].
+    /// Releases a number that must not be reused before [`Pool::clean`].
     pub(super) fn spoil(&mut self, number: u32) {
         self.used.remove(&number);
         self.spoiled.insert(number);
     }
 
-    /// Makes spoiled numbers usable again, and returns them.
+    /// Makes spoiled numbers available, and returns them.
     pub(super) fn clean(&mut self) -> BTreeSet<u32> {
         std::mem::take(&mut self.spoiled)
     }
 
-    /// Numbers that are left.
+    /// Number of available numbers.
     pub(super) fn left(&self) -> usize {
         self.size() - self.used.len() - self.spoiled.len()
     }
 
-    /// Numbers in all.
+    /// Size of the range.
     pub(super) fn size(&self) -> usize {
         (self.last - self.first) as usize + 1
     }
 
-    /// Numbers in use.
+    /// Number of allocated numbers.
     pub(super) fn in_use(&self) -> usize {
         self.used.len()
     }

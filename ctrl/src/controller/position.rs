@@ -1,16 +1,16 @@
-//! A point in a group's stream of packets.
+//! Positions in a group's stream of packets.
 
 use alfirk_aggregation::Point;
 use alfirk_roce::wire::Psn;
 
-/// More packets than a sender has unacknowledged at a time, and few enough that state this old is still distinct from
-/// newer one (2^23) after some restarts in a row.
+/// Upper bound of a sender's unacknowledged packets. Small enough that a position this old is still within the range of
+/// serial comparison (2^23) after several restarts.
 pub(super) const IN_FLIGHT: u32 = 1 << 20;
-/// Less than half of the 16 bits of a message count that switches keep for each path.
+/// Upper bound of messages in flight: half of the 16-bit MSN that switches store for each path.
 const MESSAGES_IN_FLIGHT: u32 = 1 << 15;
 const MSN_MASK: u32 = 0xff_ffff;
 
-/// A PSN, and how many messages are complete with it, modulo 2^24.
+/// A PSN, and the number of messages complete with it (MSN), modulo 2^24.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) psn: Psn,
@@ -18,7 +18,7 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// Before the first packet of a group.
+    /// Position before the first packet of a group.
     pub(super) fn before(first: Psn) -> Position {
         Position {
             psn: first.prev(),
@@ -26,7 +26,7 @@ impl Position {
         }
     }
 
-    /// What `REGISTER_AGG` holds, and the feedback header.
+    /// Decodes the value of `REGISTER_AGG` and of the feedback header.
     pub(super) fn from_register(value: u64) -> Position {
         Position {
             psn: Psn::new((value >> 24) as u32),
@@ -34,18 +34,18 @@ impl Position {
         }
     }
 
-    /// The other way round.
+    /// Encodes the value of `REGISTER_AGG`.
     pub(super) fn to_register(self) -> u64 {
         u64::from(self.psn.get()) << 24 | u64::from(self.msn)
     }
 
-    /// What INIT_GROUP takes: the next PSN below the messages.
+    /// Encodes the operand of INIT_GROUP: the MSN in the upper bits, the next PSN in the lower bits.
     pub(super) fn to_init(self) -> u64 {
         u64::from(self.msn) << 24 | u64::from(self.psn.next().get())
     }
 
-    /// So far back that every member has acknowledged it, whichever switch this is known from: the messages that are
-    /// complete with it are not known any more, but all that will be acknowledged is counted right from here.
+    /// An older position, which every member has acknowledged no matter which switch reported `self`. Its MSN is not exact, but
+    /// later acknowledgements are counted correctly from it.
     pub(super) fn for_all(self) -> Position {
         Position {
             psn: Psn::new(self.psn.get().wrapping_sub(IN_FLIGHT)),
@@ -53,7 +53,7 @@ impl Position {
         }
     }
 
-    /// Whichever is older.
+    /// The older of two positions.
     pub(super) fn older(self, other: Position) -> Position {
         match other.psn.precedes(self.psn) {
             true => other,

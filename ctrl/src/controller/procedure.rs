@@ -1,8 +1,8 @@
-//! How several things get done on several switches: the one runner of all procedures.
+//! Runner of procedures: sequences of tasks on several switches, with undo.
 //!
-//! A procedure is a list of steps.  A step gives tasks to switches, all at once, and is complete when every one of them is
-//! answered; then the next one begins.  When something of a step fails, the procedure turns back: the step that failed and
-//! all before it are undone, last one first.
+//! A procedure is a list of steps. A step submits tasks to switches concurrently, and is complete when all of them are; then
+//! the next step begins. If a task fails, the procedure turns back: the failed step and all before it are undone, in
+//! reverse order.
 //!
 //! ```text
 //!  step 1 ──▶ step 2 ──▶ ... ──▶ step n ──▶ done
@@ -11,8 +11,8 @@
 //!  undo 1 ◀── undo 2 ◀── ... ◀── undo n        undone
 //! ```
 //!
-//! A step behind which there is no way back is firm: what fails in it is noted, as is what fails while undoing, and the
-//! procedure goes on.  So a [`Run`] always ends: done, or undone, and it knows on which switches something may be left.
+//! A step that cannot be undone is firm: its failures are recorded, as are failures while undoing, and the procedure
+//! continues. So a [`Run`] always ends, done or undone, with a list of switches that may have leftover state.
 //!
 //! | procedure | steps | of what |
 //! |---|---|---|
@@ -29,27 +29,27 @@ use super::session::{Task, TaskId};
 use super::{Controller, Owner};
 use crate::topology::SwitchIndex;
 
-/// What is done, and where in the controller it stands.
+/// A procedure, and its place in the controller.
 pub(super) trait Procedure: Sized + 'static {
-    /// Names one of them that is under way.
+    /// Identifies a running instance.
     type Place: Copy;
-    /// What a task reads that is more than done or failed.
+    /// Identifies the value that a task reads.
     type Reading: Copy + fmt::Debug;
-    /// Why it turned back.
+    /// Reason to turn back.
     type Failure: From<SwitchError> + fmt::Debug;
 
     const NAME: &'static str;
-    /// In order.
+    /// Steps in order.
     const STEPS: &'static [Step<Self>];
 
     fn find(controller: &Controller, place: Self::Place) -> Option<&Run<Self>>;
 
     fn find_mut(controller: &mut Controller, place: Self::Place) -> Option<&mut Run<Self>>;
 
-    /// Who waits for its tasks.
+    /// Owner of its tasks.
     fn owner(place: Self::Place) -> Owner;
 
-    /// Takes in what a task has read, or why it could not; no failure of the step.
+    /// Records the value that a task has read, or its error. An error does not fail the step.
     fn record_reading(
         &mut self,
         switch: SwitchIndex,
@@ -57,14 +57,14 @@ pub(super) trait Procedure: Sized + 'static {
         result: Result<u64, SwitchError>,
     );
 
-    /// A step has failed, or it is called off: what is done so far will be undone.
+    /// Called when a step has failed or the procedure is cancelled, before the completed steps are undone.
     fn turned_back(_controller: &mut Controller, _now: u64, _place: Self::Place) {}
 
-    /// It is done or undone; see [`Run::is_done`].
+    /// Called when the procedure is done or undone; see [`Run::is_done`].
     fn over(controller: &mut Controller, now: u64, place: Self::Place);
 }
 
-/// One thing to do on one switch.
+/// A task for one switch.
 #[derive(Debug)]
 pub(super) struct Order<R> {
     switch: SwitchIndex,
@@ -81,7 +81,7 @@ impl<R> Order<R> {
         }
     }
 
-    /// A task whose answer matters.
+    /// A task whose result is recorded.
     pub(super) fn read(switch: SwitchIndex, task: Task, reading: R) -> Order<R> {
         Order {
             switch,
@@ -105,7 +105,7 @@ pub(super) struct Step<P: Procedure> {
 }
 
 impl<P: Procedure> Step<P> {
-    /// A step of these tasks, which leave nothing to undo.
+    /// Creates a step whose tasks need no undo.
     pub(super) const fn new(name: &'static str, tasks: Orders<P>) -> Step<P> {
         Step {
             name,
@@ -116,17 +116,17 @@ impl<P: Procedure> Step<P> {
         }
     }
 
-    /// What takes back all that the tasks may have done, whichever of them failed.
+    /// Sets the tasks that undo this step, no matter which of its tasks failed.
     pub(super) const fn undone_by(self, undo: Orders<P>) -> Step<P> {
         Step { undo, ..self }
     }
 
-    /// What follows from the answers; the step fails if this does.
+    /// Sets the completion of this step; the step fails if it does.
     pub(super) const fn then(self, complete: Completion<P>) -> Step<P> {
         Step { complete, ..self }
     }
 
-    /// There is no way back from here.
+    /// Makes this step firm.
     pub(super) const fn firm(self) -> Step<P> {
         Step {
             is_firm: true,
@@ -135,23 +135,23 @@ impl<P: Procedure> Step<P> {
     }
 }
 
-/// A procedure under way or at its end.
+/// A running or ended procedure.
 #[derive(Debug)]
 pub(super) struct Run<P: Procedure> {
     pub(super) procedure: P,
     at: At,
     waits_for: BTreeMap<TaskId, (SwitchIndex, Option<P::Reading>)>,
-    /// What failed first.
+    /// First failure.
     failure: Option<P::Failure>,
-    /// Somebody does not want it any more.
+    /// The procedure was cancelled.
     is_called_off: bool,
-    /// What failed with no way back: the first error of each switch.
+    /// First error of each switch in firm steps or while undoing.
     left: BTreeMap<SwitchIndex, SwitchError>,
-    /// Switches that may hold something that they should not, or may still come to.
+    /// Switches that may have leftover state, now or after a delayed reply.
     doubtful: BTreeSet<SwitchIndex>,
 }
 
-/// How far a procedure is; all steps before have begun.
+/// Current step of a procedure; all steps before it have begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Step(usize),
@@ -161,7 +161,7 @@ enum At {
 }
 
 impl<P: Procedure> Run<P> {
-    /// A procedure that is about to [begin](Controller::begin).
+    /// Creates a run of a procedure, before it [begins](Controller::begin).
     pub(super) fn new(procedure: P) -> Run<P> {
         Run {
             procedure,
@@ -184,14 +184,14 @@ impl<P: Procedure> Run<P> {
         self.at == At::Undone
     }
 
-    /// Why it turned back.
+    /// Reason to turn back.
     pub(super) fn failure(&self) -> Option<&P::Failure> {
         self.failure.as_ref()
     }
 
-    /// What it was about, and how it ended.
+    /// Returns the procedure and its ending.
     pub(super) fn end(self) -> (P, Ending<P::Failure>) {
-        // A switch that is away is read and repaired when it comes back; that is no failure.
+        // A disconnected switch is not a failure, as it is read and repaired when it reconnects.
         let left = self.left.into_values();
         let left = left.filter(|error| !matches!(error, SwitchError::Lost { .. }));
         let ending = Ending {
@@ -202,7 +202,7 @@ impl<P: Procedure> Run<P> {
         (self.procedure, ending)
     }
 
-    /// A switch has failed: what the procedure did there is not to be relied on.
+    /// Records that a switch has failed, so that the procedure's state there is unreliable.
     pub(super) fn lose(&mut self, switch: SwitchIndex, error: SwitchError) {
         match self.at {
             At::Done | At::Undone => {
@@ -236,19 +236,19 @@ impl<P: Procedure> Run<P> {
     }
 }
 
-/// How a procedure ended.
+/// Ending of a procedure.
 #[derive(Debug)]
 pub(super) struct Ending<F> {
-    /// Why it turned back.
+    /// Reason to turn back.
     pub(super) failure: Option<F>,
-    /// What failed with no way back, one error per switch.
+    /// Errors of firm steps or while undoing, one per switch.
     pub(super) left: Vec<SwitchError>,
-    /// Switches on which something may be left.
+    /// Switches that may have leftover state.
     pub(super) doubtful: BTreeSet<SwitchIndex>,
 }
 
 impl Ending<GroupError> {
-    /// Why the procedure turned back, and what failed while undoing; `None` when it did not.
+    /// Error for the requester: the reason to turn back, and errors while undoing. `None` if the procedure did not turn back.
     pub(super) fn error(self) -> Option<GroupError> {
         let initial = self.failure?;
         Some(match self.left.is_empty() {
@@ -262,7 +262,7 @@ impl Ending<GroupError> {
 }
 
 impl Controller {
-    /// Begins a procedure whose run is in its place, or goes on with it: to the first step that has something to do.
+    /// Begins or continues a procedure, up to the next step with tasks.
     pub(super) fn begin<P: Procedure>(&mut self, now: u64, place: P::Place) {
         while let Some(run) = P::find(self, place) {
             let orders = match run.at {
@@ -284,7 +284,7 @@ impl Controller {
         }
     }
 
-    /// A task of a procedure is done.
+    /// Processes the result of a procedure's task.
     pub(super) fn advance<P: Procedure>(
         &mut self,
         now: u64,
@@ -295,7 +295,7 @@ impl Controller {
         let Some(run) = P::find_mut(self, place) else {
             return;
         };
-        // Else it was of a procedure that stood here before.
+        // Otherwise the task belongs to an earlier procedure at this place.
         let Some((switch, reading)) = run.waits_for.remove(&task) else {
             return;
         };
@@ -310,7 +310,7 @@ impl Controller {
         }
     }
 
-    /// Has a procedure turn back: at once if it is done, else when the present step is.
+    /// Cancels a procedure: it turns back once the current step is complete.
     pub(super) fn call_off<P: Procedure>(&mut self, now: u64, place: P::Place) {
         let Some(run) = P::find_mut(self, place) else {
             return;
@@ -347,7 +347,7 @@ impl Controller {
 
 #[cfg(test)]
 impl<P: Procedure> Run<P> {
-    /// The step under way, and whether it is being undone; `None` when it is over.
+    /// Name of the current step, and whether it is being undone; `None` if the procedure has ended.
     pub(super) fn step(&self) -> Option<(&'static str, bool)> {
         match self.at {
             At::Step(n) => Some((P::STEPS[n].name, false)),

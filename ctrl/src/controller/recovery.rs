@@ -1,7 +1,7 @@
-//! Finding a group's position and source again after a switch has lost its registers, where no other switch knows them.
+//! Recovery of a group's position and source after a switch has lost its registers, if no other switch has them.
 //!
-//! [`super::boot`] makes the registers ready from what other switches of the tree hold. That is enough unless the source may hang at the
-//! very switch: then only its members know how far the group is. They are asked as a source would ask them:
+//! [`super::boot`] initialises the registers from the other switches of the tree. That is enough unless the source may be at
+//! the failed switch: then only its members have the position. They are queried by duplicate requests:
 //!
 //! ```text
 //!  controller ── a duplicate, its PSN long acknowledged ──▶ switch ──▶ member (duplicate.rs)
@@ -11,9 +11,9 @@
 //!  controller ── INIT_GROUP from the position of all (locate.rs), the source's port, the group's entry
 //! ```
 //!
-//! The group is shown to packets all the while, for only so do answers come in. Its registers are set on a visible group in one step per
-//! path, which is safe: they rise to what all members have. Until the group runs again its source may be further ahead than its window
-//! (`Window::MAX` in the group's entry), lest a position that is too old holds it up.
+//! The group stays published, because its replies would be dropped otherwise. Its registers are set while it is published, one
+//! path after another. That is safe, because they only advance to what all members have. Until the group makes progress,
+//! its entry has a wide window (`WIDE_WINDOW` in `group.rs`), because a position that is too old must not block the source.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -31,59 +31,59 @@ use super::{duplicate, Controller, Owner};
 use crate::constants::{REGISTER_AGG, REGISTER_CLAIMED, REGISTER_SENT, REGISTER_SRC_PORT};
 use crate::topology::SwitchIndex;
 
-/// How often members are asked that do not answer.
+/// Number of queries to a member that does not reply.
 const ROUNDS: u32 = 8;
-/// How often complaints have a position looked for again.
+/// Maximum number of recoveries restarted by reports of members.
 const MOST_COMPLAINTS: u32 = 4;
 
 /// A group on one switch.
 pub(super) type Place = (Ipv4Addr, SwitchIndex);
 
-/// Parts of groups whose position is looked for. At most one per group and switch of its tree.
+/// Running recoveries, at most one per group and switch of its tree.
 #[derive(Debug, Default)]
 pub(super) struct Recoveries {
     open: BTreeMap<Place, Recovery>,
     timers: Timers<Place>,
-    /// The member of a group that complained last that nothing moves.
+    /// Member of each group that last reported no progress.
     complained: BTreeMap<Ipv4Addr, Ipv4Addr>,
-    /// Parts whose registers have been repaired since their group made progress.
+    /// Parts repaired since their group last made progress.
     repaired: BTreeSet<Place>,
 }
 
 #[derive(Debug)]
 struct Recovery {
-    /// What all members but the source have for sure: answers are newer.
+    /// Position that all members but the source certainly have; replies are newer.
     base: Position,
-    /// How often it has begun again because of a complaint.
+    /// Number of restarts by reports of members.
     complaints: u32,
     round: u32,
     stage: Stage,
     pending: BTreeMap<TaskId, Asked>,
-    /// The newest PSN that each path with a member has acknowledged.
+    /// Newest PSN acknowledged by each path with a member.
     claims: BTreeMap<u8, Psn>,
     readings: Readings,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Members have been asked; their answers are on the way.
+    /// Waiting for replies of members.
     Asking,
-    /// What the switches hold is being read.
+    /// Reading registers of switches.
     Reading,
-    /// Registers are being set.
+    /// Writing registers.
     Setting(Setting),
-    /// The source may still be further ahead than its window.
+    /// The wide window is still in effect.
     Open,
 }
 
-/// What registers are set to.
+/// Values for the registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Setting {
     position: Position,
     source: u32,
-    /// Whether the position is the newest one.
+    /// The position is the newest that all members have.
     is_exact: bool,
-    /// Whether INIT_GROUP is done, and what is beside it is being set.
+    /// INIT_GROUP is complete; the remaining registers are being written.
     is_complete: bool,
 }
 
@@ -101,7 +101,7 @@ impl Recoveries {
         self.timers.first()
     }
 
-    /// A part's position is being looked for, or it is not known whether it is the newest.
+    /// Whether a part's recovery is running, or its position may not be the newest.
     pub(super) fn is_open(&self, place: Place) -> bool {
         self.open.contains_key(&place)
     }
@@ -128,25 +128,25 @@ impl Recoveries {
         }
     }
 
-    /// Whether a part may be repaired instead of taking out a member that claims more than was sent: once, until the group makes
-    /// progress. Else a member that claims so for ever could not be taken out.
+    /// Whether a part may be repaired, when a member claims more than was sent, instead of removing the member. Only once until
+    /// the group makes progress: otherwise a faulty member could never be removed.
     pub(super) fn may_repair(&mut self, place: Place) -> bool {
         self.repaired.insert(place)
     }
 
-    /// The group makes progress.
+    /// Records that a group makes progress.
     pub(super) fn has_moved(&mut self, mcst_id: Ipv4Addr) {
         self.repaired.retain(|(of, _)| *of != mcst_id);
     }
 }
 
 impl Controller {
-    /// Looks for the position of a group on a switch whose registers started from `base`.
+    /// Starts the recovery of a group on a switch whose registers started from `base`.
     pub(super) fn recover(&mut self, now: u64, place: Place, base: Position) {
         self.begin_recovery(now, place, base, 0);
     }
 
-    /// A member that may send says that the group makes no progress: where it was not certain who the source is, it may be this one.
+    /// Processes a member's report that the group makes no progress. If the source is uncertain, it may be this member.
     pub(super) fn member_complains(&mut self, now: u64, mcst_id: Ipv4Addr, member: Ipv4Addr) {
         self.recoveries.complained.insert(mcst_id, member);
         let places = (mcst_id, SwitchIndex(0))..=(mcst_id, SwitchIndex(usize::MAX));
@@ -176,7 +176,7 @@ impl Controller {
         self.ask_members_of(now, place);
     }
 
-    /// Whether the group's part can be worked on now: else it is tried again in a while, or forgotten.
+    /// Whether the recovery of a part can proceed now. Otherwise it is retried later, or dropped.
     fn is_recoverable(&mut self, now: u64, place: Place) -> bool {
         let (mcst_id, switch) = place;
         let registration = self.groups.get(&mcst_id);
@@ -187,7 +187,7 @@ impl Controller {
         }
         let is_at_rest = registration.is_some_and(|r| r.is_at_rest());
         if !is_at_rest {
-            // A change reads and sets registers itself.
+            // A change reads and writes registers itself.
             if let Some(recovery) = self.recoveries.open.get_mut(&place) {
                 if recovery.stage != Stage::Open {
                     recovery.stage = Stage::Asking;
@@ -206,7 +206,7 @@ impl Controller {
         Some((group, group.on(switch)?))
     }
 
-    /// Sends a duplicate to each member next to the switch that has not answered.
+    /// Sends a duplicate to each member at the switch that has not replied.
     fn ask_members_of(&mut self, now: u64, place: Place) {
         let (mcst_id, switch) = place;
         let Some(recovery) = self.recoveries.open.get(&place) else {
@@ -245,7 +245,7 @@ impl Controller {
         }
     }
 
-    /// Reads what members have answered, and what the other switches of the tree hold.
+    /// Reads the replies of members, and the registers of the other switches in the tree.
     fn read_claims(&mut self, now: u64, place: Place) {
         let (mcst_id, switch) = place;
         if !self.is_recoverable(now, place) {
@@ -294,7 +294,7 @@ impl Controller {
         }
     }
 
-    /// A switch has answered.
+    /// Processes a register read from a switch.
     pub(super) fn recovery_read(
         &mut self,
         now: u64,
@@ -324,7 +324,7 @@ impl Controller {
             (Asked::Source(of), Ok(value)) => {
                 recovery.readings.of(of).source = Some(value as u32);
             }
-            // What is not known there, others know, or the members.
+            // Other switches or the members have the value.
             (Asked::Nothing, _) | (_, Err(_)) => {}
         }
         if !recovery.pending.is_empty() {
@@ -337,7 +337,7 @@ impl Controller {
         }
     }
 
-    /// Sets the registers if all have answered who will, or asks again.
+    /// Writes the registers if all members have replied or were queried often enough; else queries again.
     fn look_at_claims(&mut self, now: u64, place: Place) {
         let (mcst_id, switch) = place;
         let Some(evidence) = self.evidence(place) else {
@@ -354,7 +354,7 @@ impl Controller {
         let Some(recovery) = self.recoveries.open.get_mut(&place) else {
             return;
         };
-        // The source's own newest PSN may be older than the base, and it is the only one of which that is so.
+        // Only the source's newest PSN may be older than the base.
         let silent: Vec<&Local> = silent.collect();
         let are_all = match (&silent[..], evidence.towards_source) {
             ([], _) => true,
@@ -362,7 +362,7 @@ impl Controller {
             _ => false,
         };
         if evidence.locals.is_empty() && evidence.towards_source.is_none() && are_others_open {
-            // They will know.
+            // Query the members again.
             recovery.stage = Stage::Asking;
             let next = now + self.config.probe_interval_ns;
             return self.recoveries.timers.set(place, next);
@@ -412,7 +412,7 @@ impl Controller {
         );
     }
 
-    /// The registers are set: now what INIT_GROUP does not set, and then the window.
+    /// Continues after INIT_GROUP: writes the remaining registers, then the window.
     fn registers_set(&mut self, now: u64, place: Place, setting: Setting) {
         let (_, switch) = place;
         if !self.is_recoverable(now, place) {
@@ -444,7 +444,7 @@ impl Controller {
         self.recoveries.timers.set(place, close);
     }
 
-    /// The group has had time to run again: its source may be as far ahead as ever, and no further.
+    /// Restores the normal window, once the group has had time to make progress.
     fn close_recovery(&mut self, now: u64, place: Place) {
         let (_, switch) = place;
         if !self.is_recoverable(now, place) {
@@ -458,7 +458,7 @@ impl Controller {
         self.recoveries.forget(place);
     }
 
-    /// What there is to go by.
+    /// Collects the input of [`Evidence::locate`].
     fn evidence(&self, (mcst_id, switch): Place) -> Option<Evidence> {
         let recovery = self.recoveries.open.get(&(mcst_id, switch))?;
         let group = self.groups.get(&mcst_id)?.group();
@@ -492,7 +492,7 @@ impl Controller {
     }
 }
 
-/// The same entry in place of the one that is there.
+/// Turns an insertion into a modification.
 fn modify(mut entry: alfirk_p4runtime::p4::v1::Update) -> alfirk_p4runtime::p4::v1::Update {
     entry.r#type = alfirk_p4runtime::p4::v1::update::Type::Modify.into();
     entry

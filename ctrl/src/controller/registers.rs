@@ -1,6 +1,6 @@
-//! The register control header: register access by PacketOut, answered by PacketIn.
+//! Register control header: register access by PacketOut, with the reply in a PacketIn.
 //!
-//! P4Runtime servers of BMv2 refuse RegisterEntry, so the pipeline itself executes these packets
+//! BMv2's P4Runtime server does not support RegisterEntry, so the pipeline itself executes these packets
 //! (`p4src/shared/headers.p4`, `register_control_t`).
 
 use super::position::Position;
@@ -12,8 +12,8 @@ use crate::constants::{
 
 pub use alfirk_contract::RegisterControl;
 
-/// Sets all state of a group as when everything up to `position` was acknowledged by all, and its source was behind port `source`, if
-/// that is not 0.
+/// Initialises the registers of a group: all members have acknowledged `position`, and `source` is the port of the source, 0 for
+/// none.
 pub(super) fn init_group(
     group: u16,
     paths: u8,
@@ -29,7 +29,7 @@ pub(super) fn init_group(
     }
 }
 
-/// Sets the port that the source of a group is behind.
+/// Sets the port of a group's source.
 pub(super) fn set_source(group: u16, port: u32) -> RegisterControl {
     RegisterControl {
         op: REGISTER_OP_WRITE,
@@ -40,8 +40,8 @@ pub(super) fn set_source(group: u16, port: u32) -> RegisterControl {
     }
 }
 
-/// Sets what was last acknowledged to the source again, of which only the PSN is certain: the next count of messages may be up to 2^15
-/// ahead (`p4src/v1model/last_acked.p4`).
+/// Sets the position last acknowledged to the source, whose MSN may be too old: the next MSN may be up to 2^15 ahead
+/// (`p4src/v1model/last_acked.p4`).
 pub(super) fn set_last_acked(group: u16, position: Position) -> RegisterControl {
     RegisterControl {
         op: REGISTER_OP_WRITE,
@@ -52,8 +52,8 @@ pub(super) fn set_last_acked(group: u16, position: Position) -> RegisterControl 
     }
 }
 
-/// What follows INIT_GROUP where a switch has lost its registers, on targets whose INIT_GROUP does not do it: the port of the source, if it
-/// is not 0, and a count of messages that is only known to be at least the position's.
+/// Register accesses after INIT_GROUP when a switch has lost its registers: an MSN that is a lower bound, and the port of the
+/// source unless it is 0.
 pub(super) fn after_init(
     group: u16,
     position: Position,
@@ -63,7 +63,7 @@ pub(super) fn after_init(
     [set_last_acked(group, position)].into_iter().chain(source)
 }
 
-/// Asks for a register of a group, one of `REGISTER_*`; `path` counts for those that have a cell per path.
+/// Reads a register of a group, one of `REGISTER_*`. `path` applies to registers with a cell per path.
 pub fn read(group: u16, reg: u8, path: u8) -> RegisterControl {
     RegisterControl {
         op: REGISTER_OP_READ,
@@ -74,7 +74,7 @@ pub fn read(group: u16, reg: u8, path: u8) -> RegisterControl {
     }
 }
 
-/// Sets the announced memory of `count` receivers from slot `first` on as before any announcement.
+/// Clears the announced memory regions of `count` receivers, from slot `first`.
 pub(super) fn init_regions(first: u32, count: u8, position: Position) -> RegisterControl {
     RegisterControl {
         op: REGISTER_OP_INIT_REGIONS,
@@ -86,12 +86,12 @@ pub(super) fn init_regions(first: u32, count: u8, position: Position) -> Registe
     }
 }
 
-/// Reads a payload; bytes behind the header (Ethernet padding) are ignored.  `None` when it is too short.
+/// Parses a payload; bytes after the header (Ethernet padding) are ignored. `None` if it is too short.
 pub fn parse(payload: &[u8]) -> Option<RegisterControl> {
     payload.first_chunk().map(RegisterControl::from_bytes)
 }
 
-/// What a status means; `None` when all is well.
+/// Describes an error status; `None` for success.
 pub(super) fn refusal(status: u8) -> Option<&'static str> {
     match status {
         REGISTER_STATUS_OK => None,

@@ -1,4 +1,4 @@
-//! A group from its request to its end, and what state it is in.
+//! Life cycle of a group, and its state.
 //!
 //! ```text
 //!  a user:    [Inviting] ──▶ Making ──▶ InUse ◀──▶ Changing
@@ -7,7 +7,7 @@
 //!                                      Removing ──▶ gone
 //! ```
 //!
-//! What is made in vain is undone, and gone as well.
+//! A creation that fails is undone, and the group is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -32,33 +32,33 @@ use crate::topology::SwitchIndex;
 pub(super) struct Registration {
     group: Group,
     state: GroupState,
-    /// Members that joined later, and the PSN with which each started.
+    /// Initial PSN of each member that joined later.
     joined: BTreeMap<Ipv4Addr, Psn>,
-    /// When each member may get its registration again because the leader repeats it.
+    /// Earliest time at which a repeated packet of the leader causes another packet to each member.
     repeats: BTreeMap<Ipv4Addr, u64>,
 }
 
-/// What is being done to a group, with all that belongs to it and nothing else.
+/// State of a group, with the data that only this state needs.
 #[derive(Debug)]
 enum GroupState {
-    /// Agents make it, switch by switch.
+    /// Agents create the group, switch by switch.
     Growing(Growth),
-    /// Its members are asked whether they agree; nothing is written yet.
+    /// Members are invited; nothing is written yet.
     Inviting(Tag),
-    /// It is made for a user.
+    /// The group is created on a request through the control service.
     Making(Tag, Run<Making>),
     InUse,
-    /// In use while members come or go, or the tree is led elsewhere.
+    /// In use, while members or the tree change.
     Changing {
         change: Box<Run<Change>>,
-        /// Who wants the group gone as soon as the change is over.
+        /// Request to remove the group after the change.
         removal: Option<Tag>,
     },
     Removing(Run<Removal>),
 }
 
 impl Registration {
-    /// A group that is in use already.
+    /// Creates the registration of a group in use.
     pub(super) fn in_use(group: Group) -> Registration {
         Registration {
             group,
@@ -68,7 +68,7 @@ impl Registration {
         }
     }
 
-    /// The members of these that may get their registration again: each once in `interval` nanoseconds.
+    /// Of `members`, those to which the registration packet is sent again: each once per `interval` nanoseconds.
     pub(super) fn may_repeat(
         &mut self,
         now: u64,
@@ -84,7 +84,7 @@ impl Registration {
         due
     }
 
-    /// A group that agents make.
+    /// Creates the registration of a group that agents create.
     pub(super) fn growing(group: Group, growth: Growth) -> Registration {
         Registration {
             state: GroupState::Growing(growth),
@@ -105,7 +105,7 @@ impl Registration {
         matches!(self.state, GroupState::InUse | GroupState::Changing { .. })
     }
 
-    /// Whether it is in use and nothing is being done to it.
+    /// Whether the group is in use and not being changed or removed.
     pub(super) fn is_at_rest(&self) -> bool {
         matches!(self.state, GroupState::InUse)
     }
@@ -124,7 +124,7 @@ impl Registration {
         }
     }
 
-    /// The agents are done.
+    /// Marks the group as in use, once all agents are done.
     pub(super) fn has_grown(&mut self) {
         self.state = GroupState::InUse;
     }
@@ -178,8 +178,7 @@ impl Registration {
         };
     }
 
-    /// The group is in use as before or as asked: gives back the change, and who has waited for its end to have the group
-    /// removed.
+    /// Ends a change. Returns it, and the pending request to remove the group.
     pub(super) fn end_change(&mut self) -> Option<(Run<Change>, Option<Tag>)> {
         self.change()?;
         match std::mem::replace(&mut self.state, GroupState::InUse) {
@@ -188,12 +187,12 @@ impl Registration {
         }
     }
 
-    /// The part on a switch that a change under way is about to put in place of another.
+    /// New part on a switch, during a change.
     pub(super) fn coming_on(&self, switch: SwitchIndex) -> Option<&GroupPart> {
         self.change()?.procedure.fresh_on(switch)
     }
 
-    /// The group is the next one from now on.
+    /// Makes the changed group the current one.
     pub(super) fn take_next(&mut self) {
         if let GroupState::Changing { change, .. } = &self.state {
             self.group.clone_from(&change.procedure.next);
@@ -204,13 +203,13 @@ impl Registration {
         self.joined.insert(ip, psn);
     }
 
-    /// The PSN with which a member started that joined later.
+    /// Initial PSN of a member that joined later.
     pub(super) fn joined_at(&self, ip: Ipv4Addr) -> Option<Psn> {
         self.joined.get(&ip).copied()
     }
 
-    /// A switch has lost all its entries: what is under way must not go on as if it still had them.  Returns whether agents
-    /// are making a part there.
+    /// Cancels running procedures that depend on a switch that has lost all its entries. Returns whether agents are creating a
+    /// part there.
     fn lose(&mut self, switch: SwitchIndex, error: &SwitchError) -> bool {
         let is_there = self.group.on(switch).is_some();
         match &mut self.state {
@@ -273,7 +272,7 @@ impl Controller {
         }
     }
 
-    /// All members have agreed to be in a group.
+    /// Creates a group once all its members have agreed.
     pub(super) fn register_agreed(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let Some(registration) = self.groups.get_mut(&mcst_id) else {
             return;
@@ -289,7 +288,7 @@ impl Controller {
         self.begin::<Making>(now, making);
     }
 
-    /// Some have not, in time.
+    /// Fails a registration because members have not agreed in time.
     pub(super) fn register_not_agreed(&mut self, mcst_id: Ipv4Addr, error: GroupError) {
         let registration = self.groups.get(&mcst_id);
         let Some(GroupState::Inviting(tag)) = registration.map(|r| &r.state) else {
@@ -303,7 +302,7 @@ impl Controller {
         }
     }
 
-    /// A user's group is made, or undone.
+    /// Ends the creation of a group, which succeeded or was undone.
     pub(super) fn group_made(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let Some(registration) = self.groups.get_mut(&mcst_id) else {
             return;
@@ -330,7 +329,7 @@ impl Controller {
         let error = match self.groups.get_mut(&mcst_id).map(|r| &mut r.state) {
             None => GroupError::NoSuchGroup(mcst_id),
             Some(GroupState::InUse) => return self.remove(now, mcst_id, Reason::Asked(tag)),
-            // A change that nobody asked for must not be in the way of those who are done with the group.
+            // A change started by the controller must not reject a request to remove the group.
             Some(GroupState::Changing {
                 removal: removal @ None,
                 ..
@@ -382,7 +381,7 @@ impl Controller {
                 ApiReply::GroupDissolved { mcst_id }
             }
             Reason::Expired => {
-                // Should it be there after all, it is to know.
+                // The leader may be alive, so it is notified.
                 if let Some(leader) = group.members.first() {
                     let reason = Refusal::NoSuchGroup.bits();
                     self.mrp_answer(mcst_id, leader.spec.ip, Kind::Refuse, reason);
@@ -393,7 +392,7 @@ impl Controller {
         self.queue_reply(reply);
     }
 
-    /// A group is nowhere any more, but perhaps on the switches that are doubtful: gives back what it had.
+    /// Drops a group and frees its allocations, except on `doubtful` switches, which may still have entries of it.
     pub(super) fn forget_group(
         &mut self,
         mcst_id: Ipv4Addr,
@@ -410,17 +409,17 @@ impl Controller {
             let control = &mut self.switches[on.switch.0];
             let index = on.group_index;
             if doubtful.contains(&on.switch) {
-                control.room.spoil(index);
+                control.capacity.spoil(index);
                 control.leftovers.insert((u32::from(index), mcst_id));
             } else {
-                control.room.release(index);
+                control.capacity.release(index);
             }
         }
         self.release_address(mcst_id);
         Some(group)
     }
 
-    /// A switch has lost all its entries: what is under way must not go on as if it still had them.
+    /// Cancels running procedures that depend on a switch that has lost all its entries.
     pub(super) fn fail_registrations(
         &mut self,
         now: u64,

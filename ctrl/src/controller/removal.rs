@@ -1,4 +1,4 @@
-//! Removing a group in use: first it is hidden everywhere, then its entries go.
+//! Procedure that removes a group in use: withdraws it on all switches, then deletes its entries.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -11,21 +11,21 @@ use super::session::Task;
 use super::{Controller, Owner};
 use crate::topology::SwitchIndex;
 
-/// Which group, and who wants it gone.
+/// The group, and the reason for its removal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Removal {
     pub(super) mcst_id: Ipv4Addr,
     pub(super) reason: Reason,
 }
 
-/// Why a group in use is removed.
+/// Reason for the removal of a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reason {
-    /// A user asks for it.
+    /// Request through the control service.
     Asked(Tag),
-    /// Its leader asks for it in band.
+    /// In-band request of its leader.
     Dissolved(Ipv4Addr),
-    /// It shows no sign of life any more.
+    /// Its lease has expired.
     Expired,
 }
 

@@ -1,4 +1,4 @@
-//! The desired state as text, for a controller that starts anew.
+//! Saved state: the desired state as JSON, for a restart of the controller.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -8,37 +8,37 @@ use alfirk_roce::wire::{Psn, QpNum};
 use serde::{Deserialize, Serialize};
 
 use super::bridge::{Bridges, Terms};
+use super::capacity::Allocation;
 use super::event::{MemberSpec, MemoryRegion};
 use super::group::{Group, GroupPart};
 use super::position::Position;
 use super::registration::Registration;
-use super::room::Granted;
 use super::Controller;
 use crate::strategy::Strategies;
 use crate::tree::Tree;
 
 const VERSION: u32 = 2;
 
-/// Why a saved state cannot be used.
+/// Error in a saved state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
-    /// Not JSON, or other JSON.
+    /// The text is not JSON of the expected form.
     #[error("the saved state is not readable: {0}")]
     Unreadable(String),
-    /// Of a version that this program does not know.
-    #[error("the saved state has version {0}; this program knows {VERSION}; start without it, and groups that the switches hold are taken over")]
+    /// The version is not supported.
+    #[error("the saved state has version {0}; this program supports {VERSION}; start without it: groups found on switches are adopted")]
     Version(u32),
-    /// A group that does not fit this network.
+    /// A saved group does not fit this network.
     #[error("the saved group {mcst_id} does not fit this network: {reason}; remove it from the saved state")]
     Group {
         /// The group.
         mcst_id: Ipv4Addr,
-        /// What does not fit.
+        /// Reason.
         reason: String,
     },
 }
 
-/// What every version has.
+/// Fields common to all versions.
 #[derive(Deserialize)]
 struct Head {
     version: u32,
@@ -48,7 +48,7 @@ struct Head {
 struct State {
     version: u32,
     groups: Vec<SavedGroup>,
-    /// The queue pair number of each address that has ever stood for a group, of its last one.
+    /// Last virtual queue pair number of each address that was used for a group.
     virtual_qpns: BTreeMap<Ipv4Addr, u32>,
 }
 
@@ -58,7 +58,7 @@ struct SavedGroup {
     virtual_qpn: u32,
     initial_psn: u32,
     position: u32,
-    /// Messages complete with it.
+    /// MSN of the position.
     #[serde(default)]
     position_msn: u32,
     #[serde(default)]
@@ -97,13 +97,13 @@ struct SavedSwitch {
     switch: String,
     group_index: u16,
     ports: Vec<u32>,
-    /// Numbers of the members next to the switch among its receivers, by port.
+    /// Slots of the members at the switch, by port.
     #[serde(default)]
     slots: BTreeMap<u32, u32>,
 }
 
 impl Controller {
-    /// The groups in use, as JSON; the same groups give the same text.
+    /// Serialises the groups in use as JSON; equal groups result in equal text.
     pub fn save(&self) -> String {
         let in_use = self.groups.values().filter(|r| r.is_ready());
         let state = State {
@@ -118,9 +118,9 @@ impl Controller {
         serde_json::to_string_pretty(&state).expect("plain data becomes JSON")
     }
 
-    /// Takes up the groups of an earlier controller; to be called before the first event.
+    /// Restores the groups of an earlier controller. Must be called before the first event.
     ///
-    /// Their registers are not touched where switches have kept them.
+    /// Registers that switches have kept are not changed.
     pub fn restore(&mut self, text: &str) -> Result<(), RestoreError> {
         let unreadable = |e: serde_json::Error| RestoreError::Unreadable(e.to_string());
         let Head { version } = serde_json::from_str(text).map_err(unreadable)?;
@@ -193,11 +193,11 @@ impl Controller {
             let switch = self.topology.switch_named(name);
             let switch = switch.ok_or_else(|| format!("there is no switch {name}"))?;
             ports.insert(switch, on.ports.iter().copied().collect());
-            let granted = Granted {
+            let allocation = Allocation {
                 index: on.group_index,
                 slots: on.slots.clone(),
             };
-            indexes.insert(switch, granted);
+            indexes.insert(switch, allocation);
         }
         let tree = Tree::from_ports(ports);
         let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
@@ -207,9 +207,9 @@ impl Controller {
         let virtual_qpn = QpNum::try_from(saved.virtual_qpn).map_err(|e| e.to_string())?;
         let terms = Terms::new(saved.mcst_id, virtual_qpn, saved.strategies);
         let bridges = Bridges::solve(&terms, &members).map_err(|e| e.to_string())?;
-        let switches = indexes.iter().map(|(switch, granted)| {
+        let switches = indexes.iter().map(|(switch, allocation)| {
             let ports = tree.ports_on(*switch);
-            GroupPart::new(&self.topology, *switch, granted, ports, &bridges)
+            GroupPart::new(&self.topology, *switch, allocation, ports, &bridges)
         });
         let group = Group {
             mcst_id: saved.mcst_id,
@@ -236,7 +236,7 @@ impl Controller {
             .map_err(|e| e.to_string())?;
         for on in &group.switches {
             let slots = on.slots().map(|(_, slot)| slot).collect();
-            let room = &mut self.switches[on.switch.0].room;
+            let room = &mut self.switches[on.switch.0].capacity;
             if !room.take_this(on.group_index, on.paths.len(), slots) {
                 let name = &self.topology.switch(on.switch).name;
                 return Err(format!(

@@ -1,8 +1,7 @@
-//! One switch: arbitration, pipeline, and an ordered queue of writes and register accesses.
+//! P4Runtime session with one switch: arbitration, pipeline, and an ordered queue of writes and register accesses.
 //!
-//! A session knows how to get things done on its switch, not why.  It is given tasks and reports each as done or
-//! failed.  One Write is under way at a time; whatever is asked for meanwhile goes out together in the next one, so that
-//! many groups registered at once cost few calls.
+//! A session executes tasks on its switch and reports each as done or failed. One Write is pending at a time; updates
+//! submitted meanwhile are combined in the next one, so that many concurrent registrations need few calls.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -32,114 +31,113 @@ use crate::constants::{
 };
 use crate::tables::{Counts, PacketOutHeader, Program};
 
-/// Names a task; chosen by the controller.
+/// Id of a task; chosen by the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TaskId(pub(super) u64);
 
-/// Something to be done on one switch.
+/// A task for one switch.
 #[derive(Clone, Debug)]
 pub(super) enum Task {
-    /// Apply updates, in this order; deleting what is not there counts as done, and inserting what is there
-    /// replaces it.
+    /// Apply updates in this order. Deleting a missing entry succeeds; inserting an existing entry replaces it.
     Write(Vec<Update>),
-    /// Have the pipeline access registers; the cookie is the session's own.
+    /// Access registers through the pipeline; the session sets the cookie.
     Registers(RegisterControl),
-    /// Read the pipeline's counters; answered by [`Notice::Counted`].
+    /// Read the pipeline's counters; the result is a [`Notice::Counted`].
     Counters,
-    /// Wait until what the switch has sent out of a port before has arrived at the switch behind it (`links.rs`). No session's.
+    /// Wait until frames sent from a port have arrived at the neighbour (`links.rs`). Executed by the controller, not a session.
     Flush {
         /// The port.
         port: u32,
     },
 }
 
-/// What a switch was found to be when its session opened.
+/// State of a switch when its session opened.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// It ran our pipeline already, and so has kept tables and registers.
+    /// The switch already ran this pipeline, so it has kept tables and registers.
     pub(super) kept: bool,
-    /// What it holds.
+    /// Entities read from the switch.
     pub(super) entities: Vec<Entity>,
 }
 
-/// What a session sends.
+/// Output of a session.
 #[derive(Debug)]
 pub(super) enum Output {
     Request(RequestId, Request),
     Stream(StreamMessageRequest),
 }
 
-/// What a session reports to the controller.
+/// Notice of a session to the controller.
 #[derive(Debug)]
 pub(super) enum Notice {
-    /// The switch runs the pipeline; tasks are taken from now on.
+    /// The switch runs the pipeline; the session accepts tasks.
     Open(Found),
-    /// The switch cannot be used; all its tasks are reported as lost after that.
+    /// The switch has failed; all its tasks are reported as failed after this notice.
     Failed(SwitchError),
-    /// A task is done; the value is what a register access answered, and 0 for Writes.
+    /// A task is done. The value is that of a register access, and 0 for Writes.
     Done(TaskId, Result<u64, SwitchError>),
-    /// A registration packet of a host, with the port that it came by.
+    /// A registration packet, with its ingress port.
     Mrp(u32, Vec<u8>),
-    /// What [`Task::Counters`] has read.
+    /// Result of [`Task::Counters`].
     Counted(TaskId, Result<Counts, SwitchError>),
     /// A frame of a group.
     Punted {
         /// One of `PACKET_IN_*`.
         reason: u8,
-        /// Where it came in; of one that is to be repaired, where it goes out.
+        /// Ingress port; for a frame whose ICRC is to be recomputed, the egress port.
         port: u32,
         payload: Vec<u8>,
     },
 }
 
-/// What a session needs to know of the controller.
+/// Data of the controller that a session uses.
 pub(super) struct Context<'a> {
     pub(super) config: &'a ControllerConfig,
     pub(super) program: &'a Program,
-    /// Of the configuration's pipeline, see [`fingerprint`].
+    /// Hash of the configured pipeline, see [`fingerprint`].
     pub(super) fingerprint: u64,
 }
 
-/// When to do something without being asked.
+/// State of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// No connection, or nothing can be done with it.
+    /// Not connected, or failed.
     Closed,
-    /// Waiting since then for the answer who is primary; `deadline` is when to give up.
+    /// Waiting for the arbitration response since `since`, until `deadline`.
     Arbitrating { since: u64, deadline: u64 },
     /// Connected, but another controller is primary.
     Backup,
-    /// Waiting for the answer which pipeline the switch runs; `deadline` is when to give up.
+    /// Reading the pipeline cookie, until `deadline`.
     Asking { request: RequestId, deadline: u64 },
-    /// Waiting for the answer what it holds; `deadline` is when to give up.
+    /// Reading the entities, until `deadline`.
     Reading { deadline: u64 },
-    /// Waiting for the pipeline to be loaded; `deadline` is when to give up.
+    /// Loading the pipeline, until `deadline`.
     Loading { request: RequestId, deadline: u64 },
-    /// Taking tasks.
+    /// Accepting tasks.
     Open,
 }
 
-/// See the module's text.
+/// P4Runtime session with one switch.
 #[derive(Debug)]
 pub(super) struct Session {
     name: String,
     device_id: u64,
     state: State,
-    /// Why the session is not open.
+    /// Reason why the session is not open.
     why: String,
     next_request: u64,
     next_cookie: u32,
     writes: Writes,
     reading: Option<Reading>,
-    /// Those under way, by cookie.
+    /// Pending register accesses, by cookie.
     registers: BTreeMap<u32, RegisterTask>,
-    /// Those that wait until there are fewer than [`register_access::WINDOW`] under way.
+    /// Register accesses that wait until fewer than [`register_access::WINDOW`] are pending.
     waiting_registers: VecDeque<(TaskId, RegisterControl)>,
-    /// Reads of counters under way, each with when to give up.
+    /// Pending reads of counters, each with its deadline.
     counting: BTreeMap<RequestId, (TaskId, u64)>,
-    /// Reads of registers by P4Runtime under way, each with when to give up.
+    /// Pending reads of registers by P4Runtime, each with its deadline.
     register_reads: BTreeMap<RequestId, (TaskId, RegisterControl, u64)>,
-    /// Of messages on the stream.
+    /// Round-trip time of messages on the stream.
     round_trip: RoundTrip,
     outputs: VecDeque<Output>,
     notices: VecDeque<Notice>,
@@ -193,7 +191,7 @@ impl Session {
             .min()
     }
 
-    /// Whether the session takes tasks, or else why not.
+    /// Checks that the session accepts tasks; the error is the reason why it does not.
     pub(super) fn usable(&self) -> Result<(), &str> {
         match self.state {
             State::Open => Ok(()),
@@ -201,12 +199,12 @@ impl Session {
         }
     }
 
-    /// How long a message to the switch and its answer take, in nanoseconds, once that has been measured.
+    /// Round-trip time of a message to the switch, in nanoseconds; `None` before the first measurement.
     pub(super) fn round_trip(&self) -> Option<u64> {
         self.round_trip.ns()
     }
 
-    /// Whether a connection is being set up.
+    /// Whether the session is being opened.
     pub(super) fn is_starting(&self) -> bool {
         matches!(
             self.state,
@@ -217,7 +215,7 @@ impl Session {
         )
     }
 
-    /// A new connection: nothing of an earlier one counts.
+    /// Starts a new connection; the state of an earlier one is discarded.
     pub(super) fn up(&mut self, now: u64, context: &Context) {
         if self.state != State::Closed {
             self.down("replaced by a new connection");
@@ -241,14 +239,14 @@ impl Session {
         );
     }
 
-    /// The connection is gone.
+    /// Ends the connection.
     pub(super) fn down(&mut self, why: &str) {
         self.enter(State::Closed, why);
         self.notices.push_back(Notice::Failed(self.lost()));
         self.abandon();
     }
 
-    /// Gives up on the switch until it connects again.
+    /// Fails the session until the switch reconnects.
     pub(super) fn fail(&mut self, error: SwitchError) {
         self.enter(State::Closed, &error.to_string());
         self.notices.push_back(Notice::Failed(error));
@@ -277,7 +275,7 @@ impl Session {
                 self.writes.push(id, updates);
                 self.send_writes(now, context);
             }
-            // The controller's own.
+            // Executed by the controller.
             Task::Flush { .. } => self.notices.push_back(Notice::Done(id, Ok(0))),
             Task::Registers(access) => {
                 let arrays = context.program.group_registers.as_ref();
@@ -294,7 +292,7 @@ impl Session {
         }
     }
 
-    /// Sends a frame out of a port of the switch; it is lost when the switch is not there.
+    /// Sends a frame from a port of the switch; dropped if the switch is not connected.
     pub(super) fn send_frame(&mut self, context: &Context, egress_port: u32, frame: Vec<u8>) {
         let header = PacketOutHeader {
             kind: PACKET_OUT_FORWARD,
@@ -303,7 +301,7 @@ impl Session {
         self.send_packet(context, header, frame);
     }
 
-    /// Hands a packet to the pipeline; it is lost when the switch is not there.
+    /// Sends a PacketOut to the pipeline; dropped if the switch is not connected.
     pub(super) fn send_packet(
         &mut self,
         context: &Context,
@@ -340,7 +338,7 @@ impl Session {
                 Ok(Response::Pipeline(Some(cookie))) if cookie == context.fingerprint => {
                     self.read_back(now, context, true);
                 }
-                // Another pipeline, none, or a switch that does not say: it gets ours.
+                // Another, no or an unknown pipeline: load this one.
                 _ => self.load(now, context),
             },
             State::Reading { .. } if self.is_reading(request) => {
@@ -351,7 +349,7 @@ impl Session {
                 self.register_read(context, request, result);
             }
             _ => {
-                // Else the answer comes after its time, or after the connection that it was asked over.
+                // Otherwise the reply is late, or belongs to an earlier connection.
                 if let Some(write) = self.writes.answered(request) {
                     let done = self
                         .writes
@@ -485,7 +483,7 @@ impl Session {
         }
     }
 
-    /// Sends the next Write, if none is under way and something waits.
+    /// Sends the next Write, if none is pending and updates are queued.
     fn send_writes(&mut self, now: u64, context: &Context) {
         let request = RequestId(self.next_request + 1);
         let deadline = now + context.config.request_timeout_ns;
@@ -511,7 +509,7 @@ impl Session {
         }
     }
 
-    /// Fails everything that is under way.
+    /// Fails all pending tasks.
     fn abandon(&mut self) {
         self.reading = None;
         self.outputs.clear();
@@ -581,7 +579,7 @@ fn election_id(config: &ControllerConfig) -> Uint128 {
     }
 }
 
-/// Tells one pipeline from another (FNV-1a); the switch keeps it as the configuration's cookie.
+/// Hash of a pipeline configuration (FNV-1a), stored by the switch as its cookie.
 pub(super) fn fingerprint(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)

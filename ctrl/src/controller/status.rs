@@ -1,24 +1,24 @@
-//! How things are, for people and tools.
+//! Status report of the controller.
 
 use std::net::Ipv4Addr;
 
-/// Switches and groups, in the order of the topology and of the addresses.
+/// State of all switches, in the order of the topology, and of all groups, in the order of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusReport {
     /// Every switch of the topology.
     pub switches: Vec<SwitchStatus>,
     /// Every group.
     pub groups: Vec<GroupStatus>,
-    /// Switches and links that count as dead, and that nothing is led over.
+    /// Names of failed switches and links, which routes and trees avoid.
     pub avoided: Vec<String>,
-    /// What has come of registration packets so far.
+    /// Counters of registration packets.
     pub registrations: MrpStats,
-    /// What has come of frames that switches leave to the controller.
+    /// Counters of frames that switches pass to the controller.
     pub punts: PuntStats,
 }
 
 impl StatusReport {
-    /// How long a packet to the switch that is the farthest and its answer take, in nanoseconds; 0 before the first one.
+    /// Longest round-trip time of all switches, in nanoseconds; 0 before the first measurement.
     pub fn round_trip_ns(&self) -> u64 {
         let trips = self.switches.iter().filter_map(|s| s.round_trip_ns);
         trips.max().unwrap_or(0)
@@ -30,23 +30,23 @@ impl StatusReport {
 pub struct SwitchStatus {
     /// Its name.
     pub name: String,
-    /// Where it stands.
+    /// State.
     pub state: SwitchState,
-    /// Groups that it holds.
+    /// Number of groups on the switch.
     pub groups: usize,
-    /// How long a packet to it and its answer take, in nanoseconds; `None` before the first one.
+    /// Round-trip time in nanoseconds; `None` before the first measurement.
     pub round_trip_ns: Option<u64>,
 }
 
-/// Where a switch stands.
+/// State of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SwitchState {
     /// Not connected, or failed.
     Down {
-        /// What is wrong.
+        /// Cause.
         why: String,
     },
-    /// Being set up.
+    /// The session or the boot procedure is in progress.
     Starting,
     /// In use.
     Ready,
@@ -57,7 +57,7 @@ pub enum SwitchState {
 pub struct GroupStatus {
     /// Its address.
     pub mcst_id: Ipv4Addr,
-    /// Where it stands.
+    /// State.
     pub state: GroupState,
     /// Its members.
     pub members: Vec<Ipv4Addr>,
@@ -65,14 +65,14 @@ pub struct GroupStatus {
     pub switches: Vec<GroupOnSwitch>,
 }
 
-/// Where a group stands.
+/// State of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupState {
-    /// Being written.
+    /// Being created.
     Registering,
     /// In use.
     Ready,
-    /// In use, but a switch of its tree is not connected or is being set up.
+    /// In use, but a switch of its tree is not ready.
     Degraded,
     /// Being removed.
     Removing,
@@ -85,26 +85,26 @@ pub struct GroupOnSwitch {
     pub switch: String,
     /// The group's index there.
     pub group_index: u16,
-    /// Its ports there, in path order.
+    /// Ports of the group there, in the order of path numbers.
     pub ports: Vec<u32>,
 }
 
-/// Registration packets that switches handed up.
+/// Counters of registration packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MrpStats {
-    /// Taken in.
+    /// Accepted.
     pub accepted: u64,
-    /// Came before.
+    /// Duplicates.
     pub repeated: u64,
-    /// Damaged, from the wrong place, or meaningless: ignored.
+    /// Malformed, from the wrong port, or unexpected; dropped.
     pub wrong: u64,
-    /// Answered with a refusal.
+    /// Refused.
     pub refused: u64,
-    /// Of hosts that send faster than they may: dropped.
+    /// Dropped because of the host's rate limit.
     pub limited: u64,
 }
 
-/// What switches have left to the controller so far.
+/// Counters of frames that switches pass to the controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PuntStats {
     /// ACKs and NAKs for which the controller computed the minimum.
@@ -115,12 +115,12 @@ pub struct PuntStats {
     pub probes: u64,
     /// Of these, how many were acknowledged.
     pub probe_replies: u64,
-    /// Packets whose ICRC was made right.
+    /// Packets with a recomputed ICRC.
     pub icrcs: u64,
-    /// Packets whose ICRC had been wrong before a switch changed them; dropped.
+    /// Packets whose ICRC was invalid before a switch rewrote them; dropped.
     pub wrong_icrcs: u64,
-    /// NAKs by which members ended their queue pairs.
+    /// Fatal NAKs of members.
     pub fatal_naks: u64,
-    /// Frames that belong to no group, or are none of these; dropped.
+    /// Frames of an unknown group or kind; dropped.
     pub strays: u64,
 }

@@ -1,8 +1,8 @@
-//! Points in time, each for something; the first one is found at once, however many there are.
+//! Timers by key, sorted by time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// At most one point in time, in nanoseconds, for each key.
+/// At most one timer per key; times in nanoseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Timers<K> {
     at: BTreeMap<K, u64>,
@@ -19,26 +19,26 @@ impl<K> Default for Timers<K> {
 }
 
 impl<K: Copy + Ord> Timers<K> {
-    /// Sets the time of a key, in place of the one that it may have.
+    /// Sets or replaces the timer of a key.
     pub(super) fn set(&mut self, key: K, at: u64) {
         self.clear(key);
         self.at.insert(key, at);
         self.order.insert((at, key));
     }
 
-    /// Takes a key's time away.
+    /// Removes the timer of a key.
     pub(super) fn clear(&mut self, key: K) {
         if let Some(at) = self.at.remove(&key) {
             self.order.remove(&(at, key));
         }
     }
 
-    /// When the first one is due.
+    /// Time of the earliest timer.
     pub(super) fn first(&self) -> Option<u64> {
         self.order.first().map(|(at, _)| *at)
     }
 
-    /// Takes away the first one that is due.
+    /// Removes the earliest timer that is due, and returns its key.
     pub(super) fn pop_due(&mut self, now: u64) -> Option<K> {
         let (at, key) = *self.order.first().filter(|(at, _)| *at <= now)?;
         self.order.remove(&(at, key));

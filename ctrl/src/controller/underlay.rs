@@ -1,5 +1,5 @@
-//! What every switch holds whatever groups there are: routes, ARP answers, clone sessions, the hosts' addresses, marks of congestion,
-//! rates of what may go to the controller.
+//! Entries of switches that do not depend on groups: routes, ARP replies, clone sessions, host addresses, ECN thresholds,
+//! and rate limits of packets to the controller.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use crate::tables::{
 };
 use crate::topology::{Node, Paths, Place, Prefix, PrefixTree, SwitchIndex, Topology};
 
-/// The entries of one switch, in two steps: the second refers to the first.
+/// Entries of one switch, in two steps: the second refers to the first.
 pub(super) struct UnderlayEntries {
     pub(super) first: Vec<Update>,
     pub(super) second: Vec<Update>,
 }
 
-/// What the entries of all switches are made from.
+/// Data from which the entries of all switches are computed.
 #[derive(Clone, Debug)]
 pub(super) struct Underlay {
     pub(super) paths: Paths,
@@ -28,7 +28,7 @@ pub(super) struct Underlay {
 }
 
 impl Underlay {
-    /// All of it for these paths.
+    /// Computes the underlay for these paths.
     pub(super) fn new(topology: &Topology, paths: Paths, group_range: GroupRange) -> Underlay {
         let reserved = Prefix::new(group_range.network(), group_range.prefix_len());
         Underlay {
@@ -38,7 +38,7 @@ impl Underlay {
         }
     }
 
-    /// All entries of one switch.
+    /// Computes all entries of one switch.
     pub(super) fn entries(
         &self,
         program: &Program,
@@ -107,7 +107,7 @@ impl Underlay {
         }
     }
 
-    /// The routes of one switch, to all hosts that it reaches.
+    /// Computes the routes of one switch to all reachable hosts.
     fn routes(
         &self,
         topology: &Topology,
@@ -131,13 +131,13 @@ impl Underlay {
                     },
                 }
             }
-            // Broken links and switches may have cut hosts off.
+            // Failed links and switches may have isolated hosts.
             _ => Route::NoRoute,
         };
         self.prefixes.entries(switch, Route::NoRoute, route)
     }
 
-    /// Checks that the pipeline has room for the entries of every switch.
+    /// Checks that the entries of every switch fit into the pipeline's tables.
     pub(super) fn check(&self, program: &Program, topology: &Topology) -> Result<(), ConfigError> {
         for switch in topology.switch_indexes() {
             let ecmp = EcmpGroups::new(&self.paths, switch);
@@ -152,18 +152,18 @@ impl Underlay {
                 ("next_hops", next_hops, program.sizes.next_hops),
             ];
             if let Some(mirrors) = &program.mirrors {
-                // Sessions have the numbers of ports.
+                // Session ids equal port numbers.
                 let ports = topology.neighbours(switch).iter().map(|there| there.port);
                 let ports = ports.max().map_or(0, |last| last as usize + 1);
                 needs.push(("mirrors", ports, mirrors.ports()));
             }
-            for (table, needed, room) in needs {
-                if needed > room as usize {
+            for (table, needed, capacity) in needs {
+                if needed > capacity as usize {
                     return Err(ConfigError::TableTooSmall {
                         switch: topology.switch(switch).name.clone(),
                         table,
                         needed,
-                        room,
+                        capacity,
                     });
                 }
             }
@@ -172,7 +172,7 @@ impl Underlay {
     }
 }
 
-/// The sets of equal-cost ports of one switch, numbered from 0 in rising order.
+/// Sets of equal-cost ports of one switch, numbered from 0 in ascending order.
 struct EcmpGroups<'a> {
     groups: BTreeMap<&'a [u32], u16>,
 }
@@ -185,7 +185,7 @@ impl<'a> EcmpGroups<'a> {
     }
 }
 
-/// The hosts' own networks, and the range of groups where they do not hold it.
+/// Networks of the hosts, and the group range if they do not cover it.
 fn arp_targets(topology: &Topology, group_range: GroupRange) -> BTreeSet<ArpTarget> {
     let networks = topology.hosts().iter().map(|host| ArpTarget {
         network: Prefix::new(host.ip, host.prefix_len).network,
@@ -198,7 +198,7 @@ fn arp_targets(topology: &Topology, group_range: GroupRange) -> BTreeSet<ArpTarg
     networks.chain([groups]).collect()
 }
 
-/// Spreads switch numbers over 16 bits, so that neighbours hash differently.
+/// Hash seed of a switch: spreads switch numbers over 16 bits, so that adjacent switches hash differently.
 fn seed(switch: SwitchIndex) -> u16 {
     (switch.0 as u16).wrapping_add(1).wrapping_mul(0x9e37)
 }

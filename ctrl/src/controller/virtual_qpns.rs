@@ -1,29 +1,29 @@
-//! Which queue pair number stands for a group.
+//! Virtual queue pair numbers of groups.
 //!
-//! Every packet of a member's queue pair carries it, and every switch of the tree drops packets with another one.  A group that
-//! takes the address of an earlier one takes another number: queue pairs of the earlier one that live on can neither send to the
-//! new one nor acknowledge for it.
+//! Packets of members carry the group's virtual queue pair number, and every switch of the tree drops packets with another
+//! one. A group that reuses the address of an earlier group gets a different number. So queue pairs of the earlier group that
+//! still exist can neither send to the new group nor acknowledge its data.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use alfirk_roce::wire::QpNum;
 
-/// Gives out numbers, and remembers the last one of each address.
+/// Allocator of virtual queue pair numbers, which stores the last one of each address.
 #[derive(Clone, Debug)]
 pub(super) struct VirtualQpns {
     next: QpNum,
     last: BTreeMap<Ipv4Addr, QpNum>,
 }
 
-/// A number that cannot stand for a group.
+/// Error: a virtual queue pair number is not usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VirtualQpnError {
-    /// A number with a meaning of its own.
-    #[error("queue pair number {0} has a meaning of its own; use one from 2 to 16777214, or leave the choice to the controller")]
+    /// The number is reserved.
+    #[error("queue pair number {0} is reserved; use one from 2 to 16777214, or let the controller choose it")]
     Special(QpNum),
-    /// Queue pairs of the earlier group may live on.
-    #[error("queue pair number {virtual_qpn} stood for the group that had the address {mcst_id} before, whose queue pairs may live on; use another one, or leave the choice to the controller")]
+    /// The last group with this address had the same number, and its queue pairs may still exist.
+    #[error("queue pair number {virtual_qpn} was that of the last group with address {mcst_id}, whose queue pairs may still exist; use another one, or let the controller choose it")]
     Stale {
         /// The address.
         mcst_id: Ipv4Addr,
@@ -33,7 +33,7 @@ pub enum VirtualQpnError {
 }
 
 impl VirtualQpns {
-    /// Gives out numbers in turn, from one that `seed` determines.
+    /// Creates an allocator that starts at a number derived from `seed`.
     pub(super) fn new(seed: u32) -> VirtualQpns {
         VirtualQpns {
             next: QpNum::ordinary(seed),
@@ -41,7 +41,7 @@ impl VirtualQpns {
         }
     }
 
-    /// The number for a new group at an address: the wanted one, or one that the controller chooses.
+    /// Chooses the number of a new group at an address: the requested one, or the next one.
     pub(super) fn choose(
         &mut self,
         mcst_id: Ipv4Addr,
@@ -73,12 +73,12 @@ impl VirtualQpns {
         given
     }
 
-    /// A group has been in use at an address.
+    /// Records the number of a group that was in use at an address.
     pub(super) fn used(&mut self, mcst_id: Ipv4Addr, virtual_qpn: QpNum) {
         self.last.insert(mcst_id, virtual_qpn);
     }
 
-    /// The last number of each address that has ever been in use.
+    /// Last number of each address that was ever in use.
     pub(super) fn last(&self) -> impl Iterator<Item = (Ipv4Addr, QpNum)> + '_ {
         self.last.iter().map(|(mcst_id, qpn)| (*mcst_id, *qpn))
     }

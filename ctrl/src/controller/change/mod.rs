@@ -1,8 +1,8 @@
-//! Changing a group in use: members come and go, trees are led around what is broken.
+//! Change procedure of a group in use: members join or leave, or its tree is rerouted around failures.
 //!
-//! Where a switch's part of the group changes, the new part is written under another group index beside the old one.
-//! Then the old parts are hidden, so that for a moment the group's packets are lost there and no state moves; what
-//! every member has acknowledged is read; the new parts' registers start from it; and the new parts are shown:
+//! Where a switch's part of the group changes, the new part is written under another group index beside the old part.
+//! Then the old parts are withdrawn, so that switches drop the group's packets and no state changes. The procedure reads
+//! what every member has acknowledged, initialises the registers of the new parts from it, and publishes them:
 //!
 //! ```text
 //!  [look: is the group idle?]  prepare ──▶ hide ──▶ survey ──▶ [exchange] ──▶ registers ──▶ publish ──▶ clean up
@@ -10,16 +10,17 @@
 //!                              discard ◀── show ◀───────────── exchange back ◀───────────── hide again
 //! ```
 //!
-//! On Tofino entries that name the group by its address are the same for both parts: they are exchanged while the group is hidden.
+//! On Tofino, entries with the group's address as key are the same for both parts. They are replaced while the group is
+//! withdrawn.
 //!
-//! So paths stay numbered densely, no acknowledgement is merged from two trees, and none is sent too early: a switch that
-//! starts from too old a PSN only causes retransmissions, and the senders' own timeouts carry the group over the pause.
+//! So path numbers stay dense, acknowledgements of two trees are never merged, and none is sent too early. A switch that
+//! starts from too old a PSN only causes retransmissions. The retransmission timeouts of senders bridge the pause.
 //!
-//! What was announced to a leaf of its hosts' memory for the next WRITE is not announced again, so hosts that stay keep their slots
-//! there ([`Room`](super::room::Room)).
+//! Hosts that stay keep their slots at their leaf ([`Capacity`](super::capacity::Capacity)), because memory regions that they
+//! have announced for the next WRITE are not announced again.
 //!
-//! A new member knows nothing of earlier messages, so it comes between two of them: the group must be idle before it
-//! is hidden and still be so afterwards.
+//! A new member has no data of earlier messages, so it can join only between two messages: the group must be idle before
+//! it is withdrawn, and still be idle afterwards.
 
 mod outcome;
 mod plan;
@@ -45,37 +46,37 @@ use crate::constants::{REGISTER_ACK, REGISTER_AGG, REGISTER_SENT, REGISTER_SRC_P
 use crate::tables::{self, Program};
 use crate::topology::{Node, SwitchIndex};
 
-/// A change under way.
+/// State of a change procedure.
 #[derive(Debug)]
 pub(super) struct Change {
     kind: Kind,
     origin: Origin,
-    /// The group as it is to be.
+    /// The group after the change.
     pub(super) next: Group,
-    /// Parts of the group that it has now and will have no more.
+    /// Parts of the group to be removed.
     retired: Vec<GroupPart>,
-    /// Parts that it has not yet.
+    /// Parts of the group to be added.
     fresh: Vec<GroupPart>,
-    /// What the switches of the old parts hold.
+    /// Registers read from the old parts.
     readings: Readings,
     acked: Vec<Psn>,
-    /// A switch of the old tree could not be asked.
+    /// A switch of the old tree could not be read.
     is_blind: bool,
 }
 
-/// What changes.
+/// Kind of change.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Join(GroupMember),
-    /// Members go because somebody wants them to.
+    /// Members leave on request.
     Leave,
-    /// Members go because they do not answer.
+    /// Members are removed because they do not respond.
     Lose(Vec<Ipv4Addr>),
-    /// The tree is another one, without the members that nothing leads to any more.
+    /// The tree changes; members that cannot be reached any more are removed.
     Reroute(Vec<Ipv4Addr>),
 }
 
-/// Who gets the result.
+/// Receiver of the result.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Origin {
     Api(Tag),
@@ -83,7 +84,7 @@ pub(super) enum Origin {
     Controller,
 }
 
-/// What is asked of a switch's registers.
+/// Register to read from a switch.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reading {
     LastAcked,
@@ -104,12 +105,12 @@ impl Procedure for Change {
         Step::new("look", Change::look).then(Controller::change_looked),
         Step::new("prepare", Change::prepare).undone_by(Change::discard),
         Step::new("hide", Change::hide).undone_by(Change::show),
-        // Frames of the old tree that are still on links of the new one have arrived, at switches that drop them.
+        // Wait until frames of the old tree that are still on links have arrived at switches, which drop them.
         Step::new("flush", Change::flush),
         Step::new("survey", Change::ask).then(Controller::change_surveyed),
         Step::new("exchange", Change::exchange).undone_by(Change::exchange_back),
         Step::new("registers", Change::registers),
-        // Where INIT_GROUP does not set them.
+        // On targets whose INIT_GROUP does not set the source.
         Step::new("sources", Change::sources),
         Step::new("publish", Change::publish)
             .undone_by(Change::conceal)
@@ -144,9 +145,9 @@ impl Procedure for Change {
                 self.readings.of(switch).sent = Some(Psn::new(value as u32));
             }
             (Reading::Source, Ok(port)) => self.readings.of(switch).source = Some(port as u32),
-            // Then what was known of it has to do.
+            // The readings of other switches are used instead.
             (Reading::Sent | Reading::Source, Err(_)) => {}
-            // What a switch would have reported can be done without, but not by a member that joins.
+            // A reading may be missing, unless a member joins.
             (Reading::LastAcked | Reading::Acked, Err(_)) => self.is_blind = true,
         }
     }
@@ -193,7 +194,7 @@ impl Change {
         matches!(self.kind, Kind::Join(_))
     }
 
-    /// What every path has acknowledged and beyond which nothing was sent, if that is so.
+    /// Position of the group if it is idle: all paths have acknowledged it, and nothing was sent beyond it.
     fn idle_at(&self) -> Option<Position> {
         let first = self.last_acked().next()?;
         let last_acked = self.last_acked().map(|position| position.psn);
@@ -201,7 +202,7 @@ impl Change {
         (!self.is_blind && all.all(|psn| psn == first.psn)).then_some(first)
     }
 
-    /// What the switches that could be asked have acknowledged towards the source.
+    /// Positions last acknowledged to the source, of all switches that could be read.
     fn last_acked(&self) -> impl Iterator<Item = Position> + '_ {
         self.readings
             .0
@@ -209,10 +210,10 @@ impl Change {
             .filter_map(|reading| reading.last_acked)
     }
 
-    /// What every member has acknowledged, from the registers of the old parts: `group`.
+    /// Position that every member has acknowledged, from the registers of the old parts.
     fn common(&self, group: &Group) -> Option<Position> {
         let least = self.readings.least()?;
-        // The source's own switch knows it of all; and if nothing is under way, so does any other one.
+        // The source's switch has the minimum of all members. If the group is idle, so does every other switch.
         let is_known =
             self.readings.source(group).is_some() || self.readings.sent() == Some(least.psn);
         if is_known || !self.is_blind {
@@ -225,13 +226,13 @@ impl Change {
         Some(acked.map_or(least.for_all(), |acked| least.older(acked)))
     }
 
-    /// The group as it is now.
+    /// The group before the change.
     fn group<'a>(&self, controller: &'a Controller) -> Option<&'a Group> {
         let registration = controller.groups.get(&self.next.mcst_id);
         registration.map(|registration| registration.group())
     }
 
-    /// Only a member that joins needs the group idle.
+    /// Reads registers to check that the group is idle, which only a join requires.
     fn look(&self, controller: &Controller) -> Orders {
         match self.is_join() {
             true => self.ask(controller),
@@ -239,7 +240,7 @@ impl Change {
         }
     }
 
-    /// How far the group is, from every switch that is there.
+    /// Reads the position of the group from every connected switch.
     fn ask(&self, controller: &Controller) -> Orders {
         let Some(group) = self.group(controller) else {
             return Vec::new();
@@ -283,14 +284,14 @@ impl Change {
 
     fn hide(&self, controller: &Controller) -> Orders {
         let parts = there(controller, &self.retired);
-        // The address is the same, whatever else becomes another.
+        // The address does not change, even if other parameters do.
         parts
             .map(|on| write(on, vec![self.next.withdrawal(&controller.program)]))
             .collect()
     }
 
-    /// Only where the tree is another one: an acknowledgement of the old tree, of fewer members than are behind its switch now, must not
-    /// be taken for one of the new tree.
+    /// Flushes the links of the new tree, if the tree changes. An acknowledgement of the old tree may stand for fewer members
+    /// than are behind its switch now, so it must not reach the new tree.
     fn flush(&self, controller: &Controller) -> Orders {
         let Some(group) = self
             .group(controller)
@@ -328,7 +329,7 @@ impl Change {
             .collect()
     }
 
-    /// Entries that name the group by its address: away with those of the old part, and those of the new one in their place.
+    /// Replaces entries that have the group's address as key: those of the old part by those of the new part.
     fn exchange(&self, controller: &Controller) -> Orders {
         let Some(group) = self.group(controller) else {
             return Vec::new();
@@ -395,7 +396,7 @@ impl Change {
     fn clean_up(&self, controller: &Controller) -> Orders {
         let program = &controller.program;
         let parts = there(controller, &self.retired).map(|on| {
-            // Entries go by index and port alone.
+            // These entries have only index and port as keys.
             let mut removal = self.next.removal(program, on);
             if self.fresh_on(on.switch).is_some() {
                 removal.retain(|entry| !program.is_by_address(entry));
@@ -448,14 +449,14 @@ impl Controller {
                 return Err(GroupError::InUse(mcst_id));
             }
         } else if let Some(position) = common {
-            // Older than what was known is no news, but newer is.
+            // Positions only advance.
             change.next.advance(position);
         }
         change.next.source = source.or(change.next.source);
         Ok(())
     }
 
-    /// The new parts are shown: from now on the group is the next one.
+    /// Makes the changed group the current one, once its new parts are published.
     fn change_published(&mut self, mcst_id: Ipv4Addr) -> Result<(), GroupError> {
         let Some(registration) = self.groups.get_mut(&mcst_id) else {
             return Ok(());
@@ -468,7 +469,7 @@ impl Controller {
     }
 }
 
-/// Those parts whose switches are there.
+/// Parts whose switches are connected.
 fn there<'a>(
     controller: &'a Controller,
     parts: &'a [GroupPart],
@@ -481,7 +482,7 @@ fn write(on: &GroupPart, updates: Vec<Update>) -> Order<Reading> {
     Order::new(on.switch, Task::Write(updates))
 }
 
-/// What brings the entries that name a group by its address from those that `removal` takes away to those that `entries` add.
+/// Updates that replace entries with a group's address as key: those deleted by `removal` by those in `entries`.
 fn exchange(removal: Vec<Update>, entries: Vec<Update>, program: &Program) -> Vec<Update> {
     let of_group = |updates: Vec<Update>| -> Vec<Update> {
         (updates.into_iter())
@@ -490,7 +491,7 @@ fn exchange(removal: Vec<Update>, entries: Vec<Update>, program: &Program) -> Ve
     };
     let (mut gone, mut new) = (of_group(removal), of_group(entries));
     for entry in &mut new {
-        // Updates of one Write may be applied in any order (P4Runtime, section 12): no deletion and insertion of one key.
+        // Updates of one Write may be applied in any order (P4Runtime, section 12), so one key is never deleted and inserted.
         if let Some(at) = gone.iter().position(|old| tables::same_key(old, entry)) {
             gone.swap_remove(at);
             entry.r#type = update::Type::Modify.into();
@@ -500,7 +501,7 @@ fn exchange(removal: Vec<Update>, entries: Vec<Update>, program: &Program) -> Ve
     gone
 }
 
-/// Slots of the hosts that a group has next to a switch, by port.
+/// Slots of a group's hosts at a switch, by port.
 fn slots_on(parts: &[GroupPart], switch: SwitchIndex) -> BTreeMap<u32, u32> {
     let on = parts.iter().find(|on| on.switch == switch);
     on.into_iter().flat_map(GroupPart::slots).collect()

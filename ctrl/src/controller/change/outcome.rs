@@ -1,4 +1,4 @@
-//! What follows when a change is over: who gets the result, and what is done next.
+//! End of a change procedure: reports the result, and starts what follows.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -14,7 +14,7 @@ use crate::controller::{ApiReply, Controller};
 use crate::topology::SwitchIndex;
 
 impl Controller {
-    /// The group is as it was or as asked.
+    /// Ends a change, which was either made or undone.
     pub(super) fn change_over(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let registration = self.groups.get_mut(&mcst_id);
         let Some((run, removal)) = registration.and_then(|r| r.end_change()) else {
@@ -34,7 +34,7 @@ impl Controller {
         if let Some(tag) = removal {
             return self.deregister(now, tag, mcst_id);
         }
-        // Something may have broken meanwhile.
+        // A link or switch may have failed meanwhile.
         if is_made && self.is_broken(mcst_id) {
             self.reroute(now, mcst_id);
         }
@@ -123,14 +123,14 @@ impl Controller {
             let control = &mut self.switches[on.switch.0];
             let index = on.group_index;
             match control.boot.is_ready() && !doubtful.contains(&on.switch) {
-                true => control.room.release(index),
-                // Until the switch has been read and repaired.
-                false => control.room.spoil(index),
+                true => control.capacity.release(index),
+                // Unusable until the switch has been read and repaired.
+                false => control.capacity.spoil(index),
             }
         }
     }
 
-    /// Tells a member that it is in, and with which PSN it starts; it confirms to the leader.
+    /// Notifies a member that it has joined, with its initial PSN. The member confirms to the leader.
     pub(in crate::controller) fn tell_joined(
         &mut self,
         mcst_id: Ipv4Addr,
@@ -150,7 +150,7 @@ impl Controller {
         self.send_frame(switch, port, frame);
     }
 
-    /// Names lost members to the leader.
+    /// Notifies the leader of lost members.
     fn tell_lost(&mut self, mcst_id: Ipv4Addr, members: &[Ipv4Addr]) {
         let group = self.groups.get(&mcst_id).map(|r| r.group());
         let Some(leader) = group.and_then(|group| group.members.first()) else {

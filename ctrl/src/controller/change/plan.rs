@@ -1,4 +1,4 @@
-//! What a group becomes: its members and tree after a change, and the parts of it that differ.
+//! Planning of a change: members and tree of the new group, and the parts that differ.
 
 use std::net::Ipv4Addr;
 
@@ -87,7 +87,8 @@ impl Controller {
         Ok((Kind::Reroute(lost), (next, tree)))
     }
 
-    /// The members that the leader still reaches, and the others; without them the most that reach each other.
+    /// Splits members into those that the leader can reach, and the others. If the leader reaches none, the largest set of
+    /// members that reach each other is kept.
     fn largest_part(&self, members: &[GroupMember]) -> (Vec<GroupMember>, Vec<GroupMember>) {
         let reachable_from = |root: &GroupMember| {
             let (switch, _) = self.topology.attachment(root.host);
@@ -95,7 +96,7 @@ impl Controller {
             members.iter().filter(is_here).count()
         };
         let leader = members.first().filter(|m| reachable_from(m) > 1);
-        // Of equal parts the one of the first member.
+        // Of sets of equal size, the one with the first member.
         let most = || members.iter().rev().max_by_key(|m| reachable_from(m));
         let best = leader.or_else(most);
         let Some((switch, _)) = best.map(|root| self.topology.attachment(root.host)) else {
@@ -114,7 +115,7 @@ impl Controller {
         }
     }
 
-    /// Takes indexes for the parts that differ.
+    /// Allocates group indexes for the parts that differ.
     pub(super) fn prepare_change(
         &mut self,
         kind: Kind,
@@ -122,7 +123,7 @@ impl Controller {
         mut next: Group,
         tree: Tree,
     ) -> Result<Change, GroupError> {
-        // The members behind a port may be others then, so that what it has acknowledged says nothing.
+        // A port may lead to other members after rerouting, so its acknowledged PSN is not valid any more.
         let is_reroute = matches!(kind, Kind::Reroute(_));
         let old = std::mem::take(&mut next.switches);
         let old_tree = std::mem::replace(&mut next.tree, tree);
@@ -160,16 +161,16 @@ impl Controller {
             let ports = || next.tree.ports_on(switch);
             let kept = slots_on(&retired, switch);
             let wanted = wanted(&self.topology, switch, ports(), kept);
-            let granted = self.switches[switch.0].room.take(&wanted);
-            let granted = granted.expect("room was checked before");
-            let on = GroupPart::new(&self.topology, switch, &granted, ports(), &bridges);
+            let allocation = self.switches[switch.0].capacity.take(&wanted);
+            let allocation = allocation.expect("capacity was checked before");
+            let on = GroupPart::new(&self.topology, switch, &allocation, ports(), &bridges);
             fresh.push(on);
         }
         next.switches = kept.into_iter().chain(fresh.iter().cloned()).collect();
         next.switches.sort_by_key(|on| on.switch);
         if let Err(error) = next.check(&self.program) {
             for on in &fresh {
-                self.switches[on.switch.0].room.release(on.group_index);
+                self.switches[on.switch.0].capacity.release(on.group_index);
             }
             return Err(error);
         }

@@ -1,4 +1,4 @@
-//! Who has a group in use changed.
+//! Requests to change a group in use.
 
 use std::net::Ipv4Addr;
 
@@ -10,7 +10,7 @@ use crate::controller::Controller;
 use crate::tree::Tree;
 
 impl Controller {
-    /// Adds a member for a user.
+    /// Adds a member on a request through the control service.
     pub(in crate::controller) fn join_for_user(
         &mut self,
         now: u64,
@@ -19,7 +19,7 @@ impl Controller {
         spec: MemberSpec,
     ) {
         let origin = Origin::Api(tag);
-        // What cannot be done for other reasons fails at once.
+        // A request that fails for another reason is refused before the host is invited.
         match self.config.ask_members && self.plan_join(mcst_id, spec).is_ok() {
             true => self.invite_to_join(now, origin, mcst_id, spec),
             false => self.join(now, origin, mcst_id, spec),
@@ -39,7 +39,7 @@ impl Controller {
         self.begin_change(now, origin, mcst_id, planned);
     }
 
-    /// Takes members out.
+    /// Removes members on request.
     pub(in crate::controller) fn leave(
         &mut self,
         now: u64,
@@ -53,7 +53,7 @@ impl Controller {
         self.begin_change(now, origin, mcst_id, planned);
     }
 
-    /// Takes members out that do not answer; the group may shrink to one.
+    /// Removes members that do not respond; a single member may remain.
     pub(in crate::controller) fn lose(
         &mut self,
         now: u64,
@@ -65,7 +65,7 @@ impl Controller {
         self.begin_change(now, Origin::Controller, mcst_id, planned);
     }
 
-    /// Leads a group around what is broken; members that are cut off are lost, if two or more remain.
+    /// Reroutes a group around failures. Members that cannot be reached are removed if two or more remain.
     pub(in crate::controller) fn reroute(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let planned = self.plan_reroute(mcst_id);
         self.begin_change(now, Origin::Controller, mcst_id, planned);

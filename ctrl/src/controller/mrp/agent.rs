@@ -1,4 +1,4 @@
-//! What the agent of one switch knows of one registration under way.
+//! State of the agent of one switch for one registration.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -9,52 +9,52 @@ use alfirk_roce::wire::Psn;
 use crate::controller::making::Making;
 use crate::controller::procedure::Run;
 
-/// Gathers the packets of a registration, then remembers what it has passed on.
+/// Collects the packets of a registration, then stores the packets for its neighbours.
 #[derive(Debug)]
 pub(in crate::controller) struct Agent {
     pub(super) leader: Ipv4Addr,
-    /// The port towards the leader.
+    /// Port towards the leader.
     pub(super) port: u32,
     pub(super) initial_psn: Psn,
-    /// When the members' queue pairs give up ([`alfirk_roce::registration::Patience::bits`]).
+    /// Time until the members' queue pairs give up ([`alfirk_roce::registration::Patience::bits`]).
     pub(super) flags: u8,
     total: u8,
     parts: BTreeMap<u8, Vec<Node>>,
     pub(super) stage: Stage,
-    /// When each of its packets may have an effect again that repeats what it has had already.
+    /// Earliest time at which each packet, if repeated, is processed again.
     repeats: BTreeMap<u8, u64>,
-    /// What is below each port but the leader's.
+    /// Neighbours at all ports but the leader's.
     pub(super) below: BTreeMap<u32, Below>,
 }
 
-/// Who gets a notice when an agent is done.
+/// A neighbour that gets packets when the agent is done.
 #[derive(Debug)]
 pub(super) enum Below {
-    /// A member, by its node.
+    /// A member, as nodes.
     Member(Vec<Node>),
-    /// A switch, by the packets for its agent.
+    /// A switch, with the packets for its agent.
     Switch(Vec<Repr>),
 }
 
-/// How far an agent is.
+/// Stage of an agent.
 #[derive(Debug)]
 pub(in crate::controller) enum Stage {
-    /// Packets of the leader are missing.
+    /// Waiting for packets of the leader.
     Gathering,
-    /// The switch's part is being made or undone; when it is made, the neighbours have their packets.
+    /// The switch's part is being created or undone. The neighbours get their packets once it is created.
     Making(Box<Run<Making>>),
 }
 
-/// What a packet is to an agent.
+/// Classification of a packet by an agent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// The last one that was missing.
+    /// The last missing packet.
     Last,
-    /// A new one; more are missing.
+    /// A new packet; others are missing.
     New,
-    /// One that came before.
+    /// A repeated packet.
     Again,
-    /// Of another registration.
+    /// A packet of another registration.
     Strange,
 }
 
@@ -73,7 +73,7 @@ impl Agent {
         }
     }
 
-    /// Whether the switch's part is made.
+    /// Whether the switch's part is created.
     pub(super) fn is_done(&self) -> bool {
         matches!(&self.stage, Stage::Making(run) if run.is_done())
     }
@@ -99,7 +99,7 @@ impl Agent {
         }
     }
 
-    /// Whether a packet that came before may have its effect once more: once in `interval` nanoseconds.
+    /// Whether a repeated packet is processed again: once per `interval` nanoseconds.
     pub(super) fn may_repeat(&mut self, now: u64, seq: u8, interval: u64) -> bool {
         let is_due = self.repeats.get(&seq).is_none_or(|at| *at <= now);
         if is_due {
@@ -108,12 +108,12 @@ impl Agent {
         is_due
     }
 
-    /// All packets have had their effect just now.
+    /// Records that all packets have just been processed.
     pub(super) fn has_acted(&mut self, now: u64, interval: u64) {
         self.repeats = (0..self.total).map(|seq| (seq, now + interval)).collect();
     }
 
-    /// How many nodes have come, the group's included.
+    /// Number of nodes received, including that of the group.
     pub(super) fn count(&self) -> usize {
         self.parts.values().map(Vec::len).sum()
     }
@@ -123,7 +123,7 @@ impl Agent {
         self.all().filter(|node| !node.is_group())
     }
 
-    /// The node that stands for the group, once its packet is there.
+    /// Node of the group, once its packet is received.
     pub(super) fn group(&self) -> Option<&Node> {
         self.all().find(|node| node.is_group())
     }
@@ -132,7 +132,7 @@ impl Agent {
         self.parts.values().flatten()
     }
 
-    /// The packets that name these nodes to the switch behind a port.
+    /// Packets with these nodes for the switch at a port.
     pub(super) fn packets_of(&self, nodes: &[Node]) -> Result<Vec<Repr>, Refusal> {
         let nodes: Vec<Node> = nodes.iter().chain(self.group()).copied().collect();
         let kind = alfirk_roce::wire::mrp::Kind::Register;

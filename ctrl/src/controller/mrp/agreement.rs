@@ -1,19 +1,18 @@
-//! A host must have agreed before it is put into a group.
+//! Invitations: a host must agree before it becomes a member of a group.
 //!
 //! ```text
 //!  fabric ── Invite (the host's node, the group's, the leader's) ──▶ host
 //!  fabric ◀── Agree, to the McstID ────────────────────────────── host, if it expects that queue pair to be registered so
 //! ```
 //!
-//! Else whoever registers a group could have its data sent to any host, or keep an address in the name of hosts that know nothing of it.
-//! What is registered in band begins as a claim (`claim.rs`): its members are asked by the leader's leaf, wherever they are, and no switch
-//! is given anything before all have agreed. The leader has by asking. What is asked for through the control service comes from a client
-//! that may speak for the hosts, as the operator says, and they are only asked when
-//! [`ask_members`](crate::ControllerConfig::ask_members) says so.
+//! Otherwise a host that registers a group could have data sent to any other host, or reserve addresses for hosts that do not
+//! take part. A registration in band begins as a claim (`claim.rs`): the leader's leaf invites all members, and nothing is
+//! written to any switch before all have agreed. The leader agrees by registering. Clients of the control service are
+//! trusted to act for the hosts, which are invited only if [`ask_members`](crate::ControllerConfig::ask_members) is set.
 //!
-//! Invitation and agreement name queue pair, group (address and virtual queue pair number) and leader; an agreement counts for nothing
-//! else. Invitations are sent again when the leader sends its packets again, once in [`crate::ControllerConfig::mrp_repeat_ns`], or by a
-//! timer where there is no leader.
+//! Invitation and agreement contain queue pair, group (address and virtual queue pair number) and leader; an agreement is valid
+//! for these only. An invitation is repeated when the leader repeats its packets, once per
+//! [`crate::ControllerConfig::mrp_repeat_ns`], or by a timer if there is no leader.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -29,7 +28,7 @@ use crate::controller::event::MemberSpec;
 use crate::controller::timers::Timers;
 use crate::controller::{ApiReply, Controller};
 
-/// Hosts that have been asked on behalf of no claim.
+/// Invitations without a claim: requests through the control service, and joins.
 #[derive(Debug, Default)]
 pub(in crate::controller) struct Invitations {
     open: BTreeMap<Ipv4Addr, Invitation>,
@@ -38,16 +37,16 @@ pub(in crate::controller) struct Invitations {
 
 #[derive(Debug)]
 struct Invitation {
-    /// The host that leads the group.
+    /// Leader of the group.
     leader: Ipv4Addr,
-    /// Who has not agreed yet.
+    /// Members that have not agreed yet.
     missing: BTreeMap<Ipv4Addr, Node>,
     then: Then,
-    /// When to give up.
+    /// Time at which the invitation expires.
     deadline: u64,
 }
 
-/// What to do when all have agreed.
+/// Action once all have agreed.
 #[derive(Clone, Copy, Debug)]
 enum Then {
     Register,
@@ -66,7 +65,7 @@ impl Invitations {
 }
 
 impl Controller {
-    /// Asks the members of a group that is to be registered through the control service.
+    /// Invites the members of a group that is registered through the control service.
     pub(in crate::controller) fn invite_all(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let group = self.groups.get(&mcst_id).map(|r| r.group());
         let members = group.into_iter().flat_map(|group| &group.members);
@@ -75,7 +74,7 @@ impl Controller {
         self.open_invitation(now, mcst_id, missing, Then::Register);
     }
 
-    /// Asks a host that is to join; once it has agreed, it does.
+    /// Invites a host to join; it joins once it has agreed.
     pub(in crate::controller) fn invite_to_join(
         &mut self,
         now: u64,
@@ -86,10 +85,10 @@ impl Controller {
         if let Some(open) = self.mrp.invitations.open.get(&mcst_id) {
             match (open.then, origin) {
                 (Then::Join(Origin::Leader(_), asked), Origin::Leader(_)) if asked == spec => {
-                    // It is asked again in its time.
+                    // The timer repeats the invitation.
                     return;
                 }
-                // The leader has changed its mind.
+                // The leader has changed its request.
                 (Then::Join(Origin::Leader(_), _), Origin::Leader(_)) => {}
                 _ => {
                     let error = GroupError::Busy(mcst_id);
@@ -132,11 +131,11 @@ impl Controller {
         self.send_invites(mcst_id, open.leader, &missing);
     }
 
-    /// Asks hosts on behalf of a leader, as many as it may have asked now.
+    /// Invites hosts on behalf of a leader, within its rate limit.
     pub(super) fn invite(&mut self, now: u64, mcst_id: Ipv4Addr, leader: Ipv4Addr, nodes: &[Node]) {
         let rate = self.config.mrp_rate;
-        let granted = (self.mrp.limits).grant(now, leader, nodes.len(), rate);
-        self.send_invites(mcst_id, leader, &nodes[..granted]);
+        let allocation = (self.mrp.limits).grant(now, leader, nodes.len(), rate);
+        self.send_invites(mcst_id, leader, &nodes[..allocation]);
     }
 
     fn send_invites(&mut self, mcst_id: Ipv4Addr, leader: Ipv4Addr, nodes: &[Node]) {
@@ -155,7 +154,7 @@ impl Controller {
                 flags: 0,
                 nodes: vec![*node, group, Node::leader(leader)],
             };
-            // Hosts may look at who asks: it is the fabric, in the group's name.
+            // Hosts may check the sender: it is the fabric, with the group's address.
             let mac = self.topology.host(host).mac;
             let frame = frame::build(mac, mcst_id, node.ip, &packet);
             let (switch, port) = self.topology.attachment(host);
@@ -163,7 +162,7 @@ impl Controller {
         }
     }
 
-    /// All packets of a claim are there: asks its members.
+    /// Invites the members of a claim, once all its packets are received.
     pub(super) fn claim_members(&mut self, now: u64, key: ClaimKey) {
         let (mcst_id, leader) = key;
         let Some(mut claim) = self.mrp.claims.remove(&key) else {
@@ -189,7 +188,7 @@ impl Controller {
         }
     }
 
-    /// All members of a claim have agreed: its group is made.
+    /// Creates the group of a claim, once all its members have agreed.
     fn claim_agreed(&mut self, now: u64, key: ClaimKey) {
         let (mcst_id, leader) = key;
         let Some(Claim { switch, agent, .. }) = self.mrp.drop_claim(key) else {
@@ -205,7 +204,7 @@ impl Controller {
         self.mrp_build(now, switch, mcst_id);
     }
 
-    /// Gives up claims whose packets do not come, or whose members do not agree.
+    /// Drops claims with missing packets or agreements after their deadline.
     pub(super) fn claim_timeout(&mut self, now: u64) {
         while let Some(key) = self.mrp.claim_deadlines.pop_due(now) {
             let (mcst_id, leader) = key;
@@ -222,7 +221,7 @@ impl Controller {
         }
     }
 
-    /// A host agrees to be put into a group.
+    /// Processes an agreement of a host.
     pub(super) fn mrp_agree(&mut self, now: u64, received: &Received) {
         let (host, mcst_id) = (received.source, received.destination);
         let packet = &received.packet;
@@ -259,7 +258,7 @@ impl Controller {
         }
     }
 
-    /// Asks again, or gives up.
+    /// Repeats invitations, or lets them expire.
     pub(super) fn invitation_timeout(&mut self, now: u64) {
         while let Some(mcst_id) = self.mrp.invitations.timers.pop_due(now) {
             let Some(open) = self.mrp.invitations.open.get(&mcst_id) else {

@@ -1,4 +1,4 @@
-//! Making a group in band: each agent plans its switch's part, makes it, and hands the rest on.
+//! Creation of a group in band: each agent plans and creates its switch's part, and forwards the remaining nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -21,11 +21,11 @@ use crate::controller::{ApiReply, Controller};
 use crate::topology::SwitchIndex;
 use crate::tree::Tree;
 
-/// A switch's choice: nodes by port, and the members that hang from the switch.
+/// Choice of ports at a switch: nodes by port, and the members at the switch.
 type Local = (BTreeMap<u32, Vec<Node>>, Vec<GroupMember>);
 
 impl Controller {
-    /// All packets are there, and their members have agreed: makes the switch's part of the group.
+    /// Creates the switch's part of a group, once all packets are received and their members have agreed.
     pub(super) fn mrp_build(&mut self, now: u64, switch: SwitchIndex, mcst_id: Ipv4Addr) {
         match self.mrp_plan(switch, mcst_id) {
             Ok(()) => self.make_part(now, switch, mcst_id),
@@ -33,7 +33,7 @@ impl Controller {
         }
     }
 
-    /// Whether a group could be made from the nodes of its first agent, as far as that is known beforehand. Takes nothing.
+    /// Checks whether a group can be created from the nodes of its first agent, without allocating anything.
     pub(super) fn mrp_check(
         &mut self,
         switch: SwitchIndex,
@@ -110,12 +110,12 @@ impl Controller {
         let control = &mut self.switches[switch.0];
         let ports_here = || ports.iter().copied();
         let wanted = wanted(&self.topology, switch, ports_here(), BTreeMap::new());
-        let granted = control.room.take(&wanted).map_err(|no| {
+        let allocation = control.capacity.take(&wanted).map_err(|no| {
             let switch = &self.topology.switch(switch).name;
             tracing::info!(%mcst_id, switch, no.table, no.needed, no.left, "no room");
             Refusal::Full
         })?;
-        let on = GroupPart::new(&self.topology, switch, &granted, ports_here(), &bridges);
+        let on = GroupPart::new(&self.topology, switch, &allocation, ports_here(), &bridges);
         let part = Tree::from_ports(BTreeMap::from([(switch, ports)]));
         self.loads.add(&part);
         let registration = self
@@ -133,7 +133,7 @@ impl Controller {
         Ok(())
     }
 
-    /// The whole tree, where the policy needs it: from the first agent, which receives every node, to all later ones.
+    /// Tree of all switches, if the policy needs it: computed by the first agent, which receives every node.
     fn mrp_tree(&self, mcst_id: Ipv4Addr, agent: &Agent) -> Result<Option<Tree>, Refusal> {
         if self.planner.is_local() {
             return Ok(None);
@@ -156,7 +156,7 @@ impl Controller {
         Ok(Some(Tree::grow(&self.planner, &self.view(), &hosts)))
     }
 
-    /// A port for each node, by the tree or, where that is not needed, by the policy's own choice at this switch.
+    /// Chooses a port for each node, by the tree, or by the policy at this switch if no tree is needed.
     fn mrp_choose(
         &self,
         switch: SwitchIndex,
@@ -222,7 +222,7 @@ impl Controller {
         }
     }
 
-    /// Makes the switch's part.
+    /// Creates the switch's part.
     pub(super) fn make_part(&mut self, now: u64, switch: SwitchIndex, mcst_id: Ipv4Addr) {
         if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
             let making = Making {
@@ -234,7 +234,7 @@ impl Controller {
         }
     }
 
-    /// A switch's part cannot be made, or is not wanted any more, and is about to be undone.
+    /// Processes the failure or cancellation of a switch's part, before it is undone.
     pub(in crate::controller) fn part_failed(
         &mut self,
         now: u64,
@@ -252,7 +252,7 @@ impl Controller {
         self.mrp_fail(now, mcst_id, refusal);
     }
 
-    /// A switch's part is made, or undone.
+    /// Ends the creation of a switch's part, which succeeded or was undone.
     pub(in crate::controller) fn part_made(
         &mut self,
         now: u64,
@@ -272,7 +272,7 @@ impl Controller {
         }
     }
 
-    /// Every part may be made now.
+    /// Completes the group if every part is created.
     fn mrp_grown(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let are_done = self
             .mrp
@@ -292,7 +292,7 @@ impl Controller {
         }
     }
 
-    /// Refuses a registration, and has every agent undo its part of it.
+    /// Refuses a registration; every agent undoes its part.
     pub(in crate::controller) fn mrp_fail(
         &mut self,
         now: u64,
@@ -305,7 +305,7 @@ impl Controller {
         match self.groups.get_mut(&mcst_id).map(|r| r.growth_mut()) {
             None => self.mrp.give_up(mcst_id),
             Some(Some(growth)) if growth.refusal.is_none() => growth.refusal = Some(refusal),
-            // Refused already, or not made by agents.
+            // Already refused, or not created by agents.
             Some(_) => return,
         }
         if let Some(leader) = leader {
@@ -321,7 +321,7 @@ impl Controller {
         self.forget_growth(mcst_id);
     }
 
-    /// A switch has failed on which agents have made a part of a group.
+    /// Processes the failure of a switch on which agents have created a part of a group.
     pub(in crate::controller) fn growth_loses(
         &mut self,
         now: u64,
@@ -335,7 +335,7 @@ impl Controller {
         self.mrp_fail(now, mcst_id, Refusal::SwitchFailed);
     }
 
-    /// Forgets a group that is refused once every agent has undone its part.
+    /// Removes a refused group once every agent has undone its part.
     fn forget_growth(&mut self, mcst_id: Ipv4Addr) {
         let growth = self.groups.get(&mcst_id).and_then(|r| r.growth());
         let is_refused = growth.is_some_and(|growth| growth.refusal.is_some());

@@ -1,11 +1,11 @@
-//! A registration that a host has begun and of which no switch has anything yet.
+//! Claims: registrations that a host has begun, before anything is written to switches.
 //!
-//! The leader's leaf gathers its packets, then asks every member that they name. Only when all have agreed is there a group, with its
-//! address, indexes and entries. So an address is kept by agreement alone: hosts that begin to register the same one do not stand in
-//! each other's way, and the first whose members agree gets it.
+//! The leader's leaf collects its packets, then invites every member in them. The group gets its address, indexes and
+//! entries only once all have agreed. So hosts that begin to register the same address do not block each other: the first
+//! one whose members agree gets it.
 //!
-//! Claims of a host are bounded by [`groups_per_host`](crate::ControllerConfig::groups_per_host) and [`MOST_CLAIMS`], the nodes of each
-//! by the hosts of the topology, and what is sent on their behalf by [`Limits`](super::limits::Limits).
+//! The number of claims per host is limited by [`groups_per_host`](crate::ControllerConfig::groups_per_host) and
+//! [`MOST_CLAIMS`], the number of nodes by the hosts of the topology, and invitations by [`Limits`](super::limits::Limits).
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -15,18 +15,18 @@ use alfirk_roce::wire::mrp::{Node, Refusal, Repr};
 use super::agent::{Agent, Part};
 use crate::topology::SwitchIndex;
 
-/// Registrations that one host may have begun and not finished, whatever number of groups it may lead.
+/// Maximum number of unfinished registrations per host, independent of the number of groups that it may lead.
 pub(super) const MOST_CLAIMS: usize = 128;
 
-/// A claim's key: the address, and the host that wants it.
+/// Key of a claim: the group address, and the leader.
 pub(super) type ClaimKey = (Ipv4Addr, Ipv4Addr);
 
-/// See the module's text.
+/// A registration before all members have agreed.
 #[derive(Debug)]
 pub(super) struct Claim {
-    /// The leader's leaf.
+    /// Leaf switch of the leader.
     pub(super) switch: SwitchIndex,
-    /// Gathers the packets; is put in place when all have agreed.
+    /// Agent that collects the packets; becomes the agent of the leaf when all have agreed.
     pub(super) agent: Agent,
     /// Members that have not agreed yet; `None` while packets are missing.
     pub(super) missing: Option<BTreeMap<Ipv4Addr, Node>>,
@@ -41,7 +41,7 @@ impl Claim {
         }
     }
 
-    /// Takes a packet of the leader. `most_nodes`: how many nodes a group can have, itself included.
+    /// Adds a packet of the leader. `most_nodes`: maximum number of nodes, including that of the group.
     pub(super) fn take(&mut self, packet: &Repr, most_nodes: usize) -> Result<Part, Refusal> {
         let part = self.agent.take(packet);
         match self.agent.count() <= most_nodes {
@@ -50,7 +50,7 @@ impl Claim {
         }
     }
 
-    /// The members named in a packet that have not agreed yet.
+    /// Members in a packet that have not agreed yet.
     pub(super) fn missing_of(&self, packet: &Repr) -> Vec<Node> {
         let missing = self.missing.iter();
         let named = |node: &&Node| packet.members().any(|n| n.ip == node.ip);
@@ -61,7 +61,7 @@ impl Claim {
             .collect()
     }
 
-    /// A host agrees, with the queue pair and the memory that it was asked about; says whether it was the last one.
+    /// Records an agreement if queue pair and memory match the invitation; true if it is the last one.
     pub(super) fn agreed(&mut self, node: &Node, group: &Node) -> bool {
         let Some(missing) = &mut self.missing else {
             return false;
@@ -78,7 +78,7 @@ impl Claim {
     }
 }
 
-/// Whether both name the same queue pair and memory.
+/// Whether both nodes have the same queue pair and memory.
 pub(super) fn is_same_place(a: &Node, b: &Node) -> bool {
     (a.ip, a.qpn, a.region) == (b.ip, b.qpn, b.region)
 }

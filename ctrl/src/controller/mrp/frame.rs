@@ -1,4 +1,4 @@
-//! Registration packets as frames: what a switch hands to the controller, and what it is given to send.
+//! Registration packets as frames, as switches exchange them with the controller.
 
 use std::net::Ipv4Addr;
 
@@ -16,7 +16,7 @@ pub(in crate::controller) struct Received {
     pub(in crate::controller) packet: Repr,
 }
 
-/// Reads a frame; `None` when it is no whole registration packet.
+/// Parses a frame; `None` if it is not a complete registration packet.
 pub(in crate::controller) fn parse(frame: &[u8]) -> Option<Received> {
     let frame = ethernet::View::new_checked(frame).ok()?;
     if frame.ethertype() != ethernet::ETHERTYPE_IPV4 {
@@ -39,7 +39,7 @@ pub(in crate::controller) fn parse(frame: &[u8]) -> Option<Received> {
     })
 }
 
-/// A frame from the fabric; inside it, `to` is [`VIRTUAL_MAC`] too.
+/// Builds a frame from the fabric; for frames within the fabric, `to` is [`VIRTUAL_MAC`].
 pub(in crate::controller) fn build(
     to: MacAddr,
     source: Ipv4Addr,
@@ -78,7 +78,7 @@ pub(in crate::controller) fn build(
     frame
 }
 
-/// The member that a node names.
+/// Converts a node to a member.
 pub(in crate::controller) fn member_spec(node: &Node) -> MemberSpec {
     MemberSpec {
         ip: node.ip,
@@ -129,7 +129,7 @@ mod tests {
         for len in 0..frame.len() {
             assert_eq!(parse(&frame[..len]), None);
         }
-        // The IPv4 header has a checksum; a byte changed anywhere in it is seen.
+        // The IPv4 header checksum detects a change of any byte in it.
         for at in 14..34 {
             let mut damaged = frame.clone();
             damaged[at] ^= 0x40;

@@ -1,4 +1,4 @@
-//! What is known of a group that agents are making.
+//! State of a group that agents are creating.
 
 use std::net::Ipv4Addr;
 
@@ -6,14 +6,14 @@ use alfirk_roce::wire::mrp::Refusal;
 
 use crate::tree::Tree;
 
-/// A group that agents are making.
+/// State of a group that agents are creating.
 #[derive(Debug)]
 pub(in crate::controller) struct Growth {
     pub(super) leader: Ipv4Addr,
-    /// For all switches, if the policy does not let each choose by itself.
+    /// Tree of all switches, unless the policy lets each switch choose by itself.
     pub(super) tree: Option<Tree>,
-    /// Members that the leader has named.
+    /// Number of members in the leader's packets.
     pub(super) expected: usize,
-    /// Why it is to be undone.
+    /// Reason to undo the group.
     pub(super) refusal: Option<Refusal>,
 }

@@ -1,6 +1,6 @@
-//! What one host may ask for in band: so many groups, and so many packets in a second, its own and those that are sent on its behalf.
+//! Limits of in-band registration per host: number of groups, and rates of its packets and of invitations on its behalf.
 //!
-//! The control service has no such limits: who may call it is for the operator to say.
+//! The control service has no such limits; the operator controls access to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -8,42 +8,42 @@ use std::net::Ipv4Addr;
 use super::claim::ClaimKey;
 use crate::topology::SwitchIndex;
 
-/// A host that sends too fast gets a notice this often, in nanoseconds.
+/// Minimum interval between refusals to a host that exceeds its rate, in nanoseconds.
 const REFUSAL_INTERVAL: u64 = 1_000_000_000;
 
-/// Who leads what, and how fast hosts send.
+/// Groups and packet rates of hosts.
 #[derive(Debug, Default)]
 pub(in crate::controller) struct Limits {
-    /// Groups that each host leads.
+    /// Groups led by each host.
     led: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
     leaders: BTreeMap<Ipv4Addr, Ipv4Addr>,
-    /// Groups that each host has begun to register, and that are not there yet.
+    /// Unfinished registrations of each host.
     claimed: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
-    /// By switch and port of a host.
+    /// Rate of packets, by switch and port of the host.
     paces: BTreeMap<(SwitchIndex, u32), Pace>,
-    /// Of the packets that members get because of a leader.
+    /// Rate of invitations, by leader.
     invitations: BTreeMap<Ipv4Addr, Pace>,
 }
 
-/// A bucket of tokens, kept as the time at which it would be full again.
+/// Token bucket, stored as the time at which it is full again.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
     full_at: u64,
-    /// When to say the next time that packets are dropped.
+    /// Time of the next refusal.
     refuse_at: u64,
 }
 
-/// What becomes of a packet.
+/// Verdict on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Serve,
     Drop,
-    /// Drop it, and say so.
+    /// Drop the packet, and send a refusal.
     Refuse,
 }
 
 impl Limits {
-    /// A host leads the group from now on.
+    /// Records the leader of a group.
     pub(super) fn lead(&mut self, leader: Ipv4Addr, mcst_id: Ipv4Addr) {
         if self.leaders.get(&mcst_id) != Some(&leader) {
             self.forget(mcst_id);
@@ -52,7 +52,7 @@ impl Limits {
         }
     }
 
-    /// Nobody leads the group any more.
+    /// Removes the leader of a group.
     pub(super) fn forget(&mut self, mcst_id: Ipv4Addr) {
         let Some(leader) = self.leaders.remove(&mcst_id) else {
             return;
@@ -65,8 +65,8 @@ impl Limits {
         }
     }
 
-    /// Whether a host may begin to register one group more: of `limit` groups that it may lead in all, where 0 is no limit, and of `most`
-    /// that it may have begun.
+    /// Whether a host may begin another registration. `limit`: maximum number of groups that it leads, 0 for no limit; `most`:
+    /// maximum number of unfinished registrations.
     pub(super) fn may_claim(&self, (_, leader): ClaimKey, limit: usize, most: usize) -> bool {
         let count =
             |of: &BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>| of.get(&leader).map_or(0, BTreeSet::len);
@@ -74,12 +74,12 @@ impl Limits {
         claimed < most && (limit == 0 || claimed + count(&self.led) < limit)
     }
 
-    /// A host has begun to register a group.
+    /// Records that a host has begun a registration.
     pub(super) fn claim(&mut self, (mcst_id, leader): ClaimKey) {
         self.claimed.entry(leader).or_default().insert(mcst_id);
     }
 
-    /// It has finished, or given up.
+    /// Records that a registration has ended.
     pub(super) fn unclaim(&mut self, (mcst_id, leader): ClaimKey) {
         if let Some(claimed) = self.claimed.get_mut(&leader) {
             claimed.remove(&mcst_id);
@@ -89,7 +89,7 @@ impl Limits {
         }
     }
 
-    /// How many of `wanted` packets may go to hosts now because of a leader: `rate` in a second, and as many at once; 0 is no limit.
+    /// Number of `wanted` invitations that may be sent now for a leader: `rate` per second and in a burst, 0 for no limit.
     pub(super) fn grant(&mut self, now: u64, leader: Ipv4Addr, wanted: usize, rate: u32) -> usize {
         if rate == 0 {
             return wanted;
@@ -99,12 +99,12 @@ impl Limits {
         let pace = self.invitations.entry(leader).or_default();
         let full_at = pace.full_at.max(now);
         let left = (now + second).saturating_sub(full_at) / each.max(1);
-        let granted = wanted.min(usize::try_from(left).unwrap_or(usize::MAX));
-        pace.full_at = full_at + each * granted as u64;
-        granted
+        let allocation = wanted.min(usize::try_from(left).unwrap_or(usize::MAX));
+        pace.full_at = full_at + each * allocation as u64;
+        allocation
     }
 
-    /// Whether to serve a packet that came by a port just now: `rate` in a second, and as many at once; 0 is no limit.
+    /// Verdict on a packet from a port: `rate` per second and in a burst, 0 for no limit.
     pub(super) fn admit(&mut self, now: u64, port: (SwitchIndex, u32), rate: u32) -> Verdict {
         if rate == 0 {
             return Verdict::Serve;
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(served(&mut limits, 5), 10);
         assert_eq!(served(&mut limits, 5 + SECOND / 2), 5);
         assert_eq!(served(&mut limits, 5 + 10 * SECOND), 10);
-        // Others have their own.
+        // Other ports have their own limit.
         assert_eq!(
             limits.admit(5 + 10 * SECOND, (SwitchIndex(0), 2), 10),
             Verdict::Serve
@@ -173,19 +173,19 @@ mod tests {
         limits.claim((ip(101), ip(1)));
         assert!(may(&limits, 1, 2));
         limits.lead(ip(1), ip(102));
-        // What is led counts, and what is only begun.
+        // Led and unfinished groups both count.
         assert!(!may(&limits, 1, 2));
         assert!(may(&limits, 1, 0));
         assert!(may(&limits, 2, 2));
         limits.unclaim((ip(101), ip(1)));
         assert!(may(&limits, 1, 2));
-        // Another host leads the group from now on.
+        // Another host becomes the leader.
         limits.lead(ip(2), ip(102));
         assert!(may(&limits, 1, 1));
         assert!(!may(&limits, 2, 1));
         limits.forget(ip(102));
         assert!(may(&limits, 2, 1));
-        // Where hosts may lead any number, what they begin is limited all the same.
+        // Unfinished registrations are limited even without a limit of led groups.
         for n in 0..9 {
             limits.claim((ip(n), ip(3)));
         }

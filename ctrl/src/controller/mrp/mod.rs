@@ -1,15 +1,14 @@
-//! Registration in band: what each switch's agent does with the registration packets that the switch hands up.
+//! In-band registration: agents, one per switch, process the registration packets that switches pass to the controller.
 //!
-//! An agent works as the switches of Cepheus do (section III-C) and Gleam's algorithm 4: from the nodes of its packets,
-//! and nothing else, it chooses a port for each node, writes its own switch's tables, and then sends each neighbour
-//! the nodes that are reached through it.  Member hosts at the end of the tree get a packet that names them and the group,
-//! and confirm to the leader.  The choice of ports is that of the tree policy, so that a group becomes the same as through
-//! the control service.
+//! An agent works like the switches of Cepheus (section III-C) and Gleam's algorithm 4. From the nodes of its packets alone,
+//! it chooses a port for each node, writes its own switch's tables, and then sends each neighbour the nodes reached through
+//! it. Member hosts get a packet with their own node and that of the group, and confirm to the leader. The tree policy
+//! chooses the ports, so that a group is the same as one registered through the control service.
 //!
-//! The first agent asks all members before any switch gets anything (`claim.rs`, `agreement.rs`).
+//! The first agent invites all members before anything is written to switches (`claim.rs`, `agreement.rs`).
 //!
-//! Hosts send again what has not led to confirmations; so packets may be lost anywhere, and repeated ones only have the
-//! packets below repeated.  What goes wrong ends in a refusal to the leader, and in a clean fabric.
+//! Hosts retransmit packets without confirmation, so any packet may be lost. A repeated packet only causes the packets to
+//! neighbours to be repeated. A failure ends with a refusal to the leader, and all parts are undone.
 
 mod agent;
 mod agreement;
@@ -41,18 +40,18 @@ use frame::Received;
 pub(super) use growth::Growth;
 use limits::{Limits, Verdict};
 
-/// Records that a node with a region takes.
+/// Number of records of a node with a region.
 const NODES_OF_LONGEST: usize = 3;
 
-/// Registrations under way, and counters.
+/// Pending registrations, and counters.
 #[derive(Debug, Default)]
 pub(super) struct Mrp {
-    /// What hosts have begun to register, and of which there is no group yet.
+    /// Registrations without a group yet.
     claims: BTreeMap<ClaimKey, Claim>,
-    /// When a claim that makes no progress, or whose members do not agree, is given up.
+    /// Deadlines of claims.
     claim_deadlines: Timers<ClaimKey>,
     agents: BTreeMap<(Ipv4Addr, SwitchIndex), Agent>,
-    /// When a registration that makes no progress is forgotten.
+    /// Deadlines of registrations.
     deadlines: Timers<Ipv4Addr>,
     pub(super) invitations: Invitations,
     limits: Limits,
@@ -69,7 +68,7 @@ impl Mrp {
         all.into_iter().flatten().min()
     }
 
-    /// The agents that make a group.
+    /// Agents that create a group.
     fn agents_of(&self, mcst_id: Ipv4Addr) -> impl Iterator<Item = (SwitchIndex, &Agent)> {
         let all = (mcst_id, SwitchIndex(0))..=(mcst_id, SwitchIndex(usize::MAX));
         self.agents
@@ -77,7 +76,7 @@ impl Mrp {
             .map(|((_, switch), agent)| (*switch, agent))
     }
 
-    /// What an agent does on its switch, if it has begun.
+    /// Procedure of an agent on its switch, if it has begun.
     pub(super) fn making(&self, mcst_id: Ipv4Addr, switch: SwitchIndex) -> Option<&Run<Making>> {
         match &self.agents.get(&(mcst_id, switch))?.stage {
             Stage::Making(run) => Some(run),
@@ -96,7 +95,7 @@ impl Mrp {
         }
     }
 
-    /// Forgets the agents of a group, and returns on which switches they may have left something.
+    /// Removes the agents of a group, and returns the switches that may have leftover state.
     fn forget(&mut self, mcst_id: Ipv4Addr) -> BTreeSet<SwitchIndex> {
         let mut doubtful = BTreeSet::new();
         for switch in self.switches_of(mcst_id) {
@@ -109,7 +108,7 @@ impl Mrp {
         doubtful
     }
 
-    /// Forgets the agents of a group that have not begun to write, and returns those that have.
+    /// Removes the agents of a group that have not begun to write, and returns the switches of the others.
     fn stop(&mut self, mcst_id: Ipv4Addr) -> Vec<SwitchIndex> {
         let mut begun = Vec::new();
         for switch in self.switches_of(mcst_id) {
@@ -126,21 +125,21 @@ impl Mrp {
         self.agents_of(mcst_id).map(|(switch, _)| switch).collect()
     }
 
-    /// Forgets what a host has begun to register.
+    /// Removes a claim.
     fn drop_claim(&mut self, key: ClaimKey) -> Option<Claim> {
         self.claim_deadlines.clear(key);
         self.limits.unclaim(key);
         self.claims.remove(&key)
     }
 
-    /// Forgets a registration of which there is no group yet.
+    /// Removes a registration without a group.
     fn give_up(&mut self, mcst_id: Ipv4Addr) {
         self.forget(mcst_id);
         self.limits.forget(mcst_id);
     }
 }
 
-/// Whether a node is this member, as its switch has it: the tables know no length of a region.
+/// Whether a node is this member. Lengths of regions are not compared, as the tables do not contain them.
 fn is_same(spec: &MemberSpec, node: &Node) -> bool {
     let place = |spec: &MemberSpec| spec.region.map(|region| (region.va, region.rkey));
     let named = frame::member_spec(node);
@@ -148,28 +147,28 @@ fn is_same(spec: &MemberSpec, node: &Node) -> bool {
 }
 
 impl Controller {
-    /// Counts of registration packets.
+    /// Counters of registration packets.
     pub fn mrp_stats(&self) -> MrpStats {
         self.mrp.stats
     }
 
-    /// Registrations that hosts have begun and of which there is no group, and the nodes that are kept of them.
+    /// Number of claims, and of the nodes stored for them.
     #[cfg(test)]
     pub(super) fn claimed_in_band(&self) -> (usize, usize) {
         let nodes = self.mrp.claims.values().map(|claim| claim.agent.count());
         (self.mrp.claims.len(), nodes.sum())
     }
 
-    /// A switch hands up a frame that came by `port`.
+    /// Processes a frame that a switch received at `port`.
     pub(super) fn mrp_frame(&mut self, now: u64, switch: SwitchIndex, port: u32, frame: &[u8]) {
         if !self.switches[switch.0].boot.is_ready() {
-            // Its host will send it again.
+            // The host will retransmit it.
             return;
         }
         let is_from_host = self.host_behind(switch, port).is_some();
         let verdict = match is_from_host {
             true => self.pace(now, switch, port),
-            // What comes from other switches is of the agents there.
+            // Packets from other switches are sent by their agents.
             false => Verdict::Serve,
         };
         if verdict == Verdict::Drop {
@@ -212,7 +211,7 @@ impl Controller {
         }
     }
 
-    /// Whether a host may send a packet now.
+    /// Verdict of the rate limit on a packet of a host.
     fn pace(&mut self, now: u64, switch: SwitchIndex, port: u32) -> Verdict {
         let rate = self.config.mrp_rate;
         let verdict = self.mrp.limits.admit(now, (switch, port), rate);
@@ -220,7 +219,7 @@ impl Controller {
         verdict
     }
 
-    /// Notes who leads a group that a host has asked for, or that nobody does any more.
+    /// Updates the recorded leader of a group.
     pub(super) fn note_leader(&mut self, mcst_id: Ipv4Addr) {
         let is_in_band = self.groups.get(&mcst_id).is_some_and(|r| r.group().in_band);
         match self.leader_of(mcst_id).filter(|_| is_in_band) {
@@ -229,12 +228,12 @@ impl Controller {
         }
     }
 
-    /// The packets that a group of all hosts, with a region each, takes.
+    /// Number of packets for a group of all hosts, each with a region.
     fn most_packets(&self) -> usize {
         (NODES_OF_LONGEST * self.topology.hosts().len()).div_ceil(MAX_NODES - NODES_OF_LONGEST) + 1
     }
 
-    /// Forgets registrations whose leaders have gone silent.
+    /// Removes registrations after their deadline.
     pub(super) fn mrp_timeout(&mut self, now: u64) {
         while let Some(mcst_id) = self.mrp.deadlines.pop_due(now) {
             self.mrp_fail(now, mcst_id, Refusal::Busy);
@@ -243,7 +242,7 @@ impl Controller {
         self.invitation_timeout(now);
     }
 
-    /// A host sends in its own name; between switches go only packets of registrations that agents have begun.
+    /// Whether a packet is from the right port: a host's with its own address, or one of agents between switches.
     fn is_from_right_place(&self, switch: SwitchIndex, port: u32, received: &Received) -> bool {
         let range = self.config.group_range;
         let leader = self.leader_of(received.destination);
@@ -266,7 +265,7 @@ impl Controller {
         self.leader_of(received.destination) == Some(received.source)
     }
 
-    /// Whoever may send may find that nothing is acknowledged, whether it leads the group or not.
+    /// Whether a packet is from a member that may be the source. Such a member may report that there is no progress.
     fn may_be_source(&self, received: &Received) -> bool {
         let group = self.groups.get(&received.destination).map(|r| r.group());
         let mut members = group.into_iter().flat_map(|group| &group.members);
@@ -293,7 +292,7 @@ impl Controller {
             }
             Some(registration) => match registration.growth() {
                 Some(growth) if growth.refusal.is_none() => {}
-                // Being removed, or made through the control service: the leader will ask again.
+                // Being removed, or created through the control service: the leader will retransmit.
                 _ => return,
             },
         }
@@ -310,7 +309,7 @@ impl Controller {
         let fresh = || Agent::new(leader, port, &received.packet);
         let agent = self.mrp.agents.entry(key).or_insert_with(fresh);
         if agent.port != port {
-            // Two ways lead here: what grows is no tree.
+            // The switch is reached by two paths: there is a loop.
             return self.mrp_fail(now, mcst_id, Refusal::Loop);
         }
         match agent.take(&received.packet) {
@@ -336,7 +335,7 @@ impl Controller {
         }
     }
 
-    /// A host begins to register a group, or goes on with that.
+    /// Processes a registration packet of a host, which begins or continues a claim.
     fn mrp_claim(&mut self, now: u64, switch: SwitchIndex, port: u32, received: &Received) {
         let (leader, mcst_id) = (received.source, received.destination);
         let packet = &received.packet;
@@ -358,7 +357,7 @@ impl Controller {
         let claim = self.mrp.claims.entry(key).or_insert_with(fresh);
         let mut part = claim.take(packet, most_nodes);
         if part == Ok(Part::Strange) {
-            // A leader that has started anew.
+            // The leader has restarted.
             *claim = fresh();
             part = claim.take(packet, most_nodes);
         }
@@ -387,7 +386,7 @@ impl Controller {
         }
     }
 
-    /// A group in use is registered again: members whose confirmations may be lost get theirs once more.
+    /// Processes a repeated registration of a group in use: members get their packets again, as confirmations may be lost.
     fn mrp_repeat(&mut self, now: u64, mcst_id: Ipv4Addr, packet: &Repr) {
         let interval = self.config.mrp_repeat_ns;
         let Some(registration) = self.groups.get_mut(&mcst_id) else {
@@ -440,7 +439,7 @@ impl Controller {
             Some(registration) if registration.growth().is_some() => {
                 self.mrp_fail(now, mcst_id, Refusal::NoSuchGroup);
             }
-            // Under way already; the leader will ask again.
+            // Already in progress; the leader will retransmit.
             Some(_) => {}
         }
     }
@@ -456,7 +455,7 @@ impl Controller {
             return self.mrp_refuse(mcst_id, leader, Refusal::NoSuchGroup);
         }
         if !registration.is_at_rest() {
-            // Perhaps with this very request; the leader will ask again.
+            // The change may be this request; the leader will retransmit.
             return;
         }
         let mut members = registration.group().members.iter();

@@ -1,4 +1,4 @@
-//! What the controller says to hosts in the name of groups and their agents.
+//! Registration packets that the controller sends on behalf of groups and agents.
 
 use std::net::Ipv4Addr;
 
@@ -12,7 +12,7 @@ use crate::controller::Controller;
 use crate::topology::SwitchIndex;
 
 impl Controller {
-    /// Tells the neighbours of a switch, as far as their packets name nodes that matter.
+    /// Sends an agent's packets to the neighbours of its switch, if they contain a node for which `matters` is true.
     pub(super) fn mrp_pass_on(
         &mut self,
         switch: SwitchIndex,
@@ -48,7 +48,7 @@ impl Controller {
         }
     }
 
-    /// The packet for a member's host: that it is in the group.
+    /// Builds the packet that notifies a host of its membership.
     pub(in crate::controller) fn mrp_member_frame(
         &self,
         kind: Kind,
@@ -81,7 +81,7 @@ impl Controller {
         self.mrp_answer(mcst_id, leader, Kind::Refuse, refusal.bits());
     }
 
-    /// Says something to a leader in the group's name.
+    /// Sends a packet from the group to a leader.
     pub(in crate::controller) fn mrp_answer(
         &mut self,
         mcst_id: Ipv4Addr,
@@ -100,7 +100,7 @@ impl Controller {
         self.mrp_say(mcst_id, leader, packet);
     }
 
-    /// Says something about members to a leader, in as many packets as it takes.
+    /// Sends packets about members to a leader, as many as needed.
     pub(in crate::controller) fn mrp_name(
         &mut self,
         mcst_id: Ipv4Addr,
@@ -116,9 +116,9 @@ impl Controller {
             region: None,
         });
         let nodes: Vec<Node> = nodes.collect();
-        // Each packet names the group as well.
+        // Each packet also contains the node of the group.
         let parts = nodes.chunks(MAX_NODES - 1);
-        // As many as the topology has hosts; who does not fit into 255 packets cannot be a member either.
+        // A group has at most as many members as 255 packets hold.
         let total = u8::try_from(parts.len()).unwrap_or(u8::MAX);
         for (seq, part) in (0..total).zip(parts) {
             let packet = Repr {
@@ -133,7 +133,7 @@ impl Controller {
         }
     }
 
-    /// The node that stands for a group; who receives that there is no such group knows it by its address.
+    /// Node of a group; only the address is set if the group does not exist.
     pub(super) fn group_node(&self, mcst_id: Ipv4Addr) -> Node {
         let virtual_qpn = self.groups.get(&mcst_id).map(|r| r.group().virtual_qpn);
         Node::group(mcst_id, virtual_qpn.unwrap_or(QpNum::new(0)))

@@ -1,4 +1,4 @@
-//! The frames that switches hand up: read, rewritten, and put behind the feedback header.
+//! Frames that switches pass to the controller: parsing, rewriting, and the feedback header.
 
 use std::net::Ipv4Addr;
 
@@ -14,34 +14,34 @@ use crate::constants::{VIRTUAL_MAC, VIRTUAL_RKEY, VIRTUAL_VA};
 const IP_AT: usize = ethernet::HEADER_LEN;
 const UDP_AT: usize = IP_AT + ipv4::HEADER_LEN;
 const BTH_AT: usize = UDP_AT + udp::HEADER_LEN;
-/// Behind the BTH: AETH or RETH.
+/// Offset of the AETH or RETH, after the BTH.
 const EXTENSION_AT: usize = BTH_AT + bth::HEADER_LEN;
 const ICRC_LEN: usize = 4;
-/// A whole ACK or NAK.
+/// Length of an ACK or NAK frame.
 const FEEDBACK_LEN: usize = EXTENSION_AT + aeth::HEADER_LEN + ICRC_LEN;
 
-/// A VLAN tag, and where the first one stands: behind the two MAC addresses.
+/// Length of a VLAN tag. The first one follows the two MAC addresses.
 const TAG_LEN: usize = contract::TAG_BYTES as usize;
 const TAG_AT: usize = 12;
 const TAG_TYPES: [u16; 2] = [contract::ETHERTYPE_C_TAG, contract::ETHERTYPE_S_TAG];
 
-/// In the IPv4 header.
+/// Offset of the destination address in the IPv4 header.
 const DESTINATION: usize = 16;
-/// In the BTH.
+/// Offset of the destination queue pair number in the BTH.
 const DEST_QP: usize = 5;
 
-/// `feedback_t` of `p4src/shared/headers.p4`.
+/// Feedback header: `feedback_t` of `p4src/shared/headers.p4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FeedbackHeader {
     pub(super) group: u16,
-    /// In a PacketIn the source's, 0 for none; in a PacketOut where the frame is to go.
+    /// In a PacketIn the port of the source, 0 for none; in a PacketOut the egress port.
     pub(super) port: u16,
-    /// What was last acknowledged to the source, or is now.
+    /// Position last acknowledged to the source, including this frame in a PacketOut.
     pub(super) last_acked: Position,
 }
 
 impl FeedbackHeader {
-    /// The header, and what follows; `None` when it is too short.
+    /// Parses the header; returns it with the remaining bytes. `None` if the payload is too short.
     pub(super) fn parse(payload: &[u8]) -> Option<(FeedbackHeader, &[u8])> {
         let (bytes, frame) = payload.split_first_chunk()?;
         let contract::Feedback {
@@ -61,12 +61,12 @@ impl FeedbackHeader {
         ))
     }
 
-    /// The port that the source is behind, if there is one yet.
+    /// Port of the source; `None` if there is none.
     pub(super) fn source(&self) -> Option<u32> {
         (self.port != 0).then_some(u32::from(self.port))
     }
 
-    /// Of what is to be said in a group.
+    /// Header of a packet to a group.
     pub(super) fn of(group: u16, out: &PacketOut) -> FeedbackHeader {
         FeedbackHeader {
             group,
@@ -75,7 +75,7 @@ impl FeedbackHeader {
         }
     }
 
-    /// The payload of a PacketOut.
+    /// Payload of a PacketOut: header and frame.
     pub(super) fn before(&self, frame: &[u8]) -> Vec<u8> {
         let last_acked = self.last_acked.to_register();
         let header = contract::Feedback {
@@ -88,7 +88,7 @@ impl FeedbackHeader {
     }
 }
 
-/// VLAN and priority tags of a frame, at most two, as the pipeline's parser knows them.
+/// VLAN and priority tags of a frame, at most two, as the pipeline parses them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tags {
     bytes: [u8; 2 * TAG_LEN],
@@ -96,7 +96,7 @@ pub(super) struct Tags {
 }
 
 impl Tags {
-    /// Takes the tags out of a frame.
+    /// Removes the tags from a frame.
     pub(super) fn take(frame: &[u8]) -> (Tags, Vec<u8>) {
         let mut tags = Tags::default();
         while tags.len < tags.bytes.len() {
@@ -115,22 +115,22 @@ impl Tags {
         (tags, untagged)
     }
 
-    /// Puts them back.
+    /// Inserts the tags into a frame.
     pub(super) fn put_into(&self, untagged: &[u8]) -> Vec<u8> {
         let (addresses, rest) = untagged.split_at(TAG_AT.min(untagged.len()));
         [addresses, &self.bytes[..self.len], rest].concat()
     }
 }
 
-/// An ACK or NAK of a group as a switch hands it up.
+/// An ACK or NAK of a group as a switch passes it to the controller.
 ///
-/// It is only read: what the controller has sent is built from the group's constants ([`feedback`]), for a member chooses most fields
-/// of what it sends.
+/// It is never sent on: feedback of the controller is built from the group's constants ([`feedback`]), because most header
+/// fields of this frame are chosen by a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AckFrame([u8; FEEDBACK_LEN]);
 
 impl AckFrame {
-    /// `None` when it is no ACK or NAK; switches have checked ICRC and checksum.
+    /// Parses a frame; `None` if it is not an ACK or NAK. Switches have checked ICRC and checksum.
     pub(super) fn parse(frame: &[u8]) -> Option<AckFrame> {
         let (_, frame) = Tags::take(frame);
         let bytes: [u8; FEEDBACK_LEN] = *frame.first_chunk()?;
@@ -143,7 +143,7 @@ impl AckFrame {
         (is_rocev2 && bth.opcode().has_aeth()).then_some(AckFrame(bytes))
     }
 
-    /// The group.
+    /// Destination address: the group.
     pub(super) fn destination(&self) -> Ipv4Addr {
         address(&self.0, DESTINATION)
     }
@@ -153,12 +153,12 @@ impl AckFrame {
         Some(aeth::Repr::parse(&view))
     }
 
-    /// Its syndrome, as it is on the wire.
+    /// AETH syndrome as encoded in the frame.
     pub(super) fn syndrome(&self) -> u8 {
         self.0[EXTENSION_AT]
     }
 
-    /// What it says, if it is to be aggregated.
+    /// Feedback to aggregate; `None` for other acknowledge packets.
     pub(super) fn feedback(&self) -> Option<Feedback> {
         let bth = bth::View::new_checked(&self.0[BTH_AT..]).ok()?;
         match classify(bth.psn().get(), self.aeth()?)? {
@@ -168,7 +168,7 @@ impl AckFrame {
     }
 }
 
-/// An ACK or NAK inside the fabric, of the group's constants and what it says; the switch that sends it computes its ICRC.
+/// Builds an ACK or NAK for the fabric from the group's constants. The switch that sends it computes its ICRC.
 pub(super) fn feedback(
     mcst_id: Ipv4Addr,
     virtual_qpn: QpNum,
@@ -209,14 +209,14 @@ pub(super) fn feedback(
     frame
 }
 
-/// The source address of a frame; `None` when it is too short for a RoCEv2 packet.
+/// Source address of a frame; `None` if it is too short for a RoCEv2 packet.
 pub(super) fn source(frame: &[u8]) -> Option<Ipv4Addr> {
     (frame.len() >= EXTENSION_AT + ICRC_LEN).then(|| address(frame, DESTINATION - 4))
 }
 
-/// Makes the ICRC right that was right before the bridge's exit changed the headers for a member, from those of the group's packets.
+/// Recomputes the ICRC after the exit half of the bridge has rewritten the headers for a member, if it was valid before.
 ///
-/// `Some(false)` when it was wrong then already, and the frame is as it was; `None` when it is no RoCEv2 packet.
+/// `Some(false)` if it was already invalid before; then the frame is unchanged. `None` if it is not a RoCEv2 packet.
 pub(super) fn repair_icrc(
     frame: &mut Vec<u8>,
     (mcst_id, virtual_qpn): (Ipv4Addr, QpNum),
@@ -257,7 +257,7 @@ pub(super) fn repair_icrc(
     Some(true)
 }
 
-/// An address in the IPv4 header.
+/// Reads an address from the IPv4 header.
 fn address(frame: &[u8], at: usize) -> Ipv4Addr {
     let at = IP_AT + at;
     Ipv4Addr::new(frame[at], frame[at + 1], frame[at + 2], frame[at + 3])

@@ -1,19 +1,19 @@
-//! What switches leave to the controller: minima, ICRCs, and news of queue pairs that have ended.
+//! Packets that switches pass to the controller: feedback to aggregate, ICRCs to recompute, and fatal NAKs.
 //!
 //! ```text
 //!  PacketIn  FEEDBACK   an ACK or NAK of a group of `MinPsn::Punt`  ──▶ aggregate ──▶ PacketOut FEEDBACK to the source
-//!            PROBE      data sent again, as an ACK of its PSN       ──▶ aggregate ──▶ PacketOut FEEDBACK to who asks
+//!            PROBE      a retransmission, as an ACK of its PSN      ──▶ aggregate ──▶ PacketOut FEEDBACK to its sender
 //!            ICRC       a copy for a host, its ICRC as at the sender ──▶ checked, recomputed ──▶ PacketOut FORWARD
-//!            FATAL_NAK  a copy of a NAK that went on to the source  ──▶ the member that sent it is taken out
+//!            FATAL_NAK  a copy of a NAK forwarded to the source     ──▶ the member that sent it is removed
 //! ```
 //!
-//! Frames that come together are answered together: [`Controller::punted`] takes them in, and when all are there
-//! [`Controller::answer_punted`] says once for each group on each switch what is new.
+//! Frames received together are answered together: [`Controller::punted`] records each, then
+//! [`Controller::reply_to_punted`] sends the replies once for each group on each switch.
 //!
-//! Nothing here is kept over a restart, of a switch or of this controller: an aggregator begins with what the header of
-//! its first frame says and asks the switch for the rest.  Until that is known it acknowledges too little, never too much;
-//! and what is lost on the way to or from here, the sender's retransmission asks for again: if that cannot be answered, the
-//! switch is asked, too.
+//! No state survives a restart of a switch or of this controller. An aggregator starts from the feedback header of its first
+//! frame, and reads the remaining state from the switch. Until then it may acknowledge too little, but never too much. If
+//! packets to or from the controller are lost, the sender retransmits, which causes a probe; if it cannot be acknowledged,
+//! the registers of the switch are read again.
 
 mod frame;
 
@@ -39,54 +39,54 @@ use crate::topology::SwitchIndex;
 
 use frame::{AckFrame, FeedbackHeader, Tags};
 
-/// A group on one switch, by its index there.
+/// A group on one switch, by its group index there.
 pub(super) type Part = (SwitchIndex, u16);
 
-/// One aggregator, and what is being asked about it.
+/// An aggregator, and its pending reads.
 #[derive(Debug)]
 struct Punted {
     mcst_id: Ipv4Addr,
     aggregator: Aggregator,
-    /// Reads of paths' registers that are under way, and the port of each.
+    /// Pending reads of path registers, with the port of each.
     reads: BTreeMap<TaskId, u32>,
-    /// Whether reads have come to their end since the last answers.
+    /// Reads have completed since the last replies.
     has_read: bool,
 }
 
-/// See the module's text.
+/// State for packets that switches pass to the controller.
 #[derive(Debug, Default)]
 pub(super) struct Punts {
     parts: BTreeMap<Part, Punted>,
-    /// Parts of which something has come up that is not answered yet.
+    /// Parts with frames that are not answered yet.
     news: BTreeSet<Part>,
-    /// Parts whose registers this controller has set over the present connection, and of which nothing has come up yet.
+    /// Parts whose registers were initialised over the current connection, and without any frame since.
     fresh: BTreeSet<Part>,
-    /// Members of groups whose queue pairs have ended, and that are still to be taken out.
+    /// Members with queue pairs in the error state that are still to be removed, by group.
     ended: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
     pub(super) stats: PuntStats,
 }
 
 impl Punts {
-    /// The part's registers are set anew: nothing of before counts.
+    /// Discards the aggregator of a part whose registers are initialised.
     pub(super) fn begin(&mut self, part: Part) {
         self.parts.remove(&part);
         self.fresh.insert(part);
     }
 
-    /// The switch has lost its registers, or may have.
+    /// Discards the aggregators of a switch that may have lost its registers.
     pub(super) fn forget_switch(&mut self, switch: SwitchIndex) {
         self.parts.retain(|(at, _), _| *at != switch);
         self.fresh.retain(|(at, _)| *at != switch);
     }
 
-    /// Aggregators, and reads that are under way for them.
+    /// Number of aggregators, and of their pending reads.
     #[cfg(test)]
     pub(super) fn open(&self) -> (usize, usize) {
         let reads = self.parts.values().map(|punted| punted.reads.len());
         (self.parts.len(), reads.sum())
     }
 
-    /// The group is gone.
+    /// Discards the state of a removed group.
     pub(super) fn forget_group(&mut self, mcst_id: Ipv4Addr) {
         self.parts.retain(|_, punted| punted.mcst_id != mcst_id);
         self.ended.remove(&mcst_id);
@@ -94,7 +94,7 @@ impl Punts {
 }
 
 impl Controller {
-    /// A switch has handed up a frame of a group.
+    /// Processes a frame of a group that a switch has passed up.
     pub(super) fn punted(
         &mut self,
         now: u64,
@@ -158,8 +158,8 @@ impl Controller {
         Some(())
     }
 
-    /// Starts from what the frame's header says, and asks the switch what its paths have acknowledged before: copies of
-    /// what they have are kept from them, so they may have nothing more to say.
+    /// Creates an aggregator from the frame's header, and reads what paths have acknowledged before. The retransmission filter
+    /// drops copies of what they have, so they may send no further acknowledgement.
     fn begin_aggregator(
         &mut self,
         now: u64,
@@ -177,13 +177,13 @@ impl Controller {
         };
         self.punts.parts.insert(part, punted);
         if self.punts.fresh.remove(&part) {
-            // All that was acknowledged since the registers were set has come here.
+            // All acknowledgements since the initialisation of the registers were passed up.
             return;
         }
         self.read_paths(now, part, (0..=u8::MAX).zip(ports.iter().copied()));
     }
 
-    /// Asks a switch what paths have acknowledged.
+    /// Reads what paths have acknowledged from a switch.
     fn read_paths(&mut self, now: u64, part: Part, paths: impl IntoIterator<Item = (u8, u32)>) {
         let (switch, group) = part;
         for (path, port) in paths {
@@ -195,17 +195,17 @@ impl Controller {
         }
     }
 
-    /// A switch has reported what a path has acknowledged, or could not.
+    /// Processes a path's register read from a switch.
     pub(super) fn path_read(&mut self, part: Part, task: TaskId, result: Result<u64, SwitchError>) {
         let Some(punted) = self.punts.parts.get_mut(&part) else {
             return;
         };
         let Some(port) = punted.reads.remove(&task) else {
-            // Of an aggregator that stood here before.
+            // The read belongs to an earlier aggregator.
             return;
         };
         let Ok(value) = result else {
-            // Without it the group may stand still; the next frame starts anew.
+            // Without the value the group may stall; the next frame creates a new aggregator.
             self.punts.parts.remove(&part);
             return;
         };
@@ -216,8 +216,8 @@ impl Controller {
         }
     }
 
-    /// Says what has become of all that came up since the last time.
-    pub(super) fn answer_punted(&mut self, now: u64) {
+    /// Sends the replies to all frames since the last call.
+    pub(super) fn reply_to_punted(&mut self, now: u64) {
         for part in std::mem::take(&mut self.punts.news) {
             let Some(punted) = self.punts.parts.get_mut(&part) else {
                 continue;
@@ -226,7 +226,7 @@ impl Controller {
             let stats = &mut self.punts.stats;
             stats.forwarded += u64::from(replies.forwarded.is_some());
             stats.probe_replies += replies.probe_replies.len() as u64;
-            // What cannot be answered may be known to the switch: one round of reads at a time.
+            // Read registers of paths that lack the data of a probe; one round of reads at a time.
             let mut lagging = BTreeSet::new();
             if punted.reads.is_empty() {
                 if !std::mem::take(&mut punted.has_read) {
@@ -238,7 +238,7 @@ impl Controller {
             }
             let mcst_id = punted.mcst_id;
             for out in replies {
-                self.say_feedback(mcst_id, part, &out);
+                self.send_feedback(mcst_id, part, &out);
             }
             if !lagging.is_empty() {
                 let on = self.part(mcst_id, part);
@@ -251,7 +251,7 @@ impl Controller {
     }
 
     /// Sends an ACK or NAK.
-    fn say_feedback(&mut self, mcst_id: Ipv4Addr, part: Part, out: &PacketOut) {
+    fn send_feedback(&mut self, mcst_id: Ipv4Addr, part: Part, out: &PacketOut) {
         let (switch, group) = part;
         let Some(registration) = self.groups.get(&mcst_id) else {
             return;
@@ -268,7 +268,7 @@ impl Controller {
         });
     }
 
-    /// A copy as it left the bridge's exit, its ICRC as it was before.
+    /// Processes a frame whose headers the exit half of the bridge has rewritten without updating its ICRC.
     fn icrc_in(&mut self, switch: SwitchIndex, port: u32, frame: Vec<u8>) -> Option<()> {
         let (tags, mut frame) = Tags::take(&frame);
         let mcst_id = frame::source(&frame)?;
@@ -292,11 +292,11 @@ impl Controller {
         Some(())
     }
 
-    /// A NAK after which its sender's queue pair takes nothing more.
+    /// Processes a fatal NAK, whose sender's queue pair is in the error state.
     ///
-    /// Every switch on its way hands up a copy; the one next to the member knows who it is.  The member would never
-    /// acknowledge again, so it leaves the group at once, without the wait that silent members get.  The source has had the
-    /// NAK too, and decides for itself whether it can go on.
+    /// Every switch on its way passes a copy to the controller; only the member's own switch identifies the member. The member
+    /// never acknowledges again, so it is removed at once, without the timeout of unresponsive members. The source gets the NAK
+    /// as well, and decides itself whether it continues.
     fn fatal_nak_in(
         &mut self,
         now: u64,
@@ -324,7 +324,7 @@ impl Controller {
         Some(())
     }
 
-    /// Takes out the members whose queue pairs have ended, unless the group is being changed: then it is asked again.
+    /// Removes the members whose queue pairs are in the error state. Called again after a pending change of the group.
     pub(super) fn prune_ended(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let Some(registration) = self.groups.get(&mcst_id) else {
             self.punts.ended.remove(&mcst_id);
@@ -338,13 +338,13 @@ impl Controller {
         };
         let members = registration.group().members.iter().map(|m| m.spec.ip);
         let (lost, left): (Vec<_>, Vec<_>) = members.partition(|ip| ended.contains(ip));
-        // A group of which nobody is left has nobody to go on for.
+        // A group without remaining members is not changed.
         if !lost.is_empty() && !left.is_empty() {
             self.lose(now, mcst_id, lost);
         }
     }
 
-    /// A group's part on a switch, and while it is being changed the part that takes its place.
+    /// Part of a group on a switch, and during a change the part that replaces it.
     fn parts_on(&self, mcst_id: Ipv4Addr, switch: SwitchIndex) -> impl Iterator<Item = &GroupPart> {
         let registration = self.groups.get(&mcst_id);
         let now = registration.and_then(|r| r.group().on(switch));

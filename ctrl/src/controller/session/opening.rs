@@ -1,4 +1,4 @@
-//! From a connection to a switch that takes tasks: who is primary, which pipeline runs, and what is there already.
+//! Opening of a session: arbitration, check or load of the pipeline, and reading of the existing entities.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +15,12 @@ use super::{election_id, Context, Found, Notice, Output, Session, State};
 use crate::controller::error::SwitchError;
 use crate::controller::event::{Request, RequestId, Response};
 
-/// Reads under way while a session opens.
+/// Pending reads while a session opens.
 #[derive(Debug)]
 pub(super) struct Reading {
     tables: RequestId,
     engine: RequestId,
-    /// Of a pipeline that was there; those of a fresh one have no rates.
+    /// Read of meters; `None` for a new pipeline, whose meters have no rates.
     meters: Option<RequestId>,
     open: BTreeSet<RequestId>,
     found: Found,
@@ -49,13 +49,13 @@ impl Session {
                     switch: self.name.clone(),
                 };
                 self.fail(error.clone());
-                // The connection stands: when the other controller leaves, the switch will say so.
+                // Stay connected: the switch sends another arbitration update when the other controller leaves.
                 self.enter(State::Backup, &error.to_string());
             }
         }
     }
 
-    /// Asks which pipeline the switch runs.
+    /// Reads the cookie of the running pipeline.
     fn ask(&mut self, now: u64, context: &Context) {
         let request = self.next_request();
         let body = GetForwardingPipelineConfigRequest {
@@ -73,8 +73,8 @@ impl Session {
         );
     }
 
-    /// Asks for everything that the switch holds: one call each for tables, replication entries and meters, because servers
-    /// that cannot report the latter can report the former.
+    /// Reads all entities of the switch. Tables, replication entries and meters need a call each, because some servers do not
+    /// support reads of the latter two.
     pub(super) fn read_back(&mut self, now: u64, context: &Context, kept: bool) {
         let tables = context.program.table_ids().into_iter().map(|table_id| {
             entity::Entity::TableEntry(TableEntry {
@@ -133,13 +133,12 @@ impl Session {
                 let entities = messages.into_iter().flat_map(|message| message.entities);
                 reading.found.entities.extend(entities);
             }
-            // Entries that cannot be read cannot be trusted: start from nothing.
+            // Entries that cannot be read are unreliable: load the pipeline again.
             _ if request == reading.tables && reading.found.kept => {
                 self.reading = None;
                 return self.load(now, context);
             }
-            // A fresh pipeline has no entries; of replication entries, those that are there are replaced when written, as are
-            // meters' rates.
+            // A new pipeline has no table entries. Existing replication entries and meter rates are replaced when written.
             _ => {
                 let what = match request {
                     request if request == reading.engine => "replication entries",

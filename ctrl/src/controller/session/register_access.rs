@@ -1,5 +1,5 @@
-//! Register accesses of a switch: packets that its pipeline answers, sent again until it does, or where it has no answer
-//! ([`GroupRegisters`](crate::tables::GroupRegisters)) reads by P4Runtime.
+//! Register accesses of a switch: packets to its pipeline, retransmitted until the reply. On targets whose pipeline does not
+//! reply ([`GroupRegisters`](crate::tables::GroupRegisters)), reads use P4Runtime.
 
 use alfirk_p4runtime::p4::v1::{PacketIn, StreamMessageRequest};
 use alfirk_p4runtime::Status;
@@ -11,21 +11,21 @@ use crate::controller::event::{RequestId, Response};
 use crate::controller::registers::{self, refusal, RegisterControl};
 use crate::tables::PacketOutHeader;
 
-/// Register accesses under way at a time: enough to keep a switch busy, few enough that it answers each in time.
+/// Maximum number of pending register accesses: enough to keep a switch busy, few enough for replies within the timeout.
 const WINDOW: usize = 64;
 
-/// A register access under way.
+/// A pending register access.
 #[derive(Debug)]
 pub(super) struct RegisterTask {
     pub(super) task: TaskId,
     pub(super) header: RegisterControl,
     pub(super) sent: u32,
     pub(super) answered: u32,
-    /// Of the answer.
+    /// Value in the reply.
     pub(super) value: u64,
-    /// When it was sent first.
+    /// Time of the first transmission.
     pub(super) since: u64,
-    /// When to send it again, or to give up after the last attempt.
+    /// Time of the retransmission, or of failure after the last attempt.
     pub(super) deadline: u64,
 }
 
@@ -38,7 +38,7 @@ impl Session {
             );
             return;
         };
-        // Else an answer to an access of an earlier connection.
+        // Otherwise the reply belongs to an earlier connection.
         if let Some(task) = self.registers.get_mut(&answer.cookie) {
             task.answered += 1;
             if task.sent == 1 {
@@ -51,7 +51,7 @@ impl Session {
                 };
                 self.finish_register(answer.cookie, Err(error));
             } else if task.answered == task.sent || task.header.op == REGISTER_OP_READ {
-                // A late copy of a read does no harm.
+                // A delayed copy of a read has no effect.
                 self.finish_register(answer.cookie, Ok(answer.value));
             } else {
                 task.value = answer.value;
@@ -59,7 +59,7 @@ impl Session {
         }
     }
 
-    /// The answer to a read by P4Runtime.
+    /// Processes the reply to a read by P4Runtime.
     pub(super) fn register_read(
         &mut self,
         context: &Context,
@@ -97,10 +97,10 @@ impl Session {
         }
     }
 
-    /// Sends register accesses whose time has come again, and first ones as far as the window lets them.
+    /// Retransmits register accesses that are due, and sends new ones within the window.
     ///
-    /// An access that was sent twice is done when both copies are answered, or one is and the other had its time:
-    /// a copy that is still on its way must not find the group in use.
+    /// An access that was sent twice is done when both copies have replies, or one has and the other has timed out: a
+    /// delayed copy must not change the registers of a group in use.
     pub(super) fn send_registers(&mut self, now: u64, context: &Context) {
         let mut finished = Vec::new();
         for (cookie, task) in &mut self.registers {

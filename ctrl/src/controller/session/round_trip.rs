@@ -1,20 +1,20 @@
-//! How long the way to a switch and back takes.
+//! Round-trip time to a switch.
 
-/// A mean of what was measured, in which what is older counts less (RFC 6298, section 2: alpha is 1/8).
+/// Smoothed round-trip time: exponentially weighted moving average (RFC 6298, section 2, with alpha 1/8).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundTrip {
-    /// Nanoseconds.
+    /// Average in nanoseconds.
     mean: Option<u64>,
 }
 
 impl RoundTrip {
-    /// An answer came `ns` nanoseconds after its question, which was asked once.
+    /// Adds a sample in nanoseconds, of a request that was not retransmitted.
     pub(super) fn measured(&mut self, ns: u64) {
         let mean = self.mean.unwrap_or(ns);
         self.mean = Some(mean - mean / 8 + ns / 8);
     }
 
-    /// In nanoseconds.
+    /// Average in nanoseconds; `None` without a sample.
     pub(super) fn ns(self) -> Option<u64> {
         self.mean
     }

@@ -1,4 +1,4 @@
-//! The writes of a switch: a queue of updates, of which one call at a time takes as many as it may.
+//! Queue of updates for a switch, sent in batches, one Write at a time.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,10 +10,10 @@ use crate::controller::error::SwitchError;
 use crate::controller::event::{RequestId, Response};
 use crate::tables::Program;
 
-/// Tasks that are over, and what has become of each.
+/// Ended tasks with their results.
 pub(super) type Done = Vec<(TaskId, Result<(), SwitchError>)>;
 
-/// See the module's text.
+/// Queue of updates for a switch.
 #[derive(Debug, Default)]
 pub(super) struct Writes {
     queue: VecDeque<(TaskId, Update)>,
@@ -21,17 +21,17 @@ pub(super) struct Writes {
     tasks: BTreeMap<TaskId, WriteTask>,
 }
 
-/// The call under way.
+/// The pending call.
 #[derive(Debug)]
 pub(super) struct InFlight {
     request: RequestId,
-    /// When to give up.
+    /// Time at which the call fails.
     deadline: u64,
-    /// One per update.
+    /// Updates of the call, each with its task.
     updates: Vec<(TaskId, Update)>,
 }
 
-/// What is left of a task.
+/// State of an unfinished task.
 #[derive(Debug)]
 struct WriteTask {
     remaining: usize,
@@ -39,7 +39,7 @@ struct WriteTask {
 }
 
 impl Writes {
-    /// Adds a task of one update or more.
+    /// Queues a task with at least one update.
     pub(super) fn push(&mut self, id: TaskId, updates: Vec<Update>) {
         let task = WriteTask {
             remaining: updates.len(),
@@ -49,7 +49,7 @@ impl Writes {
         self.queue.extend(updates.into_iter().map(|u| (id, u)));
     }
 
-    /// The updates of the next call, if none is under way and something waits.
+    /// Returns the updates of the next call, if none is pending and updates are queued.
     pub(super) fn next(
         &mut self,
         request: RequestId,
@@ -70,22 +70,22 @@ impl Writes {
         Some(sent)
     }
 
-    /// When the call under way has failed.
+    /// Deadline of the pending call.
     pub(super) fn deadline(&self) -> Option<u64> {
         self.in_flight.as_ref().map(|write| write.deadline)
     }
 
-    /// Takes the call under way, if it is this one.
+    /// Takes the pending call, if it is this one.
     pub(super) fn answered(&mut self, request: RequestId) -> Option<InFlight> {
         self.in_flight.take_if(|write| write.request == request)
     }
 
-    /// Takes the call under way, if its time is over.
+    /// Takes the pending call, if its deadline has passed.
     pub(super) fn late(&mut self, now: u64) -> Option<InFlight> {
         self.in_flight.take_if(|write| write.deadline <= now)
     }
 
-    /// A call has failed as a whole.
+    /// Fails all updates of a call.
     pub(super) fn fail(&mut self, write: InFlight, error: &SwitchError) -> Done {
         let tasks = write.updates.into_iter().map(|(task, _)| task);
         tasks
@@ -93,7 +93,7 @@ impl Writes {
             .collect()
     }
 
-    /// A switch has answered a call.
+    /// Processes the reply to a call.
     pub(super) fn finish(
         &mut self,
         write: InFlight,
@@ -126,8 +126,7 @@ impl Writes {
                 update::Type::Unspecified => "update",
             };
             if verb == "insert" && code == Code::AlreadyExists {
-                // What should be there is there in another form: some servers keep replication entries over a push
-                // of the pipeline.
+                // The entry exists with other content: some servers keep replication entries when a pipeline is loaded.
                 update.set_type(update::Type::Modify);
                 self.queue.push_front((task, update));
                 continue;
@@ -148,12 +147,12 @@ impl Writes {
         done
     }
 
-    /// All tasks, which will never be done.
+    /// Returns all unfinished tasks, when the session has failed.
     pub(super) fn into_tasks(self) -> impl Iterator<Item = TaskId> {
         self.tasks.into_keys()
     }
 
-    /// Counts one update of a task, which has one error: the first, or one after which something may still happen.
+    /// Records the result of one update. A task reports one error: the first, or one after which the update may still be applied.
     fn update_done(
         &mut self,
         id: TaskId,
@@ -163,7 +162,7 @@ impl Writes {
         task.remaining -= 1;
         if let Err(error) = result {
             let before = task.error.as_ref();
-            // What may still happen matters more than what will not.
+            // An indefinite error takes precedence over a definite one.
             if before.is_none_or(|before| before.is_definite() && !error.is_definite()) {
                 task.error = Some(error);
             }

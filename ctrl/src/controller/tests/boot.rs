@@ -168,7 +168,7 @@ fn settings_that_do_not_fit_are_refused() {
         refused(testbed(), |c| {
             c.group_range = GroupRange::new([11, 0, 0, 0].into(), 16).unwrap();
         }),
-        "host h1: its prefix 10.0.0.1/8 does not hold the group addresses 11.0.0.0/16; widen it, so that the host asks for them by ARP"
+        "host h1: its prefix 10.0.0.1/8 does not cover the group addresses 11.0.0.0/16; widen it, so that the host resolves them by ARP"
     );
     assert!(GroupRange::new([224, 0, 0, 0].into(), 16).is_err());
     assert!(GroupRange::new([10, 255, 0, 0].into(), 31).is_err());
@@ -239,6 +239,6 @@ fn a_topology_beyond_the_pipelines_tables_is_refused() {
         refused(builder.build().unwrap(), |c| {
             p4info::table(&mut c.p4info, "ingress.ipv4_routing.routes").size = 512;
         }),
-        "switch s5 needs 514 entries in routes, which has room for 512; compile p4src/ with larger sizes"
+        "switch s5: table routes needs 514 entries, but its size is 512; compile p4src/ with larger sizes"
     );
 }

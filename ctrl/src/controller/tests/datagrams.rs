@@ -156,7 +156,7 @@ fn what_cannot_be_is_refused() {
     let error = fabric.change(host, host, true).unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("{host} is no multicast address; groups of datagrams are in 224.0.0.0/4")
+        format!("{host} is not a multicast address; datagram groups are in 224.0.0.0/4")
     );
     let stranger = Ipv4Addr::new(192, 0, 2, 1);
     let error = fabric.change(GROUP, stranger, true).unwrap_err();

@@ -163,7 +163,11 @@ impl Picture {
             entries: fabric.contents(),
             registers,
             groups,
-            left: controller.switches.iter().map(|s| s.room.left()).collect(),
+            left: controller
+                .switches
+                .iter()
+                .map(|s| s.capacity.left())
+                .collect(),
             addresses: controller.addresses.in_use(),
             loads: controller.loads.clone(),
             leftovers: controller.switches.iter().map(|s| s.leftovers.len()).sum(),
@@ -267,8 +271,8 @@ fn next_requests_work(mut fabric: FakeFabric, case: &str) {
     assert_eq!(bare.loads, PortLoads::default(), "{case}");
     assert_eq!(bare.addresses, 0, "{case}");
     for (control, left) in fabric.controller.switches.iter().zip(&bare.left) {
-        let all = room::Room::new(&fabric.controller.program.sizes).left();
-        assert_eq!((control.room.groups(), *left), (0, all), "{case}");
+        let all = capacity::Capacity::new(&fabric.controller.program.sizes).left();
+        assert_eq!((control.capacity.groups(), *left), (0, all), "{case}");
     }
     let group = fabric.register(&["h1", "h3"]).expect(case);
     fabric.join(group.mcst_id, "h4").expect(case);

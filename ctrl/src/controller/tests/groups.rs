@@ -164,7 +164,7 @@ fn an_address_stands_for_one_group() {
     fabric.register_group(group.clone()).unwrap();
     assert_eq!(
         fabric.register_group(group).unwrap_err().to_string(),
-        "10.255.7.7 stands for another group already; deregister that one or leave the choice to the controller"
+        "10.255.7.7 is the address of another group; deregister that group, or let the controller choose an address"
     );
 }
 
@@ -178,7 +178,7 @@ fn a_switch_takes_as_many_groups_as_its_pipeline_has_room_for() {
         .collect();
     assert_eq!(
         fabric.register(&["h1", "h2"]).unwrap_err().to_string(),
-        "switch s1 has no room for the group: it needs 1 of groups, and 0 are left; \
+        "switch s1 cannot hold the group: groups: 1 needed, 0 free; \
          deregister groups, or compile p4src/ with larger sizes"
     );
     fabric.deregister(groups[1]).unwrap();
@@ -206,7 +206,7 @@ fn addresses_run_out() {
     fabric.register(&["h1", "h2"]).unwrap();
     assert_eq!(
         fabric.register(&["h1", "h2"]).unwrap_err().to_string(),
-        "every address of 10.255.0.0/30 stands for a group; deregister one or set a larger range"
+        "all addresses of 10.255.0.0/30 are in use; deregister a group, or set a larger range"
     );
 }
 
@@ -282,7 +282,7 @@ fn registers_of_memory_regions_bound_the_receivers() {
     let error = fabric.register(&["h1", "h2"]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "switch s1 has no room for the group: it needs 2 of receivers, and 1 are left; \
+        "switch s1 cannot hold the group: receivers: 2 needed, 1 free; \
          deregister groups, or compile p4src/ with larger sizes"
     );
 }

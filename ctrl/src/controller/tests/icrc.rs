@@ -4,8 +4,8 @@ use alfirk_roce::icrc;
 use proptest::prelude::*;
 
 use super::super::bridge::{Bridges, GroupMember, Terms};
+use super::super::capacity::Allocation;
 use super::super::group::{Group, GroupPart};
-use super::super::room::Granted;
 use super::*;
 use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
 use crate::strategy::Strategies;
@@ -93,14 +93,14 @@ proptest! {
         let loads = PortLoads::default();
         let view = crate::tree::View { topology: &topology, paths: &paths, loads: &loads };
         let tree = Tree::grow(&crate::tree::Planner::ReuseLeastLoaded, &view, &hosts);
-        let granted = Granted {
+        let allocation = Allocation {
             index: 0,
             slots: (1..=4).zip(0..).collect(),
         };
         let mcst_id = Ipv4Addr::from(0x0aff_0000 | mcst);
         let terms = Terms::new(mcst_id, VIRTUAL_QPN, Strategies::default());
         let bridges = Bridges::solve(&terms, &members).unwrap();
-        let on = GroupPart::new(&topology, SwitchIndex(0), &granted, 1..=4, &bridges);
+        let on = GroupPart::new(&topology, SwitchIndex(0), &allocation, 1..=4, &bridges);
         let group = Group {
             patience: alfirk_roce::registration::Patience::UNKNOWN,
             mcst_id,

@@ -1,27 +1,27 @@
-//! What is left in one switch's tables for groups.
+//! Capacity of one switch for groups: free group indexes, table entries and receiver slots.
 //!
-//! A part of a group takes an index and, of each table, so many entries; each host next to the switch takes a slot as well, its
-//! number among all receivers there, by which the pipeline finds what was announced of the host's memory
-//! (`p4src/v1model/memory_regions.p4`).  All is taken at once or nothing is, before the first write.
+//! A part of a group needs a group index, a number of entries in each table, and a slot for each host at the switch. The slot
+//! is the host's number among all receivers there, and indexes the registers of announced memory regions
+//! (`p4src/v1model/memory_regions.p4`). All of it is allocated before the first write, or nothing.
 //!
-//! A part that is written beside an old one of the same group keeps the slots of the hosts that stay, and with them
-//! what is in those registers; a slot is free when no part has it any more.
+//! A part that replaces an old part of the same group keeps the slots of the hosts that stay, and so the content of their
+//! registers. A slot is free when no part uses it.
 
 use std::collections::BTreeMap;
 
 use super::pool::Pool;
 use crate::tables::Sizes;
 
-/// What one switch has room for, and who has it.
+/// Capacity of one switch, and its allocations.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct Capacity {
     indexes: Pool,
     slots: Pool,
-    /// Parts that have each slot.
+    /// Number of parts that use each slot.
     users: BTreeMap<u32, u32>,
     paths: Table,
     members: Table,
-    /// By index; what is spoiled too.
+    /// Allocated parts by index, including spoiled ones.
     parts: BTreeMap<u32, Part>,
 }
 
@@ -37,28 +37,28 @@ struct Part {
     slots: Vec<u32>,
 }
 
-/// What a part is to get.
+/// Demand of a part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Wanted {
-    /// Ports of the tree.
+pub(super) struct Demand {
+    /// Number of tree ports.
     pub(super) paths: usize,
-    /// Those of them that lead to members.
+    /// Tree ports that lead to members.
     pub(super) hosts: Vec<u32>,
-    /// Slots that these have already, by port.
+    /// Slots that these ports keep, by port.
     pub(super) kept: BTreeMap<u32, u32>,
 }
 
-/// What a part has got.
+/// Allocation of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Granted {
+pub(super) struct Allocation {
     pub(super) index: u16,
-    /// By port.
+    /// Slots, by port.
     pub(super) slots: BTreeMap<u32, u32>,
 }
 
-/// A table that is too full.
+/// Error: a table has too few free entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NoRoom {
+pub(super) struct TableFull {
     pub(super) table: &'static str,
     /// Entries needed.
     pub(super) needed: usize,
@@ -79,9 +79,9 @@ impl Table {
     }
 }
 
-impl Room {
-    pub(super) fn new(sizes: &Sizes) -> Room {
-        Room {
+impl Capacity {
+    pub(super) fn new(sizes: &Sizes) -> Capacity {
+        Capacity {
             indexes: Pool::new(0, sizes.groups - 1),
             slots: Pool::new(0, sizes.receivers - 1),
             users: BTreeMap::new(),
@@ -91,10 +91,10 @@ impl Room {
         }
     }
 
-    /// Whether there is room for a part.
-    pub(super) fn check(&self, wanted: &Wanted) -> Result<(), NoRoom> {
+    /// Checks that a part fits.
+    pub(super) fn check(&self, wanted: &Demand) -> Result<(), TableFull> {
         let hosts = wanted.hosts.len();
-        // Entries of a part that stays beside the new one count until it is gone.
+        // Entries of an old part count until it is removed.
         let needs = [
             ("groups", 1, self.indexes.left()),
             ("mft", wanted.paths, self.paths.left()),
@@ -103,7 +103,7 @@ impl Room {
         ];
         match needs.into_iter().find(|(_, needed, left)| needed > left) {
             None => Ok(()),
-            Some((table, needed, left)) => Err(NoRoom {
+            Some((table, needed, left)) => Err(TableFull {
                 table,
                 needed,
                 left,
@@ -111,19 +111,19 @@ impl Room {
         }
     }
 
-    /// Takes all that a part needs.
-    pub(super) fn take(&mut self, wanted: &Wanted) -> Result<Granted, NoRoom> {
+    /// Allocates all that a part needs.
+    pub(super) fn take(&mut self, wanted: &Demand) -> Result<Allocation, TableFull> {
         self.check(wanted)?;
         let mut slots = BTreeMap::new();
         for port in &wanted.hosts {
             let kept = wanted.kept.get(port).copied();
             let slot = kept.or_else(|| self.slots.take());
-            slots.insert(*port, slot.expect("room was checked before"));
+            slots.insert(*port, slot.expect("capacity was checked before"));
         }
-        let index = self.indexes.take().expect("room was checked before");
+        let index = self.indexes.take().expect("capacity was checked before");
         self.put(index, wanted.paths, slots.values().copied().collect());
         let index = u16::try_from(index).expect("the pipeline has at most 32768 groups");
-        Ok(Granted { index, slots })
+        Ok(Allocation { index, slots })
     }
 
     /// Takes what a part has already on the switch; says whether that was free.
@@ -161,7 +161,7 @@ impl Room {
         self.drop_part(index);
     }
 
-    /// The same with a part of which something may be left on the switch: it is not used again before [`Room::clean`].
+    /// The same with a part of which something may be left on the switch: it is not used again before [`Capacity::clean`].
     pub(super) fn spoil(&mut self, index: u16) {
         self.indexes.spoil(u32::from(index));
     }
@@ -227,8 +227,8 @@ mod tests {
         next_hops: 1,
     };
 
-    fn wanted(paths: usize, hosts: &[u32]) -> Wanted {
-        Wanted {
+    fn wanted(paths: usize, hosts: &[u32]) -> Demand {
+        Demand {
             paths,
             hosts: hosts.to_vec(),
             kept: BTreeMap::new(),
@@ -237,25 +237,25 @@ mod tests {
 
     #[test]
     fn a_part_gets_all_or_nothing() {
-        let mut room = Room::new(&SIZES);
-        let first = room.take(&wanted(4, &[1, 2, 3])).unwrap();
+        let mut capacity = Capacity::new(&SIZES);
+        let first = capacity.take(&wanted(4, &[1, 2, 3])).unwrap();
         assert_eq!(first.index, 0);
         assert_eq!(first.slots, [(1, 0), (2, 1), (3, 2)].into());
-        let no = room.take(&wanted(9, &[])).unwrap_err();
+        let no = capacity.take(&wanted(9, &[])).unwrap_err();
         assert_eq!((no.table, no.needed, no.left), ("mft", 9, 8));
-        let no = room.take(&wanted(5, &[1, 2, 3, 4, 5])).unwrap_err();
+        let no = capacity.take(&wanted(5, &[1, 2, 3, 4, 5])).unwrap_err();
         assert_eq!((no.table, no.needed, no.left), ("members", 5, 4));
-        let no = room.take(&wanted(4, &[1, 2, 3, 4])).unwrap_err();
+        let no = capacity.take(&wanted(4, &[1, 2, 3, 4])).unwrap_err();
         assert_eq!((no.table, no.needed, no.left), ("receivers", 4, 3));
         for _ in 0..3 {
-            room.take(&wanted(2, &[])).unwrap();
+            capacity.take(&wanted(2, &[])).unwrap();
         }
-        let no = room.take(&wanted(1, &[])).unwrap_err();
+        let no = capacity.take(&wanted(1, &[])).unwrap_err();
         assert_eq!((no.table, no.needed, no.left), ("groups", 1, 0));
-        room.release(0);
-        assert_eq!(room.groups(), 3);
+        capacity.release(0);
+        assert_eq!(capacity.groups(), 3);
         // Slots come back as late as possible, like indexes.
-        let again = room.take(&wanted(6, &[1, 2, 3, 4, 5, 6])).unwrap();
+        let again = capacity.take(&wanted(6, &[1, 2, 3, 4, 5, 6])).unwrap();
         assert_eq!(
             again.slots.values().copied().collect::<Vec<_>>(),
             [3, 4, 5, 0, 1, 2]
@@ -264,42 +264,42 @@ mod tests {
 
     #[test]
     fn a_part_beside_another_keeps_its_hosts_slots() {
-        let mut room = Room::new(&SIZES);
-        let old = room.take(&wanted(3, &[1, 2])).unwrap();
-        let beside = Wanted {
+        let mut capacity = Capacity::new(&SIZES);
+        let old = capacity.take(&wanted(3, &[1, 2])).unwrap();
+        let beside = Demand {
             kept: old.slots.clone(),
             ..wanted(3, &[1, 2, 3])
         };
-        let new = room.take(&beside).unwrap();
+        let new = capacity.take(&beside).unwrap();
         assert_eq!(new.slots, [(1, 0), (2, 1), (3, 2)].into());
-        room.release(old.index);
+        capacity.release(old.index);
         // The next ones do not get what the new part has.
-        let other = room.take(&wanted(3, &[5, 6, 7])).unwrap();
+        let other = capacity.take(&wanted(3, &[5, 6, 7])).unwrap();
         assert_eq!(other.slots.values().copied().collect::<Vec<_>>(), [3, 4, 5]);
-        room.release(new.index);
-        assert!(room.take(&wanted(3, &[1, 2, 3])).is_ok());
+        capacity.release(new.index);
+        assert!(capacity.take(&wanted(3, &[1, 2, 3])).is_ok());
     }
 
     #[test]
     fn what_is_spoiled_is_not_used_before_it_is_clean() {
-        let mut room = Room::new(&SIZES);
-        let part = room.take(&wanted(8, &[1, 2, 3, 4])).unwrap();
-        room.spoil(part.index);
-        assert_eq!(room.groups(), 0);
-        assert_eq!(room.check(&wanted(5, &[])).unwrap_err().table, "mft");
-        room.clean();
-        assert_eq!(room.check(&wanted(8, &[1, 2, 3, 4])), Ok(()));
+        let mut capacity = Capacity::new(&SIZES);
+        let part = capacity.take(&wanted(8, &[1, 2, 3, 4])).unwrap();
+        capacity.spoil(part.index);
+        assert_eq!(capacity.groups(), 0);
+        assert_eq!(capacity.check(&wanted(5, &[])).unwrap_err().table, "mft");
+        capacity.clean();
+        assert_eq!(capacity.check(&wanted(8, &[1, 2, 3, 4])), Ok(()));
     }
 
     #[test]
     fn what_is_there_is_taken_if_nobody_has_it() {
-        let mut room = Room::new(&SIZES);
-        assert!(room.take_this(2, 3, vec![4, 5]));
-        assert!(!room.take_this(2, 1, vec![]));
-        assert!(!room.take_this(1, 1, vec![3, 4]));
-        assert!(!room.take_this(1, 1, vec![6]));
+        let mut capacity = Capacity::new(&SIZES);
+        assert!(capacity.take_this(2, 3, vec![4, 5]));
+        assert!(!capacity.take_this(2, 1, vec![]));
+        assert!(!capacity.take_this(1, 1, vec![3, 4]));
+        assert!(!capacity.take_this(1, 1, vec![6]));
         // Nothing is left of what was refused.
-        assert!(room.take_this(1, 1, vec![3]));
-        assert_eq!(room.groups(), 2);
+        assert!(capacity.take_this(1, 1, vec![3]));
+        assert_eq!(capacity.groups(), 2);
     }
 }
