@@ -1,4 +1,4 @@
-// The pipeline without the constants that keep the ICRC of a group's data right: every copy that a receiver gets is
-// wrong, and nothing else is. For the scenario that shows that guests, and the checks of captures, find out.
+// The pipeline without the constants that preserve the ICRC of a group's data, so that every copy has an invalid ICRC. Used by the
+// scenario that checks that guests and captures detect it.
 #define ICRC_LEFT_WRONG
 #include "../p4src/v1model/main.p4"

@@ -1,6 +1,6 @@
-"""Hosts that run Linux's own RDMA stack (``rdma_rxe``) in QEMU guests, and what alfirk does with them.
+"""Hosts that run Linux's RDMA stack (``rdma_rxe``) in QEMU guests, and tests of alfirk with them.
 
-:mod:`alfirk_interop.image` builds what guests boot, from packages of Debian; :mod:`alfirk_mininet.guests`
-boots them; :mod:`alfirk_interop.scenarios` has the runs and their checks.  ``interop/run --help`` has the
-commands.
+:mod:`alfirk_interop.image` builds the guests' boot image from Debian packages; :mod:`alfirk_mininet.guests`
+boots guests; :mod:`alfirk_interop.scenarios` defines the runs and their checks.  ``interop/run --help`` lists
+the commands.
 """

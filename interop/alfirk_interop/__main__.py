@@ -1,4 +1,4 @@
-"""``interop/run``: the guests' image, and the scenarios."""
+"""``interop/run``: builds the guests' image and runs the scenarios."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def main() -> int:
     common.add_argument(
         "--image", type=Path, default=TARGET / "guest", metavar="DIR", help="the image (default: %(default)s)"
     )
-    build = commands.add_parser("build", parents=[common], help="build what guests boot")
+    build = commands.add_parser("build", parents=[common], help="build the image that guests boot")
     build.set_defaults(run=_build)
     run = commands.add_parser("run", parents=[common], help="run scenarios")
-    run.add_argument("--quick", action="store_true", help="a few of them only")
-    run.add_argument("--only", metavar="WORDS", help="those whose names hold these words")
+    run.add_argument("--quick", action="store_true", help="run only the quick scenarios")
+    run.add_argument("--only", metavar="WORDS", help="run only scenarios whose names contain WORDS")
     run.add_argument(
         "--target",
         choices=("v1model", "tna", "t2na"),
         default="v1model",
-        help="what the switches are; tna, t2na leave out scenarios of v1model alone (default: %(default)s)",
+        help="the switches' data plane; tna, t2na skip scenarios that need v1model (default: %(default)s)",
     )
-    run.add_argument("--keep", type=Path, metavar="DIR", help="keep captures of failed ones there")
+    run.add_argument("--keep", type=Path, metavar="DIR", help="keep the captures of failed scenarios in DIR")
     run.set_defaults(run=_run)
-    measure = commands.add_parser("speed", parents=[common], help="measure speed, as ratios")
+    measure = commands.add_parser("speed", parents=[common], help="measure speeds, as ratios")
     measure.set_defaults(run=_speed)
     options = parser.parse_args()
     try:
@@ -72,11 +72,11 @@ def _run(options: argparse.Namespace) -> int:
         and (options.only or "") in scenario.name
         and (options.target == "v1model" or not scenario.only_v1model)
     ]
-    # They test what is the same on all targets.
+    # These scenarios do not depend on the target.
     beside = options.target == "v1model" and not options.quick
     mpi = [name for name in MPI if beside and (options.only or "") in name]
     if not chosen and not mpi:
-        message = f"no scenario has `{options.only}` in its name"
+        message = f"no scenario name contains `{options.only}`"
         raise InteropError(message)
     _enter(options)
     runner = Runner(options.alfirk.absolute(), options.image.absolute(), options.target, options.keep)
@@ -91,7 +91,7 @@ def _speed(options: argparse.Namespace) -> int:
 
 
 def _enter(options: argparse.Namespace) -> None:
-    """Build the image, then go to a namespace of our own, from which no package can be fetched."""
+    """Build the image, then enter a network namespace without access to packages."""
     image.build(options.image.absolute(), options.alfirk.absolute())
     own_namespace()
     os.environ["ALFIRK_KVM"] = str(int(kvm_works(Image(options.image.absolute()).kernel)))

@@ -1,4 +1,4 @@
-"""What was acknowledged to a source, and what receivers had acknowledged by then: from captures of ports."""
+"""Compares, from captures of ports, the ACKs sent to a source with those of the receivers by that time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _ACKNOWLEDGE = 0x11
 _ROCE_PORT = 4791
 _PSN_SPACE = 1 << 24
-#: Of a classic pcap file: microseconds and nanoseconds, in the byte order of the machine.
+#: Magic numbers of pcap files with microseconds and nanoseconds, in this machine's byte order.
 _MAGICS = {0xA1B2C3D4: 1_000, 0xA1B23C4D: 1}
 _UDP = 17
 #: Ethernet 14, IPv4 20, UDP 8, BTH 12, AETH 4, ICRC 4.
@@ -21,23 +21,23 @@ _SHORTEST = 62
 
 
 @dataclass(frozen=True)
-class Answer:
+class Acknowledgement:
     """An ACKNOWLEDGE packet."""
 
-    #: Nanoseconds.
+    #: Capture time in nanoseconds.
     time: int
     psn: int
     syndrome: int
 
     @property
     def acknowledged(self) -> int:
-        """The newest PSN that it acknowledges: a NAK of any code acknowledges what is before its PSN."""
+        """The newest PSN acknowledged; a NAK of any code acknowledges all packets before its PSN."""
         is_ack = self.syndrome < 0x20
         return self.psn if is_ack else (self.psn - 1) % _PSN_SPACE
 
 
 def _frames(pcap: Path) -> Iterator[tuple[int, bytes]]:
-    """Read the RoCEv2 frames of a capture that are as long as an answer, untagged, without IP options."""
+    """Read the RoCEv2 frames of a capture that have the length of an ACK, untagged, without IP options."""
     data = pcap.read_bytes()
     (magic,) = struct.unpack_from("=I", data)
     unit = _MAGICS[magic]
@@ -55,48 +55,48 @@ def _psn(frame: bytes) -> int:
     return int.from_bytes(frame[51:54], "big")
 
 
-def answers(pcap: Path) -> Iterator[Answer]:
+def acknowledgements(pcap: Path) -> Iterator[Acknowledgement]:
     """Read the ACKNOWLEDGE packets of a capture."""
     for time, frame in _frames(pcap):
         if frame[42] == _ACKNOWLEDGE:
-            yield Answer(time, _psn(frame), frame[54])
+            yield Acknowledgement(time, _psn(frame), frame[54])
 
 
 def first_psn(from_source: Path) -> int | None:
-    """Give the PSN of the first request that a source sent."""
+    """Return the PSN of the first request that a source sent."""
     requests = (_psn(frame) for _, frame in _frames(from_source) if frame[42] < _ACKNOWLEDGE)
     return next(requests, None)
 
 
 def is_newer(psn: int, than: int) -> bool:
-    """Compare as serial numbers."""
+    """Compare two PSNs in serial arithmetic."""
     return 0 < (psn - than) % _PSN_SPACE < _PSN_SPACE // 2
 
 
 def false_acknowledgement(from_source: Path, to_source: Path, receivers: dict[str, Path]) -> str | None:
-    """Say which answer acknowledged to the source what a receiver had not acknowledged yet, if one did.
+    """Find an acknowledgement to the source of a packet that a receiver had not acknowledged yet.
 
-    `from_source` came from the source, `to_source` left the switch towards it; `receivers` has what came from
-    each receiver.
+    `from_source` has the packets from the source, `to_source` those of the switch to the source; `receivers`
+    has the packets from each receiver.
     """
     first = first_psn(from_source)
     if first is None:
         return "the source sent nothing"
-    events = [(answer.time, 1, "", answer) for answer in answers(to_source)]
+    events = [(ack.time, 1, "", ack) for ack in acknowledgements(to_source)]
     for name, pcap in receivers.items():
-        events += [(answer.time, 0, name, answer) for answer in answers(pcap)]
-    # Of the same time, what came in before what left.
+        events += [(ack.time, 0, name, ack) for ack in acknowledgements(pcap)]
+    # At equal times, received packets come before sent ones.
     events.sort(key=lambda event: event[:2])
     newest = dict.fromkeys(receivers, (first - 1) % _PSN_SPACE)
-    for _, _, name, answer in events:
-        acknowledged = answer.acknowledged
+    for _, _, name, ack in events:
+        acknowledged = ack.acknowledged
         if name:
             if is_newer(acknowledged, newest[name]):
                 newest[name] = acknowledged
             continue
         for receiver, has in newest.items():
             if is_newer(acknowledged, has):
-                syndrome = f"syndrome {answer.syndrome:#04x}"
+                syndrome = f"syndrome {ack.syndrome:#04x}"
                 return (
                     f"PSN {acknowledged} was acknowledged to the source ({syndrome}) when "
                     f"{receiver} had acknowledged {has}"

@@ -1,7 +1,7 @@
-"""Archives as the kernel takes for its first root file system: cpio of the "newc" kind, not compressed.
+"""Archives for the kernel's initial root file system (initramfs): uncompressed cpio of the "newc" format.
 
-Written by hand because archives are to be the same for the same content, and nothing else is needed: root
-owns everything, and nothing has a date.  Archives may follow each other in one file.
+Written here so that the same content gives the same archive: root owns all entries, and none has a date.
+Archives can be concatenated in one file.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 
 class Archive:
-    """Collects files, folders and links; :meth:`pack` gives the archive."""
+    """Collects files, folders and links; :meth:`pack` returns the archive."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -19,11 +19,11 @@ class Archive:
         self._count = 0
 
     def folder(self, path: str) -> None:
-        """Add a folder and those above it, unless they are there."""
+        """Add a folder and its parents, unless they exist."""
         self._folder(PurePosixPath(path.strip("/")))
 
     def file(self, path: str, content: bytes, *, executable: bool = False) -> None:
-        """Add a file, and the folders it needs."""
+        """Add a file and its parent folders."""
         self._add(path, stat.S_IFREG | (0o755 if executable else 0o644), content)
 
     def link(self, path: str, target: str) -> None:
@@ -31,7 +31,7 @@ class Archive:
         self._add(path, stat.S_IFLNK | 0o777, target.encode())
 
     def pack(self) -> bytes:
-        """Give the whole archive."""
+        """Return the bytes of the archive."""
         return b"".join([*self._parts, _entry(0, "TRAILER!!!", 0, b"")])
 
     def _folder(self, path: PurePosixPath) -> None:

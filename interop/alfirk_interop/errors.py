@@ -1,7 +1,7 @@
-"""Why something cannot be built or run."""
+"""The error of builds and runs."""
 
 from __future__ import annotations
 
 
 class InteropError(Exception):
-    """One thing that is missing or went wrong, with what to do about it."""
+    """A missing requirement or a failure, with a remedy."""

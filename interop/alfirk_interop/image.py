@@ -1,7 +1,7 @@
-"""What guests boot: a kernel, and a first and only root file system with RDMA tools and alfirk.
+"""The image that guests boot: a kernel, and an initial root file system with RDMA tools and alfirk.
 
-The folder of an image holds ``vmlinux``, ``initramfs`` and ``manifest.json``, which says what made them;
-it is made again only when something of that has changed.
+The folder of an image contains ``vmlinux``, ``initramfs`` and ``manifest.json``, which lists the inputs.
+The image is rebuilt only when an input has changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from alfirk_interop import kernel
 from alfirk_interop.cpio import Archive
 from alfirk_interop.errors import InteropError
 
-#: Programs in guests beside busybox's, and the packages they come from.
+#: Programs in guests besides those of busybox, and the Debian packages that contain them.
 PROGRAMS = {
     "rdma": "iproute2",
     "ip": "iproute2",
@@ -32,11 +32,11 @@ PROGRAMS = {
     "ib_send_lat": "perftest",
     "busybox": "busybox-static",
 }
-#: The provider that libibverbs loads for rdma_rxe, and the file that tells it so.
+#: The provider of libibverbs for rdma_rxe, and the file that registers it.
 DRIVER = Path("/etc/libibverbs.d/rxe.driver")
 PROVIDERS = "*-linux-gnu/libibverbs/librxe-rdmav*.so"
 _HERE = Path(__file__).parent
-#: The files here that decide what is in an image.
+#: The files of this package that determine the content of an image.
 BUILDER = ["image.py", "kernel.py", "cpio.py", "init"]
 
 
@@ -45,12 +45,12 @@ class Image:
     """A built image."""
 
     folder: Path
-    #: Whether it has been there already.
+    #: Whether it was built by this call.
     fresh: bool
 
 
 def build(folder: Path, alfirk: Path) -> Image:
-    """Build the image for an alfirk command, unless it is there."""
+    """Build the image for an alfirk binary, unless it is up to date."""
     files = _programs()
     package = kernel.package()
     parts = {"kernel": package, "system": _digest([*files, *(_HERE / name for name in BUILDER)])}
@@ -68,7 +68,7 @@ def build(folder: Path, alfirk: Path) -> Image:
 
 
 def stamp(file: Path) -> str:
-    """Tell one state of a big file from others without reading it."""
+    """Identify the state of a big file without reading it."""
     try:
         found = file.resolve().stat()
     except OSError as error:
@@ -86,7 +86,7 @@ def _manifest(folder: Path) -> dict[str, str]:
 
 
 def _digest(files: list[Path]) -> str:
-    """Tell one state of the builder and of the system's files from others."""
+    """Compute a digest of the builder and of the system's files."""
     state = hashlib.sha256()
     for file in files:
         content = file.read_bytes() if file.parent == _HERE else stamp(file).encode()
@@ -114,7 +114,7 @@ def _programs() -> list[Path]:
 
 
 def _build_system(folder: Path, package: str, files: list[Path]) -> None:
-    # The unpacked package takes 400 MB, for a moment.
+    # The unpacked package temporarily takes 400 MB.
     with tempfile.TemporaryDirectory(prefix="kernel-", dir=folder) as scratch:
         found = kernel.fetch(package, Path(scratch))
     archive = Archive()
@@ -134,7 +134,7 @@ def _build_system(folder: Path, package: str, files: list[Path]) -> None:
 
 
 def _add_alfirk(folder: Path, alfirk: Path) -> None:
-    """Put the command, without what only debuggers read, behind the archive of the system."""
+    """Append the alfirk binary, without debug information, after the archive of the system."""
     with tempfile.NamedTemporaryFile(dir=folder) as stripped:
         command = ["strip", "-o", stripped.name, str(alfirk)]
         try:
@@ -154,17 +154,17 @@ def _add_alfirk(folder: Path, alfirk: Path) -> None:
 
 
 def libraries(programs: list[Path]) -> list[Path]:
-    """List the shared libraries that these programs load, the loader included, each once."""
+    """List the shared libraries that these programs load, including the dynamic loader, each once."""
     found: dict[Path, None] = {}
     for program in programs:
         listed = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False)
-        # A static program has none, and ldd says so by its exit code.
+        # For a static program ldd fails.
         for name, path in re.findall(r"^\s+(\S+)(?: => (\S+))? \(0x", listed.stdout, re.MULTILINE):
             library = path or name
             if library.startswith("/"):
                 found[Path(library)] = None
         lost = re.findall(r"^\s+(\S+) => not found", listed.stdout, re.MULTILINE)
         if lost:
-            message = f"{program} needs libraries that are not here: {', '.join(lost)}"
+            message = f"{program} needs missing libraries: {', '.join(lost)}"
             raise InteropError(message)
     return list(found)

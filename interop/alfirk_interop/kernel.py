@@ -1,4 +1,4 @@
-"""The guests' kernel: Debian's package for PCs, unpacked and not installed."""
+"""The guests' kernel: Debian's package for PCs, unpacked but not installed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 from alfirk_interop.errors import InteropError
 
-#: The package that always depends on the newest kernel; not the one for clouds, which has no rdma_rxe.
+#: The package that always depends on the newest kernel; not the cloud variant, which lacks rdma_rxe.
 NEWEST = "linux-image-amd64"
 
-#: What a guest needs, in the order in which it is loaded; what these depend on comes by itself.
+#: Modules that guests need, in loading order; their dependencies are added.
 MODULES = [
     *("virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci"),
     *("failover", "net_failover", "virtio_net", "virtio_console", "9pnet_virtio", "9p"),
@@ -25,21 +25,21 @@ MODULES = [
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel that has been unpacked."""
+    """An unpacked kernel."""
 
     release: str
     #: The ELF file that QEMU boots without firmware.
     vmlinux: bytes
-    #: Modules and their contents, each after those it needs.
+    #: Modules and their contents, each after its dependencies.
     modules: list[tuple[str, bytes]]
 
 
 def package() -> str:
-    """Name the package that holds the newest kernel, without downloading it."""
+    """Return the name of the package of the newest kernel, without downloading it."""
     done = _run(["apt-cache", "depends", NEWEST])
     found = re.search(r"Depends: (linux-image-\S+)", done)
     if not found:
-        message = f"apt knows no {NEWEST}; run `apt-get update` first"
+        message = f"apt does not list {NEWEST}; run `apt-get update` first"
         raise InteropError(message)
     return found[1]
 
@@ -49,11 +49,11 @@ def fetch(name: str, folder: Path) -> Kernel:
     _run(["apt-get", "-o", "APT::Sandbox::User=root", "download", name], folder)
     packages = list(folder.glob("*.deb"))
     if len(packages) != 1:
-        message = f"apt-get download {name} gave {len(packages)} files instead of one"
+        message = f"apt-get download {name} gave {len(packages)} files, expected one"
         raise InteropError(message)
     root = folder / "root"
     _run(["dpkg-deb", "-x", str(packages[0]), str(root)])
-    # A kernel is told as linux-image-6.1.0-41-amd64, its files as vmlinuz-6.1.0-41-amd64.
+    # A package is named linux-image-6.1.0-41-amd64, its kernel file vmlinuz-6.1.0-41-amd64.
     release = name.removeprefix("linux-image-").removesuffix("-unsigned")
     _run(["depmod", "-b", str(root), release])
     image = root / "boot" / f"vmlinuz-{release}"
@@ -61,10 +61,10 @@ def fetch(name: str, folder: Path) -> Kernel:
 
 
 def decompress(image: bytes) -> bytes:
-    """Take the ELF file out of a bzImage (Linux x86 boot protocol 2.08 and later, compressed by xz)."""
+    """Extract the ELF file from a bzImage (Linux x86 boot protocol 2.08 and later, compressed by xz)."""
     magic, version = struct.unpack_from("<4sH", image, 0x202)
     if magic != b"HdrS" or version < 0x208:
-        message = "the kernel is no bzImage of boot protocol 2.08 or later"
+        message = "the kernel is not a bzImage of boot protocol 2.08 or later"
         raise InteropError(message)
     setup_sectors = image[0x1F1] or 4
     offset, length = struct.unpack_from("<II", image, 0x248)
@@ -76,7 +76,7 @@ def decompress(image: bytes) -> bytes:
         message = f"the kernel is not compressed by xz: {error}"
         raise InteropError(message) from error
     if not elf.startswith(b"\x7fELF"):
-        message = "the kernel holds no ELF file"
+        message = "the kernel contains no ELF file"
         raise InteropError(message)
     return elf
 
@@ -91,7 +91,7 @@ def _modules(folder: Path) -> list[tuple[str, bytes]]:
     ordered: list[str] = []
     for module in map(_module_name, MODULES):
         if module in paths:
-            # The farthest dependency stands last.
+            # The deepest dependency is listed last.
             ordered += [*reversed(needs[paths[module]]), paths[module]]
         elif module not in builtin:
             message = f"the kernel {folder.name} has no module {module}"
@@ -109,10 +109,10 @@ def _run(command: list[str], folder: Path | None = None) -> str:
             command, cwd=folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
         )
     except FileNotFoundError as error:
-        message = f"there is no {command[0]} here: run tools/setup --interop on Debian or Ubuntu"
+        message = f"command not found: {command[0]}: run tools/setup --interop on Debian or Ubuntu"
         raise InteropError(message) from error
     if done.returncode:
         words = done.stderr.strip().splitlines()
-        message = f"{' '.join(command)} failed: {words[-1] if words else 'it said nothing'}"
+        message = f"{' '.join(command)} failed: {words[-1] if words else 'no output'}"
         raise InteropError(message)
     return done.stdout

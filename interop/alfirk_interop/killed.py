@@ -1,4 +1,4 @@
-"""What is left of a run that somebody kills: nothing, at the latest when the next one has begun."""
+"""Checks that a killed run leaves nothing behind, at the latest when the next run starts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pathlib import Path
 from alfirk_interop.scenarios import ROOT
 
 TESTBED = ROOT / "topologies" / "testbed.yaml"
-#: Seconds that processes have to be gone.
+#: Seconds within which all processes must have ended.
 LIMIT = 15
 
 
 def killed_run_leaves_nothing(alfirk: Path, image: Path, *, builder: bool) -> list[str]:
-    """Kill a run with guests, or (`builder`) the process that built its network; say what stays."""
+    """Kill a run with guests, or (`builder`) the builder of its network. Return what is left behind."""
     links = _links()
     command = [str(alfirk), "run", "--driver", "mininet", "--topology", str(TESTBED), "--size", "64MiB"]
     command += ["--guests", "h1,h2", "--guest-image", str(image), "--algorithms", "alfirk"]
@@ -46,7 +46,7 @@ def killed_run_leaves_nothing(alfirk: Path, image: Path, *, builder: bool) -> li
             if time.monotonic() > deadline:
                 return [f"processes are left: {_processes(str(workdir))}"]
             time.sleep(0.1)
-        # As the next start does.
+        # As the next run does when it starts.
         clean = [sys.executable, "-B", "-m", "alfirk_mininet", "clean"]
         subprocess.run(clean, check=True, capture_output=True)
         left = _links() - links
@@ -54,7 +54,7 @@ def killed_run_leaves_nothing(alfirk: Path, image: Path, *, builder: bool) -> li
     finally:
         run.kill()
         run.wait()
-        # Nobody was left to remove it.
+        # Fails if no process was left that could remove it.
         shutil.rmtree(workdir, ignore_errors=True)
 
 

@@ -1,4 +1,4 @@
-"""The end-host library in guests: its example in C, while a run brings network and controller."""
+"""Tests the end-host library in guests: its C example, while a run provides network and controller."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 VERBS = Path(__file__).resolve().parents[2] / "verbs"
-#: In the range for groups, where the run's own group is not.
+#: A group address in the range for groups, different from the run's own.
 GROUP = "10.255.77.1"
 
 
 def example(*members: str) -> Callable[[Path, Path], str | None]:
-    """Have these guests, the first one as leader, send to each other in turn."""
+    """Let these guests, the first one as leader, send to each other in turn."""
 
     def meanwhile(workdir: Path, alfirk: Path) -> str | None:
         program = workdir / "broadcast"
@@ -27,7 +27,7 @@ def example(*members: str) -> Callable[[Path, Path], str | None]:
         if problem:
             return problem
         leader = f"10.0.0.{members[0].removeprefix('h')}"
-        # Two rounds, by SEND and by WRITE; way 0 is multicast or nothing.
+        # Two rounds, by SEND and by WRITE; way 0 is multicast without a fallback.
         command = f"ulimit -l unlimited; {program} {DEVICE} {GROUP} {leader} {len(members)} 2 0"
         return _everywhere(workdir, members, command, ", way 0")
 
@@ -50,14 +50,14 @@ def _compile(program: Path, alfirk: Path) -> str | None:
 
 
 def _everywhere(workdir: Path, members: tuple[str, ...], command: str, word: str) -> str | None:
-    """Run a command in all guests at once; each must end well and say this word."""
+    """Run a command in all guests at once. Each must succeed and print this word."""
 
     def run(name: str) -> str | None:
         try:
-            said = Shell(name, workdir / f"{name}.shell").run(command, 60)
+            output = Shell(name, workdir / f"{name}.shell").run(command, 60)
         except NetworkError as error:
             return f"{error.what}: {error.hint}"
-        return None if word in said else f"{name} said: {said.strip()}"
+        return None if word in output else f"{name}: unexpected output: {output.strip()}"
 
     with ThreadPoolExecutor(len(members)) as pool:
         problems = [problem for problem in pool.map(run, members) if problem]

@@ -1,6 +1,6 @@
-"""Guests that run programs of MPI, with and without our library before Debian's Open MPI.
+"""Guests that run MPI programs, with and without the alfirk library in front of Debian's Open MPI.
 
-Open MPI comes to the guests by the folder that they share, so that what all guests boot stays small.
+Guests load Open MPI from the folder that they share, which keeps the boot image small.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 TESTBED = ROOT / "topologies" / "testbed.yaml"
-#: Hosts that are guests, the first one of which starts the ranks.
+#: Hosts that are guests; the first one starts the ranks.
 HOSTS = ["h1", "h2", "h3"]
 #: Two ranks on the first host, one on each of the others.
 RANKS = len(HOSTS) + 1
-#: Open MPI's parts that ranks over TCP and shared memory need; each costs an emulated processor time.
+#: Plugins of Open MPI for ranks over TCP and shared memory. Each costs time on an emulated processor.
 PLUGINS = (
     "allocator_b* bml_r2 btl_self btl_tcp btl_vader coll_basic coll_inter coll_libnbc coll_self coll_tuned "
     "errmgr_default_* ess_env ess_hnp ess_pmi filem_raw grpcomm_direct iof_* mpool_hugepage odls_default "
@@ -41,21 +41,21 @@ PLUGINS = (
 )
 _OPENMPI = "*-linux-gnu/openmpi/lib/openmpi3"
 _PMIX = "*-linux-gnu/pmix2/lib/pmix"
-#: What programs load.
+#: Patterns of the libraries that programs load.
 LIBRARY = "libalfirk_mpi.so"
-#: Seconds that one program may take; the parts of hpcc before HPL take minutes where processors are emulated.
+#: Time limit of one program in seconds; hpcc takes minutes before HPL on emulated processors.
 LIMIT = 900.0
 
 
 @dataclass(frozen=True)
-class Room:
-    """The folder for MPI, which guests see under the same path."""
+class SharedFolder:
+    """The folder of MPI files, which guests mount under the same path."""
 
     folder: Path
 
     @property
     def environment(self) -> str:
-        """Shell commands that let Open MPI work in a guest."""
+        """Shell commands that set the environment of Open MPI in a guest."""
         values = {
             "LD_LIBRARY_PATH": f"{self.folder}/lib",
             "PATH": f"{self.folder}/bin:/bin",
@@ -66,7 +66,7 @@ class Room:
         return "ulimit -l unlimited; " + " ".join(f"export {name}={value};" for name, value in values.items())
 
     def prepare(self, programs: list[Path]) -> None:
-        """Gather programs, plugins and libraries, and write what starts ranks on other guests."""
+        """Collect programs, plugins and libraries, and write the script that starts ranks on other guests."""
         for name in ("bin", "lib", "plugins", "pmix", "orders"):
             (self.folder / name).mkdir(parents=True)
         usr = Path("/usr/lib")
@@ -80,7 +80,7 @@ class Room:
             shutil.copy(library, self.folder / "lib")
         agent = self.folder / "bin" / "agent"
         orders = self.folder / "orders"
-        # The machine around takes orders from there: no guest needs to serve shells to others.
+        # The host machine reads the commands there, so that guests need no remote shell.
         agent.write_text(
             f'#!/bin/sh\nhost=$1\nshift\necho "$*" >{orders}/$host.draft\n'
             f"mv {orders}/$host.draft {orders}/$host.order\n"
@@ -88,7 +88,7 @@ class Room:
         agent.chmod(0o755)
 
     def links(self) -> str:
-        """Shell commands that put plugins where Open MPI looks for them, and name the guest's only user."""
+        """Shell commands that link plugins into Open MPI's folders, and create the guest's user."""
         places = {}
         for pattern, name in ((_OPENMPI, "plugins"), (_PMIX, "pmix")):
             (place,) = Path("/usr/lib").glob(pattern)
@@ -99,11 +99,11 @@ class Room:
 
 
 class Starter:
-    """Runs on guests what ``mpirun`` on another one orders."""
+    """Runs the commands that ``mpirun`` on one guest issues for the others."""
 
-    def __init__(self, network: Network, room: Room) -> None:
+    def __init__(self, network: Network, shared_folder: SharedFolder) -> None:
         self._shells = {guest.address.partition("/")[0]: guest.shell for guest in network.guests.values()}
-        self._room = room
+        self._shared_folder = shared_folder
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._serve)
 
@@ -118,48 +118,50 @@ class Starter:
     def _serve(self) -> None:
         with ThreadPoolExecutor(len(self._shells)) as pool:
             while not self._ended.wait(0.1):
-                for order in (self._room.folder / "orders").glob("*.order"):
+                for order in (self._shared_folder.folder / "orders").glob("*.order"):
                     command = order.read_text()
                     order.unlink()
-                    pool.submit(self._obey, order.stem, command)
+                    pool.submit(self._execute, order.stem, command)
 
-    def _obey(self, address: str, command: str) -> None:
-        log = self._room.folder / f"{address}.log"
+    def _execute(self, address: str, command: str) -> None:
+        log = self._shared_folder.folder / f"{address}.log"
         try:
-            _, said = self._shells[address].attempt(f"{self._room.environment} {command.strip()}", LIMIT)
+            _, output = self._shells[address].attempt(
+                f"{self._shared_folder.environment} {command.strip()}", LIMIT
+            )
         except NetworkError as error:
-            said = f"{error.what}: {error.hint}"
-        log.write_text(said)
+            output = f"{error.what}: {error.hint}"
+        log.write_text(output)
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Guests that can run programs of MPI."""
+    """Guests that can run MPI programs."""
 
     network: Network
-    room: Room
+    shared_folder: SharedFolder
 
     def run(self, program: str, variables: dict[str, str] | None = None) -> str:
-        """Run a program on all guests; give what it says on both outputs.
+        """Run a program on all guests. Return its standard output and error.
 
-        With `variables` it runs with our library and these in its environment.
+        With `variables` it runs with the alfirk library and these environment variables.
         """
         flags = ""
         if variables is not None:
-            loaded = {"LD_PRELOAD": f"{self.room.folder}/bin/{LIBRARY}", **variables}
+            loaded = {"LD_PRELOAD": f"{self.shared_folder.folder}/bin/{LIBRARY}", **variables}
             loaded |= {"ALFIRK_MPI_VERBOSE": "1", "ALFIRK_MPI_DEVICE": DEVICE}
             flags = " ".join(f"-x {name}={value}" for name, value in loaded.items())
-        folder = self.room.folder
+        folder = self.shared_folder.folder
         addresses = [self.network.guests[name].address.partition("/")[0] for name in HOSTS]
         first = self.network.guests[HOSTS[0]].shell
         for name in HOSTS:
-            self.network.guests[name].shell.run(self.room.links())
+            self.network.guests[name].shell.run(self.shared_folder.links())
         hosts = ",".join([f"{addresses[0]}:2", *addresses[1:]])
         options = f"--mca plm_rsh_agent {folder}/bin/agent --mca plm_rsh_no_tree_spawn 1 --mca btl self,tcp"
         options += " --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 --mca pml ob1 --bind-to none"
         options += f" --launch-agent {folder}/bin/orted -x LD_LIBRARY_PATH --wdir {folder}"
         command = f"orterun {options} --host {hosts} -np {RANKS} {flags} {folder}/bin/{program}"
-        return first.run(f"{self.room.environment} {command}", LIMIT)
+        return first.run(f"{self.shared_folder.environment} {command}", LIMIT)
 
 
 @contextmanager
@@ -172,11 +174,11 @@ def cluster(
 ) -> Iterator[Cluster]:
     """Boot the guests, with captures of all ports in the folder's ``pcaps``."""
     workdir = folder / "network"
-    room = Room(workdir / "mpi")
+    shared_folder = SharedFolder(workdir / "mpi")
     library = alfirk.parent / LIBRARY
     if not library.is_file():
         raise NetworkError(f"there is no {library}", "cargo build -p alfirk-mpi")
-    room.prepare([*programs, library])
+    shared_folder.prepare([*programs, library])
     settings = Settings(
         alfirk,
         workdir,
@@ -190,7 +192,7 @@ def cluster(
     with Network(Topology.load(TESTBED, alfirk), settings) as network:
         controller, _ = start_controller(TESTBED, settings, network.switches)
         try:
-            with Starter(network, room):
-                yield Cluster(network, room)
+            with Starter(network, shared_folder):
+                yield Cluster(network, shared_folder)
         finally:
             stop_all([controller])

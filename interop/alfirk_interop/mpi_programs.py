@@ -1,4 +1,4 @@
-"""What programs of MPI must do on guests: the same with and without our library."""
+"""MPI programs on guests, which must have the same results with and without the alfirk library."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 EXAMPLES = ROOT / "mpi" / "examples"
-#: Blocks of a message whose way is looked at, and bytes of one.
+#: Number of blocks of a message that is looked for in captures, and length of a block in bytes.
 BLOCKS, BLOCK = 3200, 64
-#: Variables for our library; None for a run without it.
+#: Environment variables for the alfirk library; None for a run without it.
 Variables: TypeAlias = "dict[str, str] | None"
-#: Both ways, without and with it.
+#: Runs without and with the library.
 WITHOUT_AND_WITH: tuple[Variables, Variables] = (None, {})
-#: What the library says of a communicator that it carries.
-GROUPS = f"{RANKS} ranks on {len(HOSTS)} hosts go over group"
-#: Where the payload of a RoCEv2 packet without extended headers begins in its frame.
+#: Message of the library for a communicator that uses a group.
+GROUPS = f"{RANKS} ranks on {len(HOSTS)} hosts use group"
+#: Offset of the payload of a RoCEv2 packet without extension headers in its frame.
 PAYLOAD = 54
-#: Frames of the broken message that one host gets before it gets no more, and the word that marks them.
+#: Frames of the interrupted message that one host receives before the loss, and the word that marks them.
 BROKEN_AFTER, BROKEN = 5, "broken-on-its-way"
 
 
 def programs_give_the_same(alfirk: Path, image: Path, folder: Path) -> list[str]:
-    """Run broadcasts and barriers of all kinds, and look which way the bytes of one go."""
+    """Run broadcasts and barriers of all kinds, and check which path the bytes of one take."""
     marks = ("marked-beneath", "marked-by-group")
     programs = [compiled(folder, "collectives"), compiled(folder, "marked")]
     with cluster(alfirk, image, folder, programs) as guests:
@@ -46,74 +46,74 @@ def programs_give_the_same(alfirk: Path, image: Path, folder: Path) -> list[str]
             guests.run(f"marked {mark} {BLOCKS}", variables)
     problems = []
     if len(_digests(without)) != RANKS:
-        problems.append(f"without the library it said: {without}")
+        problems.append(f"unexpected output without the library: {without}")
     if _digests(without) != _digests(with_it):
-        problems.append(f"with the library it said: {with_it}")
-    problems += _not_over_groups(with_it)
+        problems.append(f"unexpected output with the library: {with_it}")
+    problems += _group_failures(with_it)
     beneath, by_group = (crossings(alfirk, folder, mark) for mark in marks)
     if by_group != BLOCKS:
-        problems.append(f"of {BLOCKS} blocks {by_group} crossed the source's link by the group")
+        problems.append(f"{by_group} of {BLOCKS} blocks crossed the source's link with the group")
     if beneath <= BLOCKS:
-        problems.append(f"of {BLOCKS} blocks {beneath} crossed the source's link without the library")
+        problems.append(f"{beneath} of {BLOCKS} blocks crossed the source's link without the library")
     return problems
 
 
 def long_messages_go_whole(alfirk: Path, image: Path, folder: Path) -> list[str]:
-    """Send messages of many buffers, from memory to memory and by copies, and one that breaks on its way."""
+    """Broadcast messages of many buffers, with and without copies, and one that is interrupted."""
     buffer = {"ALFIRK_MPI_BUFFER": "16384"}
     ways = {
         "marked-in-memory": buffer | {"ALFIRK_MPI_COPY": "0"},
         "marked-and-copied": buffer | {"ALFIRK_MPI_COPY": "1000000000"},
     }
-    # The last host gets the first frames of the message, and then none until the group is given up.
+    # The last host receives the first frames of the message; all others are lost until the group ends.
     marked = [f"{PAYLOAD + at}={byte:02x}" for at, byte in enumerate(BROKEN.encode())]
     lost = ",".join([f"3=out,{BROKEN_AFTER}-1000000", *marked])
     problems = []
     with cluster(alfirk, image, folder, [compiled(folder, "marked")], [("s1", lost)]) as guests:
         for mark, variables in ways.items():
-            said = guests.run(f"marked {mark} {BLOCKS}", variables)
-            if f"{mark}: received" not in said:
-                problems.append(f"{mark}: it said: {said}")
-            problems += _not_over_groups(said)
+            output = guests.run(f"marked {mark} {BLOCKS}", variables)
+            if f"{mark}: received" not in output:
+                problems.append(f"{mark}: unexpected output: {output}")
+            problems += _group_failures(output)
         not_ready = _rnr_naks(alfirk, folder)
         for copied in ("0", "1000000000"):
             broken = {"ALFIRK_MPI_COPY": copied, "ALFIRK_MPI_TIMEOUT_MS": "4000"}
-            said = guests.run(f"marked {BROKEN} {BLOCKS}", buffer | broken)
-            if f"{BROKEN}: received" not in said or GROUPS not in said:
-                problems.append(f"a broken broadcast ended so: {said}")
-            if said.count("go by the MPI beneath") != 1:
-                problems.append(f"why a broadcast has broken was not said once: {said}")
+            output = guests.run(f"marked {BROKEN} {BLOCKS}", buffer | broken)
+            if f"{BROKEN}: received" not in output or GROUPS not in output:
+                problems.append(f"unexpected end of an interrupted broadcast: {output}")
+            if output.count("fall back to the underlying MPI") != 1:
+                problems.append(f"expected one message about the interrupted broadcast: {output}")
     if not_ready:
         problems.append(f"{not_ready} RNR NAKs came from receivers that had not posted their receives")
     return problems
 
 
 def hpl_solves_the_same(alfirk: Path, image: Path, folder: Path) -> list[str]:
-    """Run the HPC Challenge of Debian's ``hpcc``, whose last part is HPL, and compare residuals."""
+    """Run the HPC Challenge of Debian's ``hpcc``, which ends with HPL, and compare residuals."""
     program = shutil.which("hpcc")
     if program is None:
-        message = "there is no hpcc here: run tools/setup --interop"
+        message = "hpcc not found: run tools/setup --interop"
         raise InteropError(message)
     found: list[list[str]] = []
     problems = []
     with cluster(alfirk, image, folder, [Path(program)]) as guests:
-        output = guests.room.folder / "hpccoutf.txt"
-        (guests.room.folder / "hpccinf.txt").write_text(_hpl_input())
+        results = guests.shared_folder.folder / "hpccoutf.txt"
+        (guests.shared_folder.folder / "hpccinf.txt").write_text(_hpl_input())
         for variables in WITHOUT_AND_WITH:
-            output.unlink(missing_ok=True)
-            said = guests.run("hpcc", variables)
-            found.append(re.findall(r"^\|\|Ax-b.*$", output.read_text(), re.MULTILINE))
+            results.unlink(missing_ok=True)
+            output = guests.run("hpcc", variables)
+            found.append(re.findall(r"^\|\|Ax-b.*$", results.read_text(), re.MULTILINE))
             if variables is not None:
-                problems += _not_over_groups(said)
+                problems += _group_failures(output)
     without, with_it = found
     if len(without) != 1 or "PASSED" not in without[0]:
-        problems.append(f"without the library HPL said: {without}")
+        problems.append(f"HPL failed without the library: {without}")
     if without != with_it:
-        problems.append(f"HPL said {without} without the library, and {with_it} with it")
+        problems.append(f"HPL results differ: {without} without the library, {with_it} with it")
     return problems
 
 
-#: The scenarios of MPI, by name.
+#: The MPI scenarios, by name.
 MPI: dict[str, Callable[[Path, Path, Path], list[str]]] = {
     "MPI programs unchanged": programs_give_the_same,
     "MPI, long messages and a broken one": long_messages_go_whole,
@@ -122,7 +122,7 @@ MPI: dict[str, Callable[[Path, Path, Path], list[str]]] = {
 
 
 def run(name: str, alfirk: Path, image: Path, keep: Path | None) -> list[str]:
-    """Run one of them; say what is wrong."""
+    """Run one scenario. Return its failures."""
     with tempfile.TemporaryDirectory(prefix="alfirk-mpi-") as folder:
         try:
             problems = MPI[name](alfirk, image, Path(folder))
@@ -138,7 +138,7 @@ def run(name: str, alfirk: Path, image: Path, keep: Path | None) -> list[str]:
 
 
 def compiled(folder: Path, name: str) -> Path:
-    """Compile one of our examples."""
+    """Compile an example of the library."""
     source, program = EXAMPLES / f"{name}.c", folder / name
     command = ["mpicc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(program), str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -156,24 +156,24 @@ def crossings(alfirk: Path, folder: Path, mark: str) -> int:
     return captured.count(mark.encode() + bytes(16))
 
 
-def _digests(said: str) -> list[str]:
-    return [line for line in said.splitlines() if line.startswith("rank ")]
+def _digests(output: str) -> list[str]:
+    return [line for line in output.splitlines() if line.startswith("rank ")]
 
 
-def _not_over_groups(said: str) -> list[str]:
-    """Demand that a group carried everything, without memory that could not be registered."""
-    bad = GROUPS not in said or "beneath" in said or "cannot be registered" in said
-    return [f"not all went over groups: {said}"] if bad else []
+def _group_failures(output: str) -> list[str]:
+    """Require that groups carried everything, without memory that could not be registered."""
+    bad = GROUPS not in output or "underlying MPI" in output or "cannot be registered" in output
+    return [f"not everything used groups: {output}"] if bad else []
 
 
 def _rnr_naks(alfirk: Path, folder: Path) -> int:
-    """Count the RNR NAKs of receivers by now."""
+    """Count the RNR NAKs of receivers so far."""
     outcome = Outcome(0, "", {}, Topology.load(TESTBED, alfirk), alfirk, folder / "pcaps", HOSTS)
     return sum(outcome.rnr_naks_from(host) for host in HOSTS[1:])
 
 
 def _hpl_input() -> str:
-    """Write what hpcc reads: a matrix of 64 times 64, as little as its other parts can do with."""
+    """Return the input of hpcc: a matrix of 64 times 64, the smallest that its other parts accept."""
     values = {
         "output file": "HPL.out",
         "device": 8,

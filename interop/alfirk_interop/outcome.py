@@ -1,4 +1,4 @@
-"""What a run has left: its report, what it said, and its captures."""
+"""The outcome of a run: its report, its output, and its captures."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from alfirk_mininet.interfaces import switch_interface
 if TYPE_CHECKING:
     from alfirk_mininet.topology import Topology
 
-#: Bytes in a packet of data on links of 4,200 bytes.
+#: Payload bytes of a data packet on links with an MTU of 4,200 bytes.
 PATH_MTU = 4096
 _DATA = ("Send", "Write")
 
 
 @dataclass
 class Outcome:
-    """A run that is over."""
+    """A completed run."""
 
     code: int
     errors: str
@@ -30,54 +30,54 @@ class Outcome:
     alfirk: Path
     pcaps: Path
     guests: list[str]
-    #: Hosts that send bad packets on purpose.
+    #: Hosts that send malformed packets on purpose.
     hostile: frozenset[str] = frozenset()
     _checked: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
 
     @property
     def row(self) -> dict[str, Any]:
-        """The first result; empty when there is none."""
+        """The first result; empty if there is none."""
         results: list[dict[str, Any]] = self.report.get("results", [])
         return results[0] if results else {}
 
     @property
     def source(self) -> str:
-        """The host that sent."""
+        """The source of the transfer."""
         return str(self.report.get("group", {}).get("source", "h1"))
 
     @property
     def packets_of_message(self) -> int:
-        """How many packets the message needs."""
+        """Number of packets of the message."""
         size: int = self.report.get("input", {}).get("size", 0)
         return max(1, math.ceil(size / PATH_MTU))
 
     def data_from(self, host: str) -> int:
-        """Count the data packets that came from a host."""
+        """Count the data packets sent by a host."""
         opcodes: dict[str, int] = self.captures(host, "in")["opcodes"]
         return sum(count for name, count in opcodes.items() if name.startswith(_DATA))
 
     def opcode_from(self, host: str, name: str) -> int:
-        """Count the packets of an opcode that came from a host."""
+        """Count the packets of an opcode sent by a host."""
         return int(self.captures(host, "in")["opcodes"].get(name, 0))
 
     def opcode_to(self, host: str, name: str) -> int:
-        """Count the packets of an opcode that went to a host."""
+        """Count the packets of an opcode sent to a host."""
         return int(self.captures(host, "out")["opcodes"].get(name, 0))
 
     def naks_from(self, host: str) -> int:
-        """Count the NAKs that came from a host."""
+        """Count the NAKs sent by a host."""
         return int(self.captures(host, "in")["naks"])
 
     def rnr_naks_from(self, host: str) -> int:
-        """Count the RNR NAKs that came from a host."""
+        """Count the RNR NAKs sent by a host."""
         return int(self.captures(host, "in")["rnr_naks"])
 
     def capture(self, host: str, way: str) -> Path:
-        """Name the capture of a host's port."""
+        """Return the path of the capture of a host's port."""
         return self.pcaps / f"{self._port(host)}_{way}.pcap"
 
     def captures(self, host: str, way: str) -> dict[str, Any]:
-        """Check the capture of a host's port: what came ``in`` from the host, or went ``out`` to it."""
+        """Check the capture of a host's port: packets ``in`` from the host, or ``out`` to it."""
         if (host, way) not in self._checked:
             file = self.capture(host, way)
             command = [str(self.alfirk), "check-pcap", "--json", str(file)]
@@ -89,7 +89,7 @@ class Outcome:
         return self._checked[host, way]
 
     def bad_packets(self) -> str | None:
-        """Say what packets to or from guests were bad, or that there were none at all."""
+        """Describe invalid packets to or from guests, or report that there were no packets at all."""
         seen = 0
         for host in self.guests:
             for way in ("in", "out"):
@@ -98,7 +98,7 @@ class Outcome:
                 if found["bad"] and not sends_bad:
                     return f"{host}, {way}: {'; '.join(found['bad'])}"
                 seen += found["roce"]
-        return None if seen else "no RoCEv2 packet reached or left a guest"
+        return None if seen else "no RoCEv2 packet to or from a guest was captured"
 
     def _port(self, host: str) -> str:
         for link in self.topology.links:

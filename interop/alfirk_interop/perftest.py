@@ -1,4 +1,4 @@
-"""perftest between two guests."""
+"""Runs perftest between two guests."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-#: The index of the GID that is the IPv4 address, under rdma_rxe with IPv6 off.
+#: Index of the GID with the IPv4 address, under rdma_rxe with IPv6 disabled.
 GID_INDEX = 1
 
 
 def measure(
     client: Shell, server: Shell, address: str, tool: str, size: int, count: int
 ) -> tuple[float, float]:
-    """Run a test of bandwidth; give messages and megabytes per second."""
+    """Run a bandwidth test. Return messages and megabytes per second."""
     command = f"{tool} -d {DEVICE} -x {GID_INDEX} -s {size} -n {count} -F"
     server.run(f"{command} >/tmp/perftest 2>&1 &")
     output = ""
-    # Until the server listens, clients are refused.
+    # Clients are rejected until the server listens.
     for _ in range(20):
         time.sleep(0.3)
         code, output = client.attempt(f"{command} {address}", 90)
@@ -38,7 +38,7 @@ def measure(
 
 
 def beside(server: str, client: str) -> Callable[[Path, Path], str | None]:
-    """Run SENDs and WRITEs between two guests of a run that goes on meanwhile."""
+    """Run SENDs and WRITEs between two guests while a run is in progress."""
 
     def meanwhile(workdir: Path, _alfirk: Path) -> str | None:
         shells = [Shell(name, workdir / f"{name}.shell") for name in (client, server)]

@@ -1,4 +1,4 @@
-"""What a guest takes to register memory for one message, beside copying the message."""
+"""Measures, in a guest, the time to register memory for one message, compared with copying the message."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SOURCE = Path(__file__).resolve().parents[1] / "registration.c"
 
 
 def measure(guest: Guest, folder: Path) -> list[tuple[int, int, int]]:
-    """Give bytes, nanoseconds of registering them and nanoseconds of copying them, for growing sizes.
+    """Return bytes, nanoseconds to register them and nanoseconds to copy them, for growing sizes.
 
-    The folder is one that the guest sees, too.
+    The guest must see the folder, too.
     """
     program = folder / "registration"
     command = ["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(program), str(SOURCE), "-libverbs"]
@@ -23,6 +23,6 @@ def measure(guest: Guest, folder: Path) -> list[tuple[int, int, int]]:
     if done.returncode:
         message = f"cannot compile {SOURCE.name}: {done.stderr.strip()[-400:]}"
         raise InteropError(message)
-    said = guest.shell.run(f"ulimit -l unlimited; {program} {DEVICE}", 120)
-    rows = [[int(word) for word in line.split()] for line in said.splitlines()]
+    output = guest.shell.run(f"ulimit -l unlimited; {program} {DEVICE}", 120)
+    rows = [[int(word) for word in line.split()] for line in output.splitlines()]
     return [(size, registration, copy) for size, registration, copy in rows]

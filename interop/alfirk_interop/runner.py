@@ -1,4 +1,4 @@
-"""Runs scenarios, one after the other, and says what is wrong with each."""
+"""Runs scenarios one after the other, and reports the failures of each."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from alfirk_interop.scenarios import ROOT, Scenario
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-#: Set in the environment of processes that are in a namespace of ours already.
+#: Environment variable of processes that are already in the private namespace.
 _INSIDE = "ALFIRK_INTEROP_NAMESPACE"
 
 
 def own_namespace() -> None:
-    """Begin again in a network namespace of our own: nobody sees what happens there, and nothing stays."""
+    """Restart in a private network namespace, which is isolated from the machine and removed at the end."""
     if os.environ.get(_INSIDE) == "1":
         return
     if os.geteuid() != 0:
-        message = "guests need taps and network namespaces, which need root: run it with sudo"
+        message = "guests need taps and network namespaces, which need root: run with sudo"
         raise InteropError(message)
-    # Counters of interfaces are read from /sys, which shows the namespace that it was mounted in.
+    # Interface counters are read from /sys, which shows the namespace in which it was mounted.
     inside = 'mount -t sysfs sysfs /sys && ip link set lo up && exec "$@"'
     command = ["unshare", "--net", "--mount", "sh", "-c", inside, "sh"]
     os.environ[_INSIDE] = "1"
@@ -45,18 +45,18 @@ def own_namespace() -> None:
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs scenarios with one alfirk and one image."""
+    """Runs scenarios with one alfirk binary and one image."""
 
     alfirk: Path
     image: Path
-    #: What the switches are, as `alfirk run --target` has it.
+    #: The switches' data plane, as in `alfirk run --target`.
     target: str
     keep: Path | None = None
 
     def run_all(self, scenarios: Sequence[Scenario], *, mpi: Sequence[str], others: bool) -> int:
-        """Run them, and print a line for each and a summary; give the number of failures.
+        """Run the scenarios, and print a line for each and a summary. Return the number of failures.
 
-        `mpi` names those of MPI; `others` asks for those that are no transfers.
+        `mpi` names the MPI scenarios to run; `others` includes those that are not transfers.
         """
         jobs: list[tuple[str, Callable[[], list[str]]]] = [
             (scenario.name, partial(self.run, scenario)) for scenario in scenarios
@@ -81,7 +81,7 @@ class Runner:
         return failed
 
     def run(self, scenario: Scenario) -> list[str]:
-        """Run one; say what is wrong."""
+        """Run one scenario. Return its failures."""
         with tempfile.TemporaryDirectory(prefix="alfirk-interop-") as folder:
             pcaps = Path(folder) / "pcaps"
             topology = self._topology(scenario.topology, Path(folder))
@@ -110,18 +110,18 @@ class Runner:
                     problems += self._meanwhile(scenario, process)
                 stdout, _ = process.communicate(timeout=scenario.limit)
             except subprocess.TimeoutExpired:
-                return [f"it did not end within {scenario.limit:.0f} s"]
+                return [f"timeout after {scenario.limit:.0f} s"]
             finally:
                 if process.poll() is None:
                     process.terminate()
                     process.communicate()
-            said = errors.read_text(errors="replace").strip()
+            output = errors.read_text(errors="replace").strip()
             network = Topology.load(topology, self.alfirk)
             names = [host.name for host in network.hosts]
             guests = names if scenario.guests == "all" else scenario.guests.split(",")
             report = json.loads(stdout) if stdout.strip().startswith(b"{") else {}
             outcome = Outcome(
-                process.returncode, said, report, network, self.alfirk, pcaps, guests, scenario.hostile
+                process.returncode, output, report, network, self.alfirk, pcaps, guests, scenario.hostile
             )
             problems += _judge(scenario, outcome)
             if problems and self.keep:
@@ -131,7 +131,7 @@ class Runner:
         return problems
 
     def _meanwhile(self, scenario: Scenario, process: subprocess.Popen[bytes]) -> list[str]:
-        """Wait until the guests are up, then do what the scenario says."""
+        """Wait until the guests are up, then start the scenario's concurrent action."""
         workdir = Path(tempfile.gettempdir()) / f"alfirk-run-{process.pid}"
         names = scenario.guests.split(",")
         deadline = time.monotonic() + scenario.limit
@@ -143,7 +143,7 @@ class Runner:
         time.sleep(1)
         problem = scenario.meanwhile(workdir, self.alfirk) if scenario.meanwhile else None
         if problem is None and process.poll() is not None:
-            problem = "the run was over before what was to happen beside it"
+            problem = "the run ended before the concurrent action started"
         return [problem] if problem else []
 
     def _topology(self, name: str, folder: Path) -> Path:
@@ -164,7 +164,7 @@ def _judge(scenario: Scenario, outcome: Outcome) -> list[str]:
     problems: list[str | None] = []
     if scenario.good:
         if outcome.code or not outcome.row:
-            return [f"exit code {outcome.code}: {outcome.errors or 'it said nothing'}"]
+            return [f"exit code {outcome.code}: {outcome.errors or 'no output'}"]
         for row in outcome.report["results"]:
             lost = len(row.get("lost", []))
             if row["receivers_verified"] + lost != row["receivers"]:
@@ -177,6 +177,6 @@ def _judge(scenario: Scenario, outcome: Outcome) -> list[str]:
                 problems.append(f"{row['implausible_packets']} implausible packets")
         problems.append(outcome.bad_packets())
     elif outcome.code == 0:
-        problems.append("it went well though it must not")
+        problems.append("the run succeeded, but must fail")
     problems += [check(outcome) for check in scenario.checks]
     return [problem for problem in problems if problem]

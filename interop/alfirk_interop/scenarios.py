@@ -1,4 +1,4 @@
-"""The scenarios: runs of ``alfirk run`` whose hosts are guests, and what must be true of each."""
+"""The scenarios: runs of ``alfirk run`` with guests as hosts, and the checks of each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from alfirk_interop.acknowledged import answers, false_acknowledgement
+from alfirk_interop.acknowledged import acknowledgements, false_acknowledgement
 from alfirk_interop.library import example
 from alfirk_interop.perftest import beside
 
@@ -22,87 +22,87 @@ _RESERVED = range(0x64, 0x80)
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: Says what is wrong with a run, if anything is.
+#: Returns the failure of a run, or None.
 Check: TypeAlias = "Callable[[Outcome], str | None]"
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One run and its checks."""
+    """A run and its checks."""
 
     name: str
     flags: str
     guests: str = "h1,h2,h3"
-    #: The network: the name of a file in topologies, or what `alfirk topology` takes.
+    #: The network: the name of a file in topologies, or arguments of `alfirk topology`.
     topology: str = "testbed"
-    #: Checks beside the usual ones; each says what is wrong.
+    #: Additional checks; each returns its failure or None.
     checks: Sequence[Check] = ()
-    #: Whether the run and its packets are to be good.
+    #: Whether the run must succeed with valid packets.
     good: bool = True
-    #: What is done in guests while the run goes on, given its folder and alfirk; says what is wrong.
+    #: Concurrent action in guests, given the run's folder and alfirk; returns its failure or None.
     meanwhile: Callable[[Path, Path], str | None] | None = None
-    #: Whether it is one of those that every change runs.
+    #: Whether it is one of the quick scenarios, which run for every change.
     quick: bool = False
     limit: float = field(default=120)
 
     @property
     def hostile(self) -> frozenset[str]:
-        """The hosts that send what may harm the group."""
+        """The hosts that send packets to harm the group."""
         flags = shlex.split(self.flags)
         named = (hosts for flag, hosts in pairwise(flags) if flag == "--hostile")
         return frozenset(host for hosts in named for host in hosts.split(","))
 
     @property
     def only_v1model(self) -> bool:
-        """Whether it needs a strategy, or a program of its own, that only v1model's data plane has."""
+        """Whether it needs a strategy or a program that only v1model has."""
         return any(flag in self.flags for flag in ("--min-psn", "--icrc", "--p4src"))
 
 
 def resent(outcome: Outcome) -> str | None:
-    """Demand that the source has sent packets again."""
+    """Require retransmissions of the source."""
     sent, needed = outcome.data_from(outcome.source), outcome.packets_of_message
-    return None if sent > needed else f"the source sent {sent} data packets, so that nothing was sent again"
+    return None if sent > needed else f"the source sent {sent} data packets: no retransmissions"
 
 
 def each_once(outcome: Outcome) -> str | None:
-    """Demand that each byte crossed the source's link once."""
+    """Require that each byte crossed the source's link once."""
     sent, needed = outcome.data_from(outcome.source), outcome.packets_of_message
-    return None if sent == needed else f"the source sent {sent} data packets instead of {needed}"
+    return None if sent == needed else f"the source sent {sent} data packets, expected {needed}"
 
 
 def by_datagrams(outcome: Outcome) -> str | None:
-    """Demand that datagrams brought each byte to every guest, and were acknowledged over connections."""
+    """Require that datagrams carried each byte to every guest, with acknowledgements over connections."""
     least = outcome.packets_of_message
     sent = outcome.opcode_from(outcome.source, "UdSendOnly")
     if sent < least:
-        return f"the source sent {sent} datagrams instead of {least} or more"
+        return f"the source sent {sent} datagrams, expected at least {least}"
     for guest in (guest for guest in outcome.guests if guest != outcome.source):
         got = outcome.opcode_to(guest, "UdSendOnly")
         if got < least:
-            return f"{guest} was sent {got} datagrams instead of {least} or more"
+            return f"{guest} was sent {got} datagrams, expected at least {least}"
         if not outcome.opcode_from(guest, "SendOnly"):
-            return f"{guest} has acknowledged nothing"
+            return f"{guest} has sent no acknowledgement"
     return None
 
 
 def repaired(outcome: Outcome) -> str | None:
-    """Demand that somebody was sent over a connection what datagrams had lost."""
+    """Require a repair of lost datagrams over a connection."""
     senders = [host for host in outcome.guests if outcome.opcode_from(host, "SendFirst")]
-    return None if senders else "nothing was repaired"
+    return None if senders else "no repair was sent"
 
 
 def from_hostile(host: str) -> Check:
-    """Demand that a member sent what none should and hurt no other: nothing false was acknowledged."""
+    """Require that a member sent hostile packets without effect on others: no false acknowledgement."""
 
     def check(outcome: Outcome) -> str | None:
-        sent = list(answers(outcome.capture(host, "in")))
+        sent = list(acknowledgements(outcome.capture(host, "in")))
         reserved = [answer for answer in sent if answer.syndrome in _RESERVED]
         if not outcome.opcode_from(host, "ReadRequest") or not reserved:
             return f"{host} sent no READ, or no NAK with a reserved code"
         others = [guest for guest in outcome.guests if guest not in (host, outcome.source)]
         naks = [guest for guest in others if outcome.naks_from(guest)]
         if naks:
-            return f"NAKs came from {', '.join(naks)}"
+            return f"unexpected NAKs from {', '.join(naks)}"
         from_source, to_source = (outcome.capture(outcome.source, way) for way in ("in", "out"))
         receivers = {guest: outcome.capture(guest, "in") for guest in others}
         return false_acknowledgement(from_source, to_source, receivers)
@@ -111,17 +111,17 @@ def from_hostile(host: str) -> Check:
 
 
 def lost(name: str) -> Check:
-    """Demand that the group went on without this member."""
+    """Require that the group continued without this member."""
 
     def check(outcome: Outcome) -> str | None:
         found = outcome.row.get("lost", [])
-        return None if found == [name] else f"lost were {found} instead of {name} alone"
+        return None if found == [name] else f"lost members: {found}, expected only {name}"
 
     return check
 
 
 def nak_from(host: str) -> Check:
-    """Demand that a guest sent a NAK."""
+    """Require a NAK from a guest."""
 
     def check(outcome: Outcome) -> str | None:
         return None if outcome.naks_from(host) else f"{host} sent no NAK"
@@ -130,53 +130,55 @@ def nak_from(host: str) -> Check:
 
 
 def no_nak_from(host: str) -> Check:
-    """Demand that no NAK of a guest came through: one that a port loses is in no capture."""
+    """Require that no NAK of a guest reached the captures; those that a port loses are not captured."""
 
     def check(outcome: Outcome) -> str | None:
         count = outcome.naks_from(host)
-        return f"{count} NAKs came from {host}" if count else None
+        return f"{count} unexpected NAKs from {host}" if count else None
 
     return check
 
 
 def not_ready(*hosts: str) -> Check:
-    """Demand that guests sent RNR NAKs, and that the source heard of them."""
+    """Require RNR NAKs from guests, and one to the source."""
 
     def check(outcome: Outcome) -> str | None:
         quiet = [host for host in hosts if not outcome.rnr_naks_from(host)]
         if quiet:
-            return f"no RNR NAK came from {', '.join(quiet)}"
-        told = outcome.captures(outcome.source, "out")["rnr_naks"]
-        return None if told else "the source was told of no RNR NAK"
+            return f"no RNR NAK from {', '.join(quiet)}"
+        forwarded = outcome.captures(outcome.source, "out")["rnr_naks"]
+        return None if forwarded else "no RNR NAK was sent to the source"
 
     return check
 
 
 def refused(words: str) -> Check:
-    """Demand that the run failed for a reason that it names."""
+    """Require that the run failed with these words in its error."""
 
     def check(outcome: Outcome) -> str | None:
-        return None if words in outcome.errors else f"it did not say `{words}` but: {outcome.errors}"
+        return (
+            None if words in outcome.errors else f"expected `{words}` in the error, found: {outcome.errors}"
+        )
 
     return check
 
 
 def silent(*hosts: str) -> Check:
-    """Demand that guests acknowledged nothing, and that the checks of captures found out why."""
+    """Require that guests acknowledged nothing, and that the captures show invalid ICRCs."""
 
     def check(outcome: Outcome) -> str | None:
-        answers = {host: outcome.opcode_from(host, "Acknowledge") for host in hosts}
-        if any(answers.values()):
-            return f"guests acknowledged packets with a wrong ICRC: {answers}"
+        acks = {host: outcome.opcode_from(host, "Acknowledge") for host in hosts}
+        if any(acks.values()):
+            return f"guests acknowledged packets with an invalid ICRC: {acks}"
         wrong = {host: outcome.captures(host, "out")["bad_icrc"] for host in hosts}
         if not all(wrong.values()):
-            return f"captures were found good though their ICRCs were wrong: {wrong}"
+            return f"no invalid ICRC was found in the captures: {wrong}"
         return None
 
     return check
 
 
-#: Two racks of two hosts, which some algorithms ask for.
+#: Two racks of two hosts each, for algorithms that need racks.
 RACKS = "leaf-spine --leaves 2 --spines 1 --hosts 2"
 
 SCENARIOS = [
@@ -191,7 +193,7 @@ SCENARIOS = [
         topology=RACKS,
     ),
     Scenario("WRITE to aligned regions", "--group 3 --size 64KiB --op write --write aligned", quick=True),
-    Scenario("WRITE to regions told by packet", "--group 3 --size 64KiB --op write --write per-request"),
+    Scenario("WRITE to regions announced by packet", "--group 3 --size 64KiB --op write --write per-request"),
     Scenario(
         "WRITE to uniform regions is refused",
         "--group 3 --size 64KiB --op write --write uniform",
@@ -232,7 +234,7 @@ SCENARIOS = [
         limit=180,
     ),
     Scenario(
-        "a hostile guest hurts nobody",
+        "a hostile guest harms no other member",
         "--group 4 --size 4MiB --hostile h3 --time-limit 90s",
         checks=[from_hostile("h3")],
         quick=True,
@@ -240,7 +242,7 @@ SCENARIOS = [
     ),
     *(
         Scenario(
-            f"a hostile member hurts no guest, minimum by {name}",
+            f"a hostile member harms no guest, minimum by {name}",
             f"--group 4 --size 2MiB --hostile h4 --time-limit 90s --min-psn {flag}",
             checks=[from_hostile("h4")],
             limit=180,
@@ -284,7 +286,7 @@ SCENARIOS = [
         for name, flags in {"scatter": "--size 64KiB", "allgather": "--size 64KiB", "barrier": ""}.items()
     ),
     Scenario(
-        "a guest dies among senders of datagrams",
+        "a guest is killed among senders of datagrams",
         "--group 4 --size 4MiB --algorithms binomial-ack --kill h3@300ms --time-limit 90s",
         guests="all",
         checks=[lost("h3")],
@@ -315,7 +317,7 @@ SCENARIOS = [
         "--group 4 --size 256KiB --algorithms binomial-ack --source h3",
         guests="h1,h2",
     ),
-    Scenario("our own endpoint in guests", "--group 3 --size 64KiB --guest-rdma alfirk"),
+    Scenario("Alfirk's endpoint in guests", "--group 3 --size 64KiB --guest-rdma alfirk"),
     Scenario(
         "perftest beside a group",
         "--group 2 --size 40MiB --time-limit 100s --algorithms alfirk,unicast",
@@ -324,7 +326,7 @@ SCENARIOS = [
         limit=180,
     ),
     Scenario(
-        "the library in C beside a group",
+        "the C library beside a group",
         "--group 2 --size 40MiB --time-limit 100s --algorithms alfirk,unicast,chain,binomial",
         guests="h2,h3,h4",
         meanwhile=example("h2", "h3", "h4"),

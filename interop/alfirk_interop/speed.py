@@ -1,6 +1,6 @@
-"""How fast guests send: to two by the fabric beside unicast, and to one through our switch beside a bridge.
+"""Compares speeds of guests: to two receivers by fabric or unicast, to one by a switch or a bridge.
 
-Emulated processors are slow, so what counts are ratios: the same guests, the same switch, one thing changed.
+Emulated processors are slow, so only ratios count: the same guests and switch, with one thing changed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Load:
 
     @property
     def tool(self) -> str:
-        """The test of perftest that does the same."""
+        """The corresponding test of perftest."""
         return "ib_send_bw" if self.op == "send" else "ib_write_bw"
 
 
@@ -62,7 +62,10 @@ def report(alfirk: Path, image: Path) -> None:
         by_bridge = _through_bridge(Image(image), Path(folder) / "bridge")
     _print("one guest to two", "by alfirk", "unicast", [_one_to_two(alfirk, image, load) for load in LOADS])
     _print(
-        "one guest to one, perftest", "our switch", "Linux bridge", [*zip(by_switch, by_bridge, strict=True)]
+        "one guest to one, perftest",
+        "Alfirk switch",
+        "Linux bridge",
+        [*zip(by_switch, by_bridge, strict=True)],
     )
     sys.stdout.write(f"{'memory of one message':<28} {'registered':>26} {'copied':>26}  ratio\n")
     for size, registered, copied in registrations:
@@ -78,7 +81,7 @@ def _print(what: str, ours: str, theirs: str, rates: list[tuple[float, float]]) 
 
 
 def _one_to_two(alfirk: Path, image: Path, load: Load) -> tuple[float, float]:
-    """Send by a group, and by one queue pair per receiver; messages that reach both, per second."""
+    """Send by a group, and by one queue pair per receiver. Return messages per second that reach both."""
     command = [str(alfirk), "run", "--driver", "mininet", "--json", "--topology", str(TESTBED)]
     command += ["--guests", "h1,h2,h3", "--guest-image", str(image), "--group", "3", "--op", load.op]
     command += ["--size", f"{load.size * load.count}B", "--messages", str(load.count)]
@@ -94,7 +97,7 @@ def _one_to_two(alfirk: Path, image: Path, load: Load) -> tuple[float, float]:
 def _through_switch(
     alfirk: Path, image: Image, workdir: Path
 ) -> tuple[list[float], list[tuple[int, int, int]]]:
-    """Give what perftest says, and what registering memory takes."""
+    """Return the results of perftest, and of the registration of memory."""
     settings = Settings(
         alfirk, workdir, rdma=False, guests=["h1", "h2"], guest_image=image.folder, kernel_ip=True
     )

@@ -1,4 +1,4 @@
-"""What captures say about acknowledgements that nobody had a right to."""
+"""Tests the detection of false acknowledgements in captures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
-from alfirk_interop.acknowledged import answers, false_acknowledgement, first_psn, is_newer
+from alfirk_interop.acknowledged import acknowledgements, false_acknowledgement, first_psn, is_newer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ def _capture(file: Path, frames: list[tuple[int, bytes]]) -> Path:
     return file
 
 
-def _answer(psn: int, syndrome: int) -> bytes:
+def _ack_packet(psn: int, syndrome: int) -> bytes:
     return _frame(0x11, psn, syndrome)
 
 
@@ -40,33 +40,33 @@ def serial_numbers_wrap() -> None:
 
 
 def answers_are_read_and_other_frames_are_not(tmp_path: Path) -> None:
-    frames = [_answer(5, _ACK), _frame(_SEND, 3), _answer(6, _NAK)[:61], b"", _answer(0, _NAK)]
+    frames = [_ack_packet(5, _ACK), _frame(_SEND, 3), _ack_packet(6, _NAK)[:61], b"", _ack_packet(0, _NAK)]
     capture = _capture(tmp_path / "a.pcap", list(enumerate(frames)))
-    assert [(a.time, a.acknowledged) for a in answers(capture)] == [(0, 5), (4, 0xFFFFFF)]
+    assert [(a.time, a.acknowledged) for a in acknowledgements(capture)] == [(0, 5), (4, 0xFFFFFF)]
     assert first_psn(capture) == 3
 
 
 @pytest.mark.parametrize(
-    ("told", "found"),
+    ("sent_acks", "found"),
     [
-        ([(30, _answer(5, _ACK))], None),
-        # A NAK of the next packet acknowledges what all have, and one of the first packet nothing.
-        ([(30, _answer(6, _NAK))], None),
-        ([(1, _answer(5, _NAK))], None),
-        # It came before the second receiver's.
-        ([(15, _answer(5, _ACK))], "h3"),
-        ([(30, _answer(6, _ACK))], "h2"),
-        # A reserved code acknowledges what is before its PSN, too.
-        ([(30, _answer(9, _SELECTIVE))], "h2"),
+        ([(30, _ack_packet(5, _ACK))], None),
+        # A NAK of the next packet acknowledges what all have; a NAK of the first packet acknowledges nothing.
+        ([(30, _ack_packet(6, _NAK))], None),
+        ([(1, _ack_packet(5, _NAK))], None),
+        # Sent before the second receiver's acknowledgement.
+        ([(15, _ack_packet(5, _ACK))], "h3"),
+        ([(30, _ack_packet(6, _ACK))], "h2"),
+        # A NAK with a reserved code also acknowledges the packets before its PSN.
+        ([(30, _ack_packet(9, _SELECTIVE))], "h2"),
     ],
 )
 def acknowledgement_of_what_a_receiver_lacks_is_found(
-    tmp_path: Path, told: list[tuple[int, bytes]], found: str | None
+    tmp_path: Path, sent_acks: list[tuple[int, bytes]], found: str | None
 ) -> None:
     receivers = {
-        "h2": _capture(tmp_path / "h2.pcap", [(10, _answer(5, _ACK))]),
-        "h3": _capture(tmp_path / "h3.pcap", [(20, _answer(5, _ACK))]),
+        "h2": _capture(tmp_path / "h2.pcap", [(10, _ack_packet(5, _ACK))]),
+        "h3": _capture(tmp_path / "h3.pcap", [(20, _ack_packet(5, _ACK))]),
     }
     sent = _capture(tmp_path / "in.pcap", [(0, _frame(_SEND, 5))])
-    problem = false_acknowledgement(sent, _capture(tmp_path / "out.pcap", told), receivers)
+    problem = false_acknowledgement(sent, _capture(tmp_path / "out.pcap", sent_acks), receivers)
     assert (problem is None) if found is None else (found in (problem or "")), problem

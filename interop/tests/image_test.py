@@ -1,4 +1,4 @@
-"""What guests boot: archives that the kernel reads, and a kernel taken out of what Debian has."""
+"""Tests the boot image: archives that the kernel can read, and a kernel extracted from Debian's package."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def archives_of_the_same_content_are_the_same() -> None:
 
 
 def _image(payload: bytes) -> bytes:
-    """Make what the boot protocol says of a bzImage, with one sector of setup code."""
+    """Return a bzImage by the boot protocol, with one sector of setup code."""
     image = bytearray(1024)
     image[0x1F1] = 1
     struct.pack_into("<4sH", image, 0x202, b"HdrS", 0x20F)
@@ -70,7 +70,7 @@ def kernel_is_taken_out_of_its_image() -> None:
 @pytest.mark.parametrize(
     ("image", "why"),
     [
-        (bytes(2048), "no bzImage"),
+        (bytes(2048), "not a bzImage"),
         (_image(b"\x1f\x8bgzip it is"), "not compressed by xz"),
         (_image(lzma.compress(b"MZ", format=lzma.FORMAT_XZ)), "no ELF file"),
     ],
