@@ -1,4 +1,4 @@
-//! Compiles the shim over MPI, whose handles and constants are known to its header alone.
+//! Compiles the C shim over MPI, whose handles and constants are defined only in its header.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ fn main() {
     };
     let (Some(includes), Some(dirs), Some(libs)) = (show("incdirs"), show("libdirs"), show("libs"))
     else {
-        println!("cargo::error=`{mpicc} --showme` does not say where Open MPI is: apt-get install libopenmpi-dev, or set MPICC");
+        println!("cargo::error=`{mpicc} --showme` does not print where Open MPI is installed: apt-get install libopenmpi-dev, or set MPICC");
         return;
     };
     let mut shim = cc::Build::new();

@@ -1,4 +1,4 @@
-//! Compiles the shim over libibverbs, most of whose calls are inline functions of its header.
+//! Compiles the C shim over libibverbs, most of whose calls are inline functions of its header.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ fn main() {
     if !Path::new("/usr/include/infiniband/verbs.h").exists()
         && elsewhere.iter().all(Option::is_none)
     {
-        println!("cargo::error=the headers of libibverbs are missing: apt-get install libibverbs-dev, or set CPATH");
+        println!("cargo::error=libibverbs headers not found: apt-get install libibverbs-dev, or set CPATH");
         return;
     }
     cc::Build::new()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use alfirk_roce::rc::AckTimeout;
-use alfirk_roce::registration::{Patience, LEAST_DEAD_AFTER_NS};
+use alfirk_roce::registration::{Patience, MIN_DEAD_AFTER_NS};
 use serde::Serialize;
 
 /// The diagnosis of one setting; times in seconds.
@@ -65,7 +65,7 @@ impl Verdict {
             ),
             false => format!(
                 "{gives_up}, before a dead member of a group is known ({detected_after:.2} s; the fabric needs {:.2} s at least): use --ack-timeout {least_exponent} or more",
-                LEAST_DEAD_AFTER_NS as f64 / 1e9
+                MIN_DEAD_AFTER_NS as f64 / 1e9
             ),
         }
     }

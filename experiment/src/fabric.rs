@@ -7,7 +7,7 @@ use alfirk_ctrl::controller::{GroupError, GroupInfo, RegisterGroup, SwitchError}
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, SwitchIndex};
 use alfirk_roce::collective::{
-    Endpoint, LegAnswer, LegVerb, Original, Progress, RequestTimes, Requests, TransferSpec,
+    Endpoint, ExpectedData, LegAnswer, LegVerb, Progress, RequestTimes, Requests, TransferSpec,
 };
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{PathMtu, RcConfig};
@@ -75,7 +75,7 @@ pub trait Fabric {
     fn connect(&mut self, host: HostIndex, peers: &[Endpoint]) -> Result<(), FabricError>;
 
     /// Has the root, or the source of the next part, post the data; returns when it did.
-    fn start(&mut self, host: HostIndex, data: &Arc<Original>) -> Result<u64, FabricError>;
+    fn start(&mut self, host: HostIndex, data: &Arc<ExpectedData>) -> Result<u64, FabricError>;
 
     /// Waits for the next event of any member's transfer; `None` when `deadline` passes without one.
     fn next_event(
@@ -187,7 +187,7 @@ pub trait SharedFabric: Fabric {
         &mut self,
         id: TransferId,
         host: HostIndex,
-        data: &Arc<Original>,
+        data: &Arc<ExpectedData>,
     ) -> Result<u64, FabricError>;
 
     /// [`Fabric::act`] of one of them.

@@ -1,7 +1,7 @@
-/* A program that knows nothing but MPI: broadcasts of many sizes, roots and datatypes, in communicators of many kinds, and barriers.
- * It checks all that it gets, and prints a digest, which is the same however the bytes went.
- *
- * usage: mpirun -np N collectives [LONGEST]     LONGEST: bytes of the longest message, 300000 unless told */
+/* An ordinary MPI program: broadcasts of many sizes, roots and datatypes, in communicators of many kinds, and barriers.
+* It checks all received data, and prints a digest that does not depend on how the bytes were carried.
+*
+* usage: mpirun -np N collectives [LONGEST]     LONGEST: bytes of the longest message, default 300000 */
 
 #include <mpi.h>
 #include <stdint.h>
@@ -43,7 +43,7 @@ static void plain(MPI_Comm comm, long size, int root, int turn) {
     free(bytes);
 }
 
-/* The root has a column of a matrix, the others have it in a row: types differ, signatures do not. */
+/* The root sends a column of a matrix, the others receive it as a row: types differ, signatures match. */
 static void strided(MPI_Comm comm, int count, int root) {
     int rank;
     MPI_Comm_rank(comm, &rank);
@@ -67,7 +67,7 @@ static void strided(MPI_Comm comm, int count, int root) {
     free(ints);
 }
 
-/* A type without gaps, but out of order. */
+/* A datatype without gaps, whose elements are out of order. */
 static void shuffled(MPI_Comm comm, int root) {
     int rank, lengths[2] = {1, 1}, at[2] = {1, 0}, ints[8];
     MPI_Comm_rank(comm, &rank);
@@ -93,7 +93,7 @@ static void shuffled(MPI_Comm comm, int root) {
     MPI_Type_free(&type);
 }
 
-/* Several at once, the type given up before they end. */
+/* Several broadcasts at once, whose datatype is freed before they complete. */
 static void begun(MPI_Comm comm, int size) {
     int rank, ranks;
     MPI_Comm_rank(comm, &rank);
@@ -111,7 +111,7 @@ static void begun(MPI_Comm comm, int size) {
         MPI_Ibcast(bytes[turn], 1, type, root, comm, &requests[turn]);
         MPI_Type_free(&type);
     }
-    /* This one comes after those. */
+    /* This broadcast is ordered after those. */
     plain(comm, size, ranks - 1, 99);
     MPI_Waitall(6, requests, MPI_STATUSES_IGNORE);
     for (int turn = 0; turn < 6; turn++) {
@@ -123,7 +123,7 @@ static void begun(MPI_Comm comm, int size) {
     }
 }
 
-/* Nobody comes out of a barrier before the slowest has come. */
+/* No rank leaves a barrier before the slowest rank has entered. */
 static void barriers(MPI_Comm comm) {
     int rank, ranks;
     MPI_Comm_rank(comm, &rank);
@@ -144,7 +144,7 @@ static void barriers(MPI_Comm comm) {
         came = MPI_Wtime();
         (void)came;
         if (rank != slowest) {
-            /* What was sent before the barrier can be found soon after it; MPI promises no more. */
+            /* A message sent before the barrier can be found soon after it; MPI promises no more. */
             MPI_Wait(&request, MPI_STATUS_IGNORE);
             if (late != slowest)
                 fail("barrier", 0, slowest);
@@ -153,8 +153,8 @@ static void barriers(MPI_Comm comm) {
     }
 }
 
-/* A long message is begun before a barrier and waited for behind it, as MPI allows: it leaves only while its sender, who is in the barrier, lets MPI
- * go on, and its receivers come to the barrier only when they have it. */
+/* A long message is started before a barrier and completed after it, as MPI allows. It is sent only while its sender, in the barrier,
+* makes progress in MPI, and its receivers enter the barrier only when they have it. */
 static void barrier_with_a_message_under_way(MPI_Comm comm) {
     enum { LONG = 1 << 20 };
     int rank, ranks;
@@ -185,7 +185,7 @@ static void barrier_with_a_message_under_way(MPI_Comm comm) {
     free(bytes);
 }
 
-/* Communicators in which the same two begin in another order. */
+/* Communicators in which the same two ranks start broadcasts in different orders. */
 static void crossed(MPI_Comm a, MPI_Comm b) {
     int rank, one = 0, two = 0;
     MPI_Request requests[2];

@@ -1,6 +1,6 @@
-/* A broadcast whose bytes can be found in captures, blocks of 64 bytes that begin with a word, and another one back, of other bytes.
- *
- * usage: mpirun -np N marked WORD BLOCKS */
+/* A broadcast that can be found in captures: blocks of 64 bytes that begin with a word. Then a broadcast back, of other bytes.
+*
+* usage: mpirun -np N marked WORD BLOCKS */
 
 #include <mpi.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ int main(int argc, char **argv) {
     int rank, ranks, good = 1, all;
     MPI_Init(&argc, &argv);
     if (argc != 3 || strlen(argv[1]) >= 64 || atoi(argv[2]) < 1) {
-        fprintf(stderr, "usage: marked WORD BLOCKS, the word shorter than 64 bytes\n");
+        fprintf(stderr, "usage: marked WORD BLOCKS, with a WORD shorter than 64 bytes\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     int blocks = atoi(argv[2]);

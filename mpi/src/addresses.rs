@@ -1,11 +1,11 @@
-//! Which address stands for which group: no two of a job have the same.
+//! Assignment of group addresses, distinct for all groups of a job.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
-/// A prefix, of whose addresses the first and the last one are not used.
+/// A prefix of IPv4 addresses, without its first and last address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     network: u32,
@@ -13,21 +13,21 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// The upper half of what controllers take for groups unless they are configured otherwise.
+    /// The upper half of the default range of controllers for groups.
     pub(crate) const DEFAULT: Range = Range {
         network: u32::from_be_bytes([10, 255, 128, 0]),
         length: 17,
     };
 
-    /// How many addresses there are.
+    /// Number of usable addresses.
     fn count(self) -> u64 {
         (1 << (32 - self.length)) - 2
     }
 
     /// The address of a group.
     ///
-    /// `job` is where the job begins, which has so many `ranks`; the group is led by rank `leader`, which takes each turn for one group
-    /// at a time. All those differ as long as there are `ranks` times turns addresses.
+    /// `job` is the job's random offset, `ranks` its size. `leader` leads the group, and uses each `turn` for one group at a time. The
+    /// addresses of a job are distinct as long as there are more addresses than `ranks` times turns in use.
     pub(crate) fn address(self, job: u32, ranks: u32, leader: u32, turn: u32) -> Ipv4Addr {
         let index = u64::from(leader) + u64::from(ranks) * u64::from(turn);
         let at = (u64::from(job) + index) % self.count();
@@ -45,7 +45,7 @@ impl FromStr for Range {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Range, &'static str> {
-        let wrong = "a prefix of the fabric's range for groups expected, as 10.255.128.0/17, of at most 30 bits";
+        let wrong = "expected a prefix inside the fabric's range for groups, of at most 30 bits, such as 10.255.128.0/17";
         let (network, length) = text.split_once('/').ok_or(wrong)?;
         let network: Ipv4Addr = network.parse().map_err(|_| wrong)?;
         let length: u32 = length.parse().map_err(|_| wrong)?;
@@ -57,7 +57,7 @@ impl FromStr for Range {
     }
 }
 
-/// The turns that this rank, as a leader, has taken.
+/// The turns that this rank uses for groups that it leads.
 #[derive(Debug, Default)]
 pub(crate) struct Turns(BTreeSet<u32>);
 
@@ -66,7 +66,7 @@ impl Turns {
         Turns(BTreeSet::new())
     }
 
-    /// Takes the first one from `least` on that is free.
+    /// Takes the first free turn from `least` on.
     pub(crate) fn take(&mut self, least: u32) -> u32 {
         let turn = (least..).find(|turn| !self.0.contains(turn));
         let turn = turn.expect("no process has 2^32 groups");
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_of_a_job_have_addresses_of_their_own() {
+    fn groups_of_a_job_have_distinct_addresses() {
         let range: Range = "10.255.7.0/24".parse().unwrap();
         let mut seen = BTreeSet::new();
         for leader in 0..50 {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_taken_once_until_it_is_given_back() {
+    fn a_turn_is_unavailable_until_it_is_given_back() {
         let mut turns = Turns::new();
         assert_eq!((turns.take(0), turns.take(0), turns.take(5)), (0, 1, 5));
         turns.give_back(0);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_that_are_none_are_refused() {
+    fn invalid_prefixes_are_rejected() {
         for text in [
             "10.255.0.0",
             "10.255.0.0/31",

@@ -1,4 +1,4 @@
-//! The functions of MPI that stand before those beneath.
+//! The MPI functions of this library, which replace those of the underlying MPI.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,14 +8,14 @@ use crate::communicator::Communicator;
 use crate::job::{self, job};
 use crate::sys::{self, check, code_of, Comm, Elements, Handle};
 
-/// All that are attached, to be ended together.
+/// All communicators with attached state, to be ended in MPI_Finalize.
 static COMMUNICATORS: Mutex<Vec<Arc<Communicator>>> = Mutex::new(Vec::new());
 
 fn all() -> std::sync::MutexGuard<'static, Vec<Arc<Communicator>>> {
     COMMUNICATORS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is attached to a communicator, from its first call on; nothing if it is not one for us.
+/// The state attached to a communicator, created at its first call; `None` if the library does not support the communicator.
 fn communicator(comm: Handle) -> Option<Arc<Communicator>> {
     let (job, comm) = (job()?, Comm(comm));
     if !comm.is_intra() {
@@ -23,7 +23,7 @@ fn communicator(comm: Handle) -> Option<Arc<Communicator>> {
     }
     let attached = comm.attached().cast::<Communicator>().cast_const();
     if !attached.is_null() {
-        // SAFETY: it was made by `into_raw` below; what is attached is not given up before it is detached.
+        // SAFETY: the pointer is from `into_raw` below; the attached value is not freed before it is detached.
         unsafe {
             Arc::increment_strong_count(attached);
             return Some(Arc::from_raw(attached));
@@ -36,26 +36,26 @@ fn communicator(comm: Handle) -> Option<Arc<Communicator>> {
     Some(made)
 }
 
-/// The program frees a communicator.
+/// Callback of MPI: the program frees a communicator.
 #[no_mangle]
-extern "C" fn alfirk_mpi_forget(attached: *mut c_void) {
-    // SAFETY: it was attached by `communicator`, once.
+extern "C" fn alfirk_mpi_detach(attached: *mut c_void) {
+    // SAFETY: the pointer was attached once, by `communicator`.
     let communicator = unsafe { Arc::from_raw(attached.cast::<Communicator>().cast_const()) };
     all().retain(|other| !Arc::ptr_eq(other, &communicator));
     communicator.end();
 }
 
-/// How often groups are looked after while the program does something else.
-const TENDING: Duration = Duration::from_millis(500);
+/// Interval at which groups make progress while the program makes no calls.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Looks after groups as long as the process lives. MPI is not called here.
-fn tend() {
+/// Runs the background thread, which lets groups make progress. It does not call MPI.
+fn make_progress() {
     loop {
-        std::thread::sleep(TENDING);
+        std::thread::sleep(PROGRESS_INTERVAL);
         let communicators = all().clone();
         communicators
             .iter()
-            .for_each(|communicator| communicator.tend());
+            .for_each(|communicator| communicator.make_progress());
     }
 }
 
@@ -72,21 +72,21 @@ fn init(
     let over_groups = job().and_then(|job| job.settings.algorithm);
     if over_groups.is_some_and(|algorithm| algorithm.needs_group()) {
         let thread = std::thread::Builder::new().name("alfirk-mpi-tend".to_owned());
-        // Without it groups that are not used for long may be removed, and are then done without.
-        let _ = thread.spawn(tend);
+        // Without the thread, the fabric may remove groups that are idle for long; the communicator then falls back to MPI.
+        let _ = thread.spawn(make_progress);
     }
     code_of(begun)
 }
 
 /// # Safety
-/// As MPI says.
+/// The requirements of the MPI function of the same name.
 #[no_mangle]
 pub unsafe extern "C" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
     init(argc, argv, sys::thread_single(), &mut 0)
 }
 
 /// # Safety
-/// As MPI says.
+/// The requirements of the MPI function of the same name.
 #[no_mangle]
 pub unsafe extern "C" fn MPI_Init_thread(
     argc: *mut c_int,
@@ -104,11 +104,11 @@ pub unsafe extern "C" fn MPI_Init_thread(
 }
 
 /// # Safety
-/// As MPI says.
+/// The requirements of the MPI function of the same name.
 #[no_mangle]
 pub unsafe extern "C" fn MPI_Finalize() -> c_int {
     let mut communicators = std::mem::take(&mut *all());
-    // Leaders of groups wait for the others, who must come to the same groups in the same order.
+    // Leaders of groups wait for the other members, so all ranks must end the groups in the same order.
     communicators.sort_by_key(|communicator| communicator.order());
     for communicator in communicators {
         communicator.end();
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn MPI_Finalize() -> c_int {
 }
 
 /// # Safety
-/// As MPI says.
+/// The requirements of the MPI function of the same name.
 #[no_mangle]
 pub unsafe extern "C" fn MPI_Bcast(
     buffer: *mut c_void,
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn MPI_Bcast(
 }
 
 /// # Safety
-/// As MPI says.
+/// The requirements of the MPI function of the same name.
 #[no_mangle]
 pub unsafe extern "C" fn MPI_Ibcast(
     buffer: *mut c_void,
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn MPI_Ibcast(
 }
 
 /// # Safety
-/// As MPI says.
+/// The requirements of the MPI function of the same name.
 #[no_mangle]
 pub unsafe extern "C" fn MPI_Barrier(comm: Handle) -> c_int {
     match communicator(comm).and_then(|communicator| communicator.barrier()) {

@@ -1,4 +1,4 @@
-//! A communicator of the program, and what carries its broadcasts and barriers.
+//! The state attached to a communicator of the program, and the transport of its broadcasts and barriers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,34 +10,34 @@ use crate::overlay::Overlay;
 use crate::sys::{Code, Comm, Elements, Promise, Result};
 use crate::worker::Worker;
 
-/// Tells our making of communicators from the program's.
+/// Tag that separates this library's creation of communicators from the program's.
 const TAG: i32 = 0x0a1f;
 
-/// What we have attached to a communicator of the program.
+/// The state attached to a communicator of the program.
 pub(crate) struct Communicator {
     job: &'static Job,
     comm: Comm,
     rank: u32,
     size: u32,
-    /// Whether we carry anything here: there are others, and all are of this job.
-    is_ours: bool,
+    /// Whether the library supports the communicator: it has other members, all of this job.
+    is_supported: bool,
     route: Mutex<Option<Route>>,
     worker: Mutex<Option<Worker>>,
 }
 
-/// The way of everything in a communicator, from the first call on.
+/// The transport of a communicator, chosen at its first call.
 struct Route {
-    /// The same members, for our messages.
+    /// A communicator of the same members, for this library's messages.
     twin: Comm,
-    way: Way,
+    way: Transport,
 }
 
-enum Way {
+enum Transport {
     Overlay(Overlay),
     Hosts(Box<Hosts>),
 }
 
-/// What members do together.
+/// A collective to execute.
 #[derive(Clone, Copy)]
 enum Task {
     Broadcast(Elements, u32),
@@ -52,13 +52,13 @@ impl Communicator {
             comm,
             rank,
             size,
-            is_ours: size > 1 && comm.world_ranks()?.is_some(),
+            is_supported: size > 1 && comm.world_ranks()?.is_some(),
             route: Mutex::default(),
             worker: Mutex::default(),
         })
     }
 
-    /// Brings the root's elements to all others; None if it is not for us.
+    /// Broadcasts the root's elements; `None` if the library does not carry it.
     pub(crate) fn broadcast(&self, elements: Elements, root: i32) -> Option<Result<()>> {
         let (algorithm, root) = self.carries(elements, root)?;
         self.drain();
@@ -66,12 +66,16 @@ impl Communicator {
     }
 
     pub(crate) fn barrier(&self) -> Option<Result<()>> {
-        let algorithm = self.job.settings.for_barrier().filter(|_| self.is_ours)?;
+        let algorithm = self
+            .job
+            .settings
+            .for_barrier()
+            .filter(|_| self.is_supported)?;
         self.drain();
         Some(self.run(algorithm, Task::Barrier))
     }
 
-    /// Begins a broadcast; None if it is not for us.
+    /// Starts a broadcast; `None` if the library does not carry it.
     pub(crate) fn begin_broadcast(
         self: &Arc<Self>,
         elements: Elements,
@@ -80,7 +84,7 @@ impl Communicator {
         let (algorithm, root) = self.carries(elements, root)?;
         if !self.job.threads {
             if self.job.rank == 0 {
-                self.job.say("this MPI does not let threads of ours call it, so MPI_Ibcast goes by the MPI beneath");
+                self.job.warn_once("this MPI allows no calls from other threads (MPI_THREAD_MULTIPLE), so MPI_Ibcast falls back to the underlying MPI");
             }
             return None;
         }
@@ -104,8 +108,8 @@ impl Communicator {
         worker.run(Box::new(move || {
             let task = Task::Broadcast(elements, root);
             if communicator.run(algorithm, task).is_err() {
-                // A request of this kind cannot fail.
-                eprintln!("alfirk: MPI_Ibcast failed in the MPI beneath");
+                // A generalized request cannot report an error.
+                eprintln!("alfirk: MPI_Ibcast failed in the underlying MPI");
                 std::process::abort();
             }
             elements.free();
@@ -117,10 +121,10 @@ impl Communicator {
     fn carries(&self, elements: Elements, root: i32) -> Option<(Algorithm, u32)> {
         let root = u32::try_from(root).ok().filter(|root| *root < self.size)?;
         let algorithm = self.job.settings.for_broadcast(elements.bytes);
-        Some((algorithm.filter(|_| self.is_ours)?, root))
+        Some((algorithm.filter(|_| self.is_supported)?, root))
     }
 
-    /// Waits until everything begun is done: what members do is in the same order at all of them.
+    /// Waits until everything started has completed, so that all members execute collectives in the same order.
     fn drain(&self) {
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(worker) = &*worker {
@@ -139,14 +143,14 @@ impl Communicator {
         };
         match task {
             Task::Barrier => match &mut route.way {
-                Way::Overlay(overlay) => overlay.barrier(algorithm),
-                Way::Hosts(hosts) => hosts.barrier(self.job),
+                Transport::Overlay(overlay) => overlay.barrier(algorithm),
+                Transport::Hosts(hosts) => hosts.barrier(self.job),
             },
             Task::Broadcast(elements, root) => {
                 let is_root = root == self.rank;
                 let mut packed = Vec::new();
                 let bytes = if elements.plain {
-                    // SAFETY: the program vouches for its elements, which are that many bytes. At the root nobody writes to them.
+                    // SAFETY: the program vouches for its elements, which have that many bytes. They are not written to at the root.
                     unsafe {
                         let start = elements.start.cast::<u8>();
                         std::slice::from_raw_parts_mut(start, elements.bytes as usize)
@@ -159,8 +163,8 @@ impl Communicator {
                     &mut packed[..]
                 };
                 match &mut route.way {
-                    Way::Overlay(overlay) => overlay.broadcast(algorithm, bytes, root)?,
-                    Way::Hosts(hosts) => hosts.broadcast(self.job, bytes, root)?,
+                    Transport::Overlay(overlay) => overlay.broadcast(algorithm, bytes, root)?,
+                    Transport::Hosts(hosts) => hosts.broadcast(self.job, bytes, root)?,
                 }
                 if !elements.plain && !is_root {
                     elements.unpack(&packed, route.twin)?;
@@ -170,48 +174,48 @@ impl Communicator {
         }
     }
 
-    /// By all members, when they first do something together.
+    /// Chooses the transport at the first collective; called by all members.
     fn find_route(&self, algorithm: Algorithm) -> Result<Route> {
         let (job, rank) = (self.job, self.rank);
         let twin = self.comm.twin(TAG)?;
         let places = Places::find(twin, rank)?;
         let way = if !algorithm.needs_group() {
             if rank == 0 {
-                job.tell(|| format!("{} ranks go by {algorithm}", self.size));
+                job.log_verbose(|| format!("{} ranks use {algorithm}", self.size));
             }
             places.host.free();
             let hosts = places.of.into_iter().map(|(host, _)| host).collect();
             let comm = twin;
-            Way::Overlay(Overlay { comm, rank, hosts })
+            Transport::Overlay(Overlay { comm, rank, hosts })
         } else {
-            Way::Hosts(Box::new(Hosts::join(job, twin, rank, places)?))
+            Transport::Hosts(Box::new(Hosts::join(job, twin, rank, places)?))
         };
         Ok(Route { twin, way })
     }
 
-    /// Does what is due unless a call does it now.
-    pub(crate) fn tend(&self) {
+    /// Lets the transport make progress, unless a call is doing so.
+    pub(crate) fn make_progress(&self) {
         if let Ok(mut route) = self.route.try_lock() {
             if let Some(Route {
-                way: Way::Hosts(hosts),
+                way: Transport::Hosts(hosts),
                 ..
             }) = &mut *route
             {
-                hosts.tend();
+                hosts.make_progress();
             }
         }
     }
 
-    /// Where the communicator comes when all of a job end.
+    /// The position of the communicator when all groups of a job are ended.
     pub(crate) fn order(&self) -> u32 {
         let route = self.route.lock().unwrap_or_else(PoisonError::into_inner);
         match route.as_ref().map(|route| &route.way) {
-            Some(Way::Hosts(hosts)) => hosts.order(),
+            Some(Transport::Hosts(hosts)) => hosts.order(),
             _ => 0,
         }
     }
 
-    /// Ends what is ours, by all members.
+    /// Ends the library's part of the communicator; called by all members.
     pub(crate) fn end(&self) {
         self.drain();
         drop(
@@ -226,7 +230,7 @@ impl Communicator {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(Route { twin, way }) = route {
-            if let Way::Hosts(mut hosts) = way {
+            if let Transport::Hosts(mut hosts) = way {
                 hosts.leave(self.job);
                 hosts.free();
             }

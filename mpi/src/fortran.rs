@@ -1,7 +1,8 @@
-//! The same functions for programs in Fortran, whose calls do not come through those of C: Open MPI's subroutines call the MPI beneath.
+//! The same functions for Fortran programs. Open MPI's Fortran subroutines call the underlying MPI, not the C functions of this
+//! library.
 //!
-//! Compilers write the name of a subroutine in one of four ways; modules of `mpi_f08` call the names of C that stand behind them.
-//! Handles are numbers, everything is given by its address, and the last argument takes the error code.
+//! Compilers write the name of a subroutine in one of four ways; the modules of `mpi_f08` call C functions with names of their own.
+//! Handles are integers, all arguments are passed by address, and the last argument receives the error code.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -16,13 +17,13 @@ macro_rules! subroutine {
     };
     (@one $name:ident, ($($argument:ident: $type:ty),*), $does:block) => {
         /// # Safety
-        /// As MPI says; the arguments are addresses of what they are named for.
+        /// The requirements of the MPI subroutine of the same name; the arguments are addresses.
         #[no_mangle]
         #[allow(non_snake_case)]
         pub unsafe extern "C" fn $name($($argument: $type,)* ierror: *mut Fint) {
             // SAFETY: the program vouches for its arguments.
             let code: Fint = unsafe { $does };
-            // SAFETY: as above. C may leave it out.
+            // SAFETY: as above. It may be omitted in calls from C.
             if let Some(ierror) = unsafe { ierror.as_mut() } {
                 *ierror = code;
             }

@@ -1,9 +1,11 @@
-//! Groups under MPI: one rank of each host, its leader, is a member of the group; the others get theirs from it.
+//! Groups under MPI: one rank of each host, its leader, is a member of the group; the leader passes data on to the other ranks of the
+//! host.
 //!
-//! How the bytes of a broadcast go through a group is in `joined`. If it fails, the MPI beneath carries them, and everything after them.
+//! Module `joined` carries the bytes of a broadcast through a group. If that fails, the underlying MPI carries this broadcast and
+//! everything after it.
 //!
-//! In a barrier they cannot, since each agreement is a barrier: there the source, which alone sees whether all have begun, sends it to the
-//! others when the group fails.
+//! A barrier cannot fall back by agreement, since an agreement is itself a barrier. Only the source knows whether all members have
+//! entered; it sends that to the others when the group fails.
 
 use std::net::TcpListener;
 use std::sync::{Mutex, PoisonError};
@@ -20,38 +22,38 @@ use crate::joined::{agree, Joined};
 use crate::settings::{address_of, DEVICE};
 use crate::sys::{Comm, Result};
 
-/// How many addresses are tried.
+/// The most addresses that are tried for a group.
 const ATTEMPTS: u32 = 8;
 
 static TURNS: Mutex<Turns> = Mutex::new(Turns::new());
 
-/// One member of a communicator that goes over a group.
+/// This rank's part in a communicator that uses a group.
 pub(crate) struct Hosts {
     host: Comm,
-    /// The host of each rank, and the rank there.
+    /// By rank: its host, and its rank there.
     places: Vec<(u32, u32)>,
     own: (u32, u32),
     leader: Option<Leader>,
 }
 
-/// A leader of its host.
+/// The leader of a host.
 struct Leader {
     leaders: Comm,
     host: u32,
     group: Option<Joined>,
-    /// How many barriers there were.
+    /// Number of barriers so far.
     barriers: u64,
 }
 
-/// Where ranks are.
+/// The placement of ranks on hosts.
 pub(crate) struct Places {
     pub(crate) host: Comm,
-    /// The host of each rank, and the rank there.
+    /// By rank: its host, and its rank there.
     pub(crate) of: Vec<(u32, u32)>,
 }
 
 impl Places {
-    /// Finds out, by all members.
+    /// Determines the placement; called by all members.
     pub(crate) fn find(comm: Comm, rank: u32) -> Result<Places> {
         let host = comm.on_host(rank)?;
         let first = *host.gather(rank.into())?.first().unwrap_or(&0);
@@ -63,7 +65,7 @@ impl Places {
     }
 }
 
-/// Hosts and ranks there, from the first rank on the host of each; hosts are numbered by their first ranks.
+/// Hosts and ranks there, from the first rank on each rank's host. Hosts are numbered in the order of their first ranks.
 fn places(firsts: &[u64]) -> Vec<(u32, u32)> {
     let mut hosts: Vec<u64> = firsts.to_vec();
     hosts.sort_unstable();
@@ -79,7 +81,7 @@ fn places(firsts: &[u64]) -> Vec<(u32, u32)> {
 }
 
 impl Hosts {
-    /// Makes the group, by all members. Without a group everything goes by the MPI beneath.
+    /// Creates the group; called by all members. Without a group everything falls back to the underlying MPI.
     pub(crate) fn join(job: &Job, comm: Comm, rank: u32, places: Places) -> Result<Hosts> {
         let own = places.of[rank as usize];
         let (host, leads) = own;
@@ -103,7 +105,7 @@ impl Hosts {
         })
     }
 
-    /// Brings the root's bytes to all others.
+    /// Broadcasts the root's bytes.
     pub(crate) fn broadcast(&mut self, job: &Job, bytes: &mut [u8], root: u32) -> Result<()> {
         let (home, place) = self.places[root as usize];
         let at_home = home == self.own.0;
@@ -127,18 +129,18 @@ impl Hosts {
         self.host.barrier()
     }
 
-    /// Lets the group do what is due while the program does something else.
-    pub(crate) fn tend(&mut self) {
+    /// Lets the group make progress while the program makes no calls.
+    pub(crate) fn make_progress(&mut self) {
         let joined = self
             .leader
             .as_mut()
             .and_then(|leader| leader.group.as_mut());
         if let Some(joined) = joined {
-            joined.group.tend();
+            joined.group.make_progress();
         }
     }
 
-    /// The group's address as a number, which orders the groups of a job alike everywhere.
+    /// The group's address as a number, by which all hosts order the groups of a job alike.
     pub(crate) fn order(&self) -> u32 {
         let joined = self
             .leader
@@ -147,12 +149,12 @@ impl Hosts {
         joined.map_or(0, |joined| joined.address)
     }
 
-    /// Leaves the group, by all members.
+    /// Leaves the group; called by all members.
     pub(crate) fn leave(&mut self, job: &Job) {
         let joined = self.leader.as_mut().and_then(|leader| leader.group.take());
         if let Some(Joined { group, turn, .. }) = joined {
             if let Err(error) = group.leave() {
-                job.tell(|| format!("leaving a group: {error}"));
+                job.log_verbose(|| format!("leaving a group: {error}"));
             }
             give_back(turn);
         }
@@ -175,7 +177,7 @@ fn give_back(turn: Option<u32>) {
     }
 }
 
-/// The RDMA device of this host: the one that is asked for, or the first one.
+/// The RDMA device of this host: the configured one, or the first one.
 fn device() -> std::result::Result<String, String> {
     if let Ok(name) = std::env::var(DEVICE) {
         return Ok(name);
@@ -184,7 +186,7 @@ fn device() -> std::result::Result<String, String> {
         .into_iter()
         .flatten();
     let names = devices.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    names.min().ok_or("there is no RDMA device".to_owned())
+    names.min().ok_or("this host has no RDMA device".to_owned())
 }
 
 fn open() -> std::result::Result<(String, u32), String> {
@@ -205,7 +207,7 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Jo
     };
     let hosts = addresses.len();
     if hosts == 1 {
-        job.tell(|| format!("{members} ranks on one host go by the MPI beneath"));
+        job.log_verbose(|| format!("{members} ranks on one host use the underlying MPI"));
         return Ok(None);
     }
     addresses.sort_unstable();
@@ -218,7 +220,7 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Jo
         return Ok(None);
     }
     for attempt in 0..ATTEMPTS {
-        // The first leader chooses address and port, and sends them to the others.
+        // The first leader chooses address and port, and sends them to the other leaders.
         let mut chosen = [0u8; 6];
         let mut turn = None;
         let mut listener = Ok(None);
@@ -241,7 +243,8 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Jo
         }
         leaders.bcast(&mut chosen, 0)?;
         let listens = listener.as_ref().map(|_| ());
-        let listens = listens.map_err(|error| format!("no TCP port at {leader}: {error}"));
+        let listens =
+            listens.map_err(|error| format!("cannot listen on a TCP port of {leader}: {error}"));
         if !agree(job, leaders, host, listens)? {
             give_back(turn);
             return Ok(None);
@@ -262,7 +265,7 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Jo
             Ok(Some(listener)) => Group::lead_at(config, listener),
             _ => Group::join(config),
         };
-        // Who is not the first one receives only that it is over.
+        // Leaders other than the first only get `Over`, without the reason.
         let again = match &joined {
             Err(GroupError::NotRegistered(why)) => *why == Refusal::Taken.to_string(),
             Ok(_) | Err(GroupError::Over(_)) => true,
@@ -275,7 +278,7 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Jo
         if let (1, Ok(group)) = (verdict, joined.as_ref().map_err(|_| ())) {
             let ranks = leaders.gather(group.rank().into())?;
             if host == 0 {
-                job.tell(|| format!("{members} ranks on {hosts} hosts go over group {address}"));
+                job.log_verbose(|| format!("{members} ranks on {hosts} hosts use group {address}"));
             }
             return Ok(joined.ok().map(|group| Joined {
                 group,
@@ -297,7 +300,7 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Jo
 impl Leader {
     fn broadcast(&mut self, job: &Job, bytes: &mut [u8], home: u32) -> Result<()> {
         let Some(mut joined) = self.group.take() else {
-            // All know, or learn it now: with a group they ask.
+            // Leaders that still have the group call `min` before each broadcast, which must be matched once.
             if self.barriers != GIVEN_UP {
                 self.leaders.min(0)?;
                 self.barriers = GIVEN_UP;
@@ -308,7 +311,7 @@ impl Leader {
             self.group = Some(joined);
             return Ok(());
         }
-        // With the group the device lets go of the bytes.
+        // Dropping the group ends the device's access to the bytes.
         self.give_up(joined);
         self.leaders.bcast(bytes, home)
     }
@@ -327,21 +330,22 @@ impl Leader {
         let leaders = self.leaders;
         let mut begun = false;
         for _ in 0..2 {
-            let told = source != self.host;
-            // Looking for news also lets the MPI beneath go on: others may wait for messages of this rank before they come to the barrier.
-            match joined.group.sign(|| leaders.has_news() && told) {
+            let is_receiver = source != self.host;
+            // Looking for news also lets the underlying MPI make progress: others may need messages of this rank before they enter the
+            // barrier.
+            match joined.group.signal(|| leaders.has_news() && is_receiver) {
                 Ok(true) => begun = true,
-                Ok(false) => return self.after_news(joined),
+                Ok(false) => return self.finish_after_news(joined),
                 Err(error) => {
                     let rank = job.rank;
-                    job.say(&format!(
-                        "rank {rank}: {error}; broadcasts and barriers of its communicator go by the MPI beneath"
+                    job.warn_once(&format!(
+                        "rank {rank}: {error}; broadcasts and barriers of its communicator fall back to the underlying MPI"
                     ));
-                    if told {
-                        return self.after_news(joined);
+                    if is_receiver {
+                        return self.finish_after_news(joined);
                     }
                     for host in (0..joined.ranks.len() as u32).filter(|host| *host != self.host) {
-                        leaders.tell(host, news(self.barriers, begun))?;
+                        leaders.send_news(host, news(self.barriers, begun))?;
                     }
                     give_back(joined.turn);
                     return match begun {
@@ -355,26 +359,26 @@ impl Leader {
         Ok(())
     }
 
-    /// The source has said that the group is no more.
-    fn after_news(&mut self, joined: Joined) -> Result<()> {
+    /// Continues after the source's notice that the group has failed.
+    fn finish_after_news(&mut self, joined: Joined) -> Result<()> {
         give_back(joined.turn);
-        match is_done(self.leaders.news()?, self.barriers) {
+        match is_complete(self.leaders.news()?, self.barriers) {
             true => Ok(()),
             false => self.leaders.barrier(),
         }
     }
 }
 
-/// Stands for the number of barriers when all leaders know that the group is no more.
+/// Value of `barriers` when all leaders know that the group has ended.
 const GIVEN_UP: u64 = u64::MAX;
 
-/// What the source says: in which barrier the group has failed, and whether all had begun with it.
+/// The notice of the source: the barrier in which the group failed, and whether all members had entered it.
 fn news(barrier: u64, begun: bool) -> u64 {
     2 * barrier + u64::from(begun)
 }
 
-/// Whether everybody has begun with a barrier, by the news of the source.
-fn is_done(news: u64, barrier: u64) -> bool {
+/// Whether all members have entered a barrier, according to the notice of the source.
+fn is_complete(news: u64, barrier: u64) -> bool {
     news / 2 > barrier || (news / 2 == barrier && news % 2 == 1)
 }
 
@@ -391,10 +395,10 @@ mod tests {
     }
 
     #[test]
-    fn a_barrier_that_the_source_has_left_is_done() {
-        assert!(!is_done(news(5, false), 5));
-        assert!(is_done(news(5, true), 5));
-        assert!(is_done(news(6, false), 5));
-        assert!(!is_done(news(4, true), 5));
+    fn a_barrier_completed_at_the_source_is_complete() {
+        assert!(!is_complete(news(5, false), 5));
+        assert!(is_complete(news(5, true), 5));
+        assert!(is_complete(news(6, false), 5));
+        assert!(!is_complete(news(4, true), 5));
     }
 }

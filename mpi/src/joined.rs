@@ -1,34 +1,34 @@
-//! A group that is well, and how the bytes of a broadcast go through it.
+//! A working group, and how it carries the bytes of a broadcast.
 //!
-//! Leaders agree before the first byte, that all are there, well and ready to receive, so that a group's timeout means something and
-//! nobody is sent what it has no receive for; and after the last one, that all have the bytes. When the source changes, they agree before
-//! that, too.
+//! Before the first byte the leaders agree that all are present, without error and ready to receive. So the group's timeout covers
+//! only the transfer, and no member is sent a message without a receive. After the last byte they agree that all have the bytes, and
+//! before a change of the source they agree, too.
 //!
-//! Short messages are copied into the group's buffer and out of it, since copying them takes less than registering their memory. Long ones
-//! come from and go to the program's own memory, which the device may use for that one broadcast: all members agree whether theirs can
-//! be registered, and copy if somebody's cannot. Then parts of a buffer's bytes follow each other, with an agreement between.
+//! Short messages are copied through the group's buffer, because copying is faster than registering their memory. Long ones are sent
+//! from and received into the program's own memory, registered for that one broadcast. If it cannot be registered at some member, all
+//! copy. Copies use parts of the buffer's length, with an agreement after each.
 
 use alfirk_verbs::group::{Group, GroupError, Lent};
 
 use crate::job::Job;
 use crate::sys::{Comm, Result};
 
-/// Receives that are posted at a time for one broadcast, at most: fewer than any device takes.
+/// The most receives posted at a time for one broadcast: fewer than any device supports.
 const PARTS: usize = 512;
 
-/// A group that is well.
+/// A working group.
 pub(crate) struct Joined {
     pub(crate) group: Group,
-    /// Which rank each host's leader has in the group.
+    /// By host: the rank of its leader in the group.
     pub(crate) ranks: Vec<u32>,
-    /// The turn that the leader of the group has taken for its address.
+    /// At the group's leader: the turn that its address uses.
     pub(crate) turn: Option<u32>,
     pub(crate) address: u32,
 }
 
 type Outcome = std::result::Result<(), GroupError>;
 
-/// One broadcast, as one leader sees it.
+/// One broadcast, at one leader.
 struct Broadcast<'a> {
     job: &'a Job,
     leaders: Comm,
@@ -39,7 +39,7 @@ struct Broadcast<'a> {
     source: u32,
 }
 
-/// The agreement of all leaders; the first one of those that are not well says why.
+/// Agrees with all leaders whether all are without error. The first leader with an error prints it.
 pub(crate) fn agree(
     job: &Job,
     leaders: Comm,
@@ -52,22 +52,22 @@ pub(crate) fn agree(
     })?;
     if let (Err(why), true) = (own, first == host as i32) {
         let rank = job.rank;
-        job.say(&format!(
-            "rank {rank}: {why}; broadcasts and barriers of its communicator go by the MPI beneath"
+        job.warn_once(&format!(
+            "rank {rank}: {why}; broadcasts and barriers of its communicator fall back to the underlying MPI"
         ));
     }
     Ok(first == i32::MAX)
 }
 
 impl Joined {
-    /// The host of a rank of the group.
+    /// The host of a member of the group.
     pub(crate) fn host_of(&self, rank: u32) -> u32 {
         let host = self.ranks.iter().position(|of| *of == rank);
         host.expect("each member of the group is the leader of a host") as u32
     }
 
-    /// Brings the bytes of the leader of host `home` to all other leaders; by all leaders. False if the group is of no more use: then nobody
-    /// may take the bytes for what they are to be, and the group must end before they are used for anything else.
+    /// Carries the bytes from the leader of host `home` to all other leaders; called by all leaders. Returns false if the group has
+    /// failed: the bytes are then undefined, and the group must be dropped before they are used again.
     pub(crate) fn carry(
         &mut self,
         job: &Job,
@@ -84,7 +84,7 @@ impl Joined {
             source: self.ranks[home as usize],
         };
         let mut begun = Ok(());
-        // Nobody changes the source before all are there.
+        // The source changes only when all leaders are present.
         if broadcast.source != self.group.source() {
             if leaders.min(1)? == 0 {
                 return Ok(false);
@@ -99,7 +99,7 @@ impl Joined {
         self.carry_copies(&broadcast, bytes, begun)
     }
 
-    /// Lets the device use the bytes, if all leaders can do that.
+    /// Registers the bytes with the device, if all leaders can.
     fn lend(
         &mut self,
         broadcast: &Broadcast<'_>,
@@ -107,12 +107,12 @@ impl Joined {
         is_well: bool,
     ) -> Result<Option<Lent>> {
         let (start, len) = (bytes.as_mut_ptr(), bytes.len() as u64);
-        // SAFETY: the program leaves the bytes alone while it broadcasts them, and we do not touch them before they are taken back or
-        // the group is at its end.
+        // SAFETY: the program does not touch the bytes while it broadcasts them, nor does this library before they are taken back or
+        // the group ends.
         let own = unsafe { self.group.lend(start, len, !broadcast.is_source) };
         if let Err(error) = &own {
             let rank = broadcast.job.rank;
-            broadcast.job.say(&format!(
+            broadcast.job.warn_once(&format!(
                 "rank {rank}: its memory cannot be registered, so long broadcasts are copied: {error}"
             ));
         }
@@ -120,7 +120,7 @@ impl Joined {
         match (own, all) {
             (Ok(lent), 1) => Ok(Some(lent)),
             (Ok(lent), _) => {
-                // Nothing was posted: what cannot be taken back is registered until the group ends, and not written to.
+                // Nothing was posted: memory that cannot be taken back stays registered until the group ends, and is not written to.
                 let _ = self.group.take_back(lent);
                 Ok(None)
             }
@@ -128,7 +128,7 @@ impl Joined {
         }
     }
 
-    /// From memory to memory. All receives are there before the source sends.
+    /// From memory to memory. All receives are posted before the source sends.
     fn carry_lent(
         &mut self,
         broadcast: &Broadcast<'_>,
@@ -160,7 +160,7 @@ impl Joined {
         broadcast.agree(done)
     }
 
-    /// Through the buffers. The receive of a part is there before the source sends that.
+    /// Through the buffers. The receive of a part is posted before the source sends it.
     fn carry_copies(
         &mut self,
         broadcast: &Broadcast<'_>,
@@ -182,7 +182,7 @@ impl Joined {
         broadcast.agree(done)
     }
 
-    /// Posts what receives so many bytes, at receivers.
+    /// At receivers: posts a receive of `len` bytes.
     fn expect(&mut self, broadcast: &Broadcast<'_>, len: usize) -> Outcome {
         match broadcast.is_source || len == 0 {
             true => Ok(()),
@@ -190,7 +190,7 @@ impl Joined {
         }
     }
 
-    /// Brings one part from the source to where it is expected.
+    /// Transfers one part, whose receive has been posted.
     fn copy(&mut self, broadcast: &Broadcast<'_>, part: &mut [u8]) -> Outcome {
         if broadcast.is_source {
             self.group.fill(0, part)?;
@@ -203,7 +203,7 @@ impl Joined {
 }
 
 impl Broadcast<'_> {
-    /// Whether all leaders are well.
+    /// Whether all leaders are without error.
     fn agree(&self, own: Outcome) -> Result<bool> {
         let own = own.map_err(|error| error.to_string());
         agree(self.job, self.leaders, self.host, own)

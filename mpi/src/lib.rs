@@ -1,15 +1,15 @@
-//! A library that MPI programs load unchanged: their MPI_Bcast, MPI_Ibcast and MPI_Barrier go over Alfirk groups, or along any overlay of
-//! [`alfirk_roce::collective`]; everything else, and what fails, goes by the MPI beneath.
+//! A library that unchanged MPI programs load. Their MPI_Bcast, MPI_Ibcast and MPI_Barrier use Alfirk groups, or any overlay of
+//! [`alfirk_roce::collective`]. All other calls, and those that fail, use the underlying MPI.
 //!
 //! ```text
 //!   the program ── MPI_Bcast ──▶ calls ──▶ communicator ──┬─▶ hosts ── group (alfirk_verbs)
-//!                                          (ibcast: worker) ├─▶ overlay ── messages of the MPI beneath
-//!                                                           └─▶ the MPI beneath
+//!                                          (ibcast: worker) ├─▶ overlay ── messages of the underlying MPI
+//!                                                           └─▶ the underlying MPI
 //! ```
 //!
-//! What members of a communicator must do alike is decided by what they all know (`settings`, `addresses`, `schedule`), or by an
-//! agreement of all: no member ever goes another way than the others. Messages of ours go in a communicator of our own.
-//! Programs in Fortran come in by `fortran`, which calls what programs in C call.
+//! All members of a communicator must use the same transport. They choose it from shared values (`settings`, `addresses`, `schedule`)
+//! or by an agreement of all. The library's messages use a communicator of its own. Fortran programs enter through `fortran`, which
+//! calls the same functions as C programs.
 
 mod addresses;
 mod calls;

@@ -1,21 +1,21 @@
-//! Plans of overlays, by messages of the MPI beneath.
+//! Executes plans of overlays by messages of the underlying MPI.
 
 use alfirk_roce::collective::{equal_slice, Algorithm, Collective, Racks, Shape};
 
 use crate::schedule::Schedule;
 use crate::sys::{Comm, Requests, Result};
 
-/// One member of a communicator whose members send to each other.
+/// This rank's part in a communicator that uses an overlay.
 #[derive(Debug)]
 pub(crate) struct Overlay {
     pub(crate) comm: Comm,
     pub(crate) rank: u32,
-    /// On which host each rank is: the racks of algorithms that know such.
+    /// By rank: its host, which is the rack in algorithms with racks.
     pub(crate) hosts: Vec<u32>,
 }
 
 impl Overlay {
-    /// Brings the root's bytes to all others.
+    /// Broadcasts the root's bytes.
     pub(crate) fn broadcast(
         &self,
         algorithm: Algorithm,
@@ -41,7 +41,7 @@ impl Overlay {
         root: u32,
     ) -> Result<()> {
         let members = self.hosts.len() as u32;
-        // In plans the root is rank 0.
+        // Plans number the root as rank 0.
         let own = (self.rank + members - root) % members;
         let rank_of = |planned: u32| (planned + root) % members;
         let racks: Racks = (0..members)
@@ -57,13 +57,13 @@ impl Overlay {
         let mut receives = Requests::default();
         let exchanged = self.exchange(&mut schedule, slices, bytes, root, &mut receives);
         if exchanged.is_err() {
-            // The program may use its memory for something else now.
+            // After an error the program may reuse its memory, so no receive may stay pending.
             receives.cancel();
         }
         exchanged
     }
 
-    /// Sends and receives what the schedule says; receives may be left when it fails.
+    /// Sends and receives by the schedule. After an error, receives may still be pending.
     fn exchange(
         &self,
         schedule: &mut Schedule,
@@ -80,7 +80,7 @@ impl Overlay {
         for (_, from, slice) in &awaited {
             let (offset, len) = equal_slice(size, slices, *slice);
             let to = start.wrapping_add(offset as usize);
-            // SAFETY: the slice is inside `bytes`, and all is waited for or cancelled.
+            // SAFETY: the slice is inside `bytes`, and all requests are completed or cancelled.
             unsafe {
                 self.comm
                     .irecv(rank_of(*from), to, len as usize, receives)?
@@ -90,7 +90,7 @@ impl Overlay {
             while let Some((to, slice)) = schedule.next_send() {
                 let (offset, len) = equal_slice(size, slices, slice);
                 let from = start.wrapping_add(offset as usize);
-                // SAFETY: as above; a slice that is sent has come before, and does not come again.
+                // SAFETY: as above; a slice that is sent has been received, and is not received again.
                 unsafe {
                     let part = std::slice::from_raw_parts(from, len as usize);
                     self.comm.isend(rank_of(to), part, &mut sends)?;

@@ -1,22 +1,22 @@
-//! One member's part in a plan: what comes from which member, and what may be sent next. No message is sent here.
+//! One member's part in a plan: the expected receives, and the next send. Pure; sends no messages itself.
 
 use alfirk_roce::collective::{EdgeId, Plan};
 
-/// A plan that goes on.
+/// A plan in progress.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     plan: Plan,
     held: Vec<bool>,
     missing: u32,
-    /// How many slices each flow has carried.
+    /// By flow: number of slices received.
     arrived: Vec<usize>,
     sent: Vec<usize>,
-    /// The outgoing flows, those first that send first.
+    /// Indices of the outgoing flows, by priority.
     order: Vec<usize>,
 }
 
 impl Schedule {
-    /// `has_all`: whether the member has all slices from the beginning.
+    /// Creates a schedule; `has_all`: the member has all slices from the start.
     pub(crate) fn new(plan: Plan, slices: u32, has_all: bool) -> Schedule {
         let mut order: Vec<usize> = (0..plan.outgoing.len()).collect();
         order.sort_by_key(|flow| plan.outgoing[*flow].priority);
@@ -30,7 +30,7 @@ impl Schedule {
         }
     }
 
-    /// All that comes: the flow's index, the rank that it comes from and the slice; in order within each flow.
+    /// All receives: the flow's index, the sending rank and the slice; in order within each flow.
     pub(crate) fn receives(&self) -> Vec<(usize, u32, u32)> {
         let flows = self.plan.incoming.iter().enumerate();
         let all = flows.flat_map(|(index, flow)| {
@@ -40,7 +40,7 @@ impl Schedule {
         all.collect()
     }
 
-    /// A slice has come by a flow.
+    /// Records that a slice of a flow has been received.
     pub(crate) fn receive(&mut self, flow: usize, slice: u32) {
         self.arrived[flow] += 1;
         if !std::mem::replace(&mut self.held[slice as usize], true) {
@@ -48,7 +48,7 @@ impl Schedule {
         }
     }
 
-    /// What to send now, and to which rank.
+    /// Takes the next send that is possible: its rank and slice.
     pub(crate) fn next_send(&mut self) -> Option<(u32, u32)> {
         let ready = self
             .order
@@ -67,7 +67,7 @@ impl Schedule {
             return false;
         };
         let step = flow.steps.get(at);
-        // Within a schedule nothing overtakes.
+        // Sends of one schedule do not overtake each other.
         let waits = self
             .plan
             .outgoing
@@ -81,18 +81,18 @@ impl Schedule {
         if waits {
             return false;
         }
-        if self.plan.signs {
+        if self.plan.empty_payloads {
             let mut incoming = self.plan.incoming.iter().zip(&self.arrived);
             return incoming.all(|(other, arrived)| {
                 let next = other.steps.get(*arrived);
                 step.zip(next).is_none_or(|(own, next)| next >= own)
             });
         }
-        self.held[slice as usize] && !(self.plan.whole && self.missing > 0)
+        self.held[slice as usize] && !(self.plan.store_and_forward && self.missing > 0)
     }
 }
 
-/// From which member to which an edge leads. Plans of overlays know pairs alone.
+/// Sending and receiving rank of an edge. Overlays have edges between two members only.
 fn ends(edge: EdgeId) -> (u32, u32) {
     match edge {
         EdgeId::Pair { from, to } => (from, to),
@@ -108,7 +108,8 @@ mod tests {
 
     use super::*;
 
-    /// Runs the plans of all members; messages of a pair arrive in order. Gives how much was sent, and who misses how much.
+    /// Runs the plans of all members; messages of a pair arrive in order. Returns the number of sends, and the slices that each member
+    /// lacks.
     fn run(
         algorithm: Algorithm,
         collective: Collective,
@@ -143,7 +144,7 @@ mod tests {
             for from in 0..members {
                 while let Some((to, slice)) = all[from as usize].next_send() {
                     let next = expected.get_mut(&(from, to)).and_then(VecDeque::pop_front);
-                    let (flow, awaited) = next.expect("nobody awaits it");
+                    let (flow, awaited) = next.expect("every send has a receive");
                     assert_eq!(slice, awaited, "{algorithm}: {from} to {to}");
                     all[to as usize].receive(flow, slice);
                     (moved, sent) = (true, sent + 1);
@@ -152,7 +153,7 @@ mod tests {
             if !moved {
                 assert!(
                     expected.values().all(VecDeque::is_empty),
-                    "{algorithm}: somebody waits for ever"
+                    "{algorithm}: deadlock"
                 );
                 return (sent, all.iter().map(|schedule| schedule.missing).collect());
             }
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn barriers_come_to_their_end() {
+    fn barriers_complete() {
         for algorithm in [Algorithm::Binomial, Algorithm::Dissemination] {
             for members in 2..=33 {
                 let signs = algorithm.slices_for(Collective::Barrier, 0, members);

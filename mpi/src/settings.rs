@@ -1,4 +1,4 @@
-//! What the environment asks for. Rank 0 of the job decides for all, but for the device, which may be another on each host.
+//! Settings from environment variables. Rank 0 of the job decides for all, except for the device, which may differ between hosts.
 
 use std::net::Ipv4Addr;
 
@@ -15,26 +15,27 @@ pub(crate) const TIMEOUT: &str = "ALFIRK_MPI_TIMEOUT_MS";
 pub(crate) const DEVICE: &str = "ALFIRK_MPI_DEVICE";
 pub(crate) const VERBOSE: &str = "ALFIRK_MPI_VERBOSE";
 
-/// The longest message that is carried, in bytes: MPI packs no more at a time.
+/// The longest supported message in bytes: MPI_Pack handles no more at a time.
 pub(crate) const LONGEST: u64 = i32::MAX as u64;
 
-/// Up to this, copying takes less than registering, on guests with rdma_rxe; `interop/run speed` measures both.
+/// Default of [`Settings::copy`]. Up to this length copying is faster than registering, on guests with rdma_rxe; `interop/run speed`
+/// measures both.
 const COPIED: u64 = 64 << 10;
 
-/// What all ranks of a job agree on.
+/// The settings that all ranks of a job share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// Nothing is carried without one.
+    /// The algorithm; with `None` nothing is carried.
     pub(crate) algorithm: Option<Algorithm>,
-    /// The addresses that stand for groups of the job.
+    /// The range of group addresses of the job.
     pub(crate) groups: Range,
-    /// Bytes of the buffer of each group.
+    /// Length of each group's buffer in bytes.
     pub(crate) buffer: u64,
-    /// Broadcasts of up to so many bytes are copied into the buffer and out of it; for longer ones the program's memory is registered.
+    /// Broadcasts of up to this number of bytes are copied through the buffer; for longer ones the program's memory is registered.
     pub(crate) copy: u64,
-    /// Broadcasts of fewer bytes go by the MPI beneath.
+    /// Broadcasts of fewer bytes use the underlying MPI.
     pub(crate) smallest: u64,
-    /// Milliseconds that a group may take for a buffer's bytes when all its members are there.
+    /// Milliseconds that a group may take for a buffer's bytes once all its members are present.
     pub(crate) timeout_ms: u64,
 }
 
@@ -52,7 +53,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Nothing but the MPI beneath.
+    /// Settings with which everything uses the underlying MPI.
     pub(crate) fn off() -> Settings {
         Settings {
             algorithm: None,
@@ -60,7 +61,7 @@ impl Settings {
         }
     }
 
-    /// Reads variables; the error names the variable and says what would do.
+    /// Reads the variables. An error names the variable and the valid values.
     pub(crate) fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Settings, String> {
         let mut settings = Settings::default();
         let number = |name: &str, default: u64, least: u64| match variable(name) {
@@ -69,7 +70,7 @@ impl Settings {
                 let number = text.parse().ok();
                 let good = number.filter(|n| (least..=LONGEST).contains(n));
                 good.ok_or(format!(
-                    "{name}=`{text}`: a number from {least} to {LONGEST} expected"
+                    "{name}=`{text}`: expected a number from {least} to {LONGEST}"
                 ))
             }
         };
@@ -91,7 +92,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// As variables, to be sent to the other ranks: [`Settings::of_lines`] reads them.
+    /// The settings as lines, to be sent to the other ranks; parsed by [`Settings::of_lines`].
     pub(crate) fn lines(&self) -> String {
         let algorithm = self.algorithm.map_or("mpi".to_owned(), |a| a.to_string());
         let Settings {
@@ -115,20 +116,20 @@ impl Settings {
         })
     }
 
-    /// What carries a broadcast of so many bytes, if we do.
+    /// The algorithm for a broadcast of `bytes` bytes; `None` for the underlying MPI.
     pub(crate) fn for_broadcast(&self, bytes: u64) -> Option<Algorithm> {
         let fits = (self.smallest..=LONGEST).contains(&bytes);
-        let does = |algorithm: &Algorithm| fits && algorithm.does(Collective::Broadcast);
+        let does = |algorithm: &Algorithm| fits && algorithm.supports(Collective::Broadcast);
         self.algorithm.filter(does)
     }
 
     pub(crate) fn for_barrier(&self) -> Option<Algorithm> {
         self.algorithm
-            .filter(|algorithm| algorithm.does(Collective::Barrier))
+            .filter(|algorithm| algorithm.supports(Collective::Barrier))
     }
 }
 
-/// A leader's address in a word that members send each other; 0 is none.
+/// Decodes a leader's address from a word that members exchange; 0 means none.
 pub(crate) fn address_of(word: u64) -> Option<Ipv4Addr> {
     u32::try_from(word)
         .ok()
@@ -136,7 +137,7 @@ pub(crate) fn address_of(word: u64) -> Option<Ipv4Addr> {
         .map(Ipv4Addr::from)
 }
 
-/// An algorithm that can carry the calls of MPI.
+/// Parses the name of an algorithm that can carry MPI calls.
 fn carrier(name: &str) -> Result<Algorithm, String> {
     let algorithm: Algorithm = name
         .parse()
@@ -144,7 +145,7 @@ fn carrier(name: &str) -> Result<Algorithm, String> {
     match algorithm.needs_group() || algorithm.is_overlay() {
         true => Ok(algorithm),
         false => Err(format!(
-            "{ALGORITHM}={algorithm}: it sends datagrams, and MPI beneath has none; choose another one, or mpi"
+            "{ALGORITHM}={algorithm}: it sends datagrams, which the underlying MPI does not have; choose another algorithm, or mpi"
         )),
     }
 }
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_set_asks_for_groups() {
+    fn default_settings_use_groups() {
         assert_eq!(Settings::read(|_| None), Ok(Settings::default()));
         assert_eq!(
             Settings::default().for_broadcast(1),
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn every_algorithm_can_be_told_to_the_other_ranks() {
+    fn every_algorithm_survives_serialisation_for_the_other_ranks() {
         for algorithm in Algorithm::ALL {
             if algorithm.needs_datagrams() {
                 let said = with(ALGORITHM, &algorithm.to_string()).unwrap_err();
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_algorithm_does_not_do_goes_by_the_mpi_beneath() {
+    fn unsupported_collectives_use_the_underlying_mpi() {
         let chain = with(ALGORITHM, "chain").unwrap();
         assert_eq!(chain.for_barrier(), None);
         let dissemination = with(ALGORITHM, "dissemination").unwrap();

@@ -1,4 +1,4 @@
-/* What of MPI only its header can say: constants, and calls that take them. sys.rs declares these functions; each gives MPI's code. */
+/* Constants of MPI that only its header defines, and calls that use them. Declared in sys.rs; each function returns MPI's code. */
 
 #include <mpi.h>
 #include <stdint.h>
@@ -6,9 +6,9 @@
 
 _Static_assert(sizeof(MPI_Comm) == sizeof(void *) && sizeof(MPI_Datatype) == sizeof(void *) &&
                    sizeof(MPI_Request) == sizeof(void *),
-               "handles of this MPI are no pointers: Open MPI is needed");
+               "handles of this MPI are not pointers: Open MPI is needed");
 
-/* The tag of the messages of plans, and that of news about the group. */
+/* Tags of the messages of plans, and of notices that a group has failed. */
 enum { DATA = 1, NEWS = 2 };
 
 int shim_success(void) { return MPI_SUCCESS; }
@@ -17,7 +17,7 @@ int shim_thread_multiple(void) { return MPI_THREAD_MULTIPLE; }
 int shim_thread_single(void) { return MPI_THREAD_SINGLE; }
 MPI_Comm shim_world(void) { return MPI_COMM_WORLD; }
 
-/* Whether the communicator has one group of members, and is a communicator at all. */
+/* Whether the communicator is valid and has a single group of members. */
 int shim_is_intra(MPI_Comm comm) {
     int inter = 1;
     return comm != MPI_COMM_NULL && PMPI_Comm_test_inter(comm, &inter) == MPI_SUCCESS && !inter;
@@ -26,7 +26,7 @@ int shim_is_intra(MPI_Comm comm) {
 int shim_rank(MPI_Comm comm, int *rank) { return PMPI_Comm_rank(comm, rank); }
 int shim_size(MPI_Comm comm, int *size) { return PMPI_Comm_size(comm, size); }
 
-/* The ranks in MPI_COMM_WORLD of all members; -1 for one that is not there. */
+/* The ranks of all members in MPI_COMM_WORLD; -1 for a process outside it. */
 int shim_world_ranks(MPI_Comm comm, int size, int *ranks) {
     MPI_Group members, world;
     int code = PMPI_Comm_group(comm, &members);
@@ -50,7 +50,8 @@ int shim_world_ranks(MPI_Comm comm, int size, int *ranks) {
     return code;
 }
 
-/* The same members, for messages of our own. Unlike MPI_Comm_dup() it is no collective of `comm`, and calls nobody's attribute functions. */
+/* A communicator of the same members, for this library's messages. Unlike MPI_Comm_dup() it is not a collective of `comm`, and calls no attribute
+* functions. */
 int shim_twin(MPI_Comm comm, int tag, MPI_Comm *twin) {
     MPI_Group members;
     int code = PMPI_Comm_group(comm, &members);
@@ -61,12 +62,12 @@ int shim_twin(MPI_Comm comm, int tag, MPI_Comm *twin) {
     return code;
 }
 
-/* The members on this host. */
+/* A communicator of the members on this host. */
 int shim_on_host(MPI_Comm comm, int rank, MPI_Comm *host) {
     return PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, host);
 }
 
-/* Some of the members; NULL for the others. */
+/* A communicator of some of the members; NULL at the others. */
 int shim_some(MPI_Comm comm, int among, int rank, MPI_Comm *some) {
     int code = PMPI_Comm_split(comm, among ? 0 : MPI_UNDEFINED, rank, some);
     if (code == MPI_SUCCESS && *some == MPI_COMM_NULL)
@@ -88,7 +89,7 @@ int shim_isend(MPI_Comm comm, const void *bytes, int len, int to, MPI_Request *r
 int shim_irecv(MPI_Comm comm, void *bytes, int len, int from, MPI_Request *request) {
     return PMPI_Irecv(bytes, len, MPI_BYTE, from, DATA, comm, request);
 }
-/* -1 when none is left. */
+/* *which is -1 when no request is left. */
 int shim_wait_any(int count, MPI_Request *requests, int *which) {
     int code = PMPI_Waitany(count, requests, which, MPI_STATUS_IGNORE);
     if (*which == MPI_UNDEFINED)
@@ -97,14 +98,14 @@ int shim_wait_any(int count, MPI_Request *requests, int *which) {
 }
 int shim_wait_all(int count, MPI_Request *requests) { return PMPI_Waitall(count, requests, MPI_STATUSES_IGNORE); }
 
-/* Receives that nobody waits for any more: none of them writes to its memory after this. */
+/* Cancels receives; none of them writes to its memory after this. */
 void shim_cancel(int count, MPI_Request *requests) {
     for (int i = 0; i < count; i++)
         if (requests[i] != MPI_REQUEST_NULL && PMPI_Cancel(&requests[i]) == MPI_SUCCESS)
             PMPI_Wait(&requests[i], MPI_STATUS_IGNORE);
 }
 
-int shim_tell(MPI_Comm comm, int to, uint64_t news) { return PMPI_Send(&news, 1, MPI_UINT64_T, to, NEWS, comm); }
+int shim_send_news(MPI_Comm comm, int to, uint64_t news) { return PMPI_Send(&news, 1, MPI_UINT64_T, to, NEWS, comm); }
 int shim_news_here(MPI_Comm comm, int *here) {
     return PMPI_Iprobe(MPI_ANY_SOURCE, NEWS, comm, here, MPI_STATUS_IGNORE);
 }
@@ -112,7 +113,7 @@ int shim_news(MPI_Comm comm, uint64_t *news) {
     return PMPI_Recv(news, 1, MPI_UINT64_T, MPI_ANY_SOURCE, NEWS, comm, MPI_STATUS_IGNORE);
 }
 
-/* Whether elements lie in memory one after the other without gaps, in the order in which they are sent. */
+/* Whether the elements are contiguous in memory, without gaps, in the order in which they are sent. */
 static int is_plain(MPI_Datatype type, int depth) {
     int integers, addresses, types, combiner, size;
     MPI_Aint lower, extent;
@@ -135,7 +136,7 @@ static int is_plain(MPI_Datatype type, int depth) {
     return plain;
 }
 
-/* Bytes of one element, and whether elements are plain memory. */
+/* Length of one element in bytes, and whether elements are contiguous. */
 int shim_layout(MPI_Datatype type, uint64_t *size, int *plain) {
     MPI_Count bytes;
     if (type == MPI_DATATYPE_NULL)
@@ -161,32 +162,32 @@ int shim_unpack(const void *from, int len, void *to, int count, MPI_Datatype typ
 int shim_type_dup(MPI_Datatype type, MPI_Datatype *dup) { return PMPI_Type_dup(type, dup); }
 int shim_type_free(MPI_Datatype *type) { return PMPI_Type_free(type); }
 
-/* Told when a communicator that has one of ours attached is freed. */
-void alfirk_mpi_forget(void *attached);
+/* Called when a communicator with attached state is freed. */
+void alfirk_mpi_detach(void *attached);
 
 static int keyval = MPI_KEYVAL_INVALID;
 
-static int forget(MPI_Comm comm, int key, void *attached, void *extra) {
+static int detach(MPI_Comm comm, int key, void *attached, void *extra) {
     (void)comm, (void)key, (void)extra;
-    alfirk_mpi_forget(attached);
+    alfirk_mpi_detach(attached);
     return MPI_SUCCESS;
 }
 
-int shim_make_attribute(void) { return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL); }
+int shim_make_attribute(void) { return PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, detach, &keyval, NULL); }
 int shim_attach(MPI_Comm comm, void *value) { return PMPI_Comm_set_attr(comm, keyval, value); }
-/* NULL if there is none. */
+/* The attached state; NULL if there is none. */
 void *shim_attached(MPI_Comm comm) {
     void *value;
     int found = 0;
     return PMPI_Comm_get_attr(comm, keyval, &value, &found) == MPI_SUCCESS && found ? value : NULL;
 }
 
-/* Handles of Fortran, which are numbers. */
+/* Conversion of Fortran handles, which are integers. */
 MPI_Comm shim_comm_of(MPI_Fint comm) { return PMPI_Comm_f2c(comm); }
 MPI_Datatype shim_type_of(MPI_Fint type) { return PMPI_Type_f2c(type); }
 MPI_Fint shim_request_to(MPI_Request request) { return PMPI_Request_c2f(request); }
 
-/* In Fortran MPI_BOTTOM is a variable, whose name is as compilers have it; whoever has none of them has no MPI_BOTTOM. */
+/* In Fortran MPI_BOTTOM is a variable whose symbol depends on the compiler; a program without these symbols does not use it. */
 extern char mpi_fortran_bottom __attribute__((weak)), mpi_fortran_bottom_ __attribute__((weak));
 extern char mpi_fortran_bottom__ __attribute__((weak)), MPI_FORTRAN_BOTTOM __attribute__((weak));
 

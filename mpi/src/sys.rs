@@ -1,4 +1,4 @@
-//! The MPI beneath, as Rust has it. `shim.c` says what each call does.
+//! Rust bindings of the underlying MPI. The calls are documented in `shim.c`.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -67,7 +67,7 @@ extern "C" {
     fn shim_wait_any(count: c_int, requests: *mut Handle, which: *mut c_int) -> c_int;
     fn shim_wait_all(count: c_int, requests: *mut Handle) -> c_int;
     fn shim_cancel(count: c_int, requests: *mut Handle);
-    fn shim_tell(comm: Handle, to: c_int, news: u64) -> c_int;
+    fn shim_send_news(comm: Handle, to: c_int, news: u64) -> c_int;
     fn shim_news_here(comm: Handle, here: *mut c_int) -> c_int;
     fn shim_news(comm: Handle, news: *mut u64) -> c_int;
     fn shim_layout(datatype: Handle, size: *mut u64, plain: *mut c_int) -> c_int;
@@ -102,14 +102,14 @@ extern "C" {
     fn shim_complete(request: Handle) -> c_int;
 }
 
-/// An error class of MPI, to be given to the program.
+/// An error class of MPI, to be returned to the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Code(pub(crate) c_int);
 
 impl Code {
-    /// A bug of this library.
+    /// The class of a bug in this library.
     pub(crate) fn internal() -> Code {
-        // SAFETY: it gives a constant.
+        // SAFETY: the function returns a constant.
         Code(unsafe { shim_internal() })
     }
 }
@@ -117,52 +117,52 @@ impl Code {
 pub(crate) type Result<T> = std::result::Result<T, Code>;
 
 pub(crate) fn check(code: c_int) -> Result<()> {
-    // SAFETY: it gives a constant.
+    // SAFETY: the function returns a constant.
     match code == unsafe { shim_success() } {
         true => Ok(()),
         false => Err(Code(code)),
     }
 }
 
-/// What a C function is to be given back.
+/// The return value of a C function.
 pub(crate) fn code_of(result: Result<()>) -> c_int {
     match result {
-        // SAFETY: it gives a constant.
+        // SAFETY: the function returns a constant.
         Ok(()) => unsafe { shim_success() },
         Err(Code(code)) => code,
     }
 }
 
 pub(crate) fn thread_multiple() -> c_int {
-    // SAFETY: it gives a constant.
+    // SAFETY: the function returns a constant.
     unsafe { shim_thread_multiple() }
 }
 
 pub(crate) fn thread_single() -> c_int {
-    // SAFETY: it gives a constant.
+    // SAFETY: the function returns a constant.
     unsafe { shim_thread_single() }
 }
 
-/// Makes the attribute that communicators of ours are found by.
+/// Creates the attribute under which state is attached to communicators.
 pub(crate) fn make_attribute() -> Result<()> {
     // SAFETY: MPI is initialised.
     check(unsafe { shim_make_attribute() })
 }
 
-/// A communicator. Its user sees to it that it is not used after it is freed.
+/// A communicator. The user must not use it after it is freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Comm(pub(crate) Handle);
 
-// SAFETY: handles may be used by any thread; who has several asks MPI for MPI_THREAD_MULTIPLE.
+// SAFETY: any thread may use handles; concurrent use requires MPI_THREAD_MULTIPLE, which the callers request.
 unsafe impl Send for Comm {}
 // SAFETY: as above.
 unsafe impl Sync for Comm {}
 
-/// Messages under way. They must be waited for before what they point to ends.
+/// Pending requests. They must be completed before the memory that they use is freed.
 #[derive(Debug, Default)]
 pub(crate) struct Requests(Vec<Handle>);
 
-// SAFETY of all calls below: handles are valid while their owner lives, and each pointer goes to memory of the length that is given.
+// SAFETY of all calls below: handles are valid while their owner lives, and each pointer refers to memory of the given length.
 impl Comm {
     pub(crate) fn world() -> Comm {
         Comm(unsafe { shim_world() })
@@ -184,7 +184,7 @@ impl Comm {
         Ok(size as u32)
     }
 
-    /// The members' ranks in MPI_COMM_WORLD, if they have such.
+    /// The members' ranks in MPI_COMM_WORLD; `None` if a member is not in it.
     pub(crate) fn world_ranks(self) -> Result<Option<Vec<u32>>> {
         let mut ranks: Vec<c_int> = vec![0; self.size()? as usize];
         check(unsafe { shim_world_ranks(self.0, ranks.len() as c_int, ranks.as_mut_ptr()) })?;
@@ -210,18 +210,18 @@ impl Comm {
     }
 
     pub(crate) fn free(mut self) {
-        // That it cannot be freed hurts nobody.
+        // A failure only leaks the communicator.
         let _ = check(unsafe { shim_free(&mut self.0) });
     }
 
-    /// The least of what all members say.
+    /// The minimum of the values of all members.
     pub(crate) fn min(self, own: i32) -> Result<i32> {
         let mut value = own;
         check(unsafe { shim_min(self.0, &mut value) })?;
         Ok(value)
     }
 
-    /// What all members say, by rank.
+    /// The values of all members, by rank.
     pub(crate) fn gather(self, own: u64) -> Result<Vec<u64>> {
         let mut all = vec![0; self.size()? as usize];
         check(unsafe { shim_gather(self.0, own, all.as_mut_ptr()) })?;
@@ -238,7 +238,7 @@ impl Comm {
     }
 
     /// # Safety
-    /// The bytes stay where they are until the request is done.
+    /// The bytes must stay valid and unchanged until the request completes.
     pub(crate) unsafe fn isend(self, to: u32, bytes: &[u8], requests: &mut Requests) -> Result<()> {
         let mut request = std::ptr::null_mut();
         let (start, len) = (bytes.as_ptr().cast(), bytes.len() as c_int);
@@ -248,7 +248,7 @@ impl Comm {
     }
 
     /// # Safety
-    /// There is room for that many bytes until the request is done.
+    /// The memory must be valid for that many bytes until the request completes.
     pub(crate) unsafe fn irecv(
         self,
         from: u32,
@@ -263,9 +263,9 @@ impl Comm {
         Ok(())
     }
 
-    /// Tells a member something that it looks for at times.
-    pub(crate) fn tell(self, to: u32, news: u64) -> Result<()> {
-        check(unsafe { shim_tell(self.0, to as c_int, news) })
+    /// Sends a notice to a member, which looks for it from time to time.
+    pub(crate) fn send_news(self, to: u32, news: u64) -> Result<()> {
+        check(unsafe { shim_send_news(self.0, to as c_int, news) })
     }
 
     pub(crate) fn has_news(self) -> bool {
@@ -273,7 +273,7 @@ impl Comm {
         check(unsafe { shim_news_here(self.0, &mut here) }).is_ok() && here != 0
     }
 
-    /// Waits for a message of anybody.
+    /// Waits for a notice from any member.
     pub(crate) fn news(self) -> Result<u64> {
         let mut news = 0;
         check(unsafe { shim_news(self.0, &mut news) })?;
@@ -290,14 +290,14 @@ impl Comm {
 }
 
 impl Requests {
-    /// Waits for one of them, and returns which; nothing when all are done.
+    /// Waits for one request and returns its index; `None` if all have completed.
     pub(crate) fn wait_any(&mut self) -> Result<Option<usize>> {
         let mut which = -1;
         check(unsafe { shim_wait_any(self.0.len() as c_int, self.0.as_mut_ptr(), &mut which) })?;
         Ok(usize::try_from(which).ok())
     }
 
-    /// Gives up receives that are not done: nothing is written to their memory any more.
+    /// Cancels receives that have not completed: none writes to its memory afterwards.
     pub(crate) fn cancel(&mut self) {
         unsafe { shim_cancel(self.0.len() as c_int, self.0.as_mut_ptr()) }
     }
@@ -307,23 +307,23 @@ impl Requests {
     }
 }
 
-/// Elements of a program's memory.
+/// Elements in a program's memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Elements {
     pub(crate) start: *mut c_void,
     pub(crate) count: c_int,
     pub(crate) datatype: Handle,
-    /// What they hold, in bytes.
+    /// Length of their data in bytes.
     pub(crate) bytes: u64,
-    /// Whether they are those bytes one after the other.
+    /// Whether they are contiguous.
     pub(crate) plain: bool,
 }
 
-// SAFETY: the program leaves them alone while they are under way.
+// SAFETY: the program does not touch them during the operation.
 unsafe impl Send for Elements {}
 
 impl Elements {
-    /// None for what MPI does not take.
+    /// `None` for arguments that MPI rejects.
     pub(crate) fn new(start: *mut c_void, count: c_int, datatype: Handle) -> Option<Elements> {
         let (mut size, mut plain) = (0, 0);
         let many = u64::try_from(count).ok()?;
@@ -337,7 +337,7 @@ impl Elements {
         })
     }
 
-    /// The same with a datatype of its own, which outlives that of the program; to be freed.
+    /// The same elements with a duplicate of the datatype, which outlives the program's; must be freed.
     pub(crate) fn keep(self) -> Result<Elements> {
         let mut datatype = std::ptr::null_mut();
         check(unsafe { shim_type_dup(self.datatype, &mut datatype) })?;
@@ -348,7 +348,7 @@ impl Elements {
         let _ = check(unsafe { shim_type_free(&mut self.datatype) });
     }
 
-    /// The bytes that they hold.
+    /// The packed bytes of the elements.
     pub(crate) fn pack(self, comm: Comm) -> Result<Vec<u8>> {
         let (mut room, mut used) = (0, 0);
         check(unsafe { shim_pack_size(self.count, self.datatype, comm.0, &mut room) })?;
@@ -366,7 +366,7 @@ impl Elements {
             )
         })?;
         bytes.truncate(used as usize);
-        // With members of one kind MPI adds nothing to the data.
+        // Between members of the same architecture MPI adds nothing to the data.
         match bytes.len() as u64 == self.bytes {
             true => Ok(bytes),
             false => Err(Code::internal()),
@@ -379,11 +379,11 @@ impl Elements {
     }
 }
 
-/// A request that is done when somebody says so.
+/// A generalized request, which is completed explicitly.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Promise(pub(crate) Handle);
 
-// SAFETY: any thread may say that it is done.
+// SAFETY: any thread may complete the request.
 unsafe impl Send for Promise {}
 
 impl Promise {
@@ -394,7 +394,7 @@ impl Promise {
     }
 
     pub(crate) fn complete(self) {
-        // There is nobody to report this failure to.
+        // The failure cannot be reported to any caller.
         let _ = check(unsafe { shim_complete(self.0) });
     }
 }

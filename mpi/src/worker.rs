@@ -1,5 +1,5 @@
-//! A thread that does what a program has begun and not waited for, one thing after the other. There is one for each communicator that
-//! wants it: programs may begin things on two communicators in any order.
+//! A thread that executes non-blocking operations of a program in order. There is one per communicator that uses it, because programs
+//! may start operations on two communicators in different orders.
 
 use std::sync::mpsc::{channel, Sender};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -41,7 +41,7 @@ impl Worker {
             .0
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // The thread ends after us.
+        // The thread lives until this value is dropped.
         if self
             .tasks
             .as_ref()
@@ -51,7 +51,7 @@ impl Worker {
         }
     }
 
-    /// Waits until everything is done.
+    /// Waits until all tasks have completed.
     pub(crate) fn drain(&self) {
         let (count, changed) = &*self.pending;
         let count = count.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! A program that knows nothing of us, under the `mpirun` of this machine: it gets the same with and without the library.
-//! No RDMA device is needed, since overlays go by the messages of the MPI beneath.
+//! An unchanged MPI program under this machine's `mpirun` gets the same results with and without the library. No RDMA device is
+//! needed, because overlays use messages of the underlying MPI.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 const RANKS: &str = "5";
 
-/// The library as it was built with this test.
+/// The library that was built with this test.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let library = test.with_file_name("libalfirk_mpi.so");
@@ -38,11 +38,11 @@ fn compile(compiler: &str, folder: &TempDir, source: &str, flags: &[&str]) -> Pa
 
 /// Runs the program with these variables; without the library if there are none.
 fn run(program: &Path, variables: &[(&str, &str)]) -> Output {
-    // Ranks share memory, or talk over the loopback interface.
+    // Ranks use shared memory, or the loopback interface.
     run_over("self,vader,tcp", program, variables)
 }
 
-/// The same with these transports of Open MPI.
+/// As [`run`], with these transports of Open MPI.
 fn run_over(transports: &str, program: &Path, variables: &[(&str, &str)]) -> Output {
     let mut mpirun = Command::new("timeout");
     mpirun.args(["120", "mpirun", "--oversubscribe", "--allow-run-as-root"]);
@@ -76,12 +76,12 @@ fn results_are_the_same_by_every_overlay() {
         let done = run(&program, &variables);
         assert_eq!(done.stdout, expected, "{name}");
         let said = String::from_utf8_lossy(&done.stderr);
-        assert!(said.contains(&format!("5 ranks go by {name}")), "{said}");
+        assert!(said.contains(&format!("5 ranks use {name}")), "{said}");
     }
 }
 
 #[test]
-fn without_a_device_one_line_says_so_and_the_results_are_those_of_mpi() {
+fn without_a_device_one_line_is_printed_and_results_equal_those_of_mpi() {
     let folder = TempDir::new().unwrap();
     let program = program(&folder);
     let expected = run(&program, &[]).stdout;
@@ -104,7 +104,7 @@ fn without_a_device_one_line_says_so_and_the_results_are_those_of_mpi() {
 }
 
 #[test]
-fn a_wrong_setting_is_named_and_the_mpi_beneath_does_it_all() {
+fn a_wrong_setting_is_reported_and_the_underlying_mpi_is_used() {
     let folder = TempDir::new().unwrap();
     let program = program(&folder);
     let expected = run(&program, &[]).stdout;
@@ -123,7 +123,7 @@ fn a_wrong_setting_is_named_and_the_mpi_beneath_does_it_all() {
 }
 
 #[test]
-fn programs_in_fortran_go_through_the_library_by_every_binding() {
+fn fortran_programs_use_the_library_with_every_binding() {
     let folder = TempDir::new().unwrap();
     let mut digests = Vec::new();
     for flags in [
@@ -131,7 +131,7 @@ fn programs_in_fortran_go_through_the_library_by_every_binding() {
         &["-DUSE_MPI"],
         &["-fallow-argument-mismatch"],
     ] {
-        // Compilers of Fortran have warnings about what is no fault.
+        // Fortran compilers warn about correct code.
         let flags = [&["-Wno-error"], flags].concat();
         let program = compile("mpif90", &folder, "examples/fortran.F90", &flags);
         let expected = run(&program, &[]).stdout;
@@ -148,7 +148,7 @@ fn programs_in_fortran_go_through_the_library_by_every_binding() {
         let done = run(&program, &variables);
         assert_eq!(done.stdout, expected, "{flags:?}");
         let said = String::from_utf8_lossy(&done.stderr);
-        assert!(said.contains("5 ranks go by binomial"), "{flags:?}: {said}");
+        assert!(said.contains("5 ranks use binomial"), "{flags:?}: {said}");
         digests.push(expected);
     }
     assert!(digests.iter().all(|digest| *digest == digests[0]));
@@ -160,7 +160,7 @@ fn a_broadcast_that_has_failed_leaves_no_receives_pending() {
     let program = compile("mpicc", &folder, "tests/truncated.c", &[]);
     let variables = [
         ("ALFIRK_MPI_ALGORITHM", "chain"),
-        // Who sends does not wait for a receive that never comes.
+        // The sender does not wait for a receive that is never posted.
         ("OMPI_MCA_btl_tcp_eager_limit", "300000"),
         ("OMPI_MCA_btl_tcp_max_send_size", "400000"),
     ];

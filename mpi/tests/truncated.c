@@ -1,11 +1,11 @@
-/* A wrong program, whose errors return: the last rank has no room for all that the root sends. When its broadcast has failed, its memory
- * is its own again, whatever else comes. It says what its code was, and whether that held. */
+/* A faulty program, whose errors return: the last rank's buffer is too short for the root's message. After its broadcast has failed, the library must
+* not write to its memory any more. Prints the code of each, and whether the memory was unchanged. */
 
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The chain cuts them into three slices and two, of which the first one is too long, and the second one is received when that has failed. */
+/* The chain cuts the message into three slices and the buffer into two. The first slice is too long; the second arrives after the failure. */
 enum { LEN = 260000, ROOM = 140000 };
 
 int main(int argc, char **argv) {
@@ -19,7 +19,7 @@ int main(int argc, char **argv) {
     if (rank == ranks - 1) {
         code = MPI_Bcast(bytes, ROOM, MPI_BYTE, 0, MPI_COMM_WORLD);
         memset(bytes, 0x33, LEN);
-        /* Messages that it has no receive for any more come now. */
+        /* Messages without a receive arrive now. */
         MPI_Send(&code, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
         MPI_Recv(&code, 1, MPI_INT, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         int kept = 1;

@@ -1,15 +1,15 @@
-//! Joins two interfaces, and does no more: it sleeps until frames are in the ring of a socket, takes them, and sends them.
-//! What a round trip through it costs above a Linux bridge is the waking of a process, and the kernel's calls.
+//! Joins two interfaces: sleeps until frames are in the ring of a socket, takes them, and sends them. A round trip through it costs,
+//! compared with a Linux bridge, the wake-up of a process and the system calls.
 //!
 //! `cargo run --release -p alfirk-packet-io --features driver --example wire -- eth1 eth2`, as root; `make bench` does it.
 
 use alfirk_packet_io::{interface_index, PacketSocket, Poller, ReceiveBatch};
 use std::{io, os::fd::AsRawFd, process::ExitCode};
 
-/// Bytes of a socket's ring.
+/// Length of a socket's ring in bytes.
 const RING: usize = 1 << 20;
 
-/// Frames that come in at `ports[i]` leave by the other one. Returns on an error only.
+/// Forwards frames from each port to the other. Returns only on an error.
 fn join(ports: &mut [PacketSocket; 2]) -> io::Result<()> {
     let mut poller = Poller::new()?;
     for (port, token) in ports.iter().zip(0..) {
@@ -33,7 +33,7 @@ fn join(ports: &mut [PacketSocket; 2]) -> io::Result<()> {
 fn main() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let [first, second] = names.as_slice() else {
-        eprintln!("wire: give the names of two interfaces");
+        eprintln!("usage: wire INTERFACE INTERFACE");
         return ExitCode::from(2);
     };
     let open = |name: &String| PacketSocket::with_ring(interface_index(name)?, RING);

@@ -1,53 +1,53 @@
-//! The system's clocks, and slower ones.
+//! The system's clocks, and scaled ones.
 
 use std::num::NonZeroU32;
 
-/// The monotonic clock, or one that goes so many times slower.
+/// The monotonic clock, or one that runs N times slower.
 ///
-/// Where every process of a network goes by the same slow clock, the processors have that much more time for the same work, and
-/// rates, delays and timeouts mean what they mean on faster equipment.
+/// If every process of a network uses the same slow clock, the processors have N times as long for the same work. Rates, delays and
+/// timeouts then behave as on faster equipment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     scale: u64,
 }
 
 impl Default for Clock {
-    /// As fast as the system's.
+    /// The system's clock, not scaled.
     fn default() -> Clock {
         Clock { scale: 1 }
     }
 }
 
 impl Clock {
-    /// A clock on which one nanosecond takes `scale` of the system's.
+    /// A clock on which one nanosecond takes `scale` nanoseconds of the system's clock.
     pub fn slower(scale: NonZeroU32) -> Clock {
         Clock {
             scale: u64::from(scale.get()),
         }
     }
 
-    /// How many times slower it goes.
+    /// The factor by which the clock is slower.
     pub fn scale(self) -> u64 {
         self.scale
     }
 
-    /// Nanoseconds on this clock.
+    /// The present time in nanoseconds.
     pub fn now(self) -> u64 {
         monotonic() / self.scale
     }
 
-    /// The first nanosecond of the system's monotonic clock at which this one says `at`.
+    /// The first nanosecond of the system's monotonic clock at which this clock reads `at`.
     pub fn system(self, at: u64) -> u64 {
         at.saturating_mul(self.scale)
     }
 }
 
-/// Nanoseconds of the monotonic clock.
+/// The system's monotonic clock in nanoseconds.
 pub fn monotonic() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds since the Unix epoch.
+/// The time since the Unix epoch in nanoseconds.
 pub fn wall_clock() -> u64 {
     clock(libc::CLOCK_REALTIME)
 }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_clock_stays_with_the_systems() {
+    fn a_scaled_clock_follows_the_system_clock() {
         let slow = Clock::slower(NonZeroU32::new(1000).unwrap());
         let before = monotonic();
         let now = slow.now();

@@ -1,7 +1,7 @@
-//! Frames whose copies share what is behind their headers.
+//! Frames whose copies share the bytes after their headers.
 //!
-//! Who carries frames in memory, and not on a real link, need not copy a payload for each receiver: a [`SplitFrame`] has bytes of
-//! its own in front, and a [`Tail`] that all copies of it share. What is calculated over a tail is calculated once for all of them.
+//! A program that carries frames in memory need not copy a payload for each receiver. A [`SplitFrame`] has bytes of its own in front,
+//! and a [`Tail`] that all its copies share. Checksums over a tail are computed once for all of them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,17 +10,17 @@ use std::sync::{Arc, OnceLock};
 
 use crc32fast::Hasher;
 
-/// A part of bytes that others have, too.
+/// A range of reference-counted bytes.
 #[derive(Clone, Default)]
 pub struct SharedBytes {
-    /// Nothing of it if `None`.
+    /// The whole allocation; `None` for an empty range.
     all: Option<Arc<[u8]>>,
     start: usize,
     len: usize,
 }
 
 impl SharedBytes {
-    /// A range of `all`, within it.
+    /// The given range of `all`; panics if it is out of bounds.
     pub fn new(all: Arc<[u8]>, range: Range<usize>) -> SharedBytes {
         debug_assert!(range.end <= all.len());
         SharedBytes {
@@ -30,7 +30,7 @@ impl SharedBytes {
         }
     }
 
-    /// A copy of bytes.
+    /// A copy of the bytes, in an allocation of its own.
     pub fn copy(bytes: &[u8]) -> SharedBytes {
         match bytes.is_empty() {
             true => SharedBytes::default(),
@@ -50,7 +50,7 @@ impl SharedBytes {
         self.run(1)
     }
 
-    /// These bytes and those right behind them, so many times as many; they must be there.
+    /// `count * len` bytes from the start of this range; panics if that is out of bounds.
     pub fn run(&self, count: usize) -> &[u8] {
         match &self.all {
             Some(all) => &all[self.start..self.start + count * self.len],
@@ -58,7 +58,7 @@ impl SharedBytes {
         }
     }
 
-    /// Whether `next` are the bytes right behind these, as many.
+    /// Whether `next` is the range of equal length right after this one.
     pub fn are_followed_by(&self, next: &SharedBytes) -> bool {
         let is_same = match (&self.all, &next.all) {
             (Some(all), Some(next)) => Arc::ptr_eq(all, next),
@@ -67,7 +67,7 @@ impl SharedBytes {
         is_same && self.len == next.len && self.start + self.len == next.start
     }
 
-    /// Goes on so many times to the bytes right behind these, as many; they must be there.
+    /// Moves the range forward by `by` times its length; panics if that is out of bounds.
     pub fn advance(&mut self, by: usize) {
         self.start += by * self.len;
     }
@@ -87,23 +87,23 @@ impl fmt::Debug for SharedBytes {
     }
 }
 
-/// What is behind a frame's own bytes. It never changes, so that copies of the frame share it.
+/// The shared bytes at the end of a frame. Immutable, so that copies of the frame can share it.
 #[derive(Debug)]
 pub struct Tail {
     body: SharedBytes,
-    /// A few bytes more, the first `end_len` of these.
+    /// Further bytes, the first `end_len` of these.
     end: [u8; Tail::MAX_END],
     end_len: u8,
     crc: OnceLock<u32>,
-    /// The first answer of [`Tail::crc_behind`], and to what.
+    /// First argument and result of [`Tail::crc_behind`], cached.
     behind: OnceLock<(u32, u32)>,
 }
 
 impl Tail {
-    /// How many bytes may be behind the body: the padding and the ICRC of a RoCEv2 packet.
+    /// The most bytes after the body: padding and ICRC of a RoCEv2 packet.
     pub const MAX_END: usize = 7;
 
-    /// A body with nothing behind it.
+    /// A tail with a body only.
     pub fn new(body: SharedBytes) -> Tail {
         Tail {
             body,
@@ -114,11 +114,11 @@ impl Tail {
         }
     }
 
-    /// The same body, and a few bytes behind it.
+    /// Sets the bytes after the body.
     ///
     /// # Panics
     ///
-    /// If these are more than [`Tail::MAX_END`].
+    /// If `end` has more than [`Tail::MAX_END`] bytes.
     pub fn with_end(mut self, end: &[u8]) -> Tail {
         self.end[..end.len()].copy_from_slice(end);
         self.end_len = end.len() as u8;
@@ -137,18 +137,18 @@ impl Tail {
         self.body.bytes()
     }
 
-    /// What is behind the body.
+    /// The bytes after the body.
     pub fn end(&self) -> &[u8] {
         &self.end[..usize::from(self.end_len)]
     }
 
-    /// The CRC-32 of Ethernet of the body, which is calculated when it is first asked for.
+    /// The CRC-32 (Ethernet) of the body, computed on first use.
     pub fn crc(&self) -> u32 {
         *self.crc.get_or_init(|| crc32fast::hash(self.body()))
     }
 
-    /// The CRC-32 of bytes and the body behind them, from that of these bytes. Headers are rewritten so that it stays what it is
-    /// (neutral bridging): copies mostly get the answer that the first one got.
+    /// The CRC-32 of some bytes followed by the body, from the CRC of those bytes. The first result is cached: neutral bridging
+    /// rewrites headers without a change of the CRC, so most copies ask for the same one.
     pub fn crc_behind(&self, front: u32) -> u32 {
         let combine = || {
             let mut hasher = Hasher::new_with_initial(front);
@@ -162,14 +162,14 @@ impl Tail {
         }
     }
 
-    /// Adds all bytes to others.
+    /// Appends all bytes to a vector.
     pub fn append_to(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(self.body());
         bytes.extend_from_slice(self.end());
     }
 }
 
-/// A frame, from the Ethernet header to the last byte before the FCS: bytes of its own, and a tail if it shares one.
+/// A frame, from the Ethernet header to the last byte before the FCS: bytes of its own, and optionally a shared tail.
 #[derive(Clone, Default)]
 pub struct SplitFrame {
     head: Vec<u8>,
@@ -181,7 +181,7 @@ impl SplitFrame {
         SplitFrame { head, tail }
     }
 
-    /// Bytes in all.
+    /// Length in bytes.
     pub fn len(&self) -> usize {
         self.head.len() + self.tail.as_ref().map_or(0, |tail| tail.len())
     }
@@ -190,7 +190,7 @@ impl SplitFrame {
         self.len() == 0
     }
 
-    /// Its own bytes: all of them, if there is no tail.
+    /// The frame's own bytes; the whole frame without a tail.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
@@ -199,7 +199,7 @@ impl SplitFrame {
         self.tail.as_ref()
     }
 
-    /// All bytes in a row.
+    /// The contiguous bytes of the frame; copies only if there is a tail.
     pub fn bytes(&self) -> Cow<'_, [u8]> {
         match &self.tail {
             None => Cow::Borrowed(&self.head),
@@ -207,7 +207,7 @@ impl SplitFrame {
         }
     }
 
-    /// All bytes in a row.
+    /// Converts to the contiguous bytes of the frame.
     pub fn into_bytes(self) -> Vec<u8> {
         let (mut bytes, tail) = self.into_parts();
         if let Some(tail) = tail {
@@ -220,7 +220,7 @@ impl SplitFrame {
         (self.head, self.tail)
     }
 
-    /// Keeps so many bytes, if there are more.
+    /// Truncates the frame to `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         if self.len() <= len {
             return;
@@ -261,13 +261,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_split_frame_is_no_different_from_its_bytes(
+        fn a_split_frame_equals_its_contiguous_bytes(
             bytes in proptest::collection::vec(any::<u8>(), 0..60),
-            cuts in (0usize..60, 0usize..60, 0usize..=Tail::MAX_END),
+            splits in (0usize..60, 0usize..60, 0usize..=Tail::MAX_END),
             to in 0usize..70,
         ) {
-            let end_at = bytes.len() - cuts.2.min(bytes.len());
-            let body = cuts.0.min(cuts.1).min(end_at)..cuts.0.max(cuts.1).min(end_at);
+            let end_at = bytes.len() - splits.2.min(bytes.len());
+            let body = splits.0.min(splits.1).min(end_at)..splits.0.max(splits.1).min(end_at);
             let tail = Tail::new(SharedBytes::new(bytes[..].into(), body.clone()));
             let tail = tail.with_end(&bytes[end_at..]);
             prop_assert_eq!(tail.crc(), crc32fast::hash(&bytes[body.clone()]));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_advance_to_those_behind_them() {
+    fn advance_moves_to_the_following_bytes() {
         let all: Arc<[u8]> = (0..12).collect();
         let mut bytes = SharedBytes::new(all.clone(), 2..5);
         assert_eq!(bytes.run(2), [2, 3, 4, 5, 6, 7]);

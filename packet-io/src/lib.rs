@@ -1,18 +1,19 @@
-//! What any program needs that is on a wire: frames of an interface, time, emulated links and captures.
+//! Packet I/O: frames of an interface, time, emulated links and captures.
 //!
-//! Switch, host, STF and simulator stand on it, and it knows none of them. Without the feature `driver` it is pure: how
-//! long a frame is on a link ([`wire`]), how copies of it share bytes ([`frame`]), what an emulated link does to it
-//! ([`link`]), which frames are lost on purpose ([`chosen`]), and the format of captures ([`pcap`]). With it come packet
-//! sockets, epoll, netlink, clocks and files.
+//! Used by switch, host, STF and simulator, on none of which it depends. Without the feature `driver` it is pure: frame lengths on a
+//! link ([`wire`]), frames that share bytes ([`frame`]), emulated links ([`link`]), deliberate loss ([`loss_filter`]), and the format of
+//! captures ([`pcap`]). The feature adds packet sockets, epoll, netlink, clocks and files.
 
-pub mod chosen;
 pub mod frame;
 pub mod link;
+pub mod loss_filter;
 pub mod pcap;
 pub mod wire;
 
 #[cfg(feature = "driver")]
 mod clock;
+#[cfg(feature = "driver")]
+mod gso;
 #[cfg(feature = "driver")]
 mod offload;
 #[cfg(feature = "driver")]
@@ -28,17 +29,15 @@ mod socket;
 #[cfg(feature = "driver")]
 mod sys;
 #[cfg(feature = "driver")]
-mod train;
-#[cfg(feature = "driver")]
 mod watch;
 
 #[cfg(feature = "driver")]
 pub use self::{
     clock::{monotonic, wall_clock, Clock},
-    outlet::{Outlet, Sent},
+    outlet::{Outlet, SendOutcome},
     pcap_file::PcapFile,
     poller::Poller,
-    socket::{interface_index, PacketSocket, ReceiveBatch, Taken},
+    socket::{interface_index, PacketSocket, ReceiveBatch, TakeOutcome},
     sys::BATCH,
-    watch::{LinkNews, LinkWatch},
+    watch::{LinkChange, LinkWatch},
 };

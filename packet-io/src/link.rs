@@ -1,8 +1,7 @@
-//! Emulation of a port's link, where the kernel has no netem: rate, delay, jitter, loss,
-//! duplication and reordering.
+//! Emulation of a port's link, where the kernel has no netem: rate, delay, jitter, loss, duplication and reordering.
 //!
-//! Every port draws from a stream of its own, so what one port loses does not depend on the
-//! traffic of another, and a run with the same seed and the same frames loses the same ones.
+//! Every port has a random stream of its own, so its losses do not depend on other ports' traffic. A run with the same seed and the
+//! same frames has the same losses.
 
 use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 
@@ -11,48 +10,48 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use thiserror::Error;
 
-use super::chosen::{Chosen, Way};
+use super::loss_filter::{Direction, LossFilter};
 use crate::wire::wire_bytes;
 
-/// What a port's link does to frames.
+/// The emulated properties of a port's link.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkOptions {
-    /// Probability with which a frame is lost, in each direction, from 0 to 1.
+    /// Probability that a frame is lost, in each direction, from 0 to 1.
     pub loss: f64,
-    /// Added to every frame that leaves.
+    /// Delay of every sent frame.
     pub delay: Duration,
-    /// A random part up to this is added to the delay. Frames keep their order.
+    /// The largest random addition to the delay. Frames keep their order.
     pub jitter: Duration,
-    /// Probability with which a frame that leaves arrives twice.
+    /// Probability that a sent frame is duplicated.
     pub duplicate: f64,
-    /// Probability with which a frame overtakes: it leaves without the delay.
+    /// Probability that a sent frame skips the delay, and so overtakes others.
     pub reorder: f64,
-    /// How fast frames leave; as fast as they can without.
+    /// Rate of sent frames; `None` for no limit.
     pub rate: Option<Rate>,
-    /// Rates in bits count what Ethernet adds to each frame, see [`wire_bytes`].
+    /// Whether rates in bits include the Ethernet overhead of each frame, see [`wire_bytes`].
     pub on_wire: bool,
-    /// The link is cut: all frames are lost, in each direction.
+    /// Whether the link is cut: all frames are lost, in both directions.
     pub down: bool,
 }
 
-/// Why there is no such link.
+/// Why link options are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum LinkFault {
-    /// The probability of this, to be from 0 to 1.
+pub enum LinkError {
+    /// The named probability is not from 0 to 1.
     #[error("{0}: expected a probability from 0 to 1")]
-    NoProbability(&'static str),
-    #[error("rate: it must be at least 1")]
-    NoRate,
-    #[error("reorder: without a delay there is nothing to overtake")]
-    NothingToOvertake,
+    InvalidProbability(&'static str),
+    #[error("rate: expected at least 1")]
+    ZeroRate,
+    #[error("reorder: needs a delay, which reordered frames skip")]
+    ReorderWithoutDelay,
 }
 
 impl LinkOptions {
-    /// Whether there is such a link.
+    /// Checks the options.
     ///
     /// # Errors
-    /// The first thing that cannot be.
-    pub fn check(&self) -> Result<(), LinkFault> {
+    /// The first invalid option.
+    pub fn check(&self) -> Result<(), LinkError> {
         let chances = [
             ("loss", self.loss),
             ("duplicate", self.duplicate),
@@ -60,20 +59,20 @@ impl LinkOptions {
         ];
         for (what, chance) in chances {
             if !(0.0..=1.0).contains(&chance) {
-                return Err(LinkFault::NoProbability(what));
+                return Err(LinkError::InvalidProbability(what));
             }
         }
         if matches!(self.rate, Some(Rate::Bits(0) | Rate::Packets(0))) {
-            return Err(LinkFault::NoRate);
+            return Err(LinkError::ZeroRate);
         }
         if self.reorder > 0.0 && self.delay.is_zero() {
-            return Err(LinkFault::NothingToOvertake);
+            return Err(LinkError::ReorderWithoutDelay);
         }
         Ok(())
     }
 }
 
-/// How fast a link takes frames; at least one bit or packet per second.
+/// The rate of a link: at least one bit or packet per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
     Bits(u64),
@@ -81,7 +80,7 @@ pub enum Rate {
 }
 
 impl Rate {
-    /// Nanoseconds that a frame takes.
+    /// Nanoseconds that a frame of `bytes` occupies the link.
     fn time_of(self, bytes: u64) -> u64 {
         let (units, per_second) = match self {
             Rate::Bits(rate) => (u128::from(bytes) * 8, rate),
@@ -92,7 +91,7 @@ impl Rate {
     }
 }
 
-/// As the command line takes it.
+/// In the format of the command line.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -102,81 +101,81 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A text that is no rate of a link.
+/// Text that is not the rate of a link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoRate {
-    /// Neither a rate of bits nor one of packets.
+pub enum RateError {
+    /// Neither in bits nor in packets.
     #[error("{0}; or pps, kpps, Mpps for packets")]
     Unit(UnitError),
-    /// With such a unit, but not in whole bits or packets.
+    /// Not a whole number of bits or packets.
     #[error(transparent)]
     Range(UnitError),
-    #[error("a rate must be at least 1")]
+    #[error("the rate must be at least 1")]
     Zero,
 }
 
 impl FromStr for Rate {
-    type Err = NoRate;
+    type Err = RateError;
 
-    fn from_str(text: &str) -> Result<Rate, NoRate> {
+    fn from_str(text: &str) -> Result<Rate, RateError> {
         let (rate, of): (Result<u64, UnitError>, fn(u64) -> Rate) = match PACKET_RATE.has_unit(text)
         {
             true => (PACKET_RATE.parse(text), Rate::Packets),
             false => (RATE.parse(text), Rate::Bits),
         };
         match rate {
-            Ok(0) => Err(NoRate::Zero),
+            Ok(0) => Err(RateError::Zero),
             Ok(rate) => Ok(of(rate)),
-            Err(error @ UnitError::Range { .. }) => Err(NoRate::Range(error)),
-            Err(error) => Err(NoRate::Unit(error)),
+            Err(error @ UnitError::Range { .. }) => Err(RateError::Range(error)),
+            Err(error) => Err(RateError::Unit(error)),
         }
     }
 }
 
-/// The link of one port.
+/// The emulated link of one port.
 #[derive(Debug)]
 pub struct Link {
     options: LinkOptions,
-    /// Whether nothing but loss happens to frames.
+    /// Whether loss is the only effect on frames.
     plain: bool,
-    /// Nanoseconds.
+    /// Delay in nanoseconds.
     delay: u64,
     jitter: u64,
     loss: Chance,
-    chosen: Vec<Chosen>,
+    loss_filters: Vec<LossFilter>,
     duplicate: Chance,
     reorder: Chance,
     random: ChaCha8Rng,
-    /// When the link has taken all of the last frame.
+    /// Time at which the last frame has left the sender, in nanoseconds.
     busy_until: u64,
-    /// When the last frame that kept its place arrives.
+    /// Arrival time of the last frame that was not reordered, in nanoseconds.
     last_arrival: u64,
-    /// Frames on their way out, by time of arrival, in nanoseconds, and order.
+    /// Frames in flight, by arrival time in nanoseconds and order.
     waiting: BTreeMap<(u64, u64), Vec<u8>>,
     sequence: u64,
-    /// Frames lost on purpose.
+    /// Number of frames lost deliberately.
     pub lost: u64,
 }
 
-/// A probability. Nothing is drawn for one of zero.
+/// A probability. A zero probability consumes no random number.
 #[derive(Clone, Copy, Debug)]
 struct Chance(Option<u64>);
 
 impl Chance {
     fn new(probability: f64) -> Chance {
-        // 2^64 as a float; the cast saturates, so certainty is u64::MAX.
+        // 2^64 as a float; the cast saturates, so probability 1 is u64::MAX.
         let threshold = (probability * 18_446_744_073_709_551_616.0) as u64;
         Chance((threshold > 0).then_some(threshold))
     }
 
-    fn strikes(self, random: &mut ChaCha8Rng) -> bool {
+    fn hits(self, random: &mut ChaCha8Rng) -> bool {
         self.0
             .is_some_and(|threshold| random.next_u64() < threshold || threshold == u64::MAX)
     }
 }
 
 impl Link {
-    /// The link of port `port` of a switch with this seed.
+    /// Creates the link of port `port`, with the switch's random seed.
     pub fn new(options: LinkOptions, seed: u64, port: u32) -> Link {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(port.into());
@@ -186,7 +185,7 @@ impl Link {
             delay: 0,
             jitter: 0,
             loss: Chance(None),
-            chosen: Vec::new(),
+            loss_filters: Vec::new(),
             duplicate: Chance(None),
             reorder: Chance(None),
             random,
@@ -200,8 +199,8 @@ impl Link {
         link
     }
 
-    /// Does other things to frames from now on. Those under way arrive when they would have; with
-    /// another rate, the next one need not wait until the last one has been taken.
+    /// Changes the options. Frames in flight arrive as scheduled; with another rate, the next frame does not wait for the last one to
+    /// leave.
     pub fn set(&mut self, options: LinkOptions, now: u64) {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         if options.rate != self.options.rate {
@@ -219,55 +218,55 @@ impl Link {
         self.options = options;
     }
 
-    /// What it does to frames.
+    /// The present options.
     pub fn options(&self) -> LinkOptions {
         self.options
     }
 
-    /// Frames on their way.
-    pub fn under_way(&self) -> usize {
+    /// Number of frames in flight.
+    pub fn in_flight(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Loses these frames, too.
+    /// Adds rules for frames to lose.
     #[must_use]
-    pub fn with_chosen(mut self, chosen: Vec<Chosen>) -> Link {
-        self.chosen = chosen;
+    pub fn with_loss_filters(mut self, loss_filters: Vec<LossFilter>) -> Link {
+        self.loss_filters = loss_filters;
         self
     }
 
-    /// Whether the next frame is lost.
-    pub fn loses(&mut self, way: Way, frame: &[u8]) -> bool {
-        let mut lost = self.options.down || self.loss.strikes(&mut self.random);
-        // Each counts for itself.
-        for chosen in &mut self.chosen {
-            lost |= chosen.takes(way, frame);
+    /// Draws whether the next frame is lost.
+    pub fn loses(&mut self, way: Direction, frame: &[u8]) -> bool {
+        let mut lost = self.options.down || self.loss.hits(&mut self.random);
+        // Every rule counts frames on its own.
+        for filter in &mut self.loss_filters {
+            lost |= filter.matches(way, frame);
         }
         self.lost += u64::from(lost);
         lost
     }
 
-    /// Whether frames can be sent at once, as nothing but loss happens to them, and none is under way.
+    /// Whether frames can be sent at once: loss is the only effect, and none is in flight.
     pub fn is_plain(&self) -> bool {
         self.plain && self.waiting.is_empty()
     }
 
-    /// Whether packets wait in queues until the link takes them.
+    /// Whether the link has a rate, so that packets queue for it.
     pub fn has_rate(&self) -> bool {
         self.options.rate.is_some()
     }
 
-    /// Whether the link can take a frame now.
+    /// Whether the link can accept a frame now.
     pub fn is_idle(&self, now: u64) -> bool {
         self.busy_until <= now
     }
 
-    /// When the link can take the next frame.
+    /// Time at which the link can accept the next frame, in nanoseconds.
     pub fn idle_at(&self) -> u64 {
         self.busy_until
     }
 
-    /// Puts a frame on the link that has waited for it since `now`. Lost ones take their time on it, too.
+    /// Sends a frame that has waited for the link since `now`. Lost frames occupy the link, too.
     pub fn push(&mut self, now: u64, frame: Vec<u8>) {
         if let Some(rate) = self.options.rate {
             let start = self.busy_until.max(now);
@@ -277,18 +276,18 @@ impl Link {
             };
             self.busy_until = start.saturating_add(rate.time_of(bytes));
         }
-        if self.loses(Way::Out, &frame) {
+        if self.loses(Direction::Out, &frame) {
             return;
         }
         let sent = self.busy_until.max(now);
-        if self.duplicate.strikes(&mut self.random) {
+        if self.duplicate.hits(&mut self.random) {
             self.place(sent, frame.clone());
         }
         self.place(sent, frame);
     }
 
     fn place(&mut self, sent: u64, frame: Vec<u8>) {
-        let arrival = if self.reorder.strikes(&mut self.random) {
+        let arrival = if self.reorder.hits(&mut self.random) {
             sent
         } else {
             let jitter = match self.jitter {
@@ -303,13 +302,13 @@ impl Link {
         self.waiting.insert((arrival, self.sequence), frame);
     }
 
-    /// A frame that has arrived, if there is one.
+    /// Takes a frame that has arrived by `now`.
     pub fn pop(&mut self, now: u64) -> Option<Vec<u8>> {
         let first = self.waiting.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())
     }
 
-    /// When the next frame arrives.
+    /// Arrival time of the next frame, in nanoseconds.
     pub fn poll_timeout(&self) -> Option<u64> {
         self.waiting.keys().next().map(|(at, _)| *at)
     }
@@ -326,10 +325,12 @@ mod tests {
             ..Default::default()
         };
         let mut link = Link::new(options, seed, port);
-        (0..10_000).map(|_| link.loses(Way::In, &[])).collect()
+        (0..10_000)
+            .map(|_| link.loses(Direction::In, &[]))
+            .collect()
     }
 
-    /// Arrivals of `count` frames that are all put on the link at time 0.
+    /// Arrivals of `count` frames that are all sent at time 0.
     fn arrivals(options: LinkOptions, seed: u64, count: u8) -> Vec<(u64, u8)> {
         let mut link = Link::new(options, seed, 1);
         for i in 0..count {
@@ -367,9 +368,9 @@ mod tests {
         link.set(delayed(1), MS);
         link.push(MS, vec![2]);
         link.set(delayed(0), 2 * MS);
-        assert!(!link.is_plain(), "what comes now must not overtake");
+        assert!(!link.is_plain(), "later frames must not overtake");
         link.push(2 * MS, vec![3]);
-        assert_eq!(link.under_way(), 3);
+        assert_eq!(link.in_flight(), 3);
         assert_eq!(link.pop(5 * MS - 1), None);
         let arrived: Vec<_> = std::iter::from_fn(|| link.pop(5 * MS)).collect();
         assert_eq!(arrived, [[1], [2], [3]]);
@@ -377,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_printed_as_they_are_taken() {
+    fn printed_rates_parse_back() {
         for rate in [
             "1bps", "1500bps", "100Mbps", "2500Mbps", "2Tbps", "999pps", "2kpps", "1500Mpps",
         ] {
@@ -386,7 +387,7 @@ mod tests {
         let why = |text| Rate::from_str(text).unwrap_err().to_string();
         assert!(why("5").ends_with("Tbps; or pps, kpps, Mpps for packets"));
         assert!(why("0.5pps").contains("whole number of pps"));
-        assert_eq!(why("0kbps"), "a rate must be at least 1");
+        assert_eq!(why("0kbps"), "the rate must be at least 1");
     }
 
     prop_compose! {
@@ -448,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_on_the_wire_count_what_ethernet_adds() {
+    fn rates_on_the_wire_include_ethernet_overhead() {
         let options = LinkOptions {
             rate: Some(Rate::Bits(8_000_000_000)),
             on_wire: true,
@@ -457,20 +458,20 @@ mod tests {
         let mut link = Link::new(options, 0, 1);
         link.push(0, vec![0; 1000]);
         assert_eq!(link.idle_at(), 1024);
-        // Padded to the least length of a frame.
+        // Padded to the minimum length of a frame.
         link.push(0, vec![0; 14]);
         assert_eq!(link.idle_at(), 1024 + 84);
     }
 
     #[test]
-    fn a_busy_link_loses_no_time_to_whoever_comes_late() {
+    fn a_late_push_does_not_delay_a_busy_link() {
         let options = LinkOptions {
             rate: Some(Rate::Packets(1000)),
             ..Default::default()
         };
         let mut link = Link::new(options, 0, 1);
         link.push(0, vec![1]);
-        // It waited since 0, and is put on the link a while after the first has left it.
+        // Queued since 0, and passed on some time after the first frame has left.
         link.push(0, vec![2]);
         assert_eq!(link.idle_at(), 2 * MS);
         link.push(5 * MS, vec![3]);
@@ -478,21 +479,21 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_link_loses_all_until_it_is_mended() {
+    fn a_cut_link_loses_all_frames_until_it_is_restored() {
         let mut link = Link::new(LinkOptions::default(), 0, 1);
         let cut = LinkOptions {
             down: true,
             ..Default::default()
         };
         link.set(cut, 0);
-        assert!(link.loses(Way::In, &[]) && link.loses(Way::Out, &[]));
+        assert!(link.loses(Direction::In, &[]) && link.loses(Direction::Out, &[]));
         assert_eq!(link.lost, 2);
         link.set(LinkOptions::default(), 0);
-        assert!(!link.loses(Way::In, &[]));
+        assert!(!link.loses(Direction::In, &[]));
     }
 
     #[test]
-    fn links_that_cannot_be_are_named() {
+    fn invalid_link_options_are_reported() {
         let fault = |change: fn(&mut LinkOptions)| {
             let mut link = LinkOptions::default();
             change(&mut link);
@@ -501,7 +502,7 @@ mod tests {
         assert!(fault(|l| l.loss = 1.5).starts_with("loss: "));
         assert!(fault(|l| l.duplicate = f64::NAN).starts_with("duplicate: "));
         assert!(fault(|l| l.reorder = -0.1).starts_with("reorder: "));
-        assert!(fault(|l| l.reorder = 0.1).contains("without a delay"));
+        assert!(fault(|l| l.reorder = 0.1).contains("needs a delay"));
         assert!(fault(|l| l.rate = Some(Rate::Bits(0))).starts_with("rate: "));
         assert_eq!(LinkOptions::default().check(), Ok(()));
     }

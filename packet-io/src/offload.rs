@@ -1,20 +1,19 @@
-//! What the kernel left for hardware to do.
+//! Completes frames that the kernel left for hardware offloads.
 //!
-//! On a veth pair the sender's kernel may hand over frames with an unfinished checksum, TCP and
-//! UDP super-frames of up to 64 KiB that hardware would cut, and VLAN tags beside the frame. A P4
-//! program must see what would be on a wire, so frames are finished here as a network card would.
-//! The facts come with each frame in a `virtio_net_hdr` and in the packet socket's aux data.
+//! On a veth pair the sender's kernel may pass frames with a partial checksum, TCP and UDP super-frames of up to 64 KiB that hardware
+//! would segment, and VLAN tags outside the frame. A P4 program must process frames as on a wire, so they are completed here as by a
+//! network card. The `virtio_net_hdr` of each frame and the packet socket's aux data describe what is missing.
 
-/// The part of `struct virtio_net_hdr` that matters, in the host's byte order.
+/// The relevant fields of a `struct virtio_net_hdr`, in host byte order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unfinished {
-    /// Checksum the bytes from here to the end ...
+pub struct Offload {
+    /// Start of the bytes to be checksummed, up to the end of the frame.
     pub csum_start: usize,
-    /// ... into the 16 bits that are so far behind `csum_start`. `None` when nothing is to be done.
+    /// Offset of the checksum from `csum_start`; `None` if the checksum is complete.
     pub csum_offset: Option<usize>,
-    /// What kind of super-frame it is.
+    /// The kind of super-frame.
     pub segments: Segments,
-    /// Payload bytes of each frame that is cut from a super-frame.
+    /// Payload bytes of each segment of a super-frame.
     pub segment_size: usize,
 }
 
@@ -28,7 +27,7 @@ pub enum Segments {
     Tcp,
     /// UDP over IPv4 or IPv6 (`UDP_SEGMENT`).
     Udp,
-    /// One that this driver never asked for.
+    /// A kind that this driver never requests.
     Other,
 }
 
@@ -42,11 +41,11 @@ const GSO_TCPV6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
 const GSO_ECN: u8 = 0x80;
 
-impl Unfinished {
-    /// Reads a `virtio_net_hdr`.
-    pub fn parse(header: &[u8; VNET_HEADER]) -> Unfinished {
+impl Offload {
+    /// Parses a `virtio_net_hdr`.
+    pub fn parse(header: &[u8; VNET_HEADER]) -> Offload {
         let short = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
-        Unfinished {
+        Offload {
             csum_start: short(6),
             csum_offset: (header[0] & NEEDS_CSUM != 0).then(|| short(8)),
             segments: match header[1] & !GSO_ECN {
@@ -59,15 +58,14 @@ impl Unfinished {
         }
     }
 
-    /// Whether the frame is as it would be on a wire.
+    /// Whether the frame needs no completion.
     pub fn is_finished(&self) -> bool {
         self.csum_offset.is_none() && self.segments == Segments::None
     }
 }
 
-/// Finishes a frame and passes on what comes of it, one frame or many. False when the frame
-/// contradicts what the kernel says of it; it is then dropped.
-pub fn finish(frame: &mut [u8], todo: Unfinished, mut send: impl FnMut(&[u8])) -> bool {
+/// Completes a frame, and passes the resulting frames on. Returns false, and drops the frame, if it contradicts its description.
+pub fn finish(frame: &mut [u8], todo: Offload, mut send: impl FnMut(&[u8])) -> bool {
     match todo.segments {
         Segments::None => {
             if let Some(offset) = todo.csum_offset {
@@ -89,20 +87,20 @@ pub fn finish(frame: &mut [u8], todo: Unfinished, mut send: impl FnMut(&[u8])) -
     }
 }
 
-/// The field holds the pseudo-header's sum already, so the sum over the range completes it.
+/// Completes a checksum, whose field holds the sum of the pseudo-header.
 fn complete_checksum(frame: &mut [u8], start: usize, offset: usize) -> bool {
     let at = start + offset;
     if at + 2 > frame.len() {
         return false;
     }
     let sum = fold(sum(&frame[start..]));
-    // UDP writes a computed zero as all ones; elsewhere the two are equal.
+    // UDP sends a computed zero as all ones; for other protocols both are equivalent.
     let checksum = if sum == 0xffff { 0xffff } else { !sum };
     frame[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
     true
 }
 
-/// Where the headers of a super-frame are.
+/// Offsets of the headers of a super-frame.
 #[derive(Clone, Copy, Debug)]
 struct Headers {
     ip: usize,
@@ -131,7 +129,7 @@ impl Headers {
                 let header = usize::from(frame.get(ip)? & 0xf) * 4;
                 (false, *frame.get(ip + 9)?, ip + header)
             }
-            // The kernel segments IPv6 with extension headers itself.
+            // The kernel segments IPv6 packets with extension headers itself.
             0x86dd => (true, *frame.get(ip + 6)?, ip + 40),
             _ => return None,
         };
@@ -152,7 +150,7 @@ impl Headers {
     }
 }
 
-fn segment(frame: &[u8], at: Headers, todo: Unfinished, send: &mut impl FnMut(&[u8])) {
+fn segment(frame: &[u8], at: Headers, todo: Offload, send: &mut impl FnMut(&[u8])) {
     let (headers, payload) = frame.split_at(at.payload);
     let pieces = payload.chunks(todo.segment_size);
     let last = pieces.len().saturating_sub(1);
@@ -215,8 +213,7 @@ fn pseudo_sum(f: &[u8], at: Headers) -> u64 {
 
 /// The Internet checksum's sum before folding (RFC 1071).
 pub(super) fn sum(bytes: &[u8]) -> u64 {
-    // In the machine's byte order and in chunks, which processors do fast; the sum of swapped words is
-    // the swapped sum.
+    // In host byte order and in chunks, for speed; the sum of swapped words is the swapped sum.
     let chunks = bytes.chunks_exact(4);
     let mut rest = [0; 4];
     rest[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
@@ -263,7 +260,7 @@ mod tests {
         f
     }
 
-    fn all(frame: &mut [u8], todo: Unfinished) -> Vec<Vec<u8>> {
+    fn all(frame: &mut [u8], todo: Offload) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         assert!(finish(frame, todo, |f| frames.push(f.to_vec())));
         frames
@@ -281,9 +278,9 @@ mod tests {
     }
 
     #[test]
-    fn super_frames_become_frames_with_right_checksums() {
+    fn super_frames_become_frames_with_valid_checksums() {
         let mut frame = tcp_v4(2500);
-        let todo = Unfinished {
+        let todo = Offload {
             segments: Segments::Tcp,
             segment_size: 1000,
             csum_start: 34,
@@ -314,7 +311,7 @@ mod tests {
         frame[23] = UDP;
         frame.extend([0, 1, 0, 2, 0, 0, 0, 0]);
         frame.extend([7; 150]);
-        let todo = Unfinished {
+        let todo = Offload {
             segments: Segments::Udp,
             segment_size: 100,
             ..Default::default()
@@ -326,14 +323,14 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_checksums_are_finished() {
+    fn partial_checksums_are_completed() {
         let mut frame = tcp_v4(11);
         let at = Headers::find(&frame, Segments::Tcp).unwrap();
         let ip_checksum = !fold(sum(&frame[14..34]));
         put16(&mut frame, 24, ip_checksum);
         let pseudo = fold(pseudo_sum(&frame, at));
         put16(&mut frame, 50, pseudo);
-        let todo = Unfinished {
+        let todo = Offload {
             csum_start: 34,
             csum_offset: Some(16),
             ..Default::default()
@@ -343,7 +340,7 @@ mod tests {
 
     #[test]
     fn contradictions_are_dropped() {
-        let todo = |segments, csum_start| Unfinished {
+        let todo = |segments, csum_start| Offload {
             csum_start,
             csum_offset: Some(16),
             segments,
@@ -371,13 +368,13 @@ mod tests {
         header[4..6].copy_from_slice(&1448u16.to_ne_bytes());
         header[6..8].copy_from_slice(&34u16.to_ne_bytes());
         header[8..10].copy_from_slice(&16u16.to_ne_bytes());
-        let expected = Unfinished {
+        let expected = Offload {
             csum_start: 34,
             csum_offset: Some(16),
             segments: Segments::Tcp,
             segment_size: 1448,
         };
-        assert_eq!(Unfinished::parse(&header), expected);
-        assert!(Unfinished::parse(&[0; VNET_HEADER]).is_finished());
+        assert_eq!(Offload::parse(&header), expected);
+        assert!(Offload::parse(&[0; VNET_HEADER]).is_finished());
     }
 }

@@ -8,35 +8,34 @@ use std::{
 };
 
 use super::{
+    gso::SuperFrame,
     sys::{bind, check, get, set, set_buffer, unbound, BATCH, EMPTY_PART, SOCKET_BUFFER},
-    train::Train,
 };
 
-/// Sends the frames of one interface, from whatever thread.
+/// Sends the frames of one interface, from any thread.
 #[derive(Debug)]
 pub struct Outlet {
     interface: u32,
-    /// What sends. Nobody waits for it: on the socket that is waited for, the kernel would look for
-    /// sleepers whenever one of the frames sent is freed.
+    /// The socket for single frames. It is not polled for reading: the kernel would look for waiters whenever it frees a sent frame.
     fd: OwnedFd,
-    /// What sends trains, which takes a header in front of each.
-    trains: OwnedFd,
-    /// Whether the kernel makes frames of a train itself, checksums included.
-    cuts: AtomicBool,
-    /// Whether frames go past the queueing discipline, straight to the device.
+    /// The socket for super-frames, which takes a header in front of each.
+    gso: OwnedFd,
+    /// Whether the kernel segments super-frames itself, checksums included.
+    is_segmented_by_kernel: AtomicBool,
+    /// Whether frames bypass the queueing discipline.
     bypass: AtomicBool,
-    /// What the system gives a socket for frames on their way, as `SO_SNDBUF` has it.
+    /// The system's default send buffer, as in `SO_SNDBUF`.
     send_buffer: libc::c_int,
 }
 
-/// What became of frames given to [`Outlet::send`].
+/// The result of [`Outlet::send`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
-    /// So many the kernel took.
+pub struct SendOutcome {
+    /// Number of frames that the kernel accepted.
     pub taken: usize,
-    /// So many, from the first, are done with: taken, or lost.
+    /// Number of frames, from the first, that are accepted or lost.
     pub done: usize,
-    /// The others may go when the kernel has sent some of those before.
+    /// Whether the other frames must wait until the kernel has sent some.
     pub is_full: bool,
 }
 
@@ -49,33 +48,33 @@ impl Outlet {
         let mut outlet = Outlet {
             interface,
             fd: unbound()?,
-            trains: unbound()?,
-            cuts: AtomicBool::new(false),
+            gso: unbound()?,
+            is_segmented_by_kernel: AtomicBool::new(false),
             bypass: AtomicBool::new(false),
             send_buffer: 0,
         };
         let (level, option) = (libc::SOL_SOCKET, libc::SO_SNDBUF);
         get(&outlet.fd, level, option, &mut outlet.send_buffer)?;
-        set(&outlet.trains, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
-        outlet.set_room(&outlet.trains, SOCKET_BUFFER)?;
-        // Bound to no protocol, sockets that send receive nothing.
+        set(&outlet.gso, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
+        outlet.set_send_buffer(&outlet.gso, SOCKET_BUFFER)?;
+        // Bound to no protocol, the sockets receive nothing.
         bind(&outlet.fd, interface, 0)?;
-        bind(&outlet.trains, interface, 0)?;
-        outlet.look_at_offloads();
+        bind(&outlet.gso, interface, 0)?;
+        outlet.detect_offloads();
         Ok(outlet)
     }
 
-    /// Whether frames go past the interface's queueing discipline from now on. Where there is none, that
-    /// saves time, and a full queue of the device shows as an error; where there is one, all that is on
-    /// its way counts against the socket's buffer, so that [`Sent::is_full`] says when to wait.
+    /// Sets whether frames bypass the interface's queueing discipline. Without a discipline the bypass saves time, and a full queue of
+    /// the device shows as an error. With one, all frames in its queue count against the socket's buffer, so that [`SendOutcome::is_full`]
+    /// applies back-pressure.
     pub fn set_bypass(&self, bypass: bool) -> io::Result<()> {
         let (level, option) = (libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS);
         set(&self.fd, level, option, &libc::c_int::from(bypass))?;
-        self.set_room(
+        self.set_send_buffer(
             &self.fd,
             match bypass {
                 true => SOCKET_BUFFER,
-                // The kernel doubles what it is given, and reports the result.
+                // The kernel doubles the given size, and reports the doubled one.
                 false => self.send_buffer / 2,
             },
         )?;
@@ -83,27 +82,27 @@ impl Outlet {
         Ok(())
     }
 
-    fn set_room(&self, fd: &OwnedFd, bytes: libc::c_int) -> io::Result<()> {
+    fn set_send_buffer(&self, fd: &OwnedFd, bytes: libc::c_int) -> io::Result<()> {
         let (force, plain) = (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF);
         set_buffer(fd, force, plain, bytes)
     }
 
-    /// Finds out what the interface leaves to others. Only where it leaves them nothing, trains come out
-    /// as the frames that they are made of.
-    pub fn look_at_offloads(&self) {
+    /// Detects the interface's offloads. Only without them do super-frames leave as the frames that they consist of.
+    pub fn detect_offloads(&self) {
         const CHECKSUMS: u32 = 0x16;
         const SEGMENTS: u32 = 0x1e;
         let is_off = |which| matches!(self.ethtool(which), Ok(0));
-        let cuts = is_off(CHECKSUMS) && is_off(SEGMENTS);
-        self.cuts.store(cuts, Ordering::Relaxed);
+        let is_segmented_by_kernel = is_off(CHECKSUMS) && is_off(SEGMENTS);
+        self.is_segmented_by_kernel
+            .store(is_segmented_by_kernel, Ordering::Relaxed);
     }
 
-    /// Reads a number of the interface that an `ETHTOOL_G...` command names.
+    /// Reads a value of the interface by an `ETHTOOL_G...` command.
     fn ethtool(&self, command: u32) -> io::Result<u32> {
         const SIOCETHTOOL: libc::c_ulong = 0x8946;
         let mut value = [command, 0];
-        // SAFETY: ifreq is plain data and zero is valid; the first call sets the name that the second
-        // one reads, and that one also has a value as large as the commands above write.
+        // SAFETY: ifreq is plain data and zero is valid; the first call sets the name that the second one reads, and that one also has
+        // a value as large as the commands above write.
         unsafe {
             let mut request: libc::ifreq = mem::zeroed();
             request.ifr_ifru.ifru_ifindex = self.interface as i32;
@@ -115,34 +114,35 @@ impl Outlet {
         Ok(value[1])
     }
 
-    /// The descriptor that is writable when frames can be sent.
+    /// The file descriptor that is writable when frames can be sent.
     pub fn writer(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
 
-    /// Sends frames, until the kernel has no room. One that is too long for the interface, or that its
-    /// queueing discipline drops, takes no others along.
+    /// Sends frames until the kernel's buffer is full. A frame that is too long for the interface, or that its queueing discipline
+    /// drops, does not affect the others.
     ///
-    /// # Errors
-    /// What the first frame met, if it was neither of these.
-    pub fn send(&self, frames: &[Vec<u8>]) -> io::Result<Sent> {
+    /// # Errors Any other error of the first frame.
+    pub fn send(&self, frames: &[Vec<u8>]) -> io::Result<SendOutcome> {
         let bypass = self.bypass.load(Ordering::Relaxed);
-        // A discipline counts frames.
-        let joins = bypass && self.cuts.load(Ordering::Relaxed);
-        let next_train = |from| joins.then(|| Train::find(frames, from)).flatten();
-        let mut sent = Sent::default();
-        let mut train = next_train(0);
+        // A queueing discipline counts frames, so they are not joined.
+        let joins = bypass && self.is_segmented_by_kernel.load(Ordering::Relaxed);
+        let next_super_frame = |from| joins.then(|| SuperFrame::find(frames, from)).flatten();
+        let mut sent = SendOutcome::default();
+        let mut super_frame = next_super_frame(0);
         while sent.done < frames.len() {
-            let mut end = train.as_ref().map_or(frames.len(), |t| t.frames.start);
-            if let Some(leaving) = train.take_if(|t| t.frames.start == sent.done) {
+            let mut end = super_frame
+                .as_ref()
+                .map_or(frames.len(), |t| t.frames.start);
+            if let Some(leaving) = super_frame.take_if(|t| t.frames.start == sent.done) {
                 end = leaving.frames.end;
-                train = next_train(end);
-                if self.send_train(frames, &leaving).is_ok() {
+                super_frame = next_super_frame(end);
+                if self.send_super_frame(frames, &leaving).is_ok() {
                     sent.done = end;
                     sent.taken += leaving.frames.len();
                     continue;
                 }
-                // Then each for itself.
+                // Falls back to single frames.
             }
             let chunk = &frames[sent.done..end.min(sent.done + BATCH)];
             match self.send_each(chunk) {
@@ -151,10 +151,10 @@ impl Outlet {
                     sent.done += count;
                     sent.taken += count;
                 }
-                // About the first of the chunk.
+                // The error concerns the first frame of the chunk.
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EMSGSIZE | libc::EINVAL) => sent.done += 1,
-                    // Without a discipline it is the device's queue that is full, for the others as well.
+                    // Without a discipline the device's queue is full, for the other frames as well.
                     Some(libc::ENOBUFS) if !bypass => sent.done += 1,
                     Some(libc::EAGAIN) => {
                         sent.is_full = true;
@@ -168,7 +168,7 @@ impl Outlet {
         Ok(sent)
     }
 
-    /// Sends up to a batch of frames. Gives how many the kernel took.
+    /// Sends up to a batch of single frames. Returns how many the kernel accepted.
     fn send_each(&self, frames: &[Vec<u8>]) -> io::Result<usize> {
         let mut parts = [EMPTY_PART; BATCH];
         // SAFETY: mmsghdr is plain data, and zero is valid.
@@ -190,19 +190,19 @@ impl Outlet {
         Ok(count as usize)
     }
 
-    fn send_train(&self, frames: &[Vec<u8>], train: &Train) -> io::Result<()> {
+    fn send_super_frame(&self, frames: &[Vec<u8>], super_frame: &SuperFrame) -> io::Result<()> {
         let mut parts = [EMPTY_PART; 1 + BATCH];
-        parts[0] = part_of(train.headers());
-        let cars = &frames[train.frames.clone()];
-        for (part, frame) in parts[1..].iter_mut().zip(cars) {
-            *part = part_of(&frame[train.payload()..]);
+        parts[0] = part_of(super_frame.headers());
+        let segments = &frames[super_frame.frames.clone()];
+        for (part, frame) in parts[1..].iter_mut().zip(segments) {
+            *part = part_of(&frame[super_frame.payload()..]);
         }
         // SAFETY: msghdr is plain data, and zero is valid.
         let mut message: libc::msghdr = unsafe { mem::zeroed() };
         message.msg_iov = parts.as_mut_ptr();
-        message.msg_iovlen = 1 + cars.len();
+        message.msg_iovlen = 1 + segments.len();
         // SAFETY: the message points to parts of frames, which outlive the call and are only read by it.
-        let sent = unsafe { libc::sendmsg(self.trains.as_raw_fd(), &message, libc::MSG_DONTWAIT) };
+        let sent = unsafe { libc::sendmsg(self.gso.as_raw_fd(), &message, libc::MSG_DONTWAIT) };
         match sent {
             0.. => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -210,7 +210,7 @@ impl Outlet {
     }
 }
 
-/// Bytes that the kernel only reads.
+/// An I/O vector of bytes that the kernel only reads.
 fn part_of(bytes: &[u8]) -> libc::iovec {
     libc::iovec {
         iov_base: bytes.as_ptr().cast_mut().cast(),

@@ -1,34 +1,34 @@
 //! Captures in pcap format (draft-ietf-opsawg-pcap).
 //!
-//! The switch's ports, RDMA hosts and the simulator write their captures here, with nanosecond timestamps and link
-//! type 1; into what is the caller's business. Captures of either byte order are read, as their bytes come.
+//! Switch ports, RDMA hosts and the simulator write their captures here, with nanosecond timestamps and link type 1; the caller
+//! provides the writer. The reader accepts both byte orders, and input in pieces.
 
 use std::io::{self, Write};
 
-/// Timestamps have nanoseconds.
+/// Magic number of captures with nanosecond timestamps.
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
-/// Timestamps have microseconds.
+/// Magic number of captures with microsecond timestamps.
 const MICROSECONDS: u32 = 0xa1b2_c3d4;
 pub const LINK_TYPE_ETHERNET: u32 = 1;
 const SNAP_LEN: u32 = 262_144;
-/// In nanoseconds.
+/// One second in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
 /// Writes one capture.
 #[derive(Debug)]
 pub struct PcapWriter<W> {
     writer: W,
-    /// Parts of a second that timestamps have.
+    /// Fractions of a second in timestamps: 10^9 or 10^6.
     parts: u64,
 }
 
 impl<W: Write> PcapWriter<W> {
-    /// Writes the header.
+    /// Writes the header of a capture with nanosecond timestamps.
     pub fn new(writer: W) -> io::Result<PcapWriter<W>> {
         PcapWriter::with_timestamps(writer, NANOSECONDS, 1_000_000_000)
     }
 
-    /// The same for timestamps in microseconds, which every reader knows.
+    /// Writes the header of a capture with microsecond timestamps, which every reader supports.
     pub fn in_microseconds(writer: W) -> io::Result<PcapWriter<W>> {
         PcapWriter::with_timestamps(writer, MICROSECONDS, 1_000_000)
     }
@@ -45,7 +45,7 @@ impl<W: Write> PcapWriter<W> {
         Ok(PcapWriter { writer, parts })
     }
 
-    /// Appends a frame; `at` in nanoseconds since the Unix epoch, or since the start of virtual time.
+    /// Appends a frame; `at` is in nanoseconds since the Unix epoch, or since the start of virtual time.
     pub fn write(&mut self, at: u64, frame: &[u8]) -> io::Result<()> {
         let kept = &frame[..frame.len().min(SNAP_LEN as usize)];
         let numbers = [
@@ -60,18 +60,18 @@ impl<W: Write> PcapWriter<W> {
         self.writer.write_all(kept)
     }
 
-    /// Brings buffered frames to where they belong.
+    /// Flushes buffered frames to the writer.
     pub fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
     }
 }
 
-/// Why bytes are no capture.
+/// Why bytes are not a valid capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PcapFault {
-    #[error("this is no pcap file")]
+pub enum PcapError {
+    #[error("not a pcap file")]
     NoPcap,
-    #[error("a frame of {0} bytes is longer than any")]
+    #[error("a captured frame of {0} bytes exceeds the limit of the format")]
     TooLong(u32),
 }
 
@@ -81,15 +81,15 @@ pub struct PcapFrame {
     /// Nanoseconds since the Unix epoch.
     pub at: u64,
     pub bytes: Vec<u8>,
-    /// Length of the frame when it was captured, which may have been cut since.
+    /// Original length of the frame, which may have been truncated in the capture.
     pub length: usize,
 }
 
-/// Reads one capture.
+/// Reads one capture, from input in pieces.
 #[derive(Debug, Default)]
 pub struct PcapReader {
     bytes: Vec<u8>,
-    /// What of `bytes` has been read.
+    /// Number of bytes consumed.
     at: usize,
     header: Option<Header>,
 }
@@ -97,29 +97,29 @@ pub struct PcapReader {
 #[derive(Clone, Copy, Debug)]
 struct Header {
     read: fn([u8; 4]) -> u32,
-    /// Nanoseconds that a timestamp's parts of a second have.
+    /// Nanoseconds per unit of a timestamp's fraction.
     part: u64,
     link_type: u32,
 }
 
 impl PcapReader {
-    /// Takes more of the file's bytes.
+    /// Appends bytes of the file.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.at);
         self.at = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The link type, once the header has come.
+    /// The link type, once the header has been read.
     pub fn link_type(&self) -> Option<u32> {
         self.header.map(|header| header.link_type)
     }
 
-    /// The next frame, when all of it has come.
+    /// The next frame, once it is complete.
     ///
     /// # Errors
-    /// When the bytes are no capture.
-    pub fn next_frame(&mut self) -> Result<Option<PcapFrame>, PcapFault> {
+    /// If the bytes are not a valid capture.
+    pub fn next_frame(&mut self) -> Result<Option<PcapFrame>, PcapError> {
         let Some(header) = self.header()? else {
             return Ok(None);
         };
@@ -130,7 +130,7 @@ impl PcapReader {
             return Ok(None);
         };
         if kept > SNAP_LEN {
-            return Err(PcapFault::TooLong(kept));
+            return Err(PcapError::TooLong(kept));
         }
         let begin = self.at + 16;
         let end = begin + kept as usize;
@@ -151,7 +151,7 @@ impl PcapReader {
         self.bytes.get(at..at + 4)?.try_into().ok()
     }
 
-    fn header(&mut self) -> Result<Option<Header>, PcapFault> {
+    fn header(&mut self) -> Result<Option<Header>, PcapError> {
         if self.header.is_some() {
             return Ok(self.header);
         }
@@ -164,7 +164,7 @@ impl PcapReader {
             MICROSECONDS => Some((read, 1000)),
             _ => None,
         });
-        let (read, part) = known.ok_or(PcapFault::NoPcap)?;
+        let (read, part) = known.ok_or(PcapError::NoPcap)?;
         let Some(link_type) = self.word(20).map(read) else {
             return Ok(None);
         };
@@ -209,16 +209,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_capture_is_refused() {
+    fn invalid_captures_are_rejected() {
         let mut reader = PcapReader::default();
         reader.feed(b"none");
-        assert_eq!(reader.next_frame(), Err(PcapFault::NoPcap));
+        assert_eq!(reader.next_frame(), Err(PcapError::NoPcap));
         let mut bytes = Vec::new();
         PcapWriter::new(&mut bytes).unwrap();
         bytes.extend([0xff; 16]);
         let mut reader = PcapReader::default();
         reader.feed(&bytes);
-        assert_eq!(reader.next_frame(), Err(PcapFault::TooLong(u32::MAX)));
+        assert_eq!(reader.next_frame(), Err(PcapError::TooLong(u32::MAX)));
     }
 
     #[test]

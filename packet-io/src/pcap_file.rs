@@ -12,10 +12,10 @@ use crate::pcap::PcapWriter;
 pub type PcapFile = PcapWriter<BufWriter<File>>;
 
 impl PcapFile {
-    /// Makes the file and writes its header.
+    /// Creates the file and writes its header.
     ///
     /// # Errors
-    /// When the file cannot be made or written.
+    /// If the file cannot be created or written.
     pub fn create(path: &Path) -> io::Result<PcapFile> {
         PcapWriter::new(BufWriter::new(File::create(path)?))
     }

@@ -1,4 +1,4 @@
-//! Waiting for descriptors and for a time (epoll and a timerfd), without using the processor.
+//! Waits for file descriptors and for a time (epoll and a timerfd) without busy-waiting.
 
 use std::{
     io, mem,
@@ -6,17 +6,17 @@ use std::{
     ptr,
 };
 
-/// Descriptors of one wait.
+/// The most descriptors reported by one wait.
 const EVENTS: usize = 64;
 /// The token of the timer.
 const TIMER: u64 = u64::MAX;
 
-/// A set of descriptors and one timer.
+/// A set of file descriptors and one timer.
 #[derive(Debug)]
 pub struct Poller {
     epoll: OwnedFd,
     timer: OwnedFd,
-    /// What the timer is set to, nanoseconds of the monotonic clock.
+    /// Expiry time of the timer, in nanoseconds of the monotonic clock.
     armed: Option<u64>,
 }
 
@@ -41,17 +41,17 @@ impl Poller {
         Ok(poller)
     }
 
-    /// Adds a descriptor; `token` comes back when it is readable. It leaves the set when closed.
+    /// Adds a descriptor; `token` is reported when it is readable. Closing a descriptor removes it.
     pub fn add(&self, fd: RawFd, token: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN, token)
     }
 
-    /// Adds a descriptor of which `token` comes when it can be written to.
+    /// Adds a descriptor; `token` is reported when it is writable.
     pub fn add_writer(&self, fd: RawFd, token: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLOUT, token)
     }
 
-    /// Takes a descriptor out of the set.
+    /// Removes a descriptor.
     pub fn remove(&self, fd: RawFd) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
     }
@@ -75,8 +75,8 @@ impl Poller {
         Ok(())
     }
 
-    /// Waits until something is readable or the monotonic clock says `deadline`; tokens of what
-    /// is readable go to `ready`.
+    /// Waits until a descriptor is ready or the monotonic clock reaches `deadline`; appends the tokens of ready descriptors to
+    /// `ready`.
     pub fn wait(&mut self, deadline: Option<u64>, ready: &mut Vec<u64>) -> io::Result<()> {
         ready.clear();
         if deadline != self.armed {
@@ -84,7 +84,7 @@ impl Poller {
         }
         // SAFETY: epoll_event is plain data, and zero is valid.
         let mut events: [libc::epoll_event; EVENTS] = unsafe { mem::zeroed() };
-        // SAFETY: the array is as long as said.
+        // SAFETY: the array has the given length.
         let count = unsafe {
             libc::epoll_wait(
                 self.epoll.as_raw_fd(),
@@ -103,7 +103,7 @@ impl Poller {
         for event in &events[..count] {
             if event.u64 == TIMER {
                 let mut expirations = [0u8; mem::size_of::<u64>()];
-                // SAFETY: the buffer is as long as said.
+                // SAFETY: the buffer has the given length.
                 unsafe {
                     libc::read(
                         self.timer.as_raw_fd(),
@@ -120,13 +120,13 @@ impl Poller {
     }
 
     fn arm(&mut self, deadline: Option<u64>) -> io::Result<()> {
-        // A time of zero would disarm; one nanosecond is long past and fires at once.
+        // A time of zero would disarm; one nanosecond is in the past and fires at once.
         let at = deadline.map_or(0, |at| at.max(1));
         let setting = libc::itimerspec {
             it_interval: timespec(0),
             it_value: timespec(at),
         };
-        // SAFETY: the setting is alive for the call, and no old one is asked for.
+        // SAFETY: the setting is alive for the call, and the old one is not requested.
         let result = unsafe {
             libc::timerfd_settime(
                 self.timer.as_raw_fd(),
@@ -154,7 +154,7 @@ fn owned(fd: RawFd) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just made and is nobody else's.
+    // SAFETY: the descriptor was just created and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -1,9 +1,8 @@
 //! A ring that the kernel fills with received frames (`packet_mmap`, TPACKET_V2).
 //!
-//! The frames are read where the kernel put them, without a system call for each. Version 2 gives
-//! every frame a slot and hands it over at once; version 3 saves memory, but hands over whole
-//! blocks after a millisecond, which is a long time for a ping. A frame that is larger than its
-//! slot (a super-frame, mostly) is marked, and the socket's queue has all of it.
+//! Frames are read where the kernel wrote them, without a system call for each. Version 2 delivers each frame in a slot of its own at
+//! once; version 3 saves memory, but delivers whole blocks after a millisecond, which is long compared with a ping. A frame larger
+//! than its slot (usually a super-frame) is marked, and is complete in the socket's queue.
 
 use std::{
     io, mem,
@@ -15,14 +14,14 @@ use std::{
 
 use super::offload::VNET_HEADER;
 
-/// Slots lie in blocks of this size.
+/// Slots are allocated in blocks of this size.
 const BLOCK: usize = 64 << 10;
-/// What the kernel puts in front of a frame, at most: its header, the address, the virtio header.
+/// The most bytes that the kernel puts in front of a frame: its header, the address, the virtio header.
 const OVERHEAD: usize = 128;
-/// Slots begin at multiples of this.
+/// Alignment of slots.
 const ALIGNMENT: usize = 16;
-/// The largest slot. Longer frames are few: mostly super-frames, whatever the MTU.
-const LARGEST_SLOT: usize = 16 << 10;
+/// The largest slot. Longer frames are rare, mostly super-frames.
+const MAX_SLOT: usize = 16 << 10;
 
 /// The mapped ring of one socket.
 #[derive(Debug)]
@@ -30,30 +29,30 @@ pub struct Ring {
     memory: NonNull<u8>,
     len: usize,
     slot: usize,
-    /// Where the slot is that is filled next: bytes from the start.
+    /// Offset of the next slot to be filled, in bytes.
     next: usize,
 }
 
-// SAFETY: the mapping is this value's own and is not bound to a thread.
+// SAFETY: the mapping is owned by this value and not bound to a thread.
 unsafe impl Send for Ring {}
 
 /// A received frame within the ring.
 pub struct Slot<'a> {
-    /// As far as it fits.
+    /// The bytes of the frame that fit into the slot.
     pub bytes: &'a mut [u8],
     /// The `virtio_net_hdr` in front of it.
     pub header: [u8; VNET_HEADER],
-    /// The whole frame is in the socket's queue.
+    /// Whether the complete frame is in the socket's queue.
     pub is_queued: bool,
-    /// The frame is longer than `bytes`, and the rest is lost.
-    pub is_cut: bool,
-    /// A VLAN tag that the kernel took off: protocol and contents.
+    /// Whether the frame is longer than `bytes` and the rest is lost.
+    pub is_truncated: bool,
+    /// VLAN tag that the kernel removed: protocol and contents.
     pub vlan: Option<(u16, u16)>,
 }
 
 impl Ring {
-    /// Lets the kernel fill a ring of about `size` bytes with the socket's frames, for an interface
-    /// of this MTU. Must come before the socket is bound.
+    /// Maps a ring of about `size` bytes for the socket's frames, for an interface with this MTU. Must be called before the socket is
+    /// bound.
     pub fn map(socket: &OwnedFd, size: usize, mtu: usize) -> io::Result<Ring> {
         let fd = socket.as_raw_fd();
         set(
@@ -61,10 +60,10 @@ impl Ring {
             libc::PACKET_VERSION,
             &(libc::tpacket_versions::TPACKET_V2 as libc::c_int),
         )?;
-        // Any value but zero: frames too large for their slot are queued as well.
+        // Any value but zero: frames too large for their slot are also queued.
         set(fd, libc::PACKET_COPY_THRESH, &1i32)?;
         let slot = (mtu + OVERHEAD).next_multiple_of(ALIGNMENT);
-        let slot = slot.min(LARGEST_SLOT);
+        let slot = slot.min(MAX_SLOT);
         let blocks = (size / BLOCK).max(1);
         let slots = blocks * (BLOCK / slot);
         let request = libc::tpacket_req {
@@ -75,7 +74,7 @@ impl Ring {
         };
         set(fd, libc::PACKET_RX_RING, &request)?;
         let len = blocks * BLOCK;
-        // SAFETY: a fresh mapping of the socket's ring, which is that long; nothing else is changed.
+        // SAFETY: a new mapping of the socket's ring, which has that length; nothing else is changed.
         let memory = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -104,29 +103,28 @@ impl Ring {
     }
 
     fn status(&self) -> &AtomicU32 {
-        // SAFETY: the status is the slot's first field, aligned as slots are, and the kernel changes
-        // it, too, so it is only ever accessed as an atomic.
+        // SAFETY: the status is the slot's first field, aligned as slots are. The kernel changes it, too, so it is only accessed as an
+        // atomic.
         unsafe { AtomicU32::from_ptr(self.start().cast()) }
     }
 
-    /// The oldest frame that was not released yet.
+    /// The oldest frame that has not been released.
     pub fn front(&mut self) -> Option<Slot<'_>> {
         let status = self.status().load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
             return None;
         }
-        // SAFETY: the status gives the slot to this process until it is released; the header is
-        // plain data at its start.
+        // SAFETY: by the status this process owns the slot until it is released; the header is plain data at its start.
         let header = unsafe { ptr::read(self.start().cast::<libc::tpacket2_hdr>()) };
         let start = usize::from(header.tp_mac);
         let room = self.slot.saturating_sub(start);
         let len = (header.tp_snaplen as usize).min(room);
-        // SAFETY: as above; the range ends within the slot, and nobody else has it.
+        // SAFETY: as above; the range ends within the slot, which has no other owner.
         let bytes =
             unsafe { slice::from_raw_parts_mut(self.start().add(start.min(self.slot)), len) };
         let mut vnet = [0; VNET_HEADER];
         if start >= mem::size_of::<libc::tpacket2_hdr>() + VNET_HEADER && start <= self.slot {
-            // SAFETY: the bytes before the frame lie in the slot, behind its header.
+            // SAFETY: the bytes before the frame lie in the slot, after its header.
             unsafe {
                 let at = self.start().add(start - VNET_HEADER);
                 ptr::copy_nonoverlapping(at, vnet.as_mut_ptr(), VNET_HEADER);
@@ -140,20 +138,20 @@ impl Ring {
         });
         Some(Slot {
             is_queued: has(libc::TP_STATUS_COPY),
-            is_cut: len < header.tp_len as usize,
+            is_truncated: len < header.tp_len as usize,
             bytes,
             header: vnet,
             vlan,
         })
     }
 
-    /// Gives the oldest frame's slot back to the kernel.
+    /// Returns the slot of the oldest frame to the kernel.
     pub fn release(&mut self) {
         fence(Ordering::Release);
         self.status()
             .store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.next += self.slot;
-        // No slot lies in two blocks.
+        // Slots do not cross blocks.
         if self.next % BLOCK + self.slot > BLOCK {
             self.next = self.next.next_multiple_of(BLOCK) % self.len;
         }
@@ -162,7 +160,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, and no slot of it is borrowed any more.
+        // SAFETY: the mapping is owned by this value, and none of its slots is borrowed.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), self.len) };
     }
 }

@@ -11,14 +11,14 @@ use std::{
 use tracing::debug;
 
 use super::{
-    offload::{self, Unfinished, VNET_HEADER},
-    outlet::{Outlet, Sent},
+    offload::{self, Offload, VNET_HEADER},
+    outlet::{Outlet, SendOutcome},
     ring::Ring,
     sys::{bind, check, get, set, set_buffer, unbound, BATCH, EMPTY_PART, SOCKET_BUFFER},
 };
 
-/// Room for the largest super-frame with its header and a VLAN tag.
-const FRAME_ROOM: usize = 65_536 + 256;
+/// Size of the largest super-frame with its header and a VLAN tag.
+const MAX_FRAME: usize = 65_536 + 256;
 
 /// A packet socket bound to one interface.
 #[derive(Debug)]
@@ -29,55 +29,55 @@ pub struct PacketSocket {
     outlet: Arc<Outlet>,
 }
 
-/// What [`PacketSocket::take`] found.
+/// The result of [`PacketSocket::take`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum TakeOutcome {
     /// A frame was passed on.
     Whole,
-    /// A frame had to be dropped.
+    /// A frame was malformed and dropped.
     Malformed,
-    /// There is none now.
+    /// No frame is available now.
     Nothing,
-    /// The interface went down or away; nothing comes until it is back.
+    /// The interface is down or removed; there are no frames until it is back.
     Down,
 }
 
-impl Taken {
-    fn of(whole: bool) -> Taken {
+impl TakeOutcome {
+    fn of(whole: bool) -> TakeOutcome {
         match whole {
-            true => Taken::Whole,
-            false => Taken::Malformed,
+            true => TakeOutcome::Whole,
+            false => TakeOutcome::Malformed,
         }
     }
 
-    /// Whether there was a frame, and so may be another one.
+    /// Whether there was a frame, so that there may be another one.
     pub fn is_frame(self) -> bool {
-        matches!(self, Taken::Whole | Taken::Malformed)
+        matches!(self, TakeOutcome::Whole | TakeOutcome::Malformed)
     }
 }
 
-/// What came out of one call.
+/// The result of one receive call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Received {
-    /// So many frames; fewer than were asked for means that there are no more now.
+    /// Number of frames; fewer than requested means that the queue is empty.
     Frames(usize),
     Down,
 }
 
-/// Memory for one batch of received frames. Sockets may share it that take their turns one after the other.
+/// Memory for one batch of received frames. Sockets that are polled one after the other may share it.
 pub struct ReceiveBatch {
     frames: Vec<Vec<u8>>,
     headers: Vec<[u8; VNET_HEADER]>,
     controls: Vec<Control>,
     lengths: Vec<usize>,
-    /// Received frames, and how many of them have been passed on.
+    /// Number of frames received, and of those passed on.
     count: usize,
     next: usize,
-    /// The socket had no more of them.
+    /// Whether the socket's queue was empty after this batch.
     is_last: bool,
 }
 
-/// Aligned as `cmsghdr` must be, and room for one `tpacket_auxdata`.
+/// Aligned as `cmsghdr`, with space for one `tpacket_auxdata`.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct Control([u8; 64]);
@@ -85,7 +85,7 @@ struct Control([u8; 64]);
 /// The index of an interface.
 ///
 /// # Errors
-/// `NotFound` when there is none of that name in this network namespace.
+/// `NotFound` if this network namespace has no interface of that name.
 pub fn interface_index(name: &str) -> io::Result<u32> {
     let name = CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     // SAFETY: the name is a C string.
@@ -96,7 +96,7 @@ pub fn interface_index(name: &str) -> io::Result<u32> {
 }
 
 impl PacketSocket {
-    /// Opens a socket on an interface, in promiscuous mode. What it sends goes straight to the device.
+    /// Opens a socket on an interface, in promiscuous mode. Sent frames bypass the queueing discipline.
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_NET_RAW.
@@ -106,14 +106,13 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// The same with a ring of about `ring` bytes for [`PacketSocket::take`]; none when 0. Where the
-    /// kernel has no memory for it, frames come through the socket's queue. What it sends goes through
-    /// the interface's queueing discipline.
+    /// As [`PacketSocket::open`], with a ring of about `ring` bytes for [`PacketSocket::take`]; none for 0. If the kernel has no
+    /// memory for it, frames come from the socket's queue. Sent frames pass the interface's queueing discipline.
     ///
     /// # Errors
     /// As [`PacketSocket::open`].
     pub fn with_ring(interface: u32, ring: usize) -> io::Result<PacketSocket> {
-        // Protocol 0: nothing is received before bind says from where.
+        // Protocol 0: nothing is received before bind sets the interface.
         let mut socket = PacketSocket {
             ring: None,
             fd: unbound()?,
@@ -121,7 +120,7 @@ impl PacketSocket {
         };
         socket.set(libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
         socket.set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
-        // What this switch sends must not come back in.
+        // Frames sent by this switch must not be received.
         socket.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1)?;
         let (force, plain) = (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF);
         set_buffer(&socket.fd, force, plain, SOCKET_BUFFER)?;
@@ -143,7 +142,7 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// What sends.
+    /// The sending half.
     pub fn outlet(&self) -> &Arc<Outlet> {
         &self.outlet
     }
@@ -152,13 +151,13 @@ impl PacketSocket {
     ///
     /// # Errors
     /// As there.
-    pub fn send(&self, frames: &[Vec<u8>]) -> io::Result<Sent> {
+    pub fn send(&self, frames: &[Vec<u8>]) -> io::Result<SendOutcome> {
         self.outlet.send(frames)
     }
 
     fn mtu(&self, interface: u32) -> io::Result<usize> {
-        // SAFETY: ifreq is plain data and zero is valid; both calls only use this one, and the
-        // fields read are those that they have set.
+        // SAFETY: ifreq is plain data and zero is valid; both calls only use this value, and the fields read are those that they have
+        // set.
         unsafe {
             let mut request: libc::ifreq = mem::zeroed();
             request.ifr_ifru.ifru_ifindex = interface as i32;
@@ -176,12 +175,15 @@ impl PacketSocket {
         }
     }
 
-    /// Passes on the next frame, as it would be on a wire; several for a super-frame. Frames come from the ring, and
-    /// where there is none, from the batch, which takes as many as fit from the socket's queue whenever it is empty.
+    /// Passes on the next frame as on a wire, or several for a super-frame. Frames come from the ring. Without a ring they come from
+    /// the batch, which is refilled from the socket's queue when it is empty.
     ///
-    /// # Errors
-    /// What the socket has met, other than that its interface went down.
-    pub fn take(&mut self, batch: &mut ReceiveBatch, take: impl FnMut(&[u8])) -> io::Result<Taken> {
+    /// # Errors An error of the socket, except that its interface is down.
+    pub fn take(
+        &mut self,
+        batch: &mut ReceiveBatch,
+        take: impl FnMut(&[u8]),
+    ) -> io::Result<TakeOutcome> {
         match self.ring.is_some() {
             true => self.take_from_ring(batch, take),
             false => self.take_from_queue(batch, take),
@@ -192,37 +194,37 @@ impl PacketSocket {
         &self,
         batch: &mut ReceiveBatch,
         take: impl FnMut(&[u8]),
-    ) -> io::Result<Taken> {
+    ) -> io::Result<TakeOutcome> {
         if batch.next == batch.count {
-            // There was room for more, so there are no more now.
+            // The last batch was not full, so the queue is empty.
             if mem::take(&mut batch.is_last) {
-                return Ok(Taken::Nothing);
+                return Ok(TakeOutcome::Nothing);
             }
             match self.receive_up_to(batch, BATCH)? {
-                Received::Frames(0) => return Ok(Taken::Nothing),
+                Received::Frames(0) => return Ok(TakeOutcome::Nothing),
                 Received::Frames(count) => {
                     (batch.next, batch.count) = (0, count);
                     batch.is_last = count < BATCH;
                 }
-                Received::Down => return Ok(Taken::Down),
+                Received::Down => return Ok(TakeOutcome::Down),
             }
         }
         batch.next += 1;
-        Ok(Taken::of(batch.frames(batch.next - 1, take)))
+        Ok(TakeOutcome::of(batch.frames(batch.next - 1, take)))
     }
 
-    /// The batch's memory is used where the ring's does not do.
+    /// Uses the batch's memory for frames that do not fit into a slot of the ring.
     fn take_from_ring(
         &mut self,
         batch: &mut ReceiveBatch,
         mut take: impl FnMut(&[u8]),
-    ) -> io::Result<Taken> {
+    ) -> io::Result<TakeOutcome> {
         let Some(slot) = self.ring.as_mut().and_then(Ring::front) else {
             return self.take_error();
         };
         let whole = if slot.is_queued {
             self.receive_up_to(batch, 1)? == Received::Frames(1) && batch.frames(0, take)
-        } else if slot.is_cut {
+        } else if slot.is_truncated {
             false
         } else if let Some((protocol, contents)) = slot.vlan {
             let len = slot.bytes.len();
@@ -232,7 +234,7 @@ impl PacketSocket {
             batch.put_tag(0, protocol, contents);
             batch.frames(0, take)
         } else {
-            let todo = Unfinished::parse(&slot.header);
+            let todo = Offload::parse(&slot.header);
             if todo.is_finished() {
                 take(slot.bytes);
                 true
@@ -243,16 +245,16 @@ impl PacketSocket {
         if let Some(ring) = &mut self.ring {
             ring.release();
         }
-        Ok(Taken::of(whole))
+        Ok(TakeOutcome::of(whole))
     }
 
-    /// The error that makes an empty ring's socket readable, if any.
-    fn take_error(&self) -> io::Result<Taken> {
+    /// The error that makes the socket of an empty ring readable, if any.
+    fn take_error(&self) -> io::Result<TakeOutcome> {
         let mut error: libc::c_int = 0;
         get(&self.fd, libc::SOL_SOCKET, libc::SO_ERROR, &mut error)?;
         match error {
-            0 => Ok(Taken::Nothing),
-            libc::ENETDOWN | libc::ENXIO | libc::ENODEV => Ok(Taken::Down),
+            0 => Ok(TakeOutcome::Nothing),
+            libc::ENETDOWN | libc::ENXIO | libc::ENODEV => Ok(TakeOutcome::Down),
             error => Err(io::Error::from_raw_os_error(error)),
         }
     }
@@ -261,7 +263,7 @@ impl PacketSocket {
         set(&self.fd, level, option, value)
     }
 
-    /// Takes what is in the queue, so many at the most.
+    /// Receives at most `most` frames from the queue.
     fn receive_up_to(&self, batch: &mut ReceiveBatch, most: usize) -> io::Result<Received> {
         let mut parts = [[EMPTY_PART; 2]; BATCH];
         // SAFETY: mmsghdr is plain data, and zero is valid.
@@ -300,7 +302,7 @@ impl PacketSocket {
         Ok(Received::Frames(count))
     }
 
-    /// Frames that there was no room for since the last call.
+    /// Number of frames that the kernel dropped for lack of space since the last call.
     pub fn not_received(&self) -> u32 {
         let mut statistics = libc::tpacket_stats {
             tp_packets: 0,
@@ -321,7 +323,7 @@ impl AsRawFd for PacketSocket {
 impl Default for ReceiveBatch {
     fn default() -> ReceiveBatch {
         ReceiveBatch {
-            frames: vec![vec![0; FRAME_ROOM]; BATCH],
+            frames: vec![vec![0; MAX_FRAME]; BATCH],
             headers: vec![[0; VNET_HEADER]; BATCH],
             controls: vec![Control([0; 64]); BATCH],
             lengths: vec![0; BATCH],
@@ -333,15 +335,14 @@ impl Default for ReceiveBatch {
 }
 
 impl ReceiveBatch {
-    /// Forgets frames that nobody has taken, before another socket's turn.
-    pub fn forget(&mut self) {
+    /// Discards frames not passed on, before another socket uses the batch.
+    pub fn clear(&mut self) {
         (self.count, self.next, self.is_last) = (0, 0, false);
     }
 
-    /// Passes on the frames of received message `index`, as they would be on a wire. False when
-    /// it had to be dropped.
+    /// Passes on the frames of received message `index` as on a wire. Returns false if the message was malformed and dropped.
     fn frames(&mut self, index: usize, mut take: impl FnMut(&[u8])) -> bool {
-        let todo = Unfinished::parse(&self.headers[index]);
+        let todo = Offload::parse(&self.headers[index]);
         let frame = &mut self.frames[index][..self.lengths[index]];
         if todo.is_finished() {
             take(frame);
@@ -351,8 +352,7 @@ impl ReceiveBatch {
     }
 
     fn restore_vlan(&mut self, index: usize, message: &libc::msghdr) {
-        // SAFETY: the kernel filled msg_control with well-formed control messages up to
-        // msg_controllen, and the buffer is alive.
+        // SAFETY: the kernel filled msg_control with well-formed control messages up to msg_controllen, and the buffer is alive.
         let aux = unsafe {
             let control = libc::CMSG_FIRSTHDR(message);
             if control.is_null()
@@ -374,7 +374,7 @@ impl ReceiveBatch {
         self.put_tag(index, protocol, aux.tp_vlan_tci);
     }
 
-    /// Puts a VLAN tag into a frame.
+    /// Inserts a VLAN tag into a frame.
     fn put_tag(&mut self, index: usize, protocol: u16, contents: u16) {
         const TAG: usize = 4;
         let len = self.lengths[index];
@@ -387,7 +387,7 @@ impl ReceiveBatch {
         frame[14..16].copy_from_slice(&contents.to_be_bytes());
         self.lengths[index] = len + TAG;
         let header = &mut self.headers[index];
-        // The offset of the checksum counts from the frame's start.
+        // The offset of the checksum is relative to the start of the frame.
         let start = u16::from_ne_bytes([header[6], header[7]]).saturating_add(TAG as u16);
         header[6..8].copy_from_slice(&start.to_ne_bytes());
     }

@@ -6,13 +6,13 @@ use std::{
     ptr,
 };
 
-/// Frames taken from the kernel, or given to it, in one call.
+/// The most frames received or sent by one system call.
 pub const BATCH: usize = 64;
-/// Socket buffers, bytes each way; bursts beyond are dropped by the kernel. Behind a queueing
-/// discipline the system's default holds what is sent, as it does for BMv2.
+/// Size of socket buffers in bytes, in each direction; longer bursts are dropped by the kernel. With a queueing discipline the send
+/// buffer has the system's default, as in BMv2.
 pub(crate) const SOCKET_BUFFER: libc::c_int = 8 << 20;
 
-/// A packet socket that receives nothing yet.
+/// A packet socket that is not bound, and so receives nothing.
 pub(crate) fn unbound() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: socket takes no pointers; the descriptor is owned from here on.
@@ -40,7 +40,7 @@ pub(crate) fn bind(fd: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()
     Ok(())
 }
 
-/// Reads an option, one of plain integers.
+/// Reads an option; `T` must consist of plain integers.
 pub(crate) fn get<T: Copy>(
     fd: &OwnedFd,
     level: libc::c_int,
@@ -48,7 +48,7 @@ pub(crate) fn get<T: Copy>(
     value: &mut T,
 ) -> io::Result<()> {
     let mut len = mem::size_of::<T>() as u32;
-    // SAFETY: the kernel writes at most the given size to the value, and any bytes are a T, by what is said above.
+    // SAFETY: the kernel writes at most the given size, and any bytes are a valid T, as required above.
     check(unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),
@@ -80,8 +80,7 @@ pub(crate) fn set<T>(
     Ok(())
 }
 
-/// Sets a buffer's size: beyond the system's limit only with CAP_NET_ADMIN, otherwise as much as may
-/// be had.
+/// Sets the size of a buffer. More than the system's limit needs CAP_NET_ADMIN; without it, the size is limited.
 pub(crate) fn set_buffer(
     fd: &OwnedFd,
     force: libc::c_int,

@@ -1,5 +1,4 @@
-//! News of the kernel about interfaces: up, down, gone, back again, another queueing discipline
-//! (rtnetlink).
+//! Notifications of the kernel about interfaces: up, down, removed, present again, another queueing discipline (rtnetlink).
 
 use std::{
     io, mem,
@@ -9,18 +8,18 @@ use std::{
 
 /// A change of one interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LinkNews {
-    /// It is there; `running` when it is up and has a carrier.
+pub enum LinkChange {
+    /// The interface exists; `running`: it is up and has a carrier.
     Present {
         name: String,
         index: u32,
         running: bool,
-        /// The kind of its root queueing discipline, such as `htb`; `noqueue` for none.
+        /// Kind of its root queueing discipline, such as `htb`; `noqueue` for none.
         discipline: Option<String>,
     },
-    /// Its queueing disciplines have changed; [`LinkWatch::ask`] brings what they are now.
+    /// Its queueing disciplines have changed; [`LinkWatch::ask`] requests the present ones.
     Disciplines { index: u32 },
-    /// It was removed, or moved to another namespace.
+    /// The interface was removed, or moved to another namespace.
     Gone { name: String, index: u32 },
 }
 
@@ -31,7 +30,7 @@ pub struct LinkWatch {
 }
 
 impl LinkWatch {
-    /// Starts to listen in this network namespace.
+    /// Subscribes to changes in this network namespace.
     pub fn open() -> io::Result<LinkWatch> {
         // SAFETY: socket takes no pointers; the descriptor is owned from here on.
         let fd = unsafe {
@@ -59,14 +58,14 @@ impl LinkWatch {
         Ok(LinkWatch { fd })
     }
 
-    /// Has the kernel report an interface as if it had changed.
+    /// Makes the kernel report an interface as if it had changed.
     pub fn ask(&self, index: u32) -> io::Result<()> {
         let mut request = [0u8; MESSAGE_HEADER + LINK_HEADER];
         request[..4].copy_from_slice(&((MESSAGE_HEADER + LINK_HEADER) as u32).to_ne_bytes());
         request[4..6].copy_from_slice(&libc::RTM_GETLINK.to_ne_bytes());
         request[6..8].copy_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
         request[MESSAGE_HEADER + 4..MESSAGE_HEADER + 8].copy_from_slice(&index.to_ne_bytes());
-        // SAFETY: the request is as long as said.
+        // SAFETY: the request has the given length.
         let sent = unsafe {
             libc::send(
                 self.fd.as_raw_fd(),
@@ -81,12 +80,12 @@ impl LinkWatch {
         Ok(())
     }
 
-    /// All news so far. `None` when some were lost, and every interface must be looked at anew.
-    pub fn receive(&self) -> Option<Vec<LinkNews>> {
+    /// All notifications so far. `None` if some were lost, so that every interface must be examined again.
+    pub fn receive(&self) -> Option<Vec<LinkChange>> {
         let mut news = Vec::new();
         let mut buffer = vec![0u8; 32 << 10];
         loop {
-            // SAFETY: the buffer is as long as said.
+            // SAFETY: the buffer has the given length.
             let len = unsafe {
                 libc::recv(
                     self.fd.as_raw_fd(),
@@ -119,9 +118,9 @@ const MESSAGE_HEADER: usize = 16;
 const LINK_HEADER: usize = 16;
 const ATTRIBUTE_HEADER: usize = 4;
 
-/// Reads `nlmsghdr`, `ifinfomsg` (or `tcmsg`, which has the index in the same place) and the attributes
-/// that matter, all in host byte order.
-fn parse(mut bytes: &[u8], news: &mut Vec<LinkNews>) {
+/// Parses `nlmsghdr`, `ifinfomsg` (or `tcmsg`, which has the index in the same place) and the relevant attributes, all in host byte
+/// order.
+fn parse(mut bytes: &[u8], news: &mut Vec<LinkChange>) {
     while bytes.len() >= MESSAGE_HEADER {
         let len = long(bytes, 0) as usize;
         let kind = short(bytes, 4);
@@ -130,13 +129,13 @@ fn parse(mut bytes: &[u8], news: &mut Vec<LinkNews>) {
         }
         let body = &bytes[MESSAGE_HEADER..len];
         bytes = &bytes[aligned(len).min(bytes.len())..];
-        // Bridges send messages of their own family about their ports.
+        // Bridges send messages of another family about their ports.
         if body.len() < LINK_HEADER || i32::from(body[0]) != libc::AF_UNSPEC {
             continue;
         }
         let index = long(body, 4);
         if matches!(kind, libc::RTM_NEWQDISC | libc::RTM_DELQDISC) {
-            news.push(LinkNews::Disciplines { index });
+            news.push(LinkChange::Disciplines { index });
             continue;
         }
         let attributes = &body[LINK_HEADER..];
@@ -148,20 +147,20 @@ fn parse(mut bytes: &[u8], news: &mut Vec<LinkNews>) {
             libc::RTM_NEWLINK => {
                 let both = (libc::IFF_UP | libc::IFF_RUNNING) as u32;
                 let running = flags & both == both;
-                news.push(LinkNews::Present {
+                news.push(LinkChange::Present {
                     name,
                     index,
                     running,
                     discipline: text_of(libc::IFLA_QDISC, attributes),
                 });
             }
-            libc::RTM_DELLINK => news.push(LinkNews::Gone { name, index }),
+            libc::RTM_DELLINK => news.push(LinkChange::Gone { name, index }),
             _ => {}
         }
     }
 }
 
-/// The attribute of this kind, which is a C string.
+/// The value of the attribute of this kind, a C string.
 fn text_of(kind: u16, mut attributes: &[u8]) -> Option<String> {
     while attributes.len() >= ATTRIBUTE_HEADER {
         let len = usize::from(short(attributes, 0));
@@ -198,7 +197,7 @@ mod tests {
         let mut body = vec![0; LINK_HEADER];
         body[4..8].copy_from_slice(&index.to_ne_bytes());
         body[8..12].copy_from_slice(&flags.to_ne_bytes());
-        // Some other attribute first, of odd length.
+        // Another attribute first, of odd length.
         for (kind, value) in [
             (99u16, &b"x"[..]),
             (libc::IFLA_IFNAME, name.as_bytes()),
@@ -229,22 +228,22 @@ mod tests {
         bytes.extend(message(libc::RTM_NEWQDISC, 7, 0, ""));
         let mut news = Vec::new();
         parse(&bytes, &mut news);
-        let present = |running| LinkNews::Present {
+        let present = |running| LinkChange::Present {
             name: "veth0".into(),
             index: 7,
             running,
             discipline: Some("htb".into()),
         };
-        let gone = LinkNews::Gone {
+        let gone = LinkChange::Gone {
             name: "veth0".into(),
             index: 7,
         };
-        let disciplines = LinkNews::Disciplines { index: 7 };
+        let disciplines = LinkChange::Disciplines { index: 7 };
         assert_eq!(news, [present(true), present(false), gone, disciplines]);
     }
 
     #[test]
-    fn cut_messages_do_no_harm() {
+    fn truncated_messages_are_ignored() {
         let bytes = message(libc::RTM_NEWLINK, 7, 1, "veth0");
         for len in 0..bytes.len() {
             let mut news = Vec::new();

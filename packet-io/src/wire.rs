@@ -1,30 +1,27 @@
-//! How long a frame is on an Ethernet link.
+//! Length and duration of a frame on an Ethernet link.
 
-/// Bytes of the frame check sequence, which our frames do not carry.
+/// Length of the frame check sequence in bytes, which frames here do not include.
 pub const ETHERNET_FCS: u64 = 4;
 
-/// Bytes of preamble, start delimiter (8) and inter-frame gap (12) that each frame costs on the wire.
+/// Length of preamble and start delimiter (8) and inter-frame gap (12) in bytes.
 pub const ETHERNET_PREAMBLE_AND_GAP: u64 = 20;
 
-/// The least length of an Ethernet frame, FCS included; shorter ones are padded on the wire
-/// (IEEE 802.3, 4A.2.3.2.4).
+/// Minimum length of an Ethernet frame in bytes, FCS included; shorter ones are padded on the wire (IEEE 802.3, 4A.2.3.2.4).
 pub const ETHERNET_MIN_FRAME: u64 = 64;
 
-/// The bytes that a frame of `len` bytes (Ethernet header to the last byte before the FCS) occupies
-/// on the wire.
+/// Bytes that a frame of `len` bytes (Ethernet header to the last byte before the FCS) occupies on the wire.
 #[inline]
 pub fn wire_bytes(len: usize) -> u64 {
     (len as u64 + ETHERNET_FCS).max(ETHERNET_MIN_FRAME) + ETHERNET_PREAMBLE_AND_GAP
 }
 
-/// The time in picoseconds, rounded up, that `bytes` (preamble and gap included) take at `bits_per_second`, which is above 0.
+/// Time in picoseconds, rounded up, that `bytes` (preamble and gap included) take at `bits_per_second`, which must be above 0.
 ///
-/// Picoseconds, because at 100 Gbit/s a minimal frame takes 6.72 ns: rounding each frame to a
-/// nanosecond would cost a tenth of the link's rate.
+/// At 100 Gbit/s a minimal frame takes 6.72 ns, so rounding each frame to a nanosecond would cost a tenth of the link's rate.
 #[inline]
 pub fn serialisation_ps(bytes: u64, bits_per_second: u64) -> u64 {
     const PS_BITS: u64 = 8 * 1_000_000_000_000;
-    // Every frame comes here, and a division of 64 bits takes a fraction of the time of one of 128.
+    // Called for every frame; a 64-bit division takes a fraction of the time of a 128-bit one.
     if let Some(product) = bytes.checked_mul(PS_BITS) {
         return product.div_ceil(bits_per_second);
     }

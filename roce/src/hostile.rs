@@ -186,7 +186,7 @@ impl Hostile {
     }
 
     /// Updates the position from a frame that the member receives.
-    pub fn overhear(&mut self, frame: &[u8]) {
+    pub fn observe_frame(&mut self, frame: &[u8]) {
         let is_ip = ethernet::View::new_checked(frame)
             .is_ok_and(|view| view.ethertype() == ethernet::ETHERTYPE_IPV4);
         let is_group = ipv4::View::new_checked(frame.get(IP_AT..).unwrap_or_default())

@@ -69,7 +69,7 @@ fn bytes_for_each(algorithm: Algorithm, collective: Collective, members: u32) ->
 }
 
 #[test]
-fn planning_takes_memory_for_what_is_planned_and_no_more() {
+fn planning_allocates_in_proportion_to_the_plan() {
     let collectives = [
         Collective::Broadcast,
         Collective::Scatter,
@@ -90,7 +90,7 @@ fn planning_takes_memory_for_what_is_planned_and_no_more() {
 }
 
 #[test]
-fn a_copy_of_a_spec_takes_nothing_for_each_member() {
+fn a_clone_of_a_spec_allocates_nothing_per_member() {
     let members: Vec<_> = (0..4096u32).map(|n| (0x0a00_0001 + n).into()).collect();
     let spec = TransferSpec {
         racks: (0..4096).map(|rank| rank / 32).collect(),

@@ -66,7 +66,7 @@ impl DatagramGroup {
         let opened = network.on_nic(host, |nic, now| {
             let mut member = Endpoint::open(nic, config)?;
             match manager {
-                None => member.found(nic, now),
+                None => member.create_group(nic, now),
                 Some(manager) => member.join(nic, now, manager),
             }
             Ok::<_, OpenError>(member)

@@ -12,7 +12,7 @@ use alfirk_experiment::{
     SharedFabric, Traffic, TransferId, Victim,
 };
 use alfirk_roce::collective::{
-    Endpoint, LegAnswer, LegVerb, Original, Progress, RequestTimes, Requests, Transfer,
+    Endpoint, ExpectedData, LegAnswer, LegVerb, Progress, RequestTimes, Requests, Transfer,
     TransferError, TransferSpec,
 };
 use alfirk_roce::host::HostTiming;
@@ -344,7 +344,7 @@ impl Fabric for VirtualFabric {
         self.connect_of(TransferId::MAIN, host, peers)
     }
 
-    fn start(&mut self, host: HostIndex, data: &Arc<Original>) -> Result<u64, FabricError> {
+    fn start(&mut self, host: HostIndex, data: &Arc<ExpectedData>) -> Result<u64, FabricError> {
         self.start_of(TransferId::MAIN, host, data)
     }
 
@@ -542,7 +542,7 @@ impl SharedFabric for VirtualFabric {
         &mut self,
         id: TransferId,
         host: HostIndex,
-        data: &Arc<Original>,
+        data: &Arc<ExpectedData>,
     ) -> Result<u64, FabricError> {
         self.network.start(id, host, data);
         Ok(self.network.now())

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use alfirk_packet_io::{chosen::Chosen, link::LinkOptions, Clock};
+use alfirk_packet_io::{link::LinkOptions, loss_filter::LossFilter, Clock};
 use clap::{Args, Parser, ValueEnum};
 
 use super::{
@@ -332,7 +332,7 @@ pub struct Config {
     pub links: BTreeMap<u32, LinkOptions>,
     pub default_link: LinkOptions,
     /// Frames that ports lose on purpose.
-    pub chosen: Vec<(u32, Chosen)>,
+    pub chosen: Vec<(u32, LossFilter)>,
     /// Queues of each port, and packets that each holds, where a link has a rate.
     pub priority_queues: usize,
     pub queue_depth: usize,
@@ -389,7 +389,7 @@ impl Config {
     }
 
     /// The frames that a port loses on purpose.
-    pub fn chosen(&self, port: u32) -> Vec<Chosen> {
+    pub fn chosen(&self, port: u32) -> Vec<LossFilter> {
         let of_port = self.chosen.iter().filter(|(of, _)| *of == port);
         of_port.map(|(_, chosen)| chosen.clone()).collect()
     }

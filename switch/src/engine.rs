@@ -15,7 +15,7 @@ use std::{
 };
 
 use alfirk_packet_io::{
-    chosen::Way, wall_clock, Clock, LinkWatch, Poller, ReceiveBatch, Taken, BATCH,
+    loss_filter::Direction, wall_clock, Clock, LinkWatch, Poller, ReceiveBatch, TakeOutcome, BATCH,
 };
 use rustc_hash::FxHashMap;
 use tracing::{debug, error, info, trace, warn};
@@ -246,7 +246,7 @@ impl Engine {
     /// Takes what an interface has received, a batch of it at the most, and runs each frame to its end.
     fn receive(&mut self, number: u32) {
         let dump = self.dump;
-        self.batch.forget();
+        self.batch.clear();
         let mut now = self.now();
         for turn in 1..=BATCH {
             let Some(Port {
@@ -262,7 +262,7 @@ impl Engine {
             };
             let server = &mut self.server;
             let taken = socket.take(&mut self.batch, |frame| {
-                if link.loses(Way::In, frame) {
+                if link.loses(Direction::In, frame) {
                     return;
                 }
                 if let Some((capture, _)) = capture {
@@ -272,10 +272,10 @@ impl Engine {
                 server.frame_in(number, frame, now);
             });
             match taken {
-                Ok(Taken::Whole) => {}
-                Ok(Taken::Malformed) => counters.malformed += 1,
-                Ok(Taken::Nothing) => return,
-                Ok(Taken::Down) => {
+                Ok(TakeOutcome::Whole) => {}
+                Ok(TakeOutcome::Malformed) => counters.malformed += 1,
+                Ok(TakeOutcome::Nothing) => return,
+                Ok(TakeOutcome::Down) => {
                     debug!(port = number, interface = *interface, "interface is down");
                     return;
                 }
@@ -385,7 +385,7 @@ impl Engine {
         if !port.link.is_plain() {
             let since = port.since.take().unwrap_or(now);
             port.link.push(since, frame);
-        } else if !port.link.loses(Way::Out, &frame) {
+        } else if !port.link.loses(Direction::Out, &frame) {
             port.sending.push(frame);
             // Whether a discipline takes it decides about the next packet.
             let is_due = port.is_shaped || port.sending.len() >= BATCH;

@@ -14,7 +14,7 @@ use std::{
     thread,
 };
 
-use alfirk_packet_io::{Outlet, Sent};
+use alfirk_packet_io::{Outlet, SendOutcome};
 use tracing::debug;
 
 /// Batches that wait. The engine waits for room; its receive rings hold what comes meanwhile.
@@ -43,7 +43,7 @@ struct Job {
 pub struct Done {
     pub port: u32,
     pub frames: Vec<Vec<u8>>,
-    pub sent: Sent,
+    pub sent: SendOutcome,
 }
 
 impl Helper {
@@ -64,7 +64,7 @@ impl Helper {
             {
                 let sent = outlet.send(&frames).unwrap_or_else(|error| {
                     debug!(port, "cannot send: {error}");
-                    Sent::default()
+                    SendOutcome::default()
                 });
                 drop(outlet);
                 if finished.send(Done { port, frames, sent }).is_err() {

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
-use alfirk_packet_io::chosen::Chosen;
-use alfirk_packet_io::link::{LinkFault, LinkOptions, Rate};
+use alfirk_packet_io::link::{LinkError, LinkOptions, Rate};
+use alfirk_packet_io::loss_filter::LossFilter;
 use clap::Args;
 
 #[derive(Args, Clone, Debug)]
@@ -72,8 +72,8 @@ pub struct LinkArgs {
     /// Lose chosen frames of one port: `2=in,1-3,42=11` are the first three that come in on port 2 with a byte 0x11 at offset 42 of
     /// the frame; `54=60/e0` looks at some bits of a byte only.
     #[arg(long, value_name = "PORT=in|out,N[-M][,OFFSET=HEX[/MASK]]...",
-        value_parser = |s: &str| of_port(s, Chosen::from_str))]
-    pub port_drop: Vec<(u32, Chosen)>,
+        value_parser = |s: &str| of_port(s, LossFilter::from_str))]
+    pub port_drop: Vec<(u32, LossFilter)>,
 }
 
 impl LinkArgs {
@@ -117,7 +117,7 @@ impl LinkArgs {
         });
         for link in links.values().chain([&default]) {
             link.check().map_err(|fault| match fault {
-                LinkFault::NothingToOvertake => {
+                LinkError::ReorderWithoutDelay => {
                     "--reorder: without a --delay there is nothing to overtake".to_owned()
                 }
                 fault => format!("--{fault}"),

@@ -1,36 +1,35 @@
-//! How many cases property tests try, and for how long fuzzers run: the one place that says so for all crates.
+//! The number of cases of property tests and the duration of fuzzers, for all crates.
 //!
-//! A property test whose cases are cheap takes `ProptestConfig::default()` and says nothing; that is [`CASES`] cases.
-//! Others say what a case costs: `#![proptest_config(Cost::Run.cases())]`. `PROPTEST_CASES=2560` is ten times as much of
-//! all of them, and `PROPTEST_RNG_SEED` chooses which. `ALFIRK_FUZZ_SECONDS` and `ALFIRK_FUZZ_SEED` are the same for
-//! fuzzers, whose cases are counted by time.
+//! Property tests with cheap cases use `ProptestConfig::default()`, which is [`CASES`] cases. Others declare the cost of a case:
+//! `#![proptest_config(Cost::Run.cases())]`. `PROPTEST_CASES=2560` multiplies all of them by ten, and `PROPTEST_RNG_SEED` chooses the
+//! cases. `ALFIRK_FUZZ_SECONDS` and `ALFIRK_FUZZ_SEED` do the same for fuzzers, which are limited by time.
 
 use std::time::Duration;
 
 use proptest::test_runner::Config;
 
-/// Cases of a property test whose cases are cheap: proptest's own number, when `PROPTEST_CASES` does not say another.
+/// Cases of a property test with cheap cases: proptest's default, unless `PROPTEST_CASES` is set.
 pub const CASES: u32 = 256;
 
-/// Time for a fuzz target, when `ALFIRK_FUZZ_SECONDS` does not say another. `make test` gives targets more, one after
-/// another (`tools/checks.py`).
+/// Duration of a fuzz target, unless `ALFIRK_FUZZ_SECONDS` is set. `make test` uses a longer one, for one target after the other
+/// (`tools/checks.py`).
 pub const FUZZ_TIME: Duration = Duration::from_secs(1);
 
-/// What a case of a property test costs, and so how many there are.
+/// The cost of a case of a property test, which determines the number of cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// Arithmetic of a moment, in a large space: twice as many as others.
+    /// Arithmetic in a large space: twice the default.
     Arithmetic,
-    /// Packets through one pipeline, or a transfer among queue pairs: half as many.
+    /// Packets through one pipeline, or a transfer between queue pairs: half the default.
     Packets,
-    /// A program through the compiler, or a transfer through a fabric: a sixth.
+    /// A program through the compiler, or a transfer through a fabric: a sixth of the default.
     Fabric,
-    /// A run of many groups: a twentieth.
+    /// A run of many groups: a twentieth of the default.
     Run,
 }
 
 impl Cost {
-    /// How many cases there are of this cost, when there are `cheap` cheap ones; one at least.
+    /// Number of cases of this cost, at least one, where cheap tests have `cheap` cases.
     fn of(self, cheap: u32) -> u32 {
         let cases = match self {
             Cost::Arithmetic => cheap.saturating_mul(2),
@@ -51,20 +50,20 @@ impl Cost {
     }
 }
 
-/// Where a fuzz target begins and how long it goes on.
+/// First case and duration of a fuzz target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fuzz {
-    /// The number of the first case, from which all its choices follow: `ALFIRK_FUZZ_SEED`, or 0.
+    /// Number of the first case, which determines its random choices: `ALFIRK_FUZZ_SEED`, or 0.
     pub first: u64,
-    /// `ALFIRK_FUZZ_SECONDS`, or [`FUZZ_TIME`].
+    /// Duration: `ALFIRK_FUZZ_SECONDS`, or [`FUZZ_TIME`].
     pub time: Duration,
 }
 
 impl Fuzz {
-    /// As the environment says.
+    /// Reads the environment variables.
     ///
     /// # Panics
-    /// When a variable is set to something else than a number: a typing error would else pass for a long run.
+    /// If a variable is not a whole number, so that a typing error does not pass for a long run.
     pub fn from_env() -> Fuzz {
         Fuzz::of(|name| std::env::var(name).ok())
     }
@@ -87,18 +86,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dear_cases_are_fewer_and_never_none() {
+    fn expensive_cases_are_fewer_but_at_least_one() {
         let all = [Cost::Arithmetic, Cost::Packets, Cost::Fabric, Cost::Run];
         assert_eq!(all.map(|cost| cost.of(CASES)), [512, 128, 42, 12]);
         assert_eq!(all.map(|cost| cost.of(1)), [2, 1, 1, 1]);
     }
 
     #[test]
-    fn fuzzers_go_by_the_environment() {
+    fn fuzzers_read_the_environment() {
         let none = Fuzz::of(|_| None);
         assert_eq!((none.first, none.time), (0, FUZZ_TIME));
-        let told = Fuzz::of(|name| (name == "ALFIRK_FUZZ_SECONDS").then(|| "600".to_owned()));
-        assert_eq!((told.first, told.time.as_secs()), (0, 600));
+        let fuzz = Fuzz::of(|name| (name == "ALFIRK_FUZZ_SECONDS").then(|| "600".to_owned()));
+        assert_eq!((fuzz.first, fuzz.time.as_secs()), (0, 600));
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Quantities with units: `100Gbps`, `500ns`, `1MiB`. Flags and YAML files are read by the same parsers.
+//! Quantities with units: `100Gbps`, `500ns`, `1MiB`. Flags and YAML files use the same parsers.
 //!
-//! Parsing is exact (no floating point): a quantity that is not a whole number of base units is refused.
-//! Printing takes the largest unit in which the number is whole, so that print and parse are inverse.
+//! Parsing is exact (no floating point): a quantity that is not a whole number of base units is rejected. The output uses the largest
+//! unit with a whole number, so that formatting and parsing are inverse.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,12 +12,12 @@ pub fn plural(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// One kind of quantity: its units, smallest first, each with its size in base units.
+/// A kind of quantity: its units, smallest first, each with its size in base units.
 pub struct Quantity {
     what: &'static str,
     example: &'static str,
     units: &'static [(&'static str, u64)],
-    /// Units that are read but never printed.
+    /// Units that are accepted as input but not used for output.
     also_read: &'static [(&'static str, u64)],
 }
 
@@ -69,32 +69,35 @@ pub const SIZE: Quantity = Quantity {
     also_read: &[("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)],
 };
 
-/// Why a quantity could not be read.
+/// Why text is not a valid quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// No number, or something else before the unit.
-    #[error("`{text}` is not a {what}; write a number and a unit, as {example}")]
+    /// There is no number, or other text before the unit.
+    #[error("`{text}` is not a {what}: write a number and a unit, such as {example}")]
     NotANumber {
         /// The text as written.
         text: String,
         /// `rate`, `time` or `size`.
         what: &'static str,
-        /// A right one.
+        /// A valid example.
         example: &'static str,
     },
-    /// The unit is missing or is not one of this quantity.
-    #[error("`{text}` has {} for a {what}; units are {units}", unit_text(unit))]
+    /// The unit is missing or is not a unit of this quantity.
+    #[error(
+        "`{text}` has {} for a {what}: expected one of the units {units}",
+        unit_text(unit)
+    )]
     Unit {
         /// The text as written.
         text: String,
-        /// What was found after the number; empty when nothing was.
+        /// The text after the number; may be empty.
         unit: String,
         /// `rate`, `time` or `size`.
         what: &'static str,
-        /// The known units, comma separated.
+        /// The valid units, comma separated.
         units: String,
     },
-    /// Not a whole number of base units, or beyond 64 bits.
+    /// Not a whole number of base units, or 2^64 or more.
     #[error("`{text}` is not a whole number of {base} below 2^64")]
     Range {
         /// The text as written.
@@ -104,7 +107,7 @@ pub enum UnitError {
     },
 }
 
-/// A time as `500ns`, for flags.
+/// Parses a time such as `500ns`, for flags.
 ///
 /// # Errors
 /// The text is not a whole number of nanoseconds with a unit.
@@ -116,15 +119,15 @@ fn unit_text(unit: &str) -> String {
     if unit.is_empty() {
         "no unit".to_owned()
     } else {
-        format!("the unit `{unit}`, unknown")
+        format!("the unknown unit `{unit}`")
     }
 }
 
 impl Quantity {
-    /// Reads a quantity, giving base units.
+    /// Parses a quantity. Returns base units.
     ///
     /// # Errors
-    /// There is no number or no unit of this quantity, or the number of base units is not whole or beyond 64 bits.
+    /// The text has no number or no unit of this quantity, or the number of base units is not whole or is 2^64 or more.
     pub fn parse(&self, text: &str) -> Result<u64, UnitError> {
         let (number, unit) = split(text);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
@@ -153,7 +156,7 @@ impl Quantity {
         })
     }
 
-    /// Whether the text ends in a unit of this quantity, whatever stands before it.
+    /// Whether the text ends in a unit of this quantity, whatever is before it.
     pub fn has_unit(&self, text: &str) -> bool {
         let (_, unit) = split(text);
         self.all_units().any(|(name, _)| *name == unit)
@@ -163,7 +166,7 @@ impl Quantity {
         self.units.iter().chain(self.also_read)
     }
 
-    /// Shows base units in the largest unit that keeps them whole.
+    /// Formats base units in the largest unit with a whole number.
     pub fn show(&self, value: u64) -> impl fmt::Display {
         let (name, scale) = self
             .units
@@ -175,7 +178,7 @@ impl Quantity {
     }
 }
 
-/// The number and the unit behind it.
+/// Splits the text into the number and the unit after it.
 fn split(text: &str) -> (&str, &str) {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
@@ -183,7 +186,7 @@ fn split(text: &str) -> (&str, &str) {
     (number, unit.trim_start())
 }
 
-/// `whole.fraction * scale`, when that is a whole number that fits.
+/// `whole.fraction * scale`, if that is a whole number below 2^64.
 fn exact(whole: &str, fraction: &str, scale: u64) -> Option<u64> {
     let fraction = fraction.trim_end_matches('0');
     let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
@@ -216,15 +219,15 @@ mod tests {
         let message = |r: Result<u64, UnitError>| r.unwrap_err().to_string();
         assert_eq!(
             message(RATE.parse("fast")),
-            "`fast` is not a rate; write a number and a unit, as 100Gbps"
+            "`fast` is not a rate: write a number and a unit, such as 100Gbps"
         );
         assert_eq!(
             message(RATE.parse("100")),
-            "`100` has no unit for a rate; units are bps, kbps, Mbps, Gbps, Tbps"
+            "`100` has no unit for a rate: expected one of the units bps, kbps, Mbps, Gbps, Tbps"
         );
         assert_eq!(
             message(TIME.parse("5 µs")),
-            "`5 µs` has the unit `µs`, unknown for a time; units are ns, us, ms, s"
+            "`5 µs` has the unknown unit `µs` for a time: expected one of the units ns, us, ms, s"
         );
         assert_eq!(
             message(TIME.parse("0.5ns")),
@@ -232,7 +235,7 @@ mod tests {
         );
         assert_eq!(
             message(RATE.parse("1..5Gbps")),
-            "`1..5Gbps` is not a rate; write a number and a unit, as 100Gbps"
+            "`1..5Gbps` is not a rate: write a number and a unit, such as 100Gbps"
         );
         for huge in [
             "99999999999999999999s",

@@ -1,9 +1,9 @@
 /* Each member in turn sends its rank and a pattern to all others, by SEND and by WRITE.
- *
- * usage: broadcast DEVICE GROUP LEADER MEMBERS [ROUNDS [FALLBACK]]      on every member alike, e.g.
- *        broadcast rxe0 10.255.0.1 10.0.0.1 3
- *
- * cc broadcast.c -I../include -lalfirk_verbs -libverbs */
+*
+* usage: broadcast DEVICE GROUP LEADER MEMBERS [ROUNDS [FALLBACK]]      with the same arguments on every member, e.g.
+*        broadcast rxe0 10.255.0.1 10.0.0.1 3
+*
+* cc broadcast.c -I../include -lalfirk_verbs -libverbs */
 
 #include <alfirk.h>
 #include <stdio.h>

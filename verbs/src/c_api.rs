@@ -1,4 +1,4 @@
-//! `include/alfirk.h`. Each function here is described there.
+//! Implements `include/alfirk.h`, which documents the functions.
 
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
@@ -42,21 +42,21 @@ impl GroupError {
     }
 }
 
-fn remember(error: &str) {
+fn set_last_error(error: &str) {
     let text: Vec<u8> = error.bytes().filter(|b| *b != 0).collect();
     LAST_ERROR.set(CString::new(text).unwrap_or_default());
 }
 
-/// Runs what a function does; a panic must not reach C.
+/// Runs a call and records its error. Catches panics, which must not reach C.
 fn run(act: impl FnOnce() -> Result<(), GroupError>) -> c_int {
     match catch_unwind(AssertUnwindSafe(act)) {
         Ok(Ok(())) => 0,
         Ok(Err(error)) => {
-            remember(&error.to_string());
+            set_last_error(&error.to_string());
             error.code()
         }
         Err(_) => {
-            remember("a bug in alfirk: it panicked");
+            set_last_error("bug in alfirk: a panic");
             INTERNAL
         }
     }
@@ -75,7 +75,7 @@ unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a str, GroupErro
     // SAFETY: the caller vouches for it.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str()
-        .map_err(|_| argument(format!("{name} is no text")))
+        .map_err(|_| argument(format!("{name} is not valid UTF-8")))
 }
 
 /// # Safety
@@ -84,7 +84,7 @@ unsafe fn address(of: *const c_char, name: &str) -> Result<Ipv4Addr, GroupError>
     // SAFETY: the caller vouches for it.
     let text = unsafe { text(of, name)? };
     text.parse()
-        .map_err(|_| argument(format!("{name} `{text}` is no IPv4 address")))
+        .map_err(|_| argument(format!("{name} `{text}` is not an IPv4 address")))
 }
 
 /// # Safety
@@ -110,13 +110,17 @@ unsafe fn config(config: &Config) -> Result<GroupConfig, GroupError> {
             0 => Way::Multicast,
             1 => Way::Chain,
             2 => Way::Unicast,
-            other => return Err(argument(format!("there is no way {other}"))),
+            other => {
+                return Err(argument(format!(
+                    "fallback {other} is not an enum alfirk_way"
+                )))
+            }
         },
     })
 }
 
 /// # Safety
-/// `group` is null or came from [`alfirk_join`], was not left, and nobody else uses it now.
+/// `group` is null, or a group of [`alfirk_join`] that was not left and is not used by another thread.
 unsafe fn with(group: *mut Group, act: impl FnOnce(&mut Group) -> Result<(), GroupError>) -> c_int {
     // SAFETY: the caller vouches for it.
     match unsafe { group.as_mut() } {
@@ -126,7 +130,7 @@ unsafe fn with(group: *mut Group, act: impl FnOnce(&mut Group) -> Result<(), Gro
 }
 
 /// # Safety
-/// `given` and `group` are null or point to what the header says.
+/// `given` and `group` are null or point to valid values, as defined in the header.
 #[no_mangle]
 pub unsafe extern "C" fn alfirk_join(given: *const Config, group: *mut *mut Group) -> c_int {
     run(|| {
@@ -175,7 +179,7 @@ pub unsafe extern "C" fn alfirk_buffer(group: *mut Group) -> *mut c_void {
 }
 
 /// # Safety
-/// As for all: the group came from [`alfirk_join`], was not left, and is used by this thread alone.
+/// As for all: the group is from [`alfirk_join`], was not left, and is not used by another thread.
 #[no_mangle]
 pub unsafe extern "C" fn alfirk_broadcast(
     group: *mut Group,
@@ -222,14 +226,14 @@ pub unsafe extern "C" fn alfirk_wait(group: *mut Group) -> c_int {
 }
 
 /// # Safety
-/// As for all; the group is gone after it.
+/// As for all; the group is freed.
 #[no_mangle]
 pub unsafe extern "C" fn alfirk_leave(group: *mut Group) -> c_int {
     run(|| {
         if group.is_null() {
             return Err(argument("group is missing"));
         }
-        // SAFETY: it was made by `alfirk_join` from a box, and the caller gives it up.
+        // SAFETY: `alfirk_join` created the pointer from a box, and the caller does not use it again.
         unsafe { Box::from_raw(group) }.leave()
     })
 }

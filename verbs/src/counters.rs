@@ -1,4 +1,4 @@
-//! What the kernel counts of a device, in /sys.
+//! The kernel's counters of a device, in /sys.
 
 use std::fs;
 use std::io;
@@ -31,8 +31,8 @@ impl Counters {
         Ok(fs::read_to_string(file)?.trim().to_owned())
     }
 
-    /// RoCE packets by the device's own counters (rxe has them under these names); bytes are its network interface's, which also
-    /// carries other traffic. Where a counter is missing it is 0.
+    /// RoCE packets from the device's own counters (by the names that rxe uses), and bytes from its network interface, which includes
+    /// other traffic. A missing counter reads as 0.
     pub(crate) fn read(&self) -> HostStats {
         let packets = |name| number(&self.port.join("hw_counters").join(name));
         let interface = self.interface().unwrap_or_default();

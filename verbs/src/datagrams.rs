@@ -1,8 +1,10 @@
-//! A queue pair of a device's datagram service.
+//! A datagram (UD) queue pair of a device.
 //!
-//! - Datagrams are copied to places of one registered region when they are handed to the device, so that none needs a registration of its own.
-//!   Those beyond wait here.
-//! - Who sent a datagram stands in the 40 bytes before it: with RoCEv2 over IPv4 the last 20 of them are the IPv4 header.
+//! - Datagrams are copied to slots of one registered region before they are posted to the device, so that none needs a registration of
+//!   its
+//!   own. Datagrams without a free slot are queued here.
+//! - The sender's address is in the 40 bytes before a received datagram: with RoCEv2 over IPv4 the last 20 of them are the IPv4
+//!   header.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -21,19 +23,19 @@ use crate::memory::Memory;
 use crate::queue_pair::error_of;
 use crate::sys::{self, Ah, Context};
 
-/// Datagrams that the device has at a time, and so places for them.
+/// The most datagrams posted to the device at a time; number of slots.
 const SENDS: u32 = 256;
-/// Buffers that the device is asked to hold.
+/// Receive buffers that the device is asked to hold.
 const RECEIVES: u32 = 2048;
 
-/// Marks work requests of the receive queue.
+/// Flag of the work requests of the receive queue.
 const RECEIVE: u64 = 1;
 const SEND: u64 = 0;
 
-/// Ways to hosts and groups.
-pub(crate) type Ways = BTreeMap<Ipv4Addr, Ah>;
+/// Address handles of hosts and groups.
+pub(crate) type AddressHandles = BTreeMap<Ipv4Addr, Ah>;
 
-/// A datagram that the device has.
+/// A datagram posted to the device.
 struct Sent {
     wr_id: u64,
     is_signaled: bool,
@@ -41,7 +43,7 @@ struct Sent {
 }
 
 pub(crate) struct UdQueuePair {
-    // It ends before the memory of its places, which whoever ends it gives up.
+    // Declared first, so that the queue pair is dropped before the memory of its slots, which `destroy` deregisters.
     handle: sys::Qp,
     qpn: QpNum,
     config: UdConfig,
@@ -95,11 +97,11 @@ impl UdQueuePair {
         self.handle.attach_multicast(group)
     }
 
-    /// Ends it, and gives up the memory that was its own.
+    /// Destroys the queue pair and deregisters its memory.
     pub(crate) fn destroy(self, memory: &mut Memory) {
         let places = self.places;
         drop(self);
-        // It is there since the queue pair was made.
+        // The region exists since the queue pair was created.
         let _ = memory.remove(places);
     }
 
@@ -108,21 +110,21 @@ impl UdQueuePair {
     pub(crate) fn post_send(
         &mut self,
         memory: &mut Memory,
-        ways: &Ways,
+        address_handles: &AddressHandles,
         request: UdSendRequest,
     ) -> Result<(), UdPostError> {
         if self.is_dead {
             return Err(UdPostError::Dead(self.qpn));
         }
         request.check(&self.config)?;
-        if !ways.contains_key(&request.to.ip) {
+        if !address_handles.contains_key(&request.to.ip) {
             return Err(UdPostError::Unresolved(request.to.ip));
         }
         if let Payload::Memory(slice) = request.payload {
             memory.part(slice)?;
         }
         self.waiting_sends.push_back(request);
-        self.refill(memory, ways)
+        self.refill(memory, address_handles)
     }
 
     pub(crate) fn post_recv(
@@ -139,13 +141,17 @@ impl UdQueuePair {
         self.refill_receives(memory)
     }
 
-    /// Hands the device what it has room for.
-    fn refill(&mut self, memory: &mut Memory, ways: &Ways) -> Result<(), UdPostError> {
+    /// Posts queued datagrams to the device, up to its limit.
+    fn refill(
+        &mut self,
+        memory: &mut Memory,
+        address_handles: &AddressHandles,
+    ) -> Result<(), UdPostError> {
         while !self.free.is_empty() {
             let Some(request) = self.waiting_sends.pop_front() else {
                 break;
             };
-            self.send(memory, ways, &request)?;
+            self.send(memory, address_handles, &request)?;
         }
         Ok(())
     }
@@ -153,10 +159,11 @@ impl UdQueuePair {
     fn send(
         &mut self,
         memory: &mut Memory,
-        ways: &Ways,
+        address_handles: &AddressHandles,
         request: &UdSendRequest,
     ) -> Result<(), UdPostError> {
-        let (Some(way), Some(place)) = (ways.get(&request.to.ip), self.free.pop()) else {
+        let (Some(way), Some(place)) = (address_handles.get(&request.to.ip), self.free.pop())
+        else {
             return Err(UdPostError::Unresolved(request.to.ip));
         };
         let slice = MemorySlice {
@@ -183,7 +190,7 @@ impl UdQueuePair {
             qkey: request.qkey(&self.config),
             immediate: request.immediate,
         };
-        // SAFETY: the places stay registered until after the queue pair's end, and this one is not written to before it is free again.
+        // SAFETY: the slots stay registered until after the queue pair's end, and this slot is not written to before it is free again.
         unsafe { self.handle.send_datagram(way, &datagram)? };
         self.sends.push_back(Sent {
             wr_id: request.wr_id,
@@ -200,7 +207,7 @@ impl UdQueuePair {
             };
             let (address, lkey) = memory.part(request.buffer)?;
             let len = request.buffer.len as u32;
-            // SAFETY: the memory stays until its registration ends, when the device refuses to write.
+            // SAFETY: the memory stays valid until its registration ends, after which the device cannot write to it.
             unsafe { self.handle.receive(RECEIVE, address, len, lkey)? };
             self.receives.push_back(request);
         }
@@ -209,11 +216,11 @@ impl UdQueuePair {
 
     // ---- Completions ----
 
-    /// Takes what has ended, and goes on with what waits.
+    /// Handles completions, then posts what is queued.
     pub(crate) fn drain(
         &mut self,
         memory: &mut Memory,
-        ways: &Ways,
+        address_handles: &AddressHandles,
         events: &mut VecDeque<HostEvent>,
     ) {
         if let Err(error) = self.handle.arm() {
@@ -242,13 +249,13 @@ impl UdQueuePair {
         if self.is_dead {
             return self.flush(events);
         }
-        let refilled = self.refill(memory, ways);
+        let refilled = self.refill(memory, address_handles);
         if let Err(error) = refilled.and_then(|()| self.refill_receives(memory)) {
             tracing::warn!("datagram queue pair {}: {error}", self.qpn);
         }
     }
 
-    /// A work request that has ended, if its user is to get its completion.
+    /// Handles a completion. Returns the user's completion, if there is one.
     fn completed(
         &mut self,
         completion: &sys::Completion,
@@ -258,8 +265,8 @@ impl UdQueuePair {
             let sent = self.sends.pop_front()?;
             self.free.push(sent.place);
             let outcome = completion.outcome.map(|_| UdCompleted::Sent);
-            let is_told = sent.is_signaled || outcome.is_err();
-            return is_told.then(|| (sent.wr_id, outcome.map_err(error_of)));
+            let is_reported = sent.is_signaled || outcome.is_err();
+            return is_reported.then(|| (sent.wr_id, outcome.map_err(error_of)));
         }
         let request = self.receives.pop_front()?;
         let outcome = match completion.outcome {
@@ -269,7 +276,7 @@ impl UdQueuePair {
         Some((request.wr_id, outcome))
     }
 
-    /// Ends what the device has not ended itself.
+    /// Flushes what the device has not flushed.
     fn flush(&mut self, events: &mut VecDeque<HostEvent>) {
         let sends = self.sends.drain(..).map(|sent| sent.wr_id);
         let waiting = self.waiting_sends.drain(..).map(|request| request.wr_id);
@@ -286,7 +293,7 @@ impl UdQueuePair {
     }
 }
 
-/// A datagram that came, by what the device has written before it.
+/// A received datagram, with the addresses that the device has written in front of it.
 fn received(
     memory: &Memory,
     request: &RecvRequest,

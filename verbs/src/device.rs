@@ -1,4 +1,4 @@
-//! A host whose RDMA stack is a device's.
+//! A host whose RDMA stack is a device.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -18,24 +18,24 @@ use alfirk_roce::wire::{NakCode, Psn, QpNum};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
 use crate::counters::Counters;
-use crate::datagrams::{UdQueuePair, Ways};
+use crate::datagrams::{AddressHandles, UdQueuePair};
 use crate::memory::Memory;
 use crate::queue_pair::QueuePair;
 use crate::sys::{Ah, Context, Info};
 use crate::udp_ports::Subscription;
 
-/// Which device, and how patient its queue pairs are by default.
+/// The device, and the default timeout of its queue pairs.
 #[derive(Debug, Clone)]
 pub struct DeviceConfig {
-    /// Its name, as `ibv_devices` lists it.
+    /// Name, as listed by `ibv_devices`.
     pub name: String,
-    /// Its port, from 1 on.
+    /// Port number, from 1.
     pub port: u8,
     pub ack_timeout: AckTimeout,
 }
 
 impl DeviceConfig {
-    /// Port 1, and 134 ms until a timeout, which suits software switches too.
+    /// Port 1, with an ACK timeout of 134 ms, which also suits software switches.
     pub fn new(name: impl Into<String>) -> DeviceConfig {
         DeviceConfig {
             name: name.into(),
@@ -48,10 +48,12 @@ impl DeviceConfig {
 /// Why a device cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There is none of that name, or it has no GID for RoCEv2 over IPv4.
+    /// There is no device of that name, or it has no GID for RoCEv2 over IPv4.
     #[error("RDMA device {name}: {error}")]
     Device { name: String, error: DeviceError },
-    #[error("RDMA device {name}: port {port} is not active: is its network interface up?")]
+    #[error(
+        "RDMA device {name}: port {port} is not active; check that its network interface is up"
+    )]
     Down { name: String, port: u8 },
     #[error("RDMA device {name}: {error}")]
     Mtu { name: String, error: BadMtu },
@@ -59,22 +61,22 @@ pub enum OpenError {
     Epoll(io::Error),
 }
 
-/// An RDMA device as a host: queue pairs and memory by its verbs, datagrams by sockets of the system.
+/// An RDMA device as a host: queue pairs and memory by its verbs, UDP datagrams by sockets of the system.
 ///
-/// It is driven like this: wait until its file descriptor ([`AsFd`]) is readable, call [`Device::handle_ready`], and take events
-/// from [`Verbs::poll_event`]. It has no timers of its own.
+/// Usage: wait until its file descriptor ([`AsFd`]) is readable, call [`Device::handle_ready`], and take events from
+/// [`Verbs::poll_event`]. It has no timers.
 ///
-/// What it cannot do: choose keys of memory ([`Verbs::register_at`]), congestion control by the settings of a queue pair, and
-/// counters of single packets per queue pair ([`QpView::stats`] counts what messages hold, without retransmissions).
+/// Not supported: choice of memory keys ([`Verbs::register_at`]), congestion control per queue pair, and packet counters per queue
+/// pair ([`QpView::stats`] counts messages, without retransmissions).
 pub struct Device {
-    // Fields end in this order: queue pairs before the memory that they use.
+    // Fields are dropped in this order: queue pairs before the memory that they use.
     qps: BTreeMap<QpNum, QueuePair>,
     ud_qps: BTreeMap<QpNum, UdQueuePair>,
-    /// Ways for datagrams to hosts and groups.
-    ways: Ways,
-    /// What keeps the system in the groups of each datagram queue pair.
+    /// Address handles for datagrams to hosts and groups.
+    address_handles: AddressHandles,
+    /// Sockets that keep the system a member of the multicast groups of each datagram queue pair.
     memberships: BTreeMap<(QpNum, Ipv4Addr), UdpSocket>,
-    /// By the number that the device knows their completion queue by.
+    /// By cookie of its completion queue: the queue pair.
     cookies: BTreeMap<u64, QpNum>,
     memory: Memory,
     ports: BTreeMap<u16, Subscription>,
@@ -89,7 +91,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens a device. Its port must be up and have an IPv4 address.
+    /// Opens a device. Its port must be active and have an IPv4 address.
     pub fn open(config: DeviceConfig) -> Result<Device, OpenError> {
         let name = config.name.clone();
         let (context, info) =
@@ -110,7 +112,7 @@ impl Device {
         let device = Device {
             qps: BTreeMap::new(),
             ud_qps: BTreeMap::new(),
-            ways: Ways::new(),
+            address_handles: AddressHandles::new(),
             memberships: BTreeMap::new(),
             cookies: BTreeMap::new(),
             memory: Memory::default(),
@@ -134,21 +136,20 @@ impl Device {
         Ok(device)
     }
 
-    /// Its name.
+    /// The name of the device.
     pub fn name(&self) -> &str {
         &self.config.name
     }
 
-    /// The network interface that it belongs to.
+    /// The network interface of the port.
     pub fn interface(&self) -> io::Result<String> {
         self.counters.interface()
     }
 
-    /// Registers memory of the caller, so that messages come from it, and go to it if it is writable, without a copy.
+    /// Registers memory of the caller, so that messages are sent from it, and received into it if it is writable, without a copy.
     ///
-    /// # Safety
-    /// The bytes stay where they are until [`Verbs::deregister`] or the device's end, and meanwhile nobody else writes to them; if they
-    /// are writable, nobody holds a reference to them, either.
+    /// # Safety The bytes must stay valid until [`Verbs::deregister`] or the end of the device, and must not be written to meanwhile.
+    /// If they are writable, no reference to them may exist, either.
     pub unsafe fn register_lent(
         &mut self,
         start: *mut u8,
@@ -171,64 +172,65 @@ impl Device {
     }
 
     fn watch(&self, fd: RawFd) -> io::Result<()> {
-        // SAFETY: the descriptors watched belong to the context and the sockets of this device, and are open.
+        // SAFETY: the watched descriptors belong to the context and the sockets of this device, and are open.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
         Ok(self
             .epoll
             .add(fd, EpollEvent::new(EpollFlags::EPOLLIN, 0))?)
     }
 
-    /// Takes what has come: completions, failures and datagrams. Does not wait.
+    /// Handles pending completions, failures and datagrams, without waiting.
     pub fn handle_ready(&mut self) {
         while let Some(cookie) = self.context.next_completion_event() {
-            // One of a queue pair that is gone means nothing.
+            // The event may belong to a destroyed queue pair.
             if let Some(qpn) = self.cookies.get(&cookie).copied() {
                 self.drain(qpn);
             }
         }
         while let Some((event, qpn)) = self.context.next_async_event() {
-            self.happened(event, QpNum::new(qpn));
+            self.handle_async_event(event, QpNum::new(qpn));
         }
         for port in self.ports.values() {
             port.receive(&mut self.events);
         }
     }
 
-    /// Takes the completions of one queue pair. Those that wait are not reported unless this is called after posting anew.
+    /// Handles the completions of one queue pair. Completions before the last arming of its queue cause no event, so this is also
+    /// called after posting.
     fn drain(&mut self, qpn: QpNum) {
         if let Some(qp) = self.qps.get_mut(&qpn) {
             qp.drain(&self.context, &mut self.memory, &mut self.events);
         }
         if let Some(qp) = self.ud_qps.get_mut(&qpn) {
-            qp.drain(&mut self.memory, &self.ways, &mut self.events);
+            qp.drain(&mut self.memory, &self.address_handles, &mut self.events);
         }
     }
 
-    /// Events of `enum ibv_event_type`.
-    fn happened(&mut self, event: u32, qpn: QpNum) {
+    /// Handles an asynchronous event of `enum ibv_event_type`.
+    fn handle_async_event(&mut self, event: u32, qpn: QpNum) {
         let failure = match event {
             1 => QpFailure::Responder(NakCode::RemoteOperationalError),
             2 => QpFailure::Responder(NakCode::InvalidRequest),
             3 => QpFailure::Responder(NakCode::RemoteAccessError),
             _ => return,
         };
-        // What completed before is reported before.
+        // Earlier completions are reported first.
         self.drain(qpn);
         if let Some(qp) = self.qps.get_mut(&qpn) {
             qp.fail(failure, &mut self.memory, &mut self.events);
         }
     }
 
-    /// How many work requests each queue of a queue pair may hold.
+    /// Number of work requests that each queue of a queue pair may hold.
     fn depth(&self) -> u32 {
         self.info.max_qp_wr.min(self.info.max_cqe / 2).max(1)
     }
 
-    /// Finds the way for datagrams to a host or a group, if it is not known.
-    fn way(&mut self, ip: Ipv4Addr) -> Result<(), DeviceError> {
-        if !self.ways.contains_key(&ip) {
+    /// Creates the address handle for datagrams to a host or a group, if there is none.
+    fn address_handle(&mut self, ip: Ipv4Addr) -> Result<(), DeviceError> {
+        if !self.address_handles.contains_key(&ip) {
             let way = Ah::create(&self.context, ip)?;
-            self.ways.insert(ip, way);
+            self.address_handles.insert(ip, way);
         }
         Ok(())
     }
@@ -239,7 +241,7 @@ impl Device {
             .ok_or(ModifyError::NoSuchQueuePair(qpn))
     }
 
-    /// The socket of a UDP port, made if it is not there.
+    /// The socket of a UDP port, created on first use.
     fn socket(&mut self, port: u16) -> io::Result<&UdpSocket> {
         if !self.ports.contains_key(&port) {
             let listening = Subscription::new(self.info.ip, port)?;
@@ -253,13 +255,13 @@ impl Device {
 }
 
 impl AsFd for Device {
-    /// Readable when [`Device::handle_ready`] has something to do.
+    /// Readable when [`Device::handle_ready`] has work.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.0.as_fd()
     }
 }
 
-/// Whether the network, not the device, has refused a connection.
+/// Whether a connection failed because of the network and not the device.
 fn is_unreachable(error: ModifyError) -> bool {
     let ModifyError::Device(DeviceError::System { errno, .. }) = error else {
         return false;
@@ -267,7 +269,7 @@ fn is_unreachable(error: ModifyError) -> bool {
     [libc::ETIMEDOUT, libc::EHOSTUNREACH, libc::ENETUNREACH].contains(&errno)
 }
 
-/// A random number of the system.
+/// A random number from the system.
 pub(crate) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
@@ -291,11 +293,11 @@ impl Verbs for Device {
 
     fn create_qp(&mut self, config: RcConfig) -> Result<QpNum, ModifyError> {
         if config.congestion.is_some() {
-            let what = "congestion control is the device's own to set, not a queue pair's";
+            let what = "congestion control is a setting of the device, not of a queue pair";
             return Err(DeviceError::Unsupported(what).into());
         }
         if config.mtu > self.rc.mtu {
-            let what = "its link is too small for the path MTU asked for";
+            let what = "the path MTU is larger than its link allows";
             return Err(DeviceError::Unsupported(what).into());
         }
         let cookie = self.next_cookie;
@@ -313,7 +315,7 @@ impl Verbs for Device {
         self.qp_mut(qpn)?.set_sq_psn(psn)
     }
 
-    /// Waits until the address is resolved, with rxe a second at most.
+    /// Blocks until the address is resolved; with rxe at most a second.
     fn connect_qp(
         &mut self,
         _now: u64,
@@ -362,7 +364,7 @@ impl Verbs for Device {
         }
     }
 
-    /// A device counts messages by itself: the number that acknowledgements bear starts at 0.
+    /// A device counts messages itself: its MSN starts at 0.
     fn join_at(&mut self, qpn: QpNum, psn: Psn, _messages: u32) -> Result<(), ModifyError> {
         self.drain(qpn);
         let qp = self
@@ -407,7 +409,7 @@ impl Verbs for Device {
 
     fn create_ud_qp(&mut self, config: UdConfig) -> Result<QpNum, ModifyError> {
         if config.mtu > self.rc.mtu {
-            let what = "its link is too small for the path MTU asked for";
+            let what = "the path MTU is larger than its link allows";
             return Err(DeviceError::Unsupported(what).into());
         }
         let cookie = self.next_cookie;
@@ -431,8 +433,8 @@ impl Verbs for Device {
         Ok(())
     }
 
-    /// The device receives the group's packets, and so does the system beneath it, which else throws away what rxe is to get. A system that is in a group
-    /// hands it back what it sends there itself.
+    /// Attaches the device, and makes the system a member of the group, since the system otherwise drops packets for rxe. A system in
+    /// the group also receives its own datagrams.
     fn attach_multicast(&mut self, qpn: QpNum, group: Ipv4Addr) -> Result<(), UdPostError> {
         if !group.is_multicast() {
             return Err(UdPostError::WrongQueuePair(group));
@@ -452,12 +454,12 @@ impl Verbs for Device {
         Ok(())
     }
 
-    /// Waits until the address is resolved, some seconds at most.
+    /// Blocks until the address is resolved, at most some seconds.
     fn resolve(&mut self, _now: u64, ip: Ipv4Addr) {
-        let is_known = match self.way(ip) {
+        let is_known = match self.address_handle(ip) {
             Ok(()) => true,
             Err(error) => {
-                tracing::debug!("way to {ip}: {error}");
+                tracing::debug!("address handle for {ip}: {error}");
                 false
             }
         };
@@ -466,11 +468,11 @@ impl Verbs for Device {
 
     fn post_ud_send(&mut self, qpn: QpNum, request: UdSendRequest) -> Result<(), UdPostError> {
         if request.to.ip.is_multicast() {
-            self.way(request.to.ip)?;
+            self.address_handle(request.to.ip)?;
         }
         let qp = self.ud_qps.get_mut(&qpn);
         let qp = qp.ok_or(UdPostError::NoSuchQueuePair(qpn))?;
-        qp.post_send(&mut self.memory, &self.ways, request)
+        qp.post_send(&mut self.memory, &self.address_handles, request)
     }
 
     fn post_ud_recv(&mut self, qpn: QpNum, request: RecvRequest) -> Result<(), UdPostError> {
@@ -489,7 +491,8 @@ impl Verbs for Device {
     }
 
     fn register_at(&mut self, _key: MemoryKey, _va: u64, _len: u64) -> Result<(), MemoryError> {
-        let what = "it chooses the keys of its memory by itself, so a group's members cannot all have the same";
+        let what =
+            "it chooses the keys of its memory itself, so a group's members cannot share one";
         Err(DeviceError::Unsupported(what).into())
     }
 
@@ -537,7 +540,7 @@ impl Verbs for Device {
             .socket(source_port)
             .and_then(|socket| socket.send_to(&payload, to));
         if let Err(error) = sent {
-            // As with any datagram that is lost, whoever waits for an answer sends again.
+            // The datagram counts as lost; protocols that need a reply repeat it.
             tracing::debug!("UDP to {to}: {error}");
         }
     }

@@ -1,10 +1,10 @@
-//! Groups on RDMA devices: what `alfirk_roce` does over its own endpoint, over libibverbs.
+//! Groups on RDMA devices: `alfirk_roce` over libibverbs instead of its own endpoint.
 //!
-//! [`Device`] is a network card (or Linux rxe) as a host of `alfirk_roce::verbs`: collectives and registrations run on it unchanged.
-//! It works with any RoCEv2 device whose driver libibverbs has. What it needs of the device: reliable connections, and a GID for
-//! RoCEv2 over IPv4; and for multicast of datagrams the datagram service.
+//! [`Device`] makes a network card (or Linux rxe) a host in the sense of `alfirk_roce::verbs`: collectives and registrations run on it
+//! unchanged. It works with any RoCEv2 device that libibverbs supports. The device needs reliable connections, and a GID for RoCEv2
+//! over IPv4; multicast of datagrams also needs the UD service.
 //!
-//! [`group::Group`] is the end-host library: a group for a program of your own. `include/alfirk.h` is the same for C.
+//! [`group::Group`] is the end-host library, for groups in any program. `include/alfirk.h` is its C interface.
 
 mod c_api;
 mod counters;

@@ -1,4 +1,4 @@
-//! Memory that a device may use.
+//! Memory that a device can access.
 
 use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error, Layout};
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use crate::sys::{Context, Mr};
 
 const PAGE: u64 = 4096;
 
-/// Zero bytes at a multiple of a power of two that is at least their number, so that a switch can turn the one address into another
-/// by XOR.
+/// Zero-initialised bytes at a multiple of a power of two that is at least their length, so that a switch can rewrite addresses by
+/// XOR.
 #[derive(Debug)]
 struct Aligned {
     start: NonNull<u8>,
@@ -48,7 +48,7 @@ impl Drop for Aligned {
 enum Storage {
     Owned(Aligned),
     Shared(Arc<[u8]>),
-    /// Somebody else's, which begins here and stays until the registration ends.
+    /// Memory of the caller, from this address on, valid until the registration ends.
     Lent {
         start: *mut u8,
         is_writable: bool,
@@ -80,15 +80,15 @@ impl Drop for Region {
         for window in &mut self.windows {
             ended &= window.end();
         }
-        // Memory that the device does not let go of must never be given to anybody else.
+        // If the device may still access the memory, it is leaked.
         if ended {
-            // SAFETY: this is the end of the region; nobody uses the storage after it.
+            // SAFETY: this is the end of the region, so the storage is not used again.
             unsafe { ManuallyDrop::drop(&mut self.storage) };
         }
     }
 }
 
-// SAFETY: the region owns its memory, and hands out references to it as a `Vec` would; who lends it some vouches for as much.
+// SAFETY: the region owns its memory and borrows it out as a `Vec` would; for lent memory the caller vouches.
 unsafe impl Send for Region {}
 
 impl Region {
@@ -101,9 +101,9 @@ impl Region {
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the memory is alive and initialised. A message may still be written into it by the device; who reads bytes that
-        // no completion has reported reads what happens to be there, as with any RDMA library. The compiler sees every call that
-        // lets the device write (posting) as one that may write to this memory, because its address has been handed out.
+        // SAFETY: the memory is valid and initialised. The device may still write a message into it; bytes that no completion has
+        // reported are arbitrary, as in any RDMA library. The compiler treats every call that lets the device write (posting) as a
+        // possible write to this memory, because its address has been passed out.
         unsafe { std::slice::from_raw_parts(self.start(), self.len as usize) }
     }
 
@@ -119,12 +119,12 @@ impl Region {
     }
 }
 
-/// All regions of a device, by local key.
+/// All memory regions of a device, by local key.
 #[derive(Debug, Default)]
 pub(crate) struct Memory(BTreeMap<MemoryKey, Region>);
 
 impl Memory {
-    /// Registers `len` zero bytes.
+    /// Registers a region of `len` zero bytes.
     pub(crate) fn register(
         &mut self,
         context: &Context,
@@ -132,7 +132,7 @@ impl Memory {
         remote_write: bool,
     ) -> Result<MemoryKey, MemoryError> {
         let memory = Aligned::new(len)?;
-        // SAFETY: the region frees the memory after the registration's end, and `bytes` says what its references mean.
+        // SAFETY: the region frees the memory after the registration's end; for references see `bytes`.
         let mr = unsafe {
             Mr::register(
                 context,
@@ -145,7 +145,7 @@ impl Memory {
         Ok(self.insert(mr, len, Storage::Owned(memory)))
     }
 
-    /// Registers bytes to send from.
+    /// Registers a region to send from.
     pub(crate) fn register_shared(
         &mut self,
         context: &Context,
@@ -160,11 +160,10 @@ impl Memory {
         Ok(self.insert(mr, len, Storage::Shared(bytes)))
     }
 
-    /// Registers memory of somebody else.
+    /// Registers memory of the caller.
     ///
-    /// # Safety
-    /// The bytes stay where they are until the registration ends, and meanwhile nobody else writes to them; if they are writable, nobody
-    /// holds a reference to them, either.
+    /// # Safety The bytes must stay valid until the registration ends, and must not be written to meanwhile. If they are writable, no
+    /// reference to them may exist, either.
     pub(crate) unsafe fn register_lent(
         &mut self,
         context: &Context,
@@ -189,7 +188,7 @@ impl Memory {
         key
     }
 
-    /// Opens a part of a region to WRITEs, under a key of its own; gives address and R_Key.
+    /// Opens a part of a region to WRITEs, with a key of its own. Returns address and R_Key.
     pub(crate) fn bind_window(
         &mut self,
         context: &Context,
@@ -214,7 +213,7 @@ impl Memory {
         Ok((start as u64, rkey))
     }
 
-    /// Ends a region. Work requests that still name it fail.
+    /// Deregisters a region. Work requests that still use it fail.
     pub(crate) fn remove(&mut self, key: MemoryKey) -> Result<(), MemoryError> {
         self.0
             .remove(&key)
@@ -235,7 +234,7 @@ impl Memory {
         Ok(self.region(key)?.bytes())
     }
 
-    /// Address and local key of a part, for the device.
+    /// Address and local key of a slice, for the device.
     pub(crate) fn part(&self, slice: MemorySlice) -> Result<(*mut u8, u32), MemoryError> {
         let region = self.region(slice.key)?;
         region.check(slice.key, slice.offset, slice.len)?;
@@ -255,7 +254,7 @@ impl Memory {
             return Err(MemoryError::ReadOnly(key));
         }
         let to = region.start().wrapping_add(offset as usize);
-        // SAFETY: the range is inside the region's memory, which `bytes` cannot be a part of, since `self` is borrowed mutably.
+        // SAFETY: the range is inside the region's memory, and `bytes` cannot overlap it, since `self` is borrowed mutably.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         Ok(())
     }

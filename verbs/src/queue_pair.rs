@@ -1,9 +1,10 @@
-//! A queue pair of a device, with the books that libibverbs leaves to its user.
+//! A queue pair of a device, with the bookkeeping that libibverbs leaves to its user.
 //!
-//! - Work requests beyond the depth of the device's queues wait here.
-//! - What a work request was is known from the order in which they end, because the completion of a failed one does not say.
-//! - PSNs can only be set on the way from RESET to RTS. A queue pair whose PSNs change goes that way again under its number, and its
-//!   receive buffers are posted anew.
+//! - Work requests beyond the depth of the device's queues are queued here.
+//! - The kind of a completed work request follows from the order of completions, because a failed completion does not contain it.
+//! - PSNs can only be set on the transition from RESET to RTS. To change its PSNs, a queue pair repeats these transitions under the
+//!   same number,
+//!   and its receive buffers are posted again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,23 +21,23 @@ use alfirk_roce::wire::{NakCode, Psn, QpNum};
 use crate::memory::Memory;
 use crate::sys::{self, Context, Path};
 
-/// Up to so many bytes are copied into the work request itself.
+/// The most bytes that are copied into the work request itself.
 const INLINE: u32 = 64;
-/// Work requests that the device is asked to hold.
+/// Work requests that the device is asked to hold, per queue.
 const SENDS: u32 = 1024;
 const RECEIVES: u32 = 2048;
 
-/// Marks work requests of the receive queue.
+/// Flag of the work requests of the receive queue.
 const RECEIVE: u64 = 1;
 const SEND: u64 = 0;
 
-/// A message that the device has.
+/// A message posted to the device.
 struct Sent {
     wr_id: u64,
     operation: Operation,
     bytes: u64,
     packets: u64,
-    /// Memory that was registered for it alone.
+    /// Memory that was registered for this message only.
     bounce: Option<MemoryKey>,
 }
 
@@ -45,7 +46,7 @@ pub(crate) struct QueuePair {
     handle: sys::Qp,
     config: RcConfig,
     depth: (usize, usize),
-    /// Of the next request.
+    /// PSN of the next request.
     sq_psn: Psn,
     remote: Option<Remote>,
     failure: Option<QpFailure>,
@@ -53,7 +54,7 @@ pub(crate) struct QueuePair {
     waiting_sends: VecDeque<SendRequest>,
     receives: VecDeque<RecvRequest>,
     waiting_receives: VecDeque<RecvRequest>,
-    /// Whether the responder is to expect what follows our own requests as soon as they are acknowledged.
+    /// Whether to restart the responder after this end's own requests when those are acknowledged.
     follows: bool,
     stats: QpStats,
 }
@@ -149,7 +150,7 @@ impl QueuePair {
         })
     }
 
-    /// Starts both directions anew. What has been received so far must have been polled, and nothing may be under way.
+    /// Restarts both directions. All completions must have been polled, and nothing may be in flight.
     fn restart(&mut self, memory: &Memory, sq_psn: Psn, rq_psn: Psn) -> Result<(), ModifyError> {
         let Some(remote) = self.remote.filter(|_| self.failure.is_none()) else {
             return Err(self.wrong_state(self.state()));
@@ -157,7 +158,7 @@ impl QueuePair {
         self.handle.reset()?;
         self.sq_psn = sq_psn;
         for request in &self.receives {
-            // The memory was there when it was posted first.
+            // The memory was valid when the request was first posted.
             post_receive(&mut self.handle, memory, request).map_err(device)?;
         }
         Ok(self.establish(remote, rq_psn)?)
@@ -172,7 +173,7 @@ impl QueuePair {
         self.restart(memory, psn, psn)
     }
 
-    /// At once if nothing is under way, else when that is acknowledged.
+    /// Immediately if nothing is in flight, otherwise when everything is acknowledged.
     pub(crate) fn expect_next_source(&mut self, memory: &Memory) -> Result<(), ModifyError> {
         self.follows = true;
         self.follow(memory)
@@ -193,7 +194,7 @@ impl QueuePair {
         self.restart(memory, psn, psn)
     }
 
-    /// Completes everything posted as acknowledged.
+    /// Completes all posted messages as acknowledged.
     pub(crate) fn conclude(
         &mut self,
         memory: &mut Memory,
@@ -249,7 +250,7 @@ impl QueuePair {
         self.refill_receives(memory)
     }
 
-    /// Hands the device what it has room for.
+    /// Posts queued messages to the device, up to its limit.
     fn refill(&mut self, context: &Context, memory: &mut Memory) -> Result<(), PostError> {
         while self.sends.len() < self.depth.0 {
             let Some(request) = self.waiting_sends.pop_front() else {
@@ -309,7 +310,8 @@ impl QueuePair {
             write,
             immediate,
         };
-        // SAFETY: memory with a key stays until its registration ends, when the device refuses the request; other bytes are copied.
+        // SAFETY: memory with a key stays valid until its registration ends, after which the device rejects the request; other bytes
+        // are copied.
         unsafe { self.handle.send(&send)? };
         let packets = packets(bytes, self.config);
         self.sq_psn = Psn::new(self.sq_psn.get().wrapping_add(packets as u32));
@@ -327,7 +329,7 @@ impl QueuePair {
 
     // ---- Completions ----
 
-    /// Takes what has ended, and goes on with what waits.
+    /// Handles completions, then posts what is queued.
     pub(crate) fn drain(
         &mut self,
         context: &Context,
@@ -388,7 +390,7 @@ impl QueuePair {
             });
         }
         if !is_receive {
-            // Without one it was concluded before.
+            // Without an entry, the message was completed by `conclude`.
             if let Some(sent) = self.sends.pop_front() {
                 let outcome = error.map_or(Ok(()), Err);
                 events.push_back(self.sent(memory, sent, outcome));
@@ -420,7 +422,7 @@ impl QueuePair {
         }));
     }
 
-    /// A message is done.
+    /// Completes a message.
     fn sent(
         &mut self,
         memory: &mut Memory,
@@ -428,7 +430,7 @@ impl QueuePair {
         outcome: Result<(), CompletionError>,
     ) -> HostEvent {
         if let Some(key) = sent.bounce {
-            // It is there since the message was posted.
+            // The region exists since the message was posted.
             let _ = memory.remove(key);
         }
         if outcome.is_ok() {
@@ -445,7 +447,7 @@ impl QueuePair {
         })
     }
 
-    /// The queue pair is of no more use. What the device has not flushed is flushed here.
+    /// Fails the queue pair, and flushes what the device has not flushed.
     pub(crate) fn fail(
         &mut self,
         failure: QpFailure,
@@ -499,12 +501,12 @@ fn post_receive(
     request: &RecvRequest,
 ) -> Result<(), PostError> {
     let (address, lkey) = memory.part(request.buffer)?;
-    // SAFETY: the memory stays until its registration ends, when the device refuses to write.
+    // SAFETY: the memory stays valid until its registration ends, after which the device cannot write to it.
     unsafe { handle.receive(RECEIVE, address, request.buffer.len as u32, lkey)? };
     Ok(())
 }
 
-/// How many packets a message takes.
+/// Number of packets of a message.
 fn packets(bytes: u64, config: RcConfig) -> u64 {
     bytes.div_ceil(config.mtu.bytes() as u64).max(1)
 }
@@ -520,7 +522,7 @@ fn device(error: PostError) -> ModifyError {
     }
 }
 
-/// Status codes of `enum ibv_wc_status`.
+/// Converts a status code of `enum ibv_wc_status`.
 pub(crate) fn error_of(status: u32) -> CompletionError {
     match status {
         1 => CompletionError::LocalLength,

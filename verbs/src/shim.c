@@ -46,7 +46,7 @@ static struct ibv_context *open_named(const char *name) {
     return context;
 }
 
-// The RoCEv2 entry that holds an IPv4 address; which index it has differs between devices.
+// Finds the RoCEv2 entry with an IPv4 address; its index differs between devices.
 static int find_gid(struct ibv_context *context, uint8_t port, struct shim_info *info) {
     static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
     struct ibv_gid_entry *entries = calloc(GIDS, sizeof *entries);
@@ -178,7 +178,7 @@ static int to_init(struct shim_qp *qp) {
     return -ibv_modify_qp(qp->qp, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-// One in the state RESET, with a completion queue that tells.
+// Creates a queue pair in the state RESET, whose completion queue reports events.
 static int create(struct shim_device *device, uint64_t cookie, const struct ibv_qp_init_attr *wanted, struct shim_qp **out,
                   const char **call) {
     struct shim_qp *qp = calloc(1, sizeof *qp);
@@ -402,7 +402,7 @@ int shim_poll(struct shim_qp *qp, struct shim_completion *completions, int count
             .wr_id = wc[i].wr_id,
             .status = wc[i].status,
         };
-        // What follows is only valid without an error.
+        // The other fields are only valid without an error.
         if (wc[i].status != IBV_WC_SUCCESS) continue;
         completions[i].len = wc[i].byte_len;
         completions[i].source_qpn = wc[i].src_qp;

@@ -1,4 +1,4 @@
-// What src/sys.rs calls: libibverbs with flat arguments. Functions that return int give 0, or a negative errno.
+// The functions that src/sys.rs calls: libibverbs with flat arguments. Functions that return int return 0, or a negative errno.
 
 #ifndef ALFIRK_VERBS_SHIM_H
 #define ALFIRK_VERBS_SHIM_H
@@ -47,7 +47,7 @@ struct shim_send {
     uint8_t is_inline;
 };
 
-// A message of the datagram service; its bytes have a key.
+// A datagram whose bytes are in registered memory.
 struct shim_datagram {
     uint64_t wr_id;
     uint64_t address;

@@ -1,6 +1,6 @@
-//! libibverbs, by way of `shim.c`: owned handles and errors. The only module with declarations of foreign functions.
+//! Bindings of libibverbs through `shim.c`: owned handles and errors. The only module with declarations of foreign functions.
 //!
-//! A queue pair and a memory region keep their device open; whatever is dropped last closes it.
+//! A queue pair and a memory region keep their device open; the last one that is dropped closes it.
 
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::net::Ipv4Addr;
@@ -177,7 +177,7 @@ mod raw {
 
 type Result<T> = std::result::Result<T, DeviceError>;
 
-/// What the shim's last argument `call` points to when it fails.
+/// Converts the result of the shim. On failure its argument `call` points to the name of the failed call.
 fn check(result: c_int, call: *const c_char, otherwise: &'static str) -> Result<()> {
     if result >= 0 {
         return Ok(());
@@ -197,14 +197,14 @@ fn simple(result: c_int, call: &'static str) -> Result<()> {
     check(result, std::ptr::null(), call)
 }
 
-/// What a device says about itself and its port.
+/// Properties of a device and its port.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Info {
-    /// Of the RoCEv2 entry of its GID table.
+    /// IPv4 address of the RoCEv2 entry of its GID table.
     pub(crate) ip: Ipv4Addr,
-    /// Its place in that table.
+    /// Index of that entry.
     pub(crate) gid_index: u32,
-    /// Payload bytes per packet that the link allows.
+    /// The largest path MTU of the link, in bytes.
     pub(crate) mtu: u32,
     pub(crate) max_qp_wr: u32,
     pub(crate) max_cqe: u32,
@@ -225,7 +225,7 @@ unsafe impl Sync for Handle {}
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: opened by `shim_open`, and everything made from it holds an `Arc` of this and is gone.
+        // SAFETY: opened by `shim_open`; everything created from it holds an `Arc` of this and has been dropped.
         unsafe { raw::shim_close(self.0.as_ptr()) }
     }
 }
@@ -249,7 +249,7 @@ impl Context {
         let result =
             unsafe { raw::shim_open(name.as_ptr(), port, &mut device, &mut info, &mut call) };
         check(result, call, "calloc")?;
-        let device = NonNull::new(device).expect("shim_open gives a device when it succeeds");
+        let device = NonNull::new(device).expect("shim_open sets the device on success");
         let [.., a, b, c, d] = info.gid;
         let found = Info {
             ip: Ipv4Addr::new(a, b, c, d),
@@ -267,19 +267,19 @@ impl Context {
         self.0 .0.as_ptr()
     }
 
-    /// Readable when a completion queue that was armed has something.
+    /// Readable when an armed completion queue has a completion.
     pub(crate) fn completion_fd(&self) -> RawFd {
         // SAFETY: the device is open.
         unsafe { raw::shim_completion_fd(self.ptr()) }
     }
 
-    /// Readable when something happened to the device.
+    /// Readable when there is an asynchronous event of the device.
     pub(crate) fn async_fd(&self) -> RawFd {
         // SAFETY: the device is open.
         unsafe { raw::shim_async_fd(self.ptr()) }
     }
 
-    /// The cookie of a queue pair whose completion queue has something.
+    /// The cookie of a queue pair whose completion queue has an event.
     pub(crate) fn next_completion_event(&self) -> Option<u64> {
         let mut cookie = 0;
         // SAFETY: the device is open, its channel does not block, and the pointer is to a live variable.
@@ -287,7 +287,7 @@ impl Context {
         (result == 0).then_some(cookie)
     }
 
-    /// What happened to the device, and to which queue pair (0: to none).
+    /// The next asynchronous event, and its queue pair (0: none).
     pub(crate) fn next_async_event(&self) -> Option<(u32, u32)> {
         let (mut event, mut qpn) = (0, 0);
         // SAFETY: the device is open, its file does not block, and the pointers are to live variables.
@@ -296,7 +296,7 @@ impl Context {
     }
 }
 
-/// Memory that the device may use.
+/// A registered memory region.
 #[derive(Debug)]
 pub(crate) struct Mr {
     mr: Option<NonNull<raw::Mr>>,
@@ -313,9 +313,8 @@ unsafe impl Sync for Mr {}
 impl Mr {
     /// Registers memory.
     ///
-    /// # Safety
-    /// The `len` bytes at `address` must stay allocated until this is dropped. Unless both flags are false, the device writes to them, so
-    /// nobody may hold a reference to bytes that a message can still reach.
+    /// # Safety The `len` bytes at `address` must stay allocated until this is dropped. Unless both flags are false, the device writes
+    /// to them, so no reference may exist to bytes that a message can still reach.
     pub(crate) unsafe fn register(
         context: &Context,
         address: *mut u8,
@@ -339,7 +338,7 @@ impl Mr {
         };
         simple(result, "ibv_reg_mr")?;
         Ok(Mr {
-            mr: Some(NonNull::new(mr).expect("shim_register gives a region when it succeeds")),
+            mr: Some(NonNull::new(mr).expect("shim_register sets the region on success")),
             lkey,
             rkey,
             _context: context.clone(),
@@ -356,7 +355,7 @@ impl Mr {
 }
 
 impl Mr {
-    /// Ends the registration; says whether the device has let go of the memory.
+    /// Deregisters the memory. Returns whether the device has released it.
     pub(crate) fn end(&mut self) -> bool {
         // SAFETY: registered by `shim_register`, and ended once.
         let end = |mr: NonNull<raw::Mr>| unsafe { raw::shim_deregister(mr.as_ptr()) } == 0;
@@ -370,7 +369,7 @@ impl Drop for Mr {
     }
 }
 
-/// A way for datagrams: an address handle.
+/// An address handle: the destination of datagrams.
 #[derive(Debug)]
 pub(crate) struct Ah {
     ah: NonNull<raw::Ah>,
@@ -383,7 +382,7 @@ unsafe impl Send for Ah {}
 unsafe impl Sync for Ah {}
 
 impl Ah {
-    /// One to a host or to a multicast group. Waits until a host's address is resolved, some seconds at most.
+    /// Creates a handle for a host or a multicast group. Blocks until a host's address is resolved, at most some seconds.
     pub(crate) fn create(context: &Context, ip: Ipv4Addr) -> Result<Ah> {
         let gid = ip.to_ipv6_mapped().octets();
         let mut ah = std::ptr::null_mut();
@@ -391,7 +390,7 @@ impl Ah {
         let result = unsafe { raw::shim_create_ah(context.ptr(), gid.as_ptr(), &mut ah) };
         simple(result, "ibv_create_ah")?;
         Ok(Ah {
-            ah: NonNull::new(ah).expect("shim_create_ah gives a handle when it succeeds"),
+            ah: NonNull::new(ah).expect("shim_create_ah sets the handle on success"),
             _context: context.clone(),
         })
     }
@@ -399,7 +398,7 @@ impl Ah {
 
 impl Drop for Ah {
     fn drop(&mut self) {
-        // SAFETY: made by `shim_create_ah`, and dropped once. What was posted with it has its own copy of the address.
+        // SAFETY: created by `shim_create_ah`, and dropped once. Posted datagrams have a copy of the address.
         unsafe { raw::shim_destroy_ah(self.ah.as_ptr()) }
     }
 }
@@ -416,7 +415,7 @@ pub(crate) struct Datagram {
     pub(crate) immediate: Option<u32>,
 }
 
-/// Where a queue pair leads, and how patient it is.
+/// The remote end of a queue pair, and its timeouts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Path {
     pub(crate) ip: Ipv4Addr,
@@ -436,29 +435,29 @@ pub(crate) struct Message {
     pub(crate) wr_id: u64,
     pub(crate) address: *const u8,
     pub(crate) len: u32,
-    /// The key of the memory; `None` has the bytes copied at once.
+    /// The key of the memory; `None`: the bytes are copied at once.
     pub(crate) lkey: Option<u32>,
-    /// Remote address and key, of a WRITE.
+    /// Remote address and key, for a WRITE.
     pub(crate) write: Option<(u64, u32)>,
     pub(crate) immediate: Option<u32>,
 }
 
-/// A finished work request.
+/// A completed work request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Completion {
     pub(crate) wr_id: u64,
-    /// The status code of verbs when it failed.
+    /// On failure the status code of verbs.
     pub(crate) outcome: std::result::Result<Finished, u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Finished {
-    /// Bytes received; means nothing for what was sent.
+    /// Bytes received; undefined for sends.
     pub(crate) len: u32,
-    /// Whether it was a WRITE of the other side.
+    /// Whether it is a WRITE of the remote side.
     pub(crate) is_write: bool,
     pub(crate) immediate: Option<u32>,
-    /// The sender's queue pair, of a datagram.
+    /// The sender's queue pair, for a datagram.
     pub(crate) source_qpn: u32,
 }
 
@@ -473,7 +472,7 @@ pub(crate) struct Qp {
 unsafe impl Send for Qp {}
 
 impl Qp {
-    /// Makes one in the state INIT; gives its number.
+    /// Creates a queue pair in the state INIT; returns its number.
     pub(crate) fn create(
         context: &Context,
         cookie: u64,
@@ -496,12 +495,12 @@ impl Qp {
             )
         };
         check(result, call, "calloc")?;
-        let qp = NonNull::new(qp).expect("shim_create_qp gives a queue pair when it succeeds");
+        let qp = NonNull::new(qp).expect("shim_create_qp sets the queue pair on success");
         let _context = context.clone();
         Ok((Qp { qp, _context }, qpn))
     }
 
-    /// Makes one of the datagram service, in the state RTS; gives its number.
+    /// Creates a UD queue pair in the state RTS; returns its number.
     pub(crate) fn create_ud(
         context: &Context,
         cookie: u64,
@@ -525,15 +524,15 @@ impl Qp {
             )
         };
         check(result, call, "calloc")?;
-        let qp = NonNull::new(qp).expect("shim_create_ud_qp gives a queue pair when it succeeds");
+        let qp = NonNull::new(qp).expect("shim_create_ud_qp sets the queue pair on success");
         let _context = context.clone();
         Ok((Qp { qp, _context }, qpn))
     }
 
-    /// Has it get what is sent to a multicast group.
+    /// Attaches the queue pair to a multicast group.
     pub(crate) fn attach_multicast(&mut self, group: Ipv4Addr) -> Result<()> {
         let gid = group.to_ipv6_mapped().octets();
-        // SAFETY: the queue pair is alive, and a GID has as many bytes as the shim reads.
+        // SAFETY: the queue pair is alive, and a GID has the length that the shim reads.
         let result = unsafe { raw::shim_attach_multicast(self.ptr(), gid.as_ptr()) };
         simple(result, "ibv_attach_mcast")
     }
@@ -541,7 +540,7 @@ impl Qp {
     /// Posts a datagram.
     ///
     /// # Safety
-    /// The bytes must stay registered under the key, and unchanged, until the datagram completes or the queue pair is gone.
+    /// The bytes must stay registered under the key, and unchanged, until the datagram completes or the queue pair is dropped.
     pub(crate) unsafe fn send_datagram(&mut self, ah: &Ah, datagram: &Datagram) -> Result<()> {
         let request = raw::Datagram {
             wr_id: datagram.wr_id,
@@ -562,7 +561,7 @@ impl Qp {
         self.qp.as_ptr()
     }
 
-    /// From INIT to RTS. Waits until the address is resolved, about a second at most.
+    /// Transitions from INIT to RTS. Blocks until the address is resolved, about a second at most.
     pub(crate) fn connect(&mut self, path: &Path) -> Result<()> {
         let path = raw::Path {
             gid: path.ip.to_ipv6_mapped().octets(),
@@ -581,7 +580,7 @@ impl Qp {
         check(result, call, "ibv_modify_qp")
     }
 
-    /// Back to INIT; forgets every work request.
+    /// Transitions back to INIT, which discards every work request.
     pub(crate) fn reset(&mut self) -> Result<()> {
         let mut call = std::ptr::null();
         // SAFETY: the queue pair is alive and the pointer is to a live variable.
@@ -589,7 +588,7 @@ impl Qp {
         check(result, call, "ibv_modify_qp")
     }
 
-    /// The PSN that it expects next.
+    /// The PSN that the responder expects next.
     pub(crate) fn rq_psn(&self) -> Result<u32> {
         let mut psn = 0;
         // SAFETY: the queue pair is alive and the pointer is to a live variable.
@@ -600,8 +599,8 @@ impl Qp {
     /// Posts a message.
     ///
     /// # Safety
-    /// With a key, the bytes must stay registered under it, and unchanged, until the message completes or the queue pair is reset or gone;
-    /// without, they must be readable now.
+    /// With a key, the bytes must stay registered under it, and unchanged, until the message completes or the queue pair is reset or
+    /// dropped. Without a key, they must be readable now.
     pub(crate) unsafe fn send(&mut self, send: &Message) -> Result<()> {
         let (remote_va, rkey) = send.write.unwrap_or_default();
         let request = raw::Send {
@@ -621,11 +620,11 @@ impl Qp {
         simple(result, "ibv_post_send")
     }
 
-    /// Posts a buffer.
+    /// Posts a receive buffer.
     ///
     /// # Safety
-    /// The bytes must stay registered under `lkey`, with nobody holding a reference to them, until a message completes in them or the
-    /// queue pair is reset or gone.
+    /// The bytes must stay registered under `lkey`, without a reference to them, until a message completes in them or the queue pair
+    /// is reset or dropped.
     pub(crate) unsafe fn receive(
         &mut self,
         wr_id: u64,
@@ -638,17 +637,17 @@ impl Qp {
         simple(result, "ibv_post_recv")
     }
 
-    /// Asks for an event at the next completion.
+    /// Arms the completion queue: requests an event at the next completion.
     pub(crate) fn arm(&mut self) -> Result<()> {
         // SAFETY: the queue pair is alive.
         simple(unsafe { raw::shim_arm(self.ptr()) }, "ibv_req_notify_cq")
     }
 
-    /// Takes some finished work requests; none are left when it gives none.
+    /// Takes some completions; appends none if the queue is empty.
     pub(crate) fn poll(&mut self, found: &mut Vec<Completion>) -> Result<()> {
         const BATCH: usize = 16;
         let mut batch = [raw::Completion::default(); BATCH];
-        // SAFETY: the queue pair is alive, and there is room for as many completions as are asked for.
+        // SAFETY: the queue pair is alive, and the array has space for that many completions.
         let result = unsafe { raw::shim_poll(self.ptr(), batch.as_mut_ptr(), BATCH as c_int) };
         simple(result, "ibv_poll_cq")?;
         found.extend(batch[..result as usize].iter().map(|raw| Completion {
@@ -669,7 +668,7 @@ impl Qp {
 
 impl Drop for Qp {
     fn drop(&mut self) {
-        // SAFETY: made by `shim_create_qp`, and dropped once.
+        // SAFETY: created by `shim_create_qp`, and dropped once.
         unsafe { raw::shim_destroy_qp(self.qp.as_ptr()) }
     }
 }
@@ -679,12 +678,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_device_is_named_as_such() {
+    fn missing_device_is_reported() {
         let error = Context::open("no-such-device", 1).unwrap_err();
         let DeviceError::System { errno, .. } = error else {
             panic!("{error}");
         };
-        // ENOSYS where the kernel has no RDMA at all.
+        // ENOSYS if the kernel has no RDMA support.
         assert!([libc::ENODEV, libc::ENOSYS].contains(&errno), "{error}");
         assert!(Context::open("a\0b", 1).is_err());
     }

@@ -1,8 +1,8 @@
-//! UDP ports that all devices of a host share: the system gives a datagram to one socket, but any group of the host may be who it is
-//! for. Who looks first takes what has come, for all.
+//! UDP ports that all devices of a host share. The system delivers a datagram to one socket, but any group of the host may be its
+//! destination. The first reader takes all pending datagrams, and distributes them to all.
 //!
-//! Within a process that is all. Between processes, each has a Unix socket whose name says at which port it listens, and the one that the
-//! system gives a datagram to (the last one that began to listen) passes it on to those of all others.
+//! Within a process that is enough. Between processes, each has a Unix socket whose name contains its port. The process to which the
+//! system delivers a datagram (the last one that bound the port) forwards it to the Unix sockets of all others.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -24,30 +24,30 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A port that somebody of this process listens at.
+/// A UDP port that this process has opened.
 struct Port {
     key: Key,
     socket: UdpSocket,
-    /// Where other processes pass on what is not for them alone.
+    /// Unix socket on which other processes forward datagrams.
     side: UnixDatagram,
     readers: Mutex<Vec<Weak<Reader>>>,
 }
 
-/// What has come for one reader.
+/// The received datagrams of one reader.
 struct Reader {
     queue: Mutex<VecDeque<HostEvent>>,
-    /// Readable when there is something.
+    /// Readable when there is a datagram.
     signal: EventFd,
 }
 
-/// One reader of a port. It gets every datagram that comes as long as it lives.
+/// One reader of a port. It gets every datagram that arrives while it exists.
 pub(crate) struct Subscription {
     port: Arc<Port>,
     reader: Arc<Reader>,
 }
 
 impl Subscription {
-    /// Listens at a port of an address of this host.
+    /// Opens a port of an address of this host.
     pub(crate) fn new(ip: Ipv4Addr, port: u16) -> io::Result<Subscription> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let reader = Arc::new(Reader {
@@ -81,12 +81,12 @@ impl Subscription {
         Ok(Subscription { port, reader })
     }
 
-    /// To send by.
+    /// The socket to send from.
     pub(crate) fn socket(&self) -> &UdpSocket {
         &self.port.socket
     }
 
-    /// What is readable when [`Subscription::receive`] has something to do.
+    /// Descriptors that are readable when [`Subscription::receive`] has work.
     pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 3] {
         let Subscription { port, reader } = self;
         [
@@ -96,21 +96,21 @@ impl Subscription {
         ]
     }
 
-    /// Takes what has come.
+    /// Takes the received datagrams.
     pub(crate) fn receive(&self, events: &mut VecDeque<HostEvent>) {
-        self.port.deal_out();
-        // Before the queue is read, so that what comes meanwhile signals again. That there is nothing is no error.
+        self.port.distribute();
+        // Before the queue is read, so that a later datagram signals again. An unset signal is not an error.
         let _ = self.reader.signal.read();
         events.append(&mut lock(&self.reader.queue));
     }
 }
 
-/// How the names of the Unix sockets of a port begin; the process's number follows.
+/// Prefix of the names of a port's Unix sockets; the process number follows.
 fn side_names((ip, port): Key) -> String {
     format!("alfirk-udp/{ip}/{port}/")
 }
 
-/// The Unix sockets of other processes that listen at a port, by the system's list of all.
+/// The Unix sockets of other processes with the same port, from the system's list.
 fn others(list: &str, key: Key, own: u32) -> Vec<UnixAddr> {
     let begin = format!("@{}", side_names(key));
     let names = list
@@ -126,9 +126,9 @@ fn others(list: &str, key: Key, own: u32) -> Vec<UnixAddr> {
 }
 
 impl Port {
-    /// Gives every reader what has come.
-    fn deal_out(&self) {
-        // The sender's address and port go before what it says.
+    /// Distributes the received datagrams to every reader.
+    fn distribute(&self) {
+        // The sender's address and port precede the payload.
         let mut buffer = [0; 6 + 65536];
         let readers = {
             let mut readers = lock(&self.readers);
@@ -141,16 +141,16 @@ impl Port {
                     buffer[..4].copy_from_slice(&from.ip().octets());
                     buffer[4..6].copy_from_slice(&from.port().to_be_bytes());
                     let datagram = &buffer[..6 + len];
-                    self.give(&readers, datagram);
+                    self.deliver(&readers, datagram);
                     let list = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
                     for other in others(&list, self.key, std::process::id()) {
-                        // Who does not listen any more, or not fast enough, loses it as any datagram may be lost.
+                        // For a process that has closed the port or is too slow, the datagram counts as lost.
                         let _ = self.side.send_to_addr(datagram, &other);
                     }
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // Among others, that a peer of earlier does not listen.
+                // For example, an earlier peer has closed its port.
                 Err(error) => {
                     tracing::debug!("UDP port {}: {error}", self.key.1);
                     break;
@@ -158,11 +158,11 @@ impl Port {
             }
         }
         while let Ok((len, _)) = self.side.recv_from(&mut buffer) {
-            self.give(&readers, &buffer[..len]);
+            self.deliver(&readers, &buffer[..len]);
         }
     }
 
-    fn give(&self, readers: &[Weak<Reader>], datagram: &[u8]) {
+    fn deliver(&self, readers: &[Weak<Reader>], datagram: &[u8]) {
         let [a, b, c, d, high, low, payload @ ..] = datagram else {
             return;
         };
@@ -174,7 +174,7 @@ impl Port {
         };
         for reader in readers.iter().filter_map(Weak::upgrade) {
             lock(&reader.queue).push_back(event.clone());
-            // A counter that is full signals as well.
+            // A counter at its maximum also signals.
             let _ = reader.signal.write(1);
         }
     }
@@ -213,16 +213,16 @@ mod tests {
             assert!(again || words == [b"one", b"two"], "{words:?}");
         }
         drop((first, second));
-        // Nobody listens any more.
+        // All readers have closed the port.
         assert!(UdpSocket::bind((ip, free)).is_ok());
     }
 
     #[test]
-    fn a_datagram_of_another_process_is_passed_on() {
+    fn a_datagram_of_another_process_is_forwarded() {
         let ip = Ipv4Addr::LOCALHOST;
         let free = free_port(ip);
         let ours = Subscription::new(ip, free).unwrap();
-        // Another process, which has begun to listen after us.
+        // Another process, which has opened the port later.
         let theirs = format!("{}{}", side_names((ip, free)), u32::MAX);
         let theirs = UnixDatagram::bind_addr(&UnixAddr::from_abstract_name(theirs).unwrap());
         let theirs = theirs.unwrap();

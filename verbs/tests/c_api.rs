@@ -1,4 +1,4 @@
-//! The example in C compiles against the header without a warning, links with the library, and receives errors.
+//! The C example compiles against the header without a warning, links with the library, and prints errors.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn run(command: &mut Command) -> (Option<i32>, String) {
     (output.status.code(), text)
 }
 
-/// The folder where cargo puts the shared library that it makes with this test.
+/// The folder of the shared library that cargo builds with this test.
 fn libraries() -> PathBuf {
     let test = env::current_exe().unwrap();
     test.parent().unwrap().to_owned()
@@ -44,10 +44,10 @@ fn c_example_compiles_links_and_reports_errors() {
         text.starts_with("join: RDMA device no-such-device: "),
         "{text}"
     );
-    let (code, text) = example(&["rxe0", "everybody", "10.0.0.1", "3"]);
+    let (code, text) = example(&["rxe0", "no-address", "10.0.0.1", "3"]);
     assert_eq!(code, Some(1));
-    assert_eq!(text, "join: address `everybody` is no IPv4 address\n");
+    assert_eq!(text, "join: address `no-address` is not an IPv4 address\n");
     let (code, text) = example(&["rxe0", "10.255.0.1", "10.0.0.1", "1"]);
     assert_eq!(code, Some(1));
-    assert_eq!(text, "join: a group has at least 2 members\n");
+    assert_eq!(text, "join: a group needs at least 2 members, found 1\n");
 }

@@ -51,7 +51,7 @@ impl Attack {
         while received < MOST {
             let taken = self
                 .socket
-                .take(&mut self.batch, |frame| hostile.overhear(frame))?;
+                .take(&mut self.batch, |frame| hostile.observe_frame(frame))?;
             if !taken.is_frame() {
                 break;
             }

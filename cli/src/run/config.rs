@@ -120,12 +120,12 @@ impl Config {
             return Ok(());
         };
         let mut short = self.algorithms.iter().filter(|a| a.needs_datagrams());
-        match short.find(|algorithm| messages < algorithm.least_slices(size)) {
+        match short.find(|algorithm| messages < algorithm.min_slices(size)) {
             None => Ok(()),
             Some(algorithm) => Err(Failure::bad_input(format_args!(
                 "--messages {messages}: {algorithm} keeps messages until everybody has them, so they are at most 1 MiB each; \
                  give {} or more, or leave it out",
-                algorithm.least_slices(size)
+                algorithm.min_slices(size)
             ))),
         }
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use alfirk_roce::collective::Original;
+use alfirk_roce::collective::ExpectedData;
 
 use crate::exit::Failure;
 
@@ -25,7 +25,7 @@ pub enum Source {
 pub struct Input {
     /// The file as it was named; `None` for seeded content.
     pub file: Option<String>,
-    pub data: Arc<Original>,
+    pub data: Arc<ExpectedData>,
 }
 
 impl Input {
@@ -51,7 +51,7 @@ impl Input {
         };
         Ok(Input {
             file,
-            data: Arc::new(Original::new(bytes.into())),
+            data: Arc::new(ExpectedData::new(bytes.into())),
         })
     }
 }

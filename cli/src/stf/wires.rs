@@ -82,7 +82,7 @@ impl Wires {
     pub fn receive(&mut self, mut take: impl FnMut(u32, &[u8])) -> Result<bool, Failure> {
         let mut any = false;
         for (port, socket) in &mut self.sockets {
-            self.batch.forget();
+            self.batch.clear();
             loop {
                 let taken = socket
                     .take(&mut self.batch, |frame| take(*port, frame))

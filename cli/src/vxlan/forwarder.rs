@@ -8,7 +8,9 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use alfirk_packet_io::{interface_index, Outlet, PacketSocket, Poller, ReceiveBatch, Taken, BATCH};
+use alfirk_packet_io::{
+    interface_index, Outlet, PacketSocket, Poller, ReceiveBatch, TakeOutcome, BATCH,
+};
 use alfirk_roce::wire::vxlan::{self, Repr, View};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -159,7 +161,7 @@ fn send(
                         });
                         match taken.map_err(broken)? {
                             taken if taken.is_frame() => {}
-                            Taken::Down if !port.is_there() => {
+                            TakeOutcome::Down if !port.is_there() => {
                                 let name = &port.spec.interface;
                                 return Err(Failure::failed(format_args!(
                                     "interface {name} is gone"

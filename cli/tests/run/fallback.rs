@@ -12,7 +12,7 @@ use alfirk_experiment::{
     Registration, Row, SafeguardConfig, Traffic, Victim,
 };
 use alfirk_roce::collective::{
-    Algorithm, Endpoint, LegAnswer, LegVerb, Original, Progress, RequestTimes, TransferOp,
+    Algorithm, Endpoint, ExpectedData, LegAnswer, LegVerb, Progress, RequestTimes, TransferOp,
     TransferSpec, WriteMode,
 };
 use alfirk_roce::hostile::Target;
@@ -298,7 +298,7 @@ impl Fabric for Crowded {
     fn connect(&mut self, host: HostIndex, peers: &[Endpoint]) -> Result<(), FabricError> {
         self.inner.connect(host, peers)
     }
-    fn start(&mut self, host: HostIndex, data: &Arc<Original>) -> Result<u64, FabricError> {
+    fn start(&mut self, host: HostIndex, data: &Arc<ExpectedData>) -> Result<u64, FabricError> {
         self.inner.start(host, data)
     }
     fn next_event(

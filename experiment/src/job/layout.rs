@@ -11,7 +11,7 @@ use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies, Window};
 use alfirk_ctrl::topology::{HostIndex, Paths, SwitchIndex, Topology};
 use alfirk_packet_io::wire::serialisation_ps;
 use alfirk_roce::collective::{
-    blocks, blocks_at_once, Algorithm, Collective, DatagramSpec, EdgeId, Endpoint, GroupSpec,
+    blocks, max_blocks_in_flight, Algorithm, Collective, DatagramSpec, EdgeId, Endpoint, GroupSpec,
     Members, PathSettings, Racks, TransferOp, TransferSpec, WriteMode,
 };
 use alfirk_roce::dcqcn::DcqcnConfig;
@@ -194,7 +194,7 @@ impl Layout<'_> {
                     && self.algorithm.is_one_tree(),
                 block,
                 ready: match block.filter(|_| is_rdmc) {
-                    Some(block) => Some(job.ready.unwrap_or(blocks_at_once(block))),
+                    Some(block) => Some(job.ready.unwrap_or(max_blocks_in_flight(block))),
                     None => job.ready.filter(|_| is_overlay),
                 },
                 depth: job.depth.filter(|_| counts_requests),
@@ -260,7 +260,7 @@ impl Layout<'_> {
         let rc = limits.map_or(rc, |limits| limits.apply(rc));
         // Without limits links have no rates either.
         let later_bps = limits.map_or(0, |limits| limits.rate_bps);
-        let rc = rc.with_later_answers(answers_later, later_bps);
+        let rc = rc.with_ack_delay(answers_later, later_bps);
         let wanted = &self.job.sender;
         RcConfig {
             congestion: match self.job.congestion {

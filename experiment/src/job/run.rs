@@ -12,7 +12,7 @@ use alfirk_ctrl::constants::VIRTUAL_MAC;
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, Topology};
 use alfirk_roce::collective::{
-    Algorithm, Digest, Endpoint, LegVerb, Original, Progress, TransferSpec, WriteMode,
+    Algorithm, Digest, Endpoint, ExpectedData, LegVerb, Progress, TransferSpec, WriteMode,
 };
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::RcConfig;
@@ -249,7 +249,7 @@ impl Run<'_> {
         let asked_at = self.fabric.now();
         if self.layout.algorithm.needs_group() {
             let job = self.layout.job;
-            let to = job.fallback.filter(|to| to.does(job.collective));
+            let to = job.fallback.filter(|to| to.supports(job.collective));
             match (self.register(&endpoints), to) {
                 (Ok(()), _) => self.grouped = true,
                 (Err(error), Some(to)) if error.leaves_members_alone() => {
@@ -348,10 +348,10 @@ impl Run<'_> {
         }
         for part in 0..self.layout.parts() {
             let (source, data) = match &self.spec {
-                Some(spec) if spec.takes_turns() => {
+                Some(spec) if spec.has_several_sources() => {
                     let (offset, len) = spec.part(part);
                     let data = &self.layout.job.data.bytes()[offset as usize..][..len as usize];
-                    let data = Arc::new(Original::new(Arc::from(data)));
+                    let data = Arc::new(ExpectedData::new(Arc::from(data)));
                     (spec.source_of(part) as usize, data)
                 }
                 _ => (0, Arc::clone(&self.layout.job.data)),
@@ -381,7 +381,7 @@ impl Run<'_> {
     /// What the first member is to do, if every member begins at once with something of its own.
     fn begins_everywhere(&self) -> Option<TransferSpec> {
         let spec = self.spec.as_ref()?;
-        let begins = spec.collective.begins_everywhere() && !spec.takes_turns();
+        let begins = spec.collective.begins_everywhere() && !spec.has_several_sources();
         begins.then(|| spec.clone())
     }
 
@@ -442,7 +442,7 @@ impl Run<'_> {
             };
             let (offset, len) = spec.own_bytes();
             let own = &self.layout.job.data.bytes()[offset as usize..][..len as usize];
-            let own = Arc::new(Original::new(Arc::from(own)));
+            let own = Arc::new(ExpectedData::new(Arc::from(own)));
             let begun = self.fabric.start(host, &own);
             last = last.max(self.on_fabric(begun)?);
         }
@@ -821,7 +821,7 @@ impl Run<'_> {
 
     /// What each source did; nothing unless members take turns.
     fn part_rows(&self, reported: &Reported, posted_at: &[u64]) -> Vec<PartRow> {
-        let Some(spec) = self.spec.as_ref().filter(|spec| spec.takes_turns()) else {
+        let Some(spec) = self.spec.as_ref().filter(|spec| spec.has_several_sources()) else {
             return Vec::new();
         };
         let rows = posted_at.iter().zip(&reported.parts).enumerate();

@@ -8,7 +8,7 @@ use alfirk_ctrl::controller::GroupRange;
 use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::topology::HostIndex;
 use alfirk_ctrl::tree::Policy;
-use alfirk_roce::collective::{Algorithm, Collective, Original, TransferOp, WriteMode};
+use alfirk_roce::collective::{Algorithm, Collective, ExpectedData, TransferOp, WriteMode};
 use alfirk_roce::rc::{AckTimeout, PathMtu, Recovery, Retries};
 use alfirk_roce::wire::Psn;
 use serde::Serialize;
@@ -22,7 +22,7 @@ use crate::safeguard::SafeguardConfig;
 pub struct Job {
     /// The source first.
     pub members: Vec<HostIndex>,
-    pub data: Arc<Original>,
+    pub data: Arc<ExpectedData>,
     /// What is to be brought about; a barrier has no data.
     pub collective: Collective,
     pub op: TransferOp,
@@ -91,7 +91,7 @@ impl Job {
     pub fn new(members: Vec<HostIndex>, data: Arc<[u8]>) -> Job {
         Job {
             members,
-            data: Arc::new(Original::new(data)),
+            data: Arc::new(ExpectedData::new(data)),
             collective: Collective::Broadcast,
             op: TransferOp::Send,
             write: WriteMode::Aligned,

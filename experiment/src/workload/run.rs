@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, Paths, Topology};
-use alfirk_roce::collective::{Algorithm, Digest, LegVerb, Original, Progress, Requests};
+use alfirk_roce::collective::{Algorithm, Digest, ExpectedData, LegVerb, Progress, Requests};
 
 use super::throughput::Samples;
 use super::{Flow, Phase, PhaseRow, Throughput, Workload};
@@ -71,7 +71,7 @@ struct Run<'a> {
     /// Of the topology, found when they are needed.
     paths: OnceCell<Paths>,
     /// The messages of each size.
-    data: BTreeMap<u64, Vec<Arc<Original>>>,
+    data: BTreeMap<u64, Vec<Arc<ExpectedData>>>,
     /// Bytes of the flows of the present phase, each counted once for each receiver.
     phase_bytes: u64,
     /// The number of the next flow.
@@ -286,13 +286,13 @@ impl Run<'_> {
     }
 
     /// The message of a flow.
-    fn data(&mut self, size: u64, number: u32) -> Arc<Original> {
+    fn data(&mut self, size: u64, number: u32) -> Arc<ExpectedData> {
         let of_size = self.data.entry(size).or_default();
         let variant = number as usize % VARIANTS;
         for variant in of_size.len()..=variant {
             let name = format!("workload {size} {variant}");
             let content = bytes(self.job.seed, &name, size as usize);
-            of_size.push(Arc::new(Original::new(content.into())));
+            of_size.push(Arc::new(ExpectedData::new(content.into())));
         }
         Arc::clone(&of_size[variant])
     }

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_is_a_version_and_no_number_comes_twice() {
+    fn every_change_makes_a_version_and_numbers_are_unique() {
         let mut manager = Manager::new();
         let (a, one) = manager.join(ip(1), QPN).unwrap();
         let (b, two) = manager.join(ip(2), QPN).unwrap();

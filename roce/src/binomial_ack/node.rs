@@ -14,7 +14,7 @@ const KEPT_VERSIONS: usize = 64;
 /// Number of windows of complete messages of one root that a node keeps until it gets their release.
 const KEPT_WINDOWS: usize = 4;
 /// The most doublings of a waiting time.
-const MOST_DOUBLINGS: u32 = 6;
+const MAX_DOUBLINGS: u32 = 6;
 
 /// Settings of a node, the same at all members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +109,7 @@ struct Message {
     acked: BTreeSet<u32>,
     /// The node to which this node has acknowledged the message, and when to repeat that if no release arrives. The release may have
     /// been sent to a member that was removed.
-    told: Option<(u32, Wait)>,
+    acked_to: Option<(u32, Wait)>,
     /// Children whose acknowledgement is awaited; only while the message is complete here.
     waits: BTreeMap<u32, Wait>,
     /// The pending request for the message to a child.
@@ -163,9 +163,9 @@ impl Node {
     /// The time of the next [`Node::handle_timeout`], in nanoseconds.
     pub fn poll_timeout(&self) -> Option<u64> {
         let of = |message: &Message| {
-            let told = message.told.as_ref().map(|(_, wait)| wait);
+            let acked_to = message.acked_to.as_ref().map(|(_, wait)| wait);
             let asked = message.request.iter().chain(&message.overdue);
-            let waits = message.waits.values().chain(asked).chain(told);
+            let waits = message.waits.values().chain(asked).chain(acked_to);
             waits.map(|wait| wait.at).min()
         };
         self.messages.values().filter_map(of).min()
@@ -231,7 +231,7 @@ impl Node {
     }
 
     /// Number of messages that this node holds and that are not known to be complete at all members.
-    pub fn under_way(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.messages.len()
     }
 
@@ -297,7 +297,7 @@ impl Node {
     pub fn handle_packet(&mut self, now: u64, from: u32, bytes: &[u8]) -> Result<(), WireError> {
         let packet = Packet::parse(bytes)?;
         self.counts.acks += u64::from(packet.body == Body::Ack);
-        if packet.body == Body::Ack && self.is_over(packet.id) {
+        if packet.body == Body::Ack && self.is_finished(packet.id) {
             let release = Packet {
                 body: Body::Release,
                 ..packet
@@ -362,14 +362,16 @@ impl Node {
                 self.send_content(id, child);
             }
             let patience = self.patience(id);
-            if let Some((parent, wait)) = self.messages.get_mut(&id).and_then(|m| m.told.as_mut()) {
+            if let Some((parent, wait)) =
+                self.messages.get_mut(&id).and_then(|m| m.acked_to.as_mut())
+            {
                 if wait.at <= now {
                     wait.again(now, patience);
                     let parent = *parent;
                     self.send(id, parent, Body::Ack);
                 }
             }
-            self.complain(now, id);
+            self.report_parent(now, id);
             let is_due = |wait: &Wait| wait.at <= now;
             let message = self.messages.get(&id);
             if message.is_some_and(|m| m.request.as_ref().is_some_and(is_due)) {
@@ -416,7 +418,7 @@ impl Node {
             .is_some_and(|list| list.place(number).is_some())
     }
 
-    fn is_over(&self, id: MessageId) -> bool {
+    fn is_finished(&self, id: MessageId) -> bool {
         let of_root = self.finished.get(&id.root);
         of_root.is_some_and(|finished| finished.holds(id.message))
     }
@@ -424,15 +426,15 @@ impl Node {
     /// Whether a packet is from a member, about a message that is not complete everywhere.
     fn is_wanted(&self, packet: &Packet<'_>) -> bool {
         packet.len <= self.config.max_message
-            && !self.is_over(packet.id)
-            && (self.messages.contains_key(&packet.id) || self.has_room(packet.id.root))
+            && !self.is_finished(packet.id)
+            && (self.messages.contains_key(&packet.id) || self.has_space(packet.id.root))
     }
 
     /// Whether the buffers have space for another message of a root.
     ///
     /// A root has at most a window of messages that are incomplete here, since it cannot know them to be complete. Messages that are
     /// complete here wait for their release, which may be late.  A message without space is repaired later, like a lost one.
-    fn has_room(&self, root: u32) -> bool {
+    fn has_space(&self, root: u32) -> bool {
         // A node has all of its own messages that are in flight.
         if root == self.number {
             return false;
@@ -524,10 +526,13 @@ impl Node {
             return;
         }
         match parent {
-            Some(parent) if message.told.is_some_and(|(told, _)| told == parent) => {}
+            Some(parent)
+                if message
+                    .acked_to
+                    .is_some_and(|(acked_to, _)| acked_to == parent) => {}
             Some(parent) => {
                 let at = now + patience;
-                message.told = Some((parent, Wait { at, tries: 0 }));
+                message.acked_to = Some((parent, Wait { at, tries: 0 }));
                 self.send(id, parent, Body::Ack);
             }
             None => {
@@ -583,7 +588,7 @@ impl Node {
     }
 
     /// Reports a parent that has not repaired a message for long.
-    fn complain(&mut self, now: u64, id: MessageId) {
+    fn report_parent(&mut self, now: u64, id: MessageId) {
         let patience = self.patience(id);
         let overdue = self.messages.get_mut(&id).and_then(|m| m.overdue.as_mut());
         let Some(wait) = overdue.filter(|wait| wait.at <= now) else {
@@ -665,7 +670,7 @@ impl Message {
             content,
             is_delivered: false,
             acked: BTreeSet::new(),
-            told: None,
+            acked_to: None,
             waits: BTreeMap::new(),
             request: None,
             overdue: None,
@@ -680,7 +685,7 @@ impl Message {
 impl Wait {
     fn again(&mut self, now: u64, base: u64) {
         self.tries += 1;
-        self.at = now + (base << self.tries.min(MOST_DOUBLINGS));
+        self.at = now + (base << self.tries.min(MAX_DOUBLINGS));
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 /// Probes of a suspect, or reports to the manager, before the receiver of them counts as failed.
-const TRIES: u32 = 6;
+const MAX_PROBES: u32 = 6;
 
 #[derive(Debug)]
 pub(super) struct Suspects {
@@ -61,7 +61,7 @@ impl Suspects {
     pub(super) fn take_due(&mut self, now: u64) -> Option<Due> {
         let mut suspects = self.of.iter_mut();
         let (&number, suspect) = suspects.find(|(_, suspect)| suspect.at <= now)?;
-        if suspect.tries == TRIES {
+        if suspect.tries == MAX_PROBES {
             self.of.remove(&number);
             return Some(Due::GiveUp(number));
         }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_suspect_is_asked_less_and_less_often_and_given_up_at_last() {
+    fn a_suspect_is_probed_at_growing_intervals_and_then_given_up() {
         let mut suspects = Suspects::new(10);
         suspects.add(100, 3);
         let mut asked = Vec::new();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_a_sign_of_life_is_suspected_no_more() {
+    fn a_suspect_that_replies_is_cleared() {
         let mut suspects = Suspects::new(10);
         suspects.add(0, 3);
         suspects.add(0, 4);

@@ -126,11 +126,11 @@ impl World {
         let message = node.multicast(self.now, data.into()).unwrap();
         let id = MessageId { root, message };
         self.addressed.insert(id, members);
-        self.act(root);
+        self.apply_effects(root);
         id
     }
 
-    fn act(&mut self, number: u32) {
+    fn apply_effects(&mut self, number: u32) {
         while let Some(effect) = self.nodes.get_mut(&number).and_then(Node::poll) {
             match effect {
                 Effect::Multicast(bytes) => {
@@ -202,7 +202,7 @@ impl World {
                 self.now = self.now.max(at);
                 let now = self.now;
                 self.nodes.get_mut(&number).unwrap().handle_timeout(now);
-                self.act(number);
+                self.apply_effects(number);
             }
             _ => {
                 let ((at, _), (to, arrival)) = self.agenda.pop_first().unwrap();
@@ -221,7 +221,7 @@ impl World {
                     Arrival::Packet(from, bytes) => node.handle_packet(now, from, &bytes).unwrap(),
                     Arrival::List(list) => node.handle_membership(now, list),
                 }
-                self.act(to);
+                self.apply_effects(to);
             }
         }
         true
@@ -272,7 +272,7 @@ fn without_loss_a_message_costs_its_datagrams_and_one_acknowledgement_per_member
 }
 
 #[test]
-fn a_parent_sends_what_a_child_lacks_and_a_child_what_its_parent_lacks() {
+fn parents_repair_children_and_children_repair_parents() {
     // Of members 0 to 3, number 2 is the parent of 3.
     for (lacking, requests) in [(3, 0), (2, 1)] {
         let mut world = World::new(4, 0, 1);
@@ -303,7 +303,7 @@ fn a_group_of_one_completes_at_once() {
 }
 
 #[test]
-fn who_joins_later_gets_the_next_message_and_who_has_left_none() {
+fn new_members_get_the_next_message_and_departed_ones_none() {
     let mut world = World::new(3, 0, 1);
     let first = world.multicast(1, b"first");
     let late = world.join();
@@ -328,7 +328,7 @@ fn who_joins_later_gets_the_next_message_and_who_has_left_none() {
 }
 
 #[test]
-fn a_dead_member_is_named_and_those_below_it_are_adopted() {
+fn a_failed_member_is_reported_and_its_children_are_adopted() {
     // Number 4 has the children 5 and 6.
     let mut world = World::new(8, 0, 1);
     world.dead.insert(4);
@@ -348,7 +348,7 @@ fn a_dead_member_is_named_and_those_below_it_are_adopted() {
 }
 
 #[test]
-fn a_message_beyond_the_limit_is_refused_with_what_would_do() {
+fn a_message_beyond_the_limit_is_rejected_with_a_remedy() {
     let mut world = World::new(2, 0, 1);
     let node = world.nodes.get_mut(&0).unwrap();
     let error = node.multicast(0, vec![0; 100_001].into()).unwrap_err();
@@ -359,7 +359,7 @@ fn a_message_beyond_the_limit_is_refused_with_what_would_do() {
 }
 
 #[test]
-fn lies_are_refused_and_change_nothing() {
+fn inconsistent_packets_are_rejected_without_effect() {
     let mut world = World::new(3, 0, 1);
     let id = MessageId {
         root: 1,
@@ -408,7 +408,7 @@ fn lies_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn a_root_waits_when_a_window_of_messages_is_under_way() {
+fn a_root_waits_while_its_window_is_full() {
     let mut world = World::new(3, 0, 1);
     for _ in 0..CONFIG.window {
         world.multicast(1, b"one of many");
@@ -425,7 +425,7 @@ fn a_root_waits_when_a_window_of_messages_is_under_way() {
 }
 
 #[test]
-fn a_sender_that_ends_nothing_takes_no_more_memory_than_a_window() {
+fn a_sender_that_completes_nothing_occupies_at_most_a_window() {
     let mut world = World::new(3, 0, 1);
     let node = world.nodes.get_mut(&0).unwrap();
     let begin = |root: u32, message: u32| {
@@ -443,15 +443,15 @@ fn a_sender_that_ends_nothing_takes_no_more_memory_than_a_window() {
     for message in 0..50 {
         node.handle_datagram(0, 1, &begin(1, message)).unwrap();
     }
-    assert_eq!(node.under_way(), 3);
+    assert_eq!(node.in_flight(), 3);
     // Another root has a window of its own.
     node.handle_datagram(0, 2, &begin(2, 7)).unwrap();
-    assert_eq!(node.under_way(), 4);
+    assert_eq!(node.in_flight(), 4);
 }
 
 /// All members of groups of 2 to 40 members in turn, with loss of up to 1 % and far more.
 #[test]
-fn every_byte_reaches_every_member_of_every_size_of_group_under_loss() {
+fn all_bytes_reach_all_members_of_any_group_size_under_loss() {
     for members in 2..=40 {
         for loss in [1_000, 10_000, 300_000] {
             let mut world = World::new(members, loss, u64::from(members) << 32 | u64::from(loss));
@@ -477,7 +477,7 @@ fn every_byte_reaches_every_member_of_every_size_of_group_under_loss() {
 }
 
 #[test]
-fn who_could_only_ask_members_that_have_left_waits_for_others() {
+fn a_request_to_departed_members_waits_for_other_acknowledgements() {
     let mut world = World::new(4, 0, 1);
     world.run();
     let list = world.manager.membership();
@@ -512,7 +512,7 @@ fn who_could_only_ask_members_that_have_left_waits_for_others() {
 
 proptest! {
     #[test]
-    fn joins_leaves_and_messages_in_any_order_under_loss_end_well(
+    fn joins_leaves_and_messages_in_any_order_under_loss_complete(
         members in 2u32..20,
         loss in 0u32..50_000,
         seed: u64,
@@ -556,19 +556,19 @@ proptest! {
     /// Leaves, inner members and the root fail while a message is in flight. Surviving members get it if the root survives, and none
     /// waits forever.
     #[test]
-    fn deaths_of_any_members_end_well(
+    fn failures_of_any_members_are_survived(
         members in 2u32..24,
         loss in 0u32..50_000,
         seed: u64,
         len in 0usize..3_000,
-        deaths in prop::collection::vec((any::<prop::sample::Index>(), 0u64..40), 1..5),
+        failures in prop::collection::vec((any::<prop::sample::Index>(), 0u64..40), 1..5),
     ) {
         let mut world = World::new(members, loss, seed);
         world.expels = true;
         let root = seed as u32 % members;
         let data = bytes(len, seed);
         let id = world.multicast(root, &data);
-        for (who, events) in deaths {
+        for (who, events) in failures {
             for _ in 0..events {
                 world.step();
             }

@@ -169,7 +169,7 @@ impl Membership {
 
 /// Management datagrams for connections and membership: kind (1, from 16), three zeros, and numbers of four bytes each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manage {
+pub(super) enum ManagementDatagram {
     /// Connection request: the sender's queue pair and its first PSN.
     Request { qpn: QpNum, psn: Psn },
     /// Reply to the connection request of queue pair `of`.
@@ -182,15 +182,15 @@ pub(super) enum Manage {
     Leave,
     /// To the manager: report that no packet arrives from this member.
     Suspect { number: u32 },
-    /// From the manager: request for an [`Manage::Alive`].
+    /// From the manager: request for an [`ManagementDatagram::Alive`].
     Probe,
     /// Notice that the sender is alive.
     Alive,
 }
 
-impl Manage {
+impl ManagementDatagram {
     /// Parses a management datagram; `None` for any other.
-    pub(super) fn parse(bytes: &[u8]) -> Option<Manage> {
+    pub(super) fn parse(bytes: &[u8]) -> Option<ManagementDatagram> {
         let (head, rest) = bytes.split_first_chunk::<4>()?;
         let number = |at: usize| {
             let word = rest.get(4 * at..4 * at + 4)?.try_into().ok()?;
@@ -208,37 +208,39 @@ impl Manage {
             return None;
         }
         Some(match head[0] {
-            16 => Manage::Request {
+            16 => ManagementDatagram::Request {
                 qpn: QpNum::new(number(0)?),
                 psn: Psn::new(number(1)?),
             },
-            17 => Manage::Reply {
+            17 => ManagementDatagram::Reply {
                 of: QpNum::new(number(0)?),
                 qpn: QpNum::new(number(1)?),
                 psn: Psn::new(number(2)?),
             },
-            18 => Manage::Disconnect {
+            18 => ManagementDatagram::Disconnect {
                 qpn: QpNum::new(number(0)?),
             },
-            19 => Manage::Join,
-            20 => Manage::Leave,
-            21 => Manage::Suspect { number: number(0)? },
-            22 => Manage::Probe,
-            _ => Manage::Alive,
+            19 => ManagementDatagram::Join,
+            20 => ManagementDatagram::Leave,
+            21 => ManagementDatagram::Suspect { number: number(0)? },
+            22 => ManagementDatagram::Probe,
+            _ => ManagementDatagram::Alive,
         })
     }
 
     /// The bytes of the datagram.
     pub(super) fn emit(self) -> Vec<u8> {
         let (kind, words): (u8, Vec<u32>) = match self {
-            Manage::Request { qpn, psn } => (16, vec![qpn.get(), psn.get()]),
-            Manage::Reply { of, qpn, psn } => (17, vec![of.get(), qpn.get(), psn.get()]),
-            Manage::Disconnect { qpn } => (18, vec![qpn.get()]),
-            Manage::Join => (19, Vec::new()),
-            Manage::Leave => (20, Vec::new()),
-            Manage::Suspect { number } => (21, vec![number]),
-            Manage::Probe => (22, Vec::new()),
-            Manage::Alive => (23, Vec::new()),
+            ManagementDatagram::Request { qpn, psn } => (16, vec![qpn.get(), psn.get()]),
+            ManagementDatagram::Reply { of, qpn, psn } => {
+                (17, vec![of.get(), qpn.get(), psn.get()])
+            }
+            ManagementDatagram::Disconnect { qpn } => (18, vec![qpn.get()]),
+            ManagementDatagram::Join => (19, Vec::new()),
+            ManagementDatagram::Leave => (20, Vec::new()),
+            ManagementDatagram::Suspect { number } => (21, vec![number]),
+            ManagementDatagram::Probe => (22, Vec::new()),
+            ManagementDatagram::Alive => (23, Vec::new()),
         };
         let words = words.into_iter().flat_map(u32::to_be_bytes);
         [kind, 0, 0, 0].into_iter().chain(words).collect()
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_is_laid_out_as_the_module_says() {
+    fn a_segment_has_the_documented_layout() {
         let body = Body::Segment {
             place: 2,
             bytes: b"ab",
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused() {
+    fn inconsistent_packets_are_rejected() {
         let mut ack = packet(Body::Ack, 3).emit();
         ack.push(0);
         assert!(Packet::parse(&ack).is_err());
@@ -318,20 +320,20 @@ mod tests {
         }
 
         #[test]
-        fn emitted_words_of_management_parse_back(kind in 0..5, a in 0u32..1 << 24, b in 0u32..1 << 24, c in 0u32..1 << 24) {
+        fn emitted_management_datagrams_parse_back(kind in 0..5, a in 0u32..1 << 24, b in 0u32..1 << 24, c in 0u32..1 << 24) {
             let (of, qpn, psn) = (QpNum::new(a), QpNum::new(b), Psn::new(c));
             let manage = match kind {
-                0 => Manage::Request { qpn, psn },
-                1 => Manage::Reply { of, qpn, psn },
-                2 => Manage::Disconnect { qpn },
-                3 => Manage::Join,
-                _ => Manage::Leave,
+                0 => ManagementDatagram::Request { qpn, psn },
+                1 => ManagementDatagram::Reply { of, qpn, psn },
+                2 => ManagementDatagram::Disconnect { qpn },
+                3 => ManagementDatagram::Join,
+                _ => ManagementDatagram::Leave,
             };
             let emitted = manage.emit();
-            prop_assert_eq!(Manage::parse(&emitted), Some(manage));
+            prop_assert_eq!(ManagementDatagram::parse(&emitted), Some(manage));
             prop_assert!(Packet::parse(&emitted).is_err());
             for len in 0..emitted.len() {
-                prop_assert_eq!(Manage::parse(&emitted[..len]), None);
+                prop_assert_eq!(ManagementDatagram::parse(&emitted[..len]), None);
             }
         }
 
@@ -353,8 +355,8 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-            let _ = (Packet::parse(&bytes), Manage::parse(&bytes), Membership::parse(&bytes));
+        fn no_input_panics(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = (Packet::parse(&bytes), ManagementDatagram::parse(&bytes), Membership::parse(&bytes));
         }
     }
 }

@@ -50,7 +50,7 @@ pub enum Algorithm {
 pub enum UnknownAlgorithm {
     #[error("unknown algorithm `{0}`: expected one of {names}", names = names())]
     Name(String),
-    #[error("invalid algorithm `{0}`: write kary:K, with K from 1 to {most}", most = Algorithm::MOST_CHILDREN)]
+    #[error("invalid algorithm `{0}`: write kary:K, with K from 1 to {most}", most = Algorithm::MAX_CHILDREN)]
     FanOut(String),
 }
 
@@ -96,10 +96,10 @@ impl Algorithm {
     ];
 
     /// The largest K of `kary:K`.
-    pub const MOST_CHILDREN: u32 = 65_535;
+    pub const MAX_CHILDREN: u32 = 65_535;
 
     /// The algorithms that run by default: multicast and the three usual alternatives.
-    pub const USUAL: [Algorithm; 4] = [
+    pub const DEFAULTS: [Algorithm; 4] = [
         Algorithm::Alfirk,
         Algorithm::Chain,
         Algorithm::Binomial,
@@ -107,7 +107,7 @@ impl Algorithm {
     ];
 
     /// Name without a number, description in one line, and source in the literature.
-    const fn card(self) -> (&'static str, &'static str, &'static str) {
+    const fn description(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Algorithm::Alfirk => ("alfirk", "the source sends once; switches replicate packets and aggregate acknowledgements", "Cepheus (HPCA 2024) sections III and IV; Gleam section 3"),
             Algorithm::Unicast => ("unicast", "the source sends everything to each member; its connections share the link", "Cepheus section II-C, multiple unicasts"),
@@ -120,7 +120,7 @@ impl Algorithm {
             Algorithm::Ring(Ring::Two) => ("2ring", "two increasing rings, each through half of the members", "HPL, BCAST 2: Increasing-2-ring"),
             Algorithm::Ring(Ring::TwoModified) => ("2ringM", "two increasing rings, but rank 1 gets the message first and forwards nothing", "HPL, BCAST 3: Increasing-2-ring (modified)"),
             Algorithm::Long => ("long", "a scatter along a binomial tree, then a ring allgather", "van de Geijn's broadcast; MPICH, scatter and ring allgather"),
-            Algorithm::SpreadRoll => ("spread-roll", "a scatter along a binomial tree, then neighbours exchange pieces, alternating sides", "HPL, BCAST 4: Long (spread and roll)"),
+            Algorithm::SpreadRoll => ("spread-roll", "a scatter along a binomial tree, then neighbours exchange pieces, alternating sides", "HPL, BCAST 4: Long (scatter_pieces and roll)"),
             Algorithm::Rdmc(Schedule::Sequential) => ("rdmc-sequential", "all blocks to one member after the other", "RDMC (DSN 2018) section 4.3, Sequential Send"),
             Algorithm::Rdmc(Schedule::Chain) => ("rdmc-chain", "each member relays blocks to the next one when that one is ready", "RDMC section 4.3, Chain Send"),
             Algorithm::Rdmc(Schedule::BinomialTree) => ("rdmc-binomial-tree", "in each round every member that has the whole message sends it to one that lacks it", "RDMC section 4.3, Binomial Tree"),
@@ -132,18 +132,18 @@ impl Algorithm {
     }
 
     /// Name without a number, as `kary` of `kary:4`.
-    const fn stem(self) -> &'static str {
-        self.card().0
+    const fn base_name(self) -> &'static str {
+        self.description().0
     }
 
     /// Description in one line.
     pub const fn about(self) -> &'static str {
-        self.card().1
+        self.description().1
     }
 
     /// Source in the literature.
     pub const fn source(self) -> &'static str {
-        self.card().2
+        self.description().2
     }
 
     /// Whether the fabric must have the group registered.
@@ -198,7 +198,7 @@ impl Algorithm {
     }
 
     /// The smallest number of slices for `size` bytes, given the longest message.
-    pub fn least_slices(self, size: u64) -> u32 {
+    pub fn min_slices(self, size: u64) -> u32 {
         let longest = match self.needs_datagrams() {
             true => binomial_ack::LONGEST_SLICE,
             false => MAX_MESSAGE,
@@ -209,7 +209,7 @@ impl Algorithm {
     /// The default number of slices for `size` bytes. Pipelines use slices of 64 KiB, at most 256; algorithms with pieces use one per
     /// member; datagrams use slices of 64 KiB, because a lost datagram costs a slice. All others use the smallest number.
     pub fn default_slices(self, size: u64, members: u32) -> u32 {
-        let least = u64::from(self.least_slices(size));
+        let least = u64::from(self.min_slices(size));
         let wanted = match self {
             Algorithm::Chain
             | Algorithm::Kary(_)
@@ -233,7 +233,7 @@ impl Algorithm {
     }
 
     /// Whether the algorithm implements a collective.
-    pub const fn does(self, collective: Collective) -> bool {
+    pub const fn supports(self, collective: Collective) -> bool {
         match collective {
             Collective::Broadcast => !matches!(self, Algorithm::Dissemination),
             Collective::Scatter => matches!(self, Algorithm::Unicast | Algorithm::Binomial),
@@ -257,11 +257,11 @@ impl Algorithm {
                 let each = u32::try_from(least).unwrap_or(u32::MAX);
                 each.saturating_mul(members)
             }
-            Collective::Barrier => barrier::signs(members),
+            Collective::Barrier => barrier::signal_count(members),
         }
     }
 
-    /// The plan of one member for a collective that the algorithm [supports](Algorithm::does), with one source.
+    /// The plan of one member for a collective that the algorithm [supports](Algorithm::supports), with one source.
     pub fn plan_for(self, collective: Collective, shape: Shape<'_>, rank: u32) -> Plan {
         let members = shape.members;
         match (collective, self) {
@@ -302,15 +302,15 @@ impl Collective {
     /// The algorithms that implement this collective.
     pub fn algorithms(self) -> impl Iterator<Item = Algorithm> {
         let all = Algorithm::ALL.into_iter();
-        all.filter(move |algorithm| algorithm.does(self))
+        all.filter(move |algorithm| algorithm.supports(self))
     }
 }
 
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Algorithm::Kary(fan_out) => f.pad(&format!("{}:{fan_out}", self.stem())),
-            _ => f.pad(self.stem()),
+            Algorithm::Kary(fan_out) => f.pad(&format!("{}:{fan_out}", self.base_name())),
+            _ => f.pad(self.base_name()),
         }
     }
 }
@@ -319,15 +319,17 @@ impl FromStr for Algorithm {
     type Err = UnknownAlgorithm;
 
     fn from_str(text: &str) -> Result<Algorithm, UnknownAlgorithm> {
-        let (stem, number) = match text.split_once(':') {
-            Some((stem, number)) => (stem, Some(number)),
+        let (base_name, number) = match text.split_once(':') {
+            Some((base_name, number)) => (base_name, Some(number)),
             None => (text, None),
         };
-        let named = Algorithm::ALL.into_iter().find(|a| a.stem() == stem);
+        let named = Algorithm::ALL
+            .into_iter()
+            .find(|a| a.base_name() == base_name);
         match (named, number) {
             (Some(Algorithm::Kary(_)), number) => {
                 let fan_out = number.and_then(|number| number.parse().ok());
-                let fan_out = fan_out.filter(|n| (1..=Algorithm::MOST_CHILDREN).contains(n));
+                let fan_out = fan_out.filter(|n| (1..=Algorithm::MAX_CHILDREN).contains(n));
                 fan_out
                     .map(Algorithm::Kary)
                     .ok_or_else(|| UnknownAlgorithm::FanOut(text.to_owned()))
@@ -358,7 +360,7 @@ mod tests {
     use crate::collective::plan::testing::{delivers_everything_once, racks, sizes};
 
     #[test]
-    fn everybody_gets_everything_by_every_algorithm() {
+    fn every_algorithm_delivers_all_slices_to_all_members() {
         for algorithm in Collective::Broadcast.algorithms() {
             delivers_everything_once(algorithm);
         }
@@ -368,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_come_in_order_where_they_are_said_to() {
+    fn slices_arrive_in_order_if_the_algorithm_keeps_order() {
         for members in sizes() {
             let racks = racks(members);
             let shape = Shape {
@@ -388,7 +390,7 @@ mod tests {
 
     /// The size of plans, and so the work of planning, is linear in the number of slices that cross edges.
     #[test]
-    fn plans_of_many_members_are_as_large_as_what_they_carry() {
+    fn plans_are_linear_in_the_slices_that_they_carry() {
         let (members, slices) = (4_096, 8);
         let racks = (0..members).map(|rank| rank / 32).collect();
         let shape = Shape {
@@ -411,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn algorithms_go_by_their_names() {
+    fn algorithm_names_parse_back() {
         for algorithm in Algorithm::ALL {
             assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
             let json = serde_json::to_string(&algorithm).unwrap();

@@ -16,7 +16,7 @@ use super::connection::Connection;
 use super::edge::EdgeId;
 use super::error::TransferError;
 use super::plan::{Flow, Plan, Shape};
-use super::post::{FIRST, READY};
+use super::post::{FIRST_BLOCK, READY};
 use super::spec::{SpecError, TransferOp, TransferSpec};
 use super::transfer::Transfer;
 use crate::rc::{
@@ -27,7 +27,7 @@ use crate::wire::QpNum;
 
 impl TransferSpec {
     /// Whether this member knows the size of the data.
-    pub(super) fn knows_size(&self) -> bool {
+    pub(super) fn has_size(&self) -> bool {
         !self.announce || self.is_root()
     }
 
@@ -46,7 +46,7 @@ impl TransferSpec {
         }
         let members = self.members.len() as u32;
         let mut edges = self.plan_of(self.algorithm.slices_on_all_edges(members));
-        let known = match self.knows_size() {
+        let known = match self.has_size() {
             true => self.plan(),
             false => Plan::default(),
         };
@@ -56,7 +56,7 @@ impl TransferSpec {
     }
 
     /// By incoming edge of [`TransferSpec::edges`]: whether the first slice may come along it. That depends on the number of slices.
-    pub(super) fn comes_first(&self) -> Vec<bool> {
+    pub(super) fn may_carry_first(&self) -> Vec<bool> {
         let most = self
             .algorithm
             .slices_on_all_edges(self.members.len() as u32);
@@ -103,7 +103,7 @@ impl TransferSpec {
         }
         match self.block {
             None if self.announce => return Err(SpecError::NoBlock),
-            Some(block) if self.knows_size() && self.slices != blocks(self.size, block) => {
+            Some(block) if self.has_size() && self.slices != blocks(self.size, block) => {
                 return Err(SpecError::WrongBlocks {
                     slices: self.slices,
                     size: self.size,
@@ -147,18 +147,26 @@ fn fill(edges: &mut [Flow], mut known: Vec<Flow>) {
 
 impl Transfer {
     /// Posts the receives for a receiver's ready announcements.
-    pub(super) fn listen(&mut self, host: &mut dyn Verbs, qpn: QpNum) -> Result<(), TransferError> {
+    pub(super) fn post_announcement_receives(
+        &mut self,
+        host: &mut dyn Verbs,
+        qpn: QpNum,
+    ) -> Result<(), TransferError> {
         // One announcement for each receive posted, and one for the initial batch.
         for _ in 0..self.spec.ready.map_or(0, |ready| ready + 1) {
-            self.listen_once(host, qpn)?;
+            self.post_announcement_receive(host, qpn)?;
         }
         Ok(())
     }
 
-    fn listen_once(&mut self, host: &mut dyn Verbs, qpn: QpNum) -> Result<(), TransferError> {
-        let key = match self.signs {
+    fn post_announcement_receive(
+        &mut self,
+        host: &mut dyn Verbs,
+        qpn: QpNum,
+    ) -> Result<(), TransferError> {
+        let key = match self.signal_memory {
             Some(key) => key,
-            None => *self.signs.insert(host.register_memory(0, false)?),
+            None => *self.signal_memory.insert(host.register_memory(0, false)?),
         };
         let (offset, len) = (0, 0);
         let buffer = MemorySlice { key, offset, len };
@@ -167,7 +175,7 @@ impl Transfer {
     }
 
     /// Records a receiver's announcement of posted receives.
-    pub(super) fn hear_ready(
+    pub(super) fn record_announcement(
         &mut self,
         host: &mut dyn Verbs,
         qpn: QpNum,
@@ -177,15 +185,15 @@ impl Transfer {
             let credit = said.immediate.unwrap_or(0) as usize;
             connection.credit = connection.credit.max(credit);
         }
-        match self.legs.is_left() {
+        match self.legs.has_ended() {
             true => Ok(()),
-            false => self.listen_once(host, qpn),
+            false => self.post_announcement_receive(host, qpn),
         }
     }
 
     /// Announces the receives posted since the last announcement, on all edges.
-    pub(super) fn tell_ready(&mut self, host: &mut dyn Verbs) -> Result<(), TransferError> {
-        if self.spec.ready.is_none() || !self.begun {
+    pub(super) fn announce_receives(&mut self, host: &mut dyn Verbs) -> Result<(), TransferError> {
+        if self.spec.ready.is_none() || !self.has_started {
             return Ok(());
         }
         for connection in &mut self.incoming {
@@ -205,7 +213,7 @@ impl Transfer {
     }
 
     /// Posts the receive for the first block, into a scratch buffer of one block.
-    pub(super) fn receive_first(
+    pub(super) fn post_first_receive(
         &mut self,
         host: &mut dyn Verbs,
         mut connection: Connection,
@@ -214,7 +222,7 @@ impl Transfer {
         if is_first {
             let len = self.spec.block.map_or(0, u64::from);
             let key = host.register_memory(len, false)?;
-            let (wr_id, offset) = (FIRST, 0);
+            let (wr_id, offset) = (FIRST_BLOCK, 0);
             let buffer = MemorySlice { key, offset, len };
             host.post_recv(connection.qpn, RecvRequest { wr_id, buffer })?;
             connection.scratch = Some(key);
@@ -225,7 +233,7 @@ impl Transfer {
     }
 
     /// Handles a first block and the size that it announces. Returns its slice.
-    pub(super) fn take_first(
+    pub(super) fn accept_first_block(
         &mut self,
         host: &mut dyn Verbs,
         qpn: QpNum,
@@ -233,7 +241,7 @@ impl Transfer {
     ) -> Result<Option<u32>, TransferError> {
         if self.memory.is_none() {
             let size = got.immediate.ok_or(TransferError::NotAnnounced)?;
-            self.learn_size(host, size.into())?;
+            self.apply_announced_size(host, size.into())?;
         }
         let at = self.incoming.iter().position(|c| c.qpn == qpn);
         let Some((at, scratch)) = at.and_then(|at| Some((at, self.incoming[at].scratch.take()?)))
@@ -255,11 +263,15 @@ impl Transfer {
     }
 
     /// Registers memory for the announced size, and plans the slices of each edge.
-    fn learn_size(&mut self, host: &mut dyn Verbs, size: u64) -> Result<(), TransferError> {
+    fn apply_announced_size(
+        &mut self,
+        host: &mut dyn Verbs,
+        size: u64,
+    ) -> Result<(), TransferError> {
         self.spec.set_size(size);
-        self.hold_nothing();
+        self.reset_held();
         self.memory = Some(host.register_memory(size, false)?);
-        self.expect_original(host);
+        self.expect_data(host);
         let plan = self.spec.plan();
         for (connections, flows) in [
             (&mut self.incoming, plan.incoming),
@@ -271,7 +283,7 @@ impl Transfer {
                 connection.flow = flow;
             }
         }
-        self.whole = plan.whole;
+        self.store_and_forward = plan.store_and_forward;
         self.follow_schedules(host)?;
         let qpns: Vec<QpNum> = self.incoming.iter().map(|c| c.qpn).collect();
         for qpn in qpns {
@@ -281,7 +293,7 @@ impl Transfer {
     }
 
     /// Releases the scratch buffers of first blocks that will not come.
-    pub(super) fn give_up_scratch(&mut self, host: &mut dyn Verbs) {
+    pub(super) fn release_scratch(&mut self, host: &mut dyn Verbs) {
         for connection in &mut self.incoming {
             if let Some(key) = connection.scratch.take() {
                 // The queue pair is gone, so nothing can be written here.
@@ -321,7 +333,7 @@ mod tests {
                         )
                     };
                     let edges = spec.edges().incoming;
-                    let edges = edges.iter().zip(spec.comes_first());
+                    let edges = edges.iter().zip(spec.may_carry_first());
                     let first: Vec<EdgeId> = edges.filter(|e| e.1).map(|e| e.0.edge).collect();
                     // One edge, or two for a member that shares its vertex of the hypercube.
                     assert!((1..=2).contains(&first.len()), "{first:?}");

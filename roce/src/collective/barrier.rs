@@ -5,7 +5,7 @@ use super::edge::EdgeId;
 use super::plan::{Draft, Flow, Plan};
 
 /// Number of signals in a barrier: the slice numbers that its members use.
-pub(super) const fn signs(members: u32) -> u32 {
+pub(super) const fn signal_count(members: u32) -> u32 {
     rounds(members) + 1
 }
 
@@ -22,7 +22,7 @@ pub(super) fn dissemination(members: u32, rank: u32) -> Plan {
         draft.receive_at(round, (rank + members - distance) % members, round);
         draft.send_at(round, (rank + distance) % members, 0, round);
     }
-    signed(draft)
+    signal_plan(draft)
 }
 
 /// Signals are gathered up a binomial tree to the root; the root's signal is then broadcast down.
@@ -44,7 +44,7 @@ pub(super) fn binomial(members: u32, rank: u32) -> Plan {
     for &child in &children {
         draft.send_at(down(child.trailing_zeros()), child, 0, rounds);
     }
-    signed(draft)
+    signal_plan(draft)
 }
 
 /// Barrier over a group: members post a receive only when they enter. Switches acknowledge the minimum, so the root's first signal is
@@ -58,14 +58,14 @@ pub(super) fn alfirk(rank: u32) -> Plan {
     Plan {
         incoming,
         outgoing,
-        signs: true,
+        empty_payloads: true,
         ..Plan::default()
     }
 }
 
-fn signed(draft: Draft) -> Plan {
+fn signal_plan(draft: Draft) -> Plan {
     Plan {
-        signs: true,
+        empty_payloads: true,
         ..draft.finish()
     }
 }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_done_knows_that_all_have_begun() {
+    fn barriers_complete_only_after_all_have_started() {
         for members in sizes() {
             for barrier in [dissemination, binomial] {
                 let plans: Vec<Plan> = (0..members).map(|rank| barrier(members, rank)).collect();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_of_later_steps_wait_for_those_of_earlier_ones() {
+    fn signals_wait_for_those_of_earlier_steps() {
         // A member signals its parent after its children have signalled it, and its children after its parent has.
         for members in sizes() {
             for rank in 1..members {

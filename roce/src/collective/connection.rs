@@ -17,9 +17,9 @@ pub(super) struct Connection {
     /// By receiver: the target of each slice's WRITE, with [`WriteMode::PerRequest`](super::WriteMode::PerRequest); set by `connect`.
     pub(super) receivers: Vec<(Ipv4Addr, Vec<RemoteMemory>)>,
     /// The slice whose regions were announced last.
-    pub(super) told: Option<u32>,
+    pub(super) announced_slice: Option<u32>,
     /// Region announcements of that slice that are not acknowledged yet, one per receiver.
-    pub(super) untold: usize,
+    pub(super) pending_announcements: usize,
     /// Receives posted so far for the slices of an incoming flow.
     pub(super) receives: usize,
     /// At a sender: receives that the receiver has announced; at a receiver: those that this member has announced.
@@ -27,7 +27,7 @@ pub(super) struct Connection {
     /// Scratch buffer for the first block while the size is not known.
     pub(super) scratch: Option<MemoryKey>,
     /// Index of the send schedule that the flow belongs to.
-    pub(super) lane: Option<usize>,
+    pub(super) schedule: Option<usize>,
     /// Slices of the flow posted to the queue pair.
     pub(super) posted: usize,
     /// Slices of the flow that have completed.
@@ -42,12 +42,12 @@ impl Connection {
             qpn,
             remote_memory: None,
             receivers: Vec::new(),
-            told: None,
-            untold: 0,
+            announced_slice: None,
+            pending_announcements: 0,
             receives: 0,
             credit: 0,
             scratch: None,
-            lane: None,
+            schedule: None,
             posted: 0,
             completed: 0,
         }

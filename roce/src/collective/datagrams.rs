@@ -45,7 +45,7 @@ impl TransferSpec {
             Some(len) if len > LONGEST_SLICE => Err(SpecError::LongDatagramSlice {
                 algorithm,
                 len,
-                least: algorithm.least_slices(self.size),
+                least: algorithm.min_slices(self.size),
             }),
             _ => Ok(()),
         }
@@ -77,10 +77,10 @@ impl Transfer {
             return Ok(());
         };
         match root {
-            None => edge.member.found(host, now),
+            None => edge.member.create_group(host, now),
             Some(manager) => edge.member.join(host, now, manager),
         }
-        self.hear_datagrams(host, now)
+        self.handle_datagram_events(host, now)
     }
 
     /// Handles an event of the host. Returns whether the event belongs to the datagram edge only.
@@ -94,7 +94,7 @@ impl Transfer {
             return false;
         };
         let is_own = edge.member.handle_event(host, now, event);
-        if let Err(error) = self.hear_datagrams(host, now) {
+        if let Err(error) = self.handle_datagram_events(host, now) {
             self.fail(error);
         }
         is_own
@@ -110,7 +110,7 @@ impl Transfer {
     pub fn handle_timeout(&mut self, host: &mut dyn Verbs, now: u64) {
         if let Some(edge) = self.datagrams.as_mut().filter(|_| !self.failed) {
             edge.member.handle_timeout(host, now);
-            if let Err(error) = self.hear_datagrams(host, now) {
+            if let Err(error) = self.handle_datagram_events(host, now) {
                 self.fail(error);
             }
         }
@@ -143,7 +143,11 @@ impl Transfer {
     }
 
     /// Handles the events of the datagram edge.
-    fn hear_datagrams(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
+    fn handle_datagram_events(
+        &mut self,
+        host: &mut dyn Verbs,
+        now: u64,
+    ) -> Result<(), TransferError> {
         while let Some(event) = self.datagrams.as_mut().and_then(|edge| edge.member.poll()) {
             match event {
                 EndpointEvent::Delivered { id, data } => self.deliver(host, now, id, &data)?,
@@ -157,12 +161,12 @@ impl Transfer {
                 // The manager, which is the root, excludes a failed member.
                 EndpointEvent::Silent { .. } => {}
                 EndpointEvent::Abandoned if self.holds_all() => {}
-                EndpointEvent::Abandoned => return Err(TransferError::RootDead),
+                EndpointEvent::Abandoned => return Err(TransferError::RootFailed),
             }
         }
         let edge = self.datagrams.as_mut();
         if edge.is_some_and(|edge| edge.becomes_ready(host, now)) {
-            self.tell_if_ready();
+            self.report_if_ready();
         }
         Ok(())
     }
@@ -195,7 +199,7 @@ impl Transfer {
         if let Some(connection) = incoming.find(|c| c.flow.edge.is_datagrams()) {
             connection.completed += 1;
         }
-        self.take_slice(slice);
+        self.mark_held(slice);
         self.advance(host, now)
     }
 

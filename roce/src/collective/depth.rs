@@ -29,13 +29,13 @@ pub struct RequestTimes {
 pub struct Requests {
     depth: u32,
     /// Post times of the requests in flight, in nanoseconds.
-    under_way: VecDeque<u64>,
+    in_flight: VecDeque<u64>,
     /// Requests posted so far.
     posted: u32,
     /// Time of the first post.
-    began_at: Option<u64>,
+    first_post: Option<u64>,
     /// Latencies of the completed requests, in nanoseconds.
-    took: Vec<u64>,
+    latencies: Vec<u64>,
     /// Time of the last completion.
     done_at: u64,
 }
@@ -50,52 +50,52 @@ impl Requests {
 
     /// Whether a request may be posted, to any of the receivers.
     pub(super) fn may_post(&self, request: u32) -> bool {
-        (request as usize) < self.took.len() + self.depth as usize
+        (request as usize) < self.latencies.len() + self.depth as usize
     }
 
     /// Records the post of a request; only the post to the first receiver counts.
     pub(super) fn posted(&mut self, request: u32, now: u64) {
         if request == self.posted {
             self.posted += 1;
-            self.under_way.push_back(now);
-            self.began_at.get_or_insert(now);
+            self.in_flight.push_back(now);
+            self.first_post.get_or_insert(now);
         }
     }
 
     /// Records that every receiver has acknowledged the first `count` requests.
     pub(super) fn acknowledged(&mut self, count: usize, now: u64) {
-        while self.took.len() < count {
-            let Some(posted_at) = self.under_way.pop_front() else {
+        while self.latencies.len() < count {
+            let Some(posted_at) = self.in_flight.pop_front() else {
                 return;
             };
-            self.took.push(now.saturating_sub(posted_at));
+            self.latencies.push(now.saturating_sub(posted_at));
             self.done_at = self.done_at.max(now);
         }
     }
 
     /// Adds the records of another root on the same clock.
     pub fn merge(&mut self, other: &Requests) {
-        self.took.extend(&other.took);
+        self.latencies.extend(&other.latencies);
         self.done_at = self.done_at.max(other.done_at);
-        self.began_at = self.began_at.into_iter().chain(other.began_at).min();
+        self.first_post = self.first_post.into_iter().chain(other.first_post).min();
     }
 
     /// The latency statistics; `None` before the first completion.
     pub fn times(&self) -> Option<RequestTimes> {
-        let mut took = self.took.clone();
-        took.sort_unstable();
-        let count = took.len() as u64;
+        let mut latencies = self.latencies.clone();
+        latencies.sort_unstable();
+        let count = latencies.len() as u64;
         let rank = |permille: u64| {
             let rank = (count * permille).div_ceil(1_000).max(1);
-            took.get(rank as usize - 1).copied()
+            latencies.get(rank as usize - 1).copied()
         };
-        let span_ns = self.done_at.saturating_sub(self.began_at?);
+        let span_ns = self.done_at.saturating_sub(self.first_post?);
         let per_second = u128::from(count) * 1_000_000_000 / u128::from(span_ns.max(1));
         Some(RequestTimes {
             count,
             span_ns,
             per_second: u64::try_from(per_second).unwrap_or(u64::MAX),
-            mean_ns: took.iter().sum::<u64>().checked_div(count)?,
+            mean_ns: latencies.iter().sum::<u64>().checked_div(count)?,
             p50_ns: rank(500)?,
             p95_ns: rank(950)?,
             p99_ns: rank(990)?,
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_are_under_way_as_the_queue_is_deep() {
+    fn requests_in_flight_are_limited_by_the_queue_depth() {
         let mut requests = Requests::new(2);
         assert!(requests.may_post(1) && !requests.may_post(2));
         requests.posted(0, 100);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_no_requests() {
+    fn no_requests_give_no_times() {
         assert_eq!(Requests::new(1).times(), None);
     }
 

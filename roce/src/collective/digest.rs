@@ -22,15 +22,15 @@ impl Digest {
 /// Data that several receivers in one process are expected to hold, hashed once. Comparing a receiver's bytes with it is much faster
 /// than hashing them.
 #[derive(Debug)]
-pub struct Original {
+pub struct ExpectedData {
     data: Arc<[u8]>,
     sha256: OnceLock<Digest>,
 }
 
-impl Original {
+impl ExpectedData {
     /// Stores the data; it is hashed on first use.
-    pub fn new(data: Arc<[u8]>) -> Original {
-        Original {
+    pub fn new(data: Arc<[u8]>) -> ExpectedData {
+        ExpectedData {
             data,
             sha256: OnceLock::new(),
         }
@@ -107,8 +107,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_of_an_original_and_other_bytes_get_their_own_digests() {
-        let original = Original::new(Arc::from(&b"hello"[..]));
+    fn equal_and_different_bytes_get_their_own_digests() {
+        let original = ExpectedData::new(Arc::from(&b"hello"[..]));
         for bytes in [&b"hello"[..], b"hellO", b"hell", b"", b"hello"] {
             assert_eq!(original.digest_of(bytes), Digest::of(bytes));
         }

@@ -98,7 +98,7 @@ mod tests {
     use crate::collective::plan::testing::sizes;
 
     #[test]
-    fn nobody_is_an_inner_node_of_both_trees() {
+    fn no_member_is_an_inner_node_of_both_trees() {
         for members in sizes() {
             let is_inner =
                 |tree: Tree, rank| !children(members, tree.place(members, rank)).is_empty();

@@ -46,15 +46,15 @@ pub enum TransferError {
     #[error("the transfer has already been started")]
     Started,
     #[error(
-        "the leg does not fit: it lists the slices of members as {told:?}, but there are {members} members and this one holds {own} slices"
+        "the leg does not fit: it lists the slices of members as {listed:?}, but there are {members} members and this one holds {own} slices"
     )]
     BadLeg {
         members: usize,
         own: u32,
-        told: Vec<u32>,
+        listed: Vec<u32>,
     },
     #[error("the leg of the survivors {members:?} does not fit {own}: the address or its root is missing, or a slice is out of range")]
-    NoSurvivor { own: Ipv4Addr, members: Members },
+    BadSurvivors { own: Ipv4Addr, members: Members },
     #[error("queue pair {qpn} towards {remote}: {error}")]
     Connection {
         qpn: QpNum,
@@ -64,7 +64,7 @@ pub enum TransferError {
     #[error("queue pair {qpn}: {error}")]
     Message { qpn: QpNum, error: CompletionError },
     #[error("the root has failed, and this member lacks slices that only the root has")]
-    RootDead,
+    RootFailed,
     #[error("slice {slice} has {got} bytes, expected {expected}")]
     WrongSlice { slice: u32, got: u64, expected: u64 },
     #[error("unexpected first block, or one that announces no size")]

@@ -96,14 +96,14 @@ impl Transfer {
         leg: Leg,
     ) -> Result<Vec<Endpoint>, TransferError> {
         self.check_leg(host.ip(), &leg)?;
-        if !self.legs.is_left() {
+        if !self.legs.has_ended() {
             self.leave(host);
         }
-        self.give_up_scratch(host);
+        self.release_scratch(host);
         self.incoming.clear();
         self.outgoing.clear();
         self.connected = false;
-        self.begun = false;
+        self.has_started = false;
         // Acknowledgements of another leg do not count for requests of this one.
         self.requests = None;
         self.spec.algorithm = leg.algorithm;
@@ -131,7 +131,7 @@ impl Transfer {
                 }
             }
         };
-        self.whole = plan.whole;
+        self.store_and_forward = plan.store_and_forward;
         let mut endpoints = Vec::new();
         for flow in plan.incoming {
             let connection = self.open_leg(host, flow)?;
@@ -141,7 +141,7 @@ impl Transfer {
         for flow in plan.outgoing {
             let connection = self.open_leg(host, flow)?;
             endpoints.push(self.endpoint(host, &connection, false)?);
-            self.listen(host, connection.qpn)?;
+            self.post_announcement_receives(host, connection.qpn)?;
             self.outgoing.push(connection);
         }
         self.follow_schedules(host)?;
@@ -155,8 +155,8 @@ impl Transfer {
             return Err(TransferError::NotReady(self.connecting.len()));
         }
         self.legs.stage = Stage::Running;
-        self.begun = true;
-        self.tell_ready(host)?;
+        self.has_started = true;
+        self.announce_receives(host)?;
         self.advance(host, now)
     }
 
@@ -239,7 +239,7 @@ impl Transfer {
         self.spec.racks = survivors.racks;
         if self.memory.is_none() && !self.spec.is_root() {
             self.spec.set_size(survivors.size);
-            self.hold_nothing();
+            self.reset_held();
             self.memory = Some(register(host, &self.spec)?);
         }
         // The survivors have agreed on the size.
@@ -279,7 +279,7 @@ impl Transfer {
         known.set_size(survivors.size);
         let is_known = |slice: &u32| *slice < known.slices;
         if !is_root_still || !survivors.lacking.iter().all(is_known) {
-            return Err(TransferError::NoSurvivor {
+            return Err(TransferError::BadSurvivors {
                 own,
                 members: survivors.members.clone(),
             });
@@ -292,8 +292,8 @@ impl Transfer {
     }
 
     fn check_leg(&self, own: Ipv4Addr, leg: &Leg) -> Result<(), TransferError> {
-        if self.spec.takes_turns() {
-            return Err(SpecError::NoTurns(leg.algorithm).into());
+        if self.spec.has_several_sources() {
+            return Err(SpecError::SingleSource(leg.algorithm).into());
         }
         if let Some(survivors) = &leg.survivors {
             return self.check_survivors(own, leg, survivors);
@@ -313,7 +313,7 @@ impl Transfer {
             return Err(TransferError::BadLeg {
                 members,
                 own,
-                told: leg.held.clone(),
+                listed: leg.held.clone(),
             });
         }
         Ok(())
@@ -347,7 +347,7 @@ impl Transfer {
             let (va, rkey) = host.locate(key)?;
             return Ok(RemoteMemory { va, rkey, len });
         }
-        match self.legs.whole {
+        match self.legs.whole_window {
             Some(whole) => Ok(whole),
             None => {
                 let whole = bind(
@@ -358,14 +358,14 @@ impl Transfer {
                         len,
                     },
                 )?;
-                self.legs.whole = Some(whole);
+                self.legs.whole_window = Some(whole);
                 Ok(whole)
             }
         }
     }
 
     /// Reports [`TransferEvent::Ready`] if there is nothing left to connect.
-    pub(super) fn tell_if_ready(&mut self) {
+    pub(super) fn report_if_ready(&mut self) {
         if self.is_ready() {
             self.events.push_back(TransferEvent::Ready);
         }

@@ -15,7 +15,7 @@ pub(super) struct Legs {
     pub(super) standby: Option<(GroupSpec, Connection)>,
     /// The memory windows of each slice, once bound.
     pub(super) windows: Vec<RemoteMemory>,
-    pub(super) whole: Option<RemoteMemory>,
+    pub(super) whole_window: Option<RemoteMemory>,
     /// Whether WRITEs can reach memory only through windows.
     pub(super) sealed: bool,
 }
@@ -50,12 +50,12 @@ impl Legs {
     }
 
     /// Whether failures of queue pairs are ignored, because the leg has ended.
-    pub(super) fn is_left(&self) -> bool {
+    pub(super) fn has_ended(&self) -> bool {
         self.stage == Stage::Left
     }
 
     /// Whether the root must not post a slice yet.
-    pub(super) fn keeps_back(&self, slice: u32) -> bool {
+    pub(super) fn is_beyond_limit(&self, slice: u32) -> bool {
         self.limit.is_some_and(|limit| slice >= limit)
     }
 }

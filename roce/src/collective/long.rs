@@ -6,7 +6,7 @@
 //! * [`ring`]: the allgather is a ring; each piece goes around once (R. van de Geijn's broadcast, as in MPI libraries).
 //! * [`spread_roll`]: HPL's `long` ("spread-and-roll"): neighbours exchange pieces, alternating between both sides.
 
-use super::pieces::{slices, spread, under};
+use super::pieces::{scatter_pieces, slices, subtree};
 use super::plan::{Draft, Plan, Shape};
 
 /// Priority of the allgather: after the sends of the scatter on the same link.
@@ -15,19 +15,19 @@ const GATHER: u8 = u8::MAX;
 /// Scatter and ring allgather.
 pub(super) fn ring(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
-    spread(&mut draft, shape, rank);
+    scatter_pieces(&mut draft, shape, rank);
     let members = shape.members;
     // Each rank receives the piece of its predecessor first, then that of the one before, and so on.
     let pieces = |to: u32| (1..members).map(move |back| (to + members - back) % members);
     if rank > 0 {
-        let lacks = pieces(rank).filter(|piece| !under(shape, rank).contains(piece));
+        let lacks = pieces(rank).filter(|piece| !subtree(shape, rank).contains(piece));
         for piece in lacks {
             draft.receive(rank - 1, slices(shape, piece..piece + 1));
         }
     }
     let next = (rank + 1) % members;
     if next > 0 {
-        for piece in pieces(next).filter(|piece| !under(shape, next).contains(piece)) {
+        for piece in pieces(next).filter(|piece| !subtree(shape, next).contains(piece)) {
             draft.send(next, GATHER, slices(shape, piece..piece + 1));
         }
     }
@@ -37,13 +37,13 @@ pub(super) fn ring(shape: Shape<'_>, rank: u32) -> Plan {
 /// Spread and roll.
 pub(super) fn spread_roll(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
-    spread(&mut draft, shape, rank);
+    scatter_pieces(&mut draft, shape, rank);
     for step in 0..shape.members - 1 {
         let Exchange { peer, gives, gets } = exchange(shape.members, rank, step);
-        if peer > 0 && !under(shape, peer).contains(&gives) {
+        if peer > 0 && !subtree(shape, peer).contains(&gives) {
             draft.send(peer, GATHER, slices(shape, gives..gives + 1));
         }
-        if rank > 0 && !under(shape, rank).contains(&gets) {
+        if rank > 0 && !subtree(shape, rank).contains(&gets) {
             draft.receive(peer, slices(shape, gets..gets + 1));
         }
     }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sends_the_message_more_than_twice() {
+    fn no_member_sends_more_than_twice_the_message() {
         for members in sizes() {
             let shape = Shape::new(members, 4 * members);
             for of in [ring, spread_roll] {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_roll_by_turns() {
+    fn neighbours_alternate_sides() {
         let peers = |step| {
             (0..6)
                 .map(|rank| exchange(6, rank, step).peer)

@@ -13,13 +13,13 @@ pub struct Members(Arc<List>);
 struct List {
     addresses: Box<[Ipv4Addr]>,
     /// The lowest duplicate address, computed on first use.
-    twice: OnceLock<Option<Ipv4Addr>>,
+    duplicate_cell: OnceLock<Option<Ipv4Addr>>,
 }
 
 impl Members {
     /// The lowest address that appears more than once. Computed once for all clones of the list.
     pub fn duplicate(&self) -> Option<Ipv4Addr> {
-        *self.0.twice.get_or_init(|| {
+        *self.0.duplicate_cell.get_or_init(|| {
             let mut sorted = self.0.addresses.clone();
             sorted.sort_unstable();
             let mut pairs = sorted.windows(2);
@@ -46,7 +46,7 @@ impl FromIterator<Ipv4Addr> for Members {
     fn from_iter<I: IntoIterator<Item = Ipv4Addr>>(addresses: I) -> Members {
         Members(Arc::new(List {
             addresses: addresses.into_iter().collect(),
-            twice: OnceLock::new(),
+            duplicate_cell: OnceLock::new(),
         }))
     }
 }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_address_that_comes_twice_is_named() {
+    fn the_lowest_duplicate_address_is_found() {
         assert_eq!(members(&[4, 2, 9]).duplicate(), None);
         let twice = members(&[4, 9, 2, 4, 2]);
         assert_eq!(twice.duplicate(), Some(Ipv4Addr::new(10, 0, 0, 2)));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn on_the_wire_members_are_a_plain_list() {
+    fn members_serialise_as_a_plain_list() {
         let text = r#"["10.0.0.7","10.0.0.1"]"#;
         let read: Members = serde_json::from_str(text).unwrap();
         assert_eq!(read, members(&[7, 1]));

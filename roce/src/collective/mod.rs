@@ -18,6 +18,7 @@
 //! [`Transfer::poll_timeout`].
 //!
 //! A running transfer can switch to another algorithm, which carries only the slices that members still lack: [`Leg`].
+
 mod alfirk;
 mod algorithm;
 mod allgather;
@@ -38,8 +39,8 @@ mod event;
 mod extent;
 mod kary;
 mod kind;
-mod lanes;
 mod leg;
+mod leg_verb;
 mod legs;
 mod long;
 mod members;
@@ -52,30 +53,30 @@ mod rdmc;
 mod receives;
 mod ring;
 mod scatter;
+mod schedules;
 mod spec;
 mod transfer;
 mod unicast;
-mod verb;
 
 pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use announce::blocks;
 pub use binomial_ack::DatagramSpec;
 pub use depth::{RequestTimes, Requests};
-pub use digest::{BadDigest, Digest, Original};
+pub use digest::{BadDigest, Digest, ExpectedData};
 pub use edge::EdgeId;
 pub use error::TransferError;
 pub use event::{Progress, TransferEvent};
 pub use kind::{Collective, UnknownCollective};
-pub use lanes::blocks_at_once;
 pub use leg::{Leg, Survivors};
+pub use leg_verb::{LegAnswer, LegVerb};
 pub use members::Members;
 pub use plan::{Flow, Plan, Shape};
 pub use racks::Racks;
 pub use rdmc::Schedule;
 pub use ring::Ring;
+pub use schedules::max_blocks_in_flight;
 pub use spec::{
     equal_slice, Endpoint, GroupSpec, PathSettings, RemoteMemory, SpecError, TransferOp,
     TransferSpec, WriteMode,
 };
 pub use transfer::Transfer;
-pub use verb::{LegAnswer, LegVerb};

@@ -11,7 +11,7 @@ use super::spec::{SpecError, TransferSpec};
 
 impl TransferSpec {
     /// Whether the specification names sources, each of which sends a part.
-    pub fn takes_turns(&self) -> bool {
+    pub fn has_several_sources(&self) -> bool {
         !self.sources.is_empty()
     }
 
@@ -51,7 +51,7 @@ impl TransferSpec {
 
     /// The plan of this member.
     pub(super) fn plan(&self) -> Plan {
-        if !self.takes_turns() {
+        if !self.has_several_sources() {
             let shape = Shape {
                 members: self.members.len() as u32,
                 slices: self.slices,
@@ -59,7 +59,7 @@ impl TransferSpec {
             };
             let plan = self.algorithm.plan_for(self.collective, shape, self.rank);
             return Plan {
-                whole: plan.whole || self.store_and_forward,
+                store_and_forward: plan.store_and_forward || self.store_and_forward,
                 ..plan
             };
         }
@@ -84,7 +84,7 @@ impl TransferSpec {
             return Ok(());
         }
         if !self.algorithm.needs_group() {
-            return Err(SpecError::NoTurns(self.algorithm));
+            return Err(SpecError::SingleSource(self.algorithm));
         }
         let members = self.members.len();
         if let Some(&rank) = self.sources.iter().find(|r| **r as usize >= members) {

@@ -17,17 +17,17 @@ pub(super) fn slices(shape: Shape<'_>, ranks: Range<u32>) -> Range<u32> {
 }
 
 /// The ranks whose pieces a rank receives from its parent: its subtree in the binomial tree.
-pub(super) fn under(shape: Shape<'_>, rank: u32) -> Range<u32> {
+pub(super) fn subtree(shape: Shape<'_>, rank: u32) -> Range<u32> {
     let end = rank.saturating_add(binomial::span(shape.members, rank));
     rank..end.min(shape.members)
 }
 
 /// Scatters the pieces: each member receives those of its subtree and sends its children theirs, the farthest child first.
-pub(super) fn spread(draft: &mut Draft, shape: Shape<'_>, rank: u32) {
+pub(super) fn scatter_pieces(draft: &mut Draft, shape: Shape<'_>, rank: u32) {
     if rank > 0 {
-        draft.receive(binomial::parent(rank), slices(shape, under(shape, rank)));
+        draft.receive(binomial::parent(rank), slices(shape, subtree(shape, rank)));
     }
     for (turn, child) in binomial::children(shape.members, rank).enumerate() {
-        draft.send(child, turn as u8, slices(shape, under(shape, child)));
+        draft.send(child, turn as u8, slices(shape, subtree(shape, child)));
     }
 }

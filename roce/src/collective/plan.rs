@@ -81,10 +81,10 @@ pub struct Plan {
     pub incoming: Vec<Flow>,
     pub outgoing: Vec<Flow>,
     /// Whether nothing is sent before all data is held (store-and-forward).
-    pub whole: bool,
+    pub store_and_forward: bool,
     /// Whether messages carry no payload and only signal. A signal of a step is sent when all incoming signals of earlier steps are
     /// here.
-    pub signs: bool,
+    pub empty_payloads: bool,
 }
 
 /// Builds a plan: collects the sends to and receives from each other member in order.
@@ -268,7 +268,10 @@ pub(super) mod testing {
                                     && step.zip(other.steps.get(*n)).is_some_and(|(a, b)| b < a)
                             });
                             let here = held[rank][slice as usize];
-                            if waits || !here || (plan.whole && held[rank].contains(&false)) {
+                            if waits
+                                || !here
+                                || (plan.store_and_forward && held[rank].contains(&false))
+                            {
                                 break;
                             }
                             sent[rank][at] += 1;

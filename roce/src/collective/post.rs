@@ -19,7 +19,7 @@ pub(super) const MR_INFO: u64 = 1 << 63;
 pub(super) const READY: u64 = 1 << 62;
 
 /// Flag of the work request number of the receive of a first block.
-pub(super) const FIRST: u64 = 1 << 61;
+pub(super) const FIRST_BLOCK: u64 = 1 << 61;
 
 /// Registers the memory region of the data.
 pub(super) fn register(
@@ -66,7 +66,7 @@ impl Connection {
     /// A leaf switch holds one region per receiver. So the regions of a slice are announced only when all receivers have acknowledged
     /// the previous WRITE: go-back-N could otherwise resend that one to the new regions. The WRITE follows only when the
     /// announcements are acknowledged: it could otherwise overtake them and be rewritten to the old regions.
-    pub(super) fn is_told(
+    pub(super) fn announce_if_needed(
         &mut self,
         host: &mut dyn Verbs,
         spec: &TransferSpec,
@@ -79,14 +79,14 @@ impl Connection {
             return Ok(false);
         }
         // A WRITE of 0 bytes needs no region.
-        if self.told != Some(slice) && spec.slice(slice).1 > 0 {
-            self.told = Some(slice);
-            self.tell_regions(host, spec, slice)?;
+        if self.announced_slice != Some(slice) && spec.slice(slice).1 > 0 {
+            self.announced_slice = Some(slice);
+            self.announce_regions(host, spec, slice)?;
         }
-        Ok(self.untold == 0)
+        Ok(self.pending_announcements == 0)
     }
 
-    fn tell_regions(
+    fn announce_regions(
         &mut self,
         host: &mut dyn Verbs,
         spec: &TransferSpec,
@@ -108,7 +108,7 @@ impl Connection {
                 payload: Payload::Bytes(Arc::from(bytes)),
             };
             host.post_send(self.qpn, request)?;
-            self.untold += 1;
+            self.pending_announcements += 1;
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ impl Transfer {
         host: &mut dyn Verbs,
         qpn: QpNum,
     ) -> Result<(), TransferError> {
-        if self.waits_to_receive() && !self.begun {
+        if self.waits_to_receive() && !self.has_started {
             return Ok(());
         }
         let on_qp = || self.incoming.iter().filter(|c| c.qpn == qpn);
@@ -53,7 +53,7 @@ impl Transfer {
         host: &mut dyn Verbs,
         qpn: QpNum,
     ) -> Result<(), TransferError> {
-        if self.legs.is_left() || self.spec.receives_kept().is_none() {
+        if self.legs.has_ended() || self.spec.receives_kept().is_none() {
             return Ok(());
         }
         let mut on_qp = self.incoming.iter().filter(|c| c.qpn == qpn);
@@ -68,7 +68,7 @@ impl Transfer {
         let Some(most) = self.spec.ready else {
             return Ok(());
         };
-        while let Some(connection) = self.arrivals.next(&self.incoming, most as usize) {
+        while let Some(connection) = self.receive_schedule.next(&self.incoming, most as usize) {
             self.post_receives(host, self.incoming[connection].qpn, 1)?;
         }
         Ok(())
@@ -104,6 +104,6 @@ impl Transfer {
                 left -= 1;
             }
         }
-        self.tell_ready(host)
+        self.announce_receives(host)
     }
 }

@@ -3,6 +3,7 @@
 //! HPL's names: `1ring` ("increasing-ring") is 0 -> 1 -> 2 -> ...; `2ring` has two such rings, each over half of the members, which
 //! the root feeds. In the modified `1ringM` and `2ringM`, rank 1 gets the data first and forwards nothing, so that it is soon free to
 //! factor the next panel. HPL forwards whole messages; with several slices the rings are pipelines.
+
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Draft, Plan, Shape};
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_run_as_hpl_has_them() {
+    fn rings_match_hpl() {
         assert_eq!(edges(4, Ring::One), [(0, 1), (1, 2), (2, 3)]);
         assert_eq!(
             edges(5, Ring::OneModified),

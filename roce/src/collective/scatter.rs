@@ -1,6 +1,6 @@
 //! Scatters: each member gets its piece of the root's data.
 
-use super::pieces::{slices, spread};
+use super::pieces::{scatter_pieces, slices};
 use super::plan::{Draft, Plan, Shape};
 
 /// The root sends each member its piece, alternating between the members.
@@ -16,6 +16,6 @@ pub(super) fn direct(shape: Shape<'_>, rank: u32) -> Plan {
 /// Pieces are sent down a binomial tree, those of a whole subtree together.
 pub(super) fn binomial(shape: Shape<'_>, rank: u32) -> Plan {
     let mut draft = Draft::new(rank);
-    spread(&mut draft, shape, rank);
+    scatter_pieces(&mut draft, shape, rank);
     draft.finish()
 }

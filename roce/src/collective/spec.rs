@@ -140,7 +140,7 @@ pub struct TransferSpec {
     pub write: WriteMode,
     /// The ranks of the sources, each of which sends an equal part of the slices, one after the other on the same queue pairs. Empty
     /// if the root sends all data. No rank appears twice in a row. Only for algorithms that need a group.
-    #[serde(default, skip_serializing_if = "is_nobody")]
+    #[serde(default, skip_serializing_if = "is_empty_list")]
     pub sources: Arc<[u32]>,
     /// Receives kept posted on each queue pair, at least 1; `None` posts one for every message. A source that has no receive left gets
     /// an RNR NAK.
@@ -205,7 +205,7 @@ pub enum SpecError {
     )]
     SlicesTooLarge { slices: u32, size: u64 },
     #[error("algorithm {0} supports one source only: several sources need a group of the fabric, as alfirk does")]
-    NoTurns(Algorithm),
+    SingleSource(Algorithm),
     #[error("rank {0} appears twice in a row among the sources")]
     SameSourceTwice(u32),
     #[error(
@@ -219,10 +219,10 @@ pub enum SpecError {
         algorithm: Algorithm,
         collective: Collective,
     },
-    #[error("a barrier of {members} members has {signs} signals and no data, found {slices} slices of {size} bytes")]
+    #[error("a barrier of {members} members has {signals} signals and no data, found {slices} slices of {size} bytes")]
     NoBarrier {
         members: usize,
-        signs: u32,
+        signals: u32,
         slices: u32,
         size: u64,
     },
@@ -337,7 +337,7 @@ impl TransferSpec {
             return Err(SpecError::DuplicateMember(twice));
         }
         self.check_announcements()?;
-        if self.slices == 0 && self.knows_size() {
+        if self.slices == 0 && self.has_size() {
             return Err(SpecError::NoSlices);
         }
         if self.receives == Some(0) {
@@ -384,12 +384,12 @@ impl TransferSpec {
     /// Whether a slice is delivered when the source's queue pairs have completed it.
     fn counts_requests(&self) -> bool {
         let sends_itself = !self.algorithm.relays() && !self.algorithm.needs_datagrams();
-        sends_itself && self.collective == Collective::Broadcast && !self.takes_turns()
+        sends_itself && self.collective == Collective::Broadcast && !self.has_several_sources()
     }
 
     fn check_collective(&self) -> Result<(), SpecError> {
         let (algorithm, collective) = (self.algorithm, self.collective);
-        if !algorithm.does(collective) {
+        if !algorithm.supports(collective) {
             return Err(SpecError::NotDone {
                 algorithm,
                 collective,
@@ -400,11 +400,11 @@ impl TransferSpec {
             return Err(SpecError::OnlyBroadcast(collective));
         }
         let members = self.members.len();
-        let signs = barrier::signs(members as u32);
-        if collective == Collective::Barrier && (self.slices, self.size) != (signs, 0) {
+        let signals = barrier::signal_count(members as u32);
+        if collective == Collective::Barrier && (self.slices, self.size) != (signals, 0) {
             return Err(SpecError::NoBarrier {
                 members,
-                signs,
+                signals,
                 slices: self.slices,
                 size: self.size,
             });
@@ -442,7 +442,7 @@ impl TransferSpec {
     }
 }
 
-fn is_nobody(ranks: &Arc<[u32]>) -> bool {
+fn is_empty_list(ranks: &Arc<[u32]>) -> bool {
     ranks.is_empty()
 }
 
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_specs_are_refused() {
+    fn invalid_specs_are_rejected() {
         let host = Ipv4Addr::new(10, 0, 0, 1);
         let good = spec(10, 1);
         assert_eq!(good.check(host), Ok(()));
@@ -572,12 +572,12 @@ mod tests {
         };
         assert_eq!(
             overlay.check(host),
-            Err(SpecError::NoTurns(Algorithm::Chain))
+            Err(SpecError::SingleSource(Algorithm::Chain))
         );
     }
 
     #[test]
-    fn what_an_algorithm_cannot_do_is_refused() {
+    fn unsupported_settings_of_an_algorithm_are_rejected() {
         let host = Ipv4Addr::new(10, 0, 0, 1);
         let (chain, alfirk) = (Algorithm::Chain, Algorithm::Alfirk);
         let hybrid = Algorithm::Rdmc(Schedule::Hybrid);
@@ -684,7 +684,7 @@ mod tests {
                 },
                 SpecError::NoBarrier {
                     members: 2,
-                    signs: 2,
+                    signals: 2,
                     slices: 2,
                     size: 10,
                 },

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use super::connection::Connection;
 use super::datagram_edge::DatagramEdge;
 use super::depth::{RequestTimes, Requests};
-use super::digest::{Digest, Original};
+use super::digest::{Digest, ExpectedData};
 use super::edge::EdgeId;
 use super::error::TransferError;
 use super::event::{Progress, TransferEvent};
-use super::lanes::{Arrivals, Lane};
 use super::legs::Legs;
 use super::plan::Flow;
-use super::post::{receivers, register, FIRST, MR_INFO, READY};
+use super::post::{receivers, register, FIRST_BLOCK, MR_INFO, READY};
+use super::schedules::{ReceiveSchedule, SendSchedule};
 use super::spec::{Endpoint, RemoteMemory, TransferOp, TransferSpec, WriteMode};
 use crate::host::HostEvent;
 use crate::rc::{
@@ -36,28 +36,28 @@ pub struct Transfer {
     /// This member's end of the datagram edge, if the algorithm has one.
     pub(super) datagrams: Option<DatagramEdge>,
     /// The send schedules, one per priority.
-    lanes: Vec<Lane>,
+    schedules: Vec<SendSchedule>,
     /// The order of the receives, where receivers announce that they are ready.
-    pub(super) arrivals: Arrivals,
+    pub(super) receive_schedule: ReceiveSchedule,
     /// Whether this member sends nothing before it holds all data (store-and-forward).
-    pub(super) whole: bool,
+    pub(super) store_and_forward: bool,
     /// Whether messages carry no payload and only signal: [`Plan::empty_payloads`](super::Plan::empty_payloads).
-    signs_only: bool,
+    empty_payloads: bool,
     /// Whether this member has started: it may announce that it is ready to receive, and has entered a barrier.
-    pub(super) begun: bool,
+    pub(super) has_started: bool,
     /// A region of 0 bytes for the receives of empty messages.
-    pub(super) signs: Option<MemoryKey>,
+    pub(super) signal_memory: Option<MemoryKey>,
     /// Queue pairs whose remote address is not resolved yet, with that address.
     pub(super) connecting: BTreeMap<QpNum, Ipv4Addr>,
     pub(super) connected: bool,
     /// The first part that this member, as a source, may still start.
     next_part: u32,
     /// By part: whether its completion has been reported, with several sources.
-    parts_told: Vec<bool>,
+    reported_parts: Vec<bool>,
     done: bool,
     pub(super) failed: bool,
     /// The data that this member is expected to receive, to compare instead of hashing.
-    original: Option<Arc<Original>>,
+    expected_data: Option<Arc<ExpectedData>>,
     pub(super) events: VecDeque<TransferEvent>,
     pub(super) legs: Legs,
     /// At the root: the latencies of its messages, where each counts as a request.
@@ -74,14 +74,15 @@ impl Transfer {
         spec.check(host.ip())?;
         let plan = spec.edges();
         // A root that sends all data registers the caller's buffer when it starts, without a copy.
-        let shares = spec.is_root() && !spec.takes_turns() && !spec.collective.begins_everywhere();
-        let memory = match shares || !spec.knows_size() {
+        let shares =
+            spec.is_root() && !spec.has_several_sources() && !spec.collective.begins_everywhere();
+        let memory = match shares || !spec.has_size() {
             true => None,
             false => Some(register(host, &spec)?),
         };
-        let comes_first = match spec.knows_size() {
+        let may_carry_first = match spec.has_size() {
             true => vec![false; plan.incoming.len()],
-            false => spec.comes_first(),
+            false => spec.may_carry_first(),
         };
         let mut transfer = Transfer {
             memory,
@@ -90,27 +91,27 @@ impl Transfer {
             held: vec![false; spec.slices as usize],
             missing: 0,
             datagrams: None,
-            lanes: Vec::new(),
-            arrivals: Arrivals::default(),
-            whole: plan.whole,
-            signs_only: plan.signs,
-            begun: false,
-            signs: None,
+            schedules: Vec::new(),
+            receive_schedule: ReceiveSchedule::default(),
+            store_and_forward: plan.store_and_forward,
+            empty_payloads: plan.empty_payloads,
+            has_started: false,
+            signal_memory: None,
             connecting: BTreeMap::new(),
             connected: false,
             next_part: 0,
-            parts_told: vec![false; spec.parts() as usize],
+            reported_parts: vec![false; spec.parts() as usize],
             done: false,
             failed: false,
-            original: None,
+            expected_data: None,
             events: VecDeque::new(),
             legs: Legs::new(spec.group_write() == Some(WriteMode::PerRequest)),
             requests: spec.depth.filter(|_| spec.is_root()).map(Requests::new),
             spec,
         };
-        transfer.hold_nothing();
+        transfer.reset_held();
         let mut endpoints = Vec::new();
-        for (flow, first) in plan.incoming.into_iter().zip(comes_first) {
+        for (flow, first) in plan.incoming.into_iter().zip(may_carry_first) {
             if flow.edge.is_datagrams() {
                 let (connection, endpoint) = transfer.open_datagrams(host, flow)?;
                 endpoints.push(endpoint);
@@ -119,9 +120,9 @@ impl Transfer {
             }
             let connection = transfer.open(host, flow)?;
             endpoints.push(transfer.endpoint(host, &connection, true)?);
-            match transfer.spec.knows_size() {
+            match transfer.spec.has_size() {
                 true => transfer.receive_by(host, connection)?,
-                false => transfer.receive_first(host, connection, first)?,
+                false => transfer.post_first_receive(host, connection, first)?,
             }
         }
         for flow in plan.outgoing {
@@ -134,10 +135,10 @@ impl Transfer {
             let connection = transfer.open(host, flow)?;
             if !transfer.incoming.iter().any(|c| c.qpn == connection.qpn) {
                 // With several sources every member also receives.
-                let receives = transfer.spec.takes_turns();
+                let receives = transfer.spec.has_several_sources();
                 endpoints.push(transfer.endpoint(host, &connection, receives)?);
             }
-            transfer.listen(host, connection.qpn)?;
+            transfer.post_announcement_receives(host, connection.qpn)?;
             transfer.outgoing.push(connection);
         }
         transfer.follow_schedules(host)?;
@@ -147,15 +148,15 @@ impl Transfer {
 
     /// Sets the data that this member is expected to receive. Equal data is then compared rather than hashed; only where sender and
     /// receiver share memory.
-    pub fn compare_with(&mut self, host: &mut dyn Verbs, original: Arc<Original>) {
-        self.original = Some(original);
-        self.expect_original(host);
+    pub fn set_expected_data(&mut self, host: &mut dyn Verbs, expected_data: Arc<ExpectedData>) {
+        self.expected_data = Some(expected_data);
+        self.expect_data(host);
     }
 
     /// Passes the expected data to the host, once the region exists and the data is set.
-    pub(super) fn expect_original(&self, host: &mut dyn Verbs) {
-        if let (Some(key), Some(original)) = (self.memory, &self.original) {
-            host.expect_bytes(key, original.bytes());
+    pub(super) fn expect_data(&self, host: &mut dyn Verbs) {
+        if let (Some(key), Some(expected_data)) = (self.memory, &self.expected_data) {
+            host.expect_bytes(key, expected_data.bytes());
         }
     }
 
@@ -230,7 +231,7 @@ impl Transfer {
         for (qpn, remote, rq_psn) in remotes {
             host.connect_qp(now, qpn, remote, rq_psn)?;
         }
-        self.tell_if_ready();
+        self.report_if_ready();
         Ok(())
     }
 
@@ -243,7 +244,7 @@ impl Transfer {
         now: u64,
         data: Arc<[u8]>,
     ) -> Result<(), TransferError> {
-        if self.spec.collective.begins_everywhere() && !self.spec.takes_turns() {
+        if self.spec.collective.begins_everywhere() && !self.spec.has_several_sources() {
             return self.begin(host, now, &data);
         }
         if !self.spec.is_source() {
@@ -281,7 +282,7 @@ impl Transfer {
 
     /// Starts a collective in which every member contributes data or takes part in a barrier.
     fn begin(&mut self, host: &mut dyn Verbs, now: u64, data: &[u8]) -> Result<(), TransferError> {
-        if self.begun {
+        if self.has_started {
             return Err(TransferError::Started);
         }
         self.expect_ready()?;
@@ -294,9 +295,9 @@ impl Transfer {
             host.write_memory(key, offset, data)?;
         }
         self.legs.begin();
-        self.begun = true;
+        self.has_started = true;
         for slice in self.spec.own_slices() {
-            self.take_slice(slice);
+            self.mark_held(slice);
         }
         if self.waits_to_receive() {
             let qpns: Vec<QpNum> = self.incoming.iter().map(|c| c.qpn).collect();
@@ -310,7 +311,7 @@ impl Transfer {
     /// Whether this member posts no receive before it has started. In a barrier over a group the switches acknowledge the root's
     /// signal when all members have received it, so each member must post its receive only when it enters the barrier.
     pub(super) fn waits_to_receive(&self) -> bool {
-        self.signs_only && self.spec.algorithm.needs_group()
+        self.empty_payloads && self.spec.algorithm.needs_group()
     }
 
     fn expect_ready(&self) -> Result<(), TransferError> {
@@ -354,7 +355,7 @@ impl Transfer {
             HostEvent::Completion(completion) => completion.outcome.is_err(),
             _ => true,
         };
-        if self.failed || (self.legs.is_left() && is_late) {
+        if self.failed || (self.legs.has_ended() && is_late) {
             return true;
         }
         let result = match event {
@@ -412,7 +413,7 @@ impl Transfer {
 
     /// The progress of this member in bytes.
     pub fn progress(&self, host: &dyn Verbs) -> Progress {
-        if self.spec.takes_turns() {
+        if self.spec.has_several_sources() {
             let received = self.incoming.iter().filter_map(|c| host.view(c.qpn));
             let received: u64 = received.map(|qp| qp.stats.request_bytes_received).sum();
             let own = (0..self.next_part).filter(|p| self.spec.source_of(*p) == self.spec.rank);
@@ -492,7 +493,12 @@ impl Transfer {
             let _ = host.destroy_qp(connection.qpn);
         }
         let scratch: Vec<MemoryKey> = self.scratch().collect();
-        for key in self.memory.into_iter().chain(self.signs).chain(scratch) {
+        for key in self
+            .memory
+            .into_iter()
+            .chain(self.signal_memory)
+            .chain(scratch)
+        {
             let _ = host.deregister(key);
         }
     }
@@ -522,14 +528,14 @@ impl Transfer {
     }
 
     /// Marks every slice as missing.
-    pub(super) fn hold_nothing(&mut self) {
+    pub(super) fn reset_held(&mut self) {
         self.held = vec![false; self.spec.slices as usize];
         self.count_missing();
     }
 
     /// Sets the number of slices still to receive. In a barrier these are the incoming signals.
     fn count_missing(&mut self) {
-        self.missing = match self.signs_only {
+        self.missing = match self.empty_payloads {
             true => self
                 .incoming
                 .iter()
@@ -545,17 +551,17 @@ impl Transfer {
     }
 
     /// Marks a slice as held.
-    pub(super) fn take_slice(&mut self, slice: u32) {
+    pub(super) fn mark_held(&mut self, slice: u32) {
         let is_new = !std::mem::replace(&mut self.held[slice as usize], true);
-        if is_new && (self.signs_only || self.spec.final_slices().contains(&slice)) {
+        if is_new && (self.empty_payloads || self.spec.final_slices().contains(&slice)) {
             self.missing -= 1;
         }
     }
 
     /// Orders sends and receives by the steps of their schedules, if the plan has any, and posts the first scheduled receives.
     pub(super) fn follow_schedules(&mut self, host: &mut dyn Verbs) -> Result<(), TransferError> {
-        self.lanes = Lane::of(&mut self.outgoing);
-        self.arrivals = Arrivals::of(&self.incoming);
+        self.schedules = SendSchedule::of(&mut self.outgoing);
+        self.receive_schedule = ReceiveSchedule::of(&self.incoming);
         self.post_next_arrivals(host)
     }
 
@@ -615,11 +621,13 @@ impl Transfer {
             Err(error) => return Err(failed_message(host, qpn, error)),
         };
         match completion.operation {
-            Operation::Receive if completion.wr_id == READY => self.hear_ready(host, qpn, done)?,
+            Operation::Receive if completion.wr_id == READY => {
+                self.record_announcement(host, qpn, done)?
+            }
             Operation::Send if completion.wr_id == READY => return Ok(()),
             Operation::Receive | Operation::ReceiveWrite => {
                 let slice = match completion.wr_id {
-                    FIRST => match self.take_first(host, qpn, done)? {
+                    FIRST_BLOCK => match self.accept_first_block(host, qpn, done)? {
                         Some(slice) => slice,
                         None => return Ok(()),
                     },
@@ -641,13 +649,13 @@ impl Transfer {
                 if let Some(connection) = self.incoming.iter_mut().find(|c| c.qpn == qpn) {
                     connection.completed += 1;
                 }
-                self.take_slice(slice);
+                self.mark_held(slice);
                 self.post_after_arrival(host, qpn)?;
             }
             // The leaf switch of one receiver has acknowledged the region for the next WRITE.
             Operation::Write if completion.wr_id & MR_INFO != 0 => {
                 if let Some(connection) = self.outgoing.iter_mut().find(|c| c.qpn == qpn) {
-                    connection.untold -= 1;
+                    connection.pending_announcements -= 1;
                 }
             }
             // The completion of the SEND that follows covers this WRITE.
@@ -656,9 +664,9 @@ impl Transfer {
                 if let Some(connection) = self.outgoing.iter_mut().find(|c| c.qpn == qpn) {
                     let slice = connection.flow.slices.get(connection.completed).copied();
                     connection.completed += 1;
-                    if let Some(lane) = connection.lane {
+                    if let Some(schedule) = connection.schedule {
                         let bytes = slice.map_or(0, |slice| self.spec.slice(slice).1);
-                        self.lanes[lane].acknowledged(bytes);
+                        self.schedules[schedule].acknowledged(bytes);
                     }
                 }
             }
@@ -675,35 +683,37 @@ impl Transfer {
             let completed = self.outgoing.iter().map(|c| c.completed).min();
             requests.acknowledged(completed.unwrap_or(0), now);
         }
-        if !self.legs.is_halted() && (self.missing == 0 || !self.whole) {
+        if !self.legs.is_halted() && (self.missing == 0 || !self.store_and_forward) {
             for index in 0..self.outgoing.len() {
                 let connection = &self.outgoing[index];
-                if connection.lane.is_some() {
+                if connection.schedule.is_some() {
                     continue;
                 }
-                let posted = (connection.posted, connection.untold);
+                let posted = (connection.posted, connection.pending_announcements);
                 while self.post_next(host, now, key, index)? {}
                 let connection = &self.outgoing[index];
-                if self.spec.takes_turns() && (connection.posted, connection.untold) != posted {
+                if self.spec.has_several_sources()
+                    && (connection.posted, connection.pending_announcements) != posted
+                {
                     host.expect_next_source(connection.qpn)?;
                 }
             }
-            for lane in 0..self.lanes.len() {
-                while let Some(index) = self.lanes[lane].turn() {
+            for schedule in 0..self.schedules.len() {
+                while let Some(index) = self.schedules[schedule].next_connection() {
                     let connection = &self.outgoing[index];
                     let slice = connection.flow.slices.get(connection.posted).copied();
                     if !self.post_next(host, now, key, index)? {
                         break;
                     }
                     let bytes = slice.map_or(0, |slice| self.spec.slice(slice).1);
-                    self.lanes[lane].posted(bytes);
+                    self.schedules[schedule].posted(bytes);
                 }
             }
         }
-        self.tell_parts(now);
-        let takes_turns = self.spec.takes_turns();
-        let begins = self.spec.collective.begins_everywhere() && !takes_turns;
-        let all_here = self.missing == 0 && (self.begun || !begins);
+        self.report_parts(now);
+        let has_several_sources = self.spec.has_several_sources();
+        let begins = self.spec.collective.begins_everywhere() && !has_several_sources;
+        let all_here = self.missing == 0 && (self.has_started || !begins);
         let mut outgoing = self.outgoing.iter();
         let all_sent = match begins {
             // Only the acknowledgement of a group's signal proves that all members have started.
@@ -730,7 +740,7 @@ impl Transfer {
             return Ok(false);
         };
         let is_expected = self.spec.ready.is_none() || connection.posted < connection.credit;
-        let is_due = match self.signs_only {
+        let is_due = match self.empty_payloads {
             true => {
                 let step = connection.flow.steps.get(connection.posted);
                 let earlier = self.incoming.iter().flat_map(|c| {
@@ -739,16 +749,18 @@ impl Transfer {
                 });
                 let mut earlier = earlier.map(|(slice, _)| self.held[*slice as usize]);
                 // A group's second signal waits for the acknowledgement of the first.
-                self.begun && earlier.all(|here| here) && connection.completed == connection.posted
+                self.has_started
+                    && earlier.all(|here| here)
+                    && connection.completed == connection.posted
             }
             false => self.held[slice as usize],
         };
         let is_too_deep = self.requests.as_ref().is_some_and(|r| !r.may_post(slice));
-        if self.legs.keeps_back(slice)
+        if self.legs.is_beyond_limit(slice)
             || is_too_deep
             || !is_due
             || !is_expected
-            || !connection.is_told(host, &self.spec, slice)?
+            || !connection.announce_if_needed(host, &self.spec, slice)?
         {
             return Ok(false);
         }
@@ -768,8 +780,8 @@ impl Transfer {
     }
 
     /// Reports the parts completed since the last call.
-    fn tell_parts(&mut self, at: u64) {
-        if !self.spec.takes_turns() {
+    fn report_parts(&mut self, at: u64) {
+        if !self.spec.has_several_sources() {
             return;
         }
         let acknowledged: usize = self.outgoing.iter().map(|c| c.completed).sum();
@@ -782,7 +794,7 @@ impl Transfer {
             }
             let here = !self.held[slices.start as usize..slices.end as usize].contains(&false);
             let done = here && (!is_own || acknowledged >= sent);
-            if done && !std::mem::replace(&mut self.parts_told[part as usize], true) {
+            if done && !std::mem::replace(&mut self.reported_parts[part as usize], true) {
                 self.events.push_back(TransferEvent::PartDone { part, at });
             }
         }
@@ -794,8 +806,8 @@ impl Transfer {
         let data = self.data(host);
         let data = data.get(offset as usize..(offset + len) as usize);
         let data = data.unwrap_or_default();
-        let got = match &self.original {
-            Some(original) => original.digest_of(data),
+        let got = match &self.expected_data {
+            Some(expected_data) => expected_data.digest_of(data),
             None => Digest::of(data),
         };
         if let Some(expected) = self.spec.expected_sha256 {

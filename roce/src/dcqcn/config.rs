@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_the_papers_from_40_to_100_gbit_per_second() {
+    fn parameters_equal_the_papers_from_40_to_100_gbit_per_second() {
         for line_rate in [40_000_000_000, 56_000_000_000, 100_000_000_000] {
             let config = DcqcnConfig::new(line_rate);
             assert_eq!(config.min_rate, 10_000_000);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_in_proportion_to_other_rates() {
+    fn parameters_are_proportional_to_other_rates() {
         let slow = DcqcnConfig::new(100_000_000);
         assert_eq!(slow.min_rate, 25_000);
         assert_eq!(slow.byte_counter, 25_000);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_rates_give_figures_all_the_same() {
+    fn extreme_rates_give_valid_parameters() {
         assert_eq!(DcqcnConfig::new(0).additive_step, 1);
         assert_eq!(DcqcnConfig::new(u64::MAX).line_rate, u64::MAX);
     }

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn trace_of_one_cut_and_the_way_back_by_timer() {
+    fn trace_of_one_cut_and_the_recovery_by_timer() {
         let mut point = ReactionPoint::new(config());
         assert_eq!(state(&point), (40_000, 40_000, Phase::FullRate));
         point.congested(0);
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_parameters_neither_hang_nor_panic() {
+    fn invalid_parameters_neither_hang_nor_panic() {
         let mut point = ReactionPoint::new(DcqcnConfig {
             line_rate: 0,
             min_rate: u64::MAX,

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equals_take_turns_and_priority_goes_first() {
+    fn equal_priorities_are_served_round_robin_and_higher_ones_first() {
         let mut arbiter = Arbiter::default();
         let [a, b, c] = [1, 2, 3].map(QpNum::new);
         arbiter.enqueue(a, 1);

@@ -74,7 +74,7 @@ pub(super) enum Form {
 }
 
 /// Shorter payloads are copied, which is no slower than a reference.
-const LEAST_TAIL: usize = 256;
+const MIN_TAIL: usize = 256;
 
 const UDP_PAYLOAD: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN;
 
@@ -121,7 +121,7 @@ impl Envelope {
     ) -> Result<Packet, MemoryError> {
         let headers = outgoing.headers;
         let len = outgoing.payload.as_ref().map_or(0, |(_, _, len)| *len);
-        if form == Form::Whole || (form == Form::Split && len < LEAST_TAIL) {
+        if form == Form::Whole || (form == Form::Split && len < MIN_TAIL) {
             let payload = match &outgoing.payload {
                 None => &[][..],
                 Some((payload, offset, len)) => payload.read(memory, *offset, *len as u64)?,

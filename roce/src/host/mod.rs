@@ -216,9 +216,9 @@ impl Host {
             .flatten()
             .min()
     }
+
     /// Whether there is neither an event for the user nor a frame to send. If this holds after a packet and [`Host::qp_deadline`] is
     /// unchanged, the packet has no effect that the driver must handle.
-    /// [`Host::qp_deadline`] is what it was, has changed nothing that the driver must look at.
     pub fn is_quiet(&self) -> bool {
         self.events.is_empty() && self.control.is_empty() && self.arbiter.is_empty()
     }
@@ -234,12 +234,12 @@ impl Host {
             let qp = self.qps.get_mut(qpn);
             let qp = qp.expect("a removed queue pair has no deadline");
             qp.handle_timeout(now);
-            self.after(qpn);
+            self.settle_queue_pair(qpn);
         }
         for due in self.neighbors.handle_timeout(now, &self.config.timing) {
             match due {
-                Due::Ask(ip) => self.ask_for(ip),
-                Due::GiveUp(ip) => self.give_up(ip),
+                Due::Request(ip) => self.send_arp_request(ip),
+                Due::GiveUp(ip) => self.fail_unresolved(ip),
             }
         }
     }
@@ -273,7 +273,7 @@ impl Host {
             self.fail_qp(qpn, QpFailure::Unreachable(remote.ip));
             return Ok(());
         };
-        if self.neighbors.keep(hop) {
+        if self.neighbors.pin(hop) {
             self.events.push_back(HostEvent::Connected { qpn });
         } else {
             self.resolving.entry(hop).or_default().insert(qpn);
@@ -289,7 +289,7 @@ impl Host {
             .get_mut(qpn)
             .ok_or(PostError::NoSuchQueuePair(qpn))?;
         qp.post_send(&self.memory, request)?;
-        self.after(qpn);
+        self.settle_queue_pair(qpn);
         Ok(())
     }
 
@@ -342,7 +342,7 @@ impl Host {
         if let Some(qp) = self.qps.get_mut(qpn) {
             qp.conclude_sends(now);
         }
-        self.after(qpn);
+        self.settle_queue_pair(qpn);
     }
 
     /// Puts a queue pair into the error state; its work requests complete as flushed.
@@ -350,7 +350,7 @@ impl Host {
         if let Some(qp) = self.qps.get_mut(qpn) {
             qp.fail(failure);
         }
-        self.after(qpn);
+        self.settle_queue_pair(qpn);
     }
 
     /// Destroys a queue pair. Later packets for it are dropped, and its work requests get no completions.
@@ -454,7 +454,7 @@ impl Host {
                 continue;
             };
             let Some(outgoing) = qp.poll_transmit(now) else {
-                self.after(qpn);
+                self.settle_queue_pair(qpn);
                 continue;
             };
             let envelope = Envelope {
@@ -475,11 +475,11 @@ impl Host {
                 if let Some(qp) = self.qps.get_mut(qpn) {
                     qp.fail_local_protection();
                 }
-                self.after(qpn);
+                self.settle_queue_pair(qpn);
                 continue;
             };
             next_identification(&mut self.next_identification);
-            self.after(qpn);
+            self.settle_queue_pair(qpn);
             return Some(packet);
         }
         None
@@ -520,7 +520,7 @@ impl Host {
     }
 
     /// Updates the host's schedule after a change to a queue pair.
-    fn after(&mut self, qpn: QpNum) {
+    fn settle_queue_pair(&mut self, qpn: QpNum) {
         if let Some(hosted) = self.qps.hosted(qpn) {
             hosted.settle(&mut self.events, &mut self.deadlines, &mut self.arbiter);
         }
@@ -536,7 +536,7 @@ impl Host {
         next_hop(&self.config, ip)
     }
 
-    fn ask_for(&mut self, ip: Ipv4Addr) {
+    fn send_arp_request(&mut self, ip: Ipv4Addr) {
         let request = arp::Repr {
             operation: arp::Operation::Request,
             sender_mac: self.config.mac,
@@ -549,8 +549,8 @@ impl Host {
     }
 
     /// Sends what waited for the link-layer address of a next hop.
-    fn resolved(&mut self, hop: Ipv4Addr, destination_mac: MacAddr) {
-        self.tell_resolved(hop, true);
+    fn send_resolved(&mut self, hop: Ipv4Addr, destination_mac: MacAddr) {
+        self.report_resolved(hop, true);
         for qpn in self.resolving.remove(&hop).unwrap_or_default() {
             let ready = self
                 .qps
@@ -559,7 +559,7 @@ impl Host {
             if ready {
                 self.events.push_back(HostEvent::Connected { qpn });
             }
-            self.after(qpn);
+            self.settle_queue_pair(qpn);
         }
         let (go, stay): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
             .into_iter()
@@ -574,9 +574,9 @@ impl Host {
         }
     }
 
-    fn give_up(&mut self, hop: Ipv4Addr) {
+    fn fail_unresolved(&mut self, hop: Ipv4Addr) {
         self.waiting.retain(|(ip, _, _)| *ip != hop);
-        self.tell_resolved(hop, false);
+        self.report_resolved(hop, false);
         for qpn in self.resolving.remove(&hop).unwrap_or_default() {
             self.fail_qp(qpn, QpFailure::Unreachable(hop));
         }

@@ -8,22 +8,22 @@ use crate::wire::MacAddr;
 
 enum Entry {
     /// ARP requests are being sent; `next_at` is the time of the next one in nanoseconds.
-    Asked { attempts: u32, next_at: u64 },
+    Requested { attempts: u32, next_at: u64 },
     /// The address from a reply to our request.
-    Known(MacAddr),
+    Resolved(MacAddr),
     /// The address from a neighbour's request; this host has not requested it.
-    Heard(MacAddr),
+    Observed(MacAddr),
 }
 
 /// The most neighbours in the table that are known only from their own requests. Older ones are evicted, and resolved again when
 /// needed.
-const MAX_HEARD: usize = 512;
+const MAX_OBSERVED: usize = 512;
 
 /// The action for an address in resolution.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// Send an ARP request for this address.
-    Ask(Ipv4Addr),
+    Request(Ipv4Addr),
     /// All requests for this address have timed out.
     GiveUp(Ipv4Addr),
 }
@@ -32,41 +32,41 @@ pub(super) enum Due {
 #[derive(Default)]
 pub(super) struct Neighbors {
     entries: BTreeMap<Ipv4Addr, Entry>,
-    /// Neighbours that are or were [`Entry::Heard`], the oldest first.
-    heard: VecDeque<Ipv4Addr>,
+    /// Neighbours that are or were [`Entry::Observed`], the oldest first.
+    observed: VecDeque<Ipv4Addr>,
 }
 
 impl Neighbors {
     pub(super) fn lookup(&self, ip: Ipv4Addr) -> Option<MacAddr> {
         match self.entries.get(&ip) {
-            Some(Entry::Known(mac) | Entry::Heard(mac)) => Some(*mac),
+            Some(Entry::Resolved(mac) | Entry::Observed(mac)) => Some(*mac),
             _ => None,
         }
     }
 
     /// Whether the address of `ip` is resolved. If so, it will not be evicted.
-    pub(super) fn keep(&mut self, ip: Ipv4Addr) -> bool {
+    pub(super) fn pin(&mut self, ip: Ipv4Addr) -> bool {
         let Some(mac) = self.lookup(ip) else {
             return false;
         };
-        self.entries.insert(ip, Entry::Known(mac));
+        self.entries.insert(ip, Entry::Resolved(mac));
         true
     }
 
     /// Starts to resolve `ip`, unless it is resolved or in progress.
     pub(super) fn resolve(&mut self, now: u64, ip: Ipv4Addr) {
-        self.entries.entry(ip).or_insert(Entry::Asked {
+        self.entries.entry(ip).or_insert(Entry::Requested {
             attempts: 0,
             next_at: now,
         });
     }
 
     /// Records the reply of a neighbour. Returns whether a request was pending.
-    pub(super) fn answer(&mut self, ip: Ipv4Addr, mac: MacAddr) -> bool {
+    pub(super) fn record_reply(&mut self, ip: Ipv4Addr, mac: MacAddr) -> bool {
         match self.entries.get_mut(&ip) {
             Some(entry) => {
-                let news = matches!(entry, Entry::Asked { .. });
-                *entry = Entry::Known(mac);
+                let news = matches!(entry, Entry::Requested { .. });
+                *entry = Entry::Resolved(mac);
                 news
             }
             None => false,
@@ -74,25 +74,27 @@ impl Neighbors {
     }
 
     /// Records the address of a neighbour from its request.
-    pub(super) fn learn(&mut self, ip: Ipv4Addr, mac: MacAddr) {
+    pub(super) fn observe(&mut self, ip: Ipv4Addr, mac: MacAddr) {
         match self.entries.get_mut(&ip) {
-            Some(entry @ (Entry::Known(_) | Entry::Asked { .. })) => *entry = Entry::Known(mac),
-            Some(entry @ Entry::Heard(_)) => *entry = Entry::Heard(mac),
+            Some(entry @ (Entry::Resolved(_) | Entry::Requested { .. })) => {
+                *entry = Entry::Resolved(mac)
+            }
+            Some(entry @ Entry::Observed(_)) => *entry = Entry::Observed(mac),
             None => {
-                self.entries.insert(ip, Entry::Heard(mac));
-                self.heard.push_back(ip);
-                self.forget_old();
+                self.entries.insert(ip, Entry::Observed(mac));
+                self.observed.push_back(ip);
+                self.evict_old();
             }
         }
     }
 
     /// Evicts the oldest neighbours that this host has not requested, down to the limit.
-    fn forget_old(&mut self) {
-        while self.heard.len() > MAX_HEARD {
-            let Some(oldest) = self.heard.pop_front() else {
+    fn evict_old(&mut self) {
+        while self.observed.len() > MAX_OBSERVED {
+            let Some(oldest) = self.observed.pop_front() else {
                 break;
             };
-            if matches!(self.entries.get(&oldest), Some(Entry::Heard(_))) {
+            if matches!(self.entries.get(&oldest), Some(Entry::Observed(_))) {
                 self.entries.remove(&oldest);
             }
         }
@@ -102,8 +104,8 @@ impl Neighbors {
         self.entries
             .values()
             .filter_map(|e| match e {
-                Entry::Asked { next_at, .. } => Some(*next_at),
-                Entry::Known(_) | Entry::Heard(_) => None,
+                Entry::Requested { next_at, .. } => Some(*next_at),
+                Entry::Resolved(_) | Entry::Observed(_) => None,
             })
             .min()
     }
@@ -112,7 +114,7 @@ impl Neighbors {
     pub(super) fn handle_timeout(&mut self, now: u64, timing: &HostTiming) -> Vec<Due> {
         let mut due = Vec::new();
         self.entries.retain(|ip, entry| {
-            let Entry::Asked { attempts, next_at } = entry else {
+            let Entry::Requested { attempts, next_at } = entry else {
                 return true;
             };
             if *next_at > now {
@@ -124,7 +126,7 @@ impl Neighbors {
             }
             *attempts += 1;
             *next_at = now + timing.arp_interval;
-            due.push(Due::Ask(*ip));
+            due.push(Due::Request(*ip));
             true
         });
         due
@@ -143,43 +145,43 @@ mod tests {
     };
 
     #[test]
-    fn unanswered_address_is_asked_for_and_given_up() {
+    fn address_without_a_reply_is_requested_and_given_up() {
         let mut table = Neighbors::default();
         table.resolve(5, IP);
         assert_eq!(table.poll_timeout(), Some(5));
-        assert_eq!(table.handle_timeout(5, &TIMING), [Due::Ask(IP)]);
+        assert_eq!(table.handle_timeout(5, &TIMING), [Due::Request(IP)]);
         assert_eq!(table.handle_timeout(14, &TIMING), []);
-        assert_eq!(table.handle_timeout(15, &TIMING), [Due::Ask(IP)]);
+        assert_eq!(table.handle_timeout(15, &TIMING), [Due::Request(IP)]);
         assert_eq!(table.handle_timeout(25, &TIMING), [Due::GiveUp(IP)]);
         assert_eq!(table.poll_timeout(), None);
     }
 
     #[test]
-    fn strangers_are_forgotten_when_they_are_too_many_and_peers_are_not() {
+    fn excess_observed_neighbours_are_evicted_and_peers_are_not() {
         let mut table = Neighbors::default();
         let mac = MacAddr([2, 0, 0, 0, 0, 2]);
         table.resolve(0, IP);
-        table.learn(IP, mac);
+        table.observe(IP, mac);
         let strangers = (0..10_000u32).map(|i| Ipv4Addr::from(0x0b00_0000 + i));
         for stranger in strangers.clone() {
-            table.learn(stranger, mac);
-            table.learn(stranger, mac);
+            table.observe(stranger, mac);
+            table.observe(stranger, mac);
         }
         let known = strangers.filter(|ip| table.lookup(*ip).is_some()).count();
-        assert_eq!(known, MAX_HEARD);
-        assert_eq!(table.entries.len(), MAX_HEARD + 1);
+        assert_eq!(known, MAX_OBSERVED);
+        assert_eq!(table.entries.len(), MAX_OBSERVED + 1);
         assert_eq!(table.lookup(IP), Some(mac));
     }
 
     #[test]
-    fn only_answers_to_our_questions_count() {
+    fn unsolicited_arp_replies_are_ignored() {
         let mut table = Neighbors::default();
         let mac = MacAddr([2, 0, 0, 0, 0, 2]);
-        assert!(!table.answer(IP, mac));
+        assert!(!table.record_reply(IP, mac));
         assert_eq!(table.lookup(IP), None);
         table.resolve(0, IP);
-        assert!(table.answer(IP, mac));
-        assert!(!table.answer(IP, mac));
+        assert!(table.record_reply(IP, mac));
+        assert!(!table.record_reply(IP, mac));
         assert_eq!(table.lookup(IP), Some(mac));
         assert_eq!(table.poll_timeout(), None);
     }

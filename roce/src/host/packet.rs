@@ -252,7 +252,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn packets_and_frames_are_the_same_thing(
+        fn packets_and_frames_convert_back(
             opcode in prop_oneof![
                 Just(Opcode::SendFirst), Just(Opcode::SendMiddle), Just(Opcode::SendOnlyImm), Just(Opcode::WriteOnly),
                 Just(Opcode::WriteOnlyImm), Just(Opcode::Acknowledge),
@@ -273,7 +273,7 @@ mod tests {
         }
 
         #[test]
-        fn what_no_packet_can_hold_stays_bytes(at in 0usize..80, bit in 0u8..8) {
+        fn frames_that_no_packet_can_represent_stay_bytes(at in 0usize..80, bit in 0u8..8) {
             let bytes = envelope(1, 2).roce(&headers(Opcode::WriteOnly, 10), &[3; 10]);
             let mut broken = bytes.clone();
             broken[at % bytes.len()] ^= 1 << bit;

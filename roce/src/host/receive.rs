@@ -30,7 +30,7 @@ impl Host {
     pub(super) fn receive(&mut self, now: u64, frame: &[u8]) -> Result<(), DropReason> {
         let ethernet = ethernet::View::new_checked(frame)?;
         let to = ethernet.destination();
-        if !self.hears(to) {
+        if !self.accepts_mac(to) {
             return Err(DropReason::NotForUs);
         }
         match ethernet.ethertype() {
@@ -41,8 +41,8 @@ impl Host {
     }
 
     /// Whether the host accepts frames to a link-layer address.
-    fn hears(&self, to: MacAddr) -> bool {
-        to == self.config.mac || to == MacAddr::BROADCAST || self.datagrams.hears(to)
+    fn accepts_mac(&self, to: MacAddr) -> bool {
+        to == self.config.mac || to == MacAddr::BROADCAST || self.datagrams.accepts_mac(to)
     }
 
     /// Whether an IPv4 address is one of this host's.
@@ -67,7 +67,7 @@ impl Host {
                 // An address probe (RFC 5227) has no sender address to record, nor has a request from off the link.
                 let on_link = self.config.is_on_link(packet.sender_ip);
                 if on_link && !packet.sender_ip.is_unspecified() {
-                    self.neighbors.learn(packet.sender_ip, packet.sender_mac);
+                    self.neighbors.observe(packet.sender_ip, packet.sender_mac);
                 }
                 let reply = arp::Repr {
                     operation: arp::Operation::Reply,
@@ -78,11 +78,14 @@ impl Host {
                 };
                 self.control
                     .push_back(frame::arp(packet.sender_mac, &reply));
-                self.resolved(packet.sender_ip, packet.sender_mac);
+                self.send_resolved(packet.sender_ip, packet.sender_mac);
             }
             arp::Operation::Reply => {
-                if self.neighbors.answer(packet.sender_ip, packet.sender_mac) {
-                    self.resolved(packet.sender_ip, packet.sender_mac);
+                if self
+                    .neighbors
+                    .record_reply(packet.sender_ip, packet.sender_mac)
+                {
+                    self.send_resolved(packet.sender_ip, packet.sender_mac);
                 }
             }
         }
@@ -144,7 +147,7 @@ impl Host {
         has_right_icrc: impl FnOnce() -> bool,
     ) -> Result<(), DropReason> {
         let (to, ip) = (outer.ethernet.destination, &outer.ipv4);
-        if !self.hears(to) || !self.is_own(ip.destination) {
+        if !self.accepts_mac(to) || !self.is_own(ip.destination) {
             return Err(DropReason::NotForUs);
         }
         self.deliver(now, ip.source, ip.tos, packet, || {

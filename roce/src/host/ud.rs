@@ -19,7 +19,7 @@ pub(super) struct Datagrams {
     /// By multicast group: the attached queue pairs.
     groups: BTreeMap<Ipv4Addr, BTreeSet<QpNum>>,
     /// By next hop in resolution: the destinations of datagrams.
-    asked: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
+    resolving: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
 }
 
 impl Datagrams {
@@ -28,7 +28,7 @@ impl Datagrams {
     }
 
     /// Whether a multicast MAC address belongs to a group that a queue pair is attached to.
-    pub(super) fn hears(&self, mac: MacAddr) -> bool {
+    pub(super) fn accepts_mac(&self, mac: MacAddr) -> bool {
         mac.is_multicast()
             && self
                 .groups
@@ -95,18 +95,18 @@ impl Host {
         let event = |is_known| HostEvent::Resolved { ip, is_known };
         match self.next_hop(ip) {
             None => self.events.push_back(event(false)),
-            Some(hop) if self.neighbors.keep(hop) => self.events.push_back(event(true)),
+            Some(hop) if self.neighbors.pin(hop) => self.events.push_back(event(true)),
             Some(hop) => {
-                self.datagrams.asked.entry(hop).or_default().insert(ip);
+                self.datagrams.resolving.entry(hop).or_default().insert(ip);
                 self.neighbors.resolve(now, hop);
             }
         }
     }
 
-    pub(super) fn tell_resolved(&mut self, hop: Ipv4Addr, is_known: bool) {
-        for ip in self.datagrams.asked.remove(&hop).unwrap_or_default() {
+    pub(super) fn report_resolved(&mut self, hop: Ipv4Addr, is_known: bool) {
+        for ip in self.datagrams.resolving.remove(&hop).unwrap_or_default() {
             if is_known {
-                self.neighbors.keep(hop);
+                self.neighbors.pin(hop);
             }
             self.events.push_back(HostEvent::Resolved { ip, is_known });
         }
@@ -115,17 +115,15 @@ impl Host {
     /// Posts a datagram to send.
     pub fn post_ud_send(&mut self, qpn: QpNum, request: UdSendRequest) -> Result<(), UdPostError> {
         let ip = request.to.ip;
-        let is_resolved = ip.is_multicast()
-            || self
-                .next_hop(ip)
-                .is_some_and(|hop| self.neighbors.keep(hop));
+        let is_resolved =
+            ip.is_multicast() || self.next_hop(ip).is_some_and(|hop| self.neighbors.pin(hop));
         let qp = self.datagrams.qps.get_mut(&qpn);
         let qp = qp.ok_or(UdPostError::NoSuchQueuePair(qpn))?;
         if !is_resolved {
             return Err(UdPostError::Unresolved(ip));
         }
         qp.post_send(&self.memory, request)?;
-        self.after_datagram(qpn);
+        self.settle_datagram_queue_pair(qpn);
         Ok(())
     }
 
@@ -175,7 +173,7 @@ impl Host {
                     qp.handle_packet(&packet, ip.header(), ip.source(), group, memory);
                 }
             }
-            self.after_datagram(qpn);
+            self.settle_datagram_queue_pair(qpn);
         }
         Ok(())
     }
@@ -191,7 +189,7 @@ impl Host {
         let (Some(destination_mac), Ok(payload)) = (destination_mac, payload) else {
             // The memory may have been deregistered since the post.
             qp.fail_send(outgoing.wr_id);
-            self.after_datagram(qpn);
+            self.settle_datagram_queue_pair(qpn);
             return None;
         };
         qp.sent(outgoing.wr_id, outgoing.is_signaled);
@@ -206,7 +204,7 @@ impl Host {
             tos: self.config.dscp << ipv4::DSCP_SHIFT,
         };
         let frame = envelope.roce(&outgoing.headers, payload);
-        self.after_datagram(qpn);
+        self.settle_datagram_queue_pair(qpn);
         Some(frame)
     }
 
@@ -217,7 +215,7 @@ impl Host {
         }
     }
 
-    fn after_datagram(&mut self, qpn: QpNum) {
+    fn settle_datagram_queue_pair(&mut self, qpn: QpNum) {
         let Some(qp) = self.datagrams.qps.get_mut(&qpn) else {
             return;
         };

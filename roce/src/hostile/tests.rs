@@ -77,7 +77,7 @@ fn psns_are_around_the_position_and_both_ends_of_the_window() {
 }
 
 #[test]
-fn answers_have_every_syndrome_that_is_not_fatal_and_forged_counts() {
+fn acknowledgements_have_every_syndrome_that_is_not_fatal_and_forged_msns() {
     let mut syndromes = BTreeSet::new();
     let mut reports = BTreeSet::new();
     for frame in frames(Kind::Answer, 20_000) {
@@ -122,7 +122,7 @@ fn congestion_notifications_have_right_and_wrong_icrcs() {
 
 /// Every malformed field occurs.
 #[test]
-fn headers_are_odd_in_every_field() {
+fn every_header_field_is_malformed_in_some_frame() {
     let mut hostile = hostile(1);
     let mut changed = BTreeSet::new();
     let (mut tagged, mut lengths, mut cut) = (false, BTreeSet::new(), false);
@@ -153,7 +153,7 @@ fn headers_are_odd_in_every_field() {
 }
 
 #[test]
-fn one_registration_packet_is_repeated_beside_random_ones() {
+fn one_registration_packet_is_repeated_among_random_ones() {
     let packets = frames(Kind::Registration, 100);
     let kinds: BTreeSet<&Vec<u8>> = packets.iter().collect();
     assert!((30..80).contains(&kinds.len()), "{}", kinds.len());
@@ -170,27 +170,31 @@ fn position_follows_the_requests_that_the_group_sends() {
     let mut hostile = hostile(1);
     let mut from_group = hostile.roce(SEND_ONLY, Psn::new(3), 4);
     from_group[IP_AT + 12..][..4].copy_from_slice(&target().mcst_id.octets());
-    let overhears = |frame: &[u8]| {
+    let position_after = |frame: &[u8]| {
         let mut hostile = self::hostile(1);
-        hostile.overhear(frame);
+        hostile.observe_frame(frame);
         hostile.position.get()
     };
-    assert_eq!(overhears(&from_group), 3);
+    assert_eq!(position_after(&from_group), 3);
     let older = |frame: &[u8]| {
         let mut frame = frame.to_vec();
         frame[BTH_AT + 9..][..3].copy_from_slice(&[0xff, 0xff, 0]);
         frame
     };
-    assert_eq!(overhears(&older(&from_group)), POSITION);
+    assert_eq!(position_after(&older(&from_group)), POSITION);
     let answer = {
         let mut frame = from_group.clone();
         frame[BTH_AT] = ACKNOWLEDGE;
         frame
     };
-    assert_eq!(overhears(&answer), POSITION, "an answer is of this member");
+    assert_eq!(
+        position_after(&answer),
+        POSITION,
+        "an answer is of this member"
+    );
     let other = hostile.roce(SEND_ONLY, Psn::new(3), 4);
-    assert_eq!(overhears(&other), POSITION, "not of this group");
+    assert_eq!(position_after(&other), POSITION, "not of this group");
     for len in 0..from_group.len() {
-        overhears(&from_group[..len]);
+        position_after(&from_group[..len]);
     }
 }

@@ -45,7 +45,7 @@ fn icrc_agrees_with_scapy() {
 }
 
 #[test]
-fn fields_that_routers_change_do_not_count() {
+fn fields_that_routers_change_do_not_affect_the_icrc() {
     let (_, packet) = vectors().remove(0);
     for at in 0..MASKED_LEN {
         let mut changed = packet.clone();

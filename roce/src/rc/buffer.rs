@@ -143,7 +143,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nobody_can_tell_it_from_plain_memory(
+        fn buffer_behaves_like_plain_memory(
             expected_at in 0..20usize,
             acts in proptest::collection::vec(act(), 0..40),
         ) {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_takes_no_memory() {
+    fn expected_content_takes_no_memory() {
         let original = original();
         let mut buffer = Buffer::new(LEN);
         buffer.expect(&original);

@@ -279,7 +279,7 @@ impl RcConfig {
     /// second. The timeout grows by twice the delay, and the window by the packets sent meanwhile. With go-back-N, a loss then costs
     /// more retransmissions.
     #[must_use]
-    pub fn with_later_answers(self, delay_ns: u64, rate_bps: u64) -> RcConfig {
+    pub fn with_ack_delay(self, delay_ns: u64, rate_bps: u64) -> RcConfig {
         let bits = u128::from(rate_bps) * u128::from(delay_ns) / 1_000_000_000;
         let packets = (bits / 8).div_ceil(self.mtu.bytes() as u128);
         let timeout = self.ack_timeout.ns();
@@ -329,8 +329,8 @@ mod tests {
             ack_timeout: AckTimeout::new(6),
             ..RcConfig::new(PathMtu::B4096)
         };
-        assert_eq!(config.with_later_answers(0, 100_000_000_000), config);
-        let later = config.with_later_answers(500_000, 100_000_000_000);
+        assert_eq!(config.with_ack_delay(0, 100_000_000_000), config);
+        let later = config.with_ack_delay(500_000, 100_000_000_000);
         // 6.25 MB are sent in half a millisecond.
         assert_eq!(later.window, 128 + 1_526);
         assert_eq!(later.ack_timeout.exponent(), 9);
@@ -338,7 +338,7 @@ mod tests {
             ack_timeout: AckTimeout::new(0),
             ..config
         };
-        let later = off.with_later_answers(u64::MAX, u64::MAX);
+        let later = off.with_ack_delay(u64::MAX, u64::MAX);
         assert_eq!((later.window, later.ack_timeout.ns()), (u32::MAX, None));
     }
 

@@ -71,8 +71,8 @@ impl MemoryRegion {
     pub fn key(&self) -> MemoryKey {
         self.key
     }
+
     /// The virtual address of the first byte, which WRITEs use.
-    /// The virtual address of the first byte, as WRITEs name it.
     pub fn virtual_address(&self) -> u64 {
         self.va
     }
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn expectation_changes_nothing_but_the_memory_taken() {
+    fn expected_content_changes_only_memory_use() {
         let mut table = MemoryTable::new(0);
         let original: Arc<[u8]> = Arc::from(&b"flock"[..]);
         let key = table.register(5, true);

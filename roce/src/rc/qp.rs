@@ -285,7 +285,7 @@ pub struct QueuePair {
     handed_over: bool,
     shared: Shared,
     /// Whether the failure has been reported to the user.
-    failure_told: bool,
+    is_failure_reported: bool,
 }
 
 /// State that requester and responder share.
@@ -334,7 +334,7 @@ impl QueuePair {
                 completions: VecDeque::new(),
                 stats: QpStats::default(),
             },
-            failure_told: false,
+            is_failure_reported: false,
         }
     }
 
@@ -434,7 +434,7 @@ impl QueuePair {
         }
         let (psn, ssn) = (self.requester.end_psn(), self.requester.ssn());
         self.responder.follow(psn, ssn);
-        self.requester.be_followed();
+        self.requester.allow_next_source();
         self.handed_over = true;
         Ok(())
     }
@@ -700,7 +700,7 @@ impl QueuePair {
     /// Returns the failure of the queue pair on the first call after it; then `None`.
     pub fn take_failure(&mut self) -> Option<QpFailure> {
         match self.state {
-            QpState::Error(failure) if !std::mem::replace(&mut self.failure_told, true) => {
+            QpState::Error(failure) if !std::mem::replace(&mut self.is_failure_reported, true) => {
                 Some(failure)
             }
             _ => None,

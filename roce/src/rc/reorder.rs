@@ -7,7 +7,6 @@
 //! A missing packet is reported once when the first packet after it arrives, and again after the time that a repair takes. A report or
 //! a retransmission may be lost, and a switch may have merged the report with that of another receiver. (IRN's receivers have no such
 //! timer: every early packet causes a NACK. In a group that would be one per receiver and packet.)
-//! receiver for each packet.)
 
 use std::collections::BTreeMap;
 
@@ -17,9 +16,9 @@ use super::packet::{RcHeaders, RcPacket};
 /// The most reports of one packet; after that, only the sender's timeouts resend it.
 const MAX_REPORTS: u8 = 32;
 /// Reports at equal intervals before the interval doubles: with random losses, one failed repair does not predict the next.
-const PATIENT_REPORTS: u8 = 3;
+const EVENLY_SPACED_REPORTS: u8 = 3;
 /// Assumed duration of a repair in nanoseconds when timeouts are disabled and nothing has been measured.
-const UNKNOWN_REPAIR: u64 = 1_000_000;
+const DEFAULT_REPAIR_NS: u64 = 1_000_000;
 
 /// A packet that arrived early and waits for those before it.
 pub(super) struct Early {
@@ -68,7 +67,7 @@ impl Reorder {
     }
 
     /// Stores a packet that is `ahead` PSNs early, at least 1. Returns false if it is a duplicate or exceeds the window.
-    pub(super) fn keep(
+    pub(super) fn store(
         &mut self,
         now: u64,
         ahead: u64,
@@ -84,18 +83,18 @@ impl Reorder {
             payload: packet.payload.to_vec(),
         };
         self.early.insert(at, early);
-        self.came(now, at);
+        self.record_arrival(now, at);
         true
     }
 
     /// Records that the expected packet was accepted.
-    pub(super) fn taken(&mut self, now: u64) {
-        self.came(now, self.expected);
+    pub(super) fn accepted(&mut self, now: u64) {
+        self.record_arrival(now, self.expected);
         self.expected += 1;
     }
 
     /// Records that `count` packets were accepted in order, with nothing missing.
-    pub(super) fn all_taken(&mut self, count: u64) {
+    pub(super) fn all_accepted(&mut self, count: u64) {
         self.expected += count;
         self.newest = self.newest.max(self.expected);
     }
@@ -111,7 +110,7 @@ impl Reorder {
     }
 
     /// Records that the expected packet was rejected with an RNR NAK, so that it returns after `delay` nanoseconds.
-    pub(super) fn refused(&mut self, now: u64, delay: u64, config: &RcConfig) {
+    pub(super) fn rejected(&mut self, now: u64, delay: u64, config: &RcConfig) {
         self.newest = self.newest.max(self.expected + 1);
         let due = now + delay + self.repair.wait(1, config);
         let refused = Missing {
@@ -146,11 +145,11 @@ impl Reorder {
     }
 
     /// Records the arrival of packet `at`: packets skipped by it are missing.
-    fn came(&mut self, now: u64, at: u64) {
+    fn record_arrival(&mut self, now: u64, at: u64) {
         if let Some(missing) = self.missing.remove(&at) {
             // With several reports it is unknown which one caused the repair (Karn's algorithm).
             if missing.reports == 1 {
-                self.repair.took(now - missing.reported);
+                self.repair.record(now - missing.reported);
             }
         }
         for overtaken in self.newest.max(self.expected)..at {
@@ -173,7 +172,7 @@ struct RepairTime {
 }
 
 impl RepairTime {
-    fn took(&mut self, time: u64) {
+    fn record(&mut self, time: u64) {
         match &mut self.smoothed {
             None => {
                 self.smoothed = Some(time);
@@ -188,13 +187,13 @@ impl RepairTime {
 
     /// Time to wait after the given number of reports. It doubles after each failed report, except for the first ones.
     fn wait(&self, reports: u8, config: &RcConfig) -> u64 {
-        let longest = config.ack_timeout.ns().unwrap_or(UNKNOWN_REPAIR);
+        let longest = config.ack_timeout.ns().unwrap_or(DEFAULT_REPAIR_NS);
         let first = match self.smoothed {
             None => longest / 4,
             // Retransmissions sent back to back arrive later one by one.
             Some(smoothed) => smoothed + (4 * self.deviation).max(smoothed / 4),
         };
-        let doublings = u32::from(reports.saturating_sub(PATIENT_REPORTS)).min(16);
+        let doublings = u32::from(reports.saturating_sub(EVENLY_SPACED_REPORTS)).min(16);
         first.saturating_mul(1 << doublings).min(longest)
     }
 }

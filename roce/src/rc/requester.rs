@@ -31,7 +31,7 @@ const NEW_PER_REPEAT: u32 = 5;
 const MSN_MASK: u32 = 0x00ff_ffff;
 
 /// The position of an acknowledged PSN relative to the window.
-enum Place {
+enum Position {
     /// A packet in flight, by its number.
     Outstanding(u64),
     /// A packet already acknowledged, or one sent by another source of the group.
@@ -105,11 +105,11 @@ pub(super) struct Requester {
     /// One past the last packet of the last message.
     end: u64,
     /// The newest packet sent with AckReq since the requester last went back.
-    asked: Option<u64>,
+    last_ack_req: Option<u64>,
     /// The packet to which a NAK made the requester go back. A second NAK for it is ignored until there is progress.
     nak_handled: Option<u64>,
     /// Whether no ACK has arrived since a NAK made the requester go back.
-    sends_again: bool,
+    is_resending: bool,
     /// With selective repeat: the packets to resend.
     lost: BTreeSet<u64>,
     /// With selective repeat: the packets resent because of reports since the last timeout.
@@ -120,11 +120,11 @@ pub(super) struct Requester {
     /// Messages completed since the connection began. Its low 24 bits are the largest plausible MSN when nothing is in flight.
     done: u64,
     /// The largest number of completed messages in any acknowledgement so far.
-    told: u64,
+    max_completed: u64,
     /// Number of messages, since the connection began, for which the responder has granted credits; `None` for unlimited.
     limit: Option<u64>,
     /// Whether another source of the group may have started to send.
-    is_followed: bool,
+    has_next_source: bool,
     timeouts: u8,
     rnr_naks: u8,
 }
@@ -139,17 +139,17 @@ impl Requester {
             next: 0,
             sent: 0,
             end: 0,
-            asked: None,
+            last_ack_req: None,
             nak_handled: None,
-            sends_again: false,
+            is_resending: false,
             lost: BTreeSet::new(),
             repeats: BTreeMap::new(),
             since_repeat: NEW_PER_REPEAT,
             round_trip: RoundTrip::default(),
             done: 0,
-            told: 0,
+            max_completed: 0,
             limit: None,
-            is_followed: false,
+            has_next_source: false,
             timeouts: 0,
             rnr_naks: 0,
         }
@@ -180,22 +180,22 @@ impl Requester {
         debug_assert!(self.is_idle());
         *self = Requester {
             done: ssn.into(),
-            told: ssn.into(),
+            max_completed: ssn.into(),
             ..Requester::new(psn)
         };
     }
 
     /// Records that another source of the group may send from now on.
-    pub(super) fn be_followed(&mut self) {
-        self.is_followed = true;
+    pub(super) fn allow_next_source(&mut self) {
+        self.has_next_source = true;
     }
 
     /// Completes every message as acknowledged, sent or not.
     pub(super) fn conclude(&mut self, now: u64, config: &RcConfig, shared: &mut Shared) {
         self.sent = self.end;
         self.acknowledge(now, self.end, config, shared);
-        self.told = self.done;
-        self.sends_again = false;
+        self.max_completed = self.done;
+        self.is_resending = false;
         shared.timers.stop(Timer::RnrBackoff);
     }
 
@@ -277,7 +277,7 @@ impl Requester {
         let lost = self.take_lost(config);
         let seq = lost.unwrap_or(self.next);
         // All later packets may wait for a retransmitted one.
-        let ask = lost.is_some() || self.asks_for_ack(seq, config) || self.lacks_credit();
+        let ack_req = lost.is_some() || self.needs_ack_req(seq, config) || self.lacks_credit();
         let message = match lost {
             Some(seq) => self.messages.partition_point(|m| m.end() <= seq),
             None => self.cursor,
@@ -292,7 +292,7 @@ impl Requester {
 
         let mut headers = RcHeaders::plain(bth::Repr {
             pad_count: (len.wrapping_neg() & 3) as u8,
-            ack_req: ask,
+            ack_req: ack_req,
             ..bth::Repr::new(
                 opcode(message.operation, is_first, is_last),
                 remote,
@@ -322,11 +322,11 @@ impl Requester {
             if let Some(repeat) = self.repeats.get_mut(&seq) {
                 repeat.sent = Some(now);
             }
-        } else if ask {
+        } else if ack_req {
             self.round_trip.sent(now, seq);
         }
-        if ask {
-            self.asked = self.asked.max(Some(seq));
+        if ack_req {
+            self.last_ack_req = self.last_ack_req.max(Some(seq));
         }
         if lost.is_none() {
             self.next += 1;
@@ -335,7 +335,7 @@ impl Requester {
                 self.cursor += 1;
             }
         }
-        if ask && !shared.timers.is_set(Timer::AckTimeout) {
+        if ack_req && !shared.timers.is_set(Timer::AckTimeout) {
             self.start_ack_timer(now, config, shared);
         }
         Some(Outgoing {
@@ -347,10 +347,14 @@ impl Requester {
 
     /// Whether a packet gets AckReq: at the end of a message, after `ack_every` packets without it, and when the window is full and no
     /// AckReq is in flight.
-    fn asks_for_ack(&self, seq: u64, config: &RcConfig) -> bool {
+    fn needs_ack_req(&self, seq: u64, config: &RcConfig) -> bool {
         let last_of_message = seq + 1 == self.messages[self.cursor].end();
-        let outstanding_ask = self.asked.filter(|asked| *asked >= self.unacked);
-        let since = self.asked.map_or(self.unacked, |asked| asked + 1);
+        let outstanding_ask = self
+            .last_ack_req
+            .filter(|last_ack_req| *last_ack_req >= self.unacked);
+        let since = self
+            .last_ack_req
+            .map_or(self.unacked, |last_ack_req| last_ack_req + 1);
         let fills_window = seq + 1 - self.unacked >= u64::from(window(config));
         last_of_message
             || seq + 1 - since.min(seq) >= u64::from(config.ack_every.max(1))
@@ -389,17 +393,17 @@ impl Requester {
             stats.violations.bad_answer_length += 1;
             return Ok(());
         }
-        let seq = match self.place(packet.headers.bth.psn) {
-            Place::Outstanding(seq) => seq,
-            Place::Done => {
+        let seq = match self.position(packet.headers.bth.psn) {
+            Position::Outstanding(seq) => seq,
+            Position::Done => {
                 stats.stale_acks += 1;
                 return Ok(());
             }
-            Place::NeverSent if is_others => {
+            Position::NeverSent if is_others => {
                 stats.stale_acks += 1;
                 return Ok(());
             }
-            Place::NeverSent => {
+            Position::NeverSent => {
                 stats.violations.psn_beyond_sent += 1;
                 return Ok(());
             }
@@ -408,13 +412,13 @@ impl Requester {
             && config.recovery == Recovery::SelectiveRepeat
         {
             match config.loss_reports {
-                LossReports::Direct => self.lose(seq, aeth.reports()),
+                LossReports::Direct => self.handle_report(seq, aeth.reports()),
                 LossReports::Merged => {
                     self.acknowledge(now, seq, config, shared);
-                    match self.place(aeth.lost()) {
-                        Place::Outstanding(lost) => self.lose_merged(now, lost),
-                        Place::Done => shared.stats.stale_acks += 1,
-                        Place::NeverSent => shared.stats.violations.psn_beyond_sent += 1,
+                    match self.position(aeth.lost()) {
+                        Position::Outstanding(lost) => self.handle_merged_report(now, lost),
+                        Position::Done => shared.stats.stale_acks += 1,
+                        Position::NeverSent => shared.stats.violations.psn_beyond_sent += 1,
                     }
                 }
             }
@@ -427,7 +431,7 @@ impl Requester {
         let completed = self.check_msn(aeth.msn, acknowledged, config, stats);
         match aeth.syndrome {
             Syndrome::Ack { credits } => {
-                self.sends_again = false;
+                self.is_resending = false;
                 self.limit = match credits {
                     CREDITS_UNLIMITED => None,
                     code => Some(completed + credits_of(code)),
@@ -438,14 +442,14 @@ impl Requester {
                 self.acknowledge(now, seq, config, shared);
                 if config.recovery == Recovery::SelectiveRepeat {
                     // The peer uses go-back-N, or is faulty: resend only the packet named.
-                    self.lose(seq, 1);
+                    self.handle_report(seq, 1);
                     return Ok(());
                 }
                 let waits = shared.timers.is_set(Timer::RnrBackoff)
-                    || (config.nak_rule == NakRule::OncePerAck && self.sends_again);
+                    || (config.nak_rule == NakRule::OncePerAck && self.is_resending);
                 if self.nak_handled != Some(seq) && !waits {
                     self.nak_handled = Some(seq);
-                    self.sends_again = true;
+                    self.is_resending = true;
                     self.go_back();
                     shared.timers.stop(Timer::AckTimeout);
                 }
@@ -503,7 +507,7 @@ impl Requester {
         }
         self.timeouts = self.timeouts.saturating_add(1);
         self.nak_handled = None;
-        self.sends_again = false;
+        self.is_resending = false;
         match config.recovery {
             Recovery::GoBackN => self.go_back(),
             Recovery::SelectiveRepeat => {
@@ -516,7 +520,7 @@ impl Requester {
     }
 
     /// Handles the `reports`th report of a packet by its receiver. Resends it unless it was resent that often already.
-    fn lose(&mut self, seq: u64, reports: u8) {
+    fn handle_report(&mut self, seq: u64, reports: u8) {
         let repeat = self.repeats.entry(seq).or_default();
         if reports > repeat.count && self.lost.insert(seq) {
             repeat.count = repeat.count.saturating_add(1);
@@ -526,7 +530,7 @@ impl Requester {
 
     /// Handles the report of a lost packet by a switch, which does not contain the number of reports. Ignored if the packet was resent
     /// less than a round trip ago, since the report then concerns the earlier transmission.
-    fn lose_merged(&mut self, now: u64, seq: u64) {
+    fn handle_merged_report(&mut self, now: u64, seq: u64) {
         let shortest = self.round_trip.shortest.unwrap_or(0);
         let repeat = self.repeats.entry(seq).or_default();
         let is_under_way = repeat
@@ -540,7 +544,7 @@ impl Requester {
     /// Handles the end of the RNR delay. The requester has already gone back. The ACK timer starts with the next packet.
     pub(super) fn handle_rnr_timeout(&mut self) {
         self.nak_handled = None;
-        self.sends_again = false;
+        self.is_resending = false;
     }
 
     /// Fails every pending message: the oldest with `first`, if given, and the rest as flushed.
@@ -563,14 +567,14 @@ impl Requester {
     }
 
     /// The position of a PSN relative to the window.
-    fn place(&self, psn: Psn) -> Place {
+    fn position(&self, psn: Psn) -> Position {
         let distance = psn.distance_from(self.psn(self.unacked));
         match u64::try_from(distance) {
-            Err(_) => Place::Done,
+            Err(_) => Position::Done,
             Ok(ahead) if self.unacked + ahead < self.sent => {
-                Place::Outstanding(self.unacked + ahead)
+                Position::Outstanding(self.unacked + ahead)
             }
-            Ok(_) => Place::NeverSent,
+            Ok(_) => Position::NeverSent,
         }
     }
 
@@ -591,28 +595,28 @@ impl Requester {
         stats: &mut QpStats,
     ) -> u64 {
         // Serial arithmetic in 24 bits: after the shift to the top, the sign is that of the distance.
-        let ahead = (msn.wrapping_sub(self.told as u32) << 8) as i32 >> 8;
-        let told = self.told.checked_add_signed(ahead.into());
+        let ahead = (msn.wrapping_sub(self.max_completed as u32) << 8) as i32 >> 8;
+        let max_completed = self.max_completed.checked_add_signed(ahead.into());
         let by_psn = self.completed_by(acknowledged);
-        let Some(completed) = told.filter(|c| *c <= self.completed_by(self.sent)) else {
+        let Some(completed) = max_completed.filter(|c| *c <= self.completed_by(self.sent)) else {
             match config.msn_rule {
                 MsnRule::Counted => stats.violations.msn_beyond_sent += 1,
                 MsnRule::Restarts => stats.inexact_msns += 1,
             }
             return by_psn;
         };
-        if completed < self.told && acknowledged > self.unacked {
+        if completed < self.max_completed && acknowledged > self.unacked {
             // The MSN of an earlier acknowledgement stays valid.
             match config.msn_rule {
-                MsnRule::Counted if !self.is_followed => stats.violations.msn_went_back += 1,
+                MsnRule::Counted if !self.has_next_source => stats.violations.msn_went_back += 1,
                 MsnRule::Counted | MsnRule::Restarts => stats.inexact_msns += 1,
             }
-            return self.told;
+            return self.max_completed;
         }
         if completed != by_psn {
             stats.inexact_msns += 1;
         }
-        self.told = self.told.max(completed);
+        self.max_completed = self.max_completed.max(completed);
         completed
     }
 
@@ -652,7 +656,9 @@ impl Requester {
             shared.timers.stop(Timer::RnrBackoff);
         }
         // The timer runs only while a packet with AckReq is in flight; otherwise a later packet will have AckReq.
-        let waits = self.asked.is_some_and(|asked| asked >= self.unacked);
+        let waits = self
+            .last_ack_req
+            .is_some_and(|last_ack_req| last_ack_req >= self.unacked);
         if waits && !shared.timers.is_set(Timer::RnrBackoff) {
             self.start_ack_timer(now, config, shared);
         } else {
@@ -676,7 +682,7 @@ impl Requester {
     fn go_back(&mut self) {
         self.next = self.unacked;
         self.cursor = 0;
-        self.asked = None;
+        self.last_ack_req = None;
     }
 }
 

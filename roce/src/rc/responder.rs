@@ -175,7 +175,7 @@ impl Responder {
         shared.stats.requests_received += count;
         shared.stats.request_bytes_received += len;
         self.expected = self.expected.plus(count);
-        self.reorder.all_taken(count);
+        self.reorder.all_accepted(count);
     }
 
     /// Handles a request packet. An error is a fatal NAK, which is already queued.
@@ -193,7 +193,7 @@ impl Responder {
             ahead if ahead > 0 => {
                 shared.stats.out_of_order += 1;
                 if config.recovery == Recovery::SelectiveRepeat {
-                    self.keep(now, ahead.unsigned_abs().into(), packet, config, shared);
+                    self.store_early(now, ahead.unsigned_abs().into(), packet, config, shared);
                     return Ok(());
                 }
                 if !self.nak_sent {
@@ -211,14 +211,14 @@ impl Responder {
                 return Ok(());
             }
         }
-        let mut is_asked = bth.ack_req;
-        let mut is_taken = self.take_expected(now, packet, config, memory, shared)?;
-        while let Some(early) = self.reorder.next_early().filter(|_| is_taken) {
-            is_asked |= early.packet().headers.bth.ack_req;
-            is_taken = self.take_expected(now, &early.packet(), config, memory, shared)?;
+        let mut has_ack_req = bth.ack_req;
+        let mut is_accepted = self.take_expected(now, packet, config, memory, shared)?;
+        while let Some(early) = self.reorder.next_early().filter(|_| is_accepted) {
+            has_ack_req |= early.packet().headers.bth.ack_req;
+            is_accepted = self.take_expected(now, &early.packet(), config, memory, shared)?;
         }
         // After an RNR NAK no ACK is needed: it acknowledges the packets before it.
-        if is_asked && is_taken {
+        if has_ack_req && is_accepted {
             self.acknowledge(config);
         }
         self.arm(config, shared);
@@ -237,7 +237,7 @@ impl Responder {
     }
 
     /// Handles a packet that arrives `ahead` PSNs early.
-    fn keep(
+    fn store_early(
         &mut self,
         now: u64,
         ahead: u64,
@@ -245,7 +245,7 @@ impl Responder {
         config: &RcConfig,
         shared: &mut Shared,
     ) {
-        if !self.reorder.keep(now, ahead, packet, config) {
+        if !self.reorder.store(now, ahead, packet, config) {
             shared.stats.duplicates += 1;
         }
         self.report(now, config);
@@ -287,12 +287,12 @@ impl Responder {
                 shared.stats.request_bytes_received += packet.payload.len() as u64;
                 self.expected = self.expected.next();
                 self.nak_sent = false;
-                self.reorder.taken(now);
+                self.reorder.accepted(now);
                 Ok(true)
             }
             Err(Refusal::NotReady) => {
                 let timer = config.rnr_timer;
-                self.reorder.refused(now, timer.delay_ns(), config);
+                self.reorder.rejected(now, timer.delay_ns(), config);
                 self.respond(self.expected, Syndrome::RnrNak(timer), config);
                 Ok(false)
             }

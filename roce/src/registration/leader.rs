@@ -83,7 +83,7 @@ pub enum LeaderEvent {
 /// A request that is not possible at present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the leader is busy with another request, or the group is not registered")]
-pub struct NotNow;
+pub struct Busy;
 
 /// Registers a group. See the documentation of the module.
 #[derive(Debug)]
@@ -170,20 +170,15 @@ impl Leader {
     }
 
     /// Adds a member to the registered group; no message may be in progress.
-    pub fn join(&mut self, host: &mut dyn Verbs, now: u64, node: Node) -> Result<(), NotNow> {
+    pub fn join(&mut self, host: &mut dyn Verbs, now: u64, node: Node) -> Result<(), Busy> {
         self.idle()?;
         let missing = BTreeSet::from([node.ip]);
         self.begin(host, now, State::Joining, Kind::Join, &[node], missing)
-            .map_err(|_| NotNow)
+            .map_err(|_| Busy)
     }
 
     /// Removes members from the registered group.
-    pub fn leave(
-        &mut self,
-        host: &mut dyn Verbs,
-        now: u64,
-        ips: &[Ipv4Addr],
-    ) -> Result<(), NotNow> {
+    pub fn leave(&mut self, host: &mut dyn Verbs, now: u64, ips: &[Ipv4Addr]) -> Result<(), Busy> {
         self.idle()?;
         let nodes: Vec<Node> = ips
             .iter()
@@ -192,7 +187,7 @@ impl Leader {
             .collect();
         let missing = BTreeSet::from([self.spec.leader.ip]);
         self.begin(host, now, State::Leaving, Kind::Leave, &nodes, missing)
-            .map_err(|_| NotNow)
+            .map_err(|_| Busy)
     }
 
     /// Removes the group from all switches.
@@ -213,12 +208,12 @@ impl Leader {
     /// [`LeaderEvent::Lost`] reports the result. Repeat the call while there is no progress, since the packet may be lost.
     pub fn stalled(&mut self, host: &mut dyn Verbs, now: u64) {
         if self.is_registered() {
-            self.say(host, now, Kind::Stalled);
+            self.send_unconfirmed(host, now, Kind::Stalled);
         }
     }
 
     /// Sends a packet that needs no confirmation, with the leader's own node.
-    fn say(&self, host: &mut dyn Verbs, now: u64, kind: Kind) {
+    fn send_unconfirmed(&self, host: &mut dyn Verbs, now: u64, kind: Kind) {
         let packet = Repr {
             kind,
             seq: 0,
@@ -255,7 +250,7 @@ impl Leader {
             Kind::Refuse => self.refused(now, host, *source, &packet),
             Kind::Alive if *source == self.spec.mcst_id => {
                 if self.is_registered() {
-                    self.say(host, now, Kind::Alive);
+                    self.send_unconfirmed(host, now, Kind::Alive);
                 }
             }
             Kind::Leave if *source == self.spec.mcst_id => {
@@ -323,10 +318,10 @@ impl Leader {
         self.ignored
     }
 
-    fn idle(&self) -> Result<(), NotNow> {
+    fn idle(&self) -> Result<(), Busy> {
         match self.state {
             State::Registered => Ok(()),
-            _ => Err(NotNow),
+            _ => Err(Busy),
         }
     }
 
@@ -393,8 +388,8 @@ impl Leader {
             true => Some(self.spec.leader.ip),
             false => packet.members().find(|node| is_right(node)).map(|n| n.ip),
         };
-        let is_news = who.is_some_and(|who| exchange.missing.remove(&who));
-        self.ignored += u64::from(!is_news);
+        let is_unreported = who.is_some_and(|who| exchange.missing.remove(&who));
+        self.ignored += u64::from(!is_unreported);
         if !exchange.missing.is_empty() {
             self.exchange = Some(exchange);
             return;

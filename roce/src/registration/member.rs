@@ -41,7 +41,7 @@ struct Expected {
     /// Initial PSN of its last registration; `None` before the first.
     registered: Option<Psn>,
     /// Whether [`Member::poll`] still has to report the last registration.
-    is_news: bool,
+    is_unreported: bool,
 }
 
 /// Confirms registrations of a host's queue pairs, for all groups of the host.
@@ -72,14 +72,14 @@ impl Member {
             let expected = Expected {
                 group,
                 registered: None,
-                is_news: false,
+                is_unreported: false,
             };
             self.expected.insert(qpn, expected);
         }
     }
 
     /// Removes a queue pair from the expected ones.
-    pub fn forget(&mut self, qpn: QpNum) {
+    pub fn remove(&mut self, qpn: QpNum) {
         self.expected.remove(&qpn);
     }
 
@@ -109,14 +109,14 @@ impl Member {
         if !matches!(packet.kind, Kind::Register | Kind::Invite) {
             return false;
         }
-        if self.answer(now, host, *source, &packet).is_none() {
+        if self.reply(now, host, *source, &packet).is_none() {
             self.ignored += 1;
         }
         true
     }
 
     /// The agreement or confirmation; `None` if the packet has an unexpected source, group or queue pair.
-    fn answer(
+    fn reply(
         &mut self,
         now: u64,
         host: &mut dyn Verbs,
@@ -159,7 +159,7 @@ impl Member {
         }
         if expected.registered != Some(packet.initial_psn) {
             expected.registered = Some(packet.initial_psn);
-            expected.is_news = true;
+            expected.is_unreported = true;
         }
         host.send_udp(now, leader, PORT, PORT, answer.to_bytes());
         Some(())
@@ -196,8 +196,8 @@ impl Member {
     /// Takes the next event for the user: the newest registration of each queue pair.
     pub fn poll(&mut self) -> Option<MemberEvent> {
         let mut all = self.expected.iter_mut();
-        let (qpn, expected) = all.find(|(_, expected)| expected.is_news)?;
-        expected.is_news = false;
+        let (qpn, expected) = all.find(|(_, expected)| expected.is_unreported)?;
+        expected.is_unreported = false;
         let ExpectedGroup {
             mcst_id,
             virtual_qpn,

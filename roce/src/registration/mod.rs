@@ -26,7 +26,7 @@ mod registrar;
 #[cfg(test)]
 mod tests;
 
-pub use leader::{GroupSpec, Leader, LeaderEvent, LeaderTiming, NotNow};
+pub use leader::{Busy, GroupSpec, Leader, LeaderEvent, LeaderTiming};
 pub use member::{ExpectedGroup, Member, MemberEvent};
-pub use patience::{Patience, LEAST_DEAD_AFTER_NS, MOST_STALL_NS};
+pub use patience::{Patience, MAX_STALL_NS, MIN_DEAD_AFTER_NS};
 pub use registrar::Registrar;

@@ -23,9 +23,9 @@ use serde::{Deserialize, Serialize};
 use crate::rc::{AckTimeout, RcConfig};
 
 /// The longest time until a source reports that nothing is acknowledged, in nanoseconds.
-pub const MOST_STALL_NS: u64 = 1_000_000_000;
+pub const MAX_STALL_NS: u64 = 1_000_000_000;
 /// The shortest time until the fabric considers a member failed, in nanoseconds: a few readings of all switches of its tree.
-pub const LEAST_DEAD_AFTER_NS: u64 = 50_000_000;
+pub const MIN_DEAD_AFTER_NS: u64 = 50_000_000;
 
 /// Local ACK timeout and retry count of the queue pairs of a group, as verbs attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -89,7 +89,7 @@ impl Patience {
     /// Nanoseconds without an acknowledgement after which a source reports that its group makes no progress.
     pub fn stall_ns(self) -> u64 {
         self.limit_ns()
-            .map_or(MOST_STALL_NS, |limit| (limit / 8).min(MOST_STALL_NS))
+            .map_or(MAX_STALL_NS, |limit| (limit / 8).min(MAX_STALL_NS))
     }
 
     /// Nanoseconds after which the fabric considers a member failed; `most` is its default.
@@ -97,7 +97,7 @@ impl Patience {
         let Some(limit) = self.limit_ns() else {
             return most;
         };
-        (limit / 4).max(LEAST_DEAD_AFTER_NS).min(most)
+        (limit / 4).max(MIN_DEAD_AFTER_NS).min(most)
     }
 
     /// The longest time in nanoseconds from the last acknowledgement until a failed member is detected; `most` is the fabric's
@@ -134,14 +134,14 @@ mod tests {
     const MOST: u64 = 3_000_000_000;
 
     #[test]
-    fn every_queue_pair_whose_timeout_is_long_enough_outlives_the_detection() {
+    fn failures_are_detected_before_queue_pairs_with_long_enough_timeouts_give_up() {
         for exponent in 1..=31 {
             for retry_cnt in 0..=7 {
                 let patience = Patience::new(AckTimeout::new(exponent), retry_cnt);
                 assert_eq!(Patience::from_bits(patience.bits()), patience);
                 let limit = patience.limit_ns().unwrap();
                 // 50 ms are a quarter of the shortest limit that allows the fabric to detect failures in time.
-                let is_long = limit >= 4 * LEAST_DEAD_AFTER_NS;
+                let is_long = limit >= 4 * MIN_DEAD_AFTER_NS;
                 if is_long {
                     assert!(patience.is_enough(MOST), "{patience:?}");
                     assert!(patience.detection_ns(MOST) <= limit / 2);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_of_134_ms_and_7_retries_loses_no_group_to_a_dead_member() {
+    fn a_failed_member_is_detected_before_a_card_with_134_ms_and_7_retries_gives_up() {
         let card = Patience::new(AckTimeout::new(15), 7);
         assert_eq!(card.limit_ns(), Some(1_073_741_824));
         assert_eq!(card.longest_limit_ns(), Some(4_294_967_296));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_pair_that_gives_up_sooner_than_the_fabric_can_look_is_told_so() {
+    fn a_timeout_too_short_for_failure_detection_is_detected() {
         let hasty = Patience::new(AckTimeout::new(10), 3);
         assert_eq!(hasty.limit_ns(), Some(16_777_216));
         assert!(!hasty.is_enough(MOST));

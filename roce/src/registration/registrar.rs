@@ -23,10 +23,10 @@ impl Registrar {
             .expect(qpn, group);
     }
 
-    /// Removes a queue pair from the expected ones, see [`Member::forget`].
-    pub fn forget(&mut self, qpn: QpNum) {
+    /// Removes a queue pair from the expected ones, see [`Member::remove`].
+    pub fn remove(&mut self, qpn: QpNum) {
         if let Some(member) = &mut self.member {
-            member.forget(qpn);
+            member.remove(qpn);
         }
     }
 

@@ -171,7 +171,7 @@ fn sending_may_start_when_every_member_has_confirmed() {
 }
 
 #[test]
-fn packets_with_unconfirmed_nodes_are_sent_again() {
+fn packets_with_unconfirmed_nodes_are_resent() {
     let mut host = host(1);
     let mut all = leader(&mut host, 250);
     assert_eq!(sent(&mut host, 0).len(), 2);
@@ -192,7 +192,7 @@ fn packets_with_unconfirmed_nodes_are_sent_again() {
 }
 
 #[test]
-fn a_leader_gives_up_with_the_names_of_those_missing() {
+fn a_leader_that_gives_up_reports_the_missing_members() {
     let mut host = host(1);
     let mut leader = leader(&mut host, 3);
     leader.handle_event(
@@ -276,7 +276,7 @@ fn a_host_agrees_for_the_queue_pairs_that_it_expects_to_be_registered() {
 }
 
 #[test]
-fn a_host_answers_nobody_but_the_fabric_and_the_leader_about_the_group_that_it_expects() {
+fn a_host_replies_only_to_the_fabric_and_the_leader_of_the_expected_group() {
     let mut host = host(2);
     let mut member = Member::new(&mut host);
     member.expect(node(2).qpn, expected());
@@ -326,7 +326,7 @@ fn a_host_answers_nobody_but_the_fabric_and_the_leader_about_the_group_that_it_e
 }
 
 #[test]
-fn what_a_member_remembers_does_not_grow_with_the_packets_of_others() {
+fn a_members_memory_does_not_grow_with_packets_of_others() {
     let mut host = host(2);
     let mut member = Member::new(&mut host);
     member.expect(node(2).qpn, expected());
@@ -367,7 +367,7 @@ fn what_a_member_remembers_does_not_grow_with_the_packets_of_others() {
 }
 
 #[test]
-fn a_leader_names_those_who_did_not_agree() {
+fn a_leader_reports_the_members_that_did_not_agree() {
     let mut host = host(1);
     let mut leader = leader(&mut host, 3);
     let refusal = Repr {
@@ -385,7 +385,7 @@ fn a_leader_names_those_who_did_not_agree() {
 }
 
 #[test]
-fn a_leader_says_that_its_group_is_wanted_when_it_is_asked() {
+fn a_leader_replies_to_the_fabrics_query_for_its_group() {
     let mut host = host(1);
     let mut leader = leader(&mut host, 2);
     sent(&mut host, 0);
@@ -405,7 +405,7 @@ fn a_leader_says_that_its_group_is_wanted_when_it_is_asked() {
 }
 
 #[test]
-fn a_leader_learns_that_the_fabric_has_given_its_group_up() {
+fn a_leader_reports_that_the_fabric_has_removed_its_group() {
     let mut host = host(1);
     let mut leader = leader(&mut host, 2);
     let confirm = packet(Kind::Confirm, vec![node(2), group()]);
@@ -432,7 +432,7 @@ fn a_leader_learns_that_the_fabric_has_given_its_group_up() {
 }
 
 #[test]
-fn a_leader_is_told_whom_the_fabric_has_lost() {
+fn a_leader_reports_the_members_that_the_fabric_has_removed() {
     let mut host = host(1);
     let mut leader = leader(&mut host, 3);
     let lost = packet(Kind::Leave, vec![node(3), group()]);
@@ -443,7 +443,7 @@ fn a_leader_is_told_whom_the_fabric_has_lost() {
 }
 
 #[test]
-fn a_member_confirms_as_often_as_it_is_asked_and_tells_once() {
+fn a_member_confirms_every_registration_and_reports_it_once() {
     let mut host = host(2);
     let mut member = Member::new(&mut host);
     member.expect(node(2).qpn, expected());
@@ -459,13 +459,13 @@ fn a_member_confirms_as_often_as_it_is_asked_and_tells_once() {
         Some(MemberEvent::Registered { mcst_id: GROUP, .. })
     ));
     assert_eq!(member.poll(), None);
-    member.forget(node(2).qpn);
+    member.remove(node(2).qpn);
     assert!(member.handle_event(20, &mut host, &asked));
     assert_eq!((sent(&mut host, 20), member.ignored()), (vec![], 1));
 }
 
 #[test]
-fn a_confirmation_bears_the_region_that_was_registered() {
+fn a_confirmation_contains_the_registered_region() {
     let mut host = host(1);
     let with_region = |va| Node {
         region: mrp::Region::new(va, 7, 4096),

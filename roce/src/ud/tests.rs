@@ -160,7 +160,7 @@ fn a_datagram_goes_to_one_queue_pair_once_its_address_is_resolved() {
 }
 
 #[test]
-fn a_datagram_to_a_group_reaches_what_is_attached_and_not_its_sender() {
+fn a_datagram_to_a_group_reaches_attached_queue_pairs_but_not_its_sender() {
     let mut wire = Wire::new(4);
     for n in [0, 1, 3] {
         let qpn = wire.qpns[n];
@@ -213,7 +213,7 @@ fn a_wrong_qkey_is_dropped_and_counted() {
 }
 
 #[test]
-fn what_cannot_be_a_datagram_is_refused_with_what_would_do() {
+fn invalid_datagrams_are_rejected_with_a_remedy() {
     let mut wire = Wire::new(2);
     let long = vec![0; 1025];
     let error = wire.send(0, to_group(), &long).unwrap_err();
@@ -243,11 +243,11 @@ fn what_cannot_be_a_datagram_is_refused_with_what_would_do() {
 }
 
 #[test]
-fn without_a_buffer_a_datagram_is_lost_and_a_short_one_ends_the_queue_pair() {
+fn a_datagram_without_a_buffer_is_lost_and_a_short_buffer_fails_the_queue_pair() {
     let mut wire = Wire::new(2);
     let qpn = wire.qpns[1];
     wire.hosts[1].attach_multicast(qpn, GROUP).unwrap();
-    wire.send(0, to_group(), b"nobody waits").unwrap();
+    wire.send(0, to_group(), b"no receiver!").unwrap();
     wire.run();
     assert_eq!(wire.hosts[1].ud_qp(qpn).unwrap().stats().no_buffer, 1);
     wire.receive(1, 44);
@@ -330,7 +330,7 @@ fn queue_pairs_of_both_services_have_different_numbers() {
 }
 
 #[test]
-fn nobody_answers_for_a_host_that_is_not_there() {
+fn resolving_an_absent_host_fails() {
     let mut wire = Wire::new(1);
     let host = &mut wire.hosts[0];
     host.resolve(0, ip(9));

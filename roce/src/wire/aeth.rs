@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn naks_are_told_apart() {
+    fn nak_codes_are_distinguished() {
         let naks = [
             ("60 000000", Syndrome::Nak(NakCode::PsnSequenceError)),
             ("61 000000", Syndrome::Nak(NakCode::InvalidRequest)),

@@ -603,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn regions_that_make_no_sense_are_refused() {
+    fn invalid_regions_are_rejected() {
         // Truncated by the count, of the group itself, too long, non-zero padding.
         for (at, value) in [(3, 2), (3, 1), (15, 0xc0), (28, 64), (29, 1), (31, 1)] {
             let mut bytes = unhex(WITH_REGION);
@@ -664,7 +664,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_survive_the_wire() {
+    fn refusal_reasons_convert_back() {
         for bits in 0..=255 {
             assert_eq!(Refusal::from_bits(bits).bits(), bits);
         }
@@ -710,7 +710,7 @@ mod tests {
     proptest! {
         /// Any input is rejected, or equals what `emit` would write for it.
         #[test]
-        fn bytes_from_outside_are_refused_or_understood(
+        fn arbitrary_input_is_rejected_or_parsed(
             mut bytes in proptest::collection::vec(any::<u8>(), 0..200),
             kind in 1u8..11,
             total in 1u8..4,

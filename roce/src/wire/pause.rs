@@ -115,7 +115,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(quanta in any::<[Option<u16>; CLASSES]>()) {
+        fn emitted_frame_parses_back(quanta in any::<[Option<u16>; CLASSES]>()) {
             let repr = Repr { quanta };
             let mut out = [0; FRAME_LEN];
             repr.emit(&mut out);

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_makes_a_queue_pair_number_of_special_meaning() {
+    fn no_value_maps_to_a_special_queue_pair_number() {
         for value in [0, 1, 2, MASK - 3, MASK - 2, MASK - 1, MASK, u32::MAX] {
             assert!(QpNum::ordinary(value).is_ordinary(), "{value}");
         }

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn header_without_a_vni_is_refused_and_reserved_bits_are_not_looked_at() {
+    fn header_without_a_vni_is_rejected_and_reserved_bits_are_ignored() {
         let mut bytes = unhex(BYTES);
         bytes[0] = 0xf7;
         let error = View::new_checked(&bytes).unwrap_err();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_of_4200_bytes_needs_4250_on_the_way() {
+    fn a_link_of_4200_bytes_needs_an_underlay_mtu_of_4250() {
         assert_eq!(4200 + OVERHEAD, 4250);
     }
 

@@ -74,7 +74,7 @@ fn delivers_by(
 }
 
 #[test]
-fn overlay_algorithms_deliver_to_everybody() {
+fn overlay_algorithms_deliver_to_all_members() {
     for algorithm in overlays() {
         for (members, size, slices, op) in [
             (2, 0, 1, TransferOp::Send),
@@ -98,7 +98,7 @@ fn overlay_algorithms_deliver_to_everybody() {
 }
 
 #[test]
-fn members_may_wait_until_they_hold_everything() {
+fn members_can_store_and_forward() {
     for algorithm in overlays().filter(|algorithm| algorithm.is_one_tree()) {
         let mut net = segment(6, 1500, 1);
         delivers(&mut net, |rank| TransferSpec {
@@ -110,7 +110,7 @@ fn members_may_wait_until_they_hold_everything() {
 }
 
 #[test]
-fn a_sender_that_waits_for_ready_receivers_hears_no_rnr_nak() {
+fn a_sender_that_waits_for_ready_receivers_gets_no_rnr_nak() {
     for algorithm in overlays() {
         let mut net = segment(6, 1500, 1);
         delivers(&mut net, |rank| TransferSpec {
@@ -147,7 +147,7 @@ fn announced(
 }
 
 #[test]
-fn receivers_learn_the_size_from_the_first_block() {
+fn receivers_take_the_size_from_the_first_block() {
     for algorithm in overlays() {
         for members in [2, 3, 6, 8, 11] {
             for size in [0, 1, 1_000, 1_001, 3_500, 40_000] {
@@ -173,7 +173,7 @@ fn datagrams(members: usize, rank: u32, size: usize, slices: u32) -> TransferSpe
 }
 
 #[test]
-fn datagrams_reach_everybody_once_and_nothing_is_repaired_without_loss() {
+fn datagrams_reach_all_members_once_without_repairs_if_none_is_lost() {
     for (members, size, slices) in [(2, 0, 1), (3, 1, 4), (7, 100_000, 5), (16, 700_000, 40)] {
         let mut net = segment(members, 1500, 1);
         let mut transfers = Vec::new();
@@ -195,7 +195,7 @@ fn datagrams_reach_everybody_once_and_nothing_is_repaired_without_loss() {
 }
 
 #[test]
-fn what_datagrams_cannot_do_is_refused() {
+fn settings_that_datagrams_do_not_support_are_rejected() {
     let good = datagrams(3, 0, 3 << 20, 3);
     let host = ip(0);
     assert_eq!(good.check(host), Ok(()));
@@ -235,7 +235,7 @@ fn held(transfer: &Transfer) -> BTreeSet<u32> {
 }
 
 #[test]
-fn survivors_go_on_with_what_is_not_stable() {
+fn survivors_continue_with_the_unstable_slices() {
     let (members, size, block) = (7, 400_000, 4_096);
     let algorithm = Algorithm::Rdmc(Schedule::BinomialPipeline);
     let count = blocks(size as u64, block);
@@ -277,7 +277,7 @@ fn survivors_go_on_with_what_is_not_stable() {
                 }),
             };
             let refused = run.transfers[dead].resume(&mut net.hosts[dead], leg.clone());
-            assert!(matches!(refused, Err(TransferError::NoSurvivor { .. })));
+            assert!(matches!(refused, Err(TransferError::BadSurvivors { .. })));
             let mut ends = Vec::new();
             for &rank in &alive {
                 let resumed = run.transfers[rank].resume(&mut net.hosts[rank], leg.clone());
@@ -335,7 +335,7 @@ fn part(data: &Arc<[u8]>, (offset, len): (u64, u64)) -> &[u8] {
 }
 
 #[test]
-fn everybody_gets_its_piece_of_a_scatter() {
+fn all_members_get_their_piece_of_a_scatter() {
     for algorithm in overlays_for(Kind::Scatter) {
         for members in [2, 3, 8, 13] {
             let data = data(100_001);
@@ -358,7 +358,7 @@ fn everybody_gets_its_piece_of_a_scatter() {
 }
 
 #[test]
-fn everybody_gets_every_piece_of_an_allgather() {
+fn all_members_get_every_piece_of_an_allgather() {
     for algorithm in overlays_for(Kind::Allgather) {
         for members in [2, 3, 8, 13] {
             let data = data(100_001);
@@ -382,7 +382,7 @@ fn everybody_gets_every_piece_of_an_allgather() {
 }
 
 #[test]
-fn nobody_leaves_a_barrier_before_everybody_has_come() {
+fn no_member_leaves_a_barrier_before_all_have_entered() {
     for algorithm in overlays_for(Kind::Barrier) {
         for members in [2, 3, 8, 13] {
             for late in [0, 1, members - 1] {
@@ -415,14 +415,14 @@ proptest! {
     #![proptest_config(Cost::Packets.cases())]
 
     #[test]
-    fn overlays_deliver_whatever_the_network_does(
+    fn overlays_deliver_on_a_faulty_network(
         which in 0..overlays().count(),
         fan_out in 1u32..9,
         members in 2usize..20,
         size in 0usize..60_000,
         slices in 1u32..12,
         ready in prop_oneof![Just(None), (1u32..4).prop_map(Some)],
-        told in any::<bool>(),
+        announces in any::<bool>(),
         loss in 0u32..10,
         duplication in 0u32..10,
         reordering in 0u32..10,
@@ -434,14 +434,14 @@ proptest! {
         };
         let mut net = segment(members, 1500, seed);
         net.faults = Faults { loss, duplication, reordering };
-        delivers(&mut net, |rank| match told {
+        delivers(&mut net, |rank| match announces {
             true => announced(algorithm, members, rank, size, 4_096),
             false => TransferSpec { slices, ready, ..spec(algorithm, members, rank, size) },
         });
     }
 
     #[test]
-    fn datagrams_are_repaired_whatever_the_network_does(
+    fn datagrams_are_repaired_on_a_faulty_network(
         members in 2usize..20,
         size in 0usize..60_000,
         slices in 1u32..12,
@@ -457,7 +457,7 @@ proptest! {
 }
 
 #[test]
-fn source_has_as_many_requests_under_way_as_its_queue_is_deep() {
+fn source_keeps_its_queue_depth_of_requests_in_flight() {
     for depth in [1, 4] {
         let mut net = segment(4, 1500, 1);
         let spec = |rank| TransferSpec {

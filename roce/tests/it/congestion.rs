@@ -68,7 +68,7 @@ fn marked_packets_bring_one_notification_per_interval() {
 }
 
 #[test]
-fn notification_slows_the_requester_down_and_nothing_else_does() {
+fn only_a_cnp_reduces_the_rate() {
     let line = 10_000_000_000;
     let mut pair = Pair::new(rc(line), Psn::new(0), 1);
     let key = pair.net.hosts[1].register_memory(1 << 20, false);
@@ -107,7 +107,7 @@ fn notification_slows_the_requester_down_and_nothing_else_does() {
 }
 
 #[test]
-fn mark_on_a_packet_that_was_not_capable_is_a_violation() {
+fn mark_on_a_packet_that_is_not_ecn_capable_is_a_violation() {
     let mut pair = Pair::new(RcConfig::new(PathMtu::B1024), Psn::new(0), 1);
     pair.post_send(0, 0, SEND, b"data");
     let mut frame = pair.net.hosts[0].poll_transmit(pair.net.now).unwrap();
@@ -328,7 +328,7 @@ impl Bottleneck {
 }
 
 #[test]
-fn two_flows_share_a_link_and_keep_its_queue_short() {
+fn two_flows_share_a_link_with_a_short_queue() {
     let mut link = Bottleneck::new(rc(LINE));
     link.start(0);
     link.run(5_000_000);

@@ -241,7 +241,7 @@ fn opcode(name: &str) -> Opcode {
 // ---- Responder ----
 
 #[test]
-fn gap_gets_one_nak_and_then_silence_until_it_is_filled() {
+fn gap_gets_one_nak_until_it_is_filled() {
     converse(
         config(),
         "recv len=1024
@@ -413,7 +413,7 @@ fn psn_zero_follows_the_largest() {
 // ---- Requester ----
 
 #[test]
-fn message_is_cut_into_packets_and_the_last_asks_for_an_ack() {
+fn message_is_segmented_and_the_last_packet_has_ack_req() {
     converse(
         config(),
         "post send len=513 imm=5
@@ -435,7 +435,7 @@ fn message_is_cut_into_packets_and_the_last_asks_for_an_ack() {
 }
 
 #[test]
-fn full_window_asks_for_an_ack_and_waits() {
+fn full_window_sets_ack_req_and_waits() {
     converse(
         config(),
         "post send len=1536
@@ -452,7 +452,7 @@ fn full_window_asks_for_an_ack_and_waits() {
 }
 
 #[test]
-fn nak_acknowledges_what_is_before_it_and_goes_back() {
+fn nak_acknowledges_earlier_packets_and_goes_back() {
     converse(
         config(),
         "post send len=1
@@ -475,7 +475,7 @@ fn nak_acknowledges_what_is_before_it_and_goes_back() {
 }
 
 #[test]
-fn answers_to_what_was_never_sent_or_is_long_done_are_ignored() {
+fn acks_of_unsent_or_completed_psns_are_ignored() {
     converse(
         config(),
         "post send len=1
@@ -492,7 +492,7 @@ fn answers_to_what_was_never_sent_or_is_long_done_are_ignored() {
 }
 
 #[test]
-fn ack_that_overtakes_the_retransmission_spares_it() {
+fn ack_before_a_retransmission_cancels_it() {
     converse(
         config(),
         "post send len=1024
@@ -509,7 +509,7 @@ fn ack_that_overtakes_the_retransmission_spares_it() {
 }
 
 #[test]
-fn rnr_nak_holds_everything_back_for_its_time() {
+fn rnr_nak_pauses_the_requester_for_its_delay() {
     converse(
         config(),
         "post send len=300
@@ -528,7 +528,7 @@ fn rnr_nak_holds_everything_back_for_its_time() {
 }
 
 #[test]
-fn silence_makes_it_go_back_until_the_retries_are_used_up() {
+fn timeouts_go_back_until_the_retries_are_used_up() {
     converse(
         config(),
         "post send len=1
@@ -546,7 +546,7 @@ fn silence_makes_it_go_back_until_the_retries_are_used_up() {
 }
 
 #[test]
-fn progress_starts_the_retries_anew() {
+fn progress_resets_the_retry_count() {
     converse(
         config(),
         "post send len=512
@@ -590,7 +590,7 @@ fn fatal_nak_fails_its_message_and_flushes_the_others() {
 }
 
 #[test]
-fn coalesced_acks_say_only_the_newest() {
+fn coalesced_acks_contain_only_the_newest_psn() {
     let config = RcConfig {
         ack_coalescing: true,
         ..config()

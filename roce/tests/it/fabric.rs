@@ -342,7 +342,7 @@ fn transfer(case: Case) -> (Net<OneSwitch>, Collective) {
             &mut net.hosts[source as usize],
         );
         transfer.start(host, net.now, bytes).unwrap();
-        if spec(0).takes_turns() {
+        if spec(0).has_several_sources() {
             let spared = case.early.then_some(source);
             collective.run_until(&mut net, deadline, |c| c.part_done(part, spared));
         }
@@ -467,7 +467,7 @@ fn regions_of_each_receiver_and_request_differ() {
 }
 
 #[test]
-fn members_take_turns_on_the_same_queue_pairs() {
+fn several_sources_share_the_same_queue_pairs() {
     for (op, write) in [
         (TransferOp::Send, WriteMode::Aligned),
         (TransferOp::WriteImm, WriteMode::Aligned),
@@ -495,14 +495,14 @@ fn members_take_turns_on_the_same_queue_pairs() {
             assert_eq!(stats.inexact_msns, 0, "{op:?}");
             sent += stats.request_bytes_sent;
         }
-        let told = 10 * 3 * 16 * u64::from(write == WriteMode::PerRequest);
-        assert_eq!(sent, 1_000_000 + told, "{op:?}");
+        let announced = 10 * 3 * 16 * u64::from(write == WriteMode::PerRequest);
+        assert_eq!(sent, 1_000_000 + announced, "{op:?}");
     }
 }
 
 /// The aggregated minimum acts as a barrier: a member that has not entered has no receive for the root's signal.
 #[test]
-fn nobody_leaves_a_groups_barrier_before_everybody_has_come() {
+fn no_member_leaves_a_groups_barrier_before_all_have_entered() {
     let group = GroupSpec::new(MCST_ID, VIRTUAL_QPN, Psn::new(0xff_ffff));
     let members = 5;
     let spec = |rank| TransferSpec {
@@ -539,7 +539,7 @@ fn nobody_leaves_a_groups_barrier_before_everybody_has_come() {
 }
 
 #[test]
-fn source_must_hold_what_was_sent_before_its_turn() {
+fn source_must_hold_all_earlier_parts() {
     let mut host = host(1, 4200, 1);
     let spec = TransferSpec {
         slices: 2,
@@ -579,7 +579,7 @@ fn members_and_sources() -> impl proptest::strategy::Strategy<Value = (usize, Ve
 proptest! {
     /// With loss, duplication and delay in the fabric, each message arrives once, in order, byte for byte, at all members.
     #[test]
-    fn everybody_gets_everything_through_a_faulty_fabric(
+    fn all_members_get_all_data_through_a_faulty_fabric(
         (members, sources) in members_and_sources(),
         early: bool,
         size in prop_oneof![0usize..2000, 0usize..60_000],

@@ -55,7 +55,7 @@ fn frames_look_like_those_of_a_kernel_stack() {
 }
 
 #[test]
-fn wrong_packets_are_dropped_in_silence_each_with_its_counter() {
+fn invalid_packets_are_dropped_and_counted() {
     type Change = fn(&mut Vec<u8>);
     type Counter = fn(&alfirk_roce::host::Drops) -> u64;
     let cases: [(&str, Change, Counter); 14] = [
@@ -228,7 +228,7 @@ fn arp_request(sender: u32) -> Vec<u8> {
 }
 
 #[test]
-fn flood_of_arp_requests_fills_neither_memory_nor_the_wire() {
+fn flood_of_arp_requests_is_limited_in_memory_and_replies() {
     let mut host = host(0, 1500, 1);
     for i in 0..10_000 {
         host.handle_frame(0, &arp_request(0x0a01_0000 + i));
@@ -252,7 +252,7 @@ fn neighbour_in_use_survives_a_flood_of_arp_requests() {
 }
 
 #[test]
-fn unanswered_address_fails_the_queue_pair() {
+fn address_without_a_reply_fails_the_queue_pair() {
     let mut net = segment(1, 1500, 1);
     let host = &mut net.hosts[0];
     let config = host.default_rc();
@@ -314,7 +314,7 @@ fn datagrams_reach_a_bound_port() {
     let mut net = segment(2, 1500, 1);
     net.hosts[1].bind_udp(4790);
     net.hosts[0].send_udp(0, ip(1), 5000, 4790, b"register".to_vec());
-    net.hosts[0].send_udp(0, ip(1), 5000, 4789, b"nobody".to_vec());
+    net.hosts[0].send_udp(0, ip(1), 5000, 4789, b"unread".to_vec());
     let events = net.run(1_000_000_000);
     let expected = HostEvent::Udp {
         source: ip(0),
@@ -327,7 +327,7 @@ fn datagrams_reach_a_bound_port() {
 }
 
 #[test]
-fn memory_that_goes_away_under_a_send_fails_it() {
+fn deregistering_memory_fails_a_pending_send() {
     let mut pair = pair();
     let key = pair.net.hosts[0].register_shared(vec![0; 10].into());
     let payload = Payload::Memory(MemorySlice {
@@ -396,7 +396,7 @@ fn psns_of_an_idle_pair_can_be_set() {
 }
 
 #[test]
-fn transfer_says_what_is_wrong_with_its_use() {
+fn misuse_of_a_transfer_is_reported() {
     let mut net = segment(2, 1500, 1);
     let spec = TransferSpec {
         group: Some(GroupSpec::new(ip(50), QpNum::new(2), Psn::new(0))),

@@ -313,13 +313,13 @@ impl Collective {
 
     /// Whether every member has reported that a part is done; its `source` may be exempt.
     pub fn part_done(&self, part: u32, source: Option<u32>) -> bool {
-        let told = |rank| {
+        let is_done = |rank| {
             self.events.iter().any(|(i, event)| {
                 *i == rank
                     && matches!(event, TransferEvent::PartDone { part: of, .. } if *of == part)
             })
         };
-        (0..self.transfers.len()).all(|rank| source == Some(rank as u32) || told(rank))
+        (0..self.transfers.len()).all(|rank| source == Some(rank as u32) || is_done(rank))
     }
 
     pub fn ready(&self) -> bool {

@@ -35,7 +35,7 @@ proptest! {
     #![proptest_config(Cost::Packets.cases())]
 
     #[test]
-    fn hosts_do_the_same_with_frames_in_two_parts(
+    fn hosts_handle_split_frames_like_contiguous_ones(
         len in 0..=LEN,
         mtu in prop_oneof![Just(PathMtu::B256), Just(PathMtu::B1024)],
         immediate: Option<u32>,
@@ -75,7 +75,7 @@ proptest! {
     fn a_long_payload_is_no_copy(len in 256usize..1024) {
         let mut pair = about_to_send(len, PathMtu::B1024, None);
         let frame = pair.net.hosts[0].poll_split(0).expect("there is one");
-        let tail = frame.tail().expect("of so many bytes");
+        let tail = frame.tail().expect("a long payload is in the tail");
         prop_assert_eq!(tail.body().len(), len);
         pair.net.hosts[1].handle_packet(0, &Packet::Bytes(frame));
         prop_assert_eq!(pair.net.hosts[1].stats().drops.icrc, 0);

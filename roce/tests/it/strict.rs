@@ -8,7 +8,7 @@ use alfirk_roce::wire::Psn;
 // ---- Requester ----
 
 #[test]
-fn answer_that_counts_more_messages_than_were_sent_acknowledges_by_its_psn() {
+fn ack_with_an_msn_beyond_the_messages_sent_acknowledges_by_its_psn() {
     let stats = converse(
         config(),
         "post send len=1
@@ -33,7 +33,7 @@ fn answer_that_counts_more_messages_than_were_sent_acknowledges_by_its_psn() {
 
 /// Credits are counted from the MSN, or from the number that the PSN implies if the MSN is implausible.
 #[test]
-fn credits_of_a_wrong_message_count_are_counted_from_the_psn() {
+fn credits_with_an_implausible_msn_are_counted_from_the_psn() {
     let stats = converse(
         config(),
         "post send len=1
@@ -53,7 +53,7 @@ fn credits_of_a_wrong_message_count_are_counted_from_the_psn() {
 }
 
 #[test]
-fn message_count_that_goes_back_while_the_psn_goes_on_is_counted() {
+fn smaller_msn_with_a_larger_psn_is_counted() {
     let stats = converse(
         config(),
         "post send len=1
@@ -80,7 +80,7 @@ fn message_count_that_goes_back_while_the_psn_goes_on_is_counted() {
 
 /// Linux rxe restarts its MSN at 0 when its PSN is set, as at a change of the source of a group.
 #[test]
-fn message_counts_of_devices_may_begin_again() {
+fn msns_of_devices_may_restart() {
     let restarts = RcConfig {
         msn_rule: MsnRule::Restarts,
         ..config()
@@ -105,7 +105,7 @@ fn message_counts_of_devices_may_begin_again() {
 }
 
 #[test]
-fn exact_message_counts_are_told_from_late_ones() {
+fn inexact_msns_are_counted() {
     let script = |first: u32| {
         format!(
             "post send len=300
@@ -125,7 +125,7 @@ fn exact_message_counts_are_told_from_late_ones() {
 }
 
 #[test]
-fn member_that_takes_over_counts_on_where_the_others_are() {
+fn new_source_continues_the_groups_psns_and_msns() {
     let stats = converse_from(
         Psn::new(0xff_ffff),
         config(),
@@ -147,7 +147,7 @@ fn member_that_takes_over_counts_on_where_the_others_are() {
 }
 
 #[test]
-fn answer_to_what_was_never_sent_is_dropped() {
+fn ack_of_an_unsent_psn_is_dropped() {
     let stats = converse(
         config(),
         "post send len=1
@@ -166,7 +166,7 @@ fn answer_to_what_was_never_sent_is_dropped() {
 }
 
 #[test]
-fn answers_of_a_wrong_shape_are_dropped() {
+fn malformed_acknowledgements_are_dropped() {
     let stats = converse(
         config(),
         "post send len=1
@@ -188,7 +188,7 @@ fn answers_of_a_wrong_shape_are_dropped() {
 
 /// As in Linux rxe (`check_psn`, `check_ack`): the PSN completes the packets before it, then the syndrome fails the rest.
 #[test]
-fn every_reserved_syndrome_acknowledges_what_is_before_its_psn_and_is_fatal() {
+fn every_reserved_syndrome_acknowledges_the_packets_before_its_psn_and_is_fatal() {
     let known = |syndrome: u16| matches!(syndrome, 0..=0x3f | 0x60..=0x63);
     for syndrome in (0..=255u16).filter(|&syndrome| !known(syndrome)) {
         let script = format!(
@@ -215,7 +215,7 @@ fn every_reserved_syndrome_acknowledges_what_is_before_its_psn_and_is_fatal() {
 }
 
 #[test]
-fn every_nak_acknowledges_what_is_before_its_psn() {
+fn every_nak_acknowledges_the_packets_before_its_psn() {
     let again = "< SendOnly 2 len=1 ack";
     let done = "! Send #0: 1 bytes
                 ! Send #1: 1 bytes";
@@ -291,7 +291,7 @@ fn merged_selective_nak_of_a_packet_that_is_not_outstanding_is_dropped() {
 
 /// Several receivers may report the same loss: the packet is resent once per round trip.
 #[test]
-fn packet_is_not_sent_again_sooner_than_a_round_trip_after_the_last_time() {
+fn packet_is_resent_at_most_once_per_round_trip() {
     let stats = converse(
         selective(LossReports::Merged),
         "post send len=1
@@ -342,7 +342,7 @@ fn direct_selective_nak_acknowledges_nothing() {
 }
 
 #[test]
-fn without_credit_a_message_goes_out_packet_by_packet() {
+fn without_credit_a_message_is_sent_packet_by_packet() {
     converse(
         config(),
         "post send len=1
@@ -370,7 +370,7 @@ fn without_credit_a_message_goes_out_packet_by_packet() {
 }
 
 #[test]
-fn second_nak_waits_for_an_ack_where_the_stack_is_linux_rxe() {
+fn second_nak_waits_for_an_ack_with_the_rule_of_linux_rxe() {
     let rule = |nak_rule| RcConfig {
         nak_rule,
         ..config()
@@ -403,7 +403,7 @@ fn second_nak_waits_for_an_ack_where_the_stack_is_linux_rxe() {
 // ---- Responder ----
 
 #[test]
-fn wrong_requests_are_counted_by_what_is_wrong() {
+fn invalid_requests_are_counted_by_kind() {
     let counts = |request: &str| {
         let script = format!(
             "> WriteFirst 0 len=256 dma=400
@@ -429,7 +429,7 @@ fn wrong_requests_are_counted_by_what_is_wrong() {
 }
 
 #[test]
-fn write_of_nothing_is_checked_for_neither_address_nor_key() {
+fn write_of_zero_bytes_needs_no_valid_address_or_key() {
     let stats = converse(
         config(),
         "> WriteOnly 0 len=0 rkey=12345 at=99999 ack
@@ -445,7 +445,7 @@ fn write_of_nothing_is_checked_for_neither_address_nor_key() {
 }
 
 #[test]
-fn loss_and_duplicates_are_no_violations() {
+fn loss_and_duplicates_are_not_violations() {
     let stats = converse(
         config(),
         "recv len=1024
@@ -466,7 +466,7 @@ fn loss_and_duplicates_are_no_violations() {
 // ---- A group's ends ----
 
 #[test]
-fn ends_of_a_group_take_turns_on_one_count_of_packets_and_messages() {
+fn ends_of_a_group_alternate_as_source_with_shared_psns_and_msns() {
     let stats = converse(
         config(),
         "recv len=512
@@ -497,7 +497,7 @@ fn ends_of_a_group_take_turns_on_one_count_of_packets_and_messages() {
 }
 
 #[test]
-fn what_everybody_is_known_to_have_needs_no_ack() {
+fn concluded_sends_need_no_ack() {
     let stats = converse(
         config(),
         "post send len=1024
@@ -530,7 +530,7 @@ fn what_everybody_is_known_to_have_needs_no_ack() {
 
 /// Switches acknowledge a former source, and they may hold an MSN from before the change.
 #[test]
-fn a_source_of_before_may_be_told_an_older_count() {
+fn a_former_source_may_get_an_older_msn() {
     let script = |next: &str| {
         format!(
             "recv len=1

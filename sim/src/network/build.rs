@@ -10,7 +10,7 @@ use alfirk_ctrl::topology::{End, HostIndex, LinkIndex, Node, SwitchIndex, Topolo
 use alfirk_p4rt::{Programs, Server};
 use alfirk_roce::binomial_ack::{Endpoint as Multicaster, EndpointEvent};
 use alfirk_roce::collective::{
-    Endpoint, LegAnswer, LegVerb, Original, TransferError, TransferSpec,
+    Endpoint, ExpectedData, LegAnswer, LegVerb, TransferError, TransferSpec,
 };
 use alfirk_roce::host::{Host, HostConfig};
 use alfirk_roce::hostile::{Hostile, Target};
@@ -259,9 +259,9 @@ impl Network {
     }
 
     /// The root's application posts the data now.
-    pub fn start(&mut self, id: TransferId, host: HostIndex, original: &Arc<Original>) {
+    pub fn start(&mut self, id: TransferId, host: HostIndex, original: &Arc<ExpectedData>) {
         for part in self.parts.get(&id).cloned().unwrap_or_default() {
-            self.with_host(part, |node, _| node.compare_with(id, original));
+            self.with_host(part, |node, _| node.set_expected_data(id, original));
         }
         let data = Arc::clone(original.bytes());
         self.with_host(host, |node, ctx| node.start(id, data, ctx));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use alfirk_experiment::{MemberEvent, TransferId};
 use alfirk_roce::binomial_ack::{Endpoint as Multicaster, EndpointEvent};
 use alfirk_roce::collective::{
-    Endpoint, LegAnswer, LegVerb, Original, Progress, Transfer, TransferError, TransferEvent,
+    Endpoint, ExpectedData, LegAnswer, LegVerb, Progress, Transfer, TransferError, TransferEvent,
     TransferSpec,
 };
 use alfirk_roce::host::{Host, HostEvent, Packet};
@@ -141,11 +141,11 @@ impl HostNode {
     }
 
     /// What this host is about to receive.
-    pub(super) fn compare_with(&mut self, id: TransferId, original: &Arc<Original>) {
+    pub(super) fn set_expected_data(&mut self, id: TransferId, original: &Arc<ExpectedData>) {
         let Some(Part { transfer, .. }) = self.transfers.get_mut(&id) else {
             return;
         };
-        transfer.compare_with(&mut self.host, Arc::clone(original));
+        transfer.set_expected_data(&mut self.host, Arc::clone(original));
     }
 
     /// The application posts the data now.

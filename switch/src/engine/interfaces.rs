@@ -1,6 +1,6 @@
 //! What the kernel reports of interfaces: up, down, gone, back again, another queueing discipline.
 
-use alfirk_packet_io::{interface_index, LinkNews, LinkWatch};
+use alfirk_packet_io::{interface_index, LinkChange, LinkWatch};
 use tracing::{info, warn};
 
 use super::{Engine, Port};
@@ -20,7 +20,7 @@ impl Engine {
         };
         for item in news {
             match item {
-                LinkNews::Present {
+                LinkChange::Present {
                     name,
                     index,
                     running,
@@ -37,7 +37,7 @@ impl Engine {
                         port.set_discipline(discipline);
                     }
                     if let Some(socket) = &port.socket {
-                        socket.outlet().look_at_offloads();
+                        socket.outlet().detect_offloads();
                     }
                     let running = running && port.socket.is_some();
                     if port.running != running {
@@ -47,7 +47,7 @@ impl Engine {
                         self.server.set_port(port.number, port.is_up());
                     }
                 }
-                LinkNews::Gone { name, index } => {
+                LinkChange::Gone { name, index } => {
                     let gone = |p: &&mut Port| p.interface == name && p.index == index;
                     if let Some(port) = self.ports.values_mut().find(gone) {
                         warn!(
@@ -60,7 +60,7 @@ impl Engine {
                         self.server.set_port(port.number, false);
                     }
                 }
-                LinkNews::Disciplines { index } => {
+                LinkChange::Disciplines { index } => {
                     if self.ports.values().any(|port| port.index == index) {
                         ask(&self.watch, index);
                     }

@@ -95,7 +95,7 @@ impl Port {
                 not_sent: counters.unsent,
                 malformed: counters.malformed,
                 queued: self.queues.len() as u64,
-                under_way: self.link.under_way() as u64,
+                under_way: self.link.in_flight() as u64,
                 not_received: counters.not_received,
             }),
         }

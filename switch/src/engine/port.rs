@@ -3,10 +3,10 @@
 use std::{io, os::fd::AsRawFd, path::Path};
 
 use alfirk_packet_io::{
-    chosen::Chosen,
     interface_index,
     link::{Link, LinkOptions},
-    wall_clock, PacketSocket, PcapFile, Poller, Sent, BATCH,
+    loss_filter::LossFilter,
+    wall_clock, PacketSocket, PcapFile, Poller, SendOutcome, BATCH,
 };
 use tracing::{debug, info, warn};
 
@@ -76,7 +76,7 @@ pub struct PortSetup<'a> {
     pub interface: &'a str,
     pub link: LinkOptions,
     /// Frames to lose on purpose.
-    pub chosen: Vec<Chosen>,
+    pub chosen: Vec<LossFilter>,
     /// Used when the link does not take all packets at once.
     pub priority_queues: usize,
     pub queue_depth: usize,
@@ -126,7 +126,7 @@ impl Port {
             running: true,
             discipline: None,
             is_shaped: true,
-            link: Link::new(setup.link, setup.seed, setup.number).with_chosen(setup.chosen),
+            link: Link::new(setup.link, setup.seed, setup.number).with_loss_filters(setup.chosen),
             queues: PortQueues::new(setup.priority_queues, depth),
             queue_bytes: setup.queue_bytes,
             queued_bytes: 0,
@@ -155,7 +155,7 @@ impl Port {
             running: true,
             discipline: None,
             is_shaped: false,
-            link: Link::new(setup.link, setup.seed, setup.number).with_chosen(setup.chosen),
+            link: Link::new(setup.link, setup.seed, setup.number).with_loss_filters(setup.chosen),
             queues: PortQueues::new(setup.priority_queues, depth),
             queue_bytes: setup.queue_bytes,
             queued_bytes: 0,
@@ -282,9 +282,9 @@ impl Port {
                     interface = self.interface,
                     "cannot send: {error}"
                 );
-                Sent::default()
+                SendOutcome::default()
             }),
-            None => Sent::default(),
+            None => SendOutcome::default(),
         };
         let all = self.sending.len();
         let done = match sent.is_full && self.is_shaped && self.hold(poller) {

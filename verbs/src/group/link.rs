@@ -1,4 +1,4 @@
-//! The lines between the leader and the other members: JSON objects, one per line, over TCP.
+//! TCP connections between the leader and the other members, with JSON objects, one per line.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -12,44 +12,44 @@ use serde::{Deserialize, Serialize};
 
 use super::Way;
 
-/// The longest line. A mesh of a thousand members fits.
-const LONGEST: usize = 64 << 20;
-/// How long a peer may take nothing of what it is sent.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest line in bytes. Enough for a mesh of a thousand members.
+const MAX_LINE: usize = 64 << 20;
+/// Time limit for sending while a peer reads nothing.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One member as all others know it.
+/// The parameters of a member that all others need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Card {
     pub(super) ip: Ipv4Addr,
-    /// Of its queue pair in the group.
+    /// Number of its queue pair in the group.
     pub(super) qpn: QpNum,
     /// Its buffer.
     pub(super) memory: RemoteMemory,
 }
 
-/// One end of a connection between two members, for groups without multicast.
+/// One end of a connection between two members, in a group without multicast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct End {
+pub(super) struct MeshEnd {
     pub(super) from: u32,
     pub(super) to: u32,
-    /// The queue pair of `from`, and the PSN that it starts with.
+    /// The queue pair of `from`, and its initial PSN.
     pub(super) qpn: QpNum,
     pub(super) psn: Psn,
 }
 
-/// What no earlier group at the same address had.
+/// Random parameters of a group, which separate it from earlier groups with the same address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Epoch {
-    /// What every member's queue pair addresses.
+    /// The virtual queue pair number of the group.
     pub(super) virtual_qpn: QpNum,
-    /// The first PSN of every member.
+    /// The initial PSN of every member.
     pub(super) initial_psn: Psn,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "kebab-case")]
 pub(super) enum Message {
-    /// To the leader: who joins.
+    /// To the leader: request to join.
     Hello { card: Card },
     /// To a member: the whole group.
     Welcome {
@@ -57,19 +57,19 @@ pub(super) enum Message {
         members: Vec<Card>,
         epoch: Epoch,
     },
-    /// To the leader: at the point where all wait for each other. `error` says why it cannot go on as planned.
+    /// To the leader: this member has reached a synchronization point. `error`: why it cannot continue as planned.
     Ready { error: Option<String> },
-    /// To a member: all have come to that point. The members that are left, and how they are reached.
+    /// To a member: all have reached the synchronization point. Contains the remaining members and the transport.
     Go { way: Way, alive: Vec<u32> },
-    /// Both ways: queue pairs of connections between two members.
-    Mesh { ends: Vec<End> },
-    /// To the leader: take me out.
+    /// In both directions: queue pairs of connections between two members.
+    Mesh { ends: Vec<MeshEnd> },
+    /// To the leader: request to leave.
     Leave,
-    /// To a member: it is out, or there is no group any more.
+    /// To a member: it was removed, or the group has ended.
     Bye,
 }
 
-/// One line.
+/// A TCP connection to another member.
 #[derive(Debug)]
 pub(super) struct Link {
     stream: TcpStream,
@@ -79,7 +79,7 @@ pub(super) struct Link {
 impl Link {
     pub(super) fn new(stream: TcpStream) -> io::Result<Link> {
         stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(SEND_TIMEOUT))?;
         let input = Vec::new();
         Ok(Link { stream, input })
     }
@@ -90,7 +90,7 @@ impl Link {
         self.stream.write_all(&line)
     }
 
-    /// The next message, if one is there. Does not wait.
+    /// Takes the next message, without waiting.
     pub(super) fn receive(&mut self) -> io::Result<Option<Message>> {
         loop {
             if let Some(end) = self.input.iter().position(|b| *b == b'\n') {
@@ -102,7 +102,7 @@ impl Link {
             }
             let mut chunk = [0; 16384];
             let count = self.stream.read(&mut chunk)?;
-            if count == 0 || self.input.len() > LONGEST {
+            if count == 0 || self.input.len() > MAX_LINE {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             self.input.extend_from_slice(&chunk[..count]);

@@ -1,19 +1,19 @@
-//! Groups for programs: join one, and bytes of one member's buffer come to the same place of all others' buffers.
+//! Groups for programs: bytes of one member's buffer are copied to the same place in all other members' buffers.
 //!
 //! ```text
 //!  leader                              other members
 //!    │ ◀───────── Hello ───────────────── │   queue pair and buffer of each, over TCP
 //!    │ ────────── Welcome ──────────────▶ │   the whole group
 //!    │ ◀───────── Ready ───────────────── │   queue pairs are connected to the group's address
-//!    │ ═══ registration in band (MRP) ═══ │
-//!    │ ────────── Go ───────────────────▶ │   multicast, or the way in its place
+//!    │ ═══ registration in-band (MRP) ═══ │
+//!    │ ────────── Go ───────────────────▶ │   multicast, or the fallback
 //! ```
 //!
-//! Calls wait: [`Group::broadcast`] and [`Group::write`] are made by every member alike, in the same order, and each returns
-//! when this member's part is done: at the source, when every member has the bytes; elsewhere, when this member has them.
-//! The source may be another with each call. Between two sources all members wait for each other, over TCP.
+//! Calls block. Every member makes the same calls of [`Group::broadcast`] and [`Group::write`] in the same order. Each returns when
+//! this member's part is done: at the source, when every member has the bytes; elsewhere, when this member has them. The source may
+//! change with each call; all members then synchronize over TCP.
 //!
-//! Without a fabric that multicasts (or when it refuses), the same calls go along a chain of members or from the source to each.
+//! Without a fabric that multicasts (or if it rejects the group), the same calls use a chain of members, or unicast from the source.
 
 mod lent;
 mod link;
@@ -46,60 +46,60 @@ use link::{Card, Epoch, Link, Message};
 /// The leader's rank.
 const LEADER: u32 = 0;
 
-/// How the bytes reach the members.
+/// The transport of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
     /// The source sends once, and switches replicate.
     Multicast,
-    /// Each member passes 64 KiB at a time on to the next.
+    /// Each member forwards the bytes to the next one, 64 KiB at a time.
     Chain,
     /// The source sends to each member.
     Unicast,
 }
 
-/// A group to join. All members must agree in everything but the device.
+/// The parameters of a group. All members must use the same, except for the device.
 #[derive(Debug, Clone)]
 pub struct GroupConfig {
-    /// The RDMA device, as `ibv_devices` lists it.
+    /// Name of the RDMA device, as listed by `ibv_devices`.
     pub device: String,
-    /// The address that stands for the group: one of the fabric's range for groups that no other group has.
+    /// The IPv4 address of the group, which no other group uses, in the fabric's range for groups.
     pub address: Ipv4Addr,
-    /// The address of the member that leads: it registers the group, and is rank 0.
+    /// The address of the leader, which registers the group and has rank 0.
     pub leader: Ipv4Addr,
     /// The leader's TCP port.
     pub port: u16,
-    /// How many members there are, the leader included; at least 2.
+    /// Number of members, the leader included; at least 2.
     pub members: u32,
-    /// Bytes of each member's buffer.
+    /// Length of each member's buffer in bytes.
     pub buffer: u64,
-    /// How long any call may take.
+    /// Timeout of each call.
     pub timeout: Duration,
-    /// What to do without multicast: [`Way::Chain`], [`Way::Unicast`], or to fail ([`Way::Multicast`]).
+    /// Transport without multicast: [`Way::Chain`], [`Way::Unicast`], or none ([`Way::Multicast`]).
     pub fallback: Way,
 }
 
-/// Why a call has failed. The group is of no more use, except after [`GroupError::Argument`].
+/// Why a call failed. The group cannot be used any more, except after [`GroupError::Argument`].
 #[derive(Debug, thiserror::Error)]
 pub enum GroupError {
     #[error(transparent)]
     Device(#[from] OpenError),
-    /// The caller's mistake; nothing was done.
+    /// Invalid arguments; the call had no effect.
     #[error("{0}")]
     Argument(String),
-    /// The connection to the leader or a member.
+    /// The TCP connection to the leader or a member failed.
     #[error("{what}: {error}")]
     Connection { what: String, error: io::Error },
-    #[error("{0} took too long")]
+    #[error("timeout: {0}")]
     Timeout(&'static str),
-    /// The fabric does not multicast, and there is to be no other way.
+    /// The fabric does not multicast, and no fallback is allowed.
     #[error("the group is not registered: {0}")]
     NotRegistered(String),
-    /// The device or the other side has refused.
+    /// The device or the remote side rejected an operation.
     #[error("{0}")]
     Verbs(String),
     /// This member is not in the group any more.
-    #[error("the group is over: {0}")]
+    #[error("the group has ended: {0}")]
     Over(String),
 }
 
@@ -129,7 +129,7 @@ impl From<QpFailure> for GroupError {
 
 type Result<T> = std::result::Result<T, GroupError>;
 
-/// A member of a group. Dropped without [`Group::leave`], it is taken out of the group when the leader notices.
+/// A member of a group. If it is dropped without [`Group::leave`], the leader removes it when it notices.
 pub struct Group {
     device: Device,
     config: GroupConfig,
@@ -137,49 +137,50 @@ pub struct Group {
     cards: Vec<Card>,
     alive: BTreeSet<u32>,
     way: Way,
-    /// To the leader; at the leader, to each other member by rank.
+    /// Connection to the leader; at the leader, to each other member by rank.
     links: BTreeMap<u32, Link>,
-    /// Messages of members that the leader has not dealt with yet.
-    mail: VecDeque<(u32, Message)>,
+    /// Received messages of members that are not handled yet.
+    messages: VecDeque<(u32, Message)>,
     registrar: Registrar,
-    /// When the queue pair gives up.
+    /// Timeout and retries of the queue pair.
     patience: Patience,
     news: VecDeque<LeaderEvent>,
     memory: MemoryKey,
     qpn: QpNum,
-    /// Who sends at present.
+    /// The present source.
     source: u32,
-    /// Whether, as the source, this member has announced the others' buffers to the switches.
-    told: bool,
-    /// Connections to single members, without multicast.
+    /// Whether this member, as the source, has announced the others' buffers to the switches.
+    has_announced_buffers: bool,
+    /// By rank: the queue pair of the connection to a member, without multicast.
     mesh: BTreeMap<u32, QpNum>,
     inbox: VecDeque<Completion>,
     failures: Vec<(QpNum, QpFailure)>,
-    /// What was posted and not waited for.
+    /// Number of messages posted and not waited for.
     posted: u32,
-    /// Whether members may be away for as long as they like.
-    patient: bool,
+    /// Whether other members may be late without limit, so that a stall is not reported.
+    has_no_deadline: bool,
     started: Instant,
     next_stall: Instant,
 }
 
 impl Group {
-    /// Joins a group, which begins when all its members have.
+    /// Joins a group. Returns when all members have joined.
     pub fn join(config: GroupConfig) -> Result<Group> {
         Group::join_by(config, None)
     }
 
-    /// The same for the leader, with a TCP socket that listens at `config.port` of its address already: so a port can be one that the
-    /// system has chosen.
+    /// Joins as the leader, with a TCP socket that already listens at `config.port` of its address, so that the system can choose the
+    /// port.
     pub fn lead_at(config: GroupConfig, listener: TcpListener) -> Result<Group> {
         Group::join_by(config, Some(listener))
     }
 
     fn join_by(config: GroupConfig, listener: Option<TcpListener>) -> Result<Group> {
         if config.members < 2 {
-            return Err(GroupError::Argument(
-                "a group has at least 2 members".to_owned(),
-            ));
+            return Err(GroupError::Argument(format!(
+                "a group needs at least 2 members, found {}",
+                config.members
+            )));
         }
         let mut device = Device::open(DeviceConfig::new(&config.device))?;
         let rc = device.default_rc();
@@ -199,19 +200,19 @@ impl Group {
             alive: (0..config.members).collect(),
             way: Way::Multicast,
             links: BTreeMap::new(),
-            mail: VecDeque::new(),
+            messages: VecDeque::new(),
             registrar: Registrar::default(),
             patience: Patience::of_card(&rc),
             news: VecDeque::new(),
             memory,
             qpn,
             source: LEADER,
-            told: false,
+            has_announced_buffers: false,
             mesh: BTreeMap::new(),
             inbox: VecDeque::new(),
             failures: Vec::new(),
             posted: 0,
-            patient: false,
+            has_no_deadline: false,
             started: now,
             next_stall: now,
             device,
@@ -225,65 +226,66 @@ impl Group {
         Ok(group)
     }
 
-    /// This member's rank; the leader has 0, and the others go by their addresses.
+    /// This member's rank; the leader has rank 0, and the others are ordered by their addresses.
     pub fn rank(&self) -> u32 {
         self.rank
     }
 
-    /// Who has sent last; the leader at first.
+    /// The last source; initially the leader.
     pub fn source(&self) -> u32 {
         self.source
     }
 
-    /// The ranks that are in the group, as far as this member knows: of others that left it learns when the source changes.
+    /// The ranks in the group. Members other than the leader notice removals at the next change of the source.
     pub fn members(&self) -> impl Iterator<Item = u32> + '_ {
         self.alive.iter().copied()
     }
 
-    /// How the bytes reach the members.
+    /// The transport in use.
     pub fn way(&self) -> Way {
         self.way
     }
 
-    /// The buffer.
+    /// The bytes of the buffer.
     pub fn buffer(&self) -> &[u8] {
         self.device
             .memory(self.memory)
             .expect("the buffer is registered as long as the group lives")
     }
 
-    /// Where the buffer is; a multiple of a power of two that is at least its length.
+    /// Address of the buffer; a multiple of a power of two that is at least its length.
     pub fn buffer_address(&self) -> u64 {
         self.cards[self.rank as usize].memory.va
     }
 
-    /// Puts bytes into the buffer.
+    /// Copies bytes into the buffer.
     pub fn fill(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         Ok(self.device.write_memory(self.memory, offset, bytes)?)
     }
 
-    /// SENDs a part of the source's buffer to the same place of all others'. To be called by every member with the same arguments.
+    /// SENDs a part of the source's buffer to the same place in all other buffers. Every member must make the call with the same
+    /// arguments.
     pub fn broadcast(&mut self, source: u32, offset: u64, len: u64) -> Result<()> {
-        self.post(source, self.in_buffer(offset, len)?, Kind::Send)?;
+        self.post(source, self.buffer_slice(offset, len)?, Kind::Send)?;
         self.wait()
     }
 
-    /// WRITEs a part of the source's buffer to the same place of all others', with an immediate that notifies them. To be called by
-    /// every member with the same arguments.
+    /// WRITEs a part of the source's buffer to the same place in all other buffers, with immediate data as notification. Every member
+    /// must make the call with the same arguments.
     ///
-    /// The first WRITE of a source takes two round trips more, in which each buffer is announced to the switches.
+    /// The first WRITE of a source takes two additional round trips, in which each buffer is announced to the switches.
     pub fn write(&mut self, source: u32, offset: u64, len: u64) -> Result<()> {
-        self.post(source, self.in_buffer(offset, len)?, Kind::Write)?;
+        self.post(source, self.buffer_slice(offset, len)?, Kind::Write)?;
         self.wait()
     }
 
-    /// Begins a [`Group::broadcast`] without waiting for its end, so that many messages can be under way. Parts of the buffer that are
-    /// under way must be left alone until [`Group::wait`]. Without multicast this waits.
+    /// Starts a [`Group::broadcast`], so that several messages can be in flight. The parts of the buffer in use must not be accessed
+    /// until [`Group::wait`]. Without multicast this call blocks.
     pub fn post_broadcast(&mut self, source: u32, offset: u64, len: u64) -> Result<()> {
-        self.post(source, self.in_buffer(offset, len)?, Kind::Send)
+        self.post(source, self.buffer_slice(offset, len)?, Kind::Send)
     }
 
-    /// Makes another member the source, before it sends: all members wait for each other. To be called by every member.
+    /// Makes another member the source before it sends; all members synchronize. Every member must make the call.
     pub fn change_source(&mut self, source: u32) -> Result<()> {
         if !self.alive.contains(&source) {
             let text = format!("rank {source} is not in the group");
@@ -296,7 +298,7 @@ impl Group {
         Ok(())
     }
 
-    /// Waits until everything posted is done.
+    /// Waits until everything posted has completed.
     pub fn wait(&mut self) -> Result<()> {
         let deadline = self.deadline();
         while self.posted > 0 {
@@ -307,63 +309,64 @@ impl Group {
 
     fn wait_for_next(&mut self, deadline: Instant) -> Result<()> {
         let done = self.completion(self.qpn, deadline, "a message")?;
-        // What announces buffers to the switches was waited for when it was posted.
-        debug_assert_ne!(done.wr_id, TELL);
+        // Announcements of buffers were waited for when they were posted.
+        debug_assert_ne!(done.wr_id, ANNOUNCEMENT);
         self.posted -= 1;
         Ok(())
     }
 
-    /// A sign, a message without bytes, from [`Group::source`] to all others, to be called by every member. It may take as long as the
-    /// slowest member takes to call it: at the source it returns when all have, elsewhere when the sign is here. So two signs are a
-    /// barrier: of the first one the source learns that all have begun, of the second one the others do.
+    /// Sends an empty message from [`Group::source`] to all others. Every member must make the call. It may take as long as the
+    /// slowest member:
+    /// at the source it returns when all have made the call, elsewhere when the signal has arrived. Two signals make a barrier: after
+    /// the first one the source knows that all have entered, after the second one all members do.
     ///
-    /// False if `is_over`, asked every millisecond, has said that there is no use in waiting any more; the group is of no more use then,
-    /// nor after an error. What else the caller must do while it waits, for others to come, has its place in `is_over`, too.
-    pub fn sign(&mut self, mut is_over: impl FnMut() -> bool) -> Result<bool> {
+    /// Calls `is_over` every millisecond, and returns false when that returns true. The group then cannot be used any more, nor after
+    /// an error. Use `is_over` also for work that other members may need before they make the call.
+    pub fn signal(&mut self, mut is_over: impl FnMut() -> bool) -> Result<bool> {
         self.wait()?;
         if self.way != Way::Multicast {
-            self.meet(self.deadline())?;
+            self.synchronize(self.deadline())?;
             return Ok(true);
         }
-        self.post(self.source, self.in_buffer(0, 0)?, Kind::Send)?;
-        // Who has not called it is not dead.
-        self.patient = true;
+        self.post(self.source, self.buffer_slice(0, 0)?, Kind::Send)?;
+        // A member that has not made the call yet must not count as failed.
+        self.has_no_deadline = true;
         let mut done = self.completed(self.qpn)?;
         while done.is_none() {
             if is_over() {
                 return Ok(false);
             }
-            self.pump_for(wait::MOMENT, self.deadline(), "a sign")?;
+            self.pump_for(wait::POLL_INTERVAL, self.deadline(), "a signal")?;
             done = self.completed(self.qpn)?;
         }
-        self.patient = false;
+        self.has_no_deadline = false;
         self.posted -= 1;
         Ok(true)
     }
 
-    /// Does what is due, and waits for nothing: to be called at times by who makes no other calls for long, so that the leader can answer
-    /// a fabric that asks whether the group is in use.
-    pub fn tend(&mut self) {
+    /// Handles pending events without waiting. Call it from time to time if no other calls are made, so that the leader can reply when
+    /// the fabric queries whether the group is in use.
+    pub fn make_progress(&mut self) {
         self.handle_ready();
     }
 
-    /// Leaves the group. The others go on. The leader waits until all others have left, as long as a call may take, and then ends
-    /// the group.
+    /// Leaves the group. The other members continue. The leader waits until all others have left, up to the timeout, and then ends the
+    /// group.
     pub fn leave(mut self) -> Result<()> {
         let deadline = self.deadline();
         if self.rank != LEADER {
-            self.tell(LEADER, &Message::Leave)?;
+            self.send_message(LEADER, &Message::Leave)?;
             loop {
-                match self.mail_from(LEADER, deadline, "leaving the group") {
+                match self.message_from(LEADER, deadline, "leaving the group") {
                     Ok(Message::Bye) => return Ok(()),
-                    // The leader has gone already.
+                    // The leader has already left.
                     Err(GroupError::Over(_)) => return Ok(()),
                     Err(error) => return Err(error),
                     Ok(_) => {}
                 }
             }
         }
-        // Who is a source may still need others, and answers of the fabric, to come to its end.
+        // A source may need other members, and replies of the fabric, to complete its sends.
         while self.alive.len() > 1 && Instant::now() < deadline {
             self.pump(deadline, "leaving the group")?;
         }
@@ -378,8 +381,8 @@ impl Group {
             })?;
         }
         for rank in self.others() {
-            // Who has gone needs no farewell.
-            let _ = self.tell(rank, &Message::Bye);
+            // A member that has already left needs no notice.
+            let _ = self.send_message(rank, &Message::Bye);
         }
         Ok(())
     }
@@ -399,31 +402,31 @@ impl Group {
         };
         listener.set_nonblocking(true).map_err(failed)?;
         let mut joined: BTreeMap<Ipv4Addr, (Card, Link)> = BTreeMap::new();
-        let mut strangers: Vec<Link> = Vec::new();
+        let mut pending_links: Vec<Link> = Vec::new();
         while joined.len() + 1 < self.config.members as usize {
             while let Ok((stream, _)) = listener.accept() {
                 let link = stream
                     .set_nonblocking(false)
                     .and_then(|()| Link::new(stream));
-                strangers.extend(link);
+                pending_links.extend(link);
             }
             let mut waiting = Vec::new();
-            for mut link in strangers {
+            for mut link in pending_links {
                 match link.receive() {
                     Ok(Some(Message::Hello { card })) => {
                         joined.insert(card.ip, (card, link));
                     }
                     Ok(None) => waiting.push(link),
-                    // Who says anything else is no member.
+                    // A host that sends anything else is not a member.
                     Ok(Some(_)) | Err(_) => {}
                 }
             }
-            strangers = waiting;
+            pending_links = waiting;
             self.check_time(deadline, "waiting for the members")?;
-            let fds = strangers.iter().map(std::os::fd::AsFd::as_fd);
+            let fds = pending_links.iter().map(std::os::fd::AsFd::as_fd);
             wait::readable(
                 fds.chain([std::os::fd::AsFd::as_fd(&listener)]),
-                wait::NAP,
+                wait::MAX_SLEEP,
                 deadline,
             );
         }
@@ -437,7 +440,7 @@ impl Group {
             initial_psn: Psn::new((random >> 32) as u32),
         };
         for rank in self.others() {
-            self.tell(
+            self.send_message(
                 rank,
                 &Message::Welcome {
                     rank,
@@ -457,7 +460,7 @@ impl Group {
             self.way = self.config.fallback;
             if self.way == Way::Multicast {
                 for rank in self.others() {
-                    let _ = self.tell(rank, &Message::Bye);
+                    let _ = self.send_message(rank, &Message::Bye);
                 }
                 return Err(GroupError::NotRegistered(why));
             }
@@ -474,7 +477,7 @@ impl Group {
         let stream = loop {
             match TcpStream::connect_timeout(&address.into(), Duration::from_secs(1)) {
                 Ok(stream) => break stream,
-                // It may come later than we do.
+                // The leader may start later than this member.
                 Err(error) if Instant::now() > deadline => {
                     let what = format!("connecting to the leader at {address}");
                     return Err(GroupError::Connection { what, error });
@@ -487,21 +490,24 @@ impl Group {
             error,
         })?;
         self.links.insert(LEADER, link);
-        self.tell(LEADER, &Message::Hello { card })?;
+        self.send_message(LEADER, &Message::Hello { card })?;
         let Message::Welcome {
             rank,
             members,
             epoch,
-        } = self.mail_from(LEADER, deadline, "waiting for the leader")?
+        } = self.message_from(LEADER, deadline, "waiting for the leader")?
         else {
-            return Err(over("the leader does not speak our language"));
+            return Err(ended(
+                "unexpected message from the leader: expected `welcome`",
+            ));
         };
         if members.get(rank as usize) != Some(&card) {
-            return Err(over("the leader takes us for somebody else"));
+            let text = format!("the leader lists another member at rank {rank}");
+            return Err(ended(&text));
         }
         if let Some(other) = members.iter().find(|m| m.memory.len != card.memory.len) {
             return Err(GroupError::Argument(format!(
-                "member {} has a buffer of {} bytes, and we one of {}",
+                "buffer sizes differ: member {} has {} bytes, this member {} bytes",
                 other.ip, other.memory.len, card.memory.len
             )));
         }
@@ -513,7 +519,7 @@ impl Group {
         };
         self.registrar.expect(&mut self.device, self.qpn, group);
         let error = self.connect(epoch).err().map(|e| e.to_string());
-        self.tell(LEADER, &Message::Ready { error })?;
+        self.send_message(LEADER, &Message::Ready { error })?;
         self.until_go(deadline)?;
         if self.way != Way::Multicast {
             self.make_mesh(deadline)?;
@@ -535,7 +541,7 @@ impl Group {
         self.check_failures(self.qpn)
     }
 
-    /// Registers the group in band; the inner error says why the fabric would not.
+    /// Registers the group in-band; the inner error is the reason of the fabric's rejection.
     fn register(
         &mut self,
         epoch: Epoch,
@@ -571,19 +577,19 @@ impl Group {
                 let names: Vec<String> = missing.iter().map(Ipv4Addr::to_string).collect();
                 Err(format!("no confirmation from {}", names.join(", ")))
             }
-            other => Err(format!("unexpected answer {other:?}")),
+            other => Err(format!("unexpected event while registering: {other:?}")),
         })
     }
 
     // ---- Messages ----
 
-    /// A part of the buffer.
-    fn in_buffer(&self, offset: u64, len: u64) -> Result<MemorySlice> {
+    /// The given part of the buffer.
+    fn buffer_slice(&self, offset: u64, len: u64) -> Result<MemorySlice> {
         let (key, size) = (self.memory, self.config.buffer);
         match offset.checked_add(len) {
             Some(end) if end <= size => Ok(MemorySlice { key, offset, len }),
             _ => Err(GroupError::Argument(format!(
-                "{len} bytes at {offset} are beyond the buffer of {size}"
+                "{len} bytes at offset {offset} exceed the buffer of {size} bytes"
             ))),
         }
     }
@@ -595,8 +601,8 @@ impl Group {
         }
         let deadline = self.deadline();
         if self.way != Way::Multicast {
-            self.meet(deadline)?;
-            return self.pass_on(source, part, deadline);
+            self.synchronize(deadline)?;
+            return self.broadcast_overlay(source, part, deadline);
         }
         if source != self.source {
             self.wait()?;
@@ -608,13 +614,13 @@ impl Group {
             self.device
                 .post_recv(self.qpn, RecvRequest { wr_id: 0, buffer })?;
         } else {
-            if kind == Kind::Write && !self.told {
+            if kind == Kind::Write && !self.has_announced_buffers {
                 self.wait()?;
-                self.tell_buffers(deadline)?;
+                self.announce_buffers(deadline)?;
             }
             let operation = match kind {
                 Kind::Send => SendOperation::Send { immediate: None },
-                // Inside the group every buffer begins at 0 and has the key 0.
+                // Inside the group every buffer has address 0 and key 0.
                 Kind::Write => SendOperation::Write {
                     remote_va: part.offset,
                     rkey: 0,
@@ -636,15 +642,15 @@ impl Group {
         Ok(())
     }
 
-    /// Every member has everything, since each call waits for that at its source.
+    /// Changes the source. Every member holds all data by now, since calls complete at their source only then.
     fn switch_source(&mut self, source: u32, deadline: Instant) -> Result<()> {
         if self.source == self.rank {
             self.device.expect_next_source(self.qpn)?;
         }
-        self.meet(deadline)?;
+        self.synchronize(deadline)?;
         if source == self.rank {
             self.device.take_over_sending(self.qpn)?;
-            self.told = false;
+            self.has_announced_buffers = false;
         }
         self.take_events();
         self.check_failures(self.qpn)?;
@@ -652,9 +658,9 @@ impl Group {
         Ok(())
     }
 
-    /// Tells the switches, in the stream of the group, where each receiver's buffer is.
-    fn tell_buffers(&mut self, deadline: Instant) -> Result<()> {
-        let mut told = 0;
+    /// Announces each receiver's buffer to the switches, in-band.
+    fn announce_buffers(&mut self, deadline: Instant) -> Result<()> {
+        let mut announced = 0;
         for rank in self.others() {
             let card = self.cards[rank as usize];
             let to = (card.memory.va, card.memory.rkey);
@@ -663,7 +669,7 @@ impl Group {
             let mut bytes = [0; mr_info::PAYLOAD_LEN];
             info.emit(&mut bytes);
             let request = SendRequest {
-                wr_id: TELL,
+                wr_id: ANNOUNCEMENT,
                 operation: SendOperation::Write {
                     remote_va: u32::from(card.ip).into(),
                     rkey: mr_info::R_KEY,
@@ -672,12 +678,12 @@ impl Group {
                 payload: Payload::Bytes(Arc::from(bytes)),
             };
             self.device.post_send(self.qpn, request)?;
-            told += 1;
+            announced += 1;
         }
-        for _ in 0..told {
-            self.completion(self.qpn, deadline, "telling the switches of buffers")?;
+        for _ in 0..announced {
+            self.completion(self.qpn, deadline, "announcing buffers to the switches")?;
         }
-        self.told = true;
+        self.has_announced_buffers = true;
         Ok(())
     }
 
@@ -692,14 +698,14 @@ impl Group {
         Instant::now() + self.config.timeout
     }
 
-    /// Nanoseconds of the clock that the state machines get.
+    /// Nanoseconds since the start, as `now` for state machines.
     fn now(&self) -> u64 {
         self.started.elapsed().as_nanos() as u64
     }
 }
 
-/// The number of work requests that announce buffers.
-const TELL: u64 = 1;
+/// Number of the work requests that announce buffers.
+const ANNOUNCEMENT: u64 = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -707,11 +713,11 @@ enum Kind {
     Write,
 }
 
-fn over(why: &str) -> GroupError {
+fn ended(why: &str) -> GroupError {
     GroupError::Over(why.to_owned())
 }
 
-/// The bytes of a completion that must have gone well.
+/// The result of a completion that must be successful.
 fn succeeded(done: Completion) -> Result<(Operation, u64)> {
     match done.outcome {
         Ok(completed) => Ok((done.operation, completed.bytes)),

@@ -1,4 +1,4 @@
-//! Groups without multicast: connections between every two members, and a chain or a star over them.
+//! Groups without multicast: connections between every two members, used as a chain or for unicast.
 
 use std::time::Instant;
 
@@ -7,23 +7,26 @@ use alfirk_roce::rc::{
 };
 use alfirk_roce::verbs::Verbs;
 
-use super::link::{End, Message};
-use super::{over, Group, GroupError, Result, Way, LEADER};
+use super::link::{MeshEnd, Message};
+use super::{ended, Group, GroupError, Result, Way, LEADER};
 
-/// What a member of a chain passes on at a time.
+/// Bytes that a member of a chain forwards at a time.
 const SLICE: u64 = 64 << 10;
 
 impl Group {
-    /// Connects every two members. The leader sends everybody's queue pairs to all.
+    /// Connects every two members. The leader collects all queue pairs and sends them to all.
     pub(super) fn make_mesh(&mut self, deadline: Instant) -> Result<()> {
         let what = "connecting the members";
         let rc = self.device.default_rc();
         let mut ends = Vec::new();
         for to in self.others() {
             let qpn = self.device.create_qp(rc)?;
-            let view = self.device.view(qpn).expect("it has just been made");
+            let view = self
+                .device
+                .view(qpn)
+                .expect("the queue pair was just created");
             self.mesh.insert(to, qpn);
-            ends.push(End {
+            ends.push(MeshEnd {
                 from: self.rank,
                 to,
                 qpn,
@@ -32,19 +35,20 @@ impl Group {
         }
         if self.rank == LEADER {
             for rank in self.others() {
-                let Message::Mesh { ends: theirs } = self.mail_from(rank, deadline, what)? else {
-                    return Err(over("a member does not speak our language"));
+                let Message::Mesh { ends: theirs } = self.message_from(rank, deadline, what)?
+                else {
+                    return Err(ended("unexpected message from a member: expected `mesh`"));
                 };
                 ends.extend(theirs);
             }
             for rank in self.others() {
                 let all = Message::Mesh { ends: ends.clone() };
-                self.tell(rank, &all)?;
+                self.send_message(rank, &all)?;
             }
         } else {
-            self.tell(LEADER, &Message::Mesh { ends })?;
-            let Message::Mesh { ends: all } = self.mail_from(LEADER, deadline, what)? else {
-                return Err(over("the leader does not speak our language"));
+            self.send_message(LEADER, &Message::Mesh { ends })?;
+            let Message::Mesh { ends: all } = self.message_from(LEADER, deadline, what)? else {
+                return Err(ended("unexpected message from the leader: expected `mesh`"));
             };
             ends = all;
         }
@@ -54,7 +58,9 @@ impl Group {
                 self.mesh.get(&end.from).copied(),
                 self.cards.get(end.from as usize),
             ) else {
-                return Err(over("there is a connection to nobody"));
+                return Err(ended(
+                    "the leader's mesh has a connection to an unknown rank",
+                ));
             };
             let remote = Remote {
                 ip: card.ip,
@@ -65,21 +71,21 @@ impl Group {
             self.take_events();
             self.check_failures(qpn)?;
         }
-        self.meet(deadline)
+        self.synchronize(deadline)
     }
 
-    /// This member's part in bringing bytes from the source to all.
-    pub(super) fn pass_on(
+    /// This member's part in a broadcast without multicast.
+    pub(super) fn broadcast_overlay(
         &mut self,
         source: u32,
         whole: MemorySlice,
         deadline: Instant,
     ) -> Result<()> {
-        // The members in a ring, beginning with the source.
+        // The members in a ring, starting with the source.
         let (before, from): (Vec<u32>, Vec<u32>) = self.alive.iter().partition(|r| **r < source);
         let order: Vec<u32> = from.into_iter().chain(before).collect();
         let own = order.iter().position(|rank| *rank == self.rank);
-        let own = own.ok_or_else(|| over("this member was taken out of it"))?;
+        let own = own.ok_or_else(|| ended("this member was removed"))?;
         let (previous, next): (Option<u32>, Vec<u32>) = match (self.way, own) {
             (Way::Unicast, 0) => (None, order[1..].to_vec()),
             (Way::Unicast, _) => (Some(source), Vec::new()),
@@ -111,11 +117,11 @@ impl Group {
                     .post_recv(from, RecvRequest { wr_id: 0, buffer })?;
             }
             for part in &slices {
-                // The same connection may also have brought a SEND of ours to its end, which is waited for below.
+                // The completion may also be that of a SEND on the same connection, which is waited for below.
                 let done = self.completion(from, deadline, "a message")?;
                 let bytes = done.outcome.map_or(0, |completed| completed.bytes);
                 if done.operation != Operation::Receive || bytes != part.len {
-                    let text = format!("{bytes} bytes came in place of {}", part.len);
+                    let text = format!("received {bytes} bytes, expected {}", part.len);
                     return Err(GroupError::Verbs(text));
                 }
                 self.send_to(&to, *part)?;

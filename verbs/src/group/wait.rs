@@ -11,14 +11,14 @@ use alfirk_roce::wire::QpNum;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use super::link::Message;
-use super::{over, succeeded, Group, GroupError, Result, Way, LEADER};
+use super::{ended, succeeded, Group, GroupError, Result, Way, LEADER};
 
-/// The longest sleep.
-pub(super) const NAP: Duration = Duration::from_millis(200);
-/// The longest sleep of a caller that has something else to do.
-pub(super) const MOMENT: Duration = Duration::from_millis(1);
+/// The longest sleep while waiting.
+pub(super) const MAX_SLEEP: Duration = Duration::from_millis(200);
+/// The longest sleep while a caller must be polled.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Waits until one of these is readable, so long at most.
+/// Waits until one of the descriptors is readable, `longest` at most, and not beyond the deadline.
 pub(super) fn readable<'a>(
     fds: impl Iterator<Item = BorrowedFd<'a>>,
     longest: Duration,
@@ -26,9 +26,9 @@ pub(super) fn readable<'a>(
 ) {
     let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
     let left = until.saturating_duration_since(Instant::now()).min(longest);
-    // Rounded up: a wait of less than a millisecond is not a busy loop.
+    // Rounded up, so that a wait of less than a millisecond does not become a busy loop.
     let timeout = PollTimeout::from(left.as_micros().div_ceil(1000) as u16);
-    // An error, or a signal, is found by whoever reads next.
+    // An error or a signal shows at the next read.
     let _ = poll(&mut fds, timeout);
 }
 
@@ -40,12 +40,12 @@ impl Group {
         }
     }
 
-    /// Sleeps until something comes, and takes it.
+    /// Sleeps until there is an event, and handles it.
     pub(super) fn pump(&mut self, deadline: Instant, what: &'static str) -> Result<()> {
-        self.pump_for(NAP, deadline, what)
+        self.pump_for(MAX_SLEEP, deadline, what)
     }
 
-    /// The same, for so long at most.
+    /// As [`Group::pump`], with a limit for the sleep.
     pub(super) fn pump_for(
         &mut self,
         longest: Duration,
@@ -61,13 +61,13 @@ impl Group {
         readable(links.chain([self.device.as_fd()]), longest, until);
         self.handle_ready();
         if self.rank == LEADER {
-            self.answer_leavers(deadline);
+            self.remove_leavers(deadline);
             self.stall(self.now());
         }
         Ok(())
     }
 
-    /// Takes what is here.
+    /// Handles all pending events.
     pub(super) fn handle_ready(&mut self) {
         self.device.handle_ready();
         self.take_events();
@@ -75,8 +75,8 @@ impl Group {
         if self.registrar.poll_timeout().is_some_and(|at| at <= now) {
             self.registrar.handle_timeout(&mut self.device, now);
         }
-        self.take_news();
-        self.take_mail();
+        self.take_leader_events();
+        self.take_messages();
     }
 
     /// Sorts the device's events.
@@ -100,12 +100,12 @@ impl Group {
         }
     }
 
-    fn take_news(&mut self) {
+    fn take_leader_events(&mut self) {
         while let Some(news) = self.registrar.poll() {
             if let LeaderEvent::Lost { members } = &news {
                 let cards = self.cards.iter().enumerate();
                 for (rank, _) in cards.filter(|(_, card)| members.contains(&card.ip)) {
-                    tracing::warn!("member {rank} does not answer and is out of the group");
+                    tracing::warn!("member {rank} does not respond and was removed from the group");
                     self.alive.remove(&(rank as u32));
                     self.links.remove(&(rank as u32));
                 }
@@ -114,12 +114,12 @@ impl Group {
         }
     }
 
-    fn take_mail(&mut self) {
+    fn take_messages(&mut self) {
         let mut gone = Vec::new();
         for (rank, link) in &mut self.links {
             loop {
                 match link.receive() {
-                    Ok(Some(message)) => self.mail.push_back((*rank, message)),
+                    Ok(Some(message)) => self.messages.push_back((*rank, message)),
                     Ok(None) => break,
                     Err(_) => {
                         gone.push(*rank);
@@ -130,20 +130,26 @@ impl Group {
         }
         for rank in gone {
             self.links.remove(&rank);
-            // Who ends without a word leaves as well as who says so.
+            // A closed connection counts as a request to leave.
             let last = match self.rank {
                 LEADER => Message::Leave,
                 _ => Message::Bye,
             };
-            self.mail.push_back((rank, last));
+            self.messages.push_back((rank, last));
         }
     }
 
-    /// Takes members out that have asked for it.
-    fn answer_leavers(&mut self, deadline: Instant) {
+    /// At the leader: removes the members that have requested it.
+    fn remove_leavers(&mut self, deadline: Instant) {
         let is_leaver = |(_, message): &&(u32, Message)| *message == Message::Leave;
-        let leavers: Vec<u32> = self.mail.iter().filter(is_leaver).map(|m| m.0).collect();
-        self.mail.retain(|(_, message)| *message != Message::Leave);
+        let leavers: Vec<u32> = self
+            .messages
+            .iter()
+            .filter(is_leaver)
+            .map(|m| m.0)
+            .collect();
+        self.messages
+            .retain(|(_, message)| *message != Message::Leave);
         for rank in leavers {
             if !self.alive.remove(&rank) {
                 continue;
@@ -156,7 +162,7 @@ impl Group {
                     .leader()
                     .map(|leader| leader.leave(device, now, &[ip]));
                 if let Some(Ok(())) = asked {
-                    let left = self.until_news(deadline, "taking a member out", |news| {
+                    let left = self.until_news(deadline, "removing a member", |news| {
                         matches!(
                             news,
                             LeaderEvent::Left
@@ -169,14 +175,14 @@ impl Group {
                     }
                 }
             }
-            let _ = self.tell(rank, &Message::Bye);
+            let _ = self.send_message(rank, &Message::Bye);
             self.links.remove(&rank);
         }
     }
 
-    /// Tells the fabric that nothing happens, so that it looks for the dead.
+    /// Reports to the fabric that the group makes no progress, so that it checks the members.
     fn stall(&mut self, now: u64) {
-        if self.posted == 0 || self.patient || Instant::now() < self.next_stall {
+        if self.posted == 0 || self.has_no_deadline || Instant::now() < self.next_stall {
             return;
         }
         self.next_stall = Instant::now() + self.stall_time();
@@ -184,14 +190,14 @@ impl Group {
         self.registrar.stalled(&mut self.device, now, mcst_id);
     }
 
-    /// How long nothing may be acknowledged until the fabric is asked to look for the dead.
+    /// Time without an acknowledgement after which the fabric is asked to check the members.
     fn stall_time(&self) -> Duration {
         Duration::from_nanos(self.patience.stall_ns())
     }
 
     // ---- Completions ----
 
-    /// The next completion of a queue pair.
+    /// Waits for the next completion of a queue pair.
     pub(super) fn completion(
         &mut self,
         qpn: QpNum,
@@ -206,10 +212,10 @@ impl Group {
         }
     }
 
-    /// The next completion of a queue pair, if it is here.
+    /// Takes the next completion of a queue pair, without waiting.
     pub(super) fn completed(&mut self, qpn: QpNum) -> Result<Option<Completion>> {
         if let Some(at) = self.inbox.iter().position(|done| done.qpn == qpn) {
-            let done = self.inbox.remove(at).expect("it was found there");
+            let done = self.inbox.remove(at).expect("the index was just found");
             succeeded(done)?;
             return Ok(Some(done));
         }
@@ -234,7 +240,7 @@ impl Group {
     ) -> Result<LeaderEvent> {
         loop {
             if let Some(at) = self.news.iter().position(&is_right) {
-                return Ok(self.news.remove(at).expect("it was found there"));
+                return Ok(self.news.remove(at).expect("the index was just found"));
             }
             self.pump(deadline, what)?;
         }
@@ -242,11 +248,11 @@ impl Group {
 
     // ---- The others ----
 
-    pub(super) fn tell(&mut self, rank: u32, message: &Message) -> Result<()> {
+    pub(super) fn send_message(&mut self, rank: u32, message: &Message) -> Result<()> {
         let Some(link) = self.links.get_mut(&rank) else {
-            return Err(over(match rank {
-                LEADER => "the leader has gone",
-                _ => "a member has gone",
+            return Err(ended(match rank {
+                LEADER => "the leader has left",
+                _ => "a member has left",
             }));
         };
         link.send(message).map_err(|error| GroupError::Connection {
@@ -255,29 +261,29 @@ impl Group {
         })
     }
 
-    /// The next message of a member.
-    pub(super) fn mail_from(
+    /// Waits for the next message of a member.
+    pub(super) fn message_from(
         &mut self,
         rank: u32,
         deadline: Instant,
         what: &'static str,
     ) -> Result<Message> {
         loop {
-            if let Some(at) = self.mail.iter().position(|(from, _)| *from == rank) {
-                let (_, message) = self.mail.remove(at).expect("it was found there");
+            if let Some(at) = self.messages.iter().position(|(from, _)| *from == rank) {
+                let (_, message) = self.messages.remove(at).expect("the index was just found");
                 return Ok(message);
             }
             if !self.links.contains_key(&rank) {
-                return Err(over(match rank {
-                    LEADER => "the leader has gone",
-                    _ => "a member has gone",
+                return Err(ended(match rank {
+                    LEADER => "the leader has left",
+                    _ => "a member has left",
                 }));
             }
             self.pump(deadline, what)?;
         }
     }
 
-    /// At the leader: waits until every other member is ready; gives the first error that one has reported.
+    /// At the leader: waits until every other member is ready. Returns the first error that one has reported.
     pub(super) fn gather(
         &mut self,
         deadline: Instant,
@@ -285,13 +291,14 @@ impl Group {
     ) -> Result<Option<String>> {
         let mut first = None;
         for rank in self.others() {
-            // It may leave, or be lost, while it is waited for.
+            // The member may leave or fail meanwhile.
             while self.alive.contains(&rank) {
                 let at = |(from, m): &(u32, Message)| {
                     *from == rank && matches!(m, Message::Ready { .. })
                 };
-                if let Some(at) = self.mail.iter().position(at) {
-                    if let Some((_, Message::Ready { error: Some(why) })) = self.mail.remove(at) {
+                if let Some(at) = self.messages.iter().position(at) {
+                    if let Some((_, Message::Ready { error: Some(why) })) = self.messages.remove(at)
+                    {
                         first.get_or_insert(format!("member {rank}: {why}"));
                     }
                     break;
@@ -302,38 +309,38 @@ impl Group {
         Ok(first)
     }
 
-    /// At the leader: lets all others go on.
+    /// At the leader: lets all others continue.
     pub(super) fn go(&mut self) -> Result<()> {
         let message = Message::Go {
             way: self.way,
             alive: self.alive.iter().copied().collect(),
         };
         for rank in self.others() {
-            self.tell(rank, &message)?;
+            self.send_message(rank, &message)?;
         }
         Ok(())
     }
 
-    /// At the others: waits until the leader lets them go on.
+    /// At other members: waits until the leader lets them continue.
     pub(super) fn until_go(&mut self, deadline: Instant) -> Result<()> {
-        match self.mail_from(LEADER, deadline, "waiting for the other members")? {
+        match self.message_from(LEADER, deadline, "waiting for the other members")? {
             Message::Go { way, alive } => {
                 self.way = way;
                 self.alive = alive.into_iter().collect();
                 Ok(())
             }
-            Message::Bye => Err(over("the leader has ended it")),
-            _ => Err(over("the leader does not speak our language")),
+            Message::Bye => Err(ended("the leader has ended it, or removed this member")),
+            _ => Err(ended("unexpected message from the leader: expected `go`")),
         }
     }
 
-    /// All members wait here for each other.
-    pub(super) fn meet(&mut self, deadline: Instant) -> Result<()> {
+    /// Synchronizes all members.
+    pub(super) fn synchronize(&mut self, deadline: Instant) -> Result<()> {
         if self.rank == LEADER {
             self.gather(deadline, "waiting for the other members")?;
             return self.go();
         }
-        self.tell(LEADER, &Message::Ready { error: None })?;
+        self.send_message(LEADER, &Message::Ready { error: None })?;
         self.until_go(deadline)
     }
 }

@@ -80,7 +80,7 @@ impl Args {
             Collective::Broadcast if self.counts_requests() => {
                 vec![Algorithm::Alfirk, Algorithm::Unicast]
             }
-            Collective::Broadcast => Algorithm::USUAL.to_vec(),
+            Collective::Broadcast => Algorithm::DEFAULTS.to_vec(),
             _ => collective.algorithms().collect(),
         })
     }
@@ -204,7 +204,7 @@ fn named(names: &[String], collective: Collective) -> Result<Vec<Algorithm>, Fai
             .trim()
             .parse()
             .map_err(|error| Failure::bad_input(format_args!("--algorithms: {error}")))?;
-        if !algorithm.does(collective) {
+        if !algorithm.supports(collective) {
             let others: Vec<String> = collective.algorithms().map(|a| a.to_string()).collect();
             return Err(Failure::bad_input(format_args!(
                 "--algorithms {algorithm}: it makes no {collective}; use {}",

@@ -19,7 +19,7 @@ use alfirk_experiment::{
 };
 use alfirk_packet_io::Clock;
 use alfirk_roce::collective::{
-    Endpoint, LegAnswer, LegVerb, Original, Progress, RequestTimes, TransferSpec,
+    Endpoint, ExpectedData, LegAnswer, LegVerb, Progress, RequestTimes, TransferSpec,
 };
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::hostile::Target;
@@ -101,7 +101,7 @@ pub struct MininetFabric {
     /// Events of transfers that came while a leader was waited for.
     early: VecDeque<(HostIndex, MemberEvent)>,
     /// What the file for sources holds on each machine where it has been written.
-    messages: BTreeMap<usize, (Arc<Original>, PathBuf)>,
+    messages: BTreeMap<usize, (Arc<ExpectedData>, PathBuf)>,
 }
 
 impl MininetFabric {
@@ -653,7 +653,7 @@ impl Fabric for MininetFabric {
         self.accepted(host, Request::Connect { transfer, peers })
     }
 
-    fn start(&mut self, host: HostIndex, data: &Arc<Original>) -> Result<u64, FabricError> {
+    fn start(&mut self, host: HostIndex, data: &Arc<ExpectedData>) -> Result<u64, FabricError> {
         let machine = self.network.machine_of(&self.topology.host(host).name);
         let stored = self.messages.get(&machine);
         let stored = stored.filter(|(message, _)| Arc::ptr_eq(message, data));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use alfirk_ctrl::topology::Topology;
 use alfirk_experiment::{ClockSummary, Fabric, Job, LoadSummary};
 use alfirk_packet_io::wire::wire_bytes;
-use alfirk_roce::collective::Original;
+use alfirk_roce::collective::ExpectedData;
 use alfirk_roce::wire::ethernet;
 use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::{Model, Network, Watch};
@@ -310,7 +310,7 @@ fn sample(job: &Job, most: usize) -> Job {
     let data = match job.messages {
         // So many need their bytes.
         Some(_) => Arc::clone(&job.data),
-        None => Arc::new(Original::new(bytes[..bytes.len().min(most)].into())),
+        None => Arc::new(ExpectedData::new(bytes[..bytes.len().min(most)].into())),
     };
     Job {
         data,

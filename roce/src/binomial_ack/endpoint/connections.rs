@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::buffers::Buffers;
 use super::{Connections, Endpoint, MANAGER};
 use crate::binomial_ack::membership::Membership;
-use crate::binomial_ack::wire::{Manage, HEADER_LEN};
+use crate::binomial_ack::wire::{ManagementDatagram, HEADER_LEN};
 use crate::rc::{Completion, Operation, Payload, Remote, SendOperation, SendRequest};
 use crate::verbs::Verbs;
 use crate::wire::{Psn, QpNum};
@@ -18,12 +18,12 @@ pub(super) struct Outgoing {
     /// Packets to be sent.
     pub(super) queue: VecDeque<Vec<u8>>,
     /// Packets sent and not acknowledged.
-    pub(super) under_way: usize,
+    pub(super) in_flight: usize,
 }
 
 pub(super) enum State {
     /// Requested; the time of the next request in nanoseconds.
-    Asked(u64),
+    Requested(u64),
     Connecting,
     Connected,
 }
@@ -58,20 +58,20 @@ impl Endpoint {
             let outgoing = Outgoing {
                 qpn,
                 psn,
-                state: State::Asked(now),
+                state: State::Requested(now),
                 queue: VecDeque::new(),
-                under_way: 0,
+                in_flight: 0,
             };
             self.outgoing.insert(to, outgoing);
-            self.ask(host, now, to);
+            self.request_connection(host, now, to);
         }
         self.outgoing.get_mut(&to)
     }
 
-    pub(super) fn ask(&mut self, host: &mut dyn Verbs, now: u64, member: u32) {
+    pub(super) fn request_connection(&mut self, host: &mut dyn Verbs, now: u64, member: u32) {
         if let Some(outgoing) = self.outgoing.get_mut(&member) {
-            outgoing.state = State::Asked(now + self.config.connect_interval);
-            let request = Manage::Request {
+            outgoing.state = State::Requested(now + self.config.connect_interval);
+            let request = ManagementDatagram::Request {
                 qpn: outgoing.qpn,
                 psn: outgoing.psn,
             };
@@ -104,7 +104,7 @@ impl Endpoint {
             }
         };
         let (qpn, psn) = answer;
-        let reply = Manage::Reply {
+        let reply = ManagementDatagram::Reply {
             of: remote_qpn,
             qpn,
             psn,
@@ -187,7 +187,7 @@ impl Endpoint {
             // Posting fails only if the queue pair has failed since.
             let _ = host.post_recv(qpn, buffers.request(completion.wr_id));
             match (Membership::parse(&packet), &mut self.node) {
-                (Some(list), _) if from == MANAGER => self.take_list(host, now, list),
+                (Some(list), _) if from == MANAGER => self.handle_list(host, now, list),
                 // An invalid packet has no effect.
                 (None, Some(node)) => drop(node.handle_packet(now, from, &packet)),
                 _ => {}
@@ -199,12 +199,12 @@ impl Endpoint {
             return false;
         };
         let member = *member;
-        outgoing.under_way = outgoing.under_way.saturating_sub(1);
+        outgoing.in_flight = outgoing.in_flight.saturating_sub(1);
         let is_done =
-            completion.outcome.is_ok() && outgoing.under_way == 0 && outgoing.queue.is_empty();
+            completion.outcome.is_ok() && outgoing.in_flight == 0 && outgoing.queue.is_empty();
         if is_done && self.config.connections == Connections::PerPacket {
             self.drop_outgoing(host, member);
-            let disconnect = Manage::Disconnect { qpn };
+            let disconnect = ManagementDatagram::Disconnect { qpn };
             self.send_datagram(host, now, member, disconnect.emit());
         }
         true
@@ -268,7 +268,7 @@ impl Outgoing {
             };
             // If the queue pair has just failed, an event reports it.
             if host.post_send(self.qpn, request).is_ok() {
-                self.under_way += 1;
+                self.in_flight += 1;
             }
         }
     }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use super::connections::State;
 use super::group::Role;
 use super::{Endpoint, MANAGER};
-use crate::binomial_ack::wire::Manage;
+use crate::binomial_ack::wire::ManagementDatagram;
 use crate::rc::{Payload, Remote};
 use crate::ud::{UdCompleted, UdCompletion, UdDestination, UdPostError, UdSendRequest, GRH_LEN};
 use crate::verbs::Verbs;
@@ -24,8 +24,8 @@ impl Endpoint {
         let _ = host.post_ud_recv(self.ud_qpn, buffers.request(completion.wr_id));
         let address = (source.ip, source.qpn);
         let from = self.numbers.get(&address).copied();
-        match (Manage::parse(&packet), from) {
-            (Some(Manage::Join), _) => self.let_in(host, now, address),
+        match (ManagementDatagram::parse(&packet), from) {
+            (Some(ManagementDatagram::Join), _) => self.admit(host, now, address),
             (Some(manage), Some(from)) => self.manage(host, now, from, source, manage),
             (None, Some(from)) => {
                 if let Some(node) = &mut self.node {
@@ -44,15 +44,15 @@ impl Endpoint {
         now: u64,
         from: u32,
         source: Remote,
-        manage: Manage,
+        manage: ManagementDatagram,
     ) {
         match manage {
-            Manage::Request { qpn, psn } => self.accept(host, now, from, qpn, psn),
-            Manage::Reply { of, qpn, psn } => {
+            ManagementDatagram::Request { qpn, psn } => self.accept(host, now, from, qpn, psn),
+            ManagementDatagram::Reply { of, qpn, psn } => {
                 let Some(outgoing) = self.outgoing.get_mut(&from) else {
                     return;
                 };
-                if outgoing.qpn != of || !matches!(outgoing.state, State::Asked(_)) {
+                if outgoing.qpn != of || !matches!(outgoing.state, State::Requested(_)) {
                     return;
                 }
                 let remote = Remote { ip: source.ip, qpn };
@@ -64,19 +64,23 @@ impl Endpoint {
                     self.drop_outgoing(host, from);
                 }
             }
-            Manage::Disconnect { qpn } => self.drop_incoming(host, from, |i| i.remote_qpn == qpn),
-            Manage::Leave => self.let_go(now, from),
-            Manage::Suspect { number } => {
+            ManagementDatagram::Disconnect { qpn } => {
+                self.drop_incoming(host, from, |i| i.remote_qpn == qpn)
+            }
+            ManagementDatagram::Leave => self.dismiss(now, from),
+            ManagementDatagram::Suspect { number } => {
                 let is_manager = matches!(self.role, Role::Manager(_));
-                self.send_datagram(host, now, from, Manage::Alive.emit());
+                self.send_datagram(host, now, from, ManagementDatagram::Alive.emit());
                 if is_manager && number != MANAGER && self.members().contains(&number) {
                     self.suspects.add(now, number);
                 }
             }
-            Manage::Probe => self.send_datagram(host, now, from, Manage::Alive.emit()),
-            Manage::Alive if from == MANAGER => self.suspects.clear_all(),
-            Manage::Alive => self.suspects.clear(from),
-            Manage::Join => {}
+            ManagementDatagram::Probe => {
+                self.send_datagram(host, now, from, ManagementDatagram::Alive.emit())
+            }
+            ManagementDatagram::Alive if from == MANAGER => self.suspects.clear_all(),
+            ManagementDatagram::Alive => self.suspects.clear(from),
+            ManagementDatagram::Join => {}
         }
     }
 
@@ -111,15 +115,15 @@ impl Endpoint {
     pub(super) fn resolved(&mut self, host: &mut dyn Verbs, now: u64, ip: Ipv4Addr) {
         let is_there = |member: &u32| self.addresses.get(member).is_some_and(|(of, _)| *of == ip);
         let waiting = self.outgoing.iter().filter(|(member, outgoing)| {
-            matches!(outgoing.state, State::Asked(_)) && is_there(member)
+            matches!(outgoing.state, State::Requested(_)) && is_there(member)
         });
         let waiting: Vec<u32> = waiting.map(|(member, _)| *member).collect();
         let is_manager = is_there(&MANAGER);
         for member in waiting {
-            self.ask(host, now, member);
+            self.request_connection(host, now, member);
         }
         if is_manager {
-            self.ask_manager(host, now);
+            self.request_from_manager(host, now);
         }
     }
 }

@@ -7,14 +7,14 @@ use super::{Endpoint, EndpointEvent, MANAGER};
 use crate::binomial_ack::membership::{Manager, Membership};
 use crate::binomial_ack::node::Node;
 use crate::binomial_ack::suspects::Due;
-use crate::binomial_ack::wire::Manage;
+use crate::binomial_ack::wire::ManagementDatagram;
 use crate::verbs::Verbs;
 use crate::wire::QpNum;
 
 /// The state of this host in the group.
 pub(super) enum Role {
     Stranger,
-    Manager(Office),
+    Manager(ManagerState),
     /// A member as soon as a list names it; the time of the next request in nanoseconds.
     Joining(u64),
     Member,
@@ -24,7 +24,7 @@ pub(super) enum Role {
 
 /// The manager's state.
 #[derive(Default)]
-pub(super) struct Office {
+pub(super) struct ManagerState {
     pub(super) manager: Manager,
     /// Time of the next list in nanoseconds.
     pub(super) due: Option<u64>,
@@ -33,21 +33,21 @@ pub(super) struct Office {
 }
 
 impl Endpoint {
-    pub(super) fn know(&mut self, number: u32, address: (Ipv4Addr, QpNum)) {
+    pub(super) fn record_address(&mut self, number: u32, address: (Ipv4Addr, QpNum)) {
         self.addresses.insert(number, address);
         self.numbers.insert(address, number);
     }
 
-    pub(super) fn ask_manager(&mut self, host: &mut dyn Verbs, now: u64) {
+    pub(super) fn request_from_manager(&mut self, host: &mut dyn Verbs, now: u64) {
         let again = now + self.config.connect_interval;
         let manage = match &mut self.role {
             Role::Joining(at) => {
                 *at = again;
-                Manage::Join
+                ManagementDatagram::Join
             }
             Role::Leaving(at) => {
                 *at = again;
-                Manage::Leave
+                ManagementDatagram::Leave
             }
             Role::Stranger | Role::Manager(_) | Role::Member => return,
         };
@@ -55,9 +55,9 @@ impl Endpoint {
     }
 
     /// Handles a list of members.
-    pub(super) fn take_list(&mut self, host: &mut dyn Verbs, now: u64, list: Membership) {
+    pub(super) fn handle_list(&mut self, host: &mut dyn Verbs, now: u64, list: Membership) {
         for member in &list.members {
-            self.know(member.number, (member.ip, member.qpn));
+            self.record_address(member.number, (member.ip, member.qpn));
         }
         let (ip, qpn) = (host.ip(), self.ud_qpn);
         let own = list
@@ -76,7 +76,7 @@ impl Endpoint {
             _ => {}
         }
         if !is_older {
-            self.forget_the_gone(host, &list);
+            self.release_departed(host, &list);
         }
         if let Some(node) = &mut self.node {
             node.handle_membership(now, list);
@@ -85,7 +85,7 @@ impl Endpoint {
 
     /// Releases the connections of members that a list does not name. The manager keeps those of leaving members until they have the
     /// list.
-    pub(super) fn forget_the_gone(&mut self, host: &mut dyn Verbs, list: &Membership) {
+    pub(super) fn release_departed(&mut self, host: &mut dyn Verbs, list: &Membership) {
         let is_there = |number: u32| list.place(number).is_some();
         let numbers: Vec<u32> = self.addresses.keys().copied().collect();
         for number in numbers.into_iter().filter(|number| !is_there(*number)) {
@@ -107,12 +107,14 @@ impl Endpoint {
     }
 
     /// Sends what is due about a suspect: the manager probes the suspect, other members report it to the manager.
-    pub(super) fn inquire(&mut self, host: &mut dyn Verbs, now: u64, due: Due) {
+    pub(super) fn send_inquiry(&mut self, host: &mut dyn Verbs, now: u64, due: Due) {
         let is_manager = matches!(self.role, Role::Manager(_));
         match (due, is_manager) {
-            (Due::Ask(number), true) => self.send_datagram(host, now, number, Manage::Probe.emit()),
+            (Due::Ask(number), true) => {
+                self.send_datagram(host, now, number, ManagementDatagram::Probe.emit())
+            }
             (Due::Ask(number), false) => {
-                let suspicion = Manage::Suspect { number };
+                let suspicion = ManagementDatagram::Suspect { number };
                 self.send_datagram(host, now, MANAGER, suspicion.emit());
             }
             (Due::GiveUp(number), true) => self.expel(host, now, number),
@@ -124,7 +126,7 @@ impl Endpoint {
     }
 
     /// At the manager: adds a host to the next list.
-    pub(super) fn let_in(&mut self, host: &mut dyn Verbs, now: u64, address: (Ipv4Addr, QpNum)) {
+    pub(super) fn admit(&mut self, host: &mut dyn Verbs, now: u64, address: (Ipv4Addr, QpNum)) {
         let Role::Manager(office) = &mut self.role else {
             return;
         };
@@ -151,11 +153,11 @@ impl Endpoint {
         };
         let due = now + self.config.connect_interval;
         office.due.get_or_insert(due);
-        self.know(number, address);
+        self.record_address(number, address);
     }
 
     /// At the manager: removes a member from the next list.
-    pub(super) fn let_go(&mut self, now: u64, number: u32) {
+    pub(super) fn dismiss(&mut self, now: u64, number: u32) {
         let Role::Manager(office) = &mut self.role else {
             return;
         };
@@ -179,7 +181,7 @@ impl Endpoint {
         let packet = list.emit();
         let members = list.members.iter().map(|member| member.number);
         let others: BTreeSet<u32> = members.chain(leaving).filter(|n| *n != MANAGER).collect();
-        self.take_list(host, now, list);
+        self.handle_list(host, now, list);
         for number in others {
             self.send(host, now, number, packet.clone());
         }

@@ -38,7 +38,7 @@ use crate::verbs::Verbs;
 use crate::wire::{QpNum, RnrTimer};
 use buffers::Buffers;
 use connections::{Incoming, Outgoing, State};
-use group::{Office, Role};
+use group::{ManagerState, Role};
 
 /// The number of the manager, which is the first member.
 const MANAGER: u32 = 0;
@@ -172,7 +172,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Creates a datagram queue pair that is attached to the group. It is not a member before [`Endpoint::found`] or
+    /// Creates a datagram queue pair that is attached to the group. It is not a member before [`Endpoint::create_group`] or
     /// [`Endpoint::join`].
     pub fn open(host: &mut dyn Verbs, config: EndpointConfig) -> Result<Endpoint, OpenError> {
         let ud_qpn = host.create_ud_qp(UdConfig {
@@ -223,20 +223,20 @@ impl Endpoint {
     }
 
     /// Makes this host the manager and first member of a new group.
-    pub fn found(&mut self, host: &mut dyn Verbs, now: u64) {
-        let mut office = Office::default();
+    pub fn create_group(&mut self, host: &mut dyn Verbs, now: u64) {
+        let mut office = ManagerState::default();
         let joined = office.manager.join(host.ip(), self.ud_qpn);
         let (number, list) = joined.expect("the first number of an empty list is free");
         self.role = Role::Manager(office);
         self.node = Some(Node::new(number, self.config.node));
-        self.take_list(host, now, list);
+        self.handle_list(host, now, list);
     }
 
     /// Requests membership from the manager, given by its datagram queue pair; repeated until granted.
     pub fn join(&mut self, host: &mut dyn Verbs, now: u64, manager: Remote) {
-        self.know(MANAGER, (manager.ip, manager.qpn));
+        self.record_address(MANAGER, (manager.ip, manager.qpn));
         self.role = Role::Joining(now);
-        self.ask_manager(host, now);
+        self.request_from_manager(host, now);
     }
 
     /// Requests to leave the group; [`Endpoint::is_member`] turns false when that is done. No other member should still need this one:
@@ -244,7 +244,7 @@ impl Endpoint {
     pub fn leave(&mut self, host: &mut dyn Verbs, now: u64) {
         if let Role::Joining(_) | Role::Member = self.role {
             self.role = Role::Leaving(now);
-            self.ask_manager(host, now);
+            self.request_from_manager(host, now);
         }
     }
 
@@ -259,7 +259,7 @@ impl Endpoint {
         office.due = Some(now);
         self.drop_outgoing(host, number);
         self.drop_incoming(host, number, |_| true);
-        self.act(host, now);
+        self.apply_effects(host, now);
     }
 
     /// Destroys the queue pairs and deregisters their memory, without notice to others.
@@ -284,7 +284,7 @@ impl Endpoint {
 
     /// Whether no member can still need this one, and all that it sent over connections is acknowledged.
     pub fn is_idle(&self) -> bool {
-        let is_sent = |outgoing: &Outgoing| outgoing.queue.is_empty() && outgoing.under_way == 0;
+        let is_sent = |outgoing: &Outgoing| outgoing.queue.is_empty() && outgoing.in_flight == 0;
         self.node.as_ref().is_none_or(Node::is_idle) && self.outgoing.values().all(is_sent)
     }
 
@@ -347,14 +347,14 @@ impl Endpoint {
     ) -> Result<u32, MulticastError> {
         let node = self.node.as_mut().ok_or(MulticastError::NotMember)?;
         let message = node.multicast(now, data)?;
-        self.act(host, now);
+        self.apply_effects(host, now);
         Ok(message)
     }
 
     /// The time of the next [`Endpoint::handle_timeout`], in nanoseconds.
     pub fn poll_timeout(&self) -> Option<u64> {
         let asked = self.outgoing.values().filter_map(|o| match o.state {
-            State::Asked(at) => Some(at),
+            State::Requested(at) => Some(at),
             _ => None,
         });
         let of_role = match &self.role {
@@ -373,22 +373,25 @@ impl Endpoint {
         if let Some(node) = &mut self.node {
             node.handle_timeout(now);
         }
-        let is_due = |outgoing: &Outgoing| matches!(outgoing.state, State::Asked(at) if at <= now);
+        let is_due =
+            |outgoing: &Outgoing| matches!(outgoing.state, State::Requested(at) if at <= now);
         let due = self.outgoing.iter().filter(|(_, o)| is_due(o));
         for member in due.map(|(member, _)| *member).collect::<Vec<_>>() {
-            self.ask(host, now, member);
+            self.request_connection(host, now, member);
         }
         while let Some(due) = self.suspects.take_due(now) {
-            self.inquire(host, now, due);
+            self.send_inquiry(host, now, due);
         }
         match &self.role {
-            Role::Joining(at) | Role::Leaving(at) if *at <= now => self.ask_manager(host, now),
+            Role::Joining(at) | Role::Leaving(at) if *at <= now => {
+                self.request_from_manager(host, now)
+            }
             Role::Manager(office) if office.due.is_some_and(|at| at <= now) => {
                 self.publish(host, now);
             }
             _ => {}
         }
-        self.act(host, now);
+        self.apply_effects(host, now);
     }
 
     /// Handles an event of the host. Returns whether the event belongs to this member only.
@@ -408,13 +411,13 @@ impl Endpoint {
             _ => false,
         };
         if is_ours {
-            self.act(host, now);
+            self.apply_effects(host, now);
         }
         is_ours
     }
 
     /// Carries out the effects of the node.
-    fn act(&mut self, host: &mut dyn Verbs, now: u64) {
+    fn apply_effects(&mut self, host: &mut dyn Verbs, now: u64) {
         while let Some(effect) = self.node.as_mut().and_then(Node::poll) {
             match effect {
                 Effect::Multicast(packet) => {

@@ -59,13 +59,13 @@ impl Cube {
     fn vertex(&self, rank: u32) -> u32 {
         match rank.checked_sub(self.vertices()) {
             // The root does not share its vertex.
-            Some(second) => second + 1,
+            Some(second_member) => second_member + 1,
             None => rank,
         }
     }
 
     /// The second member at a vertex, if it is shared.
-    fn second(&self, vertex: u32) -> Option<u32> {
+    fn second_member(&self, vertex: u32) -> Option<u32> {
         let rank = self.vertices() + vertex.checked_sub(1)?;
         (rank < self.members).then_some(rank)
     }
@@ -75,7 +75,7 @@ impl Cube {
     }
 
     /// σ(v, j mod d) of the paper: the vertex's bits rotated right so that the bit of the step's dimension is the lowest.
-    fn turned(&self, vertex: u32, step: u32) -> u32 {
+    fn rotated(&self, vertex: u32, step: u32) -> u32 {
         let by = step % self.dimensions;
         let round = vertex << (self.dimensions - by);
         (vertex >> by | round) & (self.vertices() - 1)
@@ -84,34 +84,34 @@ impl Cube {
     /// The newest block at a vertex before a step.
     fn newest(&self, vertex: u32, step: u32) -> Option<u32> {
         let last = self.blocks - 1;
-        match self.turned(vertex, step) {
+        match self.rotated(vertex, step) {
             0 => Some(step.min(last)),
-            turned => {
-                let number = step + turned.trailing_zeros();
+            rotated => {
+                let number = step + rotated.trailing_zeros();
                 number.checked_sub(self.dimensions).map(|b| b.min(last))
             }
         }
     }
 
     /// The block that a vertex sends to its neighbour in a step.
-    fn given(&self, vertex: u32, step: u32) -> Option<u32> {
+    fn sent_block(&self, vertex: u32, step: u32) -> Option<u32> {
         // The neighbour of rotated vertex 1 is the root, which has every block.
-        let to_root = self.turned(vertex, step) == 1;
+        let to_root = self.rotated(vertex, step) == 1;
         self.newest(vertex, step).filter(|_| !to_root)
     }
 
     /// The members of a vertex that send and receive in a step; the same member if the vertex is not shared.
-    fn giver_and_taker(&self, vertex: u32, step: u32) -> (u32, u32) {
-        let Some(second) = self.second(vertex) else {
+    fn sender_and_receiver(&self, vertex: u32, step: u32) -> (u32, u32) {
+        let Some(second_member) = self.second_member(vertex) else {
             return (vertex, vertex);
         };
         // They swap after each step whose dimension's bit is set in the vertex, since it brings a newer block.
         let rounds = step / self.dimensions * vertex.count_ones();
-        let begun = (1 << (step % self.dimensions)) - 1;
-        let changes = rounds + (vertex & begun).count_ones();
+        let changed_dimensions = (1 << (step % self.dimensions)) - 1;
+        let changes = rounds + (vertex & changed_dimensions).count_ones();
         match changes % 2 {
-            0 => (second, vertex),
-            _ => (vertex, second),
+            0 => (second_member, vertex),
+            _ => (vertex, second_member),
         }
     }
 
@@ -122,24 +122,27 @@ impl Cube {
         }
         Some(Send {
             step,
-            block: self.given(vertex, step)?,
-            from: self.giver_and_taker(vertex, step).0,
-            to: self.giver_and_taker(self.neighbour(vertex, step), step).1,
+            block: self.sent_block(vertex, step)?,
+            from: self.sender_and_receiver(vertex, step).0,
+            to: self
+                .sender_and_receiver(self.neighbour(vertex, step), step)
+                .1,
         })
     }
 
     /// The sends between the two members of a vertex in a step: the block that the receiver has and the sender lacks. After the last
     /// step of the cube also the newest block, in the other direction.
     fn within(&self, vertex: u32, step: u32) -> [Option<Send>; 2] {
-        let (true, Some(before)) = (self.second(vertex).is_some(), step.checked_sub(1)) else {
+        let (true, Some(before)) = (self.second_member(vertex).is_some(), step.checked_sub(1))
+        else {
             return [None, None];
         };
-        let (giver, taker) = self.giver_and_taker(vertex, step);
+        let (giver, taker) = self.sender_and_receiver(vertex, step);
         let has_changed = vertex & (1 << (before % self.dimensions)) != 0;
         let taken = match has_changed {
             // This member was the sender until now; its partner has not received the block that it sent last.
             true => self.newest(vertex, before),
-            false => self.given(self.neighbour(vertex, before), before),
+            false => self.sent_block(self.neighbour(vertex, before), before),
         };
         let send = |from, to, block| Send {
             step,

@@ -137,7 +137,7 @@ pub(super) fn plan(schedule: Schedule, shape: Shape<'_>, rank: u32) -> Plan {
         }
     };
     Plan {
-        whole,
+        store_and_forward: whole,
         ..draft.finish()
     }
 }

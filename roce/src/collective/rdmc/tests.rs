@@ -34,7 +34,7 @@ fn doublings(members: u32) -> u32 {
 }
 
 #[test]
-fn binomial_pipeline_is_over_after_l_plus_k_minus_1_steps() {
+fn binomial_pipeline_takes_l_plus_k_minus_1_steps() {
     for members in sizes() {
         for blocks in BLOCKS {
             let sends = sends(Schedule::BinomialPipeline, Shape::new(members, blocks));
@@ -59,14 +59,14 @@ fn binomial_pipeline_is_over_after_l_plus_k_minus_1_steps() {
             }
             let lacking = held.iter().position(|held| held.len() < blocks as usize);
             assert_eq!(lacking, None, "of {members} with {blocks} blocks");
-            let last = sends.last().expect("somebody sends").step;
+            let last = sends.last().expect("there is a send").step;
             assert_eq!(last + 1, doublings(members) + blocks - 1);
         }
     }
 }
 
 #[test]
-fn every_block_is_everywhere_l_steps_after_the_root_has_begun_it() {
+fn every_block_reaches_all_members_l_steps_after_the_root_sent_it() {
     for members in sizes() {
         let sends = sends(Schedule::BinomialPipeline, Shape::new(members, 16));
         for send in sends {
@@ -194,7 +194,7 @@ fn a_slow_link_costs_its_share_of_the_steps_and_no_more() {
 }
 
 #[test]
-fn binomial_tree_is_that_of_figure_3() {
+fn binomial_tree_matches_figure_3() {
     let sends = sends(Schedule::BinomialTree, Shape::new(8, 1));
     let seen: Vec<_> = sends.iter().map(|s| (s.step, s.from, s.to)).collect();
     assert_eq!(
@@ -229,7 +229,7 @@ fn hybrid_brings_each_block_into_each_rack_once() {
 }
 
 #[test]
-fn edges_are_known_before_the_size_is() {
+fn edges_do_not_depend_on_the_size() {
     for members in sizes() {
         let racks = racks(members);
         for schedule in Algorithm::RDMC {

@@ -1,24 +1,24 @@
-//! Frames that a port loses on purpose, chosen by what they hold and by their number: "the first acknowledgement".
+//! Deliberate loss of frames, chosen by content and number, such as "the first acknowledgement".
 
 use std::str::FromStr;
 
-/// Whether a frame comes in from the wire or goes out to it.
+/// The direction of a frame at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     In,
     Out,
 }
 
-/// Which frames of a port are lost: `in,1-3,42=11,54=60/e0` are the first three that come in and have 0x11 at offset 42,
-/// and at offset 54 a byte that is 0x60 where 0xe0 has ones.
+/// A rule for frames to lose at a port. `in,1-3,42=11,54=60/e0` loses the first three received frames with 0x11 at offset 42 and a
+/// byte at offset 54 that is 0x60 under the mask 0xe0.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chosen {
-    way: Way,
-    /// The first and the last one, counted from 1.
+pub struct LossFilter {
+    way: Direction,
+    /// Number of the first and the last lost frame, counted from 1.
     first: u64,
     last: u64,
     bytes: Vec<Byte>,
-    /// Frames that had those bytes so far.
+    /// Number of matching frames so far.
     seen: u64,
 }
 
@@ -29,9 +29,9 @@ struct Byte {
     mask: u8,
 }
 
-impl Chosen {
-    /// Counts a frame if it is of the kind, and returns whether it is one to lose.
-    pub fn takes(&mut self, way: Way, frame: &[u8]) -> bool {
+impl LossFilter {
+    /// Counts a frame if it matches. Returns whether it is to be lost.
+    pub fn matches(&mut self, way: Direction, frame: &[u8]) -> bool {
         let has = |b: &Byte| frame.get(b.offset).is_some_and(|x| x & b.mask == b.value);
         if way != self.way || !self.bytes.iter().all(has) {
             return false;
@@ -41,26 +41,31 @@ impl Chosen {
     }
 }
 
-impl FromStr for Chosen {
+impl FromStr for LossFilter {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Chosen, String> {
+    fn from_str(text: &str) -> Result<LossFilter, String> {
         let mut parts = text.split(',');
         let way = match parts.next() {
-            Some("in") => Way::In,
-            Some("out") => Way::Out,
+            Some("in") => Direction::In,
+            Some("out") => Direction::Out,
             _ => return Err("expected `in` or `out`, such as 2=in,1,42=11".into()),
         };
-        let numbers = parts
-            .next()
-            .ok_or("which ones? 1 is the first, 1-3 are three")?;
+        let numbers = parts.next().ok_or(
+            "expected the frames to lose, such as 1 for the first or 1-3 for the first three",
+        )?;
         let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
-        let number = |text: &str| text.parse().map_err(|_| format!("{text:?} is no number"));
+        let number = |text: &str| {
+            text.parse()
+                .map_err(|_| format!("{text:?} is not a number"))
+        };
         let (first, last) = (number(first)?, number(last)?);
         if first == 0 || last < first {
-            return Err(format!("{numbers:?}: frames are counted from 1 up"));
+            return Err(format!(
+                "{numbers:?}: frames are numbered from 1, in ascending order"
+            ));
         }
-        Ok(Chosen {
+        Ok(LossFilter {
             way,
             first,
             last,
@@ -80,7 +85,7 @@ impl FromStr for Byte {
         let hex = |text: &str| u8::from_str_radix(text, 16).map_err(|_| bad());
         let (value, mask) = (hex(value)?, hex(mask)?);
         if value & !mask != 0 {
-            return Err(format!("{text:?}: the value has ones that the mask hides"));
+            return Err(format!("{text:?}: the value has bits outside the mask"));
         }
         Ok(Byte {
             offset: offset.parse().map_err(|_| bad())?,
@@ -94,16 +99,16 @@ impl FromStr for Byte {
 mod tests {
     use super::*;
 
-    fn taken(rule: &str, frames: &[(Way, &[u8])]) -> Vec<bool> {
-        let mut rule: Chosen = rule.parse().unwrap();
-        let takes = |(way, frame): &(Way, &[u8])| rule.takes(*way, frame);
-        frames.iter().map(takes).collect()
+    fn taken(rule: &str, frames: &[(Direction, &[u8])]) -> Vec<bool> {
+        let mut rule: LossFilter = rule.parse().unwrap();
+        let matches = |(way, frame): &(Direction, &[u8])| rule.matches(*way, frame);
+        frames.iter().map(matches).collect()
     }
 
     #[test]
-    fn frames_are_counted_by_way_and_content() {
-        use Way::{In, Out};
-        let frames: [(Way, &[u8]); 6] = [
+    fn frames_are_counted_by_direction_and_content() {
+        use Direction::{In, Out};
+        let frames: [(Direction, &[u8]); 6] = [
             (In, &[1, 0x60]),
             (Out, &[1, 0x60]),
             (In, &[2, 0x60]),
@@ -120,14 +125,14 @@ mod tests {
         assert_eq!(
             taken("in,2-3,0=01,1=60/e0", &frames),
             [f, f, f, f, true, true],
-            "a frame without the byte has another content"
+            "a frame that is too short does not match"
         );
         assert_eq!(taken("out,1", &frames), [f, true, f, f, f, f]);
     }
 
     #[test]
-    fn nonsense_is_named() {
-        let why = |text: &str| text.parse::<Chosen>().unwrap_err();
+    fn invalid_rules_are_reported() {
+        let why = |text: &str| text.parse::<LossFilter>().unwrap_err();
         assert!(why("up,1").contains("`in` or `out`"));
         assert!(why("in").contains("which ones"));
         assert!(why("in,0").contains("from 1"));

@@ -1,10 +1,9 @@
-//! Frames that leave in one call: consecutive segments of a TCP stream, put together for the kernel
-//! to cut again.
+//! Generic segmentation offload (GSO) of the sending side: joins consecutive segments of a TCP stream, so that the kernel segments
+//! them again.
 //!
-//! Every frame that is sent costs the kernel a walk from the packet socket to the device, and the
-//! receiving side a wake-up of its own; of a super-frame the kernel makes the same frames without
-//! either. It is the opposite of what [`offload`](super::offload) does, and only for what that would
-//! turn into the very same bytes again. Nothing but TCP over IPv4 without VLAN tags is joined.
+//! For each sent frame the kernel runs the path from the packet socket to the device, and wakes up the receiver. For a super-frame it
+//! does both once, and produces the same frames. This is the inverse of [`offload`](super::offload), and is only used where the result
+//! has the very same bytes: TCP over IPv4 without VLAN tags.
 
 use std::ops::Range;
 
@@ -14,39 +13,39 @@ use super::{
 };
 
 const ETHERNET: usize = 14;
-/// Headers with all options.
+/// Length of the longest headers, with all options.
 const HEADERS: usize = ETHERNET + 60 + 60;
-/// Largest IPv4 packet.
-const MOST_BYTES: usize = 65_535;
+/// Length of the longest IPv4 packet.
+const MAX_PACKET: usize = 65_535;
 
 const TCP: u8 = 6;
 const FIN_PSH: u8 = 0x09;
 const ACK: u8 = 0x10;
 
-/// A frame that begins a train, or goes on with it.
+/// A frame that can start or continue a super-frame.
 struct Segment<'a> {
     frame: &'a [u8],
     tcp: usize,
     payload: usize,
 }
 
-/// Segments that leave as one.
-pub struct Train {
+/// Consecutive segments that are sent as one super-frame.
+pub struct SuperFrame {
     headers: [u8; VNET_HEADER + HEADERS],
     len: usize,
-    /// Frames of the batch that it is made of; at least two.
+    /// The frames of the batch that it joins; at least two.
     pub frames: Range<usize>,
 }
 
-impl Train {
-    /// The first train of a batch at `from` or later.
-    pub fn find(frames: &[Vec<u8>], from: usize) -> Option<Train> {
-        (from..frames.len().saturating_sub(1)).find_map(|at| Train::starting_at(frames, at))
+impl SuperFrame {
+    /// Finds the first super-frame of a batch at index `from` or later.
+    pub fn find(frames: &[Vec<u8>], from: usize) -> Option<SuperFrame> {
+        (from..frames.len().saturating_sub(1)).find_map(|at| SuperFrame::starting_at(frames, at))
     }
 
-    fn starting_at(frames: &[Vec<u8>], at: usize) -> Option<Train> {
+    fn starting_at(frames: &[Vec<u8>], at: usize) -> Option<SuperFrame> {
         let first = Segment::parse(&frames[at])?;
-        // The cheapest tests come first: most frames begin no train.
+        // The cheapest tests come first: most frames do not start a super-frame.
         let second = Segment::parse(&frames[at + 1])?;
         if !second.follows(&first, 1, first.bytes()) || !first.is_right() {
             return None;
@@ -57,8 +56,8 @@ impl Train {
         let mut last = first.flags();
         let behind = &frames[..frames.len().min(at + BATCH)];
         while let Some(next) = behind.get(end).and_then(|frame| Segment::parse(frame)) {
-            let fits = first.frame.len() - ETHERNET + bytes + next.bytes() - size <= MOST_BYTES;
-            // Only the last one may be shorter, or have flags that the kernel leaves there.
+            let fits = first.frame.len() - ETHERNET + bytes + next.bytes() - size <= MAX_PACKET;
+            // Only the last segment may be shorter or have flags that the kernel keeps there.
             let goes_on = last & FIN_PSH == 0 && bytes % size == 0;
             if !fits || !goes_on || !next.follows(&first, end - at, bytes) || !next.is_right() {
                 break;
@@ -67,24 +66,24 @@ impl Train {
             last = next.flags();
             end += 1;
         }
-        (end - at > 1).then(|| first.train(size, bytes, last, at..end))
+        (end - at > 1).then(|| first.super_frame(size, bytes, last, at..end))
     }
 
-    /// What takes the place of the first frame's headers: a `virtio_net_hdr` and headers for all.
+    /// Replaces the first frame's headers: a `virtio_net_hdr`, and headers for all segments.
     pub fn headers(&self) -> &[u8] {
         &self.headers[..self.len]
     }
 
-    /// Where the payload begins in each of the frames.
+    /// Offset of the payload in each frame.
     pub fn payload(&self) -> usize {
         self.len - VNET_HEADER
     }
 }
 
 impl<'a> Segment<'a> {
-    /// A frame as segmentation could have made it, but for its checksums.
+    /// Parses a frame that segmentation could have produced; checksums are not checked.
     fn parse(frame: &'a [u8]) -> Option<Segment<'a>> {
-        /// All but "don't fragment".
+        /// All bits but "don't fragment".
         const FRAGMENT: u16 = 0xbfff;
         if frame.len() < ETHERNET + 40 || frame[23] != TCP || frame[12..14] != [0x08, 0] {
             return None;
@@ -103,7 +102,7 @@ impl<'a> Segment<'a> {
             tcp,
             payload,
         };
-        // SYN, RST, URG, ECE and CWR each mean something that is not for every segment.
+        // SYN, RST, URG, ECE and CWR must not be copied to every segment.
         (segment.flags() & !FIN_PSH == ACK).then_some(segment)
     }
 
@@ -115,8 +114,8 @@ impl<'a> Segment<'a> {
         self.frame[self.tcp + 13]
     }
 
-    /// Whether this is what the kernel would cut as the segment `number` of a super-frame that begins
-    /// as `first`, behind `bytes` of its payload.
+    /// Whether the kernel would produce this frame as segment `number` of a super-frame that starts with `first`, after `bytes` of its
+    /// payload.
     fn follows(&self, first: &Segment, number: usize, bytes: usize) -> bool {
         let (f, g, tcp) = (self.frame, first.frame, self.tcp);
         let equal = |range: Range<usize>| f[range.clone()] == g[range];
@@ -133,7 +132,7 @@ impl<'a> Segment<'a> {
             && equal(tcp + 18..self.payload)
     }
 
-    /// Whether both checksums are those that the kernel computes; it never writes a zero as all ones.
+    /// Whether both checksums are as computed by the kernel, which never writes a zero as all ones.
     fn is_right(&self) -> bool {
         get16(self.frame, 24) != 0xffff
             && get16(self.frame, self.tcp + 16) != 0xffff
@@ -146,7 +145,13 @@ impl<'a> Segment<'a> {
         sum(&self.frame[26..34]) + u64::from(TCP) + len as u64
     }
 
-    fn train(&self, size: usize, bytes: usize, flags: u8, frames: Range<usize>) -> Train {
+    fn super_frame(
+        &self,
+        size: usize,
+        bytes: usize,
+        flags: u8,
+        frames: Range<usize>,
+    ) -> SuperFrame {
         const NEEDS_CSUM: u8 = 1;
         const GSO_TCPV4: u8 = 1;
         const CHECKSUM: usize = 16;
@@ -163,10 +168,10 @@ impl<'a> Segment<'a> {
         let checksum = !fold(sum(&all[ETHERNET..self.tcp]));
         put16(all, 24, checksum);
         all[self.tcp + 13] = flags;
-        // The kernel completes it for each segment.
+        // The kernel completes the checksum of each segment.
         let pseudo = fold(self.pseudo_sum(self.payload - self.tcp + bytes));
         put16(all, self.tcp + CHECKSUM, pseudo);
-        Train {
+        SuperFrame {
             headers,
             len,
             frames,
@@ -177,14 +182,13 @@ impl<'a> Segment<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::offload::{finish, Unfinished};
+    use crate::offload::{finish, Offload};
 
     const SIZE: usize = 100;
     const HEADERS_LEN: usize = ETHERNET + 20 + 32;
 
-    /// A super-frame with a timestamp option, as TCP sends it; IP identification and sequence number
-    /// wrap within it.
-    fn super_frame(payload: usize, flags: u8) -> (Vec<u8>, Unfinished) {
+    /// A super-frame with a timestamp option, as TCP sends it; IP identification and sequence number wrap within it.
+    fn super_frame(payload: usize, flags: u8) -> (Vec<u8>, Offload) {
         let mut f = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
         f.extend([
             0x45, 0, 0, 0, 0xff, 0xfe, 0x40, 0, 64, TCP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
@@ -200,10 +204,10 @@ mod tests {
         for (at, value) in [(4, SIZE), (6, 34), (8, 16)] {
             header[at..at + 2].copy_from_slice(&(value as u16).to_ne_bytes());
         }
-        (f, Unfinished::parse(&header))
+        (f, Offload::parse(&header))
     }
 
-    fn cut(frame: &mut [u8], todo: Unfinished) -> Vec<Vec<u8>> {
+    fn cut(frame: &mut [u8], todo: Offload) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         assert!(finish(frame, todo, |f| frames.push(f.to_vec())));
         frames
@@ -214,26 +218,29 @@ mod tests {
         cut(&mut frame, todo)
     }
 
-    /// What the kernel makes of a train.
-    fn arrive(frames: &[Vec<u8>], train: &Train) -> Vec<Vec<u8>> {
-        let (vnet, headers) = train.headers().split_at(VNET_HEADER);
+    /// The frames that the kernel makes of a super-frame.
+    fn arrive(frames: &[Vec<u8>], super_frame: &SuperFrame) -> Vec<Vec<u8>> {
+        let (vnet, headers) = super_frame.headers().split_at(VNET_HEADER);
         let mut frame = headers.to_vec();
-        for car in &frames[train.frames.clone()] {
-            frame.extend_from_slice(&car[train.payload()..]);
+        for segment in &frames[super_frame.frames.clone()] {
+            frame.extend_from_slice(&segment[super_frame.payload()..]);
         }
-        let todo = Unfinished::parse(vnet.try_into().unwrap());
+        let todo = Offload::parse(vnet.try_into().unwrap());
         assert_eq!((todo.csum_start, todo.csum_offset), (34, Some(16)));
         cut(&mut frame, todo)
     }
 
-    /// The frames of all trains of a batch, which must arrive as they are.
+    /// The frame ranges of all super-frames of a batch; asserts that they arrive unchanged.
     fn joined(frames: &[Vec<u8>]) -> Vec<(usize, usize)> {
         let mut found = Vec::new();
         let mut from = 0;
-        while let Some(train) = Train::find(frames, from) {
-            assert_eq!(arrive(frames, &train), frames[train.frames.clone()]);
-            from = train.frames.end;
-            found.push((train.frames.start, from));
+        while let Some(super_frame) = SuperFrame::find(frames, from) {
+            assert_eq!(
+                arrive(frames, &super_frame),
+                frames[super_frame.frames.clone()]
+            );
+            from = super_frame.frames.end;
+            found.push((super_frame.frames.start, from));
         }
         found
     }
@@ -249,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn trains_lie_between_other_frames() {
+    fn super_frames_may_be_between_other_frames() {
         let other = vec![super_frame(0, ACK).0];
         let frames = [
             other.clone(),
@@ -262,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_a_burst_ends_a_train() {
+    fn what_ends_a_burst_ends_a_super_frame() {
         let short = segments(3 * SIZE + 20, ACK);
         let pushed = segments(3 * SIZE, ACK | 8);
         for first in [short, pushed] {
@@ -273,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_byte_arrives_as_it_was() {
+    fn segments_with_any_other_changed_byte_arrive_unchanged() {
         let frames = segments(4 * SIZE, ACK);
         for number in 0..frames.len() {
             for at in 0..HEADERS_LEN + 1 {
@@ -296,11 +303,11 @@ mod tests {
     }
 
     #[test]
-    fn a_train_is_no_longer_than_a_packet_or_a_batch() {
+    fn a_super_frame_is_limited_by_packet_length_and_batch() {
         for (size, longest) in [(SIZE, BATCH), (1448, 45)] {
             let (mut frame, todo) = super_frame(80 * size, ACK);
             let segment_size = size;
-            let todo = Unfinished {
+            let todo = Offload {
                 segment_size,
                 ..todo
             };
@@ -310,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_frames_begin_nothing() {
+    fn truncated_frames_start_no_super_frame() {
         let frames = segments(2 * SIZE, ACK);
         for len in 0..frames[0].len() {
             let mut short = frames.clone();
