@@ -1,4 +1,4 @@
-//! Embeds the data plane's sources, so that the installed command works anywhere.
+//! Embeds the sources of the data plane, so that the installed command works without the repository.
 
 use std::env;
 use std::fmt::Write;

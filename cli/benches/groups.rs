@@ -1,4 +1,4 @@
-//! What groups cost the control plane: registration by both ways, a thousand at once over gRPC, and going on after deaths.
+//! Benchmarks groups in the control plane: registration by both paths, a thousand registrations over gRPC, and recovery from failures.
 //!
 //! Times on the fabric's clock are those of the model of the virtual driver (50 us between controller and switch, no time to
 //! write an entry); wall times are this machine's, with compiled pipelines. `ALFIRK_BENCH_LONG=1` adds 3,456 members, as many hosts as
@@ -46,7 +46,7 @@ fn main() {
         registration(&pipeline, k, members);
     }
     thousand_groups(&pipeline);
-    deaths(&pipeline);
+    failures(&pipeline);
 }
 
 fn say(what: &str, result: &str) {
@@ -128,7 +128,7 @@ fn free_port() -> u16 {
     listener.local_addr().expect("it is bound").port()
 }
 
-/// Switch processes, a controller, and a client that asks for all groups at once; everything over gRPC.
+/// Switch processes, a controller, and a client that registers all groups at once; everything over gRPC.
 fn thousand_groups(pipeline: &ControllerConfig) {
     let topology = fat_tree(4).expect("4 is even");
     let mut switches = Vec::new();
@@ -186,7 +186,7 @@ fn thousand_groups(pipeline: &ControllerConfig) {
             })
             .collect();
         for call in calls {
-            let answer = call.await.expect("nobody panics");
+            let answer = call.await.expect("no request panics");
             answer.expect("there is room");
         }
         started.elapsed()
@@ -201,8 +201,8 @@ fn thousand_groups(pipeline: &ControllerConfig) {
     );
 }
 
-/// Deaths in the middle of a message, with 20 ms until what is silent counts as dead.
-fn deaths(pipeline: &ControllerConfig) {
+/// Failures during a message, with a failure timeout of 20 ms.
+fn failures(pipeline: &ControllerConfig) {
     let topology = fat_tree(4).expect("4 is even");
     let core = topology.switch_named("c1").expect("a core switch");
     let ends = ["p1e1", "p1a1"].map(|name| topology.node_named(name).expect("a switch"));
@@ -239,7 +239,7 @@ fn deaths(pipeline: &ControllerConfig) {
         };
         let failure = &row.failures[0];
         say(
-            &format!("death of a {name}"),
+            &format!("failure of a {name}"),
             &format!(
                 "led around after {}, going on after {} (20 ms of them silence)",
                 ms(failure.repaired_ns),

@@ -1,5 +1,5 @@
-//! Each model with two threads beside itself with one, in real time. Then the fast model beside the exact one, on the same job: processor
-//! time of both, and how many frames cross links in a second of it.
+//! Benchmarks the models in real time: each with two threads and with one, and the fast model and the exact one on the same job, by
+//! processor time and by frames on links per second of it.
 //!
 //! Times are this machine's, the ratio is what matters. `ALFIRK_BENCH_LONG=1` adds 512 receivers on 1,024 hosts, 16 MiB, and of the
 //! fast model alone the same with 128 MiB, and HPL's communication on 64 x 64 hosts. Threads need a machine without other load.
@@ -63,7 +63,7 @@ fn broadcast(k: u32, members: usize, bytes: usize) -> (Topology, Job) {
     (fat_tree(k).expect("an even k"), job)
 }
 
-/// What the fast model took where the exact one would take too long.
+/// Time of the fast model, for jobs that would take too long with the exact one.
 fn alone(what: &str, (took, crossings): (Duration, u64)) {
     let seconds = took.as_secs_f64();
     let rate = crossings as f64 / seconds / 1e6;
@@ -129,7 +129,7 @@ fn compare(
     );
 }
 
-/// One thread and two by turns, without the start of the fabric; the results must be the same.
+/// Alternates one thread and two, without the start of the fabric; the results must be equal.
 fn compare_threads(
     pipeline: &ControllerConfig,
     k: u32,
@@ -167,7 +167,7 @@ fn compare_threads(
     );
 }
 
-/// How long the job took without the start of the fabric, and how many frames crossed links meanwhile.
+/// Duration of the job without the start of the fabric, and number of frames on links.
 fn traffic(
     pipeline: &ControllerConfig,
     topology: &Topology,
@@ -183,7 +183,7 @@ fn traffic(
     (processor_time() - started, row.wire_packets)
 }
 
-/// What this thread, which does all the work, has had of a processor: others on the machine do not matter.
+/// Processor time of this thread, which does all the work, so that other load does not matter.
 fn processor_time() -> Duration {
     let text = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
     let nanos = text.split(' ').next().and_then(|first| first.parse().ok());

@@ -1,4 +1,4 @@
-//! What many groups cost the controller's core: memory, time, and messages, with switches that answer at once.
+//! Benchmarks the controller's core with many groups: memory, time and messages, with switches that reply at once.
 //!
 //! The switches here keep nothing, so that memory is the controller's alone: bytes allocated and not given back. Times are
 //! this machine's. `ALFIRK_BENCH_LONG=1` adds groups of 4,096.
@@ -100,7 +100,7 @@ fn through_the_service(k: u32, groups: usize, members: usize) {
     );
 }
 
-/// Registrations that hosts all begin before any of them is answered.
+/// Registrations that all hosts start before any is completed.
 fn in_band_at_once(groups: usize) {
     let topology = fat_tree(8).expect("8 is even");
     let hosts = topology.hosts().len();
@@ -128,10 +128,10 @@ fn in_band_at_once(groups: usize) {
 struct InstantFabric {
     controller: Controller,
     program: Program,
-    /// Of the fabric's clock; nothing takes time.
+    /// Time on the fabric's clock; no operation takes time.
     now: u64,
     next_tag: u64,
-    /// Groups that have been made.
+    /// Registered groups.
     ready: usize,
 }
 
@@ -190,7 +190,7 @@ impl InstantFabric {
         self.run();
     }
 
-    /// A leader's packet comes to its switch.
+    /// A packet of a leader arrives at its switch.
     fn ask_in_band(&mut self, members: &[HostIndex], mcst_id: Ipv4Addr) {
         let topology = self.controller.topology();
         let nodes = members.iter().map(|host| Node {
@@ -212,7 +212,7 @@ impl InstantFabric {
         }
     }
 
-    /// Carries messages to and fro until nothing moves; returns how many the controller has sent.
+    /// Delivers messages until none is pending; returns how many the controller has sent.
     fn run(&mut self) -> usize {
         let mut events = VecDeque::new();
         let mut sent = 0;
@@ -273,7 +273,7 @@ impl InstantFabric {
         }
     }
 
-    /// The switch executes register accesses and sends frames; hosts agree to whatever they are asked.
+    /// Executes register accesses and sends frames for the switch; hosts agree to all requests.
     fn packet_out(&self, switch: SwitchIndex, packet: PacketOut) -> Option<Event> {
         let PacketOutHeader { kind, egress_port } =
             self.program.packet_io.packet_out_header(&packet)?;

@@ -1,4 +1,4 @@
-//! `alfirk check-pcap`: reads captures and checks every packet as its receiver would.
+//! `alfirk check-pcap`: checks every packet of a capture as its receiver would.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -13,10 +13,10 @@ use crate::exit::{print, Failure, Outcome};
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const PROTOCOL_UDP: u8 = 17;
-/// Bad packets that are described one by one, of each file.
+/// Bad packets of each file that are described individually.
 const DESCRIBED: usize = 5;
 
-/// Check IPv4 and UDP checksums and the ICRC of every packet in captures.
+/// Check the IPv4, UDP and ICRC checksums of every packet in a capture.
 ///
 /// Reads pcap files of Ethernet frames, as --pcap and tcpdump write them. Prints one line per file, and exits with 1 when a packet
 /// is bad.
@@ -25,16 +25,16 @@ const DESCRIBED: usize = 5;
 Example:
   alfirk check-pcap /tmp/pcaps/s1-eth2_out.pcap")]
 pub struct Args {
-    /// Captures
+    /// Captures in pcap format
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Print one JSON object instead
+    /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// What a capture holds.
+/// Counts of the frames of one capture.
 #[derive(Debug, Default, Serialize, PartialEq, Eq)]
 struct Found {
     frames: u64,
@@ -43,14 +43,14 @@ struct Found {
     bad_ipv4: u64,
     bad_udp: u64,
     bad_icrc: u64,
-    /// Too short for what they claim to be.
+    /// Frames too short for the headers that they claim.
     malformed: u64,
-    /// Acknowledgements that are negative, and no RNR NAKs.
+    /// NAKs other than RNR NAKs.
     naks: u64,
     rnr_naks: u64,
     /// RoCEv2 packets by opcode.
     opcodes: BTreeMap<String, u64>,
-    /// The first bad ones.
+    /// Descriptions of the first [`DESCRIBED`] bad frames.
     bad: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Found {
     }
 }
 
-/// What is wrong with a frame.
+/// Why a receiver would drop a frame.
 #[derive(Debug, PartialEq, Eq)]
 enum Fault {
     Ipv4(String),
@@ -134,7 +134,10 @@ fn table(files: &BTreeMap<&Path, Found>) -> String {
     text
 }
 
-/// Checks all frames of a capture; an error when it is none.
+/// Checks all frames of a capture.
+///
+/// # Errors
+/// The file is not a pcap file of Ethernet frames.
 fn check(capture: &[u8]) -> Result<Found, String> {
     let mut found = Found::default();
     for frame in frames(capture)? {
@@ -157,7 +160,7 @@ fn check(capture: &[u8]) -> Result<Found, String> {
 
 /// The frames of a pcap file of either byte order, with micro- or nanoseconds (draft-ietf-opsawg-pcap).
 ///
-/// A last frame that is not all there, as a writer leaves it that was killed, is left out.
+/// A last frame that is cut off, as a killed writer leaves it, is ignored.
 fn frames(capture: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let mut reader = PcapReader::default();
     reader.feed(capture);
@@ -168,13 +171,13 @@ fn frames(capture: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     match reader.link_type() {
         Some(LINK_TYPE_ETHERNET) => Ok(frames),
         // A switch makes the file before it has anything to write.
-        None if capture.is_empty() => Ok(frames),
-        None => Err("this is no pcap file".to_owned()),
-        Some(_) => Err("these are no Ethernet frames".to_owned()),
+        // A switch creates the file before it has captured a frame.
+        None => Err("not a pcap file".to_owned()),
+        Some(_) => Err("the link type of the capture is not Ethernet".to_owned()),
     }
 }
 
-/// Checks what a receiver checks, and counts what the frame is.
+/// Checks a frame as its receiver would, and counts its kind.
 fn check_frame(frame: &[u8], found: &mut Found) -> Result<(), Fault> {
     let malformed = |error: alfirk_roce::wire::WireError| Fault::Malformed(error.to_string());
     let ethernet = ethernet::View::new_checked(frame).map_err(malformed)?;
@@ -189,7 +192,7 @@ fn check_frame(frame: &[u8], found: &mut Found) -> Result<(), Fault> {
         return Ok(());
     }
     let datagram = udp::View::new_checked(ip.payload()).map_err(malformed)?;
-    // 0 is none.
+    // A checksum of 0 means that there is none (RFC 768).
     if datagram.checksum() != 0 && !udp_checksum_is_right(&ip) {
         return Err(Fault::Udp);
     }
@@ -213,7 +216,7 @@ fn check_frame(frame: &[u8], found: &mut Found) -> Result<(), Fault> {
     }
 }
 
-/// Over the pseudo-header of RFC 768 too.
+/// Verifies the UDP checksum, including the pseudo-header (RFC 768).
 fn udp_checksum_is_right(ip: &ipv4::View<'_>) -> bool {
     let payload = ip.payload();
     let mut bytes = Vec::with_capacity(12 + payload.len());
@@ -263,9 +266,9 @@ mod tests {
         assert_eq!(changed(14 + 26), Some(Fault::Udp));
         assert!(matches!(changed(14 + 39), Some(Fault::Icrc { .. })));
         assert!(matches!(changed(14 + 47), Some(Fault::Icrc { .. })));
-        // The class of traffic may change on the way.
+        // The ICRC masks the traffic class, which may change on the path.
         assert!(matches!(fault(&good[..30]), Some(Fault::Malformed(_))));
-        // Ethernet's padding is nobody's business.
+        // Ethernet padding is not part of the packet.
         assert_eq!(fault(&[&good[..], &[0; 9]].concat()), None);
     }
 

@@ -9,17 +9,17 @@ use crate::run;
 use crate::run::progress::Bars;
 use crate::run::stop::Stop;
 
-/// Run the same experiment in virtual time and on Mininet, and compare how long each algorithm takes.
+/// Run one experiment in virtual time and on Mininet, and check that both take the same time.
 ///
-/// Takes the flags of `alfirk run`; --driver is both, and --scale is auto unless a number is given. Exit code 1 if a time on Mininet
-/// differs by more than --tolerance, or if alfirk is the fastest in virtual time and not on Mininet. Needs root.
+/// Takes the flags of `alfirk run`, without --driver. --scale is auto unless a number is given. Exit code 1 if a time on
+/// Mininet differs by more than --tolerance, or if alfirk is the fastest in virtual time but not on Mininet. Needs root.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   sudo alfirk compare-drivers
   sudo alfirk compare-drivers --topology topologies/testbed.yaml --size 1MiB --tolerance 5%")]
 pub struct CompareArgs {
-    /// By how much a time on Mininet may differ from that in virtual time, as 0.1 or 10%
+    /// Largest relative difference between the times of the two drivers, as 0.1 or 10%
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = run::share)]
     tolerance: f64,
 
@@ -27,15 +27,15 @@ pub struct CompareArgs {
     run: run::Args,
 }
 
-/// What came of it, as `--json` prints it.
+/// Result of the comparison, as `--json` prints it.
 #[derive(Debug, Serialize)]
 struct Comparison {
     results: Vec<Pair>,
-    /// The largest difference that is allowed, as a part of the time in virtual time.
+    /// Largest allowed difference, as a share of the time in virtual time.
     tolerance: f64,
-    /// Whether alfirk is the fastest on Mininet, or is not in virtual time either.
+    /// Whether alfirk is the fastest on Mininet if it is the fastest in virtual time.
     alfirk_stays_first: bool,
-    /// Whether everything is as it should be.
+    /// Whether all times agree and `alfirk_stays_first`.
     agrees: bool,
     topology: TopologySummary,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,13 +43,13 @@ struct Comparison {
     seed: u64,
 }
 
-/// One algorithm.
+/// Times of one algorithm on both drivers.
 #[derive(Debug, Serialize)]
 struct Pair {
     algorithm: String,
     virtual_ns: u64,
     mininet_ns: u64,
-    /// The time on Mininet as a multiple of the other one.
+    /// Time on Mininet divided by time in virtual time.
     ratio: f64,
     agrees: bool,
 }
@@ -62,7 +62,7 @@ pub fn run(args: CompareArgs) -> Outcome {
     let program = program::compile_program(target, config.p4src.as_deref())?;
     let bars = Bars::new();
     let stop = Stop::watch(run::Driver::Mininet, bars.runs())?;
-    // Captures are of what needs them more: the network of processes.
+    // Captures are taken on Mininet only.
     let pcap = config.pcap.take();
     config.driver = run::Driver::Virtual;
     let virtual_time = stop.explained(run::measure(&config, &program, &bars))?;
@@ -88,7 +88,7 @@ pub fn run(args: CompareArgs) -> Outcome {
     match comparison.agrees {
         true => Ok(()),
         false => Err(Failure::failed(
-            "the drivers do not agree; a larger --scale leaves processors more time, see `limited` and the warning",
+            "the times of the two drivers differ by more than --tolerance; if the report has `limited` or a warning, use a larger --scale",
         )),
     }
 }
@@ -134,7 +134,7 @@ impl Comparison {
             aligned(&lines)
         );
         if !self.alfirk_stays_first {
-            text += "alfirk is the fastest in virtual time, and not on Mininet\n";
+            text += "alfirk is the fastest in virtual time, but not on Mininet\n";
         }
         if let Some(clock) = &self.clock {
             text += &clock.lines();
@@ -156,7 +156,7 @@ impl Pair {
     }
 }
 
-/// Whether no other algorithm is as fast.
+/// Whether alfirk is strictly faster than every other algorithm.
 fn is_alfirk_first(rows: &[Row]) -> bool {
     let (alfirk, others): (Vec<&Row>, Vec<&Row>) =
         rows.iter().partition(|row| row.algorithm == "alfirk");

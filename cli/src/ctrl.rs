@@ -1,4 +1,4 @@
-//! `alfirk ctrl`.
+//! `alfirk ctrl`: the controller process.
 
 mod bfrt;
 mod dry_run;
@@ -12,7 +12,7 @@ pub fn run(args: &CtrlArgs) -> Outcome {
     if let Some(format) = args.dry_run {
         return dry_run::run(args, format);
     }
-    // Whoever waits for the line reads it from a pipe; with nobody there, the controller works all the same.
+    // A parent process reads this line from a pipe; a closed pipe does not stop the controller.
     let announce = |line| {
         let _ = print(format_args!("{line}\n"));
     };

@@ -1,4 +1,4 @@
-//! `alfirk doctor`: what is missing for which use, and what brings it.
+//! `alfirk doctor`: what each use of alfirk needs, what is missing, and how to install it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -11,43 +11,47 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::exit::{print, Failure, Outcome};
-use crate::patience::Verdict;
+use crate::timeout_check::Verdict;
 
-/// Say what this machine lacks for each use of alfirk, and how to get it.
+/// Check this machine: what each use of alfirk needs, what is missing, and how to install it.
 ///
-/// Exit codes: 0 all that was asked about is ready, or nothing was asked; 1 something is missing for a use that was named.
+/// Exit codes: 0 every named use is ready, or no use was named; 1 something is missing for a named use.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  alfirk doctor
+  alfirk doctor mininet ptf")]
 pub struct Args {
-    /// Uses to look at; all of them without any
+    /// Uses to check [default: all]
     #[arg(value_name = "USE")]
     uses: Vec<Use>,
 
-    /// Say whether queue pairs of groups with this local ACK timeout, 4.096 us times 2^N, outlive the search for a dead member
-    /// [default: 15, where devices are looked at]
+    /// Check that queue pairs of a group outlast the detection of a failed member, with this local ACK timeout: the exponent N
+    /// of 4.096 us times 2^N [default: 15 for the use mpi]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=31))]
     ack_timeout: Option<u8>,
 
-    /// Their retry count
+    /// Retry count of these queue pairs
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u8).range(0..=7))]
     retry_count: u8,
 
-    /// Seconds after which the controller takes a silent member for dead, as its flag of this name
+    /// Seconds after which the controller removes a member that does not reply, as --dead-after of `alfirk ctrl`
     #[arg(long, value_name = "SECONDS", default_value_t = 3)]
     dead_after: u32,
 
-    /// Print one JSON object
+    /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// What people do with alfirk.
+/// A use of alfirk with requirements of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum Use {
     /// Runs in virtual time, the compiler, packet tests by `alfirk stf`
     Virtual,
     /// Runs on Mininet
     Mininet,
-    /// Runs on Mininet over several machines, each of which needs what `alfirk doctor mininet` says there
+    /// Runs on Mininet over several machines, each of which needs what `alfirk doctor mininet` lists there
     Machines,
     /// Packet tests with PTF against a live switch
     Ptf,
@@ -55,32 +59,32 @@ enum Use {
     Interop,
     /// MPI programs over groups
     Mpi,
-    /// Programs for Tofino's chip, by bf-p4c
+    /// Programs for the Tofino chip, compiled by bf-p4c
     Tofino,
     /// The book, by mdBook
     Book,
 }
 
-/// Something that a use needs.
+/// A requirement of a use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Need {
     Root,
-    /// Network namespaces can be made.
+    /// Permission to create network namespaces.
     Namespaces,
-    /// A program on PATH, and the Debian package that has it.
+    /// A program on PATH, and the Debian package that contains it; an empty package means a crate.
     Program(&'static str, &'static str),
     /// A module of the system's Python, and its Debian package.
     Module(&'static str, &'static str),
-    /// A module of the environment that tests run in.
+    /// A module of the virtual environment of the tests.
     TestModule(&'static str),
-    /// This command is built to drive RDMA devices.
+    /// Support for RDMA devices in this executable.
     Verbs,
-    /// $BF_P4C or bf-p4c on PATH.
+    /// bf-p4c, at $BF_P4C or on PATH.
     BfP4c,
 }
 
 impl Use {
-    /// What begins it.
+    /// A command that starts this use.
     fn command(self) -> &'static str {
         match self {
             Use::Virtual => "alfirk run",
@@ -135,34 +139,34 @@ impl Use {
 }
 
 impl Need {
-    /// What is missing and what brings it, for somebody who lacks it.
+    /// What is missing, and the command that installs it.
     fn advice(self) -> String {
         match self {
-            Need::Root => "you are not root: run it with sudo".to_owned(),
+            Need::Root => "not root: run it with sudo".to_owned(),
             Need::Namespaces => {
-                "network namespaces cannot be made: run it with sudo, and in a container with --privileged".to_owned()
+                "cannot create network namespaces: run it with sudo, and in a container with --privileged".to_owned()
             }
-            Need::Program(program, "") => format!("no {program} on PATH: cargo install {program} --locked"),
-            Need::Program(program, package) => format!("no {program} on PATH: apt-get install {package}"),
+            Need::Program(program, "") => format!("{program} is not on PATH: cargo install {program} --locked"),
+            Need::Program(program, package) => format!("{program} is not on PATH: apt-get install {package}"),
             Need::Module(module, package) => {
-                format!("the system's Python has no module {module}: apt-get install {package}")
+                format!("the system's Python lacks the module {module}: apt-get install {package}")
             }
             Need::TestModule(module) => {
-                format!("the tests' Python has no module {module}: `make setup` in a clone makes .venv")
+                format!("the tests' Python lacks the module {module}: run `make setup` in a clone, which creates .venv")
             }
             Need::Verbs => {
-                "this alfirk drives no RDMA devices: apt-get install libibverbs-dev, then cargo build --package alfirk-cli --features verbs"
+                "this alfirk was built without support for RDMA devices: apt-get install libibverbs-dev, then cargo build --package alfirk-cli --features verbs"
                     .to_owned()
             }
             Need::BfP4c => {
-                "no bf-p4c on PATH or in BF_P4C: build backends/tofino of github.com/p4lang/p4c; `alfirk p4c --arch tna --report` needs none"
+                "bf-p4c is neither on PATH nor in BF_P4C: build backends/tofino of github.com/p4lang/p4c; `alfirk p4c --arch tna --report` works without it"
                     .to_owned()
             }
         }
     }
 }
 
-/// A use, and what it lacks.
+/// A use, and what is missing for it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Diagnosis {
     #[serde(rename = "use")]
@@ -180,18 +184,18 @@ pub fn run(args: &Args) -> Outcome {
     let needs: BTreeSet<Need> = asked.iter().flat_map(|one| one.needs()).copied().collect();
     let found = probe(&needs);
     let diagnoses = diagnose(&asked, &found);
-    // Those of devices are finite, those of software need not be.
+    // Retry counts of RDMA devices are finite; those of the software stack need not be.
     let has_devices = asked.contains(&Use::Mpi);
     let exponent = args.ack_timeout.or(has_devices.then_some(15));
     let dead_after = Duration::from_secs(args.dead_after.into());
     let verdict = |n| Verdict::new(AckTimeout::new(n), args.retry_count, dead_after);
-    let patience = exponent.and_then(verdict);
+    let verdict = exponent.and_then(verdict);
     if args.json {
-        let uses = serde_json::json!({ "uses": diagnoses, "queue_pairs": patience });
+        let uses = serde_json::json!({ "uses": diagnoses, "queue_pairs": verdict });
         print(format_args!("{uses}\n"))?;
     } else {
-        print(told(&diagnoses))?;
-        if let Some(verdict) = &patience {
+        print(report(&diagnoses))?;
+        if let Some(verdict) = &verdict {
             let state = if verdict.is_enough() {
                 "note"
             } else {
@@ -206,7 +210,7 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
-/// What this machine lacks to have a network of processes, and what brings it.
+/// What is missing on this machine for runs on Mininet, and how to install it.
 pub(crate) fn missing_for_mininet() -> Vec<String> {
     let needs = Use::Mininet.needs();
     let found = probe(&needs.iter().copied().collect());
@@ -214,7 +218,7 @@ pub(crate) fn missing_for_mininet() -> Vec<String> {
     missing.map(|need| need.advice()).collect()
 }
 
-/// Decides: what each use lacks of what was `found`.
+/// The missing requirements of each use, given the requirements that were `found`.
 fn diagnose(uses: &[Use], found: &BTreeSet<Need>) -> Vec<Diagnosis> {
     let of = |one: &Use| {
         let missing: Vec<String> = (one.needs().iter())
@@ -233,7 +237,7 @@ fn diagnose(uses: &[Use], found: &BTreeSet<Need>) -> Vec<Diagnosis> {
     uses.iter().map(of).collect()
 }
 
-fn told(diagnoses: &[Diagnosis]) -> String {
+fn report(diagnoses: &[Diagnosis]) -> String {
     let mut text = String::new();
     for one in diagnoses {
         let state = if one.ready { "ready" } else { "missing" };
@@ -245,7 +249,7 @@ fn told(diagnoses: &[Diagnosis]) -> String {
     text
 }
 
-/// Looks which of these are there.
+/// The subset of `needs` that this machine meets.
 fn probe(needs: &BTreeSet<Need>) -> BTreeSet<Need> {
     let modules = |of: fn(&Need) -> Option<&'static str>, python: &Path| {
         let wanted: Vec<&str> = needs.iter().filter_map(of).collect();
@@ -280,7 +284,7 @@ fn probe(needs: &BTreeSet<Need>) -> BTreeSet<Need> {
     needs.iter().filter(is_there).copied().collect()
 }
 
-/// The Python that Mininet runs on: Debian's, which has the package.
+/// The Python that Mininet runs on: Debian's, whose package it is.
 pub(crate) fn python() -> PathBuf {
     std::env::var_os("PYTHON").map_or_else(|| PathBuf::from("/usr/bin/python3"), PathBuf::from)
 }
@@ -296,7 +300,7 @@ fn test_python() -> PathBuf {
 
 fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/bin:/bin"));
-    // Where Debian has what only root calls.
+    // Debian's folders of programs for root.
     let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     std::env::split_paths(&path)
         .chain(more)
@@ -311,7 +315,7 @@ fn succeeds(command: &mut Command) -> bool {
     quiet.status().is_ok_and(|status| status.success())
 }
 
-/// Which of these modules a Python has; none if it does not run.
+/// The subset of `wanted` that a Python can import; empty if that Python does not run.
 fn python_modules(python: &Path, wanted: &[&str]) -> BTreeSet<String> {
     const FIND: &str =
         "import importlib.util, sys\nprint(*filter(importlib.util.find_spec, sys.argv[1:]))";
@@ -344,18 +348,18 @@ mod tests {
     fn everything_that_is_missing_is_named_with_what_brings_it() {
         let found = BTreeSet::from([Need::Root, Need::Program("ip", "iproute2")]);
         let diagnoses = diagnose(&[Use::Mininet, Use::Tofino], &found);
-        let text = told(&diagnoses);
+        let text = report(&diagnoses);
         assert!(
             text.starts_with("missing  mininet  sudo alfirk run"),
             "{text}"
         );
         assert!(
-            text.contains("no module mininet: apt-get install mininet"),
+            text.contains("lacks the module mininet: apt-get install mininet"),
             "{text}"
         );
-        assert!(text.contains("network namespaces cannot be made"), "{text}");
+        assert!(text.contains("cannot create network namespaces"), "{text}");
         assert!(!text.contains("not root"), "{text}");
-        assert!(!text.contains("no ip on PATH"), "{text}");
+        assert!(!text.contains("ip is not on PATH"), "{text}");
         assert!(text.contains("BF_P4C"), "{text}");
     }
 
@@ -366,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_python_that_is_none_has_no_modules() {
+    fn missing_python_has_no_modules() {
         assert!(python_modules(Path::new("/nowhere/python"), &["sys"]).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! How a verb ends: its exit code, its message, and what becomes of bugs and closed pipes.
+//! How a verb ends: exit codes, error messages, panics and closed pipes.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -7,16 +7,16 @@ use std::process::ExitCode;
 /// What a verb returns: `Ok` is exit code 0.
 pub type Outcome = Result<(), Failure>;
 
-/// Why a verb did not go well. The message goes to stderr as one paragraph, "alfirk: " before it.
+/// Why a verb failed. The message goes to stderr as one paragraph after "alfirk: ".
 #[derive(Debug)]
 pub enum Failure {
-    /// Exit code 1: what was run, built or tested was found bad.
+    /// Exit code 1: a run, build or test failed.
     Failed(anyhow::Error),
-    /// This exit code, and everything there is to say has been printed.
+    /// This exit code, without a further message.
     Quiet(u8),
-    /// Exit code 2: wrong usage or bad input; nothing was tried.
+    /// Exit code 2: wrong usage or bad input; nothing was run.
     BadInput(anyhow::Error),
-    /// Whoever read our output has gone away: not an error.
+    /// The reader of stdout closed the pipe: not an error.
     PipeClosed,
 }
 
@@ -32,7 +32,7 @@ impl Failure {
     }
 }
 
-/// An error that nobody classified is a failure (1); a closed pipe anywhere below is none at all.
+/// An unclassified error has exit code 1; a closed pipe anywhere in its chain is not a failure.
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Failure {
         let pipe_closed = error.chain().any(|cause| {
@@ -62,7 +62,7 @@ pub fn print(text: impl Display) -> Outcome {
         })
 }
 
-/// Prints what is left to say about `outcome` and gives the process its exit code.
+/// Prints the message of `outcome` and returns the exit code of the process.
 pub fn report(outcome: Outcome) -> ExitCode {
     let (code, error) = match outcome {
         Ok(()) | Err(Failure::PipeClosed) => return ExitCode::SUCCESS,
@@ -70,7 +70,7 @@ pub fn report(outcome: Outcome) -> ExitCode {
         Err(Failure::Failed(error)) => (1, error),
         Err(Failure::BadInput(error)) => (2, error),
     };
-    // With stderr gone too, the exit code has to do.
+    // If stderr is closed, too, only the exit code reports the failure.
     let _ = writeln!(io::stderr(), "alfirk: {error:#}");
     ExitCode::from(code)
 }
@@ -81,7 +81,7 @@ pub fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
-/// Makes a panic one line for the user instead of a stack trace; `RUST_BACKTRACE` brings the trace back.
+/// Prints a panic as one line instead of a stack trace; `RUST_BACKTRACE` restores the trace.
 pub fn hide_panics() {
     if std::env::var_os("RUST_BACKTRACE").is_some() {
         return;
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn closed_pipe_is_no_failure_however_deep() {
+    fn closed_pipe_is_not_a_failure_at_any_depth() {
         let error =
             anyhow::Error::new(io::Error::from(io::ErrorKind::BrokenPipe)).context("writing");
         assert!(matches!(Failure::from(error), Failure::PipeClosed));

@@ -9,22 +9,22 @@ use similar::TextDiff;
 
 use crate::exit::{print, Failure, Outcome};
 
-/// Format P4_16 source files, includes and parts of programs among them.
+/// Format P4_16 source files, including headers and fragments of programs.
 ///
-/// Comments, directives and breaks inside statements stay where they are; indentation, blanks, braces and blank lines change, and
-/// lines of more than 120 columns are broken.
+/// Changes indentation, spaces, braces and blank lines, and breaks lines of more than 120 columns. Comments, directives and
+/// line breaks inside statements stay.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: alfirk fmt --check p4src")]
 pub struct Args {
-    /// The files, or folders for all .p4 files below them; `-` is the standard input, whose result goes to the standard output.
+    /// Files, or folders for all .p4 files below them; `-` formats stdin to stdout.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Change nothing: name the files that are not formatted, with what would change, and exit with 1 if there are any.
+    /// Write nothing: list unformatted files with their changes, and exit with 1 if there are any.
     #[arg(long, conflicts_with = "stdout")]
     check: bool,
 
-    /// Print the result instead of changing the file.
+    /// Print the result instead of writing the file.
     #[arg(long)]
     stdout: bool,
 }
@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
-/// The P4 files below a folder, by name.
+/// Collects the P4 files below a folder, sorted by name.
 fn collect(folder: &Path, into: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let entries = entries.map_err(|error| {

@@ -1,16 +1,16 @@
-//! `alfirk host`: the RC endpoint of the simulator on a real interface, or an RDMA device in its place.
+//! `alfirk host`: the simulator's RC endpoint on a real interface, or an RDMA device.
 //!
-//! The command drives one host ([`station`]) with the monotonic clock and a Unix socket by which an orchestrator runs transfers
-//! ([`protocol`]; [`client`] is the orchestrator's end). The host is our own stack on a packet socket ([`packets`]), or with `--verbs`
-//! what an RDMA device and its driver make of the same calls (`rdma.rs`).
+//! The command drives one host ([`station`]) with the monotonic clock. An orchestrator runs transfers through a Unix socket
+//! ([`protocol`]; [`client`] is the orchestrator's end). The host is our own stack on a packet socket ([`packets`]), or with
+//! `--verbs` an RDMA device (`rdma.rs`).
 //!
-//! The kernel and our own stack share the interface, and neither must disturb the other:
+//! The kernel and our own stack share the interface without disturbing each other:
 //!
-//! - The kernel need not have the address. Then it ignores everything, and this process answers ARP. Where it does have the
-//!   address (so that ping and iperf work), both answer ARP with the same Ethernet address, which does no harm; and this
-//!   process resolves its neighbours by itself in either case, so that the kernel's cache and its timing do not matter.
-//! - A UDP socket that nobody reads holds ports 4791 and 4790, so that the kernel does not answer RoCEv2 packets with "port
-//!   unreachable". Its buffer is tiny, and what does not fit is dropped without a word.
+//! - If the kernel does not have the address, it ignores the packets, and this process answers ARP. If it has the address, so
+//!   that ping and iperf work, both answer ARP with the same Ethernet address, which is harmless. This process resolves its
+//!   neighbours itself in both cases, so it does not depend on the kernel's cache.
+//! - UDP sockets that are never read hold ports 4791 and 4790, so that the kernel does not answer RoCEv2 packets with "port
+//!   unreachable". Their receive buffers are tiny, and the kernel silently drops what does not fit.
 
 mod attack;
 #[allow(dead_code)] // For runs on Mininet.
@@ -45,10 +45,10 @@ use crate::run::hardware;
 use pace::Pace;
 use station::Station;
 
-/// Run an RDMA host on an interface of this network namespace, driven by JSON lines through a Unix socket.
+/// Run an RDMA host on a network interface, driven by JSON lines through a Unix socket.
 ///
-/// The host speaks RoCEv2 over a packet socket, and the kernel's RDMA stack is not needed; or, with --verbs, it uses an RDMA device
-/// and no stack of our own. It runs until SIGTERM, SIGINT or the request `stop`.
+/// The host runs RoCEv2 over a packet socket; the kernel's RDMA stack is not needed. With --verbs it uses an RDMA device
+/// instead of our stack. It runs until SIGTERM, SIGINT or the request `stop`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -56,23 +56,29 @@ Examples:
   sudo alfirk host --verbs --device rxe0 --control /tmp/h1.sock")]
 pub struct HostArgs {
     /// The interface to send and receive on
-    #[arg(long, value_name = "IFACE", required_unless_present = "verbs")]
+    #[arg(
+        long,
+        value_name = "IFACE",
+        required_unless_present = "verbs",
+        help_heading = "Interface"
+    )]
     interface: Option<String>,
 
-    /// Use an RDMA device in place of a packet socket
-    #[arg(long, requires = "device", conflicts_with_all = ["interface", "ip", "mac", "gateway", "mtu", "pcap"])]
+    /// Use an RDMA device instead of a packet socket
+    #[arg(long, requires = "device", conflicts_with_all = ["interface", "ip", "mac", "gateway", "mtu", "pcap"], help_heading = "Device")]
     verbs: bool,
 
-    /// With --verbs: the device, as `ibv_devices` lists it
+    /// The RDMA device, as `ibv_devices` lists it; needs --verbs
     #[arg(
         long,
         value_name = "NAME",
         requires = "verbs",
-        conflicts_with = "interface"
+        conflicts_with = "interface",
+        help_heading = "Device"
     )]
     device: Option<String>,
 
-    /// Unix socket to listen on for requests, or a character device such as a virtual machine's serial port
+    /// Unix socket to serve requests on, or a character device such as a virtual machine's serial port
     #[arg(long, value_name = "PATH")]
     control: PathBuf,
 
@@ -81,52 +87,57 @@ pub struct HostArgs {
     name: Option<String>,
 
     /// IPv4 address and prefix length [default: the interface's]
-    #[arg(long, value_name = "ADDR/LEN")]
+    #[arg(long, value_name = "ADDR/LEN", help_heading = "Interface")]
     ip: Option<Address>,
 
     /// Ethernet address [default: the interface's]
-    #[arg(long)]
+    #[arg(long, help_heading = "Interface")]
     mac: Option<MacAddr>,
 
-    /// Where packets for addresses beyond the prefix go
-    #[arg(long, value_name = "ADDR")]
+    /// Gateway for addresses outside the prefix
+    #[arg(long, value_name = "ADDR", help_heading = "Interface")]
     gateway: Option<Ipv4Addr>,
 
     /// Largest IP packet in bytes [default: the interface's]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", help_heading = "Interface")]
     mtu: Option<u32>,
 
-    /// Makes queue pair numbers, memory keys and initial PSNs
+    /// Seed of queue pair numbers, memory keys and initial PSNs
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Exponent of the local ACK timeout of queue pairs whose transfer does not set its own: 4.096 us times 2^N; 0 is none
-    /// [default: 15, and 6 on a slow clock]
+    /// Default local ACK timeout of queue pairs: the exponent N of 4.096 us times 2^N; 0 disables the timeout
+    /// [default: 15, and 6 with --time-scale]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=31))]
     ack_timeout: Option<u8>,
 
-    /// Capture what goes out and comes in
-    #[arg(long, value_name = "FILE")]
+    /// Capture sent and received frames to this pcap file
+    #[arg(long, value_name = "FILE", help_heading = "Interface")]
     pcap: Option<PathBuf>,
 
-    /// Go by a clock that is so many times slower: all timeouts, rates and delays are in its time
-    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN, conflicts_with = "verbs")]
+    /// Run the clock N times slower than real time; all timeouts, rates and delays are scaled
+    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN, conflicts_with = "verbs", help_heading = "Emulation")]
     time_scale: NonZeroU32,
 
-    /// Send no faster than this, counting what Ethernet adds to each frame, such as 100Gbps [default: as the interface takes it]
-    #[arg(long, value_name = "RATE", conflicts_with = "verbs", value_parser = |text: &str| RATE.parse(text))]
+    /// Limit the sending rate, counting Ethernet's preamble, FCS and gap, such as 100Gbps [default: no limit]
+    #[arg(long, value_name = "RATE", conflicts_with = "verbs", value_parser = |text: &str| RATE.parse(text), help_heading = "Emulation")]
     rate: Option<u64>,
 
-    /// Delay what is sent by so much [default: 0]
-    #[arg(long, value_name = "TIME", conflicts_with = "verbs", value_parser = alfirk_units::time)]
+    /// Delay every sent frame by this time [default: 0]
+    #[arg(long, value_name = "TIME", conflicts_with = "verbs", value_parser = alfirk_units::time, help_heading = "Emulation")]
     delay: Option<Duration>,
 
-    /// Add what a NIC and an application cost, as `alfirk run --host-model` has it [default: what they cost here]
-    #[arg(long, value_name = "MODEL", conflicts_with = "verbs")]
+    /// Add the delays of a NIC and an application, as --host-model of `alfirk run` [default: none]
+    #[arg(
+        long,
+        value_name = "MODEL",
+        conflicts_with = "verbs",
+        help_heading = "Emulation"
+    )]
     host_model: Option<String>,
 }
 
-/// An address with a prefix length.
+/// An IPv4 address with a prefix length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Address {
     ip: Ipv4Addr,
@@ -137,7 +148,7 @@ impl FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Address, String> {
-        let bad = || format!("`{text}` is not an address with a prefix length such as 10.0.0.1/8");
+        let bad = || format!("`{text}` is not an address with a prefix length, such as 10.0.0.1/8");
         let (ip, len) = text.split_once('/').ok_or_else(bad)?;
         let prefix_len: u8 = len.parse().map_err(|_| bad())?;
         if prefix_len > 32 {
@@ -150,7 +161,7 @@ impl FromStr for Address {
     }
 }
 
-/// Runs until it is stopped.
+/// Runs the host until a signal or the request `stop`.
 pub fn run(args: HostArgs) -> Outcome {
     let station = open(&args)?;
     info!("{} is {}", station.info().name, station.info().ip);
@@ -158,7 +169,7 @@ pub fn run(args: HostArgs) -> Outcome {
 }
 
 fn open(args: &HostArgs) -> Result<Box<dyn Station>, Failure> {
-    // The parser makes sure that there is one of the two.
+    // clap requires one of --interface and --verbs.
     let Some(interface) = &args.interface else {
         return open_device(args);
     };
@@ -177,9 +188,9 @@ fn open_device(args: &HostArgs) -> Result<Box<dyn Station>, Failure> {
         .ack_timeout
         .map_or(HostTiming::SOFTWARE.ack_timeout, AckTimeout::new);
     let station = rdma::RdmaStation::open(device, args.name.as_deref(), ack_timeout)?;
-    // A card takes a retry count of 7 as seven.
+    // An RDMA device counts a retry count of 7 as seven retries, not as no limit.
     let dead_after = std::time::Duration::from_secs(3);
-    if let Some(verdict) = crate::patience::Verdict::new(ack_timeout, 7, dead_after) {
+    if let Some(verdict) = crate::timeout_check::Verdict::new(ack_timeout, 7, dead_after) {
         match verdict.is_enough() {
             true => tracing::info!("{}", verdict.text()),
             false => tracing::warn!("{}", verdict.text()),
@@ -191,17 +202,17 @@ fn open_device(args: &HostArgs) -> Result<Box<dyn Station>, Failure> {
 #[cfg(not(feature = "verbs"))]
 fn open_device(_args: &HostArgs) -> Result<Box<dyn Station>, Failure> {
     Err(Failure::bad_input(
-        "this alfirk was built without RDMA devices: build it with `--features verbs`, which needs libibverbs-dev",
+        "--verbs: this alfirk was built without support for RDMA devices; build it with `--features verbs`, which needs libibverbs-dev",
     ))
 }
 
-/// What the flags leave open, the interface says.
+/// The configuration from the flags; the interface supplies what they leave out.
 fn config(args: &HostArgs, name: &str) -> Result<HostConfig, Failure> {
     let found = interface::read(name)
         .map_err(|error| Failure::bad_input(format_args!("interface {name}: {error}")))?;
     let address = args.ip.or(found.address).ok_or_else(|| {
         Failure::bad_input(format_args!(
-            "interface {name} has no IPv4 address: give one with --ip ADDR/LEN"
+            "interface {name} has no IPv4 address; give one with --ip ADDR/LEN"
         ))
     })?;
     let mut config = HostConfig::new(
@@ -213,7 +224,7 @@ fn config(args: &HostArgs, name: &str) -> Result<HostConfig, Failure> {
         args.seed,
     );
     config.gateway = args.gateway;
-    // On a slow clock this machine is fast equipment.
+    // With a slowed clock, the timeouts of fast hardware apply.
     let usual = match args.time_scale.get() {
         1 => HostTiming::SOFTWARE,
         _ => HostTiming::FAST,
@@ -225,7 +236,7 @@ fn config(args: &HostArgs, name: &str) -> Result<HostConfig, Failure> {
     Ok(config)
 }
 
-/// What is emulated between the host and its interface, if anything is.
+/// The emulation between the host and its interface, if a flag asks for any.
 fn pace(args: &HostArgs) -> Result<Option<Pace>, Failure> {
     if args.rate.is_none() && args.delay.is_none() && args.host_model.is_none() {
         return Ok(None);
@@ -311,7 +322,7 @@ mod tests {
         assert!(parse(&["--control", "c"]).is_err());
         assert!(parse(&["--verbs", "--control", "c"]).is_err());
         assert!(parse(&["--interface", "i", "--device", "rxe0", "--control", "c"]).is_err());
-        // Here there is no such device, or no RDMA at all.
+        // This machine has no such device, or no RDMA support.
         assert!(open(&args).is_err());
     }
 

@@ -1,4 +1,4 @@
-//! `alfirk link`: the links that a running switch emulates.
+//! `alfirk link`: shows and changes the links that a running switch emulates.
 
 #[cfg(feature = "tls")]
 mod tls;
@@ -21,10 +21,10 @@ use tonic::{Code, Status};
 
 use crate::exit::{print, Failure, Outcome};
 
-/// How long a switch may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time limit of a switch's reply.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// See and change the links that a running switch emulates: rate, delay, jitter, loss and more.
+/// Show and change the links that a running switch emulates: rate, delay, jitter, loss and more.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +36,7 @@ pub struct Args {
     #[command(subcommand)]
     verb: Verb,
 
-    /// Its P4Runtime server: ADDRESS:PORT or unix:PATH.
+    /// The switch's P4Runtime server: ADDRESS:PORT or unix:PATH.
     #[arg(
         long,
         global = true,
@@ -45,54 +45,54 @@ pub struct Args {
     )]
     switch: String,
 
-    /// Speak TLS, and trust the authority with this certificate, a PEM file.
+    /// Use TLS, and trust the certificate authority of this PEM file.
     #[arg(long, global = true, value_name = "FILE")]
     cacert: Option<PathBuf>,
 
-    /// Show the switch this certificate, a PEM file.
+    /// The client's certificate, a PEM file.
     #[arg(long, global = true, value_name = "FILE", requires_all = ["cacert", "key"])]
     cert: Option<PathBuf>,
 
-    /// Its private key, a PEM file.
+    /// The private key of --cert, a PEM file.
     #[arg(long, global = true, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
-    /// Print one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Print the links of ports and what has become of frames there
+    /// Print the links of ports and their frame counters
     Show {
-        /// Which ones; all without any
+        /// Ports [default: all]
         #[arg(value_name = "PORT")]
         ports: Vec<u32>,
     },
-    /// Change the links of ports, all or none of them; what is not given stays
+    /// Change the links of ports, all or none of them; parameters that are not given stay
     Set {
-        /// Which ones
+        /// Ports to change
         #[arg(value_name = "PORT", required = true)]
         ports: Vec<u32>,
         #[command(flatten)]
         change: LinkChangeArgs,
     },
-    /// Tell a controller that the links between two nodes are down, or up again, so that routes and trees avoid them or use them
+    /// Report to a controller that the links between two nodes are down or up, so that routes and trees follow
     Tell {
-        /// Where its control service listens
+        /// Address of the controller's control service
         #[arg(long, value_name = "ADDR:PORT")]
         controller: String,
         /// The node at one end
         a: String,
         /// The node at the other end
         b: String,
-        /// What has become of the links
+        /// State of the links
         state: State,
     },
 }
 
-/// Whether links carry anything.
+/// Whether the links carry traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum State {
     Up,
@@ -111,10 +111,10 @@ pub fn run(args: &Args) -> Outcome {
         state,
     } = &args.verb
     {
-        return runtime.block_on(tell(controller, a, b, *state));
+        return runtime.block_on(report_state(controller, a, b, *state));
     }
     let endpoint = endpoint(args)?;
-    let ports = runtime.block_on(ask(args, &endpoint))?;
+    let ports = runtime.block_on(fetch_ports(args, &endpoint))?;
     if args.json {
         let ports: Vec<_> = ports.iter().map(as_json).collect();
         return print(format_args!("{}\n", json!({ "ports": ports })));
@@ -122,30 +122,35 @@ pub fn run(args: &Args) -> Outcome {
     print(as_text(&ports))
 }
 
-async fn tell(controller: &str, a: &str, b: &str, state: State) -> Outcome {
+async fn report_state(controller: &str, a: &str, b: &str, state: State) -> Outcome {
     let endpoint = Endpoint::from_shared(format!("http://{controller}"))
         .map_err(|error| Failure::bad_input(format_args!("--controller {controller}: {error}")))?;
-    let channel = endpoint.timeout(PATIENCE).connect().await;
+    let channel = endpoint.timeout(REPLY_TIMEOUT).connect().await;
     let channel = channel.map_err(|error| {
         let why = root_cause(&error);
-        Failure::failed(format_args!("no controller answers at {controller}: {why}"))
+        Failure::failed(format_args!(
+            "no reply from a controller at {controller}: {why}"
+        ))
     })?;
     let request = SetLinkRequest {
         a: a.to_owned(),
         b: b.to_owned(),
         up: state == State::Up,
     };
-    let told = ControlClient::new(channel).set_link(request).await;
-    told.map(drop).map_err(|status| match status.code() {
+    let reply = ControlClient::new(channel).set_link(request).await;
+    reply.map(drop).map_err(|status| match status.code() {
         Code::NotFound | Code::InvalidArgument => Failure::bad_input(status.message()),
         _ => Failure::failed(format_args!("{controller}: {}", root_cause(&status))),
     })
 }
 
-async fn ask(args: &Args, endpoint: &Endpoint) -> Result<Vec<Port>, Failure> {
+async fn fetch_ports(args: &Args, endpoint: &Endpoint) -> Result<Vec<Port>, Failure> {
     let channel = endpoint.connect().await.map_err(|error| {
         let why = root_cause(&error);
-        Failure::failed(format_args!("no switch answers at {}: {why}", args.switch))
+        Failure::failed(format_args!(
+            "no reply from a switch at {}: {why}",
+            args.switch
+        ))
     })?;
     let mut client = LinksClient::new(channel);
     let answer = match &args.verb {
@@ -173,11 +178,11 @@ fn refused(args: &Args, status: &Status) -> Failure {
     match status.code() {
         Code::NotFound | Code::InvalidArgument => Failure::bad_input(status.message()),
         Code::Unimplemented => Failure::failed(format_args!(
-            "the switch at {switch} emulates no links; is it an `alfirk switch`?"
+            "the switch at {switch} does not emulate links; `alfirk link` needs an `alfirk switch`"
         )),
         _ => {
             let hint = match args.cacert {
-                None => "; if it speaks TLS, give --cacert FILE",
+                None => "; if it uses TLS, give --cacert FILE",
                 Some(_) => "",
             };
             Failure::failed(format_args!("{switch}: {}{hint}", root_cause(status)))
@@ -191,7 +196,7 @@ fn endpoint(args: &Args) -> Result<Endpoint, Failure> {
         (true, None) => address.clone(),
         (true, Some(_)) => {
             return Err(Failure::bad_input(
-                "--cacert: by a unix socket there is no TLS; leave it out",
+                "--cacert: a Unix socket has no TLS; leave it out",
             ))
         }
         (false, None) => format!("http://{address}"),
@@ -203,8 +208,8 @@ fn endpoint(args: &Args) -> Result<Endpoint, Failure> {
                 "--switch {address}: not an address with a port, such as 127.0.0.1:9559"
             ))
         })?
-        .connect_timeout(PATIENCE)
-        .timeout(PATIENCE);
+        .connect_timeout(REPLY_TIMEOUT)
+        .timeout(REPLY_TIMEOUT);
     match &args.cacert {
         #[cfg(feature = "tls")]
         Some(authority) => tls::secure(endpoint, args, authority),
@@ -271,7 +276,7 @@ const HEADINGS: [&str; 14] = [
     "waiting",
 ];
 
-/// A table, numbers to the right.
+/// A table with right-aligned numbers.
 fn as_text(ports: &[Port]) -> String {
     let rows: Vec<[String; HEADINGS.len()]> = std::iter::once(HEADINGS.map(str::to_owned))
         .chain(ports.iter().map(row))

@@ -1,17 +1,17 @@
-//! `alfirk lsp`: the language server of editors.
+//! `alfirk lsp`: the language server for editors.
 
 use crate::exit::{Failure, Outcome};
 
-/// Serve an editor: the Language Server Protocol over standard input and output.
+/// Run the P4 language server for an editor, over standard input and output.
 ///
-/// Messages as one types, with fixes; what a name is, where it is declared and used; other names for it; completion, outline and
-/// format. Editors start it themselves: the book says how for VS Code, Neovim and Helix.
+/// Provides diagnostics with fixes while typing, hover, go to definition, references, rename, completion, outline and
+/// formatting. Editors start it themselves; the book shows how for VS Code, Neovim and Helix.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Initialization options, all of which may be left out:
   {\"main\": \"p4src/main.p4\", \"arch\": \"tna\", \"includeDirs\": [\"include\"], \"defines\": [\"PATH_BITS=5\"]}")]
 pub struct Args {
-    /// Taken, as editors give it: there is no other way of speaking
+    /// Accepted because editors pass it; standard input and output are the only transport
     #[arg(long)]
     stdio: bool,
 }
@@ -29,6 +29,6 @@ fn serve() -> Outcome {
 #[cfg(not(feature = "lsp"))]
 fn serve() -> Outcome {
     Err(Failure::failed(
-        "this alfirk was built without the language server, as `make quick` builds it; build it with `make build`",
+        "this alfirk was built without the language server, as `make quick` does; build it with `make build`",
     ))
 }

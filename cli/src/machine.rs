@@ -1,7 +1,7 @@
-//! `alfirk machine`: one of several machines of a network, as `alfirk run --machines` starts it by a remote shell.
+//! `alfirk machine`: one machine of a network over several, started by `alfirk run --machines` through a remote shell.
 //!
-//! The two speak over the shell's standard input and output ([`trunk`]): lines of JSON ([`protocol`]), the control sockets of hosts, and files.
-//! The machine ends, and takes down what it has, when that connection does.
+//! Both ends communicate over the shell's standard input and output ([`trunk`]): lines of JSON ([`protocol`]), the control
+//! sockets of hosts, and files. When that connection ends, the machine removes its part of the network and exits.
 
 mod agent;
 pub mod protocol;
@@ -9,10 +9,10 @@ pub mod trunk;
 
 use crate::exit::Outcome;
 
-/// Have a part of a network on this machine, for the `alfirk run --machines` that has started it.
+/// Run a part of a network on this machine, for the `alfirk run --machines` that started it.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The addresses and ports of the connection, as SSH_CONNECTION has them
+    /// Addresses and ports of the connection, in the form of SSH_CONNECTION
     #[arg(long, value_name = "WORDS")]
     connection: Option<String>,
 }

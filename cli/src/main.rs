@@ -1,7 +1,7 @@
-//! The `alfirk` command: every part of the project is one of its verbs.
+//! The `alfirk` command: each part of the project is one of its verbs.
 //!
-//! Results go to stdout and logs to stderr. Exit codes: 0 it went well; 1 the thing that was run, built or
-//! tested was found bad; 2 wrong usage or bad input, nothing was tried.
+//! Results go to stdout and logs to stderr. Exit codes: 0 success; 1 a run, build or test failed; 2 wrong usage or bad
+//! input, nothing was run.
 
 mod check_pcap;
 mod compare_drivers;
@@ -16,13 +16,14 @@ mod lsp;
 mod machine;
 mod manual;
 mod p4c;
-mod patience;
+
 mod program;
 mod reproduce;
 mod run;
 mod runtime_cli;
 mod stf;
 mod switch;
+mod timeout_check;
 mod topology;
 mod version;
 mod view;
@@ -32,7 +33,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use exit::Outcome;
 
@@ -42,10 +43,15 @@ use exit::Outcome;
     name = "alfirk",
     version,
     propagate_version = true,
-    max_term_width = 110
+    max_term_width = 110,
+    after_help = "\
+Example:
+  alfirk run --size 16MiB --algorithms alfirk,chain
+
+`alfirk VERB --help` describes a verb, with examples."
 )]
 struct Cli {
-    /// What to log to stderr: error, warn, info, debug, trace, or a filter such as "alfirk_ctrl=debug".
+    /// Log level on stderr: error, warn, info, debug, trace, or a filter such as "alfirk_ctrl=debug".
     #[arg(
         long,
         global = true,
@@ -62,7 +68,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    // The parts describe themselves: their help is written beside their arguments.
+    // The help of each verb is at its arguments; its group in `alfirk --help` is in [`GROUPS`].
     CheckPcap(check_pcap::Args),
     Cli(runtime_cli::Args),
     CompareDrivers(compare_drivers::CompareArgs),
@@ -85,7 +91,7 @@ enum Command {
     Switch(alfirk_switch::SwitchArgs),
     Stf(stf::Args),
     Topology(topology::Args),
-    /// Print the version, and the versions of the formats and protocols spoken.
+    /// Print the version of alfirk, and of the formats and protocols that it implements.
     Version(version::Args),
     View(view::Args),
     Vxlan(vxlan::Args),
@@ -121,7 +127,7 @@ impl Command {
     }
 }
 
-/// Names under which the command is installed beside its own, and what each stands for.
+/// Other names under which the command is installed, and the arguments that each stands for.
 const OTHER_NAMES: [(&str, &[&str]); 5] = [
     ("simple_switch", &["switch", "--as-simple-switch"]),
     ("simple_switch_grpc", &["switch"]),
@@ -130,14 +136,32 @@ const OTHER_NAMES: [(&str, &[&str]); 5] = [
     ("p4c", &["p4c-driver"]),
 ];
 
+/// The verbs in the order of `alfirk --help`, under their headings.
+const GROUPS: [(&str, &[&str]); 5] = [
+    (
+        "Experiments",
+        &["run", "experiment", "reproduce", "compare-drivers"],
+    ),
+    ("P4", &["p4c", "stf", "fmt", "lsp"]),
+    (
+        "Fabric",
+        &["switch", "ctrl", "cli", "link", "host", "topology", "vxlan"],
+    ),
+    ("Teaching", &["view", "check-pcap"]),
+    (
+        "This machine",
+        &["doctor", "version", "completions", "man", "help"],
+    ),
+];
+
 fn main() -> ExitCode {
     exit::hide_panics();
-    let cli = match Cli::try_parse_from(arguments(std::env::args_os())) {
+    let cli = match parse(arguments(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),
     };
     let logging = match &cli.command {
-        // It has logging flags of its own, which are BMv2's.
+        // The switch has logging flags of its own, which are BMv2's.
         Command::Switch(args) => switch::start_logging(args, &cli.log),
         _ => start_logging(&cli.log),
     };
@@ -147,7 +171,40 @@ fn main() -> ExitCode {
     exit::report(exit::guard(|| cli.command.run()))
 }
 
-/// The command line as clap should see it: called by another of its names, the verb is put in.
+/// Parses the command line; `alfirk --help` lists the verbs by [`GROUPS`], for which clap has no headings.
+fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let mut command = grouped(Cli::command());
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Sets the help of a command to list its verbs by [`GROUPS`], each with the first line of its own help.
+fn grouped(mut command: clap::Command) -> clap::Command {
+    command.build();
+    let header = *command.get_styles().get_header();
+    let name_style = *command.get_styles().get_literal();
+    let width = GROUPS
+        .iter()
+        .flat_map(|(_, verbs)| verbs.iter().map(|verb| verb.len()))
+        .max()
+        .unwrap_or(0);
+    let mut template = String::from("{about-with-newline}\n{usage-heading} {usage}\n\n");
+    for (heading, verbs) in GROUPS {
+        template += &format!("{header}{heading}:{header:#}\n");
+        for verb in verbs {
+            let about = command
+                .find_subcommand(verb)
+                .and_then(|verb| verb.get_about());
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            template += &format!("  {name_style}{verb:width$}{name_style:#}  {about}\n");
+        }
+        template.push('\n');
+    }
+    template += &format!("{header}Options:{header:#}\n{{options}}{{after-help}}");
+    command.help_template(template)
+}
+
+/// The arguments for clap: if the command is called by another of its names, the verb is inserted.
 fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = given.collect();
     let verb = arguments.first().and_then(|name| {
@@ -170,7 +227,7 @@ fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// Where the verb stands: behind the options of the command itself.
+/// Index of the verb, after the global options.
 fn verb_at(arguments: &[OsString]) -> usize {
     let mut at = 1;
     while let Some(word) = arguments.get(at).and_then(|word| word.to_str()) {
@@ -209,7 +266,60 @@ mod tests {
     }
 
     #[test]
-    fn other_names_stand_for_their_verbs() {
+    fn each_visible_verb_is_in_one_group() {
+        let mut listed: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, verbs)| *verbs)
+            .copied()
+            .collect();
+        listed.sort_unstable();
+        let mut command = Cli::command();
+        command.build();
+        let visible = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+        let mut visible: Vec<&str> = visible.map(clap::Command::get_name).collect();
+        visible.sort_unstable();
+        assert_eq!(listed, visible);
+        assert!(GROUPS.iter().all(|(_, verbs)| verbs.len() <= 10));
+    }
+
+    #[test]
+    fn groups_of_flags_have_at_most_ten() {
+        fn check(command: &clap::Command) {
+            let mut sizes = std::collections::BTreeMap::new();
+            let flags = command
+                .get_arguments()
+                .filter(|arg| !arg.is_positional() && !arg.is_hide_set());
+            for flag in flags {
+                *sizes.entry(flag.get_help_heading()).or_insert(0) += 1;
+            }
+            for (heading, size) in sizes {
+                assert!(
+                    size <= 10,
+                    "{}: {size} flags under {heading:?}",
+                    command.get_name()
+                );
+            }
+            command.get_subcommands().for_each(check);
+        }
+        let mut command = Cli::command();
+        command.build();
+        check(&command);
+    }
+
+    #[test]
+    fn each_visible_verb_has_an_example() {
+        for verb in Cli::command()
+            .get_subcommands()
+            .filter(|verb| !verb.is_hide_set())
+        {
+            let after = verb.get_after_help().or(verb.get_after_long_help());
+            let after = after.map(ToString::to_string).unwrap_or_default();
+            assert!(after.contains("alfirk "), "{}", verb.get_name());
+        }
+    }
+
+    #[test]
+    fn other_names_select_their_verbs() {
         let seen = |line: &[&str]| -> Vec<String> {
             arguments(line.iter().map(Into::into))
                 .into_iter()

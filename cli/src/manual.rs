@@ -1,4 +1,4 @@
-//! What shells and `man` know of the command line: `alfirk completions` and `alfirk man`.
+//! `alfirk completions` and `alfirk man`: shell completions and manual pages, generated from the command line.
 
 use std::fs;
 use std::io::Write;
@@ -8,7 +8,7 @@ use clap::{Command, ValueEnum};
 
 use crate::exit::{Failure, Outcome};
 
-/// Print what completes the command line in a shell.
+/// Print the completion script for a shell.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +30,7 @@ enum Shell {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: alfirk man /usr/share/man/man1")]
 pub struct ManArgs {
-    /// The folder, which is made if need be
+    /// The folder; created if it does not exist
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }

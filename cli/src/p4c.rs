@@ -1,4 +1,4 @@
-//! `alfirk p4c`, and the command called `p4c`.
+//! `alfirk p4c`, and the command named `p4c`.
 
 use std::io;
 

@@ -17,20 +17,20 @@ mod embedded {
     include!(concat!(env!("OUT_DIR"), "/p4src.rs"));
 }
 
-/// What the switches are.
+/// Kind of the switches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Target {
     /// p4src/v1model, on simple_switch's architecture
     #[default]
     V1model,
-    /// p4src/tna, on our model of Tofino
+    /// p4src/tna, on a model of Tofino
     Tna,
-    /// The same for Tofino 2, with 64 paths
+    /// p4src/tna, on a model of Tofino 2, with 64 paths
     T2na,
 }
 
 impl Target {
-    /// The built-in program.
+    /// Path of the built-in program.
     fn main(self) -> &'static str {
         match self {
             Target::V1model => "p4src/v1model/main.p4",
@@ -38,7 +38,7 @@ impl Target {
         }
     }
 
-    /// The architecture of its program.
+    /// Architecture of the target's program.
     fn arch(self) -> Arch {
         match self {
             Target::V1model => Arch::V1model,
@@ -47,7 +47,7 @@ impl Target {
         }
     }
 
-    /// The ports of a switch whose packets come into its ingress again, so that no link can be there.
+    /// Recirculation ports: packets sent there re-enter the ingress, so no link can use them.
     pub fn recirculation_ports(self) -> Range<u32> {
         match self {
             Target::V1model => 0..0,
@@ -60,7 +60,7 @@ impl Target {
         let mut options = CompileOptions::new(file.unwrap_or(Path::new(self.main())));
         if self != Target::V1model {
             options.set_arch(self.arch());
-            // The model's may be any port: that of the other target's switches.
+            // v1model's CPU port may be any; this one is also that of the TNA switches.
             let cpu_port = format!("CPU_PORT={}", alfirk_ctrl::constants::CPU_PORT);
             options
                 .preprocessor
@@ -92,9 +92,9 @@ pub fn compile_program(target: Target, file: Option<&Path>) -> Result<CompiledPr
         warnings,
     } = compiled.map_err(|error| match error {
         CompileError::Read { .. } => Failure::bad_input(error),
-        // The report has lines of its own.
+        // The compiler's report has lines of its own.
         CompileError::Program { .. } => {
-            Failure::bad_input(format_args!("the P4 program is wrong\n{error}"))
+            Failure::bad_input(format_args!("the P4 program has errors\n{error}"))
         }
     })?;
     if !warnings.is_empty() {
@@ -107,7 +107,7 @@ pub fn compile_program(target: Target, file: Option<&Path>) -> Result<CompiledPr
     })
 }
 
-/// Reads the sources inside this executable.
+/// Reads the sources that are embedded in this executable.
 struct Embedded;
 
 impl SourceLoader for Embedded {
@@ -121,7 +121,7 @@ impl SourceLoader for Embedded {
     }
 }
 
-/// `a/b/../c` as `a/c`.
+/// Normalizes `a/b/../c` to `a/c`.
 fn without_dots(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in path.components() {

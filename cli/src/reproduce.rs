@@ -1,4 +1,4 @@
-//! `alfirk reproduce`: figures and tables of the papers, measured anew.
+//! `alfirk reproduce`: measures the figures and tables of the papers.
 
 mod binomial_ack_table_1;
 mod page;
@@ -15,9 +15,9 @@ use crate::exit::{print, Failure, Outcome};
 use crate::experiment::spec::Extent;
 use crate::experiment::{self, Programs, Set};
 
-/// Measure figures and tables of the papers anew, in virtual time, and put them beside what the papers state.
+/// Reproduce figures and tables of the papers in virtual time, and compare them with the papers' claims.
 ///
-/// Each is an experiment (`alfirk experiment`) with the paper's claims: what is finished is kept, and a run that was stopped goes on.
+/// Each is an experiment (`alfirk experiment`) with the paper's claims. Finished points are kept, and a stopped run resumes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,28 +26,28 @@ Examples:
   alfirk reproduce binomial-ack-table-1
   alfirk reproduce all --quick --out /tmp/report       # report.html opens with all claims")]
 pub struct Args {
-    /// What to measure: names that --list prints, or all
+    /// Figures and tables to measure: names from --list, or all
     #[arg(value_name = "FIGURE", required_unless_present = "list")]
     figures: Vec<String>,
 
-    /// Print the names and what they are
+    /// List the figures and tables
     #[arg(long)]
     list: bool,
 
-    /// Smaller groups and fewer points, to see that everything works: claims are about the whole
+    /// Use smaller groups and fewer points, as a quick check; claims need the whole
     #[arg(long)]
     quick: bool,
 
-    /// The folder of report.html, and of a folder with the results of each figure [default: results/reproduction, with --quick
+    /// Folder for report.html, and for a folder with the results of each figure [default: results/reproduction, with --quick
     /// results/reproduction-quick]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Runs at once [default: one for each processor]
+    /// Number of parallel runs [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     jobs: Option<u32>,
 
-    /// Print one JSON object instead of tables
+    /// Print the results as one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -87,12 +87,12 @@ const EXPERIMENTS: [(&str, &str); 22] = [
     experiment!("cyclic-figures-8-to-17"),
     experiment!("cyclic-unicast"),
 ];
-/// A topology that an experiment names, which is written beside its results, as it may be nowhere else.
+/// Topology file that an experiment names; it is written beside the results, as the executable may be used without the repository.
 const TOPOLOGY: (&str, &str) = (
     "../../topologies/n-tree-8-3-infiniband.yaml",
     include_str!("../../topologies/n-tree-8-3-infiniband.yaml"),
 );
-/// The one that is a measurement of its own.
+/// The one result that is not an experiment.
 const BINOMIAL_ACK: &str = "binomial-ack-table-1";
 const BINOMIAL_ACK_ABOUT: &str =
     "MPI's broadcast by a binomial tree of connections, and multicast with acknowledgements up a binomial tree";
@@ -110,7 +110,7 @@ pub fn run(args: &Args) -> Outcome {
         .find(|name| *name != "all" && !known(name))
     {
         return Err(Failure::bad_input(format_args!(
-            "there is no figure {unknown}; `alfirk reproduce --list` prints those that there are"
+            "there is no figure `{unknown}`; `alfirk reproduce --list` prints the names"
         )));
     }
     let wanted = |name: &str| all || args.figures.iter().any(|figure| figure == name);
@@ -219,7 +219,7 @@ fn list() -> Result<String, Failure> {
     Ok(out)
 }
 
-/// An experiment that names [`TOPOLOGY`], naming the file that it is written to.
+/// The experiment's text, with [`TOPOLOGY`] replaced by the path of the file that is written.
 fn with_topology(text: &str, results: &Path) -> Result<String, Failure> {
     let (name, content) = TOPOLOGY;
     if !text.contains(name) {
@@ -234,7 +234,7 @@ fn with_topology(text: &str, results: &Path) -> Result<String, Failure> {
     Ok(text.replace(name, &absolute.display().to_string()))
 }
 
-/// For messages.
+/// File name of an embedded experiment, for messages.
 fn file_name(name: &str) -> PathBuf {
     Path::new("experiments/papers").join(format!("{name}.yaml"))
 }

@@ -1,4 +1,4 @@
-//! `alfirk switch`.
+//! `alfirk switch`: the switch process, with programs compiled on the way if they are P4 source.
 
 use std::fs;
 use std::io::Write;
@@ -32,12 +32,12 @@ pub fn run(args: &SwitchArgs) -> Outcome {
     }
 }
 
-/// Whether the file is P4 source, which has to be compiled first.
+/// Whether the file is P4 source, which must be compiled.
 fn is_source(file: &Path) -> bool {
     file.extension().is_some_and(|ending| ending == "p4")
 }
 
-/// BMv2 JSON of a P4 file, in memory.
+/// BMv2 JSON of a compiled P4 file, in an anonymous memory file.
 struct Compiled(OwnedFd);
 
 impl Compiled {
@@ -46,7 +46,7 @@ impl Compiled {
         let shown = source.display();
         let unusable = |error: &dyn std::fmt::Display| {
             Failure::failed(format_args!(
-                "{shown}: cannot keep what it compiles to: {error}"
+                "{shown}: cannot store its compiled JSON: {error}"
             ))
         };
         let memory = memfd_create(c"program.json", MFdFlags::MFD_CLOEXEC);
@@ -56,7 +56,7 @@ impl Compiled {
         Ok(Compiled(file.into()))
     }
 
-    /// Where this process reads it.
+    /// Path by which this process can open the memory file.
     fn path(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
     }

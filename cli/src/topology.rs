@@ -1,4 +1,4 @@
-//! `alfirk topology`: prints topology files, and the tables of m-port n-trees.
+//! `alfirk topology`: generates, checks and exports topology files, and prints the tables of m-port n-trees.
 
 mod containerlab;
 mod kathara;
@@ -18,7 +18,7 @@ use crate::exit::{print, Failure, Outcome};
 use crate::program::{self, Target};
 use crate::run::machines::PlacementArgs;
 
-/// Print a network as YAML, for --topology of run, ctrl and Mininet.
+/// Generate, check and export networks as YAML, for --topology of run, ctrl and Mininet.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -37,38 +37,40 @@ pub struct Args {
     #[command(subcommand)]
     kind: Kind,
 
-    /// Print one JSON object: the size, and of a file that is checked all that it says; or the tables
+    /// Print one JSON object: the size, with `check` the whole network, or the tables
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Kind {
-    /// A k-ary fat-tree: k pods, k^3/4 hosts, 5k^2/4 switches of k ports
+    /// Generate a k-ary fat-tree: k pods, k^3/4 hosts, 5k^2/4 switches of k ports
     #[command(alias = "fattree")]
     FatTree {
         /// Ports per switch, even
         #[arg(long, value_name = "PORTS", default_value_t = 4)]
         k: u32,
-        /// Pods, when there are to be fewer than k: even, and k a multiple of it. There are then pods k^2/4 hosts
+        /// Number of pods, if fewer than k: even, and a divisor of k. There are then pods k^2/4 hosts
         #[arg(long, value_name = "N")]
         pods: Option<u32>,
-        /// Edge switches of a pod, when there are to be fewer than k/2: k/2 is a multiple of it
+        /// Edge switches of a pod, if fewer than k/2: a divisor of k/2
         #[arg(long, value_name = "N")]
         edges: Option<u32>,
     },
-    /// Leaves with hosts, each leaf linked to every spine
+    /// Generate a leaf-spine: leaves with hosts, each leaf linked to every spine
     #[command(alias = "leafspine")]
     LeafSpine {
+        /// Number of leaves
         #[arg(long, value_name = "N", default_value_t = 4)]
         leaves: u32,
+        /// Number of spines
         #[arg(long, value_name = "N", default_value_t = 2)]
         spines: u32,
         /// Hosts per leaf
         #[arg(long, value_name = "N", default_value_t = 4)]
         hosts: u32,
     },
-    /// An m-port n-tree: 2(m/2)^n hosts on n levels of m-port switches
+    /// Generate an m-port n-tree: 2(m/2)^n hosts on n levels of m-port switches
     #[command(alias = "m-port-n-tree")]
     NTree {
         /// m: ports per switch, even
@@ -80,7 +82,7 @@ enum Kind {
         /// Print labels, LIDs and the forwarding table of each switch (InfiniBand) instead of the network
         #[arg(long)]
         tables: bool,
-        /// Print the DLIDs that the first of these hosts chooses for the others, the paths, and the multicast table, by
+        /// Print the DLIDs that the first of these hosts chooses for the others, the paths and the multicast table, for
         /// cyclic multicast; hosts are given by their digits: 000,200,201
         #[arg(
             long,
@@ -90,26 +92,29 @@ enum Kind {
         )]
         multicast: Vec<HostLabel>,
     },
-    /// A switch for each host, and a link between any two of them
+    /// Generate a full mesh: one switch for each host, and a link between each pair
     Mesh {
+        /// Number of hosts
         #[arg(long, value_name = "N", default_value_t = 8)]
         hosts: u32,
     },
-    /// One switch with four hosts
+    /// Generate the testbed: one switch with four hosts
     Testbed,
-    /// Write the network for containerlab, on one machine or several
+    /// Export the network for containerlab, on one machine or several
     Containerlab(containerlab::Args),
-    /// Write the network for Kathara
+    /// Export the network for Kathara
     Kathara(kathara::Args),
-    /// Say which node is on which of several machines, and which links are between them
+    /// Print the placement of nodes on several machines, and the links between machines
     Place {
+        /// The network: a file or generator, as for `alfirk run --topology`
         #[arg(value_name = "FILE")]
         file: std::path::PathBuf,
         #[command(flatten)]
         placement: PlacementArgs,
     },
-    /// Read a file, check it, and print it in the form that the generators use, with the headroom that its links need
+    /// Check a file, and print it in the generators' form, with the buffer headroom that its links need
     Check {
+        /// The topology file
         #[arg(value_name = "FILE")]
         file: std::path::PathBuf,
     },
@@ -172,8 +177,8 @@ pub fn run(args: Args) -> Outcome {
     Ok(())
 }
 
-/// Refuses what `alfirk run` refuses of a network whatever its other flags are: addresses that the controller cannot route or that
-/// stand for groups, and links too small for a RoCE packet.
+/// Rejects a network that `alfirk run` would reject with any flags: addresses that the controller cannot route or that are group
+/// addresses, and links too small for a RoCE packet.
 fn usable(topology: &Topology) -> Result<(), Failure> {
     let links = topology.links().iter();
     let smallest = links.map(|link| link.attributes.mtu).min().unwrap_or(0);
@@ -184,7 +189,7 @@ fn usable(topology: &Topology) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Who has what, and what is between.
+/// Prints the nodes of each machine, and the links between machines.
 fn print_places(topology: &Topology, placement: &PlacementArgs, is_json: bool) -> Outcome {
     let (machines, placement) = placement
         .check(topology)?
@@ -218,7 +223,7 @@ fn print_places(topology: &Topology, placement: &PlacementArgs, is_json: bool) -
     print(text)
 }
 
-/// All that a file says, with what it leaves to defaults, for programs that are not to read it themselves.
+/// The whole network as JSON, defaults included, for programs that do not parse the file themselves.
 fn network(topology: &Topology) -> serde_json::Value {
     let switches = topology.switches().iter();
     let switches =
@@ -250,7 +255,7 @@ fn network(topology: &Topology) -> serde_json::Value {
     })
 }
 
-/// What follows from how switches buffer and pause, as comments of the file; nothing if nothing is stated.
+/// Headroom and lossless classes, as comments of the file; empty if the file sets no buffers.
 fn buffers(topology: &Topology) -> String {
     let switching = topology.switching();
     let mut lines = BTreeSet::new();
@@ -289,8 +294,7 @@ fn buffers(topology: &Topology) -> String {
     lines.into_iter().collect()
 }
 
-/// Reads a topology file, or calls a generator by a word such as `fat-tree:16`. What such a word means does not depend on the
-/// files of the working directory.
+/// Reads a topology file, or runs a generator such as `fat-tree:16`. A generator's name takes precedence over a file of that name.
 pub fn read(file: &std::path::Path) -> Result<Topology, Failure> {
     let name = file.display().to_string();
     if topology::is_generated(&name) {

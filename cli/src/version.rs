@@ -1,19 +1,19 @@
-//! `alfirk version`.
+//! `alfirk version`: versions of the command, and of formats and protocols.
 
 use serde_json::json;
 
 use crate::exit::{print, Outcome};
 
-/// What to print and how.
+/// Output options.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: alfirk version --json")]
 pub struct Args {
-    /// Print one JSON object.
+    /// Print the versions as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-/// Formats and protocols, each with the version that we read and write.
+/// Formats and protocols, each with the version that is read and written.
 const SPOKEN: [(&str, &str); 4] = [
     ("p4_16", "1.2.5"),
     ("bmv2_json", "2.23"),

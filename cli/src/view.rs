@@ -11,21 +11,21 @@ use crate::exit::{print, Failure, Outcome};
 
 pub use alfirk_ctrl::client::WEB_ADDRESS as ADDRESS;
 
-/// Watch a run in a browser: what went over every link, and what every switch kept of the group.
+/// Replay a recorded run in a browser: every frame on every link, and the group state of every switch.
 ///
-/// Reads traces that `alfirk run --trace FILE.jsonl` has written, prints the address of a page that plays them, and serves it until it
-/// gets SIGINT or SIGTERM. The page needs nothing from elsewhere.
+/// Reads traces that `alfirk run --trace FILE.jsonl` wrote, prints the address of a page that plays them, and serves it until
+/// SIGINT or SIGTERM. The page loads nothing from other servers.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   alfirk run --size 256KiB --loss 0.01 --algorithms alfirk --trace lossy.jsonl && alfirk view lossy.jsonl
   alfirk run --size 256KiB --web")]
 pub struct Args {
-    /// The traces
+    /// Traces (.jsonl) to replay
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
 
-    /// Where to serve the page; port 0 takes a free one
+    /// Address and port of the page; port 0 takes a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = ADDRESS)]
     listen: SocketAddr,
 }
@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> Outcome {
     serve(listen(args.listen, "--listen")?, exhibits)
 }
 
-/// A trace that has been checked.
+/// Reads and checks a trace.
 fn read(path: &Path) -> Result<Exhibit, Failure> {
     let bad =
         |why: &dyn std::fmt::Display| Failure::bad_input(format_args!("{}: {why}", path.display()));
@@ -52,7 +52,7 @@ fn read(path: &Path) -> Result<Exhibit, Failure> {
     })
 }
 
-/// Takes the page's address.
+/// Binds the page's address.
 pub fn listen(address: SocketAddr, flag: &str) -> Result<Listener, Failure> {
     Listener::bind(address).map_err(|error| {
         Failure::failed(format_args!(
@@ -76,7 +76,7 @@ pub fn serve(listener: Listener, exhibits: Vec<Exhibit>) -> Outcome {
     })
 }
 
-/// Over when the program is asked to end.
+/// Completes at SIGINT or SIGTERM.
 fn ended() -> std::io::Result<impl std::future::Future<Output = ()> + Send + 'static> {
     use tokio::signal::unix::{signal, SignalKind};
     let mut interrupt = signal(SignalKind::interrupt())?;

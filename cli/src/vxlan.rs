@@ -1,7 +1,7 @@
-//! `alfirk vxlan`: links that end on another machine.
+//! `alfirk vxlan`: links to other machines, over VXLAN.
 //!
-//! Does in a process what the kernel's VXLAN interfaces do, with the same bytes on the way, for kernels that have none. [`underlay`] is
-//! the way between the machines, [`forwarder`] what carries frames.
+//! Does in a process what the kernel's VXLAN interfaces do, with the same packets, for kernels without them. [`underlay`] is the
+//! UDP path between the machines; [`forwarder`] carries frames.
 
 mod forwarder;
 mod underlay;
@@ -16,10 +16,10 @@ use crate::exit::{Failure, Outcome};
 
 pub(crate) use underlay::check_mtu;
 
-/// Carry the frames of interfaces to other machines and back, as VXLAN (RFC 7348).
+/// Connect interfaces to other machines over VXLAN (RFC 7348), on kernels without VXLAN interfaces.
 ///
-/// Each link is a segment of its own with one other machine at its far end, where the kernel's VXLAN or this command ends it; a frame
-/// of another machine or segment is dropped. Runs until a signal. Needs root. `alfirk run --machines` starts it by itself.
+/// Each link is a segment of its own, which ends at one other machine, in the kernel's VXLAN or in this command. Frames of other
+/// machines or segments are dropped. Runs until a signal. Needs root. `alfirk run --machines` starts it where needed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,24 +34,23 @@ pub struct Args {
     #[arg(long, value_name = "PORT", default_value_t = vxlan::PORT)]
     port: u16,
 
-    /// A link: the number of its segment (VNI), the interface whose frames it carries, and the address of the machine at its far
-    /// end; may be given many times
+    /// A link: its segment number (VNI), the local interface, and the address of the other machine; repeatable
     #[arg(long = "link", value_name = "VNI@INTERFACE=ADDR", required = true)]
     links: Vec<LinkSpec>,
 
-    /// Let IP cut datagrams that are too long for the way, which VXLAN asks not to do, rather than refuse to start
+    /// Let IP fragment datagrams that exceed the path's MTU, against RFC 7348, instead of failing at the start
     #[arg(long)]
     fragments: bool,
 }
 
-/// One link, as it is asked for.
+/// One link of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkSpec {
-    /// The number of its segment.
+    /// Segment number, 0 to 2^24 - 1.
     pub vni: u32,
-    /// The interface whose frames it carries.
+    /// Local interface.
     pub interface: String,
-    /// The machine at the far end.
+    /// Address of the machine at the other end.
     pub remote: Ipv4Addr,
 }
 
@@ -65,7 +64,7 @@ impl FromStr for LinkSpec {
         let vni = vni.parse().ok().filter(|vni| *vni <= vxlan::MAX_VNI);
         let vni = vni.ok_or_else(|| format!("a VNI is a number from 0 to {}", vxlan::MAX_VNI))?;
         let remote = remote.parse().map_err(|_| {
-            format!("`{remote}` is no IPv4 address: the machine at the far end has one")
+            format!("`{remote}` is not an IPv4 address; give that of the other machine")
         })?;
         if interface.is_empty() {
             return Err(form.to_owned());
@@ -89,7 +88,7 @@ pub fn run(args: &Args) -> Outcome {
     links.sort_by_key(|link| link.vni);
     if let Some(pair) = links.windows(2).find(|pair| pair[0].vni == pair[1].vni) {
         return Err(Failure::bad_input(format_args!(
-            "--link {}: the VNI {} is that of another link, too; each has its own",
+            "--link {}: VNI {} is given twice; each link needs its own",
             pair[1], pair[0].vni
         )));
     }
@@ -111,10 +110,10 @@ mod tests {
             ("7@=192.0.2.2", "VNI@INTERFACE=ADDR"),
             ("x@vx7=192.0.2.2", "from 0 to 16777215"),
             ("16777216@vx7=192.0.2.2", "from 0 to 16777215"),
-            ("7@vx7=b", "`b` is no IPv4 address"),
+            ("7@vx7=b", "`b` is not an IPv4 address"),
         ] {
-            let said = wrong.parse::<LinkSpec>().unwrap_err();
-            assert!(said.contains(why), "{wrong}: {said}");
+            let error = wrong.parse::<LinkSpec>().unwrap_err();
+            assert!(error.contains(why), "{wrong}: {error}");
         }
     }
 

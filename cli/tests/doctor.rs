@@ -30,8 +30,8 @@ fn a_use_that_lacks_something_fails_when_it_is_named() {
     };
     let named = lacks_all(&["tofino", "--json"]);
     assert_eq!(named.status.code(), Some(1), "{named:?}");
-    let told: serde_json::Value = serde_json::from_slice(&named.stdout).expect("it is JSON");
-    assert_eq!(told["uses"][0]["ready"], false, "{told}");
+    let report: serde_json::Value = serde_json::from_slice(&named.stdout).expect("it is JSON");
+    assert_eq!(report["uses"][0]["ready"], false, "{report}");
     let all = lacks_all(&[]);
     assert_eq!(all.status.code(), Some(0), "{all:?}");
     assert!(String::from_utf8_lossy(&all.stdout).contains("missing  tofino"));

@@ -53,24 +53,27 @@ fn a_group_is_written_as_a_script() {
 fn wrong_groups_are_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     for (group, what) in [
-        ("10.255.0.1", "there is no `=`"),
+        ("10.255.0.1", "no `=`"),
         (
             "group=10.0.0.1:17,10.0.0.2:18",
-            "the group's address is none",
+            "the group's address is not an IPv4 address",
         ),
-        ("10.255.0.1=10.0.0.1,10.0.0.2:18", "a member has no `:`"),
-        ("10.255.0.1=h1:17,10.0.0.2:18", "a member's address is none"),
+        ("10.255.0.1=10.0.0.1,10.0.0.2:18", "no `:`"),
+        (
+            "10.255.0.1=h1:17,10.0.0.2:18",
+            "a member's address is not an IPv4 address",
+        ),
         (
             "10.255.0.1=10.0.0.1:16777216,10.0.0.2:18",
-            "none of 24 bits",
+            "not a number of 24 bits",
         ),
         ("10.255.0.1=10.0.0.1:17", "two members or more"),
         ("10.255.0.1=10.0.0.1:17,10.0.0.99:18", "10.0.0.99"),
     ] {
         let output = dry_run(folder.path(), &["--group", group]);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{group}: {told}");
-        assert!(told.contains(what), "{group}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{group}: {stderr}");
+        assert!(stderr.contains(what), "{group}: {stderr}");
     }
     assert!(!folder.path().join("s1.py").exists(), "nothing was written");
 }

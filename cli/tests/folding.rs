@@ -1,5 +1,5 @@
-//! Constant folding and the switch agree: a random expression gives the same number when its operands are constants
-//! of the program and when they come from a packet.
+//! Constant folding and the switch agree: a random expression has the same value with operands from constants of the program and from
+//! a packet.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -23,7 +23,7 @@ enum Expr {
     /// By a constant amount or by the low byte of an operand.
     Shift(&'static str, bool, Box<Expr>, u8),
     ShiftBy(&'static str, bool, Box<Expr>, usize),
-    /// Division by a power of two, given by its exponent: other divisions are done at compile time only.
+    /// Division by a power of two, given by its exponent: other divisions are supported at compile time only.
     Divide(&'static str, Box<Expr>, u32),
     Choose(&'static str, bool, Box<[Expr; 4]>),
     /// Halves exchanged, by slices and concatenation.

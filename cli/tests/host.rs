@@ -376,7 +376,7 @@ fn bad_requests_get_an_answer_each() {
 }
 
 #[test]
-fn unusable_arguments_are_told() {
+fn unusable_arguments_are_rejected() {
     let fails = |flags: &[&str], code: i32, word: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_alfirk"))
             .arg("host")

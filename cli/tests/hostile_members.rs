@@ -1,5 +1,5 @@
-//! The data plane for v1model among members that send whatever they like: the packet tests of `hostile_members/`, each with a minimum
-//! that is found by the tree and by a walk. Every file says in its first line what it shows.
+//! The v1model data plane with hostile members: the packet tests of `hostile_members/`, each with the minimum search by tree and by
+//! walk. The first line of every file describes what it tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn tests() -> Vec<PathBuf> {
     tests
 }
 
-/// Runs a test, and gives what it says if it fails.
+/// Runs a test; returns its output if it fails.
 fn run(test: &Path) -> Result<(), String> {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/v1model/main.p4");
     let output = Command::new(env!("CARGO_BIN_EXE_alfirk"))

@@ -1,4 +1,4 @@
-// What a test of a started switch sets: entries of all kinds, direct counters, registers, copies.
+// Objects that a test of a started switch uses: entries of all kinds, direct counters, registers, copies.
 
 #include <core.p4>
 #include <v1model.p4>

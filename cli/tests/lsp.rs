@@ -52,10 +52,10 @@ fn an_editor_that_breaks_off_or_speaks_something_else_is_reported() {
     ] {
         let output = serve(&said);
         assert_eq!(output.status.code(), Some(1), "{said:?}: {output:?}");
-        let told = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(
-            told.contains(why) && told.lines().count() == 1,
-            "{said:?}: {told}"
+            stderr.contains(why) && stderr.lines().count() == 1,
+            "{said:?}: {stderr}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The names under which the command is installed, each started as people do.
+//! The names under which the command is installed, each started as users do.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -108,9 +108,7 @@ fn shells_and_man_know_every_verb() {
     let help = alfirk(&["--help"]);
     let verbs = help
         .lines()
-        .skip_while(|line| *line != "Commands:")
-        .skip(1)
-        .take_while(|line| !line.is_empty())
+        .take_while(|line| *line != "Options:")
         .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())
         .filter(|verb| *verb != "help");

@@ -50,9 +50,9 @@ fn shell_pushes_the_pipeline_and_reads_tables_back() {
         .arg(&server)
         .output()
         .expect("Python was just there");
-    let told = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("all read back"), "{told}{errors}");
+    assert!(stdout.contains("all read back"), "{stdout}{errors}");
 }
 
 fn compile(folder: &Path) {

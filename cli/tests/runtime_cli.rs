@@ -1,4 +1,4 @@
-//! `alfirk cli` as scripts run it: against a server that answers as the test says, and against our switch.
+//! `alfirk cli` as scripts run it: with a scripted server, and with our switch.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -19,7 +19,7 @@ fn program() -> String {
     compiled.json.to_text()
 }
 
-/// Runs the CLI on a script, and gives back what the server was asked but for the program.
+/// Runs the CLI on a script; returns the requests to the server, except those for the program.
 fn run(script: &str, answer: impl Fn(&Call) -> Reply + Send + 'static) -> (Output, Vec<Call>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port();
@@ -185,7 +185,7 @@ fn multicast_clones_and_registers_are_asked_of_their_services() {
 }
 
 #[test]
-fn a_wrong_line_is_told_and_the_next_one_done() {
+fn wrong_line_is_reported_and_the_next_one_executed() {
     let script = "table_add nowhere a 1 =>\nfly\nregister_read\nswap_configs\n";
     let (output, asked) = run(script, |_| {
         let refused = standard::SwapOperationErrorCode::NoOngoingSwap;
@@ -203,7 +203,7 @@ fn a_wrong_line_is_told_and_the_next_one_done() {
 }
 
 #[test]
-fn a_switch_that_is_not_there_is_told_and_exits_with_1() {
+fn missing_switch_is_reported_with_exit_code_1() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port();
     drop(listener);

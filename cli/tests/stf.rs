@@ -38,7 +38,7 @@ fn the_architecture_is_that_of_the_flag() {
     assert!(output.status.success(), "{text}");
 }
 
-/// A compiler that knows the rule makes no such program; one of somebody else's may.
+/// Our compiler rejects such a program; another compiler may accept it.
 #[test]
 fn a_packet_that_accesses_a_register_twice_is_dropped_and_both_places_named() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -76,8 +76,8 @@ fn a_packet_that_accesses_a_register_twice_is_dropped_and_both_places_named() {
         .expect("the binary was just built");
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
-    let told = "a packet accesses register Ingress.counts twice, at ";
-    assert!(text.contains(told), "{text}");
+    let output_text = "a packet accesses register Ingress.counts twice, at ";
+    assert!(text.contains(output_text), "{text}");
 }
 
 #[test]
@@ -127,12 +127,12 @@ fn failures_are_in_the_order_of_the_lines_and_suggest_names() {
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stdout);
     let place = format!("{}:", test.display());
-    let told: Vec<&str> = text
+    let output_text: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix(&place))
         .collect();
     assert_eq!(
-        told,
+        output_text,
         [
             "2: no packet came out of port 7",
             "3: there is no table `MyIngress.mixd`; did you mean `MyIngress.mixed`?",
@@ -142,13 +142,13 @@ fn failures_are_in_the_order_of_the_lines_and_suggest_names() {
             "7: no packet came out of port 3",
             "8: there is no counter `sen`; did you mean `MyIngress.seen`?",
             "9: there is no register `lst`; did you mean `MyIngress.last`?",
-            " failed, 8 thing(s) wrong",
+            " 8 checks failed",
         ],
         "{text}"
     );
 }
 
-/// Whether veth pairs can be made here; prints why not.
+/// Whether veth pairs can be created here; prints why not.
 fn namespaces_can_be_made() -> bool {
     let tried = Command::new("unshare").args(["--net", "true"]).output();
     let can = tried.is_ok_and(|output| output.status.success());
@@ -168,7 +168,7 @@ fn live(line: &[&str]) -> Output {
 }
 
 #[test]
-fn actions_of_one_name_are_told_apart_by_their_tables() {
+fn actions_with_one_name_are_distinguished_by_table() {
     let output = live(&["twins.p4", "twins.stf"]);
     assert!(output.status.success(), "{output:?}");
 }
@@ -201,18 +201,18 @@ fn a_started_switch_that_fails_a_test_names_the_lines() {
     let test = test.to_string_lossy();
     let output = live(&["--switch", env!("CARGO_BIN_EXE_alfirk"), "live.p4", &test]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let told = String::from_utf8_lossy(&output.stdout);
+    let output_text = String::from_utf8_lossy(&output.stdout);
     for line in [
         "wrong.stf:2: there is no table `nowhere`; there is I.routes, I.prefixes",
         "wrong.stf:3: an interface takes no packet of 2 bytes",
         "wrong.stf:5: another packet came out of port 1",
     ] {
-        assert!(told.contains(line), "{told}");
+        assert!(output_text.contains(line), "{output_text}");
     }
 }
 
 #[test]
-fn a_switch_that_cannot_be_started_is_told() {
+fn switch_that_cannot_be_started_is_reported() {
     if !namespaces_can_be_made() {
         return;
     }
@@ -220,6 +220,9 @@ fn a_switch_that_cannot_be_started_is_told() {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let output = live(&["--switch", "false", "live.p4", "live.stf"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("ended before it served P4Runtime"), "{told}");
+    let output_text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output_text.contains("ended before it served P4Runtime"),
+        "{output_text}"
+    );
 }

@@ -1,4 +1,4 @@
-// Two actions that have one name for the control plane: fine as long as no P4Info is asked for, as with p4c.
+// Two actions with one control-plane name: valid as long as no P4Info is requested, as with p4c.
 
 #include <core.p4>
 #include <v1model.p4>

@@ -1,4 +1,4 @@
-//! `alfirk view` and `alfirk ctrl --web`, without a browser. What the page shows is tested in `view/tests`.
+//! `alfirk view` and `alfirk ctrl --web`, without a browser. The contents of the page are tested in `view/tests`.
 
 #[allow(dead_code)] // `json`: nothing here is printed as JSON.
 #[path = "run/common.rs"]
@@ -19,7 +19,7 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// What `GET` of a path gives, without the head.
+/// Body of the response to a `GET` of a path.
 fn get(address: &str, path: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).expect("the page is served");
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
@@ -106,7 +106,7 @@ fn what_is_no_trace_is_refused_with_its_line() {
         (
             "next",
             "{\"alfirk_trace\":7}\n",
-            &["version 7", "version 1"],
+            &["version 7", "version 2"],
         ),
     ] {
         file(folder.path(), name, text);

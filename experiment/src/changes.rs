@@ -1,45 +1,45 @@
-//! What changes for a while when the message is under way: links that lose frames, hosts that stand still.
+//! Timed changes during a transfer: links that lose frames, and suspended applications.
 
 use std::collections::VecDeque;
 
 use alfirk_ctrl::topology::{HostIndex, LinkIndex};
 
-/// A link loses frames for a while.
+/// Loss on a link during a time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outage {
     pub link: LinkIndex,
-    /// Probability per frame and direction.
+    /// Loss probability per frame and direction.
     pub loss: f64,
-    /// When it begins and ends, in nanoseconds after the source has posted the message. It does not end if `None`.
+    /// Start and end in nanoseconds after the source's post. Without an end if `until` is `None`.
     pub from: u64,
     pub until: Option<u64>,
 }
 
-/// A host's application does nothing for a while, as when its machine runs something else (RDMC's paper, section 4.5: scheduling
-/// delays). Its NIC goes on.
+/// Suspension of a host's application during a time, as by its operating system's scheduler (RDMC's paper, section 4.5: scheduling
+/// delays). Its NIC continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspension {
     pub host: HostIndex,
-    /// When it begins and ends, in nanoseconds after the source has posted the message.
+    /// Start and end in nanoseconds after the source's post.
     pub from: u64,
     pub until: u64,
 }
 
-/// What is to be done.
+/// A change to apply.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Change {
-    /// A link loses frames with this probability; as at the start if `None`.
+    /// Sets a link's loss probability; `None` restores the initial one.
     Loss(LinkIndex, Option<f64>),
-    /// A host's application does nothing for so many nanoseconds.
+    /// Suspends a host's application for this many nanoseconds.
     Suspend(HostIndex, u64),
 }
 
-/// What is to be done when.
+/// Pending changes with their times.
 #[derive(Debug)]
 pub(super) struct Changes {
     begun_at: Option<u64>,
-    /// By time.
-    to_come: VecDeque<(u64, Change)>,
+    /// Pending changes, ordered by time.
+    pending: VecDeque<(u64, Change)>,
 }
 
 impl Changes {
@@ -54,29 +54,29 @@ impl Changes {
             let lasts = suspension.until.saturating_sub(suspension.from);
             (suspension.from, Change::Suspend(suspension.host, lasts))
         });
-        let mut to_come: Vec<_> = losses.chain(suspensions).collect();
-        // What ends makes room for what begins at the same time.
-        to_come.sort_by_key(|(at, change)| (*at, !matches!(change, Change::Loss(_, None))));
+        let mut pending: Vec<_> = losses.chain(suspensions).collect();
+        // At equal times, an end precedes a start.
+        pending.sort_by_key(|(at, change)| (*at, !matches!(change, Change::Loss(_, None))));
         Changes {
             begun_at: None,
-            to_come: to_come.into(),
+            pending: pending.into(),
         }
     }
 
-    /// The source has posted its message.
+    /// Sets the time origin: the source has posted its message at `now`.
     pub(super) fn begin(&mut self, now: u64) {
         self.begun_at.get_or_insert(now);
     }
 
-    /// When the next change is due.
+    /// Time of the next change.
     pub(super) fn next(&self) -> Option<u64> {
-        let (at, _) = self.to_come.front()?;
+        let (at, _) = self.pending.front()?;
         Some(self.begun_at?.saturating_add(*at))
     }
 
     pub(super) fn take_due(&mut self, now: u64) -> Option<Change> {
         self.next().filter(|at| *at <= now)?;
-        self.to_come.pop_front().map(|(_, change)| change)
+        self.pending.pop_front().map(|(_, change)| change)
     }
 }
 

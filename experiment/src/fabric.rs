@@ -1,4 +1,4 @@
-//! What the main job needs of a fabric, whatever drives it.
+//! Operations that a job needs of a fabric, independent of the driver.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -17,46 +17,46 @@ use serde::Serialize;
 use super::job::Processing;
 use super::member::{MemberEvent, TransferId};
 
-/// A fabric that is up: every switch has its pipeline and routes, every host answers.
+/// A fabric that is ready: every switch has its pipeline and routes, and every host replies.
 ///
 /// Calls may block in real time; times are nanoseconds on the fabric's clock.
 pub trait Fabric {
-    /// Makes a group and waits until it can be used.
+    /// Registers a group and waits until it can be used.
     fn register(&mut self, group: RegisterGroup) -> Result<GroupInfo, FabricError>;
 
     /// Removes a group.
     fn deregister(&mut self, mcst_id: Ipv4Addr) -> Result<(), FabricError>;
 
-    /// Has `leader`, the group's first member, register it in band, and waits until it may send.
+    /// Lets `leader`, the group's first member, register it in band, and waits until the leader may send.
     fn register_in_band(
         &mut self,
         leader: HostIndex,
         group: RegisterGroup,
     ) -> Result<(), FabricError>;
 
-    /// Has the leader take the group back in band.
+    /// Lets the leader deregister its group in band.
     fn deregister_in_band(&mut self, leader: HostIndex) -> Result<(), FabricError>;
 
-    /// Has hosts get what is sent to a multicast group of datagrams, of 224.0.0.0/4.
+    /// Adds hosts to a multicast group of datagrams, with an address of 224.0.0.0/4.
     fn join_datagrams(&mut self, group: Ipv4Addr, hosts: &[HostIndex]) -> Result<(), FabricError>;
 
-    /// The opposite.
+    /// Removes hosts from a multicast group of datagrams.
     fn leave_datagrams(&mut self, group: Ipv4Addr, hosts: &[HostIndex]) -> Result<(), FabricError>;
 
-    /// Says that a group makes no progress: in band by its `source` if there is one, else through the control service.
+    /// Reports that a group makes no progress: in band by `source` if given, else through the control service.
     fn stalled(&mut self, mcst_id: Ipv4Addr, source: Option<HostIndex>) -> Result<(), FabricError>;
 
-    /// What the controller has done to groups in use since the last call.
+    /// Actions of the controller on groups in use since the last call.
     fn news(&mut self) -> Result<Vec<News>, FabricError>;
 
-    /// Breaks something for good.
+    /// Fails a part of the fabric for good.
     fn kill(&mut self, victim: Victim) -> Result<(), FabricError>;
 
-    /// Has a host's application do nothing for so many nanoseconds from now on, while its NIC goes on. Only where time is virtual.
+    /// Suspends a host's application for `lasts` nanoseconds; its NIC continues. Only in virtual time.
     fn suspend(&mut self, host: HostIndex, lasts: u64) -> Result<(), FabricError>;
 
-    /// Has a member send random packets of all kinds to a group, beside what its queue pairs send, until its transfer is closed:
-    /// as fast as its link takes them, and where links have no rate, as many as it receives.
+    /// Makes a member send random packets of all kinds to a group until its transfer is closed: at link rate, or if links have no
+    /// rate, one for each packet that it receives.
     fn turn_hostile(
         &mut self,
         host: HostIndex,
@@ -64,20 +64,20 @@ pub trait Fabric {
         seed: u64,
     ) -> Result<(), FabricError>;
 
-    /// Makes the queue pairs of a transfer at one member.
+    /// Creates the queue pairs of a transfer at one member.
     fn prepare(
         &mut self,
         host: HostIndex,
         spec: TransferSpec,
     ) -> Result<Vec<Endpoint>, FabricError>;
 
-    /// Connects them. [`MemberEvent::Ready`] follows.
+    /// Connects the queue pairs. [`MemberEvent::Ready`] follows.
     fn connect(&mut self, host: HostIndex, peers: &[Endpoint]) -> Result<(), FabricError>;
 
-    /// Has the root, or the source of the next part, post the data; returns when it did.
+    /// Lets the root, or the source of the next part, post the data; returns the time of the post.
     fn start(&mut self, host: HostIndex, data: &Arc<ExpectedData>) -> Result<u64, FabricError>;
 
-    /// Waits for the next event of any member's transfer; `None` when `deadline` passes without one.
+    /// Waits for the next event of any member's transfer; `None` if none arrives before `deadline`.
     fn next_event(
         &mut self,
         deadline: u64,
@@ -86,36 +86,36 @@ pub trait Fabric {
     /// Ends the transfer at a member.
     fn close(&mut self, host: HostIndex) -> Result<(), FabricError>;
 
-    /// Has a member's transfer do something about its legs. After [`LegVerb::Leave`] [`MemberEvent::Left`] follows, when what the leg's
-    /// queue pairs have delivered is seen.
+    /// Executes a [`LegVerb`] at a member's transfer. After [`LegVerb::Leave`], [`MemberEvent::Left`] follows once all data that the leg's
+    /// queue pairs delivered is processed.
     fn act(&mut self, host: HostIndex, verb: LegVerb) -> Result<LegAnswer, FabricError>;
 
-    /// The same, for a verb that gives queue pairs.
+    /// Executes a [`LegVerb`] whose result is a list of queue pairs.
     fn endpoints(&mut self, host: HostIndex, verb: LegVerb) -> Result<Vec<Endpoint>, FabricError> {
         match self.act(host, verb)? {
             LegAnswer::Endpoints(endpoints) => Ok(endpoints),
-            other => Err(FabricError::Broken(format!("unexpected answer {other:?}"))),
+            other => Err(FabricError::Broken(format!("unexpected reply {other:?}"))),
         }
     }
 
-    /// The same, for a verb that says how far it goes.
+    /// Executes a [`LegVerb`] whose result is a number of slices.
     fn limit(&mut self, host: HostIndex, verb: LegVerb) -> Result<u32, FabricError> {
         match self.act(host, verb)? {
             LegAnswer::Limit(limit) => Ok(limit),
-            other => Err(FabricError::Broken(format!("unexpected answer {other:?}"))),
+            other => Err(FabricError::Broken(format!("unexpected reply {other:?}"))),
         }
     }
 
-    /// How long the source's messages took, if it counts them as requests.
+    /// Completion times of the source's messages, if it counts them as requests.
     fn request_times(&mut self, source: HostIndex) -> Result<Option<RequestTimes>, FabricError>;
 
-    /// How many slices a member holds.
+    /// Number of slices that a member holds.
     fn held(&mut self, host: HostIndex) -> Result<u32, FabricError>;
 
-    /// Has a link lose frames with this probability, in each direction; as at the start if `None`.
+    /// Sets a link's loss probability in each direction; `None` restores the initial one.
     fn set_loss(&mut self, link: LinkIndex, loss: Option<f64>) -> Result<(), FabricError>;
 
-    /// How far the transfer at a host is.
+    /// Progress of the transfer at a host.
     fn progress(&mut self, host: HostIndex) -> Result<Progress, FabricError>;
 
     /// Request packets of a host that have been acknowledged, each counted once.
@@ -124,49 +124,45 @@ pub trait Fabric {
     /// Request packets that the queue pairs of a host have received in order; `None` where the host's RDMA stack does not count them.
     fn received(&mut self, host: HostIndex) -> Result<Option<u64>, FabricError>;
 
-    /// What has gone over links and through the members' queue pairs. The first `sources` members are those that send. Only
-    /// the difference between two calls within one transfer has a meaning.
+    /// Counters of links and of the members' queue pairs. The first `sources` members are those that send. Only differences between two calls
+    /// within one transfer are meaningful.
     fn traffic(&mut self, members: &[HostIndex], sources: usize) -> Result<Traffic, FabricError>;
 
-    /// What priority-based flow control has done since the fabric came up; `None` where there is none, or where the driver cannot
-    /// tell.
+    /// Statistics of priority-based flow control since the fabric started; `None` if it is not used, or the driver does not count.
     fn flow_control(&mut self) -> Result<Option<FlowControl>, FabricError> {
         Ok(None)
     }
 
-    /// What the switches have counted.
+    /// Counters of the switches.
     fn counts(&mut self) -> Result<Counts, FabricError>;
 
-    /// How long a packet to the controller and its answer take, in nanoseconds, at the switch that is the farthest: as it
-    /// was measured, 0 if nothing was.
+    /// Measured round trip in nanoseconds between the controller and the farthest switch; 0 if not measured.
     fn control_round_trip(&mut self) -> Result<u64, FabricError>;
 
-    /// The fabric's clock.
+    /// Time on the fabric's clock in nanoseconds.
     fn now(&self) -> u64;
 
-    /// How long to wait between two looks at the progress.
+    /// Interval between two progress checks.
     fn tick(&self) -> u64;
 
-    /// How long to wait between two comparisons of what is acknowledged with what is received: the shorter, the fewer false
-    /// acknowledgements are missed.
+    /// Interval between two comparisons of acknowledged with received packets; the shorter, the fewer false acknowledgements are missed.
     fn audit_interval(&self) -> u64 {
         self.tick()
     }
 
-    /// How long a sender bears to get no acknowledgement before it says so.
-    fn patience(&self) -> u64;
+    /// Time without acknowledgements after which a sender reports that its group is stalled.
+    fn stall_timeout(&self) -> u64;
 
-    /// What its equipment takes, by its clock; `None` where links do not have the rates that the topology states.
+    /// Processing times of its hosts and switches, on its clock; `None` if links do not have the topology's rates.
     fn processing(&self) -> Option<Processing>;
 
-    /// Settings of queue pairs on this fabric, as far as they do not follow from the topology.
+    /// Default settings of queue pairs on this fabric, before those that follow from the topology.
     fn rc(&self, mtu: PathMtu) -> RcConfig;
 }
 
-/// A fabric whose hosts take part in several transfers at a time. What [`Fabric`] says of transfers is about
-/// [`TransferId::MAIN`].
+/// A fabric whose hosts take part in several transfers at a time. The methods of [`Fabric`] refer to [`TransferId::MAIN`].
 pub trait SharedFabric: Fabric {
-    /// [`Fabric::prepare`] of one of them.
+    /// [`Fabric::prepare`] of one transfer.
     fn prepare_of(
         &mut self,
         id: TransferId,
@@ -174,7 +170,7 @@ pub trait SharedFabric: Fabric {
         spec: TransferSpec,
     ) -> Result<Vec<Endpoint>, FabricError>;
 
-    /// [`Fabric::connect`] of one of them.
+    /// [`Fabric::connect`] of one transfer.
     fn connect_of(
         &mut self,
         id: TransferId,
@@ -182,7 +178,7 @@ pub trait SharedFabric: Fabric {
         peers: &[Endpoint],
     ) -> Result<(), FabricError>;
 
-    /// [`Fabric::start`] of one of them.
+    /// [`Fabric::start`] of one transfer.
     fn start_of(
         &mut self,
         id: TransferId,
@@ -190,7 +186,7 @@ pub trait SharedFabric: Fabric {
         data: &Arc<ExpectedData>,
     ) -> Result<u64, FabricError>;
 
-    /// [`Fabric::act`] of one of them.
+    /// [`Fabric::act`] of one transfer.
     fn act_of(
         &mut self,
         id: TransferId,
@@ -198,23 +194,23 @@ pub trait SharedFabric: Fabric {
         verb: LegVerb,
     ) -> Result<LegAnswer, FabricError>;
 
-    /// [`Fabric::next_event`] of all of them.
+    /// [`Fabric::next_event`] of all transfers.
     fn next_event_of_any(
         &mut self,
         deadline: u64,
     ) -> Result<Option<(TransferId, HostIndex, MemberEvent)>, FabricError>;
 
-    /// What the root of one of them knows of its requests, if it counts them.
+    /// Requests of one transfer at its root, if it counts them.
     fn requests_of(&self, id: TransferId, source: HostIndex) -> Option<&Requests>;
 
-    /// [`Fabric::progress`] of one of them.
+    /// [`Fabric::progress`] of one transfer.
     fn progress_of(&self, id: TransferId, host: HostIndex) -> Progress;
 
-    /// [`Fabric::close`] of one of them.
+    /// [`Fabric::close`] of one transfer.
     fn close_of(&mut self, id: TransferId, host: HostIndex) -> Result<(), FabricError>;
 }
 
-/// What may break.
+/// A part of the fabric that may fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Victim {
     Host(HostIndex),
@@ -222,50 +218,50 @@ pub enum Victim {
     Link(LinkIndex),
 }
 
-/// What the controller has done to a group in use.
+/// An action of the controller on a group in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct News {
     pub mcst_id: Ipv4Addr,
-    /// On the fabric's clock.
+    /// Time on the fabric's clock.
     pub at: u64,
-    /// Members that are out of the group, because they did not answer or nothing leads to them any more.
+    /// Members removed from the group, because they did not reply or no path leads to them.
     pub lost: Vec<Ipv4Addr>,
 }
 
-/// Pauses of a whole fabric.
+/// Statistics of priority-based flow control on a whole fabric.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FlowControl {
-    /// PAUSE frames that stopped somebody.
+    /// Number of PAUSE frames that stopped a sender.
     pub pauses: u64,
-    /// For how long senders were stopped, all together, in ns.
+    /// Total time for which senders were stopped, in ns.
     pub paused_ns: u64,
-    /// The senders that were.
+    /// Statistics of the senders that were stopped.
     pub links: Vec<PausedLink>,
 }
 
-/// One direction of a link.
+/// Statistics of one direction of a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PausedLink {
-    /// `h1:0 -> s1:1`.
+    /// Its two ends, such as `h1:0 -> s1:1`.
     pub link: String,
-    /// PAUSE frames that stopped its sender.
+    /// Number of PAUSE frames that stopped its sender.
     pub pauses: u64,
-    /// For how long it was stopped, in ns; a stop that lasts is not counted yet.
+    /// Time for which it was stopped, in ns, without a pause that still lasts.
     pub paused_ns: u64,
 }
 
 /// Counters of a fabric.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Bytes of the frames that the source put on its link; here and below all sources together, if there are several.
+    /// Bytes of the frames that the source sent; here and below the sum of all sources, if there are several.
     pub source_tx_bytes: u64,
-    /// Message bytes in them; 0 if a source is a device that does not count them.
+    /// Message bytes in these frames; 0 if a source is a device that does not count them.
     pub source_payload_bytes: u64,
     /// ACK and NAK frames that reached the source, and acknowledgements of datagrams.
     pub source_acks: u64,
     /// CNPs that reached the source.
     pub source_cnps: u64,
-    /// Request packets that reached members with the mark of congestion.
+    /// Request packets that reached members with an ECN mark.
     pub marked: u64,
     /// CNPs that members sent.
     pub cnps_sent: u64,
@@ -273,16 +269,16 @@ pub struct Traffic {
     pub wire_packets: u64,
     /// Frames lost on links and in queues; `None` where the driver does not count them.
     pub dropped_packets: Option<u64>,
-    /// Request packets that members sent again, also to repair what datagrams have lost.
+    /// Request packets that members retransmitted, including repairs of lost datagrams.
     pub retransmissions: u64,
-    /// Frames that members, but for hostile ones, refused because no correct fabric delivers them: [`HostStats::implausible`].
+    /// Frames that members, except hostile ones, discarded because no correct fabric delivers them: [`HostStats::implausible`].
     ///
     /// [`HostStats::implausible`]: alfirk_roce::host::HostStats::implausible
     pub implausible: u64,
 }
 
 impl Traffic {
-    /// What has gone over links when nothing has: what others are added to.
+    /// Counters of no traffic, as the start of a sum.
     pub fn nothing() -> Traffic {
         Traffic {
             dropped_packets: Some(0),
@@ -290,7 +286,7 @@ impl Traffic {
         }
     }
 
-    /// Both together.
+    /// Sum of two counters.
     pub fn plus(&self, other: &Traffic) -> Traffic {
         Traffic {
             source_tx_bytes: self.source_tx_bytes + other.source_tx_bytes,
@@ -309,7 +305,7 @@ impl Traffic {
         }
     }
 
-    /// What has been added since `earlier`.
+    /// Difference to an earlier reading.
     pub fn since(&self, earlier: &Traffic) -> Traffic {
         Traffic {
             source_tx_bytes: self.source_tx_bytes - earlier.source_tx_bytes,
@@ -329,10 +325,10 @@ impl Traffic {
     }
 }
 
-/// Why a fabric did not do what was asked.
+/// Why an operation of a fabric failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FabricError {
-    /// The controller could not make or remove a group.
+    /// The controller could not create or remove a group.
     #[error(transparent)]
     Group(Box<GroupError>),
     /// A group could not be registered in band.
@@ -341,10 +337,10 @@ pub enum FabricError {
     /// A switch could not be set up.
     #[error(transparent)]
     Switch(Box<SwitchError>),
-    /// A host refused or failed.
+    /// A host rejected a request or failed.
     #[error("host {host}: {why}")]
     Host { host: String, why: String },
-    /// Something did not come about in time.
+    /// An operation exceeded its time limit.
     #[error("{what} after {seconds} s")]
     Timeout { what: String, seconds: f64 },
     /// A part of the fabric has ended, or the fabric cannot be reached.
@@ -353,7 +349,7 @@ pub enum FabricError {
 }
 
 impl FabricError {
-    /// Whether it only means that there is no group, so that the members can do without one.
+    /// Whether the error affects the group only, so that members can continue without it.
     pub fn leaves_members_alone(&self) -> bool {
         matches!(self, FabricError::Group(_) | FabricError::Registration(_))
     }

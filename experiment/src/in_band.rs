@@ -1,4 +1,4 @@
-//! Groups as leader hosts see them.
+//! Registration of groups in band, by their leader.
 
 use std::net::Ipv4Addr;
 
@@ -8,11 +8,11 @@ use alfirk_roce::wire::mrp::Node;
 
 use super::fabric::FabricError;
 
-/// What the leader, the first member, is to register: the group, and the other members.
+/// The leader's registration request: the group, and the other members.
 pub fn group(group: &RegisterGroup) -> Result<(GroupSpec, Vec<Node>), FabricError> {
     let refuse = |why: &str| Err(FabricError::Registration(why.to_string()));
     let Some(mcst_id) = group.mcst_id else {
-        return refuse("a leader chooses the address that stands for its group");
+        return refuse("the leader chooses the group's address, so none can be given");
     };
     if let Some(member) = group
         .members
@@ -30,7 +30,7 @@ pub fn group(group: &RegisterGroup) -> Result<(GroupSpec, Vec<Node>), FabricErro
     };
     let nodes: Vec<Node> = nodes.collect();
     let Some(virtual_qpn) = group.virtual_qpn else {
-        return refuse("a leader chooses the queue pair number that stands for its group");
+        return refuse("the leader chooses the group's queue pair number, so none can be given");
     };
     let spec = GroupSpec {
         mcst_id,
@@ -43,7 +43,7 @@ pub fn group(group: &RegisterGroup) -> Result<(GroupSpec, Vec<Node>), FabricErro
     Ok((spec, nodes))
 }
 
-/// What a leader's word means to whoever waits for the registration.
+/// Result of a registration, from the leader's event.
 pub fn registered(event: LeaderEvent) -> Result<(), FabricError> {
     let why = match event {
         LeaderEvent::Registered => return Ok(()),
@@ -52,12 +52,12 @@ pub fn registered(event: LeaderEvent) -> Result<(), FabricError> {
             let names: Vec<String> = missing.iter().map(Ipv4Addr::to_string).collect();
             format!("no confirmation from {}", names.join(", "))
         }
-        other => format!("unexpected answer {other:?}"),
+        other => format!("unexpected event {other:?}"),
     };
     Err(FabricError::Registration(why))
 }
 
-/// A member that is no host.
-pub fn stranger(ip: Ipv4Addr) -> FabricError {
-    FabricError::Registration(format!("{ip} is no host of the topology"))
+/// Error for a member that is not a host of the topology.
+pub fn not_a_host(ip: Ipv4Addr) -> FabricError {
+    FabricError::Registration(format!("{ip} is not a host of the topology"))
 }

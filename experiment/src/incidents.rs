@@ -1,4 +1,4 @@
-//! What breaks during a transfer, and how long the group takes to go on.
+//! Failures during a transfer, and the times until the group recovers.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -8,12 +8,12 @@ use super::fabric::{News, Victim};
 use super::job::spec::Kill;
 use super::report::Failure;
 
-/// Deaths to come and deaths that were.
+/// Pending and past failures.
 #[derive(Debug)]
 pub(super) struct Incidents {
     begun_at: Option<u64>,
-    /// By time.
-    to_come: VecDeque<Kill>,
+    /// Pending failures, ordered by time.
+    pending: VecDeque<Kill>,
     past: Vec<Incident>,
 }
 
@@ -21,38 +21,37 @@ pub(super) struct Incidents {
 struct Incident {
     kill: Kill,
     died_at: u64,
-    /// When the controller had led the group around it, or taken the member out, and how many packets were
-    /// acknowledged then.
+    /// Time at which the controller had rerouted the group or removed the member, and the number of packets acknowledged by then.
     repaired: Option<(u64, u64)>,
-    /// When the next packet was acknowledged after that.
+    /// Time of the first acknowledgement after the repair.
     moved_at: Option<u64>,
 }
 
 impl Incidents {
     pub(super) fn new(kills: &[Kill]) -> Incidents {
-        let mut to_come = kills.to_vec();
-        to_come.sort_by_key(|kill| kill.after);
+        let mut pending = kills.to_vec();
+        pending.sort_by_key(|kill| kill.after);
         Incidents {
             begun_at: None,
-            to_come: to_come.into(),
+            pending: pending.into(),
             past: Vec::new(),
         }
     }
 
-    /// The source has posted its message.
+    /// Sets the time origin: the source has posted its message at `now`.
     pub(super) fn begin(&mut self, now: u64) {
         self.begun_at = Some(now);
     }
 
-    /// When the next death is due, or else whether to look closely because the group should soon go on.
+    /// Time of the next failure, or of the next close check while recovery is expected.
     pub(super) fn next(&self) -> Option<u64> {
-        let kill = self.to_come.front()?;
+        let kill = self.pending.front()?;
         Some(self.begun_at?.saturating_add(kill.after))
     }
 
     pub(super) fn take_due(&mut self, now: u64) -> Option<Victim> {
         self.next().filter(|at| *at <= now)?;
-        let kill = self.to_come.pop_front()?;
+        let kill = self.pending.pop_front()?;
         let victim = kill.victim;
         self.past.push(Incident {
             kill,
@@ -68,7 +67,7 @@ impl Incidents {
         past.any(|incident| incident.kill.victim == Victim::Host(host))
     }
 
-    /// Whether the job has cut off `host`: it is dead, or nothing leads from `source` to it any more.
+    /// Whether the job's failures cut off `host`: it has failed, or no path leads from `source` to it.
     pub(super) fn has_cut_off(
         &self,
         topology: &Topology,
@@ -93,9 +92,9 @@ impl Incidents {
         is_off || !Paths::without(topology, &links, &switches).reaches(leaf, host)
     }
 
-    /// The controller has done something: about a dead host if it names it, about anything else in any case.
+    /// Records an action of the controller: on a failed host if it names that host, on any other failure in any case.
     ///
-    /// If the source has finished meanwhile, acknowledgements came at once.
+    /// If the source has finished meanwhile, its acknowledgements have continued at once.
     pub(super) fn repaired(
         &mut self,
         topology: &Topology,
@@ -123,7 +122,7 @@ impl Incidents {
         }
     }
 
-    /// So many packets of the source are acknowledged by now.
+    /// Records that `acknowledged` packets of the source are acknowledged at `now`.
     pub(super) fn moved(&mut self, now: u64, acknowledged: u64) {
         for incident in &mut self.past {
             if incident
@@ -135,7 +134,7 @@ impl Incidents {
         }
     }
 
-    /// The survivors of an overlay have agreed on what is stable, and go on.
+    /// Records that the survivors of an overlay have agreed on the stable blocks and continued.
     pub(super) fn agreed(&mut self, agreed_at: u64, went_on_at: u64) {
         for incident in &mut self.past {
             if incident.repaired.is_none() {
@@ -145,7 +144,7 @@ impl Incidents {
         }
     }
 
-    /// Whether anything has broken.
+    /// Whether any failure has occurred.
     pub(super) fn any(&self) -> bool {
         !self.past.is_empty()
     }

@@ -1,4 +1,4 @@
-//! One algorithm of the main job, from queue pairs to checked bytes. Pure orchestration: the same on every fabric.
+//! Runs one algorithm of a job, from the creation of queue pairs to the check of received bytes, on any fabric.
 
 pub(crate) mod error;
 pub(crate) mod layout;

@@ -1,9 +1,9 @@
-//! The main job: one message from one host to a group, by several algorithms, side by side.
+//! Jobs: one message from one host to a group of hosts, by several algorithms, with comparable results.
 //!
-//! [`Fabric`] is what the job needs of a fabric: `sim` has one in virtual time, and the command line has one on Mininet.
-//! [`run_algorithm`] is the same on both. [`Report`] holds the results.
+//! [`Fabric`] is the interface to a fabric: `sim` implements it in virtual time, and the command line on Mininet. [`run_algorithm`]
+//! is the same on both. [`Report`] holds the results.
 //!
-//! Nothing here reads a clock or asks the system for randomness: what is drawn comes from named [`stream`]s of the run's seed.
+//! Nothing here reads a clock or the system's randomness: random numbers come from named [`stream`]s of the run's seed.
 
 mod changes;
 mod fabric;

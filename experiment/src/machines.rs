@@ -1,35 +1,35 @@
-//! What a report says of the machines that a network was spread over.
+//! Report of the machines over which a network was spread.
 
 use serde::Serialize;
 
 use super::report::duration;
 
-/// The machines of a network, and what lies between them.
+/// The machines of a network, and the links between them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MachinesSummary {
-    /// In the order in which they were named.
+    /// Machines in the order of the command line.
     pub machines: Vec<MachineSummary>,
-    /// Links between two of them.
+    /// Number of links between two machines.
     pub crossing_links: usize,
-    /// By how much the clocks of two machines may have been compared wrongly, in nanoseconds of the network's clock: times of
-    /// completion are right to within that.
+    /// Maximum error of the offset between two machines' clocks, in nanoseconds of the network's clock; completion times have the same
+    /// error.
     pub clock_error_ns: u64,
 }
 
-/// One of them.
+/// One machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MachineSummary {
     pub name: String,
-    /// Towards the others.
+    /// Address used by the other machines.
     pub address: String,
     pub switches: usize,
     pub hosts: usize,
-    /// What ends its links to others: `kernel`, or `alfirk` where the kernel has no VXLAN.
+    /// VXLAN implementation of its links to others: `kernel`, or `alfirk` if the kernel has none.
     pub vxlan: String,
 }
 
 impl MachinesSummary {
-    /// For people.
+    /// Text lines for the report.
     pub fn lines(&self) -> String {
         let machines = self.machines.iter().map(|machine| {
             let MachineSummary {
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_learn_who_had_what_and_how_well_clocks_agreed() {
+    fn report_lists_machines_and_clock_error() {
         let machine = |name: &str, vxlan: &str| MachineSummary {
             name: name.to_owned(),
             address: "192.0.2.1".to_owned(),

@@ -1,32 +1,32 @@
-//! What happens at the members of a transfer.
+//! Events of the members of a transfer.
 
 use alfirk_roce::collective::Digest;
 use alfirk_roce::registration::LeaderEvent;
 
-/// One of the transfers that the hosts of a fabric take part in at a time; all its members know it by the same number.
+/// Number of a transfer, the same at all its members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransferId(pub u32);
 
 impl TransferId {
-    /// The one that there is where there is but one.
+    /// The transfer of a fabric that has only one.
     pub const MAIN: TransferId = TransferId(0);
 }
 
-/// What a member of a transfer reports.
+/// An event of a member of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberEvent {
-    /// Every connection of this member is up.
+    /// All connections of this member are established.
     Ready,
-    /// At a receiver: all data is there. At the root: everything it sent is acknowledged.
+    /// At a receiver: all data has been received. At the root: all data that it sent is acknowledged.
     Done { sha256: Digest, at: u64 },
-    /// Where members take turns: this member holds a part, and if it is its source, everybody does.
+    /// With changing sources: this member holds a part; at the part's source, all members hold it.
     PartDone { part: u32, at: u64 },
-    /// This member is done, and everything that it passed on is acknowledged, too.
+    /// This member is done, and all data that it relayed is acknowledged, too.
     Finished,
-    /// The queue pairs of the transfer's leg are gone, and this member holds so many slices from the first one on, and those `beyond`.
+    /// The queue pairs of the leg are gone. The member holds `held` contiguous slices from the first on, and the slices `beyond`.
     Left { held: u32, beyond: Vec<u32> },
-    /// The transfer has ended without success at this member.
+    /// The transfer failed at this member.
     Failed { why: String },
-    /// News of the group that this host leads, if it was registered in band.
+    /// An event of the group that this host leads, if it was registered in band.
     Group(LeaderEvent),
 }

@@ -1,4 +1,4 @@
-//! The results of the main job, as an object for tools and as a table for people.
+//! Results of a run, as a JSON object and as a text table.
 
 mod clock;
 mod groups;
@@ -20,10 +20,10 @@ use serde::Serialize;
 
 use super::machines::MachinesSummary;
 
-/// Everything that a run of the main job found out. Serialises to the one object of `alfirk run --json`.
+/// Results of a run; serializes to the object of `alfirk run --json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// One row per algorithm, in the order asked for.
+    /// One row per algorithm, in the requested order.
     pub results: Vec<Row>,
     /// The message; `None` for a workload.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,40 +39,40 @@ pub struct Report {
     /// The clock of a network of processes whose links have rates; `None` for others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockSummary>,
-    /// The machines that the network was on, if there were several.
+    /// The machines, if the network was spread over several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines: Option<MachinesSummary>,
 }
 
-/// What was sent.
+/// The message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Input {
-    /// The file, or `None` for content made from the seed.
+    /// Path of the file; `None` for generated data.
     pub file: Option<String>,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Of the content, as lower-case hexadecimal digits.
+    /// SHA-256 as lower-case hexadecimal digits.
     pub sha256: String,
 }
 
-/// What was carried out instead of one message.
+/// The workload that ran instead of one message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WorkloadSummary {
-    /// As the command line names it, with every key.
+    /// Kind and all keys, as on the command line.
     pub kind: String,
-    /// What loaded the fabric meanwhile.
+    /// Background traffic, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background: Option<String>,
-    /// Hosts that take part.
+    /// Number of hosts that take part.
     pub hosts: usize,
-    /// What is waited for, of all phases together.
+    /// Number of flows that are waited for, in all phases.
     pub flows: usize,
     pub phases: usize,
     /// Bytes of these flows, each counted once.
     pub bytes: u64,
 }
 
-/// Where it was sent.
+/// The network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TopologySummary {
     pub name: String,
@@ -81,13 +81,13 @@ pub struct TopologySummary {
     pub links: usize,
 }
 
-/// Between whom.
+/// The group's members.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GroupSummary {
-    /// Hosts, the source included.
+    /// Number of members, including the source.
     pub size: usize,
     pub source: String,
-    /// In the order of their ranks, the source first.
+    /// Names in the order of ranks, the source first.
     pub members: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ impl Report {
         self.results.iter().all(|row| row.verified)
     }
 
-    /// Why it did not, in one line for each algorithm that failed.
+    /// Why algorithms failed, one line for each.
     pub fn failures(&self) -> String {
         const MOST_NAMED: usize = 8;
         let failed = self.results.iter().filter(|row| !row.verified);

@@ -1,4 +1,4 @@
-//! When to give a group up for an overlay, and when to try it again.
+//! Decides when to leave a group for an overlay, and when to return.
 //!
 //! ```text
 //!                     several low windows in a row
@@ -10,33 +10,33 @@
 //!                                                      the wait doubles
 //! ```
 //!
-//! The machine receives the time and how many bytes the source has acknowledged; it reads no clock. What a fall back and a return
-//! take is its user's business.
+//! The state machine's input is the time and the number of bytes acknowledged to the source; it reads no clock. The caller performs the
+//! change to an overlay and back.
 
 use std::fmt;
 
-/// How many windows in a row must be low before a group is given up, and good before it is trusted again.
+/// Number of low windows in a row before a group is left, and of good ones before it is trusted again.
 pub const WINDOWS: u32 = 2;
 
-/// How much longer than at first a failed group is left alone at most.
-const LONGEST_WAIT: u64 = 64;
+/// Maximum wait before a failed group is tried again, as a multiple of the first one.
+const MAX_WAIT_FACTOR: u64 = 64;
 
-/// What is too slow, and how long to wait.
+/// Thresholds and waits of a safeguard.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SafeguardConfig {
-    /// The share of the normal goodput, above 0 and below 1, under which a window is low. A group on probation must reach the
-    /// middle between this and 1, so that one at the edge does not go to and fro.
+    /// Share of the normal goodput, above 0 and below 1, below which a window is low. A group on probation must reach the middle between this
+    /// share and 1, so that a group at the threshold does not flap.
     pub below: f64,
-    /// Length of a window in ns. Shorter ones act sooner and mistake pauses, such as one ACK timeout, for trouble.
+    /// Length of a window in ns. Shorter windows react sooner, but take pauses such as an ACK timeout for failures.
     pub window: u64,
-    /// After how many ns on the overlay the group is tried again. Each time that it fails makes it twice as long, up to 64 times.
+    /// Wait in ns on the overlay before the group is tried again. Doubles with each failure, up to 64 times.
     pub retry: u64,
-    /// What a good group delivers, in bit/s. If `None`, the best window of this transfer alone says what is normal.
+    /// Normal goodput of a group in bit/s, at least. If `None`, only the best window of this transfer defines it.
     pub expected_bps: Option<f64>,
 }
 
 impl SafeguardConfig {
-    /// 50 %, as paper 003 suggests, and another try after eight windows.
+    /// 50 %, as Cepheus suggests, and a retry after eight windows.
     pub fn new(window: u64) -> SafeguardConfig {
         SafeguardConfig {
             below: 0.5,
@@ -47,18 +47,18 @@ impl SafeguardConfig {
     }
 }
 
-/// What to do.
+/// Decision of a safeguard.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Decision {
-    /// Go on as before.
+    /// Continue as before.
     Stay,
-    /// Give the group up.
+    /// Leave the group.
     FallBack(LowGoodput),
     /// Try the group again.
     Return,
 }
 
-/// Why a group was given up: its goodput over the low windows, and what is normal, in bit/s.
+/// Why a group was left: its goodput over the low windows, and the normal goodput, in bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LowGoodput {
     pub got_bps: f64,
@@ -82,13 +82,13 @@ impl fmt::Display for LowGoodput {
     }
 }
 
-/// The machine.
+/// State machine of a safeguard.
 #[derive(Debug, Clone)]
 pub struct Safeguard {
     config: SafeguardConfig,
-    /// Bit/s of the best window of a group so far.
+    /// Goodput of the best window of a group so far, in bit/s.
     best_bps: f64,
-    /// How long the group is left alone the next time, in ns.
+    /// Next wait on the overlay in ns.
     wait: u64,
     state: State,
 }
@@ -96,15 +96,15 @@ pub struct Safeguard {
 #[derive(Debug, Clone, Copy)]
 enum State {
     Group {
-        /// Where the present window began.
+        /// Start of the current window.
         since: u64,
         bytes: u64,
-        /// Low and good windows in a row; one of them is 0.
+        /// Numbers of low and good windows in a row; one of them is 0.
         low: u32,
         good: u32,
-        /// When and at how many bytes the low ones began.
+        /// Time and byte count at the start of the low windows.
         low_since: (u64, u64),
-        standing: Standing,
+        standing: Trust,
     },
     Overlay {
         try_at: u64,
@@ -112,14 +112,14 @@ enum State {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum Trust {
     Probation,
-    /// Trusted since then.
+    /// Trusted since this time.
     Trusted(u64),
 }
 
 impl Safeguard {
-    /// A group is about to be asked for.
+    /// Creates the state on an overlay, before the group is requested.
     pub fn new(config: SafeguardConfig) -> Safeguard {
         Safeguard {
             wait: config.retry,
@@ -129,7 +129,7 @@ impl Safeguard {
         }
     }
 
-    /// The message goes through the group from now on; `on_probation` unless this is the first time.
+    /// Records that the message is now sent through the group; `on_probation` except for the first time.
     pub fn group_begins(&mut self, now: u64, on_probation: bool) {
         self.state = State::Group {
             since: now,
@@ -138,23 +138,23 @@ impl Safeguard {
             good: 0,
             low_since: (now, 0),
             standing: match on_probation {
-                true => Standing::Probation,
-                false => Standing::Trusted(now),
+                true => Trust::Probation,
+                false => Trust::Trusted(now),
             },
         };
     }
 
-    /// The message goes through the overlay: there is no group, it has been given up, or it was refused once more. The next such
-    /// time is twice as long, unless the group does well for a while.
+    /// Records that the message is now sent through the overlay: the group does not exist, was left, or was refused again. Doubles the next
+    /// wait, unless the group is good for a while.
     pub fn overlay_begins(&mut self, now: u64) {
         self.state = State::Overlay {
             try_at: now.saturating_add(self.wait),
         };
-        let longest = self.config.retry.saturating_mul(LONGEST_WAIT);
+        let longest = self.config.retry.saturating_mul(MAX_WAIT_FACTOR);
         self.wait = self.wait.saturating_mul(2).min(longest);
     }
 
-    /// Takes how many bytes have been acknowledged since the group, or the overlay, began.
+    /// Processes the number of bytes acknowledged since the start of the current group or overlay.
     pub fn observe(&mut self, now: u64, acknowledged: u64) -> Decision {
         let normal_bps = self.normal_bps();
         match &mut self.state {
@@ -174,10 +174,10 @@ impl Safeguard {
                 }
                 let got_bps = rate(acknowledged.saturating_sub(*bytes), elapsed);
                 let needed = match standing {
-                    Standing::Trusted(_) => self.config.below,
-                    Standing::Probation => (1.0 + self.config.below) / 2.0,
+                    Trust::Trusted(_) => self.config.below,
+                    Trust::Probation => (1.0 + self.config.below) / 2.0,
                 };
-                // Nothing at all is low even where nobody knows what is normal.
+                // A window without bytes is low even if the normal goodput is unknown.
                 if got_bps == 0.0 || got_bps < needed * normal_bps {
                     if *low == 0 {
                         *low_since = (*since, *bytes);
@@ -196,26 +196,26 @@ impl Safeguard {
                     });
                 }
                 match *standing {
-                    Standing::Probation if *good >= WINDOWS => *standing = Standing::Trusted(now),
-                    Standing::Trusted(at) if now - at >= self.wait => {
+                    Trust::Probation if *good >= WINDOWS => *standing = Trust::Trusted(now),
+                    Trust::Trusted(at) if now - at >= self.wait => {
                         self.wait = self.config.retry;
                     }
-                    Standing::Probation | Standing::Trusted(_) => {}
+                    Trust::Probation | Trust::Trusted(_) => {}
                 }
                 Decision::Stay
             }
         }
     }
 
-    /// Whether the group runs and has not proved itself yet.
+    /// Whether the group is in use and not yet trusted.
     pub fn is_on_probation(&self) -> bool {
         let State::Group { standing, .. } = self.state else {
             return false;
         };
-        standing == Standing::Probation
+        standing == Trust::Probation
     }
 
-    /// When [`Safeguard::observe`] decides next, unless something else happens before.
+    /// Time of the next call of [`Safeguard::observe`] that can decide something.
     pub fn next(&self) -> u64 {
         match self.state {
             State::Group { since, .. } => since.saturating_add(self.config.window.max(1)),
@@ -230,7 +230,7 @@ impl Safeguard {
     }
 }
 
-/// Bit/s.
+/// Rate in bit/s.
 fn rate(bytes: u64, ns: u64) -> f64 {
     bytes as f64 * 8e9 / ns.max(1) as f64
 }
@@ -247,7 +247,7 @@ mod tests {
         SafeguardConfig::new(WINDOW)
     }
 
-    /// Shows one window after another with these bytes, from `now` on; gives the decisions.
+    /// Feeds windows with these bytes, from `now` on; returns whether each caused a fallback.
     fn windows(guard: &mut Safeguard, now: &mut u64, total: &mut u64, bytes: &[u64]) -> Vec<bool> {
         let mut decide = |&bytes: &u64| {
             *now += WINDOW;
@@ -264,19 +264,19 @@ mod tests {
     }
 
     #[test]
-    fn one_low_window_is_forgiven_and_two_are_not() {
+    fn two_low_windows_cause_a_fallback_and_one_does_not() {
         let (mut guard, mut now, mut total) = (group(), 0, 0);
-        let told = windows(
+        let decisions = windows(
             &mut guard,
             &mut now,
             &mut total,
             &[100, 40, 100, 50, 49, 49],
         );
-        assert_eq!(told, [false, false, false, false, false, true]);
+        assert_eq!(decisions, [false, false, false, false, false, true]);
     }
 
     #[test]
-    fn a_group_that_never_moved_has_stalled() {
+    fn group_without_progress_is_left() {
         let mut guard = group();
         assert_eq!(guard.observe(WINDOW, 0), Decision::Stay);
         let Decision::FallBack(why) = guard.observe(2 * WINDOW, 0) else {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_was_slow_from_the_start_is_known_by_what_is_expected() {
+    fn expected_goodput_reveals_a_group_that_is_slow_from_the_start() {
         let mut guard = Safeguard::new(SafeguardConfig {
             expected_bps: Some(1e9),
             ..config()
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_decided_within_a_window() {
+    fn no_decision_within_a_window() {
         let mut guard = group();
         for now in 0..WINDOW {
             assert_eq!(guard.observe(now, 0), Decision::Stay);
@@ -314,13 +314,13 @@ mod tests {
     }
 
     #[test]
-    fn a_group_on_probation_must_do_better_than_one_that_is_trusted() {
+    fn group_on_probation_has_a_higher_threshold() {
         let (mut guard, mut now, mut total) = (group(), 0, 0);
         windows(&mut guard, &mut now, &mut total, &[100, 0, 0]);
         guard.group_begins(now, true);
         total = 0;
-        let told = windows(&mut guard, &mut now, &mut total, &[60, 60]);
-        assert_eq!(told, [false, true]);
+        let decisions = windows(&mut guard, &mut now, &mut total, &[60, 60]);
+        assert_eq!(decisions, [false, true]);
 
         guard.group_begins(now, true);
         total = 0;
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_is_short_again_when_the_group_has_been_good_as_long() {
+    fn wait_is_reset_after_an_equally_long_good_time() {
         let mut guard = Safeguard::new(config());
         guard.overlay_begins(0);
         guard.overlay_begins(0);
@@ -365,10 +365,10 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a group does: it is kept while every other window is good, and given up within two windows and a bit when
-        /// it has stopped; and it is never tried before its time.
+        /// For any history: a group is kept while every second window is good, left within about two windows after it stops, and not tried
+        /// before the wait is over.
         #[test]
-        fn good_groups_are_kept_and_dead_ones_are_not(
+        fn good_groups_are_kept_and_failed_ones_are_not(
             bytes in proptest::collection::vec(50u64..=100, 1..60),
             looks in 1u64..7,
         ) {
@@ -384,8 +384,8 @@ mod tests {
                 total += bytes;
             }
             prop_assert_eq!(guard.observe(now + WINDOW, total), Decision::Stay);
-            let told = guard.observe(now + 2 * WINDOW, total);
-            prop_assert!(matches!(told, Decision::FallBack(_)), "{:?}", told);
+            let decision = guard.observe(now + 2 * WINDOW, total);
+            prop_assert!(matches!(decision, Decision::FallBack(_)), "{:?}", decision);
             now += 2 * WINDOW;
             guard.overlay_begins(now);
             let wait = guard.next() - now;
@@ -394,7 +394,7 @@ mod tests {
             prop_assert_eq!(guard.observe(now + wait, 0), Decision::Return);
         }
 
-        /// Falling back and returning alternate in any history, and never come faster than the windows and the wait allow.
+        /// For any history: leaving and returning alternate, and are not faster than windows and wait permit.
         #[test]
         fn it_does_not_flap(steps in proptest::collection::vec((1u64..3_000, 0u64..300), 1..400)) {
             let mut guard = group();

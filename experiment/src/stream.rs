@@ -1,13 +1,13 @@
-//! Streams of random numbers, each named.
+//! Named streams of random numbers.
 //!
-//! A run has one seed; everything that needs chance derives its own stream from that seed and a name,
-//! so that no two parts of a run share numbers and none can disturb another's.
+//! A run has one seed. Every random part derives its own stream from that seed and a name, so no two parts share numbers or affect each
+//! other.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
 
-/// The stream called `name` of the run seeded with `seed`.
+/// Stream `name` of the run with this seed.
 pub fn stream(seed: u64, name: &str) -> ChaCha8Rng {
     let mut hash = Sha256::new();
     hash.update(seed.to_le_bytes());
@@ -15,12 +15,12 @@ pub fn stream(seed: u64, name: &str) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(hash.finalize().into())
 }
 
-/// The first number of the stream called `name`: a seed for a part that wants one.
+/// First number of stream `name`, as a seed.
 pub fn seed(seed: u64, name: &str) -> u64 {
     stream(seed, name).next_u64()
 }
 
-/// The first `len` bytes of the stream called `name`.
+/// First `len` bytes of stream `name`.
 pub fn bytes(seed: u64, name: &str, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     stream(seed, name).fill_bytes(&mut bytes);

@@ -1,8 +1,8 @@
-//! Workloads: many transfers on one fabric, at a time and one after the other, as applications make them.
+//! Workloads: many transfers on one fabric, in parallel and in sequence, as applications make them.
 //!
-//! A workload is a list of phases, and a phase a list of flows, each a broadcast of its own with members, bytes and a start. A phase
-//! begins when all flows of the one before are over; nobody is charged for knowing that. What applications ask for ([`Kind`]) becomes
-//! flows by pure functions, and [`run_workload`] carries them out, the flows of one algorithm on one fabric.
+//! A workload is a list of phases, and a phase is a list of flows. Each flow is a broadcast with its own members, size and start time. A
+//! phase begins when all flows of the previous phase are done; this synchronization costs no time. Pure functions convert an application's
+//! parameters ([`Kind`]) to flows, and [`run_workload`] runs the flows by one algorithm on one fabric.
 
 mod kind;
 mod run;
@@ -17,65 +17,65 @@ pub use kind::{Kind, KindError};
 pub use run::run_workload;
 pub use throughput::{FlowThroughput, Throughput};
 
-/// What is to be transferred.
+/// A workload.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Workload {
-    /// One after the other.
+    /// Phases, in sequence.
     pub phases: Vec<Phase>,
-    /// How often, in ns, to look at how much of each flow has come: see [`PhaseRow::throughput`].
+    /// Sampling interval of each flow's throughput in ns: see [`PhaseRow::throughput`].
     pub interval: Option<u64>,
 }
 
-/// Flows that run at a time.
+/// Flows that run in parallel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phase {
-    /// For people.
+    /// Name in reports.
     pub name: String,
     pub flows: Vec<Flow>,
-    /// Flows that load the fabric meanwhile; nobody waits for them, and they end with the phase.
+    /// Background flows, which are not waited for and end with the phase.
     pub background: Vec<Flow>,
-    /// Nanoseconds that all hosts compute, in a phase without flows. Nothing is simulated meanwhile.
+    /// Nanoseconds of computation by all hosts, in a phase without flows. They are not simulated.
     pub computing: u64,
 }
 
-/// One broadcast.
+/// One broadcast of a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flow {
-    /// The source first.
+    /// Members, the source first.
     pub members: Vec<HostIndex>,
     pub bytes: u64,
-    pub by: By,
-    /// Into how many messages algorithms that cut nothing by themselves cut it; one if `None`.
+    pub by: FlowAlgorithm,
+    /// Messages into which algorithms that do not relay divide it; one if `None`.
     pub messages: Option<u32>,
-    /// How many of these the source has under way, each a request of its own; all if `None`.
+    /// Maximum number of these messages outstanding, each a request; no limit if `None`.
     pub depth: Option<u32>,
-    /// Nanoseconds from the begin of its phase.
+    /// Start in nanoseconds after that of its phase.
     pub after: u64,
 }
 
-/// What carries a flow.
+/// Algorithm of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
-    /// The algorithm that is looked at.
+pub enum FlowAlgorithm {
+    /// The algorithm under comparison.
     Compared,
-    /// It, if it uses a group of the fabric; else this one.
+    /// The algorithm under comparison if it uses a group of the fabric, else this one.
     ComparedOr(Algorithm),
-    /// This one, whatever is looked at.
+    /// Always this algorithm.
     Always(Algorithm),
 }
 
-impl By {
+impl FlowAlgorithm {
     fn algorithm(self, compared: Algorithm) -> Algorithm {
         match self {
-            By::Compared => compared,
-            By::ComparedOr(_) if compared.needs_group() => compared,
-            By::ComparedOr(other) | By::Always(other) => other,
+            FlowAlgorithm::Compared => compared,
+            FlowAlgorithm::ComparedOr(_) if compared.needs_group() => compared,
+            FlowAlgorithm::ComparedOr(other) | FlowAlgorithm::Always(other) => other,
         }
     }
 }
 
 impl Workload {
-    /// Has other flows load the fabric in every phase.
+    /// Adds background flows to every phase.
     pub fn load(&mut self, background: &Workload) {
         for phase in self
             .phases
@@ -87,7 +87,7 @@ impl Workload {
         }
     }
 
-    /// Bytes of all flows that are waited for, each counted once.
+    /// Bytes of all flows that are waited for, each flow counted once.
     pub fn bytes(&self) -> u64 {
         self.flows().map(|flow| flow.bytes).sum()
     }
@@ -97,7 +97,7 @@ impl Workload {
         self.phases.iter().flat_map(|phase| &phase.flows)
     }
 
-    /// The hosts that take part, in their order.
+    /// The hosts that take part, in order.
     pub fn hosts(&self) -> Vec<HostIndex> {
         let all = self.phases.iter();
         let all = all.flat_map(|phase| phase.flows.iter().chain(&phase.background));
@@ -108,19 +108,19 @@ impl Workload {
     }
 }
 
-/// What one phase of a workload took.
+/// Result of one phase of a workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PhaseRow {
     pub name: String,
     pub flows: usize,
-    /// Of all flows, each counted once.
+    /// Bytes of all flows, each flow counted once.
     pub bytes: u64,
-    /// From the begin until the last receiver of any flow had everything, in ns.
+    /// Time in ns from the start until the last receiver of any flow had all data.
     pub completion_ns: u64,
-    /// The shortest time that a flow took from its post, in ns, and how long they took on average.
+    /// Shortest and mean time of a flow from its post, in ns.
     pub fastest_ns: u64,
     pub mean_ns: u64,
-    /// What each flow had in each interval, if anybody asked for that.
+    /// Throughput of each flow in each interval, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput: Option<Throughput>,
 }

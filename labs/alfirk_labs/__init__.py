@@ -1,6 +1,7 @@
-"""What the labs' checks share.
+"""Common code of the labs' checks.
 
-`outcome` is what a part of a lab came to, `bench` a live switch with packet sockets around it, `stories` what
-receivers say and a sender should get, `cards` RoCE hosts behind the switch; ``labs/run`` is in `__main__`.
-A lab is a folder with a ``check.py``, whose `LAB` says what to run.
+`outcome` has the results of a lab's parts, `bench` a live switch with packet sockets on its ports,
+`stories` sequences of packets with the expected replies, `cards` RoCE hosts on the switch;
+``labs/run`` is in `__main__`.
+A lab is a folder with a ``check.py``, whose `LAB` describes it.
 """

@@ -1,4 +1,4 @@
-"""``labs/run``: checks programs of a lab and says what holds of each."""
+"""``labs/run``: checks programs of a lab and reports which parts hold."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from alfirk_labs.outcome import Lab, LabError, Setting, summary
 if TYPE_CHECKING:
     from alfirk_labs.outcome import Outcome
 
-#: Seconds that a check may take: programs that never end get a message. A guest may take longer to boot.
+#: Time limit of a check in seconds, for programs that do not end. A guest needs more time to boot.
 LIMIT, LIMIT_WITH_GUEST = 100, 300
 LABS = Path(__file__).resolve().parents[1]
 ROOT = LABS.parent
 
 
 def names() -> list[str]:
-    """List the labs there are."""
+    """List the labs."""
     return sorted(check.parent.name for check in LABS.glob("*/check.py"))
 
 
 def load(name: str) -> Lab:
-    """Read a lab's check."""
+    """Load a lab's check."""
     spec = importlib.util.spec_from_file_location(f"check_{name}", LABS / name / "check.py")
     if spec is None or spec.loader is None:
-        message = f"labs/{name}/check.py cannot be read"
+        message = f"cannot load labs/{name}/check.py"
         raise LabError(message)
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up there.
+    # Needed by dataclasses.
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     lab = module.LAB
@@ -49,9 +49,9 @@ def load(name: str) -> Lab:
 
 
 def main() -> int:
-    """Run the command line; 0 when all parts of all programs hold, 1 when not, 2 when neither can be said."""
+    """Run the command line; return 0 if all parts hold, 1 if not, 2 if a program cannot be checked."""
     parser = argparse.ArgumentParser(
-        prog="labs/run", description="Checks programs of a lab and says what holds of each."
+        prog="labs/run", description="Checks programs of a lab and reports which parts hold."
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object for each file, in a line")
     parser.add_argument(
@@ -63,27 +63,29 @@ def main() -> int:
     parser.add_argument(
         "--guest",
         action="store_true",
-        help="try a QEMU guest with Linux's RDMA stack, too (bridge and icrc; needs `make guest-image`)",
+        help="also test a QEMU guest with Linux's RDMA stack (bridge and icrc; needs `make guest-image`)",
     )
     parser.add_argument(
         "--image",
         type=Path,
         default=ROOT / "target" / "guest",
         metavar="DIR",
-        help="what guests boot (default: %(default)s)",
+        help="folder of the guests' kernel and image (default: %(default)s)",
     )
     parser.add_argument("lab", choices=names(), metavar="LAB", help=", ".join(names()))
-    parser.add_argument("files", nargs="*", metavar="FILE", help="what to check (default: the lab's start)")
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="program to check (default: the lab's start)"
+    )
     options = parser.parse_args()
     lab = load(options.lab)
     if not os.access(options.alfirk, os.X_OK):
-        sys.stderr.write(f"there is no {options.alfirk}: run `make build` first\n")
+        sys.stderr.write(f"{options.alfirk} does not exist; run `make build` first\n")
         return 2
     if lab.needs_root and os.geteuid() != 0:
-        sys.stderr.write(f"this lab uses veth pairs, which need root: sudo labs/run {options.lab}\n")
+        sys.stderr.write(f"this lab creates veth pairs, which needs root: sudo labs/run {options.lab}\n")
         return 2
     if options.guest and not lab.has_guest:
-        sys.stderr.write(f"the lab {options.lab} tries no guest; leave out --guest\n")
+        sys.stderr.write(f"the lab {options.lab} does not use guests; leave out --guest\n")
         return 2
     worst = 0
     for name in options.files or [lab.starter]:
@@ -94,7 +96,7 @@ def main() -> int:
 
 
 def _check(options: argparse.Namespace, lab: Lab, name: str) -> int:
-    """Check one program, named as a file or as one of the lab's folder, and print what came of it."""
+    """Check one program, given as a path or as a name in the lab's folder, and print the result."""
     program = Path(name) if Path(name).is_file() else LABS / options.lab / name
     outcomes: list[Outcome] = []
     error = None
@@ -111,7 +113,7 @@ def _check(options: argparse.Namespace, lab: Lab, name: str) -> int:
         finally:
             signal.alarm(0)
     else:
-        error = f"there is no file {name}, here or in labs/{options.lab}"
+        error = f"there is no file {name} here or in labs/{options.lab}"
     if options.json:
         sys.stdout.write(json.dumps(_object(options.lab, name, outcomes, error)) + "\n")
     elif error is not None:
@@ -126,12 +128,12 @@ def _check(options: argparse.Namespace, lab: Lab, name: str) -> int:
 
 
 def _too_long(*_: object) -> NoReturn:
-    message = "the check took too long and was stopped: does the program end?"
+    message = "the check exceeded its time limit; make sure that the program ends"
     raise LabError(message)
 
 
 def _object(lab: str, name: str, outcomes: list[Outcome], error: str | None) -> dict[str, object]:
-    """Give what came of a program as JSON has it; `error` is why it could not be checked."""
+    """Return the JSON object of a program's result; `error` is why it could not be checked."""
     return {
         "lab": lab,
         "file": name,

@@ -1,4 +1,4 @@
-"""A live switch with a program of a lab, and packet sockets at the far ends of its ports."""
+"""A live switch with a program of a lab, and packet sockets at the other ends of its ports."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from alfirk_labs.outcome import Setting
 
-#: What labs/shared/*.p4 say of marks.
+#: Format of marks, as in labs/shared/*.p4.
 ETHERTYPE_LAB = 0x88B6
 KIND_MARK = 0xFF
-#: Seconds within which a frame must have come.
+#: Time limit in seconds for a frame.
 PATIENCE = 10.0
 
 _ETH_P_ALL = 3
@@ -30,18 +30,18 @@ _PACKET_OUTGOING = 4
 _MARK = struct.Struct("!6s6sHI")
 _SMALLEST = 60
 
-#: Frames by port of exit; ports without any are left out.
+#: Received frames by the switch's output port; ports without frames are omitted.
 Frames = dict[int, list[bytes]]
 
 
 class Bench:
-    """Hosts without a mind: they send what they are given, and keep what comes."""
+    """Packet sockets of hosts: they send given frames, and collect received ones."""
 
     def __init__(self, interfaces: dict[int, str]) -> None:
         self._serial = 0
         self._sockets = {}
         for port, interface in interfaces.items():
-            # Without a protocol until it is bound: else it would receive from all interfaces until then.
+            # Protocol 0 until it is bound: otherwise it would receive from all interfaces.
             self._sockets[port] = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
             self._sockets[port].bind((interface, _ETH_P_ALL))
 
@@ -51,13 +51,13 @@ class Bench:
             opened.close()
 
     def send(self, port: int, frame: bytes) -> None:
-        """Send a frame, filled up to what Ethernet wants."""
+        """Send a frame, padded to Ethernet's minimum length."""
         self._sockets[port].send(frame + bytes(max(0, _SMALLEST - len(frame))))
 
     def exchange(self, port: int, *frames: bytes) -> Frames:
-        """Send frames into a port; give all that come out, by port.
+        """Send frames into a port; return all output frames by port.
 
-        Behind them goes one mark for each port, by the same way: what comes before a mark is all there is.
+        A mark for each port follows on the same path: when it arrives, all earlier frames have arrived.
         """
         self._serial += 1
         for frame in frames:
@@ -75,7 +75,7 @@ class Bench:
             try:
                 frame, address = self._sockets[port].recvfrom(9000)
             except TimeoutError:
-                message = f"port {port}: nothing comes out any more; did the program drop KIND_MARK?"
+                message = f"port {port}: no frames arrive; the program must forward KIND_MARK"
                 raise LabError(message) from None
             if address[2] == _PACKET_OUTGOING:
                 continue
@@ -87,7 +87,7 @@ class Bench:
 
 
 def compiled(setting: Setting, program: Path) -> Path:
-    """Compile a program that may include what is in labs/shared; give the JSON file."""
+    """Compile a program that may include files of labs/shared; return the JSON file."""
     return compile_program(setting.alfirk, program, setting.work, "-I", str(ROOT / "labs" / "shared"))
 
 
@@ -95,7 +95,7 @@ def compiled(setting: Setting, program: Path) -> Path:
 def live(
     setting: Setting, ports: Sequence[int], program: Path | None = None, taps: Collection[int] = ()
 ) -> Iterator[Live]:
-    """Run a program, by default the one to check, in a switch; behind some ports are guests' taps."""
+    """Run a program, by default the one to check, in a switch; some ports may have guests' taps."""
     pipeline = compiled(setting, program or setting.program)
     command = [str(setting.alfirk), "switch"]
     with veth_pairs(ports, taps) as pairs, switch(command, setting.work, pairs) as address:
@@ -111,7 +111,7 @@ def live(
 
 
 class Live:
-    """A switch in use: what is around it, and its controller."""
+    """A running switch with its hosts and its P4Runtime client."""
 
     def __init__(self, bench: Bench, client: Client, interfaces: dict[int, str]) -> None:
         self.bench = bench

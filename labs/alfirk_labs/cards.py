@@ -1,4 +1,4 @@
-"""Hosts with RoCE cards behind a switch: `alfirk host`, which drops what a card drops, and counts it."""
+"""Hosts with RoCE cards on a switch: `alfirk host`, which makes the checks of a card and counts drops."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 
     from alfirk_labs.outcome import Setting
 
-#: Seconds that a host has for any answer.
+#: Time limit in seconds of a host's reply.
 PATIENCE = 20.0
 TRANSFER = 1
 
 
 class SilentError(LabError):
-    """A host did not say in time what was waited for."""
+    """A host did not report an expected event in time."""
 
 
 @dataclass(frozen=True)
 class GroupOfCards:
-    """What the members of a group agree on."""
+    """Common parameters of a group's members."""
 
     mcst_id: str
     virtual_qpn: int
     first_psn: int
-    #: Bytes and messages of what is sent.
+    #: Bytes per message, and number of messages.
     size: int
     messages: int
 
 
 class Card:
-    """A host with a card, behind a port of the switch."""
+    """A host with a card on a port of the switch."""
 
     def __init__(self, port: int, child: Child, path: str) -> None:
         self.port = port
@@ -55,7 +55,7 @@ class Card:
         self._events: list[dict[str, Any]] = []
 
     def connect(self) -> None:
-        """Open the way to the host, once it listens."""
+        """Connect to the host's control socket, once it listens."""
         deadline = time.monotonic() + PATIENCE
         while True:
             opened = socket.socket(socket.AF_UNIX)
@@ -77,7 +77,7 @@ class Card:
         opened.close()
 
     def ask(self, request: str, **fields: object) -> dict[str, Any]:
-        """Ask the host for something; give its answer."""
+        """Send a request to the host; return its reply."""
         self._number += 1
         self._lines.write(json.dumps({"id": self._number, "request": request, **fields}) + "\n")
         self._lines.flush()
@@ -91,7 +91,7 @@ class Card:
             self._events.append(line)
 
     def event(self, name: str) -> dict[str, Any]:
-        """Wait for something to happen there."""
+        """Wait for an event of the host."""
         while True:
             line = self._events.pop(0) if self._events else self._line()
             if line.get("event") == "failed":
@@ -101,7 +101,7 @@ class Card:
                 return line
 
     def prepare(self, group: GroupOfCards, members: Sequence[str], rank: int) -> Member:
-        """Make the host's queue pair in the group; tell what a switch next to it must know of it."""
+        """Create the host's queue pair in the group; return the parameters that its switch needs."""
         spec = {
             "algorithm": "alfirk",
             "rank": rank,
@@ -121,14 +121,14 @@ class Card:
         return Member(mac=info["mac"], ip=self.ip, qpn=endpoint["qpn"])
 
     def join(self) -> None:
-        """Bring the queue pair to where it can receive; its peer is the group."""
+        """Make the queue pair ready to receive; its peer is the group."""
         self.ask("connect", transfer=TRANSFER, peers=[])
         self.event("ready")
 
     def fate(self, packets: int) -> str | None:
-        """Wait until the card has seen so many packets of the group; say why it dropped one, if it did.
+        """Wait until the card has processed this many packets of the group; return why it dropped one, if any.
 
-        `drops` counts frames that are none of RoCE, too: marks of the check.
+        `drops` also counts frames other than RoCE: marks of the check.
         """
         deadline = time.monotonic() + PATIENCE
         while True:
@@ -145,7 +145,7 @@ class Card:
             time.sleep(0.01)
 
     def status(self) -> dict[str, Any]:
-        """Tell how far the transfer is."""
+        """Return the progress of the transfer."""
         return self.ask("status", transfer=TRANSFER)
 
     def _line(self) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class Card:
         except TimeoutError:
             text = ""
         if not text:
-            message = f"host {self.port} has said nothing for {PATIENCE:.0f} s. {self._child.last_lines()}"
+            message = f"no event of host {self.port} for {PATIENCE:.0f} s. {self._child.last_lines()}"
             raise SilentError(message)
         line: dict[str, Any] = json.loads(text)
         return line
@@ -162,7 +162,7 @@ class Card:
 
 @contextmanager
 def cards(setting: Setting, interfaces: Mapping[int, str]) -> Iterator[list[Card]]:
-    """Start a host with a card on each of these interfaces, given by the switch's port at the other end."""
+    """Start a host with a card on each of these interfaces, which are keyed by switch port."""
     with ExitStack() as stack:
         started = []
         children: list[Child] = []
@@ -183,7 +183,7 @@ def cards(setting: Setting, interfaces: Mapping[int, str]) -> Iterator[list[Card
 
 @contextmanager
 def guest_card(setting: Setting, image: Path, port: int, tap: str) -> Iterator[Card]:
-    """Boot a guest behind a port whose kernel has an RDMA stack that is not ours."""
+    """Boot a guest with Linux's RDMA stack on a port."""
     Image(image).check(setting.alfirk)
     mac = f"02:00:00:00:01:{port:02x}"
     guest = Guest(f"h{port}", f"10.0.0.{port}/8", mac, MTU, tap, setting.work, Image(image))

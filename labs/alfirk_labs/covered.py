@@ -1,4 +1,4 @@
-"""The bytes that the ICRC covers, up to the end of the BTH, and where the fields stand in them."""
+"""The bytes that the ICRC covers, up to the end of the BTH, and the offsets of fields in them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ FIELDS = {
     "source port": icrc.SOURCE_PORT,
     "destination queue pair": icrc.DESTINATION_QP,
 }
-#: The two fields that a receiver's queue pair does not look at.
+#: The two fields that a receiver's queue pair does not check.
 FREE = ("identification", "source port")
 
 
 def place(field: str, difference: int) -> bytes:
-    """Give the covered bytes of a change: zero, but for the bits that change in a field."""
+    """Return the covered bytes of a change: zero except for the bits that change in a field."""
     offset, size = FIELDS[field]
     changed = bytearray(LENGTH)
     changed[offset : offset + size] = difference.to_bytes(size, "big")

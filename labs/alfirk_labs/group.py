@@ -1,4 +1,4 @@
-"""A group of three cards behind a lab's switch, and what becomes of the packets that are sent to it."""
+"""A group of three cards on a lab's switch, and the results of packets sent to it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OPCODE = 42
 
 
 class Broadcast:
-    """What one host sends to three cards."""
+    """Messages from one host to three cards."""
 
     def __init__(self, switch: Live, receivers: list[Card], group: GroupOfCards) -> None:
         source = random.Random(1)
@@ -47,13 +47,13 @@ class Broadcast:
         self._acknowledged: set[int] = set()
 
     def send(self, number: int) -> dict[int, str]:
-        """Send a message; say which hosts' cards dropped it and why."""
+        """Send a message; return the hosts whose cards dropped it, with the reason."""
         self.post(number)
         fates = {card.port: card.fate(number + 1) for card in self._receivers}
         return {port: fate for port, fate in fates.items() if fate is not None}
 
     def post(self, number: int) -> None:
-        """Send a message, and ask nobody what became of it."""
+        """Send a message without waiting for the result."""
         frame = Roce(
             src=SENDERS_IP,
             dst=MCST_ID,
@@ -66,7 +66,7 @@ class Broadcast:
         self._note(self._switch.bench.exchange(SENDER, frame))
 
     def complete(self) -> str | None:
-        """Say what is missing once all has been sent: data, or an acknowledgement of it."""
+        """Return what is missing after all messages: data, or an acknowledgement."""
         wanted = hashlib.sha256(b"".join(self._messages)).hexdigest()
         for card in self._receivers:
             if card.event("done")["sha256"] != wanted:
@@ -74,7 +74,7 @@ class Broadcast:
         deadline = time.monotonic() + PATIENCE
         while silent := [card.port for card in self._receivers if card.port not in self._acknowledged]:
             if time.monotonic() > deadline:
-                return f"no acknowledgement came back from host {silent[0]}"
+                return f"no acknowledgement arrived from host {silent[0]}"
             self._note(self._switch.bench.exchange(SENDER))
         return None
 
@@ -89,7 +89,7 @@ Params = Callable[["Member", GroupOfCards], Mapping[str, int]]
 
 @contextmanager
 def broadcast(setting: Setting, program: Path, messages: int, params: Params) -> Iterator[Broadcast]:
-    """Run a program that has a table `receivers`, with an entry of such parameters for each card."""
+    """Run a program with a table `receivers`, and an entry with these parameters for each card."""
     with live(setting, (SENDER, *RECEIVERS), program) as switch:
         interfaces = {port: switch.interfaces[port] for port in RECEIVERS}
         with cards(setting, interfaces) as receivers:
@@ -99,7 +99,7 @@ def broadcast(setting: Setting, program: Path, messages: int, params: Params) ->
 def refused_by_linux(
     setting: Setting, image: Path, program: Path, messages: int, params: Params
 ) -> str | None:
-    """Do the same with one receiver, a guest with Linux's RDMA stack; say if it has not taken everything."""
+    """Do the same with one receiver, a guest with Linux's RDMA stack; return whether it lacks messages."""
     port = RECEIVERS[0]
     with (
         live(setting, (SENDER, port), program, taps=(port,)) as switch,
@@ -111,7 +111,7 @@ def refused_by_linux(
         try:
             return sent.complete()
         except SilentError:
-            return f"host {port}, a guest, has not taken all messages within {PATIENCE:.0f} s"
+            return f"host {port}, a guest, has not received all messages within {PATIENCE:.0f} s"
 
 
 def _joined(switch: Live, receivers: list[Card], messages: int, params: Params) -> Broadcast:

@@ -1,4 +1,4 @@
-"""What the parts of a lab came to, and what a lab is."""
+"""Results of a lab's parts, and the description of a lab."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
 
 class LabError(Exception):
-    """Something that keeps a program from being checked: the message says what, and what to do."""
+    """An error that prevents the check of a program; the message has a remedy."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A part: its claim, what is wrong with it if it does not hold, and where to look."""
+    """Result of a part: its claim, the problem if it does not hold, and a hint."""
 
     claim: str
     problem: str | None = None
     hint: str | None = None
 
     def lines(self) -> list[str]:
-        """Tell it in words."""
+        """Format the result as text lines."""
         if self.problem is None:
             return [f"ok      {self.claim}"]
         lines = [f"FAILED  {self.claim}", f"        {self.problem}"]
@@ -31,36 +31,36 @@ class Outcome:
 
 
 def part(claim: str, problem: str | None, hint: str | None) -> Outcome:
-    """Give a part's outcome; the hint is shown only if there is a problem."""
+    """Return a part's result; the hint is shown only with a problem."""
     return Outcome(claim, problem, None if problem is None else hint)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a check is given: the command, the program to check, and a folder for what comes and goes."""
+    """Input of a check: the command, the program to check, and a temporary folder."""
 
     alfirk: Path
     program: Path
     work: Path
-    #: What a QEMU guest boots, where one is to be tried beside the rest.
+    #: Image of a QEMU guest, if one is tested, too.
     guest_image: Path | None = None
 
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab: where work begins, what was wanted, and the check."""
+    """A lab: its start, its solution and its check."""
 
     starter: str
     solution: str
     check: Callable[[Setting], Iterable[Outcome]]
-    #: Whether it makes veth pairs.
+    #: Whether it creates veth pairs, which needs root.
     needs_root: bool = True
-    #: Whether a guest with Linux's own RDMA stack can be tried, too.
+    #: Whether a guest with Linux's RDMA stack can be tested, too.
     has_guest: bool = False
 
 
 def summary(outcomes: list[Outcome]) -> str:
-    """Sum the parts up in a line."""
+    """Summarize the parts in one line."""
     failed = sum(outcome.problem is not None for outcome in outcomes)
     if not failed:
         return "All parts hold."

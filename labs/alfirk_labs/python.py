@@ -1,4 +1,4 @@
-"""Students' programs in Python: read from a file, and called without trust."""
+"""Students' programs in Python: loaded from a file, with errors reported as problems."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ _T = TypeVar("_T")
 
 
 class StudentError(Exception):
-    """What a program raised, with the line of it."""
+    """An exception of a program, with its line."""
 
 
 class Program:
-    """A program's functions; whatever they raise comes out as a `StudentError`."""
+    """A program's functions; any exception is raised as a `StudentError`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         spec = importlib.util.spec_from_file_location("student", path)
         if spec is None or spec.loader is None:
-            message = f"{path} is no Python file"
+            message = f"{path} is not a Python file"
             raise LabError(message)
         self._module = importlib.util.module_from_spec(spec)
         sys.modules["student"] = self._module
         try:
             spec.loader.exec_module(self._module)
         except Exception as error:
-            message = f"{path} cannot be read: {type(error).__name__}: {error}"
+            message = f"cannot load {path}: {type(error).__name__}: {error}"
             raise LabError(message) from error
 
     def call(self, name: str, *arguments: object) -> Any:
         """Call a function of the program."""
         function = getattr(self._module, name, None)
         if function is None:
-            message = f"there is no function {name}() any more"
+            message = f"the function {name}() is missing"
             raise StudentError(message)
         return self._guarded(lambda: function(*arguments))
 
@@ -63,17 +63,17 @@ class Program:
 
 
 def _words(error: Exception) -> str:
-    """Name an error in a line: what a server has refused, in P4Runtime's words."""
+    """Describe an error in one line, with P4Runtime's status if a server rejected something."""
     if isinstance(error, grpc.RpcError):
-        return explain("the switch's answer", error)
+        return explain("the switch's response", error)
     return f"{type(error).__name__}: {error}"
 
 
 def problem_of(check: Callable[[], str | None]) -> str | None:
-    """Run a check of a program; what the program raises is the problem."""
+    """Run a check of a program; an exception of the program is the problem."""
     try:
         return check()
     except StudentError as error:
         return str(error)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        return f"what it returns cannot be used: {error}"
+        return f"it returns an unusable value: {error}"

@@ -1,4 +1,4 @@
-"""What a race is run with: the numbers from which its times follow."""
+"""Parameters of a race, which determine its times."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Race:
     members: int
     #: Packets of the message.
     packets: int
-    #: Packets of a slice, or block: what chain and RDMC pass on as one.
+    #: Packets of a slice or block, the unit that chain and RDMC relay.
     slice_packets: int
     #: Nanoseconds that a packet takes on a link.
     packet_ns: float
-    #: Nanoseconds from a packet's end at one host until its acknowledgement is back there.
+    #: Nanoseconds from the end of a packet's transmission until its acknowledgement arrives.
     delay_ns: float

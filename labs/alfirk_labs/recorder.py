@@ -1,4 +1,4 @@
-"""A P4Runtime server that passes everything on to another one, and remembers what went by, in order."""
+"""A P4Runtime proxy that forwards everything to another server, and records messages in order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from p4.v1 import p4runtime_pb2
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Seconds that a PacketIn takes from the switch: so it is seen who does not wait for one.
+#: Delay of a PacketIn in seconds, which reveals clients that do not wait for it.
 WAY_OF_PACKETS = 0.2
 
 _SERVICE = "p4.v1.P4Runtime"
@@ -24,7 +24,7 @@ _UNARY = ("Write", "SetForwardingPipelineConfig", "GetForwardingPipelineConfig",
 
 @dataclass(frozen=True)
 class Passed:
-    """A message that went by: what it was, and that it was not refused."""
+    """A forwarded message: its kind and content; it was not rejected."""
 
     what: str
     message: Any
@@ -32,18 +32,18 @@ class Passed:
 
 @dataclass
 class Record:
-    """What went by so far."""
+    """The messages forwarded so far."""
 
     messages: list[Passed] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, what: str, message: Any) -> None:
-        """Note a message."""
+        """Record a message."""
         with self._lock:
             self.messages.append(Passed(what, message))
 
     def of(self, what: str) -> list[tuple[int, Any]]:
-        """Give all messages of a kind, with their place in the whole."""
+        """Return all messages of a kind, with their positions."""
         with self._lock:
             return [
                 (place, passed.message) for place, passed in enumerate(self.messages) if passed.what == what
@@ -52,10 +52,10 @@ class Record:
 
 @contextmanager
 def recorder(address: str) -> Iterator[tuple[str, Record]]:
-    """Serve what the server at an address serves; give the own address and what goes by.
+    """Proxy the server at an address; yield the proxy's address and its record.
 
-    Of requests only those are noted that were carried out, when they were: as ``Write`` and
-    ``SetForwardingPipelineConfig``.  Of streams all is, as ``sent`` and ``received``.
+    Requests are recorded after they succeeded, as ``Write`` and ``SetForwardingPipelineConfig``.
+    All stream messages are recorded, as ``sent`` and ``received``.
     """
     record = Record()
     with grpc.insecure_channel(address) as channel:

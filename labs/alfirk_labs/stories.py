@@ -1,4 +1,4 @@
-"""Stories of one sender and its receivers, in the packets of labs/shared/lab.p4."""
+"""Test sequences of one sender and its receivers, with the packets of labs/shared/lab.p4."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from alfirk_labs.bench import Bench
     from alfirk_labs.outcome import Setting
 
-#: The sender's port; the receivers' follow.
+#: The sender's port; the receivers' ports follow.
 SENDER = 1
 
 _HEADER = struct.Struct("!6s6sHI")
@@ -33,52 +33,52 @@ class Kind(IntEnum):
 
     @property
     def word(self) -> str:
-        """How it is called in sentences."""
+        """Name in messages."""
         return "data" if self is Kind.DATA else self.name
 
 
 @dataclass(frozen=True)
 class Packet:
-    """What the lab's header says."""
+    """Content of the lab's header."""
 
     kind: Kind | int
     psn: int
 
     def frame(self, port: int) -> bytes:
-        """Build it as the host behind a port sends it."""
+        """Build the frame that the host on a port sends."""
         source = bytes((2, 0, 0, 0, 0, port))
         return _HEADER.pack(b"\xff" * 6, source, ETHERTYPE_LAB, self.kind << 24 | self.psn)
 
     @staticmethod
     def of(frame: bytes) -> Packet:
-        """Read it."""
+        """Parse a frame."""
         *_, word = _HEADER.unpack_from(frame)
         known = word >> 24 in tuple(Kind)
         return Packet(Kind(word >> 24) if known else word >> 24, word & 0xFFFFFF)
 
     def __str__(self) -> str:
-        """Show it in words; large PSNs in hex, where a wrap is seen."""
+        """Describe the packet; large PSNs in hex, which shows a wrap-around."""
         number = str(self.psn) if self.psn < 1000 else f"{self.psn:#08x}"
         return f"{self.kind.word if isinstance(self.kind, Kind) else f'kind {self.kind}'} {number}"
 
 
 @dataclass(frozen=True)
 class Step:
-    """A receiver says something (or the sender sends data); the sender must get this, or nothing."""
+    """A receiver (or the sender) sends a packet; the sender must get the given packet, or none."""
 
     port: int
-    said: Packet
+    sent: Packet
     gets: Packet | None = None
 
 
 def ack(port: int, psn: int, *, gets: int | None = None) -> Step:
-    """A receiver acknowledges, and the sender gets an ACK or nothing."""
+    """A receiver sends an ACK, and the sender gets an ACK or nothing."""
     return Step(port, Packet(Kind.ACK, psn), None if gets is None else Packet(Kind.ACK, gets))
 
 
 @dataclass(frozen=True)
 class Story:
-    """A part of a lab: its claim, the steps that show it, and what to look at when it does not hold."""
+    """A part of a lab: its claim, the steps that test it, and a hint if it does not hold."""
 
     claim: str
     steps: tuple[Step, ...]
@@ -86,7 +86,7 @@ class Story:
 
 
 def check_stories(setting: Setting, stories: Sequence[Story], receivers: int) -> Iterator[Outcome]:
-    """Play all stories on a live switch, one after the other."""
+    """Run all stories on a live switch, in sequence."""
     ports = tuple(range(SENDER, SENDER + receivers + 1))
     with live(setting, ports) as switch:
         switch.client.insert_multicast(MulticastGroup(1, tuple((port, 0) for port in ports[1:])))
@@ -105,19 +105,19 @@ def _data(bench: Bench, receivers: tuple[int, ...]) -> Outcome:
 
 
 def _play(bench: Bench, story: Story) -> str | None:
-    """Play the steps; say what went wrong first.
+    """Run the steps; return the first problem.
 
-    The steps behind it are played too, so that the next story begins where it should.
+    The remaining steps are run, too, so that the next story starts from the expected state.
     """
     problem = None
     for step in story.steps:
-        got = _exchange(bench, step.port, step.said)
+        got = _exchange(bench, step.port, step.sent)
         if step.port == SENDER:
-            # Of data only what comes back is looked at.
+            # For data, only packets to the sender are checked.
             got = {port: packets for port, packets in got.items() if port == SENDER}
         wanted = {} if step.gets is None else {SENDER: [step.gets]}
         if got != wanted and problem is None:
-            problem = f"{_said(step)}: the sender should get {step.gets or 'nothing'}, it got {_got(got)}"
+            problem = f"{_sent(step)}: the sender should get {step.gets or 'nothing'}, it got {_got(got)}"
     return problem
 
 
@@ -126,15 +126,15 @@ def _exchange(bench: Bench, port: int, packet: Packet) -> dict[int, list[Packet]
     return {out: [Packet.of(frame) for frame in got] for out, got in frames.items()}
 
 
-def _said(step: Step) -> str:
+def _sent(step: Step) -> str:
     if step.port == SENDER:
-        return f"the sender sent {step.said}"
-    if step.said.kind == Kind.NAK:
-        return f"receiver {step.port} sent {step.said}"
-    return f"receiver {step.port} acknowledged {str(step.said).removeprefix('ACK ')}"
+        return f"the sender sent {step.sent}"
+    if step.sent.kind == Kind.NAK:
+        return f"receiver {step.port} sent {step.sent}"
+    return f"receiver {step.port} acknowledged {str(step.sent).removeprefix('ACK ')}"
 
 
 def _got(got: dict[int, list[Packet]]) -> str:
     words = " and ".join(map(str, got.get(SENDER, []))) or "nothing"
     astray = [f"{packet} at port {port}" for port in sorted(got) if port != SENDER for packet in got[port]]
-    return f"{words}, and {' and '.join(astray)} came out" if astray else words
+    return f"{words}, and {' and '.join(astray)} left the switch" if astray else words

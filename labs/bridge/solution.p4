@@ -39,7 +39,7 @@ control LabEgress(inout lab_headers_t hdr, inout metadata_t meta,
                hdr.bth.tver, hdr.bth.pkey, 8w0xff,
                hdr.bth.dest_qp, hdr.bth.ack_req, hdr.bth.reserved_b, hdr.bth.psn, hdr.payload.data },
              33w0x100000000);
-        // The least significant byte goes first.
+        // The least significant byte is sent first.
         hdr.icrc.crc = crc[7:0] ++ crc[15:8] ++ crc[23:16] ++ crc[31:24];
     }
 }

@@ -17,7 +17,7 @@ control LabEgress(inout lab_headers_t hdr, inout metadata_t meta,
     action deliver(bit<48> mac, bit<32> ip, bit<24> qpn) {
         // TODO 1: the copy is for this MAC and IPv4 address.
         // TODO 2: the copy is for this queue pair.
-        // TODO 3: the copy comes from the one peer that the queue pair knows: the group's McstID.
+        // TODO 3: the source address is the queue pair's peer: the group's McstID.
     }
 
     table receivers {
@@ -28,7 +28,7 @@ control LabEgress(inout lab_headers_t hdr, inout metadata_t meta,
 
     apply {
         receivers.apply();
-        // TODO 4: what routers may change reads as ones: type of service, TTL, both checksums, and the byte of the BTH
+        // TODO 4: fields that routers may change are replaced by ones: type of service, TTL, both checksums, and the byte of the BTH
         // with FECN and BECN. So do eight bytes before the packet.
         hash(crc, HashAlgorithm.crc32, 32w0,
              { hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.total_len,
@@ -39,14 +39,14 @@ control LabEgress(inout lab_headers_t hdr, inout metadata_t meta,
                hdr.bth.tver, hdr.bth.pkey, hdr.bth.fecn, hdr.bth.becn, hdr.bth.reserved_a,
                hdr.bth.dest_qp, hdr.bth.ack_req, hdr.bth.reserved_b, hdr.bth.psn, hdr.payload.data },
              33w0x100000000);
-        // The least significant byte goes first.
+        // The least significant byte is sent first.
         hdr.icrc.crc = crc[7:0] ++ crc[15:8] ++ crc[23:16] ++ crc[31:24];
     }
 }
 
 control LabChecksum(inout lab_headers_t hdr, inout metadata_t meta) {
     apply {
-        // TODO 1: a changed address wants a new IPv4 checksum: update_checksum(), HashAlgorithm.csum16.
+        // TODO 1: a changed address needs a new IPv4 checksum: update_checksum(), HashAlgorithm.csum16.
     }
 }
 

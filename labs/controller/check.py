@@ -1,4 +1,4 @@
-"""Checks a program of the lab "controller": by what it says to a live switch, and by what hosts get then."""
+"""Checks a program of the lab "controller": its P4Runtime messages, and a transfer through its group."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ GROUP = GroupOfCards(MCST_ID, VIRTUAL_QPN, first_psn=0x123456, size=100_000, mes
 
 
 def plan_for(members: list[Member], program: pathlib.Path) -> Plan:
-    """Work out what a group of hosts needs, as a controller does."""
+    """Compute the state that a group of hosts needs, as a controller does."""
     paths = tuple(Path(port, member) for port, member in zip(PORTS, members, strict=True))
     group = Group(MCST_ID, index=3, paths=paths, virtual_qpn=GROUP.virtual_qpn)
     control = RegisterControl(
@@ -63,7 +63,7 @@ def plan_for(members: list[Member], program: pathlib.Path) -> Plan:
         for port, member in zip(PORTS, members, strict=True)
     ]
     entries = [arp, *guards, *group.entries()]
-    # No order is to be found by luck.
+    # Shuffled, so that no order is correct by chance.
     random.Random(5).shuffle(entries)
     return Plan(
         device_id=DEVICE_ID,
@@ -79,7 +79,7 @@ def plan_for(members: list[Member], program: pathlib.Path) -> Plan:
 
 
 class Names:
-    """What ids of P4Info stand for."""
+    """Names of the ids in P4Info."""
 
     def __init__(self, p4info: pathlib.Path) -> None:
         self._info = text_format.Parse(p4info.read_text(encoding="utf-8"), p4info_pb2.P4Info())
@@ -87,7 +87,7 @@ class Names:
         self._actions = {action.preamble.id: action for action in self._info.actions}
 
     def entry(self, message: Any) -> Entry:
-        """Put an entry that was read in terms of names."""
+        """Convert an entry from ids to names."""
         table = self.tables[message.table_id]
         action = self._actions[message.action.action.action_id]
         fields = {field.id: field.name for field in table.match_fields}
@@ -103,30 +103,30 @@ class Names:
 
 
 def is_primary(record: Record) -> str | None:
-    """Say what is missing to a session."""
+    """Return which step of the session is missing."""
     if not any(m.WhichOneof("update") == "arbitration" for _, m in record.of("sent")):
-        return "nobody has opened a stream and sent a MasterArbitrationUpdate"
-    told = [m.arbitration for _, m in record.of("received") if m.WhichOneof("update") == "arbitration"]
-    if not told:
-        return "nobody has waited for the answer to the MasterArbitrationUpdate"
-    if told[0].status.code:
-        return f"the switch answered: {told[0].status.message}"
-    if told[0].election_id.low != ELECTION_ID:
+        return "no MasterArbitrationUpdate was sent on a stream"
+    responses = [m.arbitration for _, m in record.of("received") if m.WhichOneof("update") == "arbitration"]
+    if not responses:
+        return "the response to the MasterArbitrationUpdate was not awaited"
+    if responses[0].status.code:
+        return f"the switch's response: {responses[0].status.message}"
+    if responses[0].election_id.low != ELECTION_ID:
         return "the election id is not that of the plan"
     return None
 
 
 def is_loaded(record: Record) -> str | None:
-    """Say that no pipeline was loaded."""
+    """Return a problem if no pipeline was loaded."""
     done = record.of("SetForwardingPipelineConfig")
-    return None if done else "the switch has accepted no SetForwardingPipelineConfig"
+    return None if done else "the switch has not accepted a SetForwardingPipelineConfig"
 
 
 def is_initialised(record: Record, plan: Plan) -> str | None:
-    """Say whether the registers were set too late, or not at all."""
+    """Return a problem if the registers were set too late or not at all."""
     sent = [m for _, m in record.of("sent") if m.WhichOneof("update") == "packet"]
     if not any(m.packet.payload == plan.init_group for m in sent):
-        return "no PacketOut has brought plan.init_group to the switch"
+        return "plan.init_group was not sent as a PacketOut"
     answered = [
         place
         for place, m in record.of("received")
@@ -135,15 +135,15 @@ def is_initialised(record: Record, plan: Plan) -> str | None:
         and control.status == RegisterStatus.OK
     ]
     if not answered:
-        return "the pipeline has not answered; a PacketOut needs a value for each of its metadata"
+        return "the pipeline has not replied; a PacketOut needs a value for each of its metadata"
     writes = [place for place, _ in record.of("Write")]
     if writes and writes[0] < answered[0]:
-        return "something was written before the answer had come"
+        return "entries were written before the reply had arrived"
     return None
 
 
 def is_written(plan: Plan, names: Names, stub: Any) -> str | None:
-    """Say which entry the switch lacks, or has without being asked to."""
+    """Return which entry is missing or surplus in the switch."""
     request = p4runtime_pb2.ReadRequest(device_id=DEVICE_ID)
     request.entities.add().packet_replication_engine_entry.multicast_group_entry.SetInParent()
     for table in names.tables:
@@ -169,7 +169,7 @@ def is_written(plan: Plan, names: Names, stub: Any) -> str | None:
 
 
 def is_in_order(record: Record, plan: Plan, names: Names) -> str | None:
-    """Say what came behind the entry that makes the group known, or together with it."""
+    """Return what was written after the entry that activates the group, or together with it."""
     writes = [
         [
             names.tables[update.entity.table_entry.table_id].preamble.name
@@ -187,7 +187,7 @@ def is_in_order(record: Record, plan: Plan, names: Names) -> str | None:
         if plan.last_table in tables and others:
             return f"an entry of {others[0]} is in the same Write as that of {plan.last_table}"
         if known and others:
-            return f"{others[0]} was written behind {plan.last_table}: packets have met half a group"
+            return f"{others[0]} was written after {plan.last_table}, which must be last"
         known = known or plan.last_table in tables
     return None
 
@@ -208,7 +208,7 @@ def is_in_use(hosts: list[Card], setting: Setting) -> str | None:
 
 
 def check(setting: Setting) -> Iterator[Outcome]:
-    """Have the program register a group of four hosts, and use it."""
+    """Let the program register a group of four hosts, and use the group."""
     student = Program(setting.program)
     program = compile_program(setting.alfirk, MAIN_PROGRAM, setting.work)
     command = [str(setting.alfirk), "switch"]
@@ -231,7 +231,7 @@ def check(setting: Setting) -> Iterator[Outcome]:
                     is_primary(record),
                     loaded,
                     is_initialised(record, plan),
-                    "there is no pipeline yet" if loaded else is_written(plan, names, stub),
+                    "no pipeline is loaded" if loaded else is_written(plan, names, stub),
                     is_in_order(record, plan, names),
                 ]
             if any(found):
@@ -244,30 +244,30 @@ def check(setting: Setting) -> Iterator[Outcome]:
     claims = (
         (
             "the program is the switch's primary controller",
-            "TODO 1: a stream, a MasterArbitrationUpdate with device and election id, and its answer",
+            "TODO 1: a stream, a MasterArbitrationUpdate with device and election id, and its response",
         ),
         ("the pipeline is loaded", "TODO 2: only the primary controller may; section 6 of the specification"),
         (
-            "the group's registers are set before anything is written",
-            "TODO 3: they hold what an earlier group has left; wait for the PacketIn",
+            "the group's registers are set before entries are written",
+            "TODO 3: they may hold state of an earlier group; wait for the PacketIn",
         ),
         (
-            "the switch has the PRE's group and all entries, and no others",
+            "the switch has the PRE group and all entries of the plan, and no others",
             "TODO 4: ids are found by name in P4Info; values are canonical()",
         ),
         (
-            "no packet meets half a group",
-            "TODO 5: a Write promises no order among its own updates; what makes the group known comes last",
+            "no packet is processed by a partly written group",
+            "TODO 5: updates of one Write have no order; write the entry that activates the group last",
         ),
         ("a file reaches all members", None),
     )
     for (claim, hint), problem in zip(claims, found, strict=True):
-        said = problem
-        if said is not None and ended is not None:
-            said, ended = f"{said}; register() has ended with {ended}", None
-        yield part(claim, said, hint)
+        problem_text = problem
+        if problem_text is not None and ended is not None:
+            problem_text, ended = f"{problem_text}; register() ended with {ended}", None
+        yield part(claim, problem_text, hint)
     if ended is not None:
-        yield Outcome("register() returns", f"it has ended with {ended}")
+        yield Outcome("register() returns", f"it ended with {ended}")
 
 
 def _egress_port(replica: Any) -> int:

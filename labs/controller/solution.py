@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from alfirk_labs.plan import Plan
     from alfirk_ptf.group import Entry
 
-#: Seconds that the switch has for any answer.
+#: Time limit in seconds of the switch's replies.
 PATIENCE = 10
 
 
 def canonical(value: int) -> bytes:
-    """Give a number as P4Runtime has it: big-endian, no leading zero bytes, one byte at least."""
+    """Encode a number for P4Runtime: big-endian, without leading zero bytes, at least one byte."""
     return value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
 
 
@@ -32,7 +32,7 @@ def find(things: Any, name: str) -> Any:
 
 
 def table_entry(info: Any, entry: Entry) -> Any:
-    """Put a table entry in P4Runtime's terms: ids in place of names."""
+    """Convert a table entry from names to P4Runtime ids."""
     table, action = find(info.tables, entry.table), find(info.actions, entry.action)
     message = p4runtime_pb2.TableEntry(table_id=table.preamble.id)
     message.action.action.action_id = action.preamble.id
@@ -49,7 +49,7 @@ def table_entry(info: Any, entry: Entry) -> Any:
 
 
 def register(switch: str, plan: Plan) -> None:
-    """Bring a group to the switch whose P4Runtime server is at an address."""
+    """Register a group on the switch whose P4Runtime server is at an address."""
     info = text_format.Parse(plan.p4info.read_text(encoding="utf-8"), p4info_pb2.P4Info())
     election_id = p4runtime_pb2.Uint128(low=plan.election_id)
     with grpc.insecure_channel(switch) as channel:
@@ -108,7 +108,7 @@ def register(switch: str, plan: Plan) -> None:
 
 
 def wait_for(answers: Iterator[Any], ending: bytes) -> None:
-    """Wait for the PacketIn that answers the PacketOut."""
+    """Wait for the PacketIn that replies to the PacketOut."""
     for answer in answers:
         if answer.WhichOneof("update") == "packet" and answer.packet.payload.endswith(ending):
             return

@@ -1,4 +1,4 @@
-"""Lab "controller": the start. It loads the pipeline, though nobody has made it the primary controller."""
+"""Lab "controller": the start. It loads the pipeline without being the primary controller."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from p4.v1 import p4runtime_pb2, p4runtime_pb2_grpc
 if TYPE_CHECKING:
     from alfirk_labs.plan import Plan
 
-#: Seconds that the switch has for any answer.
+#: Time limit in seconds of the switch's replies.
 PATIENCE = 10
 
 
 def canonical(value: int) -> bytes:
-    """Give a number as P4Runtime has it: big-endian, no leading zero bytes, one byte at least."""
+    """Encode a number for P4Runtime: big-endian, without leading zero bytes, at least one byte."""
     return value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
 
 
@@ -27,14 +27,14 @@ def find(things: Any, name: str) -> Any:
 
 
 def register(switch: str, plan: Plan) -> None:
-    """Bring a group to the switch whose P4Runtime server is at an address."""
+    """Register a group on the switch whose P4Runtime server is at an address."""
     info = text_format.Parse(plan.p4info.read_text(encoding="utf-8"), p4info_pb2.P4Info())
     election_id = p4runtime_pb2.Uint128(low=plan.election_id)
     with grpc.insecure_channel(switch) as channel:
         stub = p4runtime_pb2_grpc.P4RuntimeStub(channel)
 
         # TODO 1: open the stream (stub.StreamChannel of an iterator of requests), send a
-        # MasterArbitrationUpdate with the election id, and wait for an answer with status OK.
+        # MasterArbitrationUpdate with the election id, and wait for a response with status OK.
 
         # TODO 2: this works for the primary controller only.
         config = p4runtime_pb2.SetForwardingPipelineConfigRequest(
@@ -46,8 +46,8 @@ def register(switch: str, plan: Plan) -> None:
         config.config.p4_device_config = plan.program.read_bytes()
         stub.SetForwardingPipelineConfig(config, timeout=PATIENCE)
 
-        # TODO 3: send plan.init_group as a PacketOut, and wait for the PacketIn that answers it.
+        # TODO 3: send plan.init_group as a PacketOut, and wait for the PacketIn that replies to it.
 
         # TODO 4: write the PRE's group and the table entries (stub.Write of updates of type INSERT).
 
-        # TODO 5: the entry of plan.last_table in a Write of its own, when all the rest is there.
+        # TODO 5: the entry of plan.last_table in a Write of its own, after all others.

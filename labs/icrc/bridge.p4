@@ -1,4 +1,4 @@
-// Lab "the neutral ICRC": the switch. It rewrites addresses and queue pair as in the lab "bridge", and computes no CRC.
+// Lab "the neutral ICRC": the switch. It rewrites addresses and queue pair as in the lab "bridge", without computing CRCs.
 
 #define LAB_CHECKSUM LabChecksum
 #include "roce.p4"

@@ -1,4 +1,4 @@
-"""Checks a program of the lab "the neutral ICRC": by arithmetic, and by what cards say of its packets."""
+"""Checks a program of the lab "the neutral ICRC": by arithmetic, and with cards that receive its packets."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ _ETHERNET, _TRAILER = 14, 4
 
 
 def linear(program: Program) -> str | None:
-    """Say where register() is not the linear part of the CRC."""
+    """Return a change for which register() is not the linear part of the CRC."""
     source = random.Random(2)
     nothing = program.call("register", bytes(LENGTH))
     if nothing != 0:
-        return f"register() of no change is {nothing!r}: no change of the bytes changes no bit of the CRC"
+        return f"register() of no change is {nothing!r}; it must be 0"
     for _ in range(50):
         old, change = source.randbytes(LENGTH), source.randbytes(LENGTH)
         new = bytes(a ^ b for a, b in zip(old, change, strict=True))
         wanted, got = crc32(old) ^ crc32(new), program.call("register", change)
         if got != wanted:
-            return f"a change changed a CRC by {wanted:#010x}, register() says {got!r}"
+            return f"a change changed a CRC by {wanted:#010x}, register() returns {got!r}"
     return None
 
 
 def reach(program: Program) -> str | None:
-    """Say which column is not that of its bit."""
+    """Return a column that does not match its bit."""
     got = program.call("columns")
     if not isinstance(got, list) or len(got) != 32:
-        return f"there are 32 free bits, columns() gives {len(got) if isinstance(got, list) else got!r}"
+        return f"there are 32 free bits, columns() returns {len(got) if isinstance(got, list) else got!r}"
     bits = [(field, bit) for field in FREE for bit in reversed(range(16))]
     for index, (field, bit) in enumerate(bits):
         change = place(field, 1 << bit)
@@ -57,7 +57,7 @@ def reach(program: Program) -> str | None:
 
 
 def solves(program: Program) -> str | None:
-    """Say what solve() finds no columns for, or wrong ones."""
+    """Return a system that solve() does not solve correctly."""
     source = random.Random(3)
     for size in (1, 4, 32):
         for _ in range(20):
@@ -68,7 +68,7 @@ def solves(program: Program) -> str | None:
                     reached |= {value ^ column for value in reached}
             wanted = source.getrandbits(size)
             if size > 4:
-                # So that there is a solution.
+                # A sum of columns, so that a solution exists.
                 wanted = 0
                 for column in source.sample(matrix, 16):
                     wanted ^= column
@@ -77,20 +77,20 @@ def solves(program: Program) -> str | None:
             shown = f"solve({matrix}, {wanted})" if size <= 4 else "solve() of 32 columns"
             if chosen is None:
                 if has_solution:
-                    return f"{shown} is None, but there are such columns"
+                    return f"{shown} is None, but a solution exists"
                 continue
             total = 0
             for index in chosen:
                 total ^= matrix[index]
             if total != wanted:
-                return f"{shown} gives columns whose XOR is {total}, not {wanted}"
+                return f"{shown} returns columns whose XOR is {total}, not {wanted}"
             if len(set(chosen)) != len(chosen):
-                return f"{shown} names a column twice"
+                return f"{shown} returns a column twice"
     return None
 
 
 def keeps(program: Program) -> str | None:
-    """Say with which payload the ICRC does not stay."""
+    """Return a payload for which the ICRC changes."""
     source = random.Random(4)
     for length in (0, 4, 64, 1024, 4096):
         old = Roce(body=source.randbytes(length), psn=source.getrandbits(24), ident=source.getrandbits(16))
@@ -117,7 +117,7 @@ def keeps(program: Program) -> str | None:
 
 
 def params_of(program: Program) -> Params:
-    """Give what the switch must be given of a receiver, with the program's constants."""
+    """Return the action parameters for a receiver, with the program's constants."""
 
     def params(member: Member, group: GroupOfCards) -> dict[str, int]:
         changes = {
@@ -138,7 +138,7 @@ def params_of(program: Program) -> Params:
 
 
 def accepted(setting: Setting, program: Program) -> str | None:
-    """Say which card does not take the copies of a switch that computes no CRC."""
+    """Return which card drops the copies of a switch that does not compute CRCs."""
     with broadcast(setting, BRIDGE, MESSAGES, params_of(program)) as sent:
         for number in range(MESSAGES):
             for port, why in sent.send(number).items():
@@ -147,19 +147,19 @@ def accepted(setting: Setting, program: Program) -> str | None:
 
 
 def check(setting: Setting) -> Iterator[Outcome]:
-    """Try each function, then all of it on a switch."""
+    """Test each function, then all together on a switch."""
     program = Program(setting.program)
     for claim, judge, hint in (
         (
-            "register() shows what a change does to a CRC",
+            "register() gives the effect of a change on a CRC",
             linear,
-            "TODO 1: a CRC starts from ones and ends with their complement; take what that alone gives away",
+            "TODO 1: a CRC starts from ones and ends with their complement; remove that constant part",
         ),
         ("columns() has all 32 free bits", reach, "TODO 2: 16 bits of each field, the highest one first"),
         (
-            "solve() finds columns for every sum, or says that there are none",
+            "solve() finds columns for every sum, or returns None",
             solves,
-            "TODO 3: keep one reduced column for each highest bit, and of which columns it is made",
+            "TODO 3: keep one reduced column for each highest bit, and the set of columns that it combines",
         ),
         (
             "constants() keep the ICRC, whatever the payload",
@@ -169,7 +169,7 @@ def check(setting: Setting) -> Iterator[Outcome]:
     ):
         yield part(claim, problem_of(partial(judge, program)), hint)
     yield part(
-        "cards accept the copies of a switch that computes no CRC",
+        "cards accept the copies of a switch that does not compute CRCs",
         problem_of(lambda: accepted(setting, program)),
         "the constants are for all changes of a copy together: both addresses and the queue pair",
     )
@@ -178,7 +178,7 @@ def check(setting: Setting) -> Iterator[Outcome]:
         yield part(
             "Linux's own RDMA stack accepts them, too",
             problem_of(lambda: refused_by_linux(setting, image, BRIDGE, MESSAGES, params_of(program))),
-            "what our cards take it takes, too: first make the other parts hold",
+            "it accepts what the other cards accept: first complete the other parts",
         )
 
 

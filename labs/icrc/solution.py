@@ -8,18 +8,18 @@ from alfirk_labs.covered import FREE, place
 
 
 def register(change: bytes) -> int:
-    """Tell by what the CRC changes when these bits of the covered bytes change, whatever the bytes are."""
+    """Return the change of the CRC when these bits of the covered bytes change, for any bytes."""
     return zlib.crc32(change) ^ zlib.crc32(bytes(len(change)))
 
 
 def columns() -> list[int]:
-    """Tell what each free bit changes: the identification's 16 first, of both the highest bit first."""
+    """Return the effect of each free bit: the identification's 16 first, the highest bit first in both."""
     return [register(place(field, 1 << bit)) for field in FREE for bit in reversed(range(16))]
 
 
 def solve(matrix: list[int], wanted: int) -> list[int] | None:
-    """Find columns whose XOR is `wanted`: their indexes, or None if there are no such columns."""
-    # By its highest bit: a value, and the columns whose XOR it is.
+    """Return the indexes of columns whose XOR is `wanted`, or None if there are none."""
+    # By highest bit: a value, and the columns whose XOR it is.
     pivots: dict[int, tuple[int, frozenset[int]]] = {}
 
     def reduce(value: int, chosen: frozenset[int]) -> tuple[int, frozenset[int]]:
@@ -37,13 +37,13 @@ def solve(matrix: list[int], wanted: int) -> list[int] | None:
 
 
 def constants(changes: dict[str, int]) -> tuple[int, int]:
-    """Find what to XOR to identification and source port to make up for changes of other fields."""
+    """Return the values to XOR to identification and source port that compensate changes of other fields."""
     wanted = 0
     for field, difference in changes.items():
         wanted ^= register(place(field, difference))
     chosen = solve(columns(), wanted)
     if chosen is None:
-        message = "the free bits do not reach this change"
+        message = "the free bits cannot compensate this change"
         raise ArithmeticError(message)
     bits = sum(1 << (31 - index) for index in chosen)
     return bits >> 16, bits & 0xFFFF

@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 
 STORIES = (
     Story(
-        "the sender gets ACKs of what all receivers have",
+        "the sender gets ACKs for what all receivers have",
         (ack(2, 5), ack(3, 7), ack(4, 6, gets=5), ack(2, 9, gets=6), ack(4, 9, gets=7)),
-        "TODO 1 to 4: keep each receiver's PSN, and send on the smallest",
+        "TODO 1 to 4: store each receiver's PSN, and forward the smallest",
     ),
     Story(
-        "an ACK that changes nothing is not passed on",
+        "an ACK that does not advance the minimum is not forwarded",
         (ack(2, 9), ack(4, 9), ack(3, 8, gets=8), ack(3, 8)),
         "TODO 4: compare with what was last acknowledged to the sender",
     ),
     Story(
-        "an old ACK, overtaken on its way, takes nothing back",
+        "a reordered, older ACK does not reduce a receiver's PSN",
         (ack(3, 20, gets=9), ack(2, 20), ack(3, 4), ack(4, 20, gets=20)),
-        "TODO 2: a receiver's PSN never goes back",
+        "TODO 2: a receiver's PSN never decreases",
     ),
     Story(
-        "all this holds when PSNs wrap around",
+        "the above holds when PSNs wrap around",
         (
             *(ack(port, 0x700000) for port in (2, 3)),
             ack(4, 0x700000, gets=0x700000),
@@ -45,7 +45,7 @@ STORIES = (
 
 
 def check(setting: Setting) -> Iterator[Outcome]:
-    """Play the stories to three receivers."""
+    """Run the stories with three receivers."""
     return check_stories(setting, STORIES, receivers=3)
 
 

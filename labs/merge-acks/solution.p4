@@ -2,13 +2,13 @@
 
 #include "lab.p4"
 
-// Serial arithmetic: a is older than b when the way from a up to b is shorter than the way down.
+// Serial number arithmetic (RFC 1982): a is older than b if (b - a) mod 2^24 is not 0 and below 2^23.
 #define OLDER(a, b) ((a) != (b) && ((b) - (a))[23:23] == 1w0)
 
 control LabIngress(inout headers_t hdr, inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
     register<bit<24>>(3) acked;  // the newest PSN of each receiver; its index is the port less FIRST_RECEIVER
-    register<bit<24>>(1) merged;   // what was last acknowledged to the sender
+    register<bit<24>>(1) merged;   // last PSN acknowledged to the sender
 
     bit<32> receiver;
     bit<24> smallest;

@@ -1,10 +1,10 @@
-// Lab "merge the ACKs": the start. It multicasts data and passes every ACK on to the sender.
+// Lab "merge the ACKs": the start. It multicasts data and forwards every ACK to the sender.
 
 #include "lab.p4"
 
 control LabIngress(inout headers_t hdr, inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
-    // TODO 1: a register with the newest PSN of each receiver, and one with what was last acknowledged to the sender.
+    // TODO 1: a register with the newest PSN of each receiver, and one with the last PSN acknowledged to the sender.
 
     apply {
         if (!hdr.lab.isValid()) {
@@ -16,7 +16,7 @@ control LabIngress(inout headers_t hdr, inout metadata_t meta,
         } else if (hdr.lab.kind == KIND_ACK
                    && standard_metadata.ingress_port >= FIRST_RECEIVER
                    && standard_metadata.ingress_port <= LAST_RECEIVER) {
-            // TODO 2: remember hdr.lab.psn as this receiver's, unless it has said more before.
+            // TODO 2: store hdr.lab.psn for this receiver, unless it acknowledged more before.
             // TODO 3: find the smallest of the three.
             // TODO 4: send the sender that PSN if it is newer, and drop the ACK if not.
             // TODO 5: make TODO 2 to 4 right when PSNs wrap around from 0xffffff to 0.

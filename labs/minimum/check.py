@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 STORIES = (
     Story(
-        "the sender gets ACKs of what all four receivers have",
+        "the sender gets ACKs for what all four receivers have",
         (
             *(ack(2, 5), ack(3, 7), ack(4, 6), ack(5, 9, gets=5), ack(2, 9, gets=6)),
             *(ack(4, 9, gets=7), ack(3, 9, gets=9)),
         ),
-        "TODO 2 and 3: the smaller one of each pair goes up, also when the pair's other receiver has spoken",
+        "TODO 2 and 3: the smaller one of each pair goes up, also if the pair's other receiver sent the ACK",
     ),
     Story(
-        "an old ACK, overtaken on its way, takes nothing back",
+        "a reordered, older ACK does not reduce a receiver's PSN",
         (ack(5, 20), ack(3, 20), ack(5, 4), ack(3, 4), ack(2, 20), ack(4, 20, gets=20)),
-        "TODO 2: a receiver's own cell never goes back",
+        "TODO 2: a receiver's own cell never decreases",
     ),
     Story(
-        "all this holds when PSNs wrap around",
+        "the above holds when PSNs wrap around",
         (
             *(ack(port, 0x700000) for port in (2, 3, 4)),
             ack(5, 0x700000, gets=0x700000),
@@ -57,7 +57,7 @@ def accesses(program: Any) -> dict[str, Counter[str]]:
 
 
 def check(setting: Setting) -> Iterator[Outcome]:
-    """Play the stories to four receivers, then look at the cost."""
+    """Run the stories with four receivers, then check the register accesses."""
     yield from check_stories(setting, STORIES, receivers=4)
     program = json.loads(compiled(setting, setting.program).read_text(encoding="utf-8"))
     claim = "each register array is read at one place and written at one"
@@ -66,7 +66,7 @@ def check(setting: Setting) -> Iterator[Outcome]:
         if problem is None and max(count.values(), default=0) > 1:
             reads, writes = (_places(count[f"register_{what}"]) for what in ("read", "write"))
             problem = f"`{array}` is read at {reads} and written at {writes}"
-    hint = "TODO 1: a hardware pipeline lets a packet into one cell of an array, once: use more arrays"
+    hint = "TODO 1: a hardware pipeline permits one access per packet to an array: use more arrays"
     yield part(claim, problem, hint)
     rounds = {p["op"] for action in program["actions"] for p in action["primitives"]} & ROUNDS
     problem = f"the program calls {', '.join(sorted(rounds))}" if rounds else None

@@ -3,7 +3,7 @@
 #define RECEIVERS 4
 #include "lab.p4"
 
-// Serial arithmetic: a is older than b when the way from a up to b is shorter than the way down.
+// Serial number arithmetic (RFC 1982): a is older than b if (b - a) mod 2^24 is not 0 and below 2^23.
 #define OLDER(a, b) ((a) != (b) && ((b) - (a))[23:23] == 1w0)
 
 control LabIngress(inout headers_t hdr, inout metadata_t meta,
@@ -12,7 +12,7 @@ control LabIngress(inout headers_t hdr, inout metadata_t meta,
     register<bit<24>>(2) right;
     register<bit<24>>(1) left_pair;  // the smaller one of the left pair
     register<bit<24>>(1) right_pair;
-    register<bit<24>>(1) merged;  // what was last acknowledged to the sender
+    register<bit<24>>(1) merged;  // last PSN acknowledged to the sender
 
     bit<9> receiver;
     bit<32> pair;

@@ -1,9 +1,9 @@
-// Lab "minimum": the start. It merges ACKs of four receivers rightly, and reads one register array five times for each.
+// Lab "minimum": the start. It merges the ACKs of four receivers correctly, but reads one register array five times for each.
 
 #define RECEIVERS 4
 #include "lab.p4"
 
-// Serial arithmetic: a is older than b when the way from a up to b is shorter than the way down.
+// Serial number arithmetic (RFC 1982): a is older than b if (b - a) mod 2^24 is not 0 and below 2^23.
 #define OLDER(a, b) ((a) != (b) && ((b) - (a))[23:23] == 1w0)
 
 control LabIngress(inout headers_t hdr, inout metadata_t meta,
@@ -11,7 +11,7 @@ control LabIngress(inout headers_t hdr, inout metadata_t meta,
     // TODO 1: two arrays in place of one: what the left and what the right receiver of each pair has.
     // TODO 3: two arrays of one cell above them: what the left and what the right pair has.
     register<bit<24>>(4) acked;
-    register<bit<24>>(1) merged;  // what was last acknowledged to the sender
+    register<bit<24>>(1) merged;  // last PSN acknowledged to the sender
 
     bit<32> receiver;
     bit<24> smallest;
@@ -35,7 +35,7 @@ control LabIngress(inout headers_t hdr, inout metadata_t meta,
                 acked.write(receiver, hdr.lab.psn);
             }
 
-            // TODO 3: the smaller of the two goes one level up, where the same is done.
+            // TODO 3: the smaller of the two goes one level up, where the same happens.
             acked.read(smallest, 0);
             acked.read(other, 1);
             if (OLDER(other, smallest)) {

@@ -1,16 +1,16 @@
-// Lab "NAKs": the start. ACKs are merged as in the lab "merge the ACKs"; a NAK is passed on at once.
+// Lab "NAKs": the start. ACKs are merged as in the lab "merge the ACKs"; a NAK is forwarded at once.
 
 #include "lab.p4"
 
-// Serial arithmetic: a is older than b when the way from a up to b is shorter than the way down.
+// Serial number arithmetic (RFC 1982): a is older than b if (b - a) mod 2^24 is not 0 and below 2^23.
 #define OLDER(a, b) ((a) != (b) && ((b) - (a))[23:23] == 1w0)
 
 control LabIngress(inout headers_t hdr, inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
     register<bit<24>>(3) acked;  // the newest PSN of each receiver; its index is the port less FIRST_RECEIVER
-    register<bit<24>>(1) merged;   // what was last acknowledged to the sender
-    // TODO 2: a register with the PSN of the NAK that waits, and one that says whether one waits.
-    // TODO 5: the same for the NAK that was sent to it last.
+    register<bit<24>>(1) merged;   // last PSN acknowledged to the sender
+    // TODO 2: a register with the PSN of the waiting NAK, and one that is 1 if a NAK waits.
+    // TODO 5: the same for the last NAK that was sent.
 
     bit<32> receiver;
     bit<24> has;
@@ -25,12 +25,12 @@ control LabIngress(inout headers_t hdr, inout metadata_t meta,
             standard_metadata.egress_spec = hdr.lab.psn[8:0];
         } else if (hdr.lab.kind == KIND_DATA && standard_metadata.ingress_port == SENDER) {
             standard_metadata.mcast_grp = ALL_RECEIVERS;
-            // TODO 5: a PSN that is sent again may be complained of again.
+            // TODO 5: after a retransmission of a PSN, a NAK of it may be sent again.
         } else if (hdr.lab.kind == KIND_NAK) {
-            // TODO 1: a NAK also says what its receiver has.
+            // TODO 1: a NAK also acknowledges packets of its receiver.
             // TODO 2: keep the NAK until all receivers have everything before it.
-            // TODO 3: of two NAKs, the older one counts.
-            // TODO 4: when all have what it asks for, forget it.
+            // TODO 3: keep the older of two NAKs.
+            // TODO 4: remove it when all receivers have its packet.
             standard_metadata.egress_spec = SENDER;
         } else if (hdr.lab.kind == KIND_ACK
                    && standard_metadata.ingress_port >= FIRST_RECEIVER

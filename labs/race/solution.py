@@ -10,28 +10,28 @@ if TYPE_CHECKING:
 
 
 def alfirk(race: Race) -> float:
-    """Nanoseconds until all have the message and the source knows it: switches replicate."""
+    """Nanoseconds until the source has all acknowledgements: switches replicate."""
     return race.packets * race.packet_ns + race.delay_ns
 
 
 def binomial(race: Race) -> float:
-    """Nanoseconds: in each round everybody who has the message sends it to one who has not."""
+    """Nanoseconds: in each round every member with the message sends it to one without."""
     return ceil(log2(race.members)) * (race.packets * race.packet_ns + race.delay_ns)
 
 
 def chain(race: Race) -> float:
-    """Nanoseconds: each member passes a slice on to the next one as soon as it has it."""
+    """Nanoseconds: each member relays a slice to the next one as soon as it has it."""
     hops = race.members - 1
     relayed = (hops - 1) * race.slice_packets
     return (race.packets + relayed) * race.packet_ns + hops * race.delay_ns
 
 
 def rdmc(race: Race) -> float:
-    """Nanoseconds: RDMC's binomial pipeline, in which everybody sends and receives a block in each step."""
+    """Nanoseconds: RDMC's binomial pipeline, in which all members send and receive a block in each step."""
     steps = ceil(log2(race.members)) + race.packets // race.slice_packets - 1
     return steps * race.slice_packets * race.packet_ns
 
 
 def alfirk_with_loss(race: Race, links: int, loss: float) -> float:
-    """Nanoseconds, on average, when each link of the tree loses this part of all packets."""
+    """Mean nanoseconds when each link of the tree loses this share of packets."""
     return alfirk(race) + race.packets * links * loss * race.delay_ns

@@ -1,4 +1,4 @@
-"""Lab "race": the start. It believes that all algorithms are as fast as the source's link."""
+"""Lab "race": the start. It assumes that all algorithms are as fast as the source's link."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ if TYPE_CHECKING:
 
 
 def alfirk(race: Race) -> float:
-    """Nanoseconds until all have the message and the source knows it: switches replicate."""
-    # TODO 1: when is the acknowledgement of the last packet back?
+    """Nanoseconds until the source has all acknowledgements: switches replicate."""
+    # TODO 1: when does the acknowledgement of the last packet arrive?
     return race.packets * race.packet_ns
 
 
 def binomial(race: Race) -> float:
-    """Nanoseconds: in each round everybody who has the message sends it to one who has not."""
+    """Nanoseconds: in each round every member with the message sends it to one without."""
     # TODO 2: how many rounds?
     return race.packets * race.packet_ns
 
 
 def chain(race: Race) -> float:
-    """Nanoseconds: each member passes a slice on to the next one as soon as it has it."""
-    # TODO 3: how long is the last slice on its way, and when did it set out?
+    """Nanoseconds: each member relays a slice to the next one as soon as it has it."""
+    # TODO 3: when does the last slice start, and how long does it take?
     return race.packets * race.packet_ns
 
 
 def rdmc(race: Race) -> float:
-    """Nanoseconds: RDMC's binomial pipeline, in which everybody sends and receives a block in each step."""
+    """Nanoseconds: RDMC's binomial pipeline, in which all members send and receive a block in each step."""
     # TODO 4: how many steps (RDMC, section 4.3)? Leave out the delay: steps overlap.
     return race.packets * race.packet_ns
 
 
 def alfirk_with_loss(race: Race, links: int, loss: float) -> float:
-    """Nanoseconds, on average, when each link of the tree loses this part of all packets."""
-    # TODO 5: how many packets are lost in the tree, and what does each cost a sender that goes back N?
+    """Mean nanoseconds when each link of the tree loses this share of packets."""
+    # TODO 5: how many packets are lost in the tree, and what does each cost with go-back-N?
     return alfirk(race) + 0 * links * loss

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from alfirk_labs.bench import Bench
 
 PORTS = (1, 2, 3, 4)
-#: Members' ports by McstID; the number of a path is its place in the whole, from 1 on.
+#: Members' ports by McstID; paths are numbered in this order, from 1.
 GROUPS = {"10.255.0.1": (1, 2, 3), "10.255.0.2": (2, 3, 4)}
-NOBODYS = "10.255.0.9"
+UNKNOWN_GROUP = "10.255.0.9"
 PATHS = {
     (mcst_id, port): number
     for number, (mcst_id, port) in enumerate(
@@ -29,13 +29,13 @@ PATHS = {
 
 
 def send(bench: Bench, port: int, mcst_id: str, psn: int) -> tuple[int, ...]:
-    """Send a packet to a group; give the ports where a copy came out, once for each."""
+    """Send a packet to a group; return the output port of each copy."""
     frame = Roce(src=f"10.0.0.{port}", dst=mcst_id, psn=psn, body=b"one for all").frame()
     return tuple(out for out, got in sorted(bench.exchange(port, frame).items()) for _ in got)
 
 
 def comes_out(sent: str, got: tuple[int, ...], wanted: tuple[int, ...]) -> str | None:
-    """Say in words where a packet came out, if that is not where it should."""
+    """Describe where copies left, if not as expected."""
     if got == wanted:
         return None
     return f"{sent}: copies should leave {_ports(wanted)}, they left {_ports(got)}"
@@ -46,7 +46,7 @@ def _ports(ports: tuple[int, ...]) -> str:
 
 
 def check(setting: Setting) -> Iterator[Outcome]:
-    """Register two groups, and send to them and to none."""
+    """Register two groups, and send to them and to an unknown one."""
     with live(setting, PORTS) as switch:
         bench, client = switch.bench, switch.client
         for number, (mcst_id, members) in enumerate(GROUPS.items(), start=1):
@@ -67,7 +67,7 @@ def check(setting: Setting) -> Iterator[Outcome]:
             wanted = tuple(out for out in members if out != port)
             expected.update(PATHS[mcst_id, out] for out in wanted)
             got = send(bench, port, mcst_id, psn)
-            # What comes back to the sender is another part's.
+            # Copies back to the sender are checked in another part.
             kept = tuple(out for out in got if out != port)
             return comes_out(f"host {port} sent to {mcst_id}", kept, wanted)
 
@@ -80,20 +80,20 @@ def check(setting: Setting) -> Iterator[Outcome]:
             "TODO 1: the table's entry says which multicast group, not the program",
         )
 
-        got = send(bench, 1, NOBODYS, 0)
+        got = send(bench, 1, UNKNOWN_GROUP, 0)
         counted = client.counters("strangers").get(0, 0)
-        problem = comes_out(f"host 1 sent to {NOBODYS}, which is no group", got, ())
+        problem = comes_out(f"host 1 sent to {UNKNOWN_GROUP}, which is not a group", got, ())
         if problem is None and counted != 1:
-            problem = f"1 packet for no group was sent, `strangers` has counted {counted}"
-        yield part("a packet for no group goes nowhere, and is counted", problem, "TODO 2")
+            problem = f"1 packet for an unknown group was sent, `strangers` counted {counted}"
+        yield part("a packet for an unknown group is dropped and counted", problem, "TODO 2")
 
         back = [port for port in members if port in send(bench, port, first, 1)]
         expected.update(PATHS[first, out] for port in members for out in members if out != port)
         problem = f"host {back[0]} sent to {first} and got its own packet back" if back else None
         yield part(
-            "nobody gets his own packet back, whoever sends",
+            "no sender gets its own packet back",
             problem,
-            "TODO 3: compare the copy's port with the one that the packet came in by",
+            "TODO 3: compare the copy's port with the packet's ingress port",
         )
 
         copies = client.counters("copies")
@@ -102,12 +102,12 @@ def check(setting: Setting) -> Iterator[Outcome]:
         if wrong:
             path = wrong[0]
             problem = (
-                f"path {path}: {expected[path]} copies were to leave, {copies.get(path, 0)} were counted"
+                f"path {path}: {expected[path]} copies were expected, {copies.get(path, 0)} were counted"
             )
         yield part(
             "each copy that leaves is counted on its path",
             problem,
-            "TODO 4: behind TODO 3, for what is dropped leaves not",
+            "TODO 4: after TODO 3, as dropped copies do not leave",
         )
 
 

@@ -4,7 +4,7 @@
 
 control LabIngress(inout lab_headers_t hdr, inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
-    counter(1, CounterType.packets) strangers;  // packets for no group that we know
+    counter(1, CounterType.packets) strangers;  // packets for unknown groups
 
     action replicate(bit<16> multicast_group) {
         standard_metadata.mcast_grp = multicast_group;
@@ -28,7 +28,7 @@ control LabIngress(inout lab_headers_t hdr, inout metadata_t meta,
 
 control LabEgress(inout lab_headers_t hdr, inout metadata_t meta,
                   inout standard_metadata_t standard_metadata) {
-    counter(16, CounterType.packets) copies;  // those that leave, by the number of their path
+    counter(16, CounterType.packets) copies;  // copies sent, by path index
 
     apply {
         if (standard_metadata.egress_port == standard_metadata.ingress_port) {

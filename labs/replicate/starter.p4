@@ -1,10 +1,10 @@
-// Lab "replicate": the start. Whatever comes goes to the members of multicast group 1.
+// Lab "replicate": the start. Every packet is sent to the members of multicast group 1.
 
 #include "roce.p4"
 
 control LabIngress(inout lab_headers_t hdr, inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
-    counter(1, CounterType.packets) strangers;  // packets for no group that we know
+    counter(1, CounterType.packets) strangers;  // packets for unknown groups
 
     action replicate(bit<16> multicast_group) {
         standard_metadata.mcast_grp = 1;  // TODO 1: the multicast group of this McstID
@@ -27,10 +27,10 @@ control LabIngress(inout lab_headers_t hdr, inout metadata_t meta,
 
 control LabEgress(inout lab_headers_t hdr, inout metadata_t meta,
                   inout standard_metadata_t standard_metadata) {
-    counter(16, CounterType.packets) copies;  // those that leave, by the number of their path
+    counter(16, CounterType.packets) copies;  // copies sent, by path index
 
     apply {
-        // TODO 3: nobody gets his own packet back.
+        // TODO 3: drop the copy for the sender.
         // TODO 4: count the copy at the index standard_metadata.egress_rid.
     }
 }

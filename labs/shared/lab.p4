@@ -1,4 +1,4 @@
-// What the labs on feedback share: headers, parser, deparser. Nothing to change here.
+// Headers, parser and deparser of the labs on feedback. Nothing to change here.
 
 #include <core.p4>
 #include <v1model.p4>
@@ -7,8 +7,8 @@ const bit<16> ETHERTYPE_LAB = 0x88b6;
 
 const bit<8> KIND_DATA = 0;  // sender to receivers
 const bit<8> KIND_ACK = 1;   // receiver to sender: "I have everything up to psn"
-const bit<8> KIND_NAK = 2;   // receiver to sender: "psn is what I miss; before it I have everything"
-const bit<8> KIND_MARK = 0xff;  // of the check itself: leaves through the port whose number is its psn
+const bit<8> KIND_NAK = 2;   // receiver to sender: "psn is missing; I have everything before it"
+const bit<8> KIND_MARK = 0xff;  // of the check: sent out of the port whose number is its psn
 
 #ifndef RECEIVERS
 #define RECEIVERS 3

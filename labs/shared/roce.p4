@@ -1,4 +1,4 @@
-// What the labs on RoCEv2 packets share: headers and parser. Nothing to change here.
+// Headers and parser of the labs on RoCEv2 packets. Nothing to change here.
 // At its end a program includes roce_switch.p4.
 
 #include <core.p4>
@@ -10,7 +10,7 @@ const bit<16> ETHERTYPE_LAB = 0x88b6;
 const bit<8> KIND_MARK = 0xff;
 const bit<9> SENDER = 1;  // where acknowledgements go
 
-// Of the check itself: leaves through the port whose number it bears.
+// Of the check: sent out of the port whose number it contains.
 header mark_t {
     bit<8> kind;
     bit<24> port;

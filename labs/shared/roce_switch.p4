@@ -1,7 +1,7 @@
-// What makes a switch of LabIngress and LabEgress: nothing to change here.
+// Completes LabIngress and LabEgress to a switch. Nothing to change here.
 //
-// LabIngress sees data alone. Acknowledgements go to the sender as they are (to merge them is
-// another lab's), and ARP requests are answered by the fabric, as no host owns a group's address.
+// LabIngress gets data only. Acknowledgements are forwarded to the sender (merging them is another
+// lab), and the fabric answers ARP requests, as no host has a group's address.
 // LAB_CHECKSUM is a program's control for the IPv4 checksum, if it has one.
 
 const bit<48> FABRIC_MAC = VIRTUAL_MAC;

@@ -1,4 +1,4 @@
-"""Each lab's text says what its programs really print: the start fails as it says, the solution holds."""
+"""Each lab's text shows what its programs print: the start fails as shown, the solution passes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WRONG = [
 
 
 def _sessions(lab: str) -> dict[str, str]:
-    """The console blocks of a lab's text: what was typed, and what came."""
+    """Console blocks of a lab's text: command and output."""
     text = (_LABS / lab / "README.md").read_text(encoding="utf-8")
     return dict(
         re.findall(r"^```console\n\$ (?:sudo )?labs/run (.*?)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-#: Where names for scripts are. They are looked up when they are used, as not everything needs Mininet.
+#: Modules of the names for scripts. They are imported on first use, as not every name needs Mininet.
 _EXPORTED = {
     "AlfirkMininet": ("network", "AlfirkMininet"),
     "Container": ("containers", "Container"),

@@ -34,17 +34,17 @@ def _parser() -> argparse.ArgumentParser:
         help="the alfirk command (default: %(default)s)",
     )
     network.add_argument(
-        "--workdir", type=Path, metavar="DIR", help="for logs and sockets (default: a new one)"
+        "--workdir", type=Path, metavar="DIR", help="folder for logs and sockets (default: a new one)"
     )
     network.add_argument(
         "--loss",
         type=_probability,
         default=0.0,
         metavar="P",
-        help="probability that a link loses a frame, in each direction (default: 0)",
+        help="loss probability of frames on each link, in each direction (default: 0)",
     )
     network.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="seed of all that is random (default: 1)"
+        "--seed", type=int, default=1, metavar="N", help="seed of everything random (default: 1)"
     )
     network.add_argument(
         "--port-drop",
@@ -52,16 +52,16 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="SWITCH:RULE",
-        help="lose chosen frames, as `alfirk switch --port-drop` has them",
+        help="lose chosen frames, with a rule of `alfirk switch --port-drop`",
     )
-    network.add_argument("--pcap", type=Path, metavar="DIR", help="write captures there")
+    network.add_argument("--pcap", type=Path, metavar="DIR", help="folder for captures")
 
     several = argparse.ArgumentParser(add_help=False)
     several.add_argument(
         "--part",
         type=Path,
         metavar="FILE",
-        help="what of the network is on this machine, as alfirk writes it",
+        help="this machine's part of the network, in a file that alfirk writes",
     )
 
     guests = argparse.ArgumentParser(add_help=False)
@@ -70,9 +70,11 @@ def _parser() -> argparse.ArgumentParser:
         type=lambda names: names.split(","),
         default=[],
         metavar="NAMES",
-        help="hosts that are QEMU guests with Linux's RDMA stack, with commas between",
+        help="hosts that are QEMU guests with Linux's RDMA stack, separated by commas",
     )
-    guests.add_argument("--guest-image", type=Path, metavar="DIR", help="what they boot")
+    guests.add_argument(
+        "--guest-image", type=Path, metavar="DIR", help="folder of the guests' kernel and image"
+    )
     guests.add_argument(
         "--guest-rdma",
         choices=["linux", "alfirk"],
@@ -87,17 +89,25 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="links with the rates, delays and queues of the topology, on a clock N times slower",
     )
-    emulation.add_argument("--host-model", metavar="MODEL", help="what NICs and applications cost then")
     emulation.add_argument(
-        "--pipeline-latency", type=int, default=0, metavar="NS", help="what a switch's pipeline costs then"
+        "--host-model", metavar="MODEL", help="delays of NICs and applications on that clock"
+    )
+    emulation.add_argument(
+        "--pipeline-latency",
+        type=int,
+        default=0,
+        metavar="NS",
+        help="latency of a switch's pipeline on that clock",
     )
 
     parents = [network, several, guests, emulation]
-    serve = commands.add_parser("serve", parents=parents, help="a network for another program")
+    serve = commands.add_parser("serve", parents=parents, help="run a network for another program")
     serve.set_defaults(run=_serve)
-    cli = commands.add_parser("cli", parents=[network], help="a network with controller and Mininet's prompt")
+    cli = commands.add_parser(
+        "cli", parents=[network], help="run a network with a controller and Mininet's prompt"
+    )
     cli.set_defaults(run=_cli)
-    clean = commands.add_parser("clean", help="remove what killed runs have left, and nothing else")
+    clean = commands.add_parser("clean", help="remove the remains of killed runs only")
     clean.set_defaults(run=_clean)
     return parser
 
@@ -113,7 +123,7 @@ def _probability(text: str) -> float:
 def _port_drop(text: str) -> tuple[str, str]:
     switch, colon, rule = text.partition(":")
     if not colon:
-        message = f"{text} is no SWITCH:RULE, such as s1:2=in,1"
+        message = f"{text} is not of the form SWITCH:RULE, such as s1:2=in,1"
         raise argparse.ArgumentTypeError(message)
     return switch, rule
 
@@ -171,7 +181,7 @@ def _cli(options: argparse.Namespace) -> int:
 
 def _clean(_: argparse.Namespace) -> int:
     if os.geteuid() != 0:
-        sys.stderr.write("interfaces can be removed by root only: run it with sudo\n")
+        sys.stderr.write("removing interfaces needs root; run it with sudo\n")
         return 1
     for line in journal.clean():
         sys.stdout.write(f"{line}\n")
@@ -185,13 +195,16 @@ def _workdir(options: argparse.Namespace) -> Path:
 
 
 def _missing() -> tuple[str, str] | None:
-    """Name what keeps Mininet from running at all, and what to do about it."""
+    """Return which requirement of Mininet is missing, and how to meet it."""
     if os.geteuid() != 0:
-        return "Mininet makes network namespaces, which needs root", "run it with sudo"
+        return "Mininet creates network namespaces, which needs root", "run it with sudo"
     try:
         import mininet  # noqa: F401, PLC0415
     except ImportError:
-        return f"{sys.executable} has no mininet", "sudo apt-get install mininet, and use /usr/bin/python3"
+        return (
+            f"{sys.executable} lacks the module mininet",
+            "sudo apt-get install mininet, and use /usr/bin/python3",
+        )
     return None
 
 

@@ -1,4 +1,4 @@
-"""Where the ``alfirk`` command is, and whether everything is here that it needs for networks."""
+"""Finds the ``alfirk`` command, and checks the tools that networks need."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from alfirk_mininet.errors import NetworkError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Cargo's profiles, as the Makefile uses them.
+#: Cargo profiles that the Makefile uses.
 PROFILES = ("release", "quick", "debug")
 
 
 def find_alfirk() -> Path:
-    """Find the command: what ALFIRK names, one on the PATH, or the newest build of this source tree."""
+    """Find the command: the value of ALFIRK, one on the PATH, or the newest build of this source tree."""
     named = os.environ.get("ALFIRK") or shutil.which("alfirk")
     if named:
         return Path(named)
@@ -34,17 +34,17 @@ def _builds() -> Iterator[Path]:
 
 
 def check_tools(alfirk: Path) -> None:
-    """Fail when something is missing that every network needs."""
+    """Fail if a tool that every network needs is missing."""
     tools = {"mnexec": "mininet", "ip": "iproute2", "ethtool": "ethtool", "ifconfig": "net-tools"}
     for tool, package in tools.items():
         if shutil.which(tool) is None:
-            raise NetworkError(f"there is no {tool} here", f"sudo apt-get install {package}")
+            raise NetworkError(f"{tool} is not on PATH", f"sudo apt-get install {package}")
     if shutil.which(str(alfirk)) is None:
         raise NetworkError(f"{alfirk} is not an executable", "build it: make build")
-    # Mininet itself would wait for ever for the prompt of a shell that could not start.
+    # If the shell cannot start, Mininet waits forever for its prompt.
     probe = subprocess.run(["mnexec", "-n", "true"], capture_output=True, text=True, check=False)
     if probe.returncode:
         raise NetworkError(
             f"the system refuses a new network namespace: {probe.stderr.strip()}",
-            "in a container, give it the rights to make namespaces and mounts (docker run --privileged)",
+            "in a container, grant the rights to create namespaces and mounts (docker run --privileged)",
         )

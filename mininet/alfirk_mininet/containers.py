@@ -1,7 +1,7 @@
 """Hosts of Mininet that are containers of podman or docker, with the parameters of Containernet's ``Docker``.
 
-Where Containernet is installed its own class can be used as well: switches and links here take any host.  The
-engine is what CONTAINER_ENGINE names, else podman or docker, whichever works.
+Where Containernet is installed its own class can be used as well: switches and links here accept any host.
+The engine is the value of CONTAINER_ENGINE, else the first of podman and docker that works.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 ENGINES = ("podman", "docker")
-#: What carries out Mininet's commands in a container, as the prompt of bash does on its other hosts. Any
-#: shell is good, without its own prompt, which may have more in it than the character that Mininet waits for.
-#: `mnexec -p` would report the process id, by which nothing is found from outside.
+#: Shell loop that executes Mininet's commands in a container, in place of bash's prompt.  Any shell works.
+#: The image's own prompt is not used, as it may contain more than the character that Mininet waits for.
+#: `mnexec -p` would report the container's process id, which is not valid outside.
 SHELL = (
     "stty -echo -onlcr 2>/dev/null; trap : INT; mnexec() { shift; \"$@\"; }; printf '\\177'; "
     "while IFS= read -r line; do eval \"$line\"; printf '\\177'; done"
 )
-#: What keeps a container that is given no command.
+#: Command that keeps a container without a command running.
 IDLE = ("sleep", "infinity")
 
 
 @cache
 def find_engine() -> str:
-    """Find a container engine that works."""
+    """Return the first container engine that works."""
     named = os.environ.get("CONTAINER_ENGINE")
     problems = []
     for engine in (named,) if named else ENGINES:
         if shutil.which(engine) is None:
-            problems.append(f"there is no {engine}")
+            problems.append(f"{engine} is not on PATH")
             continue
         done = subprocess.run([engine, "info"], capture_output=True, text=True, check=False)
         if done.returncode == 0:
             return engine
         lines = done.stderr.strip().splitlines()
-        problems.append(f"{engine}: {lines[-1] if lines else 'it does not work'}")
+        problems.append(f"{engine}: {lines[-1] if lines else '`info` failed'}")
     raise NetworkError(
         f"hosts cannot be containers: {'; '.join(problems)}", "sudo apt-get install podman, or start docker"
     )
@@ -56,7 +56,7 @@ class Container(Host):
     """A host that is a container: ``net.addHost("h1", cls=Container, dimage="debian:12-slim")``.
 
     `image` (or Containernet's `dimage`) is the image, `dcmd` its command (by default it idles), `volumes` are
-    ``HOST:CONTAINER`` pairs, `environment` has variables, `engine_options` are further words for ``run``.
+    ``HOST:CONTAINER`` pairs, `environment` has variables, `engine_options` are further arguments of ``run``.
     The image needs a shell.
     """
 
@@ -75,7 +75,7 @@ class Container(Host):
         if not chosen:
             raise NetworkError(f"host {name}: no image", "name one: image=debian:12-slim")
         self.engine = find_engine()
-        #: Of the container; with the process, as several networks may have a host of this name.
+        #: Name of the container; it contains the process id, as several networks may have such a host.
         self.container = f"mn.{name}-{os.getpid()}"
         command = dcmd.split() if isinstance(dcmd, str) else dcmd
         self._run = [
@@ -89,31 +89,31 @@ class Container(Host):
         super().__init__(name, **params)
 
     def startShell(self, mnopts: str | None = None) -> None:  # noqa: N802 - Mininet's name
-        """Start the container, and a shell in it that Mininet's commands go to."""
+        """Start the container, and a shell in it for Mininet's commands."""
         journal = shared_settings().journal
         if journal:
             journal.container(self.engine, self.container)
         done = subprocess.run(self._run, capture_output=True, text=True, check=False)
         if done.returncode:
             raise NetworkError(
-                f"host {self.name}: {self.engine} does not start its container: {done.stderr.strip()}",
-                f"it was: {' '.join(self._run)}",
+                f"host {self.name}: {self.engine} could not start its container: {done.stderr.strip()}",
+                f"the command was: {' '.join(self._run)}",
             )
         super().startShell(mnopts)
-        # Interfaces go to the namespace of this process.
+        # The container's namespace: interfaces are moved to that of this process.
         self.pid = int(self._engine("inspect", "--format", "{{.State.Pid}}", self.container))
 
     def _popen(self, cmd: Sequence[str], **params: Any) -> subprocess.Popen[bytes]:
-        """Start Mininet's shell in the container in place of a namespace of the machine."""
+        """Start Mininet's shell in the container instead of a namespace of the machine."""
         if self.shell is None:
             cmd = [self.engine, "exec", "--interactive", "--tty", self.container, "sh", "-c", SHELL]
-            # Mininet ends it as a group.
+            # Mininet signals its process group.
             params["start_new_session"] = True
         popen: subprocess.Popen[bytes] = super()._popen(cmd, **params)
         return popen
 
     def popen(self, *args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
-        """Start a program in the container; what Mininet reads addresses by need not be in the image."""
+        """Start a program in the container; `ifconfig` runs outside, as the image may lack it."""
         words = args[0] if isinstance(args[0], list) else str(args[0]).split()
         outside = ["nsenter", f"--target={self.pid}", "--net", "--"]
         inside = [self.engine, "exec", "--interactive", self.container]
@@ -122,7 +122,7 @@ class Container(Host):
         return started
 
     def config(self, mac: str | None = None, ip: str | None = None, **params: Any) -> dict[str, Any]:
-        """Give the interface its addresses, from outside: no tools of the image are needed."""
+        """Configure the interface's addresses from outside: no tools of the image are needed."""
         result = super().config(**params)
         if not self.intfs:
             return result
@@ -137,7 +137,7 @@ class Container(Host):
         return result
 
     def setARP(self, ip: str, mac: str) -> None:  # noqa: N802 - Mininet's name
-        """Give the kernel of the container a neighbour's address."""
+        """Add a neighbour's address to the container's kernel."""
         interface = self.defaultIntf()
         self.outside(
             "ip", "neighbour", "replace", ip, "lladdr", mac, "dev", interface.name, "nud", "permanent"

@@ -1,7 +1,7 @@
-"""Entries of tables for a switch's start, from a JSON file as p4lang's tutorials have it.
+"""Table entries for a switch's start, from a JSON file in the form of p4lang's tutorials.
 
 The file has an object with ``table_entries``, ``multicast_group_entries`` and ``clone_session_entries``,
-each a list that may be left out::
+each an optional list::
 
     {"table_entries": [
         {"table": "MyIngress.ipv4_lpm", "match": {"hdr.ipv4.dstAddr": ["10.0.0.1", 32]},
@@ -13,10 +13,10 @@ each a list that may be left out::
 
 A value is a number, or text: an IPv4 or IPv6 address, an Ethernet address, a number.  Matches are a value
 (``exact``), ``[value, prefix length]`` (``lpm``), ``[value, mask]`` (``ternary``) or ``[low, high]``
-(``range``); ``ternary``, ``range`` and ``optional`` keys that are left out match everything.  Of two entries
+(``range``); omitted ``ternary``, ``range`` and ``optional`` keys match every value.  Of two entries
 that match, the one with the larger ``priority`` applies, as in P4Runtime.
 
-:func:`commands` is pure: it makes command lines of ``alfirk cli`` (BMv2's ``simple_switch_CLI``).
+:func:`commands` is pure: it creates command lines of ``alfirk cli`` (BMv2's ``simple_switch_CLI``).
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-#: Where the form is described.
+#: Hint that names the description of the format.
 FORM = "see alfirk_mininet/entries.py for the form"
-#: A larger number is a smaller priority to BMv2; P4Runtime has it the other way.
+#: In BMv2 the smallest number has the highest priority; in P4Runtime the largest.
 _PRIORITIES = 1 << 24
 
 
@@ -48,12 +48,12 @@ def load(file: Path) -> dict[str, Any]:
     except ValueError as error:
         raise NetworkError(f"{file} is not JSON: {error}", FORM) from error
     if not isinstance(entries, dict):
-        raise NetworkError(f"{file} has no object of entries", FORM)
+        raise NetworkError(f"{file} does not contain a JSON object", FORM)
     return entries
 
 
 def commands(entries: Mapping[str, Any], program: Mapping[str, Any]) -> list[str]:
-    """Make the command lines that put entries into a switch that has just started with this BMv2 JSON."""
+    """Return the commands that add entries to a switch that has just started with this BMv2 JSON."""
     try:
         return [
             *(_table_entry(entry, program) for entry in entries.get("table_entries", [])),
@@ -62,22 +62,22 @@ def commands(entries: Mapping[str, Any], program: Mapping[str, Any]) -> list[str
         ]
     except (KeyError, TypeError, AttributeError) as error:
         raise NetworkError(
-            f"entries: {error!r} is missing or is not as it should be",
+            f"entries: {error!r} is missing or has a wrong type",
             FORM,
         ) from error
 
 
 def apply(lines: Sequence[str], alfirk: Path, thrift_port: int, switch: str) -> None:
-    """Give the commands to the switch, and fail at the first that it refuses."""
+    """Send the commands to the switch, and fail at the first that it rejects."""
     command = [str(alfirk), "cli", "--thrift-port", str(thrift_port)]
     done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False)
     if done.returncode:
-        raise NetworkError(f"switch {switch} did not take its entries", done.stderr.strip())
+        raise NetworkError(f"switch {switch}: cannot add the entries", done.stderr.strip())
     answers = done.stdout.split("RuntimeCmd: ")[1:]
     for line, answer in zip(lines, answers, strict=False):
         refused = re.search(r"^(Invalid|Error).*$", answer, re.MULTILINE)
         if refused:
-            raise NetworkError(f"switch {switch} refused an entry: {refused[0]}", f"it was: {line}")
+            raise NetworkError(f"switch {switch} rejected an entry: {refused[0]}", f"the command was: {line}")
 
 
 def _table_entry(entry: Mapping[str, Any], program: Mapping[str, Any]) -> str:
@@ -124,7 +124,7 @@ def _key(key: Mapping[str, Any], match: dict[str, Any], table: str, program: Map
 
 
 def _largest(key: Mapping[str, Any], program: Mapping[str, Any]) -> str:
-    """Give the largest value of a key, by the width of its field."""
+    """Return the largest value of a key, by the width of its field."""
     header, field = key["target"]
     kinds = {kind["name"]: kind for kind in program["header_types"]}
     (instance,) = (instance for instance in program["headers"] if instance["name"] == header)
@@ -133,7 +133,7 @@ def _largest(key: Mapping[str, Any], program: Mapping[str, Any]) -> str:
 
 
 def _multicast(groups: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    # Handles count from 0 in a switch that has just started.
+    # Handles start at 0 in a switch that has just started.
     handle = 0
     for group in groups:
         number = int(group["multicast_group_id"])
@@ -175,7 +175,7 @@ def _nothing_left(given: Mapping[str, Any], what: str) -> None:
 
 
 def _value(value: int | str) -> str:
-    """Write a value as a number."""
+    """Format a value as a number."""
     if isinstance(value, int):
         return str(int(value))
     if re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", value):

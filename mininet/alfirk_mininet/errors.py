@@ -1,10 +1,10 @@
-"""Why a network could not be started or did not stay up."""
+"""Errors of networks."""
 
 from __future__ import annotations
 
 
 class NetworkError(Exception):
-    """One thing that went wrong, and what to do about it."""
+    """An error that prevents or ends a network, and what to do about it."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)

@@ -1,4 +1,4 @@
-"""JSON lines for the program that started us."""
+"""JSON lines for the parent process."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import json
 import sys
 
 
-def say(**message: object) -> None:
+def print_event(**message: object) -> None:
     """Print one event."""
-    # Whoever listened may be gone: then nobody is left to tell, and stdin closes too.
+    # The reader may be gone; then stdin closes, too, which ends the network.
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.write(json.dumps(message) + "\n")
         sys.stdout.flush()
@@ -17,5 +17,5 @@ def say(**message: object) -> None:
 
 def failed(what: str, hint: str) -> int:
     """Report a failure; return the exit code."""
-    say(event="failed", what=what, hint=hint)
+    print_event(event="failed", what=what, hint=hint)
     return 1

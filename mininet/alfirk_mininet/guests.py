@@ -32,23 +32,23 @@ if TYPE_CHECKING:
     from alfirk_mininet.journal import Journal
 
 QEMU = "qemu-system-x86_64"
-#: Seconds that all guests together have to become ready; emulated on one busy core each takes about ten.
+#: Time limit in seconds until all guests are ready; emulated on one busy core each takes about ten.
 START_LIMIT = 110.0
-#: Megabytes for the kernel and what runs, beside the root file system.
+#: Memory of a guest in megabytes, without the root file system.
 MEMORY = 160
-#: Frames that wait for a guest; the kernel's own 1,000 are few for one that is not scheduled for a moment.
+#: Queue length of a guest's tap; the kernel's default of 1,000 is too short for a guest that is descheduled.
 TAP_QUEUE = 4096
-#: The name of the guest's only network interface, and of the RDMA device on it.
+#: Names of the guest's only network interface, and of its RDMA device.
 INTERFACE, DEVICE = "eth0", "rxe0"
-#: Where ``alfirk host`` finds its port in the guest.
+#: Path of the control port in the guest.
 CONTROL_PORT = "/dev/virtio-ports/alfirk.control"
-#: Seconds in which a kernel on KVM must have said something, and then come to the end of its way.
+#: Time limits in seconds for a kernel on KVM: for its first output, and for its boot.
 KVM_FIRST_WORD, KVM_LIMIT = 1.5, 5.0
 
 
 @dataclass(frozen=True)
 class Image:
-    """What guests boot; ``interop/run build`` makes it."""
+    """Kernel and root file system of guests; ``interop/run build`` creates them."""
 
     folder: Path
 
@@ -59,59 +59,57 @@ class Image:
 
     @property
     def initramfs(self) -> Path:
-        """The first and only root file system."""
+        """The root file system."""
         return self.folder / "initramfs"
 
     @property
     def memory(self) -> int:
-        """Megabytes that a guest needs: the root file system is in memory twice while it is unpacked."""
+        """Memory of a guest in megabytes: the root file system is in memory twice while it is unpacked."""
         return MEMORY + 2 * (self.initramfs.stat().st_size >> 20)
 
     def check(self, alfirk: Path) -> None:
-        """Refuse an image that is not there, or that holds another alfirk than this one."""
+        """Fail if the image is missing, or contains another version of alfirk."""
         try:
             manifest = json.loads((self.folder / "manifest.json").read_text())
             state = alfirk.resolve().stat()
         except (OSError, ValueError) as error:
-            raise NetworkError(
-                f"there is no image for guests in {self.folder}", "make it: make guest-image"
-            ) from error
+            raise NetworkError(f"{self.folder} has no guest image", "create it: make guest-image") from error
         if manifest.get("alfirk") != f"{state.st_size}-{state.st_mtime_ns}":
             raise NetworkError(
-                f"the image for guests in {self.folder} holds another alfirk than {alfirk}",
-                "make it again: make guest-image",
+                f"the guest image in {self.folder} contains another version of alfirk than {alfirk}",
+                "create it again: make guest-image",
             )
 
 
 @dataclass
 class Guest:
-    """One guest: how it is to be, and its process once it is started."""
+    """One guest: its configuration, and its process once it is started."""
 
     name: str
-    #: Address with prefix length.
+    #: IPv4 address with prefix length.
     address: str
     mac: str
-    #: Largest IP packet.
+    #: MTU in bytes.
     mtu: int
-    #: The tap that QEMU opens, in the namespace that the guest's process is started in.
+    #: The tap that QEMU opens, in the network namespace of the guest's process.
     tap: str
-    #: For sockets and logs; the guest sees it under the same path.
+    #: Folder for sockets and logs; the guest sees it under the same path.
     workdir: Path
     image: Image
-    #: Whether there is an RDMA device.
+    #: Whether the guest has an RDMA device.
     rxe: bool = True
-    #: Shell commands that the guest runs when it is up; when they end, so does the guest.
+    #: Shell commands that the guest runs after its boot; the guest ends when they end.
     program: str = ""
     child: Child | None = field(default=None, init=False)
 
     @property
     def control(self) -> Path:
-        """The other end of the port ``alfirk.control``."""
+        """Socket that is connected to the guest's port ``alfirk.control``."""
         return self.workdir / f"{self.name}.sock"
 
     @property
     def shell(self) -> Shell:
-        """A way to run commands in the guest."""
+        """Return a connection for running commands in the guest."""
         return Shell(self.name, self.workdir / f"{self.name}.shell")
 
     def command(self) -> list[str]:
@@ -122,7 +120,7 @@ class Guest:
             f"alfirk.name={self.name} alfirk.ip={self.address} alfirk.mtu={self.mtu}",
             f"alfirk.share={self.workdir} alfirk.rxe={int(self.rxe)}",
         ]
-        # What the kernel computes late or in big pieces elsewhere, rdma_rxe needs whole and now.
+        # Offloads are disabled: rdma_rxe needs packets that are complete and not coalesced.
         plain = ",".join(f"{feature}=off" for feature in _OFFLOADS)
         line = [
             QEMU,
@@ -147,7 +145,7 @@ class Guest:
         return line
 
     def start(self, journal: Journal | None = None, namespace: int | None = None) -> None:
-        """Boot it; :meth:`answers` tells when it is ready.
+        """Boot the guest; :meth:`answers` is true when it is ready.
 
         `namespace` is a process in the network namespace of the tap, by default ours.
         """
@@ -170,15 +168,15 @@ class Guest:
             journal.process(self.child.pid)
 
     def answers(self) -> bool:
-        """Try whether the guest has set itself up."""
+        """Return whether the guest is ready."""
         return self._ready.exists()
 
     @property
     def _ready(self) -> Path:
         return self.workdir / f"{self.name}.ready"
 
-    def forget(self) -> None:
-        """Remove the files that it used, when it has ended."""
+    def remove_files(self) -> None:
+        """Remove the guest's files, after it has ended."""
         for path in (self._ready, self.control, self.shell.path):
             path.unlink(missing_ok=True)
 
@@ -197,17 +195,17 @@ class Shell:
         self.path = path
 
     def run(self, command: str, limit: float = 60) -> str:
-        """Run a shell command and give what it prints; fails when its exit code is not 0."""
+        """Run a shell command and return its output; fails if its exit code is not 0."""
         code, output = self.attempt(command, limit)
         if code:
             raise NetworkError(
                 f"guest {self.guest}: `{command}` ended with exit code {code}",
-                output.strip() or "it said nothing",
+                output.strip() or "it printed nothing",
             )
         return output
 
     def attempt(self, command: str, limit: float = 60) -> tuple[int, str]:
-        """Run a shell command on one line; give its exit code and what it prints."""
+        """Run a one-line shell command; return its exit code and output."""
         end = f"end-{secrets.token_hex(8)}"
         deadline = time.monotonic() + limit
         answer = b""
@@ -227,13 +225,13 @@ class Shell:
                         raise NetworkError(f"guest {self.guest} has ended", "see its log")
             except OSError as error:
                 raise NetworkError(
-                    f"guest {self.guest}: no answer to `{command}` within {limit:.0f} s: {error}",
+                    f"guest {self.guest}: no reply to `{command}` within {limit:.0f} s: {error}",
                     "see the guest's log",
                 ) from error
 
 
 def make_tap(name: str, mtu: int) -> None:
-    """Make a tap for a guest, up, in this namespace; the kernel stays silent on it."""
+    """Create a tap for a guest, up, in this namespace; the kernel does not send on it."""
     done = ip_batch(
         [
             f"tuntap add dev {name} mode tap",
@@ -241,36 +239,36 @@ def make_tap(name: str, mtu: int) -> None:
         ]
     )
     if done.returncode:
-        said = done.stderr.strip().splitlines()
+        errors = done.stderr.strip().splitlines()
         raise NetworkError(
-            f"cannot make the tap {name}: {said[0] if said else 'ip said nothing'}",
+            f"cannot create the tap {name}: {errors[0] if errors else 'ip printed nothing'}",
             "guests need /dev/net/tun; if the name is in use, stop the other network that has it",
         )
 
 
 def host_program(guest: Guest, *, seed: int) -> str:
-    """Write the start script of a guest that runs ``alfirk host``, on Linux's RDMA stack if it has that."""
+    """Return the start script of a guest that runs ``alfirk host``, on Linux's RDMA stack if it has that."""
     device = ["--verbs", "--device", DEVICE] if guest.rxe else ["--interface", INTERFACE]
     flags = [*device, "--name", guest.name, "--control", CONTROL_PORT, "--seed", str(seed)]
     return f"exec alfirk host {shlex.join(flags)}\n"
 
 
 def check_tools() -> None:
-    """Name what is missing to run guests at all."""
+    """Fail if a tool that guests need is missing."""
     if shutil.which(QEMU) is None:
-        raise NetworkError(f"there is no {QEMU} here", "sudo apt-get install qemu-system-x86")
+        raise NetworkError(f"{QEMU} is not on PATH", "sudo apt-get install qemu-system-x86")
 
 
 @cache
 def kvm_works(kernel: Path) -> bool:
-    """Tell whether this machine runs guests on its own processor: let a kernel boot until it finds no root.
+    """Return whether KVM works on this machine: boots a kernel until it finds no root file system.
 
-    The device alone says little: there are machines where it opens and runs small programs, but no kernel.
-    ``ALFIRK_KVM=1`` or ``0`` in the environment answers without a try.
+    The device file is not sufficient: on some machines it runs small programs, but no kernel.
+    ``ALFIRK_KVM=1`` or ``0`` in the environment sets the result without a test.
     """
-    said = os.environ.get("ALFIRK_KVM")
-    if said is not None:
-        return said != "0"
+    setting = os.environ.get("ALFIRK_KVM")
+    if setting is not None:
+        return setting != "0"
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return False
     command = [QEMU, "-accel", "kvm", *_MACHINE, "-m", "128", "-kernel", str(kernel), "-serial", "stdio"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def interact(topology_file: Path, settings: Settings) -> int:
-    """Build the network, start the controller, hand over to the prompt; return the exit code."""
+    """Build the network, start the controller, run the prompt; return the exit code."""
     signal.signal(signal.SIGTERM, stop_by_signal)
     try:
         topology = Topology.load(topology_file, settings.alfirk)
@@ -51,7 +51,7 @@ def interact(topology_file: Path, settings: Settings) -> int:
 
 
 def stop_by_signal(number: int, _: object) -> NoReturn:
-    """End the program by way of whatever takes a network down; further signals do not break that off."""
+    """End the program through the code that removes a network; further signals do not interrupt that."""
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, signal.SIG_IGN)
     raise SystemExit(128 + number)
@@ -60,7 +60,7 @@ def stop_by_signal(number: int, _: object) -> NoReturn:
 def start_controller(
     topology_file: Path, settings: Settings, switches: Iterable[AlfirkSwitch]
 ) -> tuple[Child, str]:
-    """Start ``alfirk ctrl``, wait until it has programmed every switch; give it and its service's address."""
+    """Start ``alfirk ctrl``, wait until every switch is programmed; return it and its service's address."""
     program = compile_program(settings.alfirk, PROGRAM, settings.workdir / "main.json")
     command = [str(settings.alfirk), "ctrl", "--json", "--topology", str(topology_file)]
     command += ["--p4info", str(program.p4info), "--device-config", str(program.json)]
@@ -77,7 +77,7 @@ def start_controller(
 
 
 def _ready_line(controller: Child) -> dict[str, Any]:
-    """Find the controller's line of readiness in its log; empty when it has not come."""
+    """Return the controller's readiness line from its log; empty if not there yet."""
     for line in controller.log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True):
         if line.startswith("{") and line.endswith("\n"):
             line_read: dict[str, Any] = json.loads(line)

@@ -1,4 +1,4 @@
-"""veth pairs: their names, and the settings that keep the kernel's own traffic out of the experiments."""
+"""veth pairs: names of interfaces, and settings that prevent traffic of the kernel."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from alfirk_mininet.part import Crossing, Part
 
-#: Linux's limit, IFNAMSIZ without the final zero.
+#: Maximum length of an interface name: IFNAMSIZ without the final zero.
 LONGEST_NAME = 15
 
 
 def switch_interface(name: str, device_id: int, port: int, network: int = 1) -> str:
-    """Name the interface of a switch port: Mininet's ``s1-eth2``, or by device id where that is too long.
+    """Return the interface name of a switch port: Mininet's ``s1-eth2``, or by device id if that is too long.
 
-    `network` is the number of the network among those of the namespace (:attr:`Journal.number`): the second
+    `network` is the number of the network in its namespace (:attr:`Journal.number`): the second
     one has ``n2-s1-eth2``.
     """
     prefix = "" if network == 1 else f"n{network}-"
@@ -33,28 +33,29 @@ def switch_interface(name: str, device_id: int, port: int, network: int = 1) -> 
 
 
 def host_interface(name: str, number: int = 0) -> str:
-    """Name an interface of a host: Mininet's ``h1-eth0``, or ``eth0`` where that is too long."""
+    """Return an interface name of a host: Mininet's ``h1-eth0``, or ``eth0`` if that is too long."""
     usual = f"{name}-eth{number}"
     return usual if len(usual) <= LONGEST_NAME else f"eth{number}"
 
 
 def make_pair(ends: list[tuple[str, int, str | None]], mtu: int, ours: list[str]) -> None:
-    """Make a veth pair, both ends down.
+    """Create a veth pair, both ends down.
 
-    ``ends`` are two of name, process whose namespace it goes to, and Ethernet address.  ``ours`` are the
-    names of those ends that stay in the root namespace: a switch's ports, where the kernel is to stay silent.
+    Each of the two ``ends`` is a name, a process in the target namespace, and an Ethernet address.  ``ours``
+    are the names of the ends that stay in the root namespace: ports of a switch, on which the kernel must
+    not send.
     """
     first, second = (
         f"{name} mtu {mtu} {f'address {mac} ' if mac else ''}netns {pid}" for name, pid, mac in ends
     )
     commands = [f"link add name {first} type veth peer name {second}"]
-    # ARP off: the kernel would answer for the machine's own addresses.
+    # Without ARP: the kernel would reply for the machine's own addresses.
     commands += [f"link set dev {name} alias {ALIAS} arp off" for name in ours]
     done = ip_batch(commands)
     if done.returncode:
         names = " and ".join(name for name, _, _ in ends)
         raise NetworkError(
-            f"cannot make the interfaces {names}: {_first_line(done.stderr)}",
+            f"cannot create the interfaces {names}: {_first_line(done.stderr)}",
             "if another Mininet network uses these names, stop it; if one was killed, "
             "run `sudo mn -c`; otherwise `sudo ip link delete` the name that is in use",
         )
@@ -63,9 +64,9 @@ def make_pair(ends: list[tuple[str, int, str | None]], mtu: int, ours: list[str]
 
 
 def make_crossing(part: Part, crossing: Crossing, name: str, node: Node) -> None:
-    """Make a node's end of a link to another machine, down: of the kernel's VXLAN, or a veth pair.
+    """Create a node's end of a link to another machine, down: a VXLAN interface, or a veth pair.
 
-    The pair's other end, whose frames ``alfirk vxlan`` carries, is up.
+    The pair's other end, whose frames ``alfirk vxlan`` forwards, is up.
     """
     mac, mtu = node.params.get("mac"), crossing.attributes.mtu
     if not part.kernel:
@@ -90,27 +91,27 @@ def _try(commands: list[str], name: str) -> None:
     done = ip_batch(commands)
     if done.returncode:
         raise NetworkError(
-            f"cannot make the interface {name}: {_first_line(done.stderr)}",
+            f"cannot create the interface {name}: {_first_line(done.stderr)}",
             "if another network uses the name, or the VNI and port, stop it; else see `ip -details link`",
         )
 
 
 def quieten(name: str) -> None:
-    """Keep the kernel from answering and sending on a switch's port in this namespace."""
+    """Keep the kernel from replying and sending on a switch port in this namespace."""
     ip_batch([f"link set dev {name} arp off"])
     _no_ipv6(name)
 
 
 def _no_ipv6(name: str) -> None:
-    # Else the kernel sends router solicitations and multicast reports out of every port.
+    # With IPv6 the kernel sends router solicitations and multicast reports on every port.
     with contextlib.suppress(OSError):
         Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
 
 
 def ip_batch(commands: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run commands of ``ip`` up to the first that fails, and no signal between two of them.
+    """Run commands of ``ip`` up to the first that fails, without interruption by a signal.
 
-    Between making an interface and giving it our alias, it would be there and not be known for ours.
+    Between the creation of an interface and the setting of our alias, it would not be recognized as ours.
     """
     with undisturbed():
         return subprocess.run(
@@ -124,17 +125,17 @@ def ip_batch(commands: list[str]) -> subprocess.CompletedProcess[str]:
 
 def _first_line(text: str) -> str:
     lines = text.strip().splitlines()
-    return lines[0].removeprefix("RTNETLINK answers: ") if lines else "ip said nothing"
+    return lines[0].removeprefix("RTNETLINK answers: ") if lines else "ip printed nothing"
 
 
-#: Commands for a host's shell, before its interface goes up: no IPv6 noise.
+#: Shell command for a host before its interface goes up: disables IPv6.
 QUIET_HOST = "for which in all default; do echo 1 >/proc/sys/net/ipv6/conf/$which/disable_ipv6; done"
 
 
 def quieten_host(pid: int, interface: str) -> None:
-    """Have a host that is not ours send what a real NIC would, and nothing of its kernel's own.
+    """Let a foreign host send as a real NIC would, and nothing from its kernel itself.
 
-    That is done from outside: it may be a container.
+    It is configured from outside, as it may be a container.
     """
     script = f"{QUIET_HOST}; {offloads_off(interface)}"
     command = ["nsenter", f"--target={pid}", "--net", "--", "sh", "-c", script]
@@ -142,9 +143,9 @@ def quieten_host(pid: int, interface: str) -> None:
 
 
 def offloads_off(interface: str) -> str:
-    """Give the shell command after which frames on the wire are what a real NIC would send.
+    """Return the shell command that disables offloads, so that frames are those of a real NIC.
 
-    A checksum or a segmentation that the kernel leaves to the far end of a veth pair never happens when a
-    packet socket is in between.
+    A checksum or segmentation that the kernel leaves to the other end of a veth pair would not happen,
+    because a packet socket is in between.
     """
     return f"ethtool -K {interface} rx off tx off sg off tso off gso off gro off"

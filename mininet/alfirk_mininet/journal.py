@@ -1,9 +1,9 @@
-"""What a network has put into the system, written down before it is done.
+"""A journal of the system objects of a network, written before they are created.
 
-Each network has a file in /run/alfirk as long as it stands.  One whose owner is dead was left by a kill
-that nobody could catch; the next start, and ``python3 -m alfirk_mininet clean``, remove what it lists and
-nothing else: other Mininet networks on the machine, ours or not, are left alone.  Several networks stand in a
-namespace at a time: each has a number, and interfaces of all but the first are named by it.
+Each existing network has a file in /run/alfirk.  A file whose owner process is dead was left by SIGKILL.  The
+next start, and ``python3 -m alfirk_mininet clean``, remove the objects that it lists and nothing else: other
+Mininet networks on the machine, ours or not, stay.  Several networks can exist in a namespace at a time: each
+has a number, and the interface names of all but the first contain it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from alfirk_mininet.process import kill_stranger, start_time
+from alfirk_mininet.process import kill_same_process, start_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Where networks are written down.
+#: Folder of the journals.
 RUN_DIRECTORY = Path("/run/alfirk")
-#: Alias of the interfaces that we make.
+#: Alias of our interfaces.
 ALIAS = "alfirk"
-#: Numbers of interface groups behind this one, by processes, are for those that are about to be deleted.
+#: Base number of interface groups for deletion; the process id is added.
 _GROUPS = 0x616C0000
 
 
@@ -36,13 +36,13 @@ class _Record:
     owner: int
     owner_started: int
     interfaces: list[str] = field(default_factory=list)
-    #: Process id and start time.
+    #: Process id and start time of the owner.
     processes: list[tuple[int, int]] = field(default_factory=list)
-    #: The network namespace of the interfaces, by its inode.
+    #: Inode of the network namespace of the interfaces.
     namespace: int = 0
-    #: The smallest number that no other network of the namespace had; 0 before one was needed.
+    #: Smallest number that no other network of the namespace had; 0 before one was needed.
     number: int = 0
-    #: Engine and name of containers.
+    #: Engine and name of each container.
     containers: list[tuple[str, str]] = field(default_factory=list)
 
     def owner_lives(self) -> bool:
@@ -50,9 +50,9 @@ class _Record:
 
 
 class Journal:
-    """The file of one network; there is none before the first thing is written down.
+    """The journal of one network; its file is created with the first entry.
 
-    A signal may break off any method.  Whoever holds the journal then closes it, and nothing is left.
+    A signal may interrupt any method.  The owner then closes the journal, which removes everything.
     """
 
     def __init__(self, directory: Path = RUN_DIRECTORY) -> None:
@@ -63,9 +63,9 @@ class Journal:
 
     @property
     def number(self) -> int:
-        """The number of this network among those that stand in its namespace: the first one is 1.
+        """Number of this network among those in its namespace: the first one is 1.
 
-        Names of interfaces are told apart by it.
+        It distinguishes the names of interfaces.
         """
         if self._record.number == 0:
             directory = self._path.parent
@@ -77,30 +77,30 @@ class Journal:
         return self._record.number
 
     def _neighbours(self) -> list[_Record]:
-        """Read what other networks that stand in the same namespace have written down."""
+        """Read the journals of other networks in the same namespace."""
         others = [path for path in self._path.parent.glob("*.json") if path != self._path]
         records = [record for record in map(_read, others) if record and record.owner_lives()]
         return [record for record in records if record.namespace == self._record.namespace]
 
     def interfaces(self, names: list[str]) -> None:
-        """Write down interfaces of the root namespace that are about to be made."""
+        """Record interfaces of the root namespace before they are created."""
         self._record.interfaces.extend(names)
         self._write()
 
     def process(self, pid: int) -> None:
-        """Write down a process just started."""
+        """Record a process that has just started."""
         started = start_time(pid)
         if started is not None:
             self._record.processes.append((pid, started))
             self._write()
 
     def container(self, engine: str, name: str) -> None:
-        """Write down a container about to be made."""
+        """Record a container before it is created."""
         self._record.containers.append((engine, name))
         self._write()
 
     def close(self) -> None:
-        """Remove whatever is still there of what is written down, then the file."""
+        """Remove the recorded objects that still exist, then the file."""
         _remove(self._record, set())
         self._draft.unlink(missing_ok=True)
         self._path.unlink(missing_ok=True)
@@ -112,7 +112,7 @@ class Journal:
 
 
 def clean(directory: Path = RUN_DIRECTORY) -> list[str]:
-    """Remove what networks with a dead owner have left; say what that was, one line for each network."""
+    """Remove the objects of networks whose owner is dead; return one line for each network."""
     done: list[str] = []
     if not directory.is_dir():
         return done
@@ -150,7 +150,7 @@ def _read(path: Path) -> _Record | None:
 
 @contextlib.contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """Keep other networks from choosing a number meanwhile."""
+    """Lock the folder, so that other networks cannot choose a number meanwhile."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -160,17 +160,17 @@ def _locked(directory: Path) -> Iterator[None]:
 
 
 def _namespace() -> int:
-    """Name the network namespace of this process."""
+    """Return the inode of this process's network namespace."""
     return Path("/proc/self/ns/net").stat().st_ino
 
 
 def _remove(record: _Record, others: set[str]) -> str:
-    """Remove what a network has left; `others` are interfaces of networks that stand."""
+    """Remove the objects of a dead network; `others` are interfaces of existing networks."""
     for pid, started in record.processes:
-        kill_stranger(pid, started)
+        kill_same_process(pid, started)
     for engine, name in record.containers:
         remove_container(engine, name)
-    # Those of another namespace are gone with its processes.
+    # Interfaces of another namespace are removed with its processes.
     here = record.namespace == _namespace()
     ours = _our_interfaces(set(record.interfaces) - others) if here else []
     delete_interfaces(ours)
@@ -179,15 +179,15 @@ def _remove(record: _Record, others: set[str]) -> str:
 
 
 def remove_container(engine: str, name: str) -> None:
-    """Remove a container, whether it runs or not."""
+    """Remove a container, running or not."""
     if shutil.which(engine):
         subprocess.run([engine, "rm", "--force", name], capture_output=True, check=False)
 
 
 def delete_interfaces(names: list[str]) -> None:
-    """Delete interfaces of this namespace, with the far ends of veth pairs; those that are gone are left out.
+    """Delete interfaces of this namespace, with the other ends of veth pairs; missing ones are skipped.
 
-    One by one each would wait until no processor uses it any more, 20 ms; as a group all of them wait once.
+    They are deleted as a group: individually, each deletion would wait 20 ms until the interface is unused.
     """
     if not names:
         return
@@ -198,7 +198,7 @@ def delete_interfaces(names: list[str]) -> None:
 
 
 def _our_interfaces(names: set[str]) -> list[str]:
-    """Of these names, those of our kinds that carry our alias: a name alone may be somebody else's."""
+    """Return which of these names are interfaces with our alias; a name alone may be a foreign one."""
     links: list[dict[str, Any]] = []
     for kind in ("veth", "tun", "vxlan"):
         listed = subprocess.run(

@@ -1,7 +1,7 @@
-"""Networks that Mininet's own command line builds; ``mininet/alfirk.py`` gives them to it.
+"""Networks built by Mininet's own command line, through ``mininet/alfirk.py``.
 
-``mn`` makes the topology, then the nodes, then starts them.  Ours starts a controller behind the switches,
-has it program them, and stops it with the network.
+``mn`` creates the topology, then the nodes, then starts them.  Our network class starts a controller after
+the switches, lets it program them, and stops it with the network.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ if TYPE_CHECKING:
     from mininet.link import Link
     from mininet.node import Node
 
-#: Where `h1 alfirk-bcast` is found.
+#: Folder of the command `h1 alfirk-bcast`.
 BIN = Path(__file__).resolve().parents[1] / "bin"
 
 
 class MnSwitch(AlfirkSwitch):
-    """A switch as ``mn --switch`` makes it.
+    """A switch for ``mn --switch``.
 
     ``alfirk,program=FILE.p4`` runs a program, ``alfirk,pcap=1`` captures at every port, and
-    ``simple_switch_grpc,path=FILE`` runs another switch in place of ours.
+    ``simple_switch_grpc,path=FILE`` runs another switch instead of ours.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class MnSwitch(AlfirkSwitch):
         **params: Any,
     ) -> None:
         try:
-            # One file for all switches, or one for each: {} is the switch's name.
+            # One file for all switches, or one for each: {} is replaced by the switch's name.
             named = entries.replace("{}", name) if entries else None
             super().__init__(name, program=program, entries=named, **params)
         except NetworkError as error:
@@ -88,27 +88,27 @@ class MnSwitch(AlfirkSwitch):
     def start(self, controllers: Any) -> None:
         """Start the process."""
         if self.path and shutil.which(self.path) is None:
-            raise NetworkError(f"--switch ...,path={self.path} is no executable", "give its whole path")
+            raise NetworkError(f"--switch ...,path={self.path} is not an executable", "give its full path")
         if self.captures:
             self.captures.mkdir(exist_ok=True)
         super().start(controllers)
 
 
 class SimpleSwitchGrpc(MnSwitch):
-    """A switch of BMv2's own program, or of whatever ``path`` is that takes its command line."""
+    """BMv2's simple_switch_grpc, or a program at ``path`` with the same command line."""
 
     def __init__(self, name: str, path: str = "simple_switch_grpc", **params: Any) -> None:
         super().__init__(name, path=path, **params)
 
 
-class _Made(Topo):
-    """What ``alfirk topology`` makes of a word, or reads from a file."""
+class _AlfirkTopo(Topo):
+    """A topology from a generator of ``alfirk topology``, or from a file."""
 
     network: Topology
     settings: Settings
 
     def make(self, word: str) -> None:
-        """Have alfirk make the network, and add its nodes and links."""
+        """Let alfirk generate the network, and add its nodes and links."""
         alfirk = find_alfirk().absolute()
         folder = Path(tempfile.mkdtemp(prefix="alfirk-mn-"))
         try:
@@ -129,7 +129,7 @@ class _Made(Topo):
         add_nodes(self, network, self.settings, own_switches=False)
 
 
-class Testbed(_Made):
+class Testbed(_AlfirkTopo):
     """``--topo testbed``: one switch with four hosts."""
 
     def build(self, **_: Any) -> None:
@@ -137,7 +137,7 @@ class Testbed(_Made):
         self.make("testbed")
 
 
-class FatTree(_Made):
+class FatTree(_AlfirkTopo):
     """``--topo fattree,k=4``: k pods of k switches, k^3/4 hosts; ``pods=2`` for fewer pods."""
 
     def build(self, k: int = 4, pods: int | None = None, **_: Any) -> None:
@@ -145,15 +145,15 @@ class FatTree(_Made):
         self.make(f"fat-tree:{k}" + (f",pods={pods}" if pods else ""))
 
 
-class LeafSpine(_Made):
-    """``--topo leafspine,leaves=4,spines=2,hosts=4``: so many hosts at each leaf."""
+class LeafSpine(_AlfirkTopo):
+    """``--topo leafspine,leaves=4,spines=2,hosts=4``: 4 hosts at each leaf."""
 
     def build(self, leaves: int = 4, spines: int = 2, hosts: int = 4, **_: Any) -> None:
         """Add its nodes and links."""
         self.make(f"leaf-spine:{leaves},{spines},{hosts}")
 
 
-class TopologyFile(_Made):
+class TopologyFile(_AlfirkTopo):
     """``--topo file,path=topologies/testbed.yaml``."""
 
     def build(self, path: str = "topologies/testbed.yaml", **_: Any) -> None:
@@ -161,7 +161,7 @@ class TopologyFile(_Made):
         self.make(str(Path(path).absolute()))
 
 
-class Mesh(_Made):
+class Mesh(_AlfirkTopo):
     """``--topo mesh,hosts=8``: a switch for each host, and a link between any two of them."""
 
     def build(self, hosts: int = 8, **_: Any) -> None:
@@ -169,8 +169,8 @@ class Mesh(_Made):
         self.make(f"mesh:{hosts}")
 
 
-class Word(_Made):
-    """``--topo fat-tree:4`` and whatever else ``--topology`` of ``alfirk run`` takes."""
+class Word(_AlfirkTopo):
+    """``--topo fat-tree:4`` and all other values of ``alfirk run --topology``."""
 
     def build(self, word: str = "testbed", **_: Any) -> None:
         """Add its nodes and links."""
@@ -178,7 +178,7 @@ class Word(_Made):
 
 
 def build_topo(topos: Mapping[str, Callable[..., Topo]], text: str) -> Topo:
-    """Make what ``--topo`` names: a class, or what ``alfirk`` takes: ``fat-tree:4``, or a file."""
+    """Create the topology of ``--topo``: a class, a generator such as ``fat-tree:4``, or a file."""
     name = text.partition(",")[0]
     if name not in topos and (name.endswith((".yaml", ".yml")) or ":" in name or name in WORDS):
         return Word(text)
@@ -198,12 +198,12 @@ class ContainerHost(Container):
 
 
 HOSTS = {"container": ContainerHost}
-#: Links of several networks at a time have names of their own, and are removed after a kill.
+#: Link classes whose names are unique among networks, and which are removed after a kill.
 LINKS = {"default": EthernetLink, "tc": TCLink, "tcu": TCULink, "ovs": OVSLink}
 
 
 def no_openflow() -> type[Controller]:
-    """Give mn a controller that does nothing: ours speaks P4Runtime, and starts behind the switches."""
+    """Return a controller class that does nothing: ours uses P4Runtime, and starts after the switches."""
     nothing: type[Controller] = NullController
     return nothing
 
@@ -240,25 +240,25 @@ class AlfirkNet(AlfirkMininet):
         super().start()
         wait_ready([(host.child, host.answers) for host in hosts if host.child])
         if not switches or len(switches) < len(self.switches):
-            if isinstance(topo, _Made):
-                warn("*** These switches are not ours: they have no controller. Give --switch alfirk\n")
+            if isinstance(topo, _AlfirkTopo):
+                warn("*** These switches are not alfirk switches, so they have no controller; use --switch alfirk\n")
             return
         settings = switches[0].settings
         if with_program:
             info(f"*** No controller: switches have a program of their own. Logs are in {settings.workdir}\n")
             return
         topology = settings.workdir / "topology.yaml"
-        if not isinstance(topo, _Made):
+        if not isinstance(topo, _AlfirkTopo):
             topology.write_text(json.dumps(describe(self.switches, self.hosts, self.links)))
         self.controller_process, self.service = start_controller(topology, settings, switches)
-        if isinstance(topo, _Made):
-            self._tell_hosts(hosts, switches, settings)
+        if isinstance(topo, _AlfirkTopo):
+            self._describe_network(hosts, switches, settings)
         else:
-            info("*** These hosts have no RDMA, for which take --topo fattree or another of ours\n")
+            info("*** These hosts have no RDMA; use --topo fattree or another topology of alfirk\n")
         info(f"*** Controller on {self.service}; logs, captures and sockets in {settings.workdir}\n")
 
-    def _tell_hosts(self, hosts: list[AlfirkHost], switches: list[MnSwitch], settings: Settings) -> None:
-        """Write down what there is for `alfirk run --attach`, and let hosts find commands."""
+    def _describe_network(self, hosts: list[AlfirkHost], switches: list[MnSwitch], settings: Settings) -> None:
+        """Describe the network for `alfirk run --attach`, and extend the PATH of hosts."""
         interfaces = {
             switch.name: {port: intf.name for port, intf in sorted(switch.intfs.items()) if port}
             for switch in switches
@@ -276,7 +276,7 @@ class AlfirkNet(AlfirkMininet):
             )
 
     def configLinkStatus(self, src: str, dst: str, status: str) -> None:  # noqa: N802 - Mininet's name
-        """Take the links between two nodes up or down, and tell the controller."""
+        """Take the links between two nodes up or down, and report that to the controller."""
         super().configLinkStatus(src, dst, status)
         switch = next((switch for switch in self.switches if isinstance(switch, MnSwitch)), None)
         if self.service and switch and status in ("up", "down"):
@@ -284,7 +284,7 @@ class AlfirkNet(AlfirkMininet):
             command = [alfirk, "link", "tell", "--controller", self.service, src, dst, status]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
-                warn(f"*** The controller was not told: {done.stderr.strip()}\n")
+                warn(f"*** cannot report the link to the controller: {done.stderr.strip()}\n")
 
     def stop(self) -> None:
         """Stop the controller, all processes at once, and then everything else."""
@@ -296,7 +296,7 @@ class AlfirkNet(AlfirkMininet):
         stop_all(children)
         kill_guests(host.pid for host in self.hosts)
         super().stop()
-        if isinstance(self.topo, _Made) and self.topo.settings.journal:
+        if isinstance(self.topo, _AlfirkTopo) and self.topo.settings.journal:
             self.topo.settings.journal.close()
         _Living.network = None
 
@@ -322,9 +322,9 @@ atexit.register(stop_network)
 
 
 def describe(switches: Sequence[Node], hosts: Sequence[Node], links: Sequence[Link]) -> dict[str, Any]:
-    """Describe a network of Mininet's as a topology file does, with what Mininet has chosen.
+    """Return the description of a Mininet network as a topology file, with addresses chosen by Mininet.
 
-    Hosts have one link each there, so that others, and hosts without a link, cannot be described.
+    Topology files need exactly one link for each host.
     """
     at: dict[str, int] = {host.name: 0 for host in hosts}
     ends = []
@@ -338,7 +338,7 @@ def describe(switches: Sequence[Node], hosts: Sequence[Node], links: Sequence[Li
     for host in hosts:
         if at[host.name] != 1:
             raise NetworkError(
-                f"host {host.name} has {at[host.name]} links, and the controller knows hosts with one",
+                f"host {host.name} has {at[host.name]} links, and the controller supports hosts with one link only",
                 "give switches a program of their own: --switch alfirk,program=FILE.p4",
             )
     return {

@@ -1,4 +1,4 @@
-"""A whole network from a topology file: up, watched, and down without a trace."""
+"""A network from a topology file: it is built, monitored, and removed completely."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 
 class AlfirkMininet(Mininet):
-    """Mininet that stops soon, and whose ``iperf`` works with newer versions of that program, too."""
+    """Mininet that stops faster, and whose ``iperf`` supports newer versions of that program."""
 
     def stop(self) -> None:
-        """Delete all links of ours at once, and stop everything else as Mininet does."""
+        """Delete all our links at once, and stop everything else as Mininet does."""
         ours = [link for link in self.links if isinstance(link, AlfirkLink)]
         delete_interfaces([name for link in ours for name in link.switch_ends()])
         for link in ours:
-            link.forget()
+            link.drop_interfaces()
         self.links = [link for link in self.links if link not in ours]
         super().stop()
 
@@ -58,10 +58,10 @@ class AlfirkMininet(Mininet):
         seconds: int = 5,
         port: int = 5001,
     ) -> list[str]:
-        """Measure what TCP carries between two hosts; give what the server saw and what the client saw.
+        """Measure the TCP throughput between two hosts; return the results of server and client.
 
-        Mininet's own way waits until the server tells of the connection by which it has found out that it
-        listens.  Since iperf 2.1 it tells nothing of that, as nobody sends anything there.
+        Mininet's own implementation waits for the server's report of a test connection that shows that it
+        listens.  Since version 2.1, iperf does not report a connection without data.
         """
         if l4Type != "TCP":
             return list(super().iperf(hosts, l4Type, udpBw, fmt, seconds, port))
@@ -71,22 +71,22 @@ class AlfirkMininet(Mininet):
         with tempfile.NamedTemporaryFile(mode="r", prefix="alfirk-iperf-") as log:
             server.cmd(f"iperf -s {form}-p {port} >{log.name} 2>&1 &")
             try:
-                # A server that does not listen yet refuses the connection.
-                said = client.cmd(
+                # A server that does not listen yet rejects the connection.
+                client_output = client.cmd(
                     f"for try in $(seq 50); do "
-                    f"said=$(iperf -c {server.IP()} {form}-p {port} -t {seconds} 2>&1); "
-                    'case "$said" in */sec*) break;; esac; sleep 0.2; done; echo "$said"'
+                    f"out=$(iperf -c {server.IP()} {form}-p {port} -t {seconds} 2>&1); "
+                    'case "$out" in */sec*) break;; esac; sleep 0.2; done; echo "$out"'
                 )
             finally:
                 server.cmd("kill -KILL %iperf; wait %iperf")
-            # What has been killed may not have told its part.
-            results = [self._parseIperf(log.read()) or self._parseIperf(said), self._parseIperf(said)]
+            # The killed server may not have printed its result.
+            results = [self._parseIperf(log.read()) or self._parseIperf(client_output), self._parseIperf(client_output)]
         output(f"*** Results: {results}\n")
         return results
 
 
 class PartialMininet(AlfirkMininet):
-    """What of a network is on this machine, with ends of links to others."""
+    """The part of a network on one machine, with ends of links to other machines."""
 
     def __init__(self, part: Part, crossings: Sequence[Crossing], journal: Journal, **params: Any) -> None:
         self.part = part
@@ -95,11 +95,11 @@ class PartialMininet(AlfirkMininet):
         super().__init__(**params)
 
     def buildFromTopo(self, topo: Topo) -> None:  # noqa: N802 - Mininet's name
-        """Make nodes and links, and then the ends of links to other machines, before hosts are configured."""
+        """Create nodes and links, then the ends of links to other machines, before hosts are configured."""
         super().buildFromTopo(topo)
         for crossing in self.crossings:
             node = self[crossing.end.node]
-            # Mininet counts a host's ports from 0.
+            # Mininet numbers a host's ports from 0.
             port = crossing.end.port or 0
             name = AlfirkLink.name_interface(node, port)
             self.journal.interfaces([name, crossing.outside])
@@ -108,20 +108,20 @@ class PartialMininet(AlfirkMininet):
 
 
 def _stay(*_: object, **__: object) -> None:
-    """Leave an interface where it is: it was made in its node's namespace."""
+    """Do not move an interface: it was created in its node's namespace."""
 
 
 class Network:
-    """Use as a context manager: inside, every process answers; behind, nothing is left."""
+    """A network as a context manager: inside, every process is ready; on exit, everything is removed."""
 
     def __init__(self, topology: Topology, settings: Settings) -> None:
         self.topology = topology
         self.settings = settings
         self._journal: Journal | None = None
         self._mininet: Mininet | None = None
-        #: What carries links to other machines, where the kernel does not.
+        #: The `alfirk vxlan` process, if the kernel has no VXLAN.
         self._forwarder: Child | None = None
-        #: By name, in the order of the topology file.
+        #: Guests by name, in the order of the topology file.
         self.guests: dict[str, Guest] = {}
 
     def __enter__(self) -> Network:
@@ -136,7 +136,7 @@ class Network:
         self.stop()
 
     def start(self) -> None:
-        """Build everything and wait until it is ready; on an error, call :meth:`stop`."""
+        """Build the network and wait until it is ready; after an error, :meth:`stop` must be called."""
         check_tools(self.settings.alfirk)
         self._make_directories()
         setLogLevel("error")
@@ -147,7 +147,7 @@ class Network:
         for name in (host.name for host in self.topology.hosts):
             check_socket_path(settings.workdir / f"{name}.sock")
         self._mininet = self._build(settings, self._journal)
-        # They take the longest to get ready.
+        # Guests take the longest to get ready.
         if image:
             for name in settings.guests:
                 self._start_guest(name, image)
@@ -156,20 +156,20 @@ class Network:
             host.start_rdma()
         self._mininet.start()
         if self._forwarder:
-            wait_ready([(self._forwarder, lambda: _says_ready(self._forwarder))])
+            wait_ready([(self._forwarder, lambda: _is_forwarding(self._forwarder))])
         wait_ready([(host.child, host.answers) for host in hosts if host.child])
         started = [(guest.child, guest.answers) for guest in self.guests.values() if guest.child]
         wait_ready(started, guests.START_LIMIT)
 
     def stop(self) -> None:
-        """Take everything down; what Mininet cannot, the journal does."""
+        """Remove everything; the journal removes what Mininet cannot."""
         mininet, self._mininet = self._mininet, None
         journal, self._journal = self._journal, None
         if mininet:
-            # All at once: one after the other would take each one's time to end.
+            # In parallel: in sequence, each process would take its time to end.
             for guest in self.guests.values():
                 if guest.child:
-                    # It has nothing to save, and would take its time.
+                    # It has no data to save, so it is killed.
                     guest.child.process.kill()
             nodes = [*_nodes(mininet), *self.guests.values()]
             children = [*(node.child for node in nodes), self._forwarder]
@@ -179,7 +179,7 @@ class Network:
             with contextlib.suppress(Exception):
                 mininet.stop()
         for guest in self.guests.values():
-            guest.forget()
+            guest.remove_files()
         self.guests = {}
         if journal:
             journal.close()
@@ -224,7 +224,7 @@ class Network:
         return [hosts[host.name] for host in self.topology.hosts if host.name in hosts]
 
     def _build(self, settings: Settings, journal: Journal) -> Mininet:
-        """Make nodes and links, all of them or this machine's."""
+        """Create nodes and links, all of them or this machine's."""
         topo, part = AlfirkTopo(self.topology, settings), settings.part
         if part is None:
             mininet: Mininet = AlfirkMininet(topo=topo, controller=None, build=False)
@@ -233,7 +233,7 @@ class Network:
             return mininet
         crossings = part.crossings(self.topology)
         mininet = PartialMininet(part, crossings, journal, topo=topo, controller=None, build=False)
-        # Whatever has been made when something fails is taken down.
+        # If a step fails, everything created so far is removed.
         self._mininet = mininet
         mininet.build()
         if crossings and not part.kernel:
@@ -252,23 +252,23 @@ class Network:
         known = {host.name for host in self.topology.hosts}
         for name in settings.guests:
             if name not in known:
-                raise NetworkError(f"there is no host {name} to be a guest", "name hosts of the topology")
+                raise NetworkError(f"--guests: the topology has no host {name}", "name hosts of the topology")
         if settings.guest_image is None:
-            raise NetworkError("guests need an image", "give its folder by --guest-image")
+            raise NetworkError("guests need an image", "give its folder with --guest-image")
         image = Image(settings.guest_image)
         image.check(settings.alfirk)
         guests.check_tools()
         return image
 
     def _start_guest(self, name: str, image: Image) -> None:
-        """Give the switch port a tap in place of a veth's end, and boot the guest behind it."""
+        """Create a tap as the switch port instead of a veth end, and boot the guest on it."""
         settings = self.settings
         host = next(host for host in self.topology.hosts if host.name == name)
         link = next(link for link in self.topology.links if name in (link.a.node, link.b.node))
         end = link.b if link.a.node == name else link.a
         switch = self.mininet[end.node]
         if not isinstance(switch, AlfirkSwitch) or end.port is None:
-            raise NetworkError(f"host {name} has no link to a switch", "mend the topology")
+            raise NetworkError(f"host {name} has no link to a switch", "add the link to the topology")
         tap = AlfirkLink.name_interface(switch, end.port)
         mtu = link.attributes.mtu
         if self._journal:
@@ -296,12 +296,12 @@ class Network:
                 directory.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise NetworkError(
-                    f"cannot make the directory {directory}: {error.strerror}", "choose another one"
+                    f"cannot create the directory {directory}: {error.strerror}", "choose another one"
                 ) from error
 
 
-def _says_ready(forwarder: Child | None) -> bool:
-    """Whether ``alfirk vxlan`` has said that it carries frames."""
+def _is_forwarding(forwarder: Child | None) -> bool:
+    """Whether ``alfirk vxlan`` has reported that it forwards frames."""
     return forwarder is not None and " links at " in forwarder.last_lines()
 
 

@@ -33,61 +33,61 @@ if TYPE_CHECKING:
     from alfirk_mininet.part import Part
     from alfirk_mininet.topology import Attributes
 
-#: Seconds that all processes together have to become ready.
+#: Time limit in seconds until all processes are ready.
 START_LIMIT = 30.0
-#: Port number of the controller in every pipeline of ours (CPU_PORT in p4src).
+#: Port number of the controller in all our pipelines (CPU_PORT in p4src).
 CPU_PORT = 510
-#: Longest path of a Unix socket (sun_path without the final zero).
+#: Maximum length of a Unix socket's path (sun_path without the final zero).
 LONGEST_SOCKET_PATH = 107
 
-# An HTTP/2 client's first words (RFC 9113, section 3.4) and an empty SETTINGS frame; a gRPC server answers
-# with a SETTINGS frame of its own.
+# Connection preface of an HTTP/2 client (RFC 9113, section 3.4) and an empty SETTINGS frame; a gRPC server
+# replies with a SETTINGS frame of its own.
 _HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 _HTTP2_SETTINGS = 4
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What all nodes of a network share."""
+    """Settings of all nodes of a network."""
 
-    #: The alfirk command.
+    #: Path of the alfirk command.
     alfirk: Path
-    #: For logs, sockets and captures.
+    #: Folder for logs, sockets and captures.
     workdir: Path
     journal: Journal | None = None
-    #: Probability that a link loses a frame, in each direction.
+    #: Loss probability of frames on each link, in each direction.
     loss: float = 0.0
-    #: Seed of all that is random.
+    #: Seed of everything random.
     seed: int = 1
-    #: How many times slower the clock is on which links have the rates, delays and queues of the topology;
-    #: without, they have none.
+    #: How many times slower than real time the clock is. With it, links have the rates, delays and queues of
+    #: the topology; without it, they have none.
     time_scale: int | None = None
-    #: What NICs and applications cost then, as `alfirk host --host-model` has it.
+    #: Host model on that clock, as for `alfirk host --host-model`.
     host_model: str | None = None
-    #: What a switch's pipeline costs then, in nanoseconds.
+    #: Pipeline latency of switches on that clock, in nanoseconds.
     pipeline_latency: int = 0
-    #: Where to write captures; none by default.
+    #: Folder for captures; none by default.
     pcap: Path | None = None
-    #: Whether the kernels of hosts have the hosts' addresses, so that ping, iperf and other programs work.
+    #: Whether hosts' kernels have the hosts' addresses, as ping, iperf and other programs need.
     kernel_ip: bool = False
     #: Whether hosts run `alfirk host`.
     rdma: bool = True
-    #: Further options for every switch, before the `--`.
+    #: Additional options for every switch, before the `--`.
     switch_options: Sequence[str] = field(default=())
-    #: Frames that ports of switches lose on purpose, as `alfirk switch --port-drop` has them, by switch.
+    #: Drop rules for ports of switches, as for `alfirk switch --port-drop`, by switch.
     port_drops: Sequence[tuple[str, str]] = field(default=())
-    #: Hosts that are QEMU guests, what they boot, and whether they use Linux's RDMA stack or alfirk's own.
+    #: Hosts that are QEMU guests, their image, and whether they use Linux's RDMA stack or alfirk's own.
     guests: Sequence[str] = field(default=())
     guest_image: Path | None = None
     guest_verbs: bool = True
-    #: What of the network is on this machine; without, all of it.
+    #: This machine's part of the network; the whole network if not set.
     part: Part | None = None
-    #: Whether switches serve BMv2's Thrift services; one with a program of its own does anyway.
+    #: Whether switches serve BMv2's Thrift services; a switch with a program of its own always does.
     thrift: bool = False
 
     @property
     def listen(self) -> str:
-        """The address of P4Runtime servers, which only a controller elsewhere needs to be reached at."""
+        """Address of P4Runtime servers, which must be reachable if the controller is on another machine."""
         return self.part.address if self.part else "127.0.0.1"
 
     def has(self, *nodes: str) -> bool:
@@ -96,13 +96,13 @@ class Settings:
 
     @property
     def is_timed(self) -> bool:
-        """Whether links have rates, so that it matters when a process runs."""
+        """Whether links have rates, so that the scheduling of processes matters."""
         return self.time_scale is not None
 
 
 @cache
 def shared_settings() -> Settings:
-    """Settings of nodes that are given none: those of a script or of ``mn`` have one folder and journal."""
+    """Default settings of nodes in a script or in ``mn``: one folder and journal for all."""
     alfirk = find_alfirk()
     check_tools(alfirk)
     clean()
@@ -113,13 +113,13 @@ def shared_settings() -> Settings:
 
 
 class DeviceIds:
-    """Device ids of the switches of this process, so that they need not be given."""
+    """Allocator of device ids for the switches of this process."""
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
 
     def choose(self, name: str, wanted: int | None = None) -> int:
-        """Take the id that is wanted, else the first number in the name as Mininet does, else a free one."""
+        """Return the wanted id, else the first number in the name as Mininet does, else a free one."""
         if wanted is None:
             number = re.search(r"\d+", name)
             wanted = int(number[0]) if number else 0
@@ -129,7 +129,7 @@ class DeviceIds:
         return wanted
 
     def free(self, device_id: int) -> None:
-        """Give an id back."""
+        """Release an id."""
         self._taken.discard(device_id)
 
 
@@ -137,13 +137,13 @@ _DEVICE_IDS = DeviceIds()
 
 
 class AlfirkSwitch(Switch):
-    """A switch whose data plane is an ``alfirk switch`` process, with P4Runtime on a port of the machine's.
+    """A switch whose data plane is an ``alfirk switch`` process, with P4Runtime on a port of the machine.
 
-    Without a `program` it starts empty, and a controller pushes one.  `program` is a P4 file, which is
-    compiled, or BMv2 JSON; `entries` a JSON file with entries of its tables (:mod:`alfirk_mininet.entries`).
-    Device id and settings are found where none are given.  `port_loss` has the probability with which a port
-    loses frames of each direction, `port_delay` how long one holds back what leaves it, such as ``2ms``, and
-    `port_links` what links do to frames where the settings have a `time_scale`.
+    Without a `program` it starts empty, and a controller loads one.  `program` is a P4 file, which is
+    compiled, or BMv2 JSON; `entries` is a JSON file with table entries (:mod:`alfirk_mininet.entries`).
+    Device id and settings have defaults.  `port_loss` is the loss probability of frames on a port in each
+    direction, `port_delay` the delay of frames sent on a port, such as ``2ms``, and `port_links` the
+    attributes of links if the settings have a `time_scale`.
     """
 
     def __init__(
@@ -160,12 +160,12 @@ class AlfirkSwitch(Switch):
     ) -> None:
         settings = settings or shared_settings()
         self.device_id = _DEVICE_IDS.choose(name, device_id)
-        # Its gRPC port is to be reached from the root namespace.
+        # Its gRPC port must be reachable from the root namespace.
         super().__init__(name, **{**params, "dpid": f"{self.device_id:x}", "inNamespace": False})
         self.settings = settings
         if entries is not None and program is None:
             raise NetworkError(
-                f"switch {name} has entries and no program", "give the program that has the tables"
+                f"switch {name} has entries but no program", "give the program with the tables"
             )
         self.program = load_program(Path(program), settings.alfirk, settings.workdir) if program else None
         self.entries = table_entries.load(Path(entries)) if entries else None
@@ -174,7 +174,7 @@ class AlfirkSwitch(Switch):
         self.port_links = dict(port_links or {})
         self.child: Child | None = None
         self.grpc_port = 0
-        #: Port of Thrift's services on 127.0.0.1; 0 without.
+        #: Port of Thrift's services on 127.0.0.1; 0 if there are none.
         self.thrift_port = 0
         _note(self, settings)
 
@@ -184,7 +184,7 @@ class AlfirkSwitch(Switch):
         return f"{self.settings.listen}:{self.grpc_port}"
 
     def describe(self) -> str:
-        """Tell where the switch is reached, and what it runs."""
+        """Describe how to reach the switch, and its program."""
         words = [f"{self.name}: device id {self.device_id}", f"P4Runtime {self.address}"]
         words += [f"Thrift 127.0.0.1:{self.thrift_port}"] if self.thrift_port else []
         words += [f"{self.program.json}, {self.program.p4info}"] if self.program else []
@@ -212,12 +212,12 @@ class AlfirkSwitch(Switch):
         return [*line, "--", "--grpc-server-addr", self.address, "--cpu-port", str(CPU_PORT)]
 
     def _start_with(self) -> list[str]:
-        """Build the arguments about the program at the start, and about Thrift."""
+        """Build the arguments for the initial program and for Thrift."""
         line = [str(self.program.json)] if self.program else ["--no-p4"]
         return line + (["--thrift-port", str(self.thrift_port)] if self.thrift_port else [])
 
     def _emulation(self) -> list[str]:
-        """Build the options by which links are as the topology has them, if they are to be."""
+        """Build the options for link emulation, if it is enabled."""
         settings = self.settings
         if settings.time_scale is None:
             return []
@@ -229,7 +229,7 @@ class AlfirkSwitch(Switch):
         return line
 
     def start(self, controllers: Sequence[Controller]) -> None:  # noqa: ARG002 - they come by P4Runtime
-        """Start the process; :meth:`batchStartup` waits until it answers."""
+        """Start the process; :meth:`batchStartup` waits until it is ready."""
         self.grpc_port = _free_port(self.settings.listen)
         if self.program or self.settings.thrift:
             self.thrift_port = _free_port("127.0.0.1")
@@ -243,18 +243,18 @@ class AlfirkSwitch(Switch):
 
     @classmethod
     def batchStartup(cls, switches: Sequence[AlfirkSwitch], **_: Any) -> Sequence[AlfirkSwitch]:  # noqa: N802
-        """Wait until all switches answer gRPC (Mininet calls this after starting all of them)."""
+        """Wait until all switches reply to gRPC (Mininet calls this after starting all of them)."""
         wait_ready([(switch.child, switch.answers) for switch in switches if switch.child])
         for switch in switches:
             if switch.entries is not None and switch.program:
                 commands = table_entries.commands(switch.entries, switch.program.tables())
                 table_entries.apply(commands, switch.settings.alfirk, switch.thrift_port, switch.name)
-        told = [switch.describe() for switch in switches if switch.thrift_port]
-        info("".join(f"\n*** {line}" for line in told))
+        described = [switch.describe() for switch in switches if switch.thrift_port]
+        info("".join(f"\n*** {line}" for line in described))
         return switches
 
     def answers(self) -> bool:
-        """Try whether the gRPC server is up."""
+        """Return whether the gRPC server is ready."""
         try:
             with socket.create_connection((self.settings.listen, self.grpc_port), timeout=0.5) as connection:
                 connection.sendall(_HTTP2_HELLO)
@@ -272,7 +272,7 @@ class AlfirkSwitch(Switch):
 
 
 class AlfirkHost(Host):
-    """A host in its own namespace that runs ``alfirk host``, driven through a Unix socket."""
+    """A host in its own namespace that runs ``alfirk host``, controlled through a Unix socket."""
 
     def __init__(
         self, name: str, address: str, settings: Settings, link: Attributes | None = None, **params: Any
@@ -287,7 +287,7 @@ class AlfirkHost(Host):
 
     @property
     def control(self) -> Path:
-        """The socket by which the host's application is driven."""
+        """Path of the host's control socket."""
         return self.settings.workdir / f"{self.name}.sock"
 
     def command(self) -> list[str]:
@@ -306,31 +306,31 @@ class AlfirkHost(Host):
         return line
 
     def config(self, mac: str | None = None, ip: str | None = None, **params: Any) -> dict[str, Any]:
-        """Set the interface up; its Ethernet address it has already."""
+        """Set the interface up; its Ethernet address is set already."""
         del mac, ip
         result = super().config(ip=self.address if self.settings.kernel_ip else None, **params)
         interface = self.defaultIntf().name
-        complaint = self.cmd(interfaces.offloads_off(interface)).strip()
-        # Features that the kernel holds fixed are named and left; anything else is a failure.
-        if "not found" in complaint or "Operation not" in complaint:
+        output = self.cmd(interfaces.offloads_off(interface)).strip()
+        # ethtool lists features that cannot be changed, which is harmless; any other output is a failure.
+        if "not found" in output or "Operation not" in output:
             raise NetworkError(
-                f"host {self.name}: cannot switch off the offloads of {interface}: {complaint}",
+                f"host {self.name}: cannot switch off the offloads of {interface}: {output}",
                 "install ethtool: sudo apt-get install ethtool",
             )
         return result
 
     def start_rdma(self) -> None:
-        """Start ``alfirk host`` in the host's namespace; :meth:`answers` tells when it is ready."""
+        """Start ``alfirk host`` in the host's namespace; :meth:`answers` is true when it is ready."""
         self.control.unlink(missing_ok=True)
         log = self.settings.workdir / f"{self.name}.log"
-        # -a attaches to the namespace and execs: the process is alfirk itself.
+        # -a attaches to the namespace and calls exec, so the process is alfirk itself.
         command = ["mnexec", "-a", str(self.pid), *self.command()]
         self.child = Child.spawn(f"host {self.name}", command, log, real_time=self.settings.is_timed)
         if self.settings.journal:
             self.settings.journal.process(self.child.pid)
 
     def answers(self) -> bool:
-        """Try whether the control socket is up."""
+        """Return whether the control socket is ready."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(0.5)
             return connection.connect_ex(str(self.control)) == 0
@@ -344,9 +344,9 @@ class AlfirkHost(Host):
 
 
 class AlfirkLink(Link):
-    """A veth pair with an MTU, whose switch ends are written down and silent."""
+    """A veth pair with an MTU; its switch ends are in the journal, and the kernel does not send on them."""
 
-    #: Of a link that is given none: what carries RoCE packets with 4,096 bytes.
+    #: Default MTU: enough for RoCE packets with 4,096 bytes of payload.
     usual_mtu = 4200
 
     def __init__(self, node1: Node, node2: Node, mtu: int | None = None, **params: Any) -> None:
@@ -355,24 +355,24 @@ class AlfirkLink(Link):
         super().__init__(node1, node2, **params)
 
     def intfName(self, node: Node, n: int) -> str:  # noqa: N802 - Mininet's name
-        """Name an interface."""
+        """Return the name of an interface."""
         return self.name_interface(node, n)
 
     @staticmethod
     def name_interface(node: Node, n: int) -> str:
-        """Name an interface so that it fits, whatever the node is called and other networks there are."""
+        """Return a name for an interface that is short enough and unique among networks."""
         if isinstance(node, AlfirkSwitch):
             network = node.settings.journal.number if node.settings.journal else 1
             return interfaces.switch_interface(node.name, node.device_id, n, network)
         return interfaces.host_interface(node.name, n)
 
     def switch_ends(self) -> list[str]:
-        """Name the ends in the namespace of the switches."""
+        """Names of the ends in the namespace of the switches."""
         ends = (self.intf1, self.intf2)
         return [intf.name for intf in ends if intf and isinstance(intf.node, AlfirkSwitch)]
 
-    def forget(self) -> None:
-        """Leave the interfaces, which have been deleted, out of the nodes."""
+    def drop_interfaces(self) -> None:
+        """Remove the deleted interfaces from the nodes."""
         for intf in (self.intf1, self.intf2):
             if intf:
                 intf.node.delIntf(intf)
@@ -386,9 +386,9 @@ class AlfirkLink(Link):
         addr2: str | None = None,
         node1: Node | None = None,  # noqa: ARG002 - known since the constructor
         node2: Node | None = None,  # noqa: ARG002
-        deleteIntfs: bool = True,  # noqa: ARG002, N803 - never: they might be somebody's
+        deleteIntfs: bool = True,  # noqa: ARG002, N803 - never: they might be foreign
     ) -> None:
-        """Make the pair."""
+        """Create the pair."""
         names = (intfname1, intfname2)
         both = list(zip(names, self.nodes, (addr1, addr2), strict=True))
         ours = [name for name, node, _ in both if not node.inNamespace]
@@ -402,21 +402,21 @@ class AlfirkLink(Link):
 
 
 def _station(node: Node, address: str | None) -> str | None:
-    """Choose the Ethernet address of a node's end: its parameter, else what Mininet chose and will report."""
+    """Return the Ethernet address of a node's end: its parameter, else what Mininet chose and will report."""
     ours = isinstance(node, (AlfirkHost, AlfirkSwitch))
     return node.params.get("mac") or (None if ours else address)
 
 
 class EthernetLink(AlfirkLink):
-    """The same with the MTU of Ethernet, for programs that expect it."""
+    """An `AlfirkLink` with Ethernet's MTU, for programs that expect it."""
 
     usual_mtu = 1500
 
 
 def _without_kernel(switch: AlfirkSwitch, intf: Intf) -> None:
-    """Keep the kernels at both ends of a link from what a switch between packet sockets cannot have.
+    """Disable kernel features at both ends of a link that do not work with a switch on packet sockets.
 
-    Links and hosts of ours have seen to it already; others of Mininet's have not.
+    Our own links and hosts have them disabled already; Mininet's do not.
     """
     link = intf.link
     if not isinstance(link, AlfirkLink):
@@ -429,7 +429,7 @@ def _without_kernel(switch: AlfirkSwitch, intf: Intf) -> None:
 
 
 def wait_ready(waiting: Sequence[tuple[Child, Callable[[], bool]]], limit: float = START_LIMIT) -> None:
-    """Poll until every process answers; fail when one ends or the time is up."""
+    """Poll until every process is ready; fail if one ends or the time limit passes."""
     todo = list(waiting)
     deadline = time.monotonic() + limit
     pause = 0.005
@@ -440,30 +440,30 @@ def wait_ready(waiting: Sequence[tuple[Child, Callable[[], bool]]], limit: float
         if todo and time.monotonic() > deadline:
             names = ", ".join(child.what for child, _ in todo)
             raise NetworkError(
-                f"{names} did not answer within {limit:.0f} s",
+                f"{names} not ready within {limit:.0f} s",
                 f"the end of {todo[0][0].log}: {todo[0][0].last_lines() or 'nothing'}",
             )
         if todo:
             time.sleep(pause)
             pause = min(2 * pause, 0.1)
-    # Who answered may have been somebody else, where ours could not start.
+    # If our process could not start, another one may have replied.
     for child, _ in waiting:
         check_alive(child)
 
 
 def check_alive(child: Child) -> None:
-    """Fail when the process has ended."""
+    """Fail if the process has ended."""
     how = child.ended()
     if how:
-        said = child.last_lines()
+        text = child.last_lines()
         raise NetworkError(
             f"{child.what} {how}",
-            f"it said last: {said}" if said else f"it said nothing; its log is {child.log}",
+            f"last line of its log: {text}" if text else f"its log {child.log} is empty",
         )
 
 
 def check_socket_path(path: Path) -> None:
-    """Refuse a path that no Unix socket can have."""
+    """Fail if a path is too long for a Unix socket."""
     if len(os.fsencode(path)) > LONGEST_SOCKET_PATH:
         raise NetworkError(
             f"{path} is too long for a Unix socket ({LONGEST_SOCKET_PATH} bytes at most)",
@@ -477,10 +477,10 @@ def _note(node: Node, settings: Settings) -> None:
 
 
 def _free_port(address: str) -> int:
-    """Find a port of our address that nobody listens on, and that no other switch of ours has been given.
+    """Find a port of our address that is not in use, and that no other switch of ours has.
 
-    Ports are below the range from which the kernel takes those of clients (32768 and up): one of them could
-    take it before the switch does.
+    Ports are below the range of ephemeral ports (32768 and up), so that no client takes one before the switch
+    does.
     """
     for port in itertools.islice(_PORTS, _LAST_PORT - _FIRST_PORT + 1):
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -492,6 +492,6 @@ def _free_port(address: str) -> int:
 
 
 _FIRST_PORT, _LAST_PORT = 20000, 31999
-#: Round and round, beginning somewhere else in each process.
+#: Ports in turn, starting at a different one in each process.
 _START = _FIRST_PORT + os.getpid() * 61 % (_LAST_PORT - _FIRST_PORT + 1)
 _PORTS: Iterator[int] = itertools.cycle([*range(_START, _LAST_PORT + 1), *range(_FIRST_PORT, _START)])

@@ -1,6 +1,6 @@
-"""The part of a network that one of several machines has, and its ends of links to the others.
+"""One machine's part of a network over several machines, and its ends of links to the others.
 
-``alfirk run --machines`` decides who has what; see ``cli/src/machine``.  No root, no Mininet.
+``alfirk run --machines`` places the nodes; see ``cli/src/machine``.  No root, no Mininet.
 """
 
 from __future__ import annotations
@@ -22,48 +22,48 @@ class Crossing:
     #: The node and port at this end.
     end: End
     attributes: Attributes
-    #: The number of the link's VXLAN segment.
+    #: VXLAN segment number of the link.
     vni: int
-    #: The address of the machine at the other end.
+    #: Address of the other machine.
     remote: str
 
     @property
     def outside(self) -> str:
-        """Name the veth end that frames come out of on their way to the other machine."""
+        """Name of the veth end whose frames go to the other machine."""
         return f"vx{self.vni}"
 
 
 @dataclass(frozen=True)
 class Part:
-    """What one machine has of a network."""
+    """One machine's part of a network."""
 
-    #: Its address towards the other machines and the controller.
+    #: Its address for the other machines and the controller.
     address: str
     nodes: frozenset[str]
-    #: By the link's place in the topology: its VNI, and the address of the other machine.
+    #: VNI and address of the other machine, by the link's index in the topology.
     links: dict[int, tuple[int, str]]
     #: UDP port of VXLAN.
     port: int
-    #: Whether the kernel has VXLAN; `alfirk vxlan` does it otherwise.
+    #: Whether the kernel supports VXLAN; `alfirk vxlan` is used otherwise.
     kernel: bool
-    #: Whether datagrams may be fragmented on the way.
+    #: Whether IP may fragment datagrams.
     fragments: bool
 
     @staticmethod
     def load(file: Path) -> Part:
-        """Read what ``alfirk run`` has written."""
-        said = json.loads(file.read_text())
+        """Read the file that ``alfirk run`` wrote."""
+        part = json.loads(file.read_text())
         return Part(
-            address=said["address"],
-            nodes=frozenset(said["nodes"]),
-            links={link["link"]: (link["vni"], link["remote"]) for link in said["links"]},
-            port=said["port"],
-            kernel=said["kernel"],
-            fragments=said["fragments"],
+            address=part["address"],
+            nodes=frozenset(part["nodes"]),
+            links={link["link"]: (link["vni"], link["remote"]) for link in part["links"]},
+            port=part["port"],
+            kernel=part["kernel"],
+            fragments=part["fragments"],
         )
 
     def crossings(self, topology: Topology) -> list[Crossing]:
-        """List the ends here of links to other machines."""
+        """List this machine's ends of links to other machines."""
         return [
             Crossing(end, link.attributes, *self.links[number])
             for number, link in enumerate(topology.links)
@@ -73,7 +73,7 @@ class Part:
         ]
 
     def forwarder(self, alfirk: Path, crossings: list[Crossing]) -> list[str]:
-        """Build the command line of what carries frames where the kernel does not."""
+        """Build the command line of the forwarder for kernels without VXLAN."""
         line = [str(alfirk), "vxlan", "--local", self.address, "--port", str(self.port)]
         line += ["--fragments"] if self.fragments else []
         for crossing in crossings:
@@ -81,7 +81,7 @@ class Part:
         return line
 
     def kernel_link(self, name: str, crossing: Crossing) -> list[str]:
-        """Build the commands of ``ip`` that make an end in the kernel, down and in this namespace."""
+        """Build the commands of ``ip`` that create an end in the kernel, down and in this namespace."""
         options = f"id {crossing.vni} local {self.address} remote {crossing.remote} dstport {self.port}"
         do_not_fragment = "unset" if self.fragments else "set"
         mtu = crossing.attributes.mtu

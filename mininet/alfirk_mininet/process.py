@@ -1,6 +1,6 @@
-"""Processes that a network starts: a log file each, and none outlives the network.
+"""Child processes of a network: each has a log file, and none outlives the network.
 
-The kernel kills them when their parent dies, however it dies (PR_SET_PDEATHSIG, set by setpriv).
+The kernel kills them when their parent ends, by any cause (PR_SET_PDEATHSIG, set by setpriv).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-#: Seconds that a process has to end after SIGTERM.
+#: Time limit in seconds for a process to end after SIGTERM.
 GRACE = 5.0
 
 
 def start_time(pid: int) -> int | None:
-    """Tell when a process started, in ticks since boot: with its id, a name that is never used again."""
+    """Return a process's start time in ticks since boot: with its id, a name that is never reused."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123 - hot and tiny
-            # The second field, the command in parentheses, may hold anything.
+            # The second field, the command in parentheses, may contain any characters.
             return int(stat.read().rpartition(b")")[2].split()[19])
     except (OSError, IndexError, ValueError):
         return None
@@ -34,9 +34,9 @@ def start_time(pid: int) -> int | None:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Hold signals back that end a network, until a step is whole that could not be taken back by halves.
+    """Block the signals that end a network during a step that cannot be undone halfway.
 
-    Processes started inside are spared too, by a Ctrl-C at the terminal: use it for short ones alone.
+    Processes started inside are not interrupted by Ctrl-C at the terminal either: only for short ones.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
@@ -48,9 +48,9 @@ def undisturbed() -> Iterator[None]:
 
 @contextlib.contextmanager
 def before_others() -> Iterator[None]:
-    """Have processes that are started inside run in real time, ahead of whatever else this machine does.
+    """Start processes inside with real-time priority.
 
-    Who may not do that goes on without it.
+    Without the permission they have normal priority.
     """
     policy, priority = os.sched_getscheduler(0), os.sched_getparam(0)
     with contextlib.suppress(PermissionError):
@@ -63,18 +63,18 @@ def before_others() -> Iterator[None]:
 
 @dataclass
 class Child:
-    """A started process."""
+    """A child process with a log file."""
 
-    #: What it is, for messages: ``switch s1``.
+    #: Its name in messages: ``switch s1``.
     what: str
     process: subprocess.Popen[bytes]
     log: Path
 
     @staticmethod
     def spawn(what: str, command: Sequence[str], log: Path, *, real_time: bool = False) -> Child:
-        """Start a process without waiting for it; it hears no terminal and writes to ``log`` only.
+        """Start a process without waiting for it; it has no terminal and writes to ``log`` only.
 
-        With ``real_time`` it goes before all that does not, where the system lets it.
+        With ``real_time`` it has real-time priority, if the system permits it.
         """
         with log.open("wb") as output, before_others() if real_time else contextlib.nullcontext():
             process = subprocess.Popen(
@@ -92,7 +92,7 @@ class Child:
         return self.process.pid
 
     def ended(self) -> str | None:
-        """Say how the process ended; ``None`` while it runs."""
+        """Describe how the process ended; ``None`` while it runs."""
         code = self.process.poll()
         if code is None:
             return None
@@ -103,14 +103,14 @@ class Child:
         return f"was killed by signal {-code}"
 
     def last_lines(self, count: int = 8) -> str:
-        """Return the end of the log."""
+        """Return the last lines of the log."""
         with contextlib.suppress(OSError), self.log.open(encoding="utf-8", errors="replace") as log:
             return "".join(deque(log, count)).strip()
         return ""
 
 
 def stop_all(children: Iterable[Child]) -> None:
-    """Ask all to end, then make those that do not."""
+    """Send SIGTERM to all, then kill those that do not end."""
     running = [child for child in children if child.process.poll() is None]
     for child in running:
         child.process.terminate()
@@ -124,9 +124,9 @@ def stop_all(children: Iterable[Child]) -> None:
 
 
 def kill_guests(shells: Iterable[int]) -> None:
-    """Kill all that runs in the network namespaces of these shells, except them: daemons of users too.
+    """Kill all processes in the network namespaces of these shells, except the shells: also daemons of users.
 
-    A daemon would keep the namespace, and its links with it.  The shells Mininet itself ends, after use.
+    A daemon would keep the namespace with its links.  Mininet itself ends the shells later.
     """
     kept = set(shells)
     doomed = {_namespace(pid) for pid in kept} - {_namespace(os.getpid()), None}
@@ -143,8 +143,8 @@ def _namespace(pid: int) -> str | None:
     return None
 
 
-def kill_stranger(pid: int, started: int) -> None:
-    """Kill a process that is not ours to wait for, if it is still the one that started then."""
+def kill_same_process(pid: int, started: int) -> None:
+    """Kill a process that is not our child, if its start time is still the same."""
     if start_time(pid) != started:
         return
     with contextlib.suppress(ProcessLookupError):

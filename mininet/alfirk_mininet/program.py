@@ -12,7 +12,7 @@ from typing import Any
 
 from alfirk_mininet.errors import NetworkError
 
-#: The data plane, beside this package in the repository and where `make install` puts it.
+#: The data plane, relative to this package in the repository and in an installation.
 PROGRAM = Path(__file__).resolve().parents[2] / "p4src" / "v1model" / "main.p4"
 
 
@@ -22,7 +22,7 @@ class Program:
 
     #: BMv2 JSON.
     json: Path
-    #: P4Info as text, for P4Runtime clients; none of a program that was given as JSON.
+    #: P4Info as text, for P4Runtime clients; none for a program that was given as JSON.
     p4info: Path | None
 
     def tables(self) -> dict[str, Any]:
@@ -31,15 +31,15 @@ class Program:
             read: dict[str, Any] = json.loads(self.json.read_text())
         except (OSError, ValueError) as error:
             raise NetworkError(
-                f"{self.json} is not BMv2 JSON: {error}", "give the file of alfirk p4c -o"
+                f"{self.json} is not BMv2 JSON: {error}", "give the output of alfirk p4c -o"
             ) from error
         return read
 
 
 def load_program(source: Path, alfirk: Path, folder: Path) -> Program:
-    """Compile a ``.p4`` file into `folder`, once for all switches that run it; take BMv2 JSON as it is."""
+    """Compile a ``.p4`` file into `folder`, once for all switches that run it; use BMv2 JSON unchanged."""
     if not source.is_file():
-        raise NetworkError(f"there is no program {source}", "give a P4 file, or BMv2 JSON")
+        raise NetworkError(f"program {source} does not exist", "give a P4 file, or BMv2 JSON")
     if source.suffix != ".p4":
         return Program(source.absolute(), None)
     return _compiled(source.absolute(), source.stat().st_mtime_ns, alfirk, folder)
@@ -52,7 +52,7 @@ def _compiled(source: Path, changed: int, alfirk: Path, folder: Path) -> Program
 
 
 def compile_program(alfirk: Path, source: Path, output: Path) -> Program:
-    """Compile a program; P4Info is put beside the JSON."""
+    """Compile a program; P4Info is written beside the JSON."""
     p4info = output.with_suffix(".p4info.txtpb")
     command = [str(alfirk), "p4c", str(source), "-o", str(output), "--p4runtime-files", str(p4info)]
     try:

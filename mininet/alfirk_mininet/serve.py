@@ -1,13 +1,13 @@
-"""A network for another program, which learns of it by JSON lines on stdout.
+"""A network for another program, which controls it by JSON lines on stdin and stdout.
 
 ``{"event":"ready","switches":{"s1":"127.0.0.1:50001",..},"hosts":{"h1":"DIR/h1.sock",..},
-"interfaces":{"s1":{"1":"s1-eth1",..},..},"processes":[4711,..]}`` comes once everything answers.
-The network stands until stdin closes or SIGTERM comes; then it is taken down and the exit code is 0.
-A line ``{"kill":"h3"}`` on stdin ends a node's process at once, and ``{"cut":"s1-eth1"}`` takes a switch's
-interface down, so that a program can see what its network does without them.  ``{"mend":"s1-eth1"}`` takes it
+"interfaces":{"s1":{"1":"s1-eth1",..},..},"processes":[4711,..]}`` is printed once every process is ready.
+The network exists until stdin closes or SIGTERM arrives; then it is removed and the exit code is 0.
+A line ``{"kill":"h3"}`` on stdin kills a node's process, and ``{"cut":"s1-eth1"}`` takes a switch's
+interface down, so that a program can observe its network without them.  ``{"restore":"s1-eth1"}`` brings it
 up again.
-``{"event":"failed","what":"..","hint":".."}`` and exit code 1 come when something cannot start or a process
-dies.
+``{"event":"failed","what":"..","hint":".."}`` is printed, with exit code 1, when something cannot start or a
+process ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from alfirk_mininet.errors import NetworkError
-from alfirk_mininet.events import failed, say
+from alfirk_mininet.events import failed, print_event
 from alfirk_mininet.network import Network
 from alfirk_mininet.nodes import Settings, check_alive
 from alfirk_mininet.topology import Topology, TopologyError
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 
 
 class _Stopped(BaseException):
-    """SIGTERM or SIGINT came."""
+    """SIGTERM or SIGINT arrived."""
 
 
 def serve(topology_file: Path, settings: Settings) -> int:
-    """Run a network until told to stop; return the exit code."""
+    """Run a network until it is stopped; return the exit code."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     try:
-        # `alfirk run` holds them back for itself, and processes inherit that: none would end by SIGTERM.
+        # `alfirk run` blocks the signals, and processes inherit that: unblocked, so that SIGTERM ends them.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, signal.SIGINT))
         topology = Topology.load(topology_file, settings.alfirk)
         with _uninterrupted_end(Network(topology, settings)) as network:
-            say(
+            print_event(
                 event="ready",
                 switches={switch.name: switch.address for switch in network.switches},
                 hosts={host.name: str(host.control) for host in network.members if host.child},
@@ -63,11 +63,11 @@ def serve(topology_file: Path, settings: Settings) -> int:
     except _Stopped:
         return 0
     except TopologyError as error:
-        return failed(str(error), "mend the file, or take one from topologies/")
+        return failed(str(error), "correct the file, or use one from topologies/")
     except NetworkError as error:
         return failed(error.what, error.hint)
     except OSError as error:
-        return failed(f"the system refused: {error}", "a full disk, a limit or a missing right?")
+        return failed(f"error of the system: {error}", "check disk space, limits and permissions")
     except Exception as error:
         return failed(f"Mininet failed: {error}", f"logs are in {settings.workdir}")
     return 0
@@ -79,7 +79,7 @@ def _stop(*_: object) -> NoReturn:
 
 @contextlib.contextmanager
 def _uninterrupted_end(network: Network) -> Iterator[Network]:
-    """Start the network, and take it down with signals shut out: it has begun to end."""
+    """Start the network, and remove it with signals blocked, as its shutdown has begun."""
     try:
         network.start()
         yield network
@@ -90,7 +90,7 @@ def _uninterrupted_end(network: Network) -> Iterator[Network]:
 
 
 def _watch(network: Network) -> None:
-    """Return when stdin closes; fail when a process ends that nobody has asked to be killed."""
+    """Return when stdin closes; fail when a process ends without a request to kill it."""
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
         selector.register(sys.stdin.fileno(), selectors.EVENT_READ)
         watched: dict[str, int] = {}
@@ -117,12 +117,12 @@ def _watch(network: Network) -> None:
 
 
 def _obey(network: Network, line: bytes) -> Child | None:
-    """Carry out a request; return the process that is to be killed, if it is about one."""
-    hint = 'write {"kill":"h3"}, {"cut":"s1-eth1"} or {"mend":"s1-eth1"}'
+    """Execute a request; return the process to kill, if it is a request for that."""
+    hint = 'write {"kill":"h3"}, {"cut":"s1-eth1"} or {"restore":"s1-eth1"}'
     try:
         request = json.loads(line)
     except ValueError as error:
-        raise NetworkError(f"a line on stdin is no JSON: {error}", hint) from error
+        raise NetworkError(f"a line on stdin is not JSON: {error}", hint) from error
     match request:
         case {"kill": str(name)}:
             nodes: list[AlfirkSwitch | AlfirkHost | Guest] = [*network.switches, *network.members]
@@ -130,10 +130,10 @@ def _obey(network: Network, line: bytes) -> Child | None:
                 if child is not None and child.ended() is None:
                     return child
             raise NetworkError(f"{name} has no process to kill", "name a host or switch that still runs")
-        case {"cut": str(interface)} | {"mend": str(interface)}:
+        case {"cut": str(interface)} | {"restore": str(interface)}:
             if interface not in {intf.name for switch in network.switches for intf in switch.intfList()}:
                 raise NetworkError(f"no switch has an interface {interface}", hint)
             state = "down" if "cut" in request else "up"
             subprocess.run(["ip", "link", "set", "dev", interface, state], check=True)
             return None
-    raise NetworkError(f"{line.decode(errors='replace')} is no request", hint)
+    raise NetworkError(f"{line.decode(errors='replace')} is not a request", hint)

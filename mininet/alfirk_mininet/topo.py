@@ -23,10 +23,10 @@ class AlfirkTopo(Topo):
 
 
 def add_nodes(topo: Topo, topology: Topology, settings: Settings, *, own_switches: bool = True) -> None:
-    """Add every host, switch and link; with `own_switches`, switches are ours whatever Mininet is told."""
-    # Of hosts, which have one each.
+    """Add every host, switch and link; `own_switches` overrides the switch class of `mn --switch`."""
+    # Only of hosts, which have one loss each.
     links = {end.node: link.attributes for link in topology.links for end in (link.a, link.b)}
-    # Guests are no nodes of Mininet's: their taps become ports of switches later.
+    # Guests are not nodes of Mininet: their taps become ports of switches later.
     guests = set(settings.guests)
     for host in (host for host in topology.hosts if host.name not in guests and settings.has(host.name)):
         topo.addHost(
@@ -48,13 +48,13 @@ def add_nodes(topo: Topo, topology: Topology, settings: Settings, *, own_switche
             port_loss={port: settings.loss for port in lossy_ports(topology, switch.name) if settings.loss},
         )
     for link in topology.links:
-        # Links to other machines are made behind the nodes.
+        # Links to other machines are created after the nodes.
         if guests & {link.a.node, link.b.node} or not settings.has(link.a.node, link.b.node):
             continue
         topo.addLink(
             link.a.node,
             link.b.node,
-            # Mininet counts a host's ports from 0.
+            # Mininet numbers a host's ports from 0.
             port1=link.a.port or 0,
             port2=link.b.port or 0,
             cls=AlfirkLink,
@@ -63,12 +63,12 @@ def add_nodes(topo: Topo, topology: Topology, settings: Settings, *, own_switche
 
 
 def lossy_ports(topology: Topology, switch: str) -> list[int]:
-    """List the ports of a switch that lose frames for their link: one port for each link, not both."""
+    """List the ports of a switch that lose frames: one port for each link, not both."""
     ends = (link.a if link.a.port is not None else link.b for link in topology.links)
     return sorted(end.port for end in ends if end.node == switch and end.port is not None)
 
 
 def port_links(topology: Topology, switch: str) -> dict[int, Attributes]:
-    """Give what the link at each port of a switch does."""
+    """Return the attributes of the link at each port of a switch."""
     ends = ((end, link.attributes) for link in topology.links for end in (link.a, link.b))
     return {end.port: does for end, does in ends if end.node == switch and end.port is not None}

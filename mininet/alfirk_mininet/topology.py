@@ -103,15 +103,15 @@ class Topology:
         return Topology.of(json.loads(done.stdout))
 
     @staticmethod
-    def of(said: Mapping[str, Any]) -> Topology:
-        """Take what ``alfirk topology check --json`` has said."""
-        network = said["network"]
+    def of(data: Mapping[str, Any]) -> Topology:
+        """Take what ``alfirk topology check --json`` printed."""
+        network = data["network"]
         if network["switching"]:
             _LOG.warning(
-                "%s: `switch` is for the simulator: switches here have their own queues", said["name"]
+                "%s: `switch` is for the simulator: switches here have their own queues", data["name"]
             )
         return Topology(
-            said["name"],
+            data["name"],
             tuple(Switch(**switch) for switch in network["switches"]),
             tuple(Host(host["name"], IPv4Interface(host["ip"]), host["mac"]) for host in network["hosts"]),
             tuple(_link(**link) for link in network["links"]),

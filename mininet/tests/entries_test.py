@@ -59,7 +59,7 @@ def values_are_numbers_and_addresses_in_the_order_of_the_program() -> None:
     assert line == ["table_add I.routes I.forward 0xa000101/32 => 0x080000000111 3"]
 
 
-def keys_that_are_left_out_match_everything_and_priorities_are_turned() -> None:
+def omitted_keys_match_everything_and_priorities_are_inverted() -> None:
     low, high = (
         _table(
             table="I.acl", match={"hdr.ethernet.type": [0x800, "0x8ff"]}, action_name="I.drop", priority=p
@@ -109,7 +109,7 @@ def default_actions_groups_and_sessions() -> None:
         ({"table": "I.routes"}, "action_name"),
     ],
 )
-def what_the_program_does_not_have_is_named(entry: dict[str, Any], what: str) -> None:
+def names_that_the_program_lacks_are_reported(entry: dict[str, Any], what: str) -> None:
     with pytest.raises(NetworkError) as refused:
         _table(**entry)
     assert what in refused.value.what

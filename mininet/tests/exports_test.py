@@ -54,15 +54,15 @@ class Lab:
 
 
 def _containerlab(folder: Path) -> Lab:
-    said = yaml.safe_load((folder / "lab.clab.yml").read_text())["topology"]
+    data = yaml.safe_load((folder / "lab.clab.yml").read_text())["topology"]
     lab = Lab()
-    for name, node in said["nodes"].items():
+    for name, node in data["nodes"].items():
         lab.commands[name] = shlex.split(node["cmd"])
         lab.scripts += [(name, command) for command in node.get("exec", [])]
         for published in node.get("ports", []):
             outside, inside = published.split(":")
             lab.ports[int(outside)] = (name, int(inside))
-    for link in said["links"]:
+    for link in data["links"]:
         assert link["type"] == "veth"
         first, second = (End(end["node"], end["interface"], end.get("mac")) for end in link["endpoints"])
         lab.links.append((first, second))
@@ -78,11 +78,11 @@ def _kathara(folder: Path) -> Lab:
     domains: dict[str, list[End]] = {}
     devices: dict[str, None] = {}
     for line in (folder / "lab.conf").read_text().splitlines():
-        said = re.fullmatch(r'([a-z0-9_]+)\[(\w+)\]="([^"]*)"', line)
-        if not said:
+        data = re.fullmatch(r'([a-z0-9_]+)\[(\w+)\]="([^"]*)"', line)
+        if not data:
             assert line == "" or line.startswith(("#", "LAB_")), line
             continue
-        name, key, value = said.groups()
+        name, key, value = data.groups()
         devices[name] = None
         if key.isdecimal():
             domain, _, mac = value.partition("/")
@@ -224,7 +224,7 @@ def _controller(folder: Path, carried: Carried) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("kind", ["containerlab", "kathara"])
-def what_is_exported_carries_packets(tmp_path: Path, kind: str) -> None:
+def exported_networks_carry_packets(tmp_path: Path, kind: str) -> None:
     folder = tmp_path / "lab"
     exporting: list[str | Path] = [ALFIRK, "topology", kind, "leaf-spine:2,1,1", "--out", folder]
     subprocess.run(exporting, check=True, capture_output=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Stands in for the alfirk command where only the life of its processes is tested, not what they do.
+"""Replaces the alfirk command in tests of its processes' lifetime, not of their function.
 
 A file DIE_<what> in the working directory of the log makes `what` end at its start.
 """
@@ -36,7 +36,7 @@ def host() -> None:
 
 
 def topology() -> None:
-    """Have the true command read the file: it is the only one who can."""
+    """Let the real command read the file."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from alfirk_mininet.binary import find_alfirk  # noqa: PLC0415 - the others need no path
 

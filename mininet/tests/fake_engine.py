@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Stands in for podman and docker: a container is a process with a network namespace of its own.
+"""Replaces podman and docker: a container is a process with a network namespace of its own.
 
 A file for each container, in the folder FAKE_ENGINE, has the number of its process.
 """

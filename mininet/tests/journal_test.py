@@ -1,4 +1,4 @@
-"""The journal: written down before it is done, and gone whatever breaks it off."""
+"""The journal: entries are written first, and all objects are removed after any interruption."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Signal(BaseException):
 
 
 @pytest.mark.parametrize("broken", ["write_text", "replace"])
-def write_that_a_signal_breaks_off_leaves_nothing(
+def interrupted_write_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
     journal = Journal(tmp_path)
@@ -38,7 +38,7 @@ def write_that_a_signal_breaks_off_leaves_nothing(
     assert not list(tmp_path.iterdir())
 
 
-def clean_leaves_the_files_of_the_living_alone(tmp_path: Path) -> None:
+def clean_keeps_files_of_running_networks(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     assert not list(tmp_path.iterdir()), "nothing is done yet"
     journal.interfaces(["never-made-1"])
@@ -70,7 +70,7 @@ def networks_of_a_namespace_have_numbers_of_their_own(tmp_path: Path) -> None:
     assert Journal(tmp_path).number == 1
 
 
-def names_of_the_living_are_not_removed_for_the_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def interfaces_of_running_networks_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deleted: list[list[str]] = []
     monkeypatch.setattr("alfirk_mininet.journal._our_interfaces", sorted)
     monkeypatch.setattr("alfirk_mininet.journal.delete_interfaces", deleted.append)

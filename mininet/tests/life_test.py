@@ -1,4 +1,4 @@
-"""A network's life: it comes up whole, says so, and leaves nothing behind however it ends."""
+"""A network's life: it starts completely, reports that, and leaves nothing behind however it ends."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Served:
     def event(self) -> dict[str, Any]:
         assert self.process.stdout
         line = self.process.stdout.readline()
-        assert line, "serve said nothing"
+        assert line, "serve printed nothing"
         event: dict[str, Any] = json.loads(line)
         return event
 
@@ -87,7 +87,7 @@ def before(tmp_path: Path) -> Iterator[set[str]]:
 
 
 @pytest.mark.usefixtures("before")
-def network_is_up_when_it_says_so_and_gone_when_stdin_closes(tmp_path: Path) -> None:
+def network_is_ready_when_reported_and_gone_when_stdin_closes(tmp_path: Path) -> None:
     served = Served(tmp_path)
     event = served.event()
     assert event["event"] == "ready"
@@ -119,7 +119,7 @@ def sigterm_while_building_ends_it_cleanly(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("victim", ["switch", "host"])
 @pytest.mark.usefixtures("before")
-def death_of_a_child_is_told_and_ends_the_network(tmp_path: Path, victim: str) -> None:
+def end_of_a_child_is_reported_and_ends_the_network(tmp_path: Path, victim: str) -> None:
     served = Served(tmp_path)
     assert served.event()["event"] == "ready"
     marker = {"switch": "s1-eth1", "host": "h3.sock"}[victim]
@@ -134,7 +134,7 @@ def death_of_a_child_is_told_and_ends_the_network(tmp_path: Path, victim: str) -
 
 @pytest.mark.parametrize("part", ["switch", "host"])
 @pytest.mark.usefixtures("before")
-def part_that_cannot_start_is_named_with_its_last_words(tmp_path: Path, part: str) -> None:
+def part_that_cannot_start_is_reported_with_its_log(tmp_path: Path, part: str) -> None:
     served = Served(tmp_path, FAKE_ALFIRK_FAILS=part)
     event = served.event()
     assert event["event"] == "failed"
@@ -207,7 +207,7 @@ def workdir_too_deep_for_sockets_is_refused(tmp_path: Path) -> None:
     assert served.process.wait(20) == 1
 
 
-def without_root_it_says_so(tmp_path: Path) -> None:
+def missing_root_is_reported(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             *("setpriv", "--reuid=65534", "--clear-groups", "/usr/bin/python3", "-B"),

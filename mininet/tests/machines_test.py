@@ -1,4 +1,4 @@
-"""The main job over several machines, which are namespaces with an sshd each."""
+"""Runs over several machines, which are namespaces with an sshd each."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _nothing_is_left(site: Site) -> Iterator[None]:
     eventually(
         lambda: [machine.interfaces() for machine in site.machines] == before, "interfaces are removed"
     )
-    eventually(lambda: not any(machine.networks() for machine in site.machines), "networks are forgotten")
+    eventually(lambda: not any(machine.networks() for machine in site.machines), "journals are removed")
     eventually(lambda: not any(machine.agents() for machine in site.machines), "agents have ended")
 
 
@@ -101,7 +101,7 @@ def times_on_a_slow_clock_do_not_depend_on_machines(site: Site) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def a_run_that_is_killed_leaves_nothing_on_any_machine(site: Site, number: signal.Signals) -> None:
+def killed_run_leaves_nothing_on_any_machine(site: Site, number: signal.Signals) -> None:
     file = ROOT / "topologies" / "leaf-spine.yaml"
     flags = ("--machines", "m1,m2", "--topology", str(file), "--scale", "off", "--size", "16MiB")
     process = subprocess.Popen(site.run(ALFIRK, *flags), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -113,7 +113,7 @@ def a_run_that_is_killed_leaves_nothing_on_any_machine(site: Site, number: signa
     assert process.wait(60) != 0
 
 
-def what_a_killed_agent_left_is_removed_by_the_next_run(site: Site) -> None:
+def next_run_removes_the_remains_of_a_killed_agent(site: Site) -> None:
     file = ROOT / "topologies" / "leaf-spine.yaml"
     flags = ("--machines", "m1,m2", "--topology", str(file), "--scale", "off", "--algorithms", "alfirk")
     command = site.run(ALFIRK, *flags, "--size", "16MiB")
@@ -121,38 +121,38 @@ def what_a_killed_agent_left_is_removed_by_the_next_run(site: Site) -> None:
     machine = site.machines[0]
     eventually(lambda: bool(machine.networks()), "the machine has a network")
     (name,) = (name for name in machine.networks() if name.endswith(".json"))
-    # The process that builds the network, which is the one that its file is named after.
+    # The process that builds the network; the journal is named after it.
     os.kill(int(name.removesuffix(".json")), signal.SIGKILL)
     assert process.wait(60) == 1
     assert process.stderr
-    assert "machine m1: the Mininet process has ended" in process.stderr.read()
+    assert "machine m1: the Mininet process ended" in process.stderr.read()
     report = _report(site, *flags, "--size", "64KiB")
     assert report["results"][0]["verified"] is True
 
 
-def a_machine_that_cannot_is_named_with_what_helps(site: Site) -> None:
+def unusable_machine_is_named_with_a_remedy(site: Site) -> None:
     usual = ("--topology", str(ROOT / "topologies" / "leaf-spine.yaml"), "--scale", "off", "--size", "64B")
     there = f"env PYTHONPATH={ROOT / 'mininet'}"
-    for machines, remote, said in [
-        ("m1,m9", None, "machine m9: it is not reached"),
-        ("m1,m2", "/nowhere/alfirk", "machine m1: there is no `/nowhere/alfirk`"),
+    for machines, remote, message in [
+        ("m1,m9", None, "machine m9: cannot be reached"),
+        ("m1,m2", "/nowhere/alfirk", "machine m1: cannot find `/nowhere/alfirk`"),
         ("m1,m2", "echo", "machine m1: `echo machine` ended with exit code 0"),
-        ("m1,m2", "sh -c 'echo Welcome; sleep 9'", "machine m1: what it says is not alfirk's"),
+        ("m1,m2", "sh -c 'echo Welcome; sleep 9'", "machine m1: its output is not that of alfirk"),
         (
             "m1,m2",
             f"{there} PYTHON=/bin/false {ALFIRK}",
-            "machine m1: the system's Python has no module mininet",
+            "machine m1: the system's Python lacks the module mininet",
         ),
-        ("m1,m2", f"setpriv --reuid=65534 --clear-groups {ALFIRK}", "machine m1: you are not root"),
+        ("m1,m2", f"setpriv --reuid=65534 --clear-groups {ALFIRK}", "machine m1: not root"),
         ("m1,m2", f"{ALFIRK} nonsense", "machine m1: `"),
     ]:
         done = _run(site, "--machines", machines, *usual, remote=remote)
         assert done.returncode == 1, done.stdout
-        assert said in done.stderr
+        assert message in done.stderr
         assert done.stderr.count("\n") == 1
 
 
-def a_way_that_is_too_narrow_is_refused_or_cut(site: Site) -> None:
+def path_with_too_small_mtu_is_rejected_or_fragmented(site: Site) -> None:
     file = str(ROOT / "topologies" / "leaf-spine.yaml")
     usual = (
         "--machines",
@@ -170,9 +170,9 @@ def a_way_that_is_too_narrow_is_refused_or_cut(site: Site) -> None:
         machine.sh("ip link set eth0 mtu 1500")
     done = _run(site, *usual)
     assert done.returncode == 1
-    # Whoever finds it first says so.
-    said = r"machine m(1|2): IP packets to 10\.77\.(1|2)\.2 may have 1500 bytes on the way"
-    found = re.search(said, done.stderr)
+    # The first component that detects it reports it.
+    message = r"machine m(1|2): the path to 10\.77\.(1|2)\.2 has an MTU of 1500 bytes"
+    found = re.search(message, done.stderr)
     assert found, done.stderr
     assert found[1] != found[2]
     assert "--fragment-vxlan" in done.stderr

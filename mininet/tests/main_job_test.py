@@ -1,4 +1,4 @@
-"""The main job on Mininet: real veth links, separate processes, P4Runtime over gRPC."""
+"""`alfirk run` on Mininet: real veth links, separate processes, P4Runtime over gRPC."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def all_collectives_run_on_the_testbed(collective: str) -> None:
     assert all(result["verified"] for result in report["results"])
 
 
-def a_group_that_stalls_is_gone_around_and_used_again() -> None:
+def stalled_group_is_replaced_and_used_again() -> None:
     report = _job(
         "testbed",
         *("--size", "256MiB", "--algorithms", "alfirk", "--fallback", "chain", "--fallback-below", "20%"),
@@ -95,7 +95,7 @@ def members_are_served_beside_a_hostile_one() -> None:
     assert beside["wire_packets"] > alone["wire_packets"] + 500
 
 
-def lost_frames_are_sent_again() -> None:
+def lost_frames_are_retransmitted() -> None:
     report = _job("testbed", "--size", "512KiB", "--algorithms", "alfirk", "--loss", "0.01", "--seed", "3")
     (result,) = report["results"]
     assert result["verified"] is True
@@ -120,7 +120,7 @@ def times_on_a_slow_clock_are_those_of_virtual_time() -> None:
     assert compared["alfirk_stays_first"] is True or short, compared
 
 
-def timers_go_by_the_slow_clock() -> None:
+def timers_run_on_the_slow_clock() -> None:
     # Only the ACK timeout tells that the last packet is lost: on fast equipment one to four times 262 us.
     flags = ("--size", "4KiB", "--algorithms", "unicast", "--group", "2", "--lose", "h2:to:data:1")
     for scale in (2000, 6000):

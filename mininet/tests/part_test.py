@@ -1,4 +1,4 @@
-"""What one of several machines has of a network, and the commands that make its links to others."""
+"""One machine's part of a network, and the commands that create its links to other machines."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _part(tmp_path: Path, *, kernel: bool = False, fragments: bool = False) -> P
     file = tmp_path / "part.json"
     others = {1: "192.0.2.1", 2: "192.0.2.2", 3: "192.0.2.3"}
     links = [{"link": vni - 1, "vni": vni, "remote": remote, "mtu": 4200} for vni, remote in others.items()]
-    said = {"address": "192.0.2.9", "nodes": ["s1", "h2"], "links": links, "port": 4789}
-    file.write_text(json.dumps({**said, "kernel": kernel, "fragments": fragments}))
+    part = {"address": "192.0.2.9", "nodes": ["s1", "h2"], "links": links, "port": 4789}
+    file.write_text(json.dumps({**part, "kernel": kernel, "fragments": fragments}))
     return Part.load(file)
 
 
@@ -54,7 +54,7 @@ def mininet_gets_the_nodes_of_this_machine_and_no_link_to_others(tmp_path: Path)
     assert topo.links() == []
 
 
-def one_process_carries_all_links_where_the_kernel_does_not(tmp_path: Path) -> None:
+def one_process_forwards_all_links_without_kernel_vxlan(tmp_path: Path) -> None:
     part = _part(tmp_path, fragments=True)
     line = part.forwarder(Path("/bin/alfirk"), part.crossings(_TOPOLOGY))
     assert " ".join(line) == (
@@ -63,7 +63,7 @@ def one_process_carries_all_links_where_the_kernel_does_not(tmp_path: Path) -> N
     )
 
 
-def the_kernels_links_carry_the_same_segments_to_the_same_machines(tmp_path: Path) -> None:
+def kernel_links_have_the_same_segments_and_machines(tmp_path: Path) -> None:
     part = _part(tmp_path, kernel=True)
     (command,) = part.kernel_link("s1-eth2", part.crossings(_TOPOLOGY)[1])
     assert command == (

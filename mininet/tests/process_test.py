@@ -1,4 +1,4 @@
-"""Signals that end a network: held back where half a step could not be taken back."""
+"""Signals that end a network are blocked during steps that cannot be undone halfway."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _stop(*_: object) -> NoReturn:
     raise _Signal
 
 
-def signal_waits_until_the_step_is_whole() -> None:
+def signal_waits_until_the_step_is_complete() -> None:
     done = []
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     usual = signal.signal(signal.SIGTERM, _stop)

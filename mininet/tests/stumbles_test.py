@@ -1,4 +1,4 @@
-"""What people do to networks that they run by hand: kill one, stop one at any moment, run two, slow links."""
+"""Mistakes with networks that are run by hand: kill one, stop one at any moment, run two, slow links."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ PHASES: dict[str, Callable[[Path], bool]] = {
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("phase", PHASES)
-def a_signal_ends_every_phase_and_leaves_nothing(phase: str, number: signal.Signals) -> None:
+def signal_in_any_phase_leaves_nothing(phase: str, number: signal.Signals) -> None:
     # A clock on which the transfer takes a minute.
     run = _start("--topology", "testbed", "--size", "1MiB", "--scale", "500000")
     folder = _workdir(run)
@@ -110,7 +110,7 @@ def a_signal_ends_every_phase_and_leaves_nothing(phase: str, number: signal.Sign
     assert took < 10, took
 
 
-def a_signal_while_the_network_is_taken_down_leaves_nothing() -> None:
+def signal_during_shutdown_leaves_nothing() -> None:
     run = _start("--topology", "testbed", "--size", "64KiB", "--scale", "off")
     folder = _workdir(run)
     _until(lambda: (folder / "message").exists() or run.poll() is not None, "the transfer")
@@ -122,7 +122,7 @@ def a_signal_while_the_network_is_taken_down_leaves_nothing() -> None:
     assert not _processes(folder)
 
 
-def two_networks_stand_at_a_time() -> None:
+def two_networks_run_at_a_time() -> None:
     runs = [
         _start("--topology", "testbed", "--size", "256KiB", "--scale", "20000", "--json") for _ in range(2)
     ]
@@ -146,7 +146,7 @@ def a_start_after_a_kill_needs_no_cleaning() -> None:
     assert not folder.exists()
 
 
-def slow_links_go_by_real_time(tmp_path: Path) -> None:
+def slow_links_run_in_real_time(tmp_path: Path) -> None:
     topology = tmp_path / "slow.yaml"
     topology.write_text(SLOW)
     run = _start("--topology", str(topology), "--size", "64KiB", "--scale", "auto", "--json")
@@ -155,12 +155,12 @@ def slow_links_go_by_real_time(tmp_path: Path) -> None:
     report = json.loads(out)
     assert report["results"][0]["verified"] is True
     assert report["clock"]["is_chosen_here"] is True
-    # 1 on a machine that is left alone, and never what nobody can wait for.
+    # 1 on an idle machine, and never a scale with which the run takes too long.
     assert report["clock"]["scale"] <= 30, report["clock"]
     assert "the transfers take about" in err
 
 
-def what_would_take_too_long_is_refused_before_it_begins(tmp_path: Path) -> None:
+def too_long_runs_are_rejected_before_the_start(tmp_path: Path) -> None:
     # A hop of half a microsecond needs a slow clock, on which what goes over the other links takes an hour.
     fast = SLOW.replace("links:\n", 'links:\n  - {ends: [h4, "s2:4"], rate: 400Gbps, delay: 1ns}\n')
     host = '  - {name: h4, ip: 10.0.0.4/8, mac: "02:00:00:00:00:04"}\n'
@@ -174,7 +174,7 @@ def what_would_take_too_long_is_refused_before_it_begins(tmp_path: Path) -> None
         assert part in err, err
 
 
-def a_line_tells_of_progress_without_a_terminal() -> None:
+def progress_is_reported_without_a_terminal() -> None:
     run = _start("--topology", "testbed", "--size", "1MiB", "--scale", "500000")
     assert run.stderr
     # After ten seconds; where the network stands by then it is about the transfer.

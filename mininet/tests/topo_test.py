@@ -1,4 +1,4 @@
-"""What Mininet is told of a topology, without building it."""
+"""The Mininet ``Topo`` of a topology, without building it."""
 
 from __future__ import annotations
 

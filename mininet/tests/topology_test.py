@@ -1,4 +1,4 @@
-"""The topology as the Python side has it: what alfirk says of a file, and what it says against one."""
+"""The Python view of a topology: alfirk's output for a file, and its errors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def every_shipped_topology_is_valid() -> None:
         assert Topology.load(file).switches
 
 
-def all_that_a_file_says_is_there(tmp_path: Path) -> None:
+def whole_file_is_loaded(tmp_path: Path) -> None:
     topology = _load(tmp_path, SMALL)
     assert topology.name == "small"
     assert topology.switches == (Switch("s1", 1), Switch("s2", 2))
@@ -58,15 +58,15 @@ def links_have_their_own_attributes_or_the_defaults(tmp_path: Path) -> None:
     assert topology.links[1].attributes == Attributes(40 * 10**9, 1000, 1500, 65536)
 
 
-def what_is_said_of_simulated_switches_is_left_to_the_simulator(
+def settings_of_simulated_switches_are_ignored(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    said = SMALL.replace("switches:", "switch: {queueing: input, pfc: {class: 3}}\nswitches:")
-    assert _load(tmp_path, said) == _load(tmp_path, SMALL)
+    text = SMALL.replace("switches:", "switch: {queueing: input, pfc: {class: 3}}\nswitches:")
+    assert _load(tmp_path, text) == _load(tmp_path, SMALL)
     assert caplog.messages == ["small: `switch` is for the simulator: switches here have their own queues"]
 
 
-def words_stand_for_generated_networks() -> None:
+def generator_names_are_accepted() -> None:
     topology = Topology.load("fat-tree:4")
     assert (len(topology.switches), len(topology.hosts), len(topology.links)) == (20, 16, 48)
     assert all(len(topology.switch_ports(switch.name)) == 4 for switch in topology.switches)
@@ -81,7 +81,7 @@ def words_stand_for_generated_networks() -> None:
         ("rate: 40Gbps", "rate: 40", "`40` has no unit for a rate"),
     ],
 )
-def what_alfirk_says_against_a_file_is_passed_on(tmp_path: Path, old: str, new: str, error: str) -> None:
+def errors_of_alfirk_are_reported(tmp_path: Path, old: str, new: str, error: str) -> None:
     assert old in SMALL
     with pytest.raises(TopologyError) as caught:
         _load(tmp_path, SMALL.replace(old, new))
@@ -99,7 +99,7 @@ def missing_command_is_named() -> None:
         Topology.load("testbed", Path("/nowhere/alfirk"))
 
 
-def the_command_is_the_one_that_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def named_command_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ALFIRK", "/opt/alfirk")
     assert find_alfirk() == Path("/opt/alfirk")
     monkeypatch.delenv("ALFIRK")

@@ -1,4 +1,4 @@
-"""``alfirk vxlan`` between two machines: what is on the way is VXLAN, and nothing else comes in."""
+"""``alfirk vxlan`` between two machines: packets are VXLAN, and foreign packets are dropped."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def frames_arrive_as_they_were_sent(site: Site) -> None:
     assert received == sent
 
 
-def what_is_on_the_way_is_vxlan(site: Site) -> None:
+def packets_between_machines_are_vxlan(site: Site) -> None:
     here, _ = site.machines
     listener = _Listener(site.router, "v1")
     frame = _frame(b"x" * 4199 + b".")
@@ -113,7 +113,7 @@ def what_is_on_the_way_is_vxlan(site: Site) -> None:
     assert packet["IP"].len == 4250
 
 
-def other_segments_and_machines_are_not_let_in(site: Site) -> None:
+def packets_of_other_segments_and_machines_are_dropped(site: Site) -> None:
     here, there = site.machines
     listener = _Listener(there, "in")
     stray = bytes(VXLAN(vni=8, flags="Instance")) + _frame(b"another segment.")
@@ -130,19 +130,19 @@ def other_segments_and_machines_are_not_let_in(site: Site) -> None:
     assert [frame for frame in listener.frames() if frame[12:14] == last[12:14]] == [last]
 
 
-def a_way_that_is_too_narrow_is_refused(site: Site) -> None:
+def path_with_too_small_mtu_is_rejected(site: Site) -> None:
     here, there = site.machines
     here.sh("ip link add wide mtu 4300 type veth peer name wide2 mtu 4300")
     command = [str(ALFIRK), "vxlan", "--local", here.address, "--port", "4790"]
     command += ["--link", f"9@wide={there.address}"]
     done = subprocess.run(here.command(*command), capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "may have 4250 bytes on the way" in done.stderr
+    assert "has an MTU of 4250 bytes" in done.stderr
     assert "ip link set dev NAME mtu 4350" in done.stderr
     here.sh("ip link delete wide")
 
 
-def an_interface_that_goes_ends_it(site: Site) -> None:
+def removal_of_an_interface_ends_the_process(site: Site) -> None:
     here, there = site.machines
     here.sh("ip link add gone mtu 1000 type veth peer name gone2; ip link set gone up")
     command = [str(ALFIRK), "vxlan", "--local", here.address, "--port", "4790"]

@@ -262,7 +262,7 @@ impl Fabric for VirtualFabric {
         let (spec, nodes) = in_band::group(&group)?;
         for node in &nodes {
             let member = self.network.topology().host_with_ip(node.ip);
-            let member = member.ok_or_else(|| in_band::stranger(node.ip))?;
+            let member = member.ok_or_else(|| in_band::not_a_host(node.ip))?;
             self.network.expect(member, node.qpn, spec.expected());
         }
         let led = self.network.lead(leader, spec, LEADER_TIMING, &nodes);
@@ -495,7 +495,7 @@ impl Fabric for VirtualFabric {
         AUDIT_INTERVAL
     }
 
-    fn patience(&self) -> u64 {
+    fn stall_timeout(&self) -> u64 {
         PATIENCE
     }
 

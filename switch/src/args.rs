@@ -18,9 +18,9 @@ use super::{
 };
 use alfirk_bmv2::{PreLimits, SwitchOptions};
 
-/// Run a BMv2 program on network interfaces, controlled by P4Runtime.
+/// Run a P4 program on network interfaces as BMv2 does, controlled by P4Runtime.
 ///
-/// Drop-in for simple_switch_grpc: target options follow a `--`.
+/// Drop-in replacement of simple_switch_grpc; target options follow a `--`.
 #[derive(Args, Clone, Debug)]
 #[command(
     disable_version_flag = true,
@@ -28,117 +28,127 @@ use alfirk_bmv2::{PreLimits, SwitchOptions};
 Target options, after `--`:
   --grpc-server-addr ADDR  P4Runtime server [default: 127.0.0.1:9559], or unix:PATH
   --cpu-port PORT          port number for packet-in and packet-out [default: none]
-  --drop-port PORT         port number that drops [default: 511]
+  --drop-port PORT         port number of the drop port [default: 511]
   --priority-queues N      queues per port [default: 1]; packets of higher priority are dropped
-  --max-mc-groups N        room for multicast groups [default: no limit]; and for their
+  --max-mc-groups N        maximum number of multicast groups [default: no limit]; and of their
                            nodes: --max-l1-entries N, --max-l2-entries N
-  --disable-swap           refuse new programs at run time
-  --grpc-server-ssl        serve by TLS, with the certificate --grpc-server-cert FILE
-                           and its key --grpc-server-key FILE, both PEM; with
-                           --grpc-server-with-client-auth to clients alone that have one
-                           of the authority --grpc-server-cacert FILE
+  --disable-swap           reject new programs at run time
+  --grpc-server-ssl        use TLS, with the certificate --grpc-server-cert FILE and its key
+                           --grpc-server-key FILE, both PEM; --grpc-server-with-client-auth
+                           requires client certificates signed by --grpc-server-cacert FILE
 
 Example:
   alfirk switch -i 1@veth1 -i 2@veth2 --device-id 1 --no-p4 -- --cpu-port 510"
 )]
 pub struct SwitchArgs {
-    /// BMv2 JSON to start with, or a P4 program (.p4), which is compiled first; may be left out with --no-p4.
+    /// BMv2 JSON to start with, or a P4 program (.p4), which is compiled first; optional with --no-p4.
     #[arg(value_name = "JSON", required_unless_present_any = ["no_p4", "version", "json_version"])]
     pub json: Option<PathBuf>,
 
-    /// Start without a program and wait for one by P4Runtime.
+    /// Start without a program; P4Runtime loads one later.
     #[arg(long)]
     pub no_p4: bool,
 
-    /// Print the version and leave.
+    /// Print the version and exit.
     #[arg(short = 'v', long)]
     pub version: bool,
 
-    /// Print the newest version of BMv2 JSON that is understood, and leave.
+    /// Print the newest supported version of BMv2 JSON and exit.
     #[arg(long)]
     pub json_version: bool,
 
     /// Attach an interface to a port, such as 1@veth0. Repeatable.
-    #[arg(short = 'i', long = "interface", value_name = "PORT@IFACE", value_parser = parse_interface)]
+    #[arg(short = 'i', long = "interface", value_name = "PORT@IFACE", value_parser = parse_interface, help_heading = "Ports")]
     pub interfaces: Vec<(u32, String)>,
 
-    /// The device's id in P4Runtime.
-    #[arg(long, default_value_t = 0, value_name = "ID")]
+    /// Device id in P4Runtime.
+    #[arg(long, default_value_t = 0, value_name = "ID", help_heading = "Control")]
     pub device_id: u64,
 
-    /// Log to standard output, in the form of BMv2.
-    #[arg(long, conflicts_with = "log_file")]
+    /// Log to standard output, in BMv2's format.
+    #[arg(long, conflicts_with = "log_file", help_heading = "Logging")]
     pub log_console: bool,
 
-    /// Log to this file, in the form of BMv2; ".txt" is appended.
-    #[arg(long, value_name = "PATH")]
+    /// Log to this file, in BMv2's format; ".txt" is appended.
+    #[arg(long, value_name = "PATH", help_heading = "Logging")]
     pub log_file: Option<PathBuf>,
 
-    /// What to log [default: trace with --log-console and --log-file, which logs the way of every packet].
-    #[arg(short = 'L', long, value_name = "LEVEL", ignore_case = true)]
+    /// Log level [default: trace with --log-console and --log-file, which logs every step of every packet].
+    #[arg(
+        short = 'L',
+        long,
+        value_name = "LEVEL",
+        ignore_case = true,
+        help_heading = "Logging"
+    )]
     pub log_level: Option<LogLevel>,
 
-    /// Write every line of the log at once (always so).
+    /// Flush every line of the log (always done).
     #[arg(long, hide = true)]
     pub log_flush: bool,
 
-    /// Begin another log file at so many bytes.
-    #[arg(long, value_name = "BYTES", default_value_t = 5 << 20, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Size in bytes at which a new log file begins.
+    #[arg(long, value_name = "BYTES", default_value_t = 5 << 20, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Logging")]
     pub log_file_max_size: u64,
 
-    /// Keep so many older log files.
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    /// Number of older log files to keep.
+    #[arg(long, value_name = "N", default_value_t = 3, help_heading = "Logging")]
     pub log_file_max_files: u32,
 
-    /// Log the first bytes of every frame that comes in or leaves, at level info.
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    /// Number of bytes of every received and sent frame to log at level info.
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 0,
+        help_heading = "Logging"
+    )]
     pub dump_packet_data: usize,
 
     /// Capture each port's frames to IFACE_in.pcap and IFACE_out.pcap in DIR.
-    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".", help_heading = "Observation")]
     pub pcap: Option<PathBuf>,
 
     #[command(flatten)]
     pub links: LinkArgs,
 
-    /// Print the way of every packet through the program; --trace=json for tools.
-    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    /// Print every packet's path through the program; --trace=json for tools.
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text", help_heading = "Observation")]
     pub trace: Option<TraceFormat>,
 
-    /// Answer Prometheus at http://ADDR/metrics, such as 127.0.0.1:9100.
-    #[arg(long, value_name = "ADDR")]
+    /// Serve Prometheus metrics at http://ADDR/metrics, such as 127.0.0.1:9100.
+    #[arg(long, value_name = "ADDR", help_heading = "Observation")]
     pub metrics: Option<SocketAddr>,
 
-    /// Memory for received frames of each port, in MiB; 0 for none but the socket's own.
-    #[arg(long, value_name = "MIB", default_value_t = 4, value_parser = clap::value_parser!(u32).range(..=256))]
+    /// Receive ring of each port in MiB; 0 uses the socket's buffer alone.
+    #[arg(long, value_name = "MIB", default_value_t = 4, value_parser = clap::value_parser!(u32).range(..=256), help_heading = "Ports")]
     pub ring: u32,
 
     /// Seed of losses and of the program's random numbers.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Go by a clock that is so many times slower: rates, delays, meters and timestamps are in its time.
+    /// Run the clock N times slower than real time: rates, delays, meters and timestamps are scaled.
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
     pub time_scale: NonZeroU32,
 
-    /// Interfaces that may be attached.
-    #[arg(long, value_name = "N", default_value_t = 512)]
+    /// Maximum number of attached interfaces.
+    #[arg(long, value_name = "N", default_value_t = 512, help_heading = "Ports")]
     pub max_port_count: usize,
 
-    /// Serve BMv2's Thrift runtime, for simple_switch_CLI, at this port of this machine alone, or at ADDR:PORT
-    /// [default: none; 9090 as simple_switch].
-    #[arg(long, value_name = "PORT", value_parser = parse_thrift_port)]
+    /// Serve BMv2's Thrift runtime, for simple_switch_CLI, at this port of localhost, or at ADDR:PORT [default: none; 9090 as
+    /// simple_switch].
+    #[arg(long, value_name = "PORT", value_parser = parse_thrift_port, help_heading = "Control")]
     pub thrift_port: Option<SocketAddr>,
 
     /// Run as simple_switch, without P4Runtime; set when started under that name.
     #[arg(long, hide = true)]
     pub as_simple_switch: bool,
 
-    /// Taken for compatibility; there are no nanomsg notifications.
+    /// Accepted for compatibility; there are no nanomsg notifications.
     #[arg(long, value_name = "ADDR", hide = true)]
     pub notifications_addr: Option<String>,
 
-    /// Taken for compatibility; events go to the log, not to nanomsg.
+    /// Accepted for compatibility; events go to the log, not to nanomsg.
     #[arg(long, value_name = "ADDR", hide = true)]
     pub nanolog: Option<String>,
 
@@ -150,8 +160,13 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "ADDR", hide = true)]
     pub debugger_addr: Option<String>,
 
-    /// Read and write pcap files instead of interfaces, IFACE_in.pcap and IFACE_out.pcap; begin after so long.
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    /// Read and write pcap files instead of interfaces, IFACE_in.pcap and IFACE_out.pcap; reading starts after SECONDS.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        allow_negative_numbers = true,
+        help_heading = "Ports"
+    )]
     pub use_files: Option<i32>,
 
     /// Refused.
@@ -192,7 +207,7 @@ impl LogLevel {
     }
 }
 
-/// Target options of alfirk switch, behind its `--`
+/// Target options of alfirk switch, after its `--`
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "alfirk switch ... --",
@@ -208,7 +223,7 @@ struct TargetArgs {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     cpu_port: Option<u32>,
 
-    /// Port number that drops
+    /// Port number of the drop port
     #[arg(long, default_value_t = 511)]
     drop_port: u32,
 
@@ -224,15 +239,15 @@ struct TargetArgs {
     #[arg(long, hide = true)]
     enable_swap: bool,
 
-    /// Room for multicast groups
+    /// Maximum number of multicast groups
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     max_mc_groups: Option<u32>,
 
-    /// Room for nodes of multicast groups
+    /// Maximum number of nodes of multicast groups
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     max_l1_entries: Option<u32>,
 
-    /// Room for their lists of ports; each node has one
+    /// Maximum number of port lists; each node has one
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     max_l2_entries: Option<u32>,
 
@@ -244,7 +259,7 @@ struct TargetArgs {
     #[arg(long, hide = true)]
     egress_spec_init_to_drop: bool,
 
-    /// Serve by TLS, with --grpc-server-cert and --grpc-server-key
+    /// Use TLS, with --grpc-server-cert and --grpc-server-key
     #[arg(long)]
     grpc_server_ssl: bool,
 
@@ -256,7 +271,7 @@ struct TargetArgs {
     #[arg(long, value_name = "FILE")]
     grpc_server_key: Option<PathBuf>,
 
-    /// The authority whose certificates clients have, a PEM file
+    /// The certificate authority of clients, a PEM file
     #[arg(long, value_name = "FILE")]
     grpc_server_cacert: Option<PathBuf>,
 

@@ -9,70 +9,70 @@ use clap::Args;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Links")]
 pub struct LinkArgs {
-    /// Lose frames on every port with this probability, in each direction.
+    /// Loss probability of frames on every port, in each direction.
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = parse_probability)]
     loss: f64,
 
-    /// Delay frames that leave any port, such as 500us.
+    /// Delay of frames sent on any port, such as 500us.
     #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = alfirk_units::time)]
     delay: Duration,
 
-    /// Add up to this to the delay, at random; frames keep their order.
+    /// Maximum random addition to the delay; frames keep their order.
     #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = alfirk_units::time)]
     jitter: Duration,
 
-    /// Send frames twice with this probability.
+    /// Probability that a frame is sent twice.
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = parse_probability)]
     duplicate: f64,
 
-    /// Let frames overtake with this probability: they leave without the delay.
+    /// Probability that a frame is sent without the delay, and so overtakes others.
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = parse_probability)]
     reorder: f64,
 
-    /// Let frames leave no faster, such as 100Mbps or 2kpps; what comes faster is queued.
+    /// Rate limit of sent frames, such as 100Mbps or 2kpps; excess frames are queued.
     #[arg(long, value_name = "RATE", value_parser = Rate::from_str)]
     rate: Option<Rate>,
 
-    /// Count in rates of bits what Ethernet adds to each frame: padding, FCS, preamble and gap, as topology files do.
+    /// Count Ethernet's padding, FCS, preamble and gap in bit rates, as topology files do.
     #[arg(long)]
     rate_on_wire: bool,
 
-    /// Packets that wait in each queue of a port with a rate, or behind a queueing discipline of its interface.
+    /// Packets in each queue of a port with a rate, or with a queueing discipline on its interface.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub queue_depth: usize,
 
-    /// Lose frames on one port. Repeatable, as are all of these.
-    #[arg(long, value_name = "PORT=P", value_parser = |s: &str| of_port(s, parse_probability))]
+    /// --loss for one port. All flags of this group are repeatable.
+    #[arg(long, value_name = "PORT=P", value_parser = |s: &str| of_port(s, parse_probability), help_heading = "Links of one port")]
     port_loss: Vec<(u32, f64)>,
 
-    /// Delay frames that leave one port, such as 2=1ms.
-    #[arg(long, value_name = "PORT=TIME", value_parser = |s: &str| of_port(s, alfirk_units::time))]
+    /// --delay for one port, such as 2=1ms.
+    #[arg(long, value_name = "PORT=TIME", value_parser = |s: &str| of_port(s, alfirk_units::time), help_heading = "Links of one port")]
     port_delay: Vec<(u32, Duration)>,
 
     /// --jitter for one port.
-    #[arg(long, value_name = "PORT=TIME", value_parser = |s: &str| of_port(s, alfirk_units::time))]
+    #[arg(long, value_name = "PORT=TIME", value_parser = |s: &str| of_port(s, alfirk_units::time), help_heading = "Links of one port")]
     port_jitter: Vec<(u32, Duration)>,
 
     /// --duplicate for one port.
-    #[arg(long, value_name = "PORT=P", value_parser = |s: &str| of_port(s, parse_probability))]
+    #[arg(long, value_name = "PORT=P", value_parser = |s: &str| of_port(s, parse_probability), help_heading = "Links of one port")]
     port_duplicate: Vec<(u32, f64)>,
 
     /// --reorder for one port.
-    #[arg(long, value_name = "PORT=P", value_parser = |s: &str| of_port(s, parse_probability))]
+    #[arg(long, value_name = "PORT=P", value_parser = |s: &str| of_port(s, parse_probability), help_heading = "Links of one port")]
     port_reorder: Vec<(u32, f64)>,
 
     /// --rate for one port, such as 2=100Mbps.
-    #[arg(long, value_name = "PORT=RATE", value_parser = |s: &str| of_port(s, Rate::from_str))]
+    #[arg(long, value_name = "PORT=RATE", value_parser = |s: &str| of_port(s, Rate::from_str), help_heading = "Links of one port")]
     port_rate: Vec<(u32, Rate)>,
 
-    /// How much waits for the link of one port with a rate, such as 2=1MiB, in place of --queue-depth packets.
-    #[arg(long, value_name = "PORT=SIZE", value_parser = |s: &str| of_port(s, |size| alfirk_units::SIZE.parse(size)))]
+    /// Size of the queue of one port with a rate, such as 2=1MiB, in place of --queue-depth packets.
+    #[arg(long, value_name = "PORT=SIZE", value_parser = |s: &str| of_port(s, |size| alfirk_units::SIZE.parse(size)), help_heading = "Links of one port")]
     pub port_queue: Vec<(u32, u64)>,
 
-    /// Lose chosen frames of one port: `2=in,1-3,42=11` are the first three that come in on port 2 with a byte 0x11 at offset 42 of
-    /// the frame; `54=60/e0` looks at some bits of a byte only.
+    /// Lose chosen frames of one port: `2=in,1-3,42=11` are the first three frames received on port 2 with the byte 0x11 at
+    /// offset 42; `54=60/e0` compares the masked bits of a byte.
     #[arg(long, value_name = "PORT=in|out,N[-M][,OFFSET=HEX[/MASK]]...",
-        value_parser = |s: &str| of_port(s, LossFilter::from_str))]
+        value_parser = |s: &str| of_port(s, LossFilter::from_str), help_heading = "Links of one port")]
     pub port_drop: Vec<(u32, LossFilter)>,
 }
 

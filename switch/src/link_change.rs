@@ -1,4 +1,4 @@
-//! The options of `alfirk link set`: a change of links while the switch runs, in the words of its command line.
+//! The options of `alfirk link set`, which are those of `alfirk switch`: changes of links while the switch runs.
 
 use std::str::FromStr;
 
@@ -9,40 +9,40 @@ use clap::Args;
 
 use super::link_args::parse_probability;
 
-/// What is to change; what is not given stays.
+/// Changes to a link; parameters that are not given stay.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Changes")]
 #[group(required = true, multiple = true)]
 pub struct LinkChangeArgs {
-    /// Lose frames with this probability, in each direction.
+    /// Loss probability of frames, in each direction.
     #[arg(long, value_name = "P", value_parser = parse_probability)]
     loss: Option<f64>,
 
-    /// Delay frames that leave, such as 500us.
+    /// Delay of sent frames, such as 500us.
     #[arg(long, value_name = "TIME", value_parser = |text: &str| TIME.parse(text))]
     delay: Option<u64>,
 
-    /// Add up to this to the delay, at random; frames keep their order.
+    /// Maximum random addition to the delay; frames keep their order.
     #[arg(long, value_name = "TIME", value_parser = |text: &str| TIME.parse(text))]
     jitter: Option<u64>,
 
-    /// Send frames twice with this probability.
+    /// Probability that a frame is sent twice.
     #[arg(long, value_name = "P", value_parser = parse_probability)]
     duplicate: Option<f64>,
 
-    /// Let frames overtake with this probability: they leave without the delay.
+    /// Probability that a frame is sent without the delay, and so overtakes others.
     #[arg(long, value_name = "P", value_parser = parse_probability)]
     reorder: Option<f64>,
 
-    /// Let frames leave no faster, such as 100Mbps or 2kpps; `none` for as fast as they can.
+    /// Rate limit of sent frames, such as 100Mbps or 2kpps; `none` removes it.
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     rate: Option<link_change::Rate>,
 
-    /// Cut the link: all frames are lost, and groups that watch the port leave it out.
+    /// Take the link down: all frames are lost, and groups that watch the port exclude it.
     #[arg(long)]
     down: bool,
 
-    /// Mend it.
+    /// Bring the link up.
     #[arg(long, conflicts_with = "down")]
     up: bool,
 }

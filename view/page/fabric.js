@@ -109,10 +109,10 @@ export class FabricView {
         context.arc(at.x, at.y, wide + 3.5, 0, 2 * Math.PI);
         context.stroke();
       }
-      const isTold = number === chosen || number === this.hovered;
-      if (isTold || context.measureText(node.name).width + 5 < room(number)) {
+      const isLabelled = number === chosen || number === this.hovered;
+      if (isLabelled || context.measureText(node.name).width + 5 < room(number)) {
         const y = isHost ? at.y + wide + 17 : at.y - wide * 0.7 - 6;
-        if (isTold) {
+        if (isLabelled) {
           const width = context.measureText(node.name).width + 8;
           context.fillStyle = colours.raised;
           context.fillRect(at.x - width / 2, y - 12, width, 16);
@@ -120,7 +120,7 @@ export class FabricView {
         // Links do not go through names.
         context.strokeStyle = colours.back;
         context.lineWidth = 4;
-        if (!isTold) context.strokeText(node.name, at.x, y);
+        if (!isLabelled) context.strokeText(node.name, at.x, y);
         context.fillStyle = colours.text;
         context.fillText(node.name, at.x, y);
       }
@@ -131,11 +131,11 @@ export class FabricView {
   frame(context, colours, points, frame, t, radius) {
     const [from, to] = [points[frame.from], points[frame.to]];
     const isLost = frame.lost !== null && frame.lost.t <= t;
-    // A frame that its link loses is lost on the way, wherever that is drawn.
+    // A lost frame disappears in the middle of its link.
     const until = frame.lost === null ? t : Math.min(t, frame.lost.t);
     const way = frame.lost?.why === "loss" ? 0.5 : (until - frame.t) / (frame.arrives - frame.t);
     const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
-    // Each direction has its side.
+    // Each direction is drawn on its own side.
     const aside = { x: (-(to.y - from.y) / length) * 3, y: ((to.x - from.x) / length) * 3 };
     const at = { x: from.x + (to.x - from.x) * way + aside.x, y: from.y + (to.y - from.y) * way + aside.y };
     if (isLost) return cross(context, at, colours.lost);

@@ -1,6 +1,6 @@
-// Where nodes are drawn: in layers, hosts below, each switch above those that it leads to.
+// Positions of nodes: in layers, hosts at the bottom, each switch above its neighbours nearer to hosts.
 
-// Positions from 0 to 1 by node; none for the controller.
+// Positions from 0 to 1 by node; the controller has none.
 export function layout(trace) {
   const layers = layersOf(trace);
   const places = trace.nodes.map(() => null);
@@ -22,7 +22,7 @@ export function layout(trace) {
   return places;
 }
 
-// Hops to the nearest host; hosts are 0.
+// Number of hops to the nearest host; 0 for hosts.
 function layersOf(trace) {
   const layers = trace.nodes.map((node) => (node.kind === "host" ? 0 : null));
   let edge = trace.nodes.map((_, at) => at).filter((at) => layers[at] === 0);
@@ -43,7 +43,7 @@ function layersOf(trace) {
 
 const uplink = (trace, host) => trace.neighbours[host][0]?.node ?? 0;
 
-// In the middle of what is below.
+// Centred above the nodes below.
 function wantedAt(trace, layers, places, node) {
   const below = trace.neighbours[node].filter(({ node: other }) => layers[other] < layers[node]);
   const xs = below.map(({ node: other }) => places[other]?.x ?? 0.5);

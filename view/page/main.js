@@ -1,4 +1,4 @@
-// The page: what is chosen, time and its controls. All that can be chosen is in the address behind #, so that it can be kept:
+// The page: selections, time and its controls. All selections are in the URL fragment, so that they can be bookmarked:
 // run=1&t=1103899&view=sequence&node=s1&to=h2&theme=dark&whole=1
 
 import { FabricView, palette } from "./fabric.js";
@@ -68,14 +68,14 @@ async function more(into, run) {
   into.append(new Uint8Array(await answer.arrayBuffer()));
 }
 
-// A trace that still grows.
+// The trace still grows.
 async function grow() {
   if (trace !== null && runs[state.run].live) {
     const before = trace.bytes;
     try {
       await more(trace, state.run);
     } catch {
-      // It has ended, and what is there stays.
+      // The run has ended; the trace stays.
       runs[state.run].live = false;
     }
     if (trace.bytes !== before) {
@@ -155,7 +155,7 @@ function dark(is) {
   changed = true;
 }
 
-// Where in time there is much to see.
+// Times with many events.
 function drawActivity() {
   const canvas = byId("activity");
   const { clientWidth: width, clientHeight: height } = canvas;
@@ -223,7 +223,7 @@ function draw(from, to) {
     });
     byId("decisions-note").textContent = `${drawn.shown} of ${drawn.all}`;
   }
-  // Tables are for reading: while time runs, four times in a second are enough.
+  // Tables need only be updated four times a second while time runs.
   const key = `${state.run} ${state.node} ${state.playing ? Math.floor(performance.now() / 250) : t} ${trace.bytes}`;
   if (key !== drawnPanel) {
     drawnPanel = key;
@@ -308,7 +308,7 @@ function listen() {
     if (trace === null || event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
     const { tagName, type } = event.target;
     if (tagName === "SELECT" || (tagName === "INPUT" && type === "search")) return;
-    // A button that is focused is pressed by Space.
+    // Space presses a focused button.
     if (event.key === " " && (tagName === "BUTTON" || type === "checkbox")) return;
     const act = KEYS[event.key];
     if (act) {

@@ -1,4 +1,4 @@
-// What is said in words: about the chosen node, and what controller and hosts have told.
+// Text panels: about the chosen node, and notes of controller and hosts.
 
 import { ahead, countUntil, time } from "./trace.js";
 
@@ -14,7 +14,7 @@ export function element(name, properties = {}, ...children) {
 const facts = (...pairs) =>
   element("dl", { className: "facts" }, ...pairs.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, `${value}`)]));
 
-// Names stand at the left, numbers at the right.
+// Names are on the left, numbers on the right.
 const cellsOf = (name, texts, left) => texts.map((text, at) => element(name, { className: at === left ? "left" : "" }, `${text}`));
 
 // `left` is the column of names.
@@ -23,7 +23,7 @@ const table = (head, rows, left) =>
     element("thead", {}, element("tr", {}, ...cellsOf("th", head, left))),
     element("tbody", {}, ...rows.map((row) => element("tr", { className: row.className ?? "" }, ...cellsOf("td", row.texts, left)))));
 
-// About a node at a time, into `box`.
+// Describes one node in `box`.
 export function panel(box, trace, node, t) {
   if (node === null) return box.replaceChildren(...overview(trace, t));
   const about = trace.nodes[node];
@@ -49,7 +49,7 @@ function overview(trace, t) {
     facts(["data", of("data")], ["ACK", of("ack")], ["NAK", of("nak")], ["CNP", of("cnp")], ["other", of("other")],
       ["lost on a link", lost.toLocaleString("en")], ["dropped before one", countUntil(trace.drops, t).toLocaleString("en")]),
     element("h2", {}, "Members"),
-    element("p", {}, `${names[0] ?? "nobody"} sends to ${names.length - 1} receivers`),
+    element("p", {}, `${names[0] ?? "no member"} sends to ${names.length - 1} receivers`),
     element("p", { className: "faint" }, note ? `${trace.nodes[note.n].name}: ${note.text}` : "nothing has happened yet"),
     element("p", { className: "faint" }, "Choose a switch to see its MFT, or a host."),
   ];
@@ -81,7 +81,7 @@ function mft(trace, node, { group, paths, feedback }) {
   if (feedback !== null) {
     parts.push(facts(
       ["minimum", feedback.minimum],
-      ["told to the source", `${feedback.told}${feedback.told === feedback.minimum ? "" : ` (${ahead(feedback.minimum, feedback.told)} behind)`}`],
+      ["last acknowledged", `${feedback.last_acked}${feedback.last_acked === feedback.minimum ? "" : ` (${ahead(feedback.minimum, feedback.last_acked)} behind)`}`],
       ["sent by the source", feedback.sent],
       ["source's port", feedback.source ?? "none has sent"],
     ));
@@ -113,16 +113,16 @@ function ports(trace, node, t) {
 function aboutHost(trace, node, t) {
   const { ip } = trace.nodes[node];
   const role = trace.header.members[0] === node ? "source" : trace.members.has(node) ? "receiver" : "takes no part";
-  const told = trace.notes.filter((note) => note.n === node && note.t <= t).slice(-12);
+  const notes = trace.notes.filter((note) => note.n === node && note.t <= t).slice(-12);
   return [
     facts(["address", ip ?? ""], ["role", role]),
     ...ports(trace, node, t),
     element("h2", {}, "Notes"),
-    ...told.map((note) => element("p", {}, `${time(note.t)}: ${note.text}`)),
+    ...notes.map((note) => element("p", {}, `${time(note.t)}: ${note.text}`)),
   ];
 }
 
-// Hosts that have said that they are done.
+// Hosts that have reported that they are done.
 export function done(trace, t) {
   const hosts = new Set();
   for (const note of trace.notes.slice(0, countUntil(trace.notes, t))) {
@@ -131,7 +131,7 @@ export function done(trace, t) {
   return hosts;
 }
 
-// What controller and hosts have told; a click goes to the time.
+// Notes of controller and hosts; a click selects the time.
 export function decisions(list, trace, { t, ofController, ofHosts, filter, go }) {
   const words = filter.toLowerCase();
   const all = trace.notes.filter((note) => {

@@ -1,20 +1,20 @@
-// A trace: what the server gives, read line by line, and what was when.
+// A trace: reads the server's lines, and finds events by time.
 // The format is that of view/src/trace.rs. Times are nanoseconds.
 
-// FCS, preamble and the gap between frames; and what is filled up.
+// Ethernet overhead in bytes: FCS, preamble and gap; and the minimum length of a frame.
 const AROUND = 24;
 const SHORTEST = 60;
 const MODULUS = 1 << 24;
 
 export const wireBytes = (len) => Math.max(len, SHORTEST) + AROUND;
 
-// How far a PSN is ahead of another: -2^23 to 2^23 - 1.
+// Distance of a PSN to another: -2^23 to 2^23 - 1.
 export function ahead(psn, other) {
   const distance = (psn - other + MODULUS) % MODULUS;
   return distance < MODULUS / 2 ? distance : distance - MODULUS;
 }
 
-// The number of items whose `t` is at most `t`.
+// Number of items whose `t` is at most `t`.
 export function countUntil(items, t) {
   let low = 0;
   let high = items.length;
@@ -42,7 +42,7 @@ export class Trace {
     this.begin = null;
   }
 
-  // Takes bytes that follow those taken before; a line that is not whole waits for its rest.
+  // Parses further bytes; an incomplete line is kept for the next call.
   append(bytes) {
     this.bytes += bytes.length;
     const all = new Uint8Array(this.rest.length + bytes.length);
@@ -144,7 +144,7 @@ export class Trace {
     states.push({ t: event.t, group: event.group, paths, feedback: event.feedback ?? null });
   }
 
-  // From when to when there is something to see: the transfer alone, or all.
+  // Interesting time span: the transfer alone, or everything.
   range(whole) {
     const begin = whole || this.begin === null ? 0 : this.begin;
     return [begin, Math.max(this.lastTime, begin + 1)];
@@ -163,7 +163,7 @@ export class Trace {
     return found;
   }
 
-  // What was dropped before it was on a link, less than `fade` ago.
+  // Frames that were dropped before transmission less than `fade` ago.
   dropped(t, fade) {
     const last = countUntil(this.drops, t);
     const found = [];
@@ -171,7 +171,7 @@ export class Trace {
     return found;
   }
 
-  // The share of each link's rate that was used until `t`, the busier direction's.
+  // Used share of each link's rate until `t`, in the busier direction.
   loads(t, window) {
     const used = new Map();
     for (let at = countUntil(this.frames, t) - 1; at >= 0 && this.frames[at].t > t - window; at -= 1) {
@@ -188,7 +188,7 @@ export class Trace {
     return loads;
   }
 
-  // What a switch kept of every group that it had.
+  // A switch's state of every group.
   statesAt(node, t) {
     const groups = this.states.get(node);
     if (!groups) return [];
@@ -196,7 +196,7 @@ export class Trace {
     return last.filter((state) => state && state.paths.length > 0);
   }
 
-  // The links of all groups' trees.
+  // Links of all group trees.
   treeAt(t) {
     const links = new Set();
     for (const node of this.states.keys()) {
@@ -210,7 +210,7 @@ export class Trace {
     return links;
   }
 
-  // The time of the next event behind `t`, or of the last one before it.
+  // Time of the next event after `t`, or of the last one before it.
   neighbour(t, forwards) {
     const lists = [this.frames, this.notes, this.drops];
     const times = lists.map((items) => {
@@ -224,14 +224,14 @@ export class Trace {
     return forwards ? Math.min(...known) : Math.max(...known);
   }
 
-  // The next loss or NAK, or the last one.
+  // Time of the next loss or NAK, or of the previous one.
   nextLoss(t, forwards) {
     const at = forwards ? countUntil(this.losses, t) : countUntil(this.losses, t - 1) - 1;
     return this.losses[at]?.t ?? t;
   }
 }
 
-// Nanoseconds for people.
+// Formats nanoseconds.
 export function time(ns) {
   const text = (ns / 1000).toFixed(3);
   const [whole, part] = text.split(".");

@@ -1,6 +1,6 @@
-//! Serves the page and its traces.
+//! HTTP server of the page and its traces.
 //!
-//! Only what is known beforehand is served: no path from outside names a file.
+//! Serves a fixed list of files and traces: no path of a request is used as a file name.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use axum::routing::get;
 use axum::Router;
 use serde::{Deserialize, Serialize};
 
-/// The page's parts: path, type and bytes.
+/// Files of the page: path, content type and bytes.
 const PARTS: [(&str, &str, &str); 8] = [
     ("/", HTML, include_str!("../page/index.html")),
     ("/style.css", CSS, include_str!("../page/style.css")),
@@ -32,26 +32,26 @@ const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// Nothing from elsewhere, and no script or style but the parts.
+/// Content security policy: no resource from other servers, and no inline script or style.
 const POLICY: &str =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The bytes of a trace, to which more may be added while they are served.
+/// Bytes of a trace, which may grow while they are served.
 #[derive(Clone, Debug, Default)]
 pub struct Growing(Arc<Mutex<Vec<u8>>>);
 
 impl Growing {
-    /// So many bytes are there.
+    /// Number of bytes.
     pub fn len(&self) -> usize {
         self.with(|bytes| bytes.len())
     }
 
-    /// Whether nothing is there.
+    /// Whether there are no bytes yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What is there from a byte on.
+    /// The bytes from an offset on.
     pub fn from(&self, start: usize) -> Vec<u8> {
         self.with(|bytes| bytes.get(start..).unwrap_or_default().to_vec())
     }
@@ -72,50 +72,50 @@ impl io::Write for Growing {
     }
 }
 
-/// A trace that the page can choose.
+/// A recorded trace that the page can select.
 #[derive(Clone, Debug)]
 pub struct Exhibit {
-    /// What the page calls it.
+    /// Name on the page.
     pub name: String,
-    /// Its bytes.
+    /// Its bytes so far.
     pub bytes: Growing,
-    /// Whether more may come.
+    /// Whether more bytes may follow.
     pub is_live: bool,
 }
 
-/// An address that is ours.
+/// A bound address.
 pub struct Listener(std::net::TcpListener);
 
 impl Listener {
-    /// Takes an address; port 0 takes a free one.
+    /// Binds an address; port 0 takes a free one.
     ///
     /// # Errors
-    /// The system's, such as that the address is in use.
+    /// Those of the system, such as that the address is in use.
     pub fn bind(address: SocketAddr) -> io::Result<Listener> {
         let listener = std::net::TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         Ok(Listener(listener))
     }
 
-    /// Which one it is.
+    /// The bound address.
     ///
     /// # Errors
-    /// The system's.
+    /// Those of the system.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
     }
 
-    /// Serves until `until` is over. Must be called within a runtime of tokio.
+    /// Serves until `until` completes. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// The system's.
+    /// Those of the system.
     pub async fn serve(
         self,
         exhibits: Vec<Exhibit>,
         until: impl std::future::Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
         let listener = tokio::net::TcpListener::from_std(self.0)?;
-        // A page that keeps its connection does not keep us.
+        // Open connections of browsers are closed, too.
         tokio::select! {
             ended = async { axum::serve(listener, router(exhibits)).await } => ended,
             () = until => Ok(()),
@@ -134,7 +134,7 @@ fn router(exhibits: Vec<Exhibit>) -> Router {
         .with_state(Arc::new(exhibits))
 }
 
-/// An answer that nobody keeps and that loads nothing from elsewhere.
+/// A response that is not cached, with the content security policy.
 fn answer(kind: &'static str, body: impl Into<axum::body::Body>) -> Response {
     let mut response = Response::new(body.into());
     let headers = response.headers_mut();
@@ -171,7 +171,7 @@ async fn list(State(exhibits): State<Arc<Vec<Exhibit>>>) -> Response {
 
 #[derive(Deserialize)]
 struct Part {
-    /// The first byte that is asked for.
+    /// Offset of the first requested byte.
     #[serde(default)]
     from: usize,
 }
@@ -193,7 +193,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
-    /// What the server answers to one request, head and body.
+    /// The server's response to one request, header and body.
     fn ask(request: &str) -> String {
         let mut bytes = Growing::default();
         bytes.write_all(b"0123456789").unwrap();

@@ -1,6 +1,6 @@
-//! The format of traces: lines of JSON, in the order of time.
+//! The format of traces: lines of JSON, ordered by time.
 //!
-//! The first line is a [`Header`], all others are [`Event`]s, told apart by `e`. Nodes are named by their position in the
+//! The first line is a [`Header`], all others are [`Event`]s, distinguished by `e`. Nodes are named by their position in the
 //! header. Times are nanoseconds on the fabric's clock.
 
 use std::io::{self, BufRead, Write};
@@ -8,43 +8,43 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
-/// The version that this crate reads and writes.
-pub const VERSION: u32 = 1;
+/// Version of the format that this crate reads and writes.
+pub const VERSION: u32 = 2;
 
-/// The first line.
+/// First line of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    /// [`VERSION`]
+    /// Version of the format, [`VERSION`].
     pub alfirk_trace: u32,
-    /// Who wrote it, such as `alfirk 0.1.0`.
+    /// Program that wrote the trace, such as `alfirk 0.1.0`.
     pub program: String,
-    /// What was run, such as `chain`.
+    /// Name of the run, such as `chain`.
     pub title: String,
-    /// The topology's name.
+    /// Name of the topology.
     pub topology: String,
     /// Hosts, switches and the controller.
     pub nodes: Vec<Node>,
     /// Links between hosts and switches.
     pub links: Vec<Link>,
-    /// Hosts that take part, the source first, by their position in `nodes`.
+    /// Hosts that take part, the source first, as positions in `nodes`.
     pub members: Vec<usize>,
 }
 
-/// A node.
+/// A node of the network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
-    /// Its name in the topology.
+    /// Name in the topology.
     pub name: String,
-    /// What it is.
+    /// Kind of the node.
     pub kind: NodeKind,
-    /// A host's address.
+    /// Address of a host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip: Option<Ipv4Addr>,
 }
 
-/// What a node is.
+/// Kinds of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeKind {
@@ -62,52 +62,52 @@ pub enum NodeKind {
 pub struct Link {
     /// Node and port of both ends.
     pub ends: [(usize, u32); 2],
-    /// Bits per second in each direction.
+    /// Rate in bits per second in each direction.
     pub rate_bps: u64,
-    /// Nanoseconds from one end to the other.
+    /// Delay in nanoseconds.
     pub delay_ns: u64,
 }
 
-/// Any line but the first.
+/// A line after the header.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "e", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Event {
-    /// The first bit of a frame leaves a port. Its last bit arrives at the other end after the time that its bytes on the wire take at
-    /// the link's rate, and the link's delay; unless it is lost.
+    /// The first bit of a frame leaves a port. Unless it is lost, its last bit arrives at the other end after its transmission time and the
+    /// link's delay.
     Tx(FrameEvent),
-    /// A frame is lost: at the time of its [`Event::Tx`], on the link; later, because the link went down; without one, before it
-    /// could be sent.
+    /// A frame is lost: on the link, at the time of its [`Event::Tx`]; later, because the link went down; or without an `Event::Tx`, before
+    /// it was sent.
     Lost(LostEvent),
-    /// A note of a node: hosts what their applications do, the controller what it decides.
+    /// A note: an action of a host's application, or a decision of the controller.
     Note(NoteEvent),
-    /// What a switch keeps of a group is another now.
+    /// The group state of a switch has changed.
     Mft(MftEvent),
-    /// The last line.
+    /// Last line of a trace.
     End(EndEvent),
 }
 
-/// A frame on its way.
+/// A transmitted frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FrameEvent {
-    /// When.
+    /// Time in nanoseconds.
     pub t: u64,
-    /// The node that sends it.
+    /// The sending node.
     pub n: usize,
-    /// Its port.
+    /// The sending port.
     pub p: u32,
-    /// Bytes, from the Ethernet header to the last byte before the FCS.
+    /// Length in bytes, from the Ethernet header to the last byte before the FCS.
     pub len: usize,
-    /// What it is.
+    /// Kind of the frame.
     pub k: FrameKind,
-    /// Its PSN, if it has a BTH.
+    /// PSN, if it has a BTH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub psn: Option<u32>,
-    /// All of it for people, such as `10.0.0.1 > 10.255.0.1 SendFirst qp 1 psn 7 4096 B`.
+    /// Description, such as `10.0.0.1 > 10.255.0.1 SendFirst qp 1 psn 7 4096 B`.
     pub text: String,
 }
 
-/// What a frame is.
+/// Kinds of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FrameKind {
@@ -115,29 +115,29 @@ pub enum FrameKind {
     Data,
     /// An ACK.
     Ack,
-    /// A NAK, RNR NAKs included.
+    /// A NAK, including RNR NAKs.
     Nak,
     /// A congestion notification.
     Cnp,
-    /// ARP, flow control, registration, and all else.
+    /// Any other frame: ARP, flow control, registration and others.
     Other,
 }
 
-/// A frame is lost.
+/// A lost frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LostEvent {
-    /// When.
+    /// Time in nanoseconds.
     pub t: u64,
-    /// The node that sent it or was to send it, or where it found no room when it came in.
+    /// The node that sent it or should have sent it, or whose input queue was full.
     pub n: usize,
-    /// The node's port.
+    /// Port of the node.
     pub p: u32,
-    /// Bytes.
+    /// Length in bytes.
     pub len: usize,
-    /// Why: `loss`, `queue-full`, `input-full`, `too-long` or `link-down`.
+    /// Reason: `loss`, `queue-full`, `input-full`, `too-long` or `link-down`.
     pub why: String,
-    /// As in [`FrameEvent`]; empty if it was lost before it was put together.
+    /// Description as in [`FrameEvent`]; empty if it was lost before it was assembled.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
 }
@@ -146,11 +146,11 @@ pub struct LostEvent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoteEvent {
-    /// When.
+    /// Time in nanoseconds.
     pub t: u64,
     /// The node.
     pub n: usize,
-    /// What.
+    /// Text of the note.
     pub text: String,
 }
 
@@ -158,17 +158,17 @@ pub struct NoteEvent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MftEvent {
-    /// When.
+    /// Time in nanoseconds.
     pub t: u64,
     /// The switch.
     pub n: usize,
     /// The group's address (McstID).
     pub group: Ipv4Addr,
-    /// Every path in a group's first line of a switch and whenever paths have come or gone; else those that have changed.
+    /// All paths in a group's first line of a switch and after paths were added or removed, else those that changed.
     pub paths: Vec<PathState>,
-    /// How many paths there are; none if the group is gone.
+    /// Number of paths; 0 if the group has been removed.
     pub count: usize,
-    /// The rest, if a switch has been asked.
+    /// The remaining state, if it was read from the switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<FeedbackState>,
 }
@@ -177,45 +177,45 @@ pub struct MftEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PathState {
-    /// Its number.
+    /// Path index.
     pub path: usize,
-    /// The switch's port.
+    /// Port of the switch.
     pub port: u32,
-    /// The newest PSN that all behind the port have (AckPSN), or that a sender behind it has sent.
+    /// Newest PSN acknowledged on the path (AckPSN), or sent by a source behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack: Option<u32>,
 }
 
-/// What a switch knows of a group's feedback.
+/// A switch's state of a group's feedback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeedbackState {
-    /// The oldest AckPSN.
+    /// Smallest AckPSN.
     pub minimum: u32,
-    /// What was last acknowledged to the source.
-    pub told: u32,
-    /// The newest PSN that the source has sent.
+    /// Last PSN acknowledged to the source.
+    pub last_acked: u32,
+    /// Newest PSN that the source has sent.
     pub sent: u32,
-    /// The port of the source, once it has sent.
+    /// Port of the source, once it has sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<u32>,
-    /// The PSN of the NAK that waits until everything before it is acknowledged.
+    /// PSN of a waiting NAK, which is sent once everything before it is acknowledged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nak: Option<u32>,
 }
 
-/// The last line.
+/// Last line of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndEvent {
-    /// The last event's time, or later.
+    /// Time of the last event, or later.
     pub t: u64,
-    /// Whether all of the run is there: false if the trace has reached its limit.
+    /// Whether the trace is complete; false if it reached its size limit.
     pub complete: bool,
 }
 
 impl Event {
-    /// When it was.
+    /// Time of the event.
     pub fn time(&self) -> u64 {
         match self {
             Event::Tx(event) => event.t,
@@ -226,7 +226,7 @@ impl Event {
         }
     }
 
-    /// Node and port.
+    /// Node and port of the event.
     fn place(&self) -> Option<(usize, Option<u32>)> {
         match self {
             Event::Tx(event) => Some((event.n, Some(event.p))),
@@ -238,20 +238,20 @@ impl Event {
     }
 }
 
-/// Writes a trace.
+/// Writer of a trace.
 pub struct Writer<W> {
     to: W,
-    /// Bytes that may still be written, but for the last line.
+    /// Remaining bytes of the limit, which excludes the last line.
     left: u64,
     last: u64,
     is_cut: bool,
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes the header of a trace of at most `limit` bytes and a line.
+    /// Writes the header of a trace with at most `limit` bytes before the last line.
     ///
     /// # Errors
-    /// `to`'s.
+    /// Those of the writer.
     pub fn new(to: W, header: &Header, limit: u64) -> io::Result<Writer<W>> {
         let mut writer = Writer {
             to,
@@ -264,10 +264,10 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Writes an event, or nothing once the limit is reached.
+    /// Writes an event; does nothing once the limit is reached.
     ///
     /// # Errors
-    /// The writer's.
+    /// Those of the writer.
     pub fn event(&mut self, event: &Event) -> io::Result<()> {
         if !self.is_cut {
             self.last = event.time();
@@ -276,7 +276,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Whether the limit is reached, so that further events are not worth making.
+    /// Whether the limit is reached, so that further events need not be created.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
@@ -284,7 +284,7 @@ impl<W: Write> Writer<W> {
     /// Writes the last line.
     ///
     /// # Errors
-    /// The writer's.
+    /// Those of the writer.
     pub fn finish(&mut self) -> io::Result<()> {
         let end = Event::End(EndEvent {
             t: self.last,
@@ -311,41 +311,38 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Why something is not a trace. Lines are counted from 1.
+/// Why a file is not a trace. Line numbers start at 1.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The first line is something else.
-    #[error(
-        "line 1: this is no trace for the page ({why}); alfirk run --trace FILE.jsonl writes one"
-    )]
+    /// The first line is not a header.
+    #[error("line 1: not a trace for the page ({why}); alfirk run --trace FILE.jsonl writes one")]
     NoHeader {
-        /// What is wrong.
+        /// Error of the parser.
         why: String,
     },
-    /// Of another version.
+    /// The format has another version.
     #[error("line 1: version {found} of the format; this alfirk reads version {VERSION}")]
     Version {
-        /// That version.
+        /// Version of the file.
         found: u32,
     },
-    /// A line is no event.
+    /// A line is not an event.
     #[error("line {line}: {why}")]
     Line {
-        /// Which one.
+        /// Line number.
         line: usize,
-        /// What is wrong.
+        /// Error of the parser.
         why: String,
     },
 }
 
-/// Reads and checks a whole trace. One that does not end with [`Event::End`] is taken as it is: its run was interrupted, or still goes
-/// on.
+/// Reads and checks a whole trace. A trace without [`Event::End`] is accepted: its run was interrupted, or is still going on.
 ///
 /// # Errors
-/// The first thing that is wrong.
+/// The first error of the trace.
 pub fn read(from: impl BufRead) -> Result<(Header, Vec<Event>), TraceError> {
     let mut lines = from.lines().enumerate();
     let no_header = |why: String| TraceError::NoHeader { why };
@@ -379,22 +376,22 @@ pub fn read(from: impl BufRead) -> Result<(Header, Vec<Event>), TraceError> {
     Ok((header, events))
 }
 
-/// An error of reading: bytes that are no text are the file's fault, all else the system's.
+/// Error of a read: invalid UTF-8 is an error of the file, all others are of the system.
 fn unreadable(line: usize) -> impl Fn(io::Error) -> TraceError {
     move |error| match error.kind() {
         io::ErrorKind::InvalidData if line == 1 => TraceError::NoHeader {
-            why: "it is no text".to_owned(),
+            why: "it is not UTF-8 text".to_owned(),
         },
         io::ErrorKind::InvalidData => TraceError::Line {
             line,
-            why: "it is no text".to_owned(),
+            why: "it is not UTF-8 text".to_owned(),
         },
         _ => TraceError::Io(error),
     }
 }
 
 fn header(line: &str) -> Result<Header, TraceError> {
-    /// What of every version can be read.
+    /// Part of the header that is common to all versions.
     #[derive(Deserialize)]
     struct Any {
         alfirk_trace: u32,
@@ -426,7 +423,7 @@ fn header(line: &str) -> Result<Header, TraceError> {
         node.is_some_and(|node| node.kind == NodeKind::Host)
     };
     if let Some(member) = header.members.iter().find(|member| !is_host(member)) {
-        return Err(bad(format!("member {member} is no host")));
+        return Err(bad(format!("member {member} is not a host")));
     }
     Ok(header)
 }
@@ -440,7 +437,7 @@ fn check_place(header: &Header, event: &Event) -> Result<(), String> {
     };
     let is_switch = known.kind == NodeKind::Switch;
     if matches!(event, Event::Mft(_)) && !is_switch {
-        return Err(format!("{} is no switch", known.name));
+        return Err(format!("{} is not a switch", known.name));
     }
     if let (Some(port), Event::Tx(_)) = (port, event) {
         let is_there = |link: &Link| link.ends.contains(&(node, port));
@@ -532,13 +529,16 @@ mod tests {
         let psn = 0u32..1 << 24;
         let nak = prop::option::of(psn.clone());
         let feedback = (psn.clone(), psn.clone(), psn.clone(), nak, any::<bool>());
-        let feedback = feedback.prop_map(|(minimum, told, sent, nak, has_source)| FeedbackState {
-            minimum,
-            told,
-            sent,
-            nak,
-            source: has_source.then_some(1),
-        });
+        let feedback =
+            feedback.prop_map(
+                |(minimum, last_acked, sent, nak, has_source)| FeedbackState {
+                    minimum,
+                    last_acked,
+                    sent,
+                    nak,
+                    source: has_source.then_some(1),
+                },
+            );
         let mft =
             (prop::option::of(psn), prop::option::of(feedback)).prop_map(|(ack, feedback)| {
                 Event::Mft(MftEvent {
@@ -604,7 +604,7 @@ mod tests {
         let cases = [
             ("{\"e\":\"note\",\"t\":4,\"n\":0,\"text\":\"\"}", "line 3: time 4 is before that of the line above, 5"),
             ("{\"e\":\"note\",\"t\":6,\"n\":2,\"text\":\"\"}", "line 3: there is no node 2"),
-            ("{\"e\":\"mft\",\"t\":6,\"n\":0,\"group\":\"10.255.0.1\",\"paths\":[],\"count\":0}", "line 3: h1 is no switch"),
+            ("{\"e\":\"mft\",\"t\":6,\"n\":0,\"group\":\"10.255.0.1\",\"paths\":[],\"count\":0}", "line 3: h1 is not a switch"),
             ("{\"e\":\"tx\",\"t\":6,\"n\":1,\"p\":2,\"len\":1,\"k\":\"ack\",\"text\":\"\"}", "line 3: port 2 of s1 has no link"),
             ("{\"e\":\"end\",\"t\":6,\"complete\":true}\n{\"e\":\"end\",\"t\":6,\"complete\":true}", "line 4: an event behind the end"),
             ("{\"e\":\"note\"", "line 3: EOF while parsing"),
@@ -614,15 +614,15 @@ mod tests {
             assert!(error.starts_with(expected), "{error}");
         }
         let other = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
-        assert!(other("").starts_with("line 1: this is no trace for the page (it is empty)"));
-        assert!(other("hello\n").starts_with("line 1: this is no trace for the page"));
+        assert!(other("").starts_with("line 1: not a trace for the page (it is empty)"));
+        assert!(other("hello\n").starts_with("line 1: not a trace for the page"));
         assert_eq!(
-            other("{\"alfirk_trace\":2}\n"),
-            "line 1: version 2 of the format; this alfirk reads version 1"
+            other("{\"alfirk_trace\":3}\n"),
+            "line 1: version 3 of the format; this alfirk reads version 2"
         );
         assert!(read(&b"\xff\xff\n"[..])
             .unwrap_err()
             .to_string()
-            .contains("no text"));
+            .contains("not UTF-8 text"));
     }
 }

@@ -1,4 +1,4 @@
-"""A browser without a window, asked over its pipe in the words of the DevTools protocol."""
+"""A headless browser, controlled by the DevTools protocol through its pipe."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ FLAGS = [
     "--window-size=1400,850",
 ]
 PATIENCE = 60.0
-# What the browser itself acts on.
+# Keys to which the browser itself reacts.
 VIRTUAL_KEYS = {"Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39}
 
 
 class BrowserError(Exception):
-    """The browser did not do what it was asked to."""
+    """The browser did not execute a command."""
 
 
 class Browser:
-    """One page in a browser of its own. What the page loads, throws and says is kept."""
+    """One page in a browser of its own. Requests, errors and console output of the page are recorded."""
 
     def __init__(self) -> None:
         program = shutil.which(PROGRAM)
@@ -48,7 +48,7 @@ class Browser:
         from_us, self._to = os.pipe()
         self._from, to_us = os.pipe()
         flags = [*FLAGS, f"--user-data-dir={self._folder.name}", "--remote-debugging-pipe", "about:blank"]
-        # It reads what it is asked from 3 and answers to 4.
+        # It reads commands from descriptor 3 and writes replies to 4.
         command = f"exec {shlex.join([program, *flags])} 3<&{from_us} 4>&{to_us}"
         self._process = subprocess.Popen(
             ["bash", "-c", command],
@@ -78,7 +78,7 @@ class Browser:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End it, and whatever it has started."""
+        """End the browser and its child processes."""
         os.close(self._to)
         try:
             self._process.wait(timeout=10)
@@ -90,21 +90,21 @@ class Browser:
         self._folder.cleanup()
 
     def open(self, address: str) -> None:
-        """Load a page and wait until it says that it is ready."""
-        # A page that differs behind # alone would not be loaded again.
+        """Load a page and wait until it is ready."""
+        # A page with another fragment only would not be loaded again.
         self._call("Page.navigate", url="about:blank")
         self._call("Page.navigate", url=address)
         self.wait("document.body && document.body.dataset.state && document.body.dataset.state !== 'loading'")
 
     def value(self, script: str) -> Any:
-        """Give what an expression is on the page."""
+        """Return the value of an expression on the page."""
         answer = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise BrowserError(answer["exceptionDetails"]["exception"].get("description", script))
         return answer["result"].get("value")
 
     def text(self, selector: str) -> str:
-        """Give the text of the first element that a selector finds."""
+        """Return the text of the first element that matches a selector."""
         return str(self.value(f"document.querySelector({json.dumps(selector)}).innerText"))
 
     def wait(self, script: str) -> None:
@@ -117,7 +117,7 @@ class Browser:
         self.drawn()
 
     def drawn(self) -> None:
-        """Wait until what has changed is drawn."""
+        """Wait until changes are drawn."""
         self.value("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
     def key(self, key: str, *, shift: bool = False) -> None:
@@ -130,7 +130,7 @@ class Browser:
         self.drawn()
 
     def click(self, x: float, y: float) -> None:
-        """Press the mouse's left button at a place of the page."""
+        """Press the left mouse button at a position of the page."""
         for kind in ("mousePressed", "mouseReleased"):
             self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
         self.drawn()

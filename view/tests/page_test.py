@@ -1,4 +1,4 @@
-"""The page shows what its trace says, in a real browser."""
+"""The page shows the contents of its trace, in a real browser."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODULUS = 1 << 24
 
 
 class Recorded:
-    """A trace, read a second time."""
+    """A trace, read independently of the page."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -34,14 +34,14 @@ class Recorded:
 
     @property
     def begin(self) -> int:
-        """When the source posts its message."""
+        """Return the time when the source posts its message."""
         return int(next(note["t"] for note in self.of("note") if note["text"].startswith("post ")))
 
     def sent(self, kind: str, until: int) -> int:
         return sum(frame["k"] == kind and frame["t"] <= until for frame in self.of("tx"))
 
     def acks(self, switch: str, until: int) -> list[int]:
-        """Give the AckPSN of every path of the only group."""
+        """Return the AckPSN of every path of the only group."""
         paths: dict[int, int] = {}
         for event in self.of("mft"):
             if self.names[event["n"]] == switch and event["t"] <= until:
@@ -66,7 +66,7 @@ def browser() -> Iterator[Browser]:
 
 @contextmanager
 def _served(*command: str) -> Iterator[str]:
-    """Give the page's address, as the command prints it."""
+    """Return the page's address, as the command prints it."""
     with subprocess.Popen([ALFIRK, *command], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -83,14 +83,14 @@ def page(recorded: Recorded) -> Iterator[str]:
 
 
 def _facts(browser: Browser) -> dict[str, str]:
-    """Give what the panel lists."""
+    """Return the lines of the panel."""
     pair = "(name) => [name.innerText, name.nextSibling.innerText]"
     script = f"[...document.querySelectorAll('#panel dt')].map({pair})"
     return dict(browser.value(script))
 
 
 def _rows(browser: Browser, table: int = 0) -> list[list[str]]:
-    """Give the cells of a table of the panel."""
+    """Return the cells of a table of the panel."""
     rows = f"document.querySelectorAll('#panel table')[{table}].tBodies[0].rows"
     return [
         list(row)
@@ -99,13 +99,13 @@ def _rows(browser: Browser, table: int = 0) -> list[list[str]]:
 
 
 def _texts(browser: Browser, selector: str) -> list[str]:
-    """Give the text of each element that a selector finds."""
+    """Return the text of each element that matches a selector."""
     found = f"document.querySelectorAll({json.dumps(selector)})"
     return list(browser.value(f"[...{found}].map((element) => element.textContent)"))
 
 
 def _now(browser: Browser) -> int:
-    """Give the page's time in nanoseconds."""
+    """Return the page's time in nanoseconds."""
     return int(browser.value("new URLSearchParams(location.hash.slice(1)).get('t')"))
 
 
@@ -127,7 +127,7 @@ def frames_are_on_links_from_their_first_bit_to_their_last(
 ) -> None:
     frames = recorded.of("tx")
     at = frames[len(frames) // 2]["t"]
-    # 100 Gbit/s and 500 ns; FCS, preamble and gap are 24 bytes, and a lost frame is seen for 2 us at least.
+    # 100 Gbit/s and 500 ns; FCS, preamble and gap are 24 bytes; a lost frame is shown for at least 2 us.
     lasts = {id(frame): (max(frame["len"], 60) + 24) * 0.08 + 500 for frame in frames}
     lost = {(event["t"], event["n"], event["p"]) for event in recorded.of("lost")}
     is_lost = [(frame["t"], frame["n"], frame["p"]) in lost for frame in frames]

@@ -1,7 +1,7 @@
-//! A switch's state as a script for bfrt_python, the shell of Intel's SDE for Tofino (`bfshell -b FILE`).
+//! Writes a switch's state as a script for bfrt_python, the shell of Intel's SDE for Tofino (`bfshell -b FILE`).
 //!
-//! Names of tables, fields and actions are those of P4Info, which BfRt forms in the same way; what is no letter, digit or underscore
-//! in a field's name is an underscore in a keyword argument.
+//! Tables, fields and actions have their P4Info names, as in BfRt. In keyword arguments, every character of a field name other
+//! than a letter, digit or underscore becomes an underscore.
 
 use std::fmt::Write;
 
@@ -14,10 +14,10 @@ use alfirk_p4runtime::p4::v1::{
     packet_replication_engine_entry::Type as Pre, table_action, Entity,
 };
 
-/// The longest mirror where the session says no length, in bytes.
+/// Largest length of a mirrored packet in bytes, for sessions that do not set one.
 const WHOLE_PACKET: i32 = 16_384;
 
-/// The script of one switch. `remarks` are lines of comment.
+/// Writes the script of one switch. `remarks` are comment lines at its beginning.
 pub fn script(switch: &str, remarks: &str, p4info: &P4Info, state: &[Entity]) -> String {
     let mut script = Script {
         p4info,
@@ -46,7 +46,7 @@ pub fn script(switch: &str, remarks: &str, p4info: &P4Info, state: &[Entity]) ->
 struct Script<'a> {
     p4info: &'a P4Info,
     text: String,
-    /// Nodes of the replication engine so far; numbers are from 1.
+    /// Number of replication nodes so far; node ids start at 1.
     nodes: u32,
 }
 
@@ -114,7 +114,7 @@ impl Script<'_> {
                     args.push(format!("{name}={}", number(&optional.value)));
                     args.push(format!("{name}_mask={}", ones(whole)));
                 }
-                // P4Runtime leaves out what matches everything.
+                // P4Runtime omits a field that matches every value.
                 _ => match field.r#match {
                     Some(match_field::Match::MatchType(kind))
                         if kind == match_field::MatchType::Range as i32 =>
@@ -136,7 +136,7 @@ impl Script<'_> {
             }
         }
         if entry.priority != 0 {
-            // The largest wins in P4Runtime, the smallest in BfRt.
+            // The largest priority wins in P4Runtime, the smallest in BfRt.
             args.push(format!("MATCH_PRIORITY={}", i32::MAX - entry.priority));
         }
         for param in &of_action.params {
@@ -157,7 +157,7 @@ impl Script<'_> {
         )
     }
 
-    /// One node for each copy, since each has its own replication id.
+    /// Writes one replication node for each copy, since each copy has its own replication id.
     #[allow(deprecated)]
     fn group(&mut self, group: &v1::MulticastGroupEntry) -> std::fmt::Result {
         let mut nodes = Vec::new();
@@ -204,7 +204,7 @@ impl Script<'_> {
         let meter = meters
             .iter()
             .find(|meter| id_of(&meter.preamble) == entry.meter_id);
-        // Without a rate a cell is as it was at first: everything is green.
+        // A cell without a configuration has its initial state, in which all packets are green.
         let (Some(meter), Some(index), Some(config)) = (meter, &entry.index, &entry.config) else {
             return Ok(());
         };
@@ -220,7 +220,7 @@ impl Script<'_> {
         )
     }
 
-    /// Cells that are not zero.
+    /// Writes the cells that are not zero.
     fn register(&mut self, entry: &v1::RegisterEntry) -> std::fmt::Result {
         let registers = &self.p4info.registers;
         let register = registers
@@ -259,7 +259,7 @@ impl Script<'_> {
         )
     }
 
-    /// Names and types of a struct's members.
+    /// Names and types of the members of a struct.
     fn members(&self, spec: Option<&P4DataTypeSpec>) -> Vec<(String, Option<&P4DataTypeSpec>)> {
         let Some(p4_data_type_spec::TypeSpec::Struct(named)) =
             spec.and_then(|spec| spec.type_spec.as_ref())
@@ -285,7 +285,7 @@ fn name_of(preamble: &Option<Preamble>) -> &str {
     preamble.as_ref().map_or("", |preamble| &preamble.name)
 }
 
-/// What stands behind the last dot.
+/// The part of a name after the last dot.
 fn last(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
@@ -295,7 +295,7 @@ fn keyword(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
-/// A canonical byte string in hexadecimal.
+/// Formats a canonical byte string as a hexadecimal number.
 fn number(bytes: &[u8]) -> String {
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     match digits.trim_start_matches('0') {
@@ -309,7 +309,7 @@ fn ones(bits: u32) -> String {
     format!("{value:#x}")
 }
 
-/// A value as a number without sign: BfRt takes the bits.
+/// Formats a value as an unsigned number, which BfRt expects for all types.
 fn plain(data: &p4_data::Data, spec: Option<&P4DataTypeSpec>) -> Option<String> {
     match data {
         p4_data::Data::Bitstring(bytes) => {
@@ -322,7 +322,7 @@ fn plain(data: &p4_data::Data, spec: Option<&P4DataTypeSpec>) -> Option<String> 
                 },
                 _ => 0,
             };
-            // int<W> comes in two's complement, of as few bytes as hold it (P4Runtime, section 8.4).
+            // int<W> is encoded as two's complement, in as few bytes as hold it (P4Runtime specification, section 8.4).
             if width == 0 || bytes.first().is_none_or(|first| first & 0x80 == 0) {
                 return Some(number(bytes));
             }
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_match_has_its_arguments() {
+    fn each_match_kind_has_its_arguments() {
         use field_match::{Exact, FieldMatchType as Type, Lpm, Optional, Range, Ternary};
         let fields = vec![
             matching(1, Type::Exact(Exact { value: vec![0] })),
@@ -477,7 +477,7 @@ mod tests {
             "pipe.ingress.some.t.add_with_go(hdr_h_a=0x0, b=0xa00, b_p_length=4, c=0x5, c_mask=0xf, d_start=0x1, \
              d_end=0x9, e=0x3, e_mask=0xfff, MATCH_PRIORITY=2147483637, port=0x100)\n"
         );
-        // What P4Runtime leaves out matches everything.
+        // A field that P4Runtime omits matches every value.
         let only = vec![matching(1, Type::Exact(Exact { value: vec![2] }))];
         assert_eq!(
             lines(entry(only, 1)),

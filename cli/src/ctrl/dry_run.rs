@@ -1,7 +1,7 @@
-//! `alfirk ctrl --dry-run`: what the controller would write, without a switch to write it to.
+//! `alfirk ctrl --dry-run`: writes the state that the controller would program, without connecting to switches.
 //!
-//! The fabric is brought up in virtual time on our model of Tofino, by the controller itself; what its switches hold then is what
-//! a real one is to be given.
+//! The controller itself brings the fabric up in virtual time, on the model of Tofino. The state of the model's switches is then
+//! written for real ones.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -50,7 +50,7 @@ pub fn run(args: &CtrlArgs, format: DryRun) -> Outcome {
     for wanted in groups {
         let info = fabric.register(wanted).map_err(Failure::bad_input)?;
         made += &format!(
-            "# Group {}: {} members, which address queue pair {} there and begin at PSN {}.\n",
+            "# Group {}: {} members, which send to queue pair {} and begin at PSN {}.\n",
             info.mcst_id, info.members, info.remote_qpn, info.initial_psn
         );
     }
@@ -86,20 +86,22 @@ fn group(text: &str) -> Result<RegisterGroup, Failure> {
     };
     let (mcst_id, members) = text
         .split_once('=')
-        .ok_or_else(|| wrong("there is no `=`"))?;
+        .ok_or_else(|| wrong("no `=` after the group's address"))?;
     let mcst_id: Ipv4Addr = mcst_id
         .parse()
-        .map_err(|_| wrong("the group's address is none"))?;
+        .map_err(|_| wrong("the group's address is not an IPv4 address"))?;
     let members = members.split(',').map(|member| {
         let (ip, qpn) = member
             .split_once(':')
-            .ok_or_else(|| wrong("a member has no `:`"))?;
+            .ok_or_else(|| wrong("no `:` between a member's address and queue pair number"))?;
         let number = qpn.parse::<u32>().ok().filter(|number| *number < 1 << 24);
         Ok(MemberSpec {
             ip: ip
                 .parse()
-                .map_err(|_| wrong("a member's address is none"))?,
-            qpn: QpNum::new(number.ok_or_else(|| wrong("a queue pair number is none of 24 bits"))?),
+                .map_err(|_| wrong("a member's address is not an IPv4 address"))?,
+            qpn: QpNum::new(
+                number.ok_or_else(|| wrong("a queue pair number is not a number of 24 bits"))?,
+            ),
             region: None,
             may_send: true,
         })
@@ -113,7 +115,7 @@ fn group(text: &str) -> Result<RegisterGroup, Failure> {
     })
 }
 
-/// All that a switch holds and did not have from its program.
+/// State of a switch beyond that of its program.
 fn state(server: &Server) -> Result<Vec<Entity>, Failure> {
     let engine = |entry| {
         Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
@@ -133,7 +135,9 @@ fn state(server: &Server) -> Result<Vec<Entity>, Failure> {
         ..ReadRequest::default()
     };
     let answer = server.read(&request, 0).map_err(|status| {
-        Failure::failed(format_args!("the model's state cannot be read: {status:?}"))
+        Failure::failed(format_args!(
+            "cannot read the state of the model: {status:?}"
+        ))
     })?;
     Ok(answer.entities)
 }

@@ -1,4 +1,4 @@
-//! `alfirk ctrl --web`: what the controller does, as a trace that grows.
+//! `alfirk ctrl --web`: records the controller's actions as a trace that a page shows live.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,25 +14,25 @@ use alfirk_view::trace::{Event, MftEvent, NoteEvent, PathState, Writer};
 use crate::exit::Failure;
 use crate::view;
 
-/// Bytes of events after which nothing more is shown: about a million lines.
+/// Size of the trace in bytes after which no more events are recorded: about a million lines.
 const LIMIT: u64 = 128 << 20;
 
-/// Writes the trace of the page.
+/// Writer of the page's trace.
 struct Page {
     writer: Writer<Growing>,
-    /// Positions in the trace's header.
+    /// Positions of nodes in the trace's header, by name.
     nodes: BTreeMap<String, usize>,
     controller: usize,
-    /// Ports of each group on each switch, as they were written last.
+    /// Ports of each group on each switch, as last written to the trace.
     shown: BTreeMap<(Ipv4Addr, usize), Vec<u32>>,
-    /// No time is before an earlier one.
+    /// Time of the last event; later events never get an earlier time.
     last: u64,
 }
 
-/// Serves the page from now on, in a thread of its own.
+/// Serves the page in a thread of its own, and returns the journal that it shows.
 ///
 /// # Errors
-/// The topology cannot be read, or the address is not ours.
+/// The topology cannot be read, or the address cannot be bound.
 pub fn serve(address: SocketAddr, topology: &Path) -> Result<Box<dyn Journal>, Failure> {
     let topology = crate::topology::read(topology)?;
     let listener = view::listen(address, "--web")?;
@@ -51,10 +51,10 @@ pub fn serve(address: SocketAddr, topology: &Path) -> Result<Box<dyn Journal>, F
     std::thread::spawn(move || {
         let served = runtime.block_on(listener.serve(vec![exhibit], std::future::pending()));
         if let Err(error) = served {
-            tracing::error!("the page has ended: {error}");
+            tracing::error!("the page's server failed: {error}");
         }
     });
-    // Results are for whoever waits for the controller to be ready.
+    // stdout is for programs that wait until the controller is ready.
     let _ = writeln!(io::stderr(), "alfirk: http://{at}/ shows the controller");
     let numbers = header.nodes.iter().enumerate();
     let nodes: BTreeMap<String, usize> = numbers
@@ -72,7 +72,7 @@ pub fn serve(address: SocketAddr, topology: &Path) -> Result<Box<dyn Journal>, F
 
 impl Page {
     fn write(&mut self, event: &Event) {
-        // Memory takes it.
+        // Writing to memory does not fail.
         let _ = self.writer.event(event);
     }
 

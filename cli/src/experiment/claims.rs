@@ -1,4 +1,4 @@
-//! Published ratios beside the measured ones.
+//! Compares measured ratios with published ones.
 
 use super::points::Point;
 use super::quantity::{self, Reached};
@@ -7,16 +7,16 @@ use super::spec::{Claim, Place, Published, Variation};
 use super::store::Record;
 use super::variations;
 
-/// How far a measured ratio may be from the published one, as a share of it.
+/// Tolerated relative difference between a measured and a published ratio.
 pub const TOLERANCE: f64 = 0.25;
 
-/// What became of a claim.
+/// Result of checking a claim.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding<'c> {
     pub claim: &'c Claim,
-    /// Of the ratios at all places that the claim is about; `None` if nothing was measured there.
+    /// Measured ratios at all points of the claim; `None` if nothing was measured there.
     pub ratios: Option<Stats>,
-    /// What it depends on.
+    /// Dependences of the ratio on varied flags.
     pub dependences: Vec<Dependence<'c>>,
 }
 
@@ -24,11 +24,11 @@ pub struct Finding<'c> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dependence<'c> {
     pub variation: &'c Variation,
-    /// For each of its values, in their order.
+    /// Ratios for each value of the flag, in the file's order.
     pub ratios: Vec<Option<Stats>>,
 }
 
-/// Which end of a range of ratios.
+/// One end of a published range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bound {
     Least,
@@ -45,13 +45,13 @@ impl Bound {
 }
 
 impl Finding<'_> {
-    /// Whether what was published lies within [`TOLERANCE`] of what was measured, at both ends.
+    /// Whether both ends of the published range are within [`TOLERANCE`] of the measured one.
     pub fn holds(&self) -> bool {
         let mut ends = published(self.claim);
         ends.all(|(bound, paper)| self.is_near(bound, paper))
     }
 
-    /// Whether each published end that is not near what was measured comes out at a value of what is varied.
+    /// Whether each published end outside the tolerance is reached at some value of a varied flag.
     fn is_explained(&self) -> bool {
         let mut ends = published(self.claim);
         ends.all(|(bound, paper)| {
@@ -69,7 +69,7 @@ impl Finding<'_> {
         })
     }
 
-    /// One or two words for that.
+    /// The verdict in one or two words.
     pub fn verdict(&self) -> &'static str {
         match (self.ratios, self.holds()) {
             (None, _) => "not measured",
@@ -79,7 +79,7 @@ impl Finding<'_> {
         }
     }
 
-    /// The published ratio.
+    /// The published ratio as text.
     pub fn paper(&self) -> String {
         match self.claim.paper {
             Published::Most(most) => ratio(most),
@@ -88,7 +88,7 @@ impl Finding<'_> {
         }
     }
 
-    /// The measured one.
+    /// The measured ratio as text.
     pub fn ours(&self) -> String {
         match self.ratios {
             None => "-".to_owned(),
@@ -96,7 +96,7 @@ impl Finding<'_> {
         }
     }
 
-    /// The measured ratio divided by the published one, of the largest; `None` if no number was published.
+    /// Largest measured ratio divided by the largest published one; `None` if no number was published.
     pub fn factor(&self) -> Option<f64> {
         match self.claim.paper {
             Published::Most(most) | Published::Range(_, most) => {
@@ -106,13 +106,13 @@ impl Finding<'_> {
         }
     }
 
-    /// A sentence for each flag that is varied: how the ratio depends on it, and where the published one comes out.
+    /// One sentence for each varied flag: how the ratio depends on it, and where the published ratio is reached.
     pub fn dependences(&self) -> Vec<String> {
-        let told = self.dependences.iter().map(|dependence| {
+        let sentences = self.dependences.iter().map(|dependence| {
             let claim = self.claim;
             dependence.sentence(claim)
         });
-        told.collect()
+        sentences.collect()
     }
 }
 
@@ -129,7 +129,7 @@ fn published(claim: &Claim) -> impl Iterator<Item = (Bound, f64)> {
 }
 
 impl Published {
-    /// The numbers.
+    /// The published numbers.
     pub fn ends(self) -> Vec<f64> {
         match self {
             Published::Most(one) | Published::Above(one) => vec![one],
@@ -138,7 +138,7 @@ impl Published {
         }
     }
 
-    /// Measured ratios, as far as they are to be compared with it.
+    /// Formats measured ratios in the form of the published ones.
     fn show(self, ratios: Stats) -> String {
         match self {
             Published::Most(_) => ratio(ratios.most),
@@ -148,14 +148,14 @@ impl Published {
 }
 
 impl Dependence<'_> {
-    /// The values that were measured, with their ratios.
+    /// Measured values of the flag, with their ratios.
     pub fn measured(&self) -> impl Iterator<Item = (&str, Stats)> {
         let names = self.variation.values.iter().map(|(name, _)| name.as_str());
         let both = names.zip(&self.ratios);
         both.filter_map(|(name, ratios)| Some((name, (*ratios)?)))
     }
 
-    /// At which value a published end comes out; `None` if at none that was tried or lies between.
+    /// The value at which a published end is reached; `None` if it is not reached at or between tried values.
     fn reaches(&self, bound: Bound, paper: f64) -> Option<Reached> {
         let points: Vec<(&str, f64)> = self
             .measured()
@@ -164,7 +164,7 @@ impl Dependence<'_> {
         quantity::reached(&points, paper)
     }
 
-    /// Each published end, and the value at which it comes out.
+    /// Each published end, with the value at which it is reached.
     pub fn reached(&self, claim: &Claim) -> Vec<(f64, Option<String>)> {
         let ends = published(claim);
         ends.map(|(bound, paper)| {
@@ -193,7 +193,7 @@ impl Dependence<'_> {
     }
 }
 
-/// A ratio for people.
+/// Formats a ratio.
 pub fn ratio(number: f64) -> String {
     match number {
         100.0.. => format!("{number:.0}"),
@@ -209,7 +209,7 @@ fn range(least: f64, most: f64) -> String {
     }
 }
 
-/// Looks at a claim: the ratio wherever the other axes are the same, repeats taken together.
+/// Evaluates a claim: the ratio at all points that agree in the other axes, over all repeats.
 pub fn look<'c>(
     claim: &'c Claim,
     axes: &[&str],
@@ -223,14 +223,14 @@ pub fn look<'c>(
     }
 }
 
-/// The same while a flag has one of its values; `records` are those of that value.
+/// Evaluates a claim while a flag has one of its values; `records` are those of that value.
 pub fn depends(
     claim: &Claim,
     variation: &Variation,
     axes: &[&str],
     records: &[(&Point, &Record)],
 ) -> Option<Stats> {
-    // What the variation gives a value is no place any more.
+    // An axis that the variation sets does not select points.
     let is_varied = |axis: &str| {
         let mut with = variation.with.iter();
         axis == variation.flag || with.any(|setting| setting.flag == axis)
@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// Measured 2 at the usual value, and so much at the two others.
+    /// A finding with ratio 2 at the first value, and the given ratios at the two others.
     fn finding(claim: &Claim, ratios: [f64; 2]) -> Finding<'_> {
         let ratios = ratios.map(|ratio| Stats::of(&[ratio]));
         Finding {
@@ -332,19 +332,19 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_explained_where_something_varied_gives_each_published_end() {
+    fn difference_is_explained_if_a_variation_reaches_each_published_end() {
         let range = claim(Published::Range(3.0, 5.0));
         assert_eq!(finding(&range, [2.0, 6.0]).verdict(), "explained");
         assert_eq!(finding(&range, [2.0, 4.0]).verdict(), "differs");
-        let told = finding(&range, [2.0, 6.0]).dependences();
+        let dependences = finding(&range, [2.0, 6.0]).dependences();
         let wanted = "Cost: 2.00 at 0us, 6.00 at 4us; the paper's 3.00 at about 1 us; the paper's 5.00 at about 3 us.";
-        assert_eq!(told, [wanted]);
+        assert_eq!(dependences, [wanted]);
         let near = claim(Published::Most(2.4));
         assert_eq!(finding(&near, [9.0, 9.0]).verdict(), "holds");
     }
 
     #[test]
-    fn what_is_only_said_to_be_more_holds_when_all_is_more() {
+    fn lower_bound_holds_if_all_ratios_exceed_it() {
         let above = claim(Published::Above(1.9));
         let holds = finding(&above, [1.0, 1.0]);
         assert_eq!((holds.verdict(), holds.factor()), ("holds", None));

@@ -1,4 +1,4 @@
-//! Pictures as SVG and as PNG. Letters of the latter come with the program, as a machine may have none.
+//! Plots as SVG and PNG files. The font for PNG is embedded, as a machine may have none.
 
 use std::sync::Once;
 
@@ -6,9 +6,9 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::register_font;
 
-/// Of a picture, in pixels.
+/// Width and height of a plot in pixels.
 pub const SIZE: (u32, u32) = (960, 600);
-/// Told apart by people who see few colours, too: Okabe and Ito's, without black.
+/// Colours that are distinguishable with colour blindness: the palette of Okabe and Ito, without black.
 pub const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -19,19 +19,19 @@ pub const COLOURS: [RGBColor; 7] = [
     RGBColor(150, 140, 20),
 ];
 
-/// Whether something was painted.
+/// Result of painting.
 pub type Painted<DB> = Result<(), DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
 
-/// What can be painted on anything.
+/// A picture that can be painted with any backend.
 pub trait Picture {
-    /// Paints it on `root`, which is white, [`SIZE`] large and shown afterwards.
+    /// Paints the picture on `root`, a white area of [`SIZE`].
     fn paint<DB: DrawingBackend>(&self, root: &DrawingArea<DB, Shift>) -> Painted<DB>;
 }
 
-/// A picture in both forms.
+/// A picture in both formats.
 #[derive(Debug, Clone)]
 pub struct Drawing {
-    /// Of its files, without an ending.
+    /// File name without extension.
     pub name: String,
     pub svg: String,
     pub png: Vec<u8>,
@@ -65,7 +65,7 @@ fn painted<DB: DrawingBackend>(backend: DB, picture: &impl Picture) {
     painted.expect("memory is always painted on");
 }
 
-/// PNG of pixels of three bytes: red, green and blue.
+/// Encodes pixels of three bytes (red, green, blue) as PNG.
 fn encoded(pixels: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut encoder = png::Encoder::new(&mut out, SIZE.0, SIZE.1);

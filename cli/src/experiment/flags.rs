@@ -1,4 +1,4 @@
-//! The flags of `alfirk run`, as an experiment may give them: clap knows them, nobody lists them again.
+//! The flags of `alfirk run` that an experiment may use, taken from clap's definitions.
 
 use std::any::TypeId;
 use std::path::PathBuf;
@@ -8,17 +8,17 @@ use clap::{Args as _, Command, FromArgMatches};
 use super::setting::Setting;
 use crate::run;
 
-/// What a flag takes.
+/// Kind of a flag's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing: it is given or not.
+    /// No value: the flag is given or not.
     Switch,
     Value,
-    /// Several values, with commas.
+    /// Several values, separated by commas.
     List,
-    /// The name of a file.
+    /// Path of a file.
     File,
-    /// A point cannot have it; why.
+    /// Not permitted in experiments, with the reason.
     Refused(&'static str),
 }
 
@@ -32,7 +32,7 @@ impl Flags {
             let name = argument.get_long()?;
             let file = argument.get_value_parser().type_id() == TypeId::of::<PathBuf>();
             let kind = match name {
-                "json" | "list-algorithms" | "list-host-models" => Kind::Refused("says what is printed, and a point prints its results"),
+                "json" | "list-algorithms" | "list-host-models" => Kind::Refused("selects what is printed, and points print their results"),
                 "pcap" | "trace" => {
                     Kind::Refused("records one run; take the command of a point from `alfirk experiment list` and add it there")
                 }
@@ -47,13 +47,13 @@ impl Flags {
         Flags(flags.collect())
     }
 
-    /// What a flag takes; `None` if there is no such flag.
+    /// Kind of a flag's value; `None` if there is no such flag.
     pub fn kind(&self, name: &str) -> Option<Kind> {
         let found = self.0.iter().find(|(flag, _)| flag == name);
         found.map(|(_, kind)| *kind)
     }
 
-    /// Of all that an experiment may give.
+    /// Names of all permitted flags.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let allowed = self
             .0
@@ -63,7 +63,7 @@ impl Flags {
     }
 }
 
-/// The flags as words of a command line.
+/// The flags as arguments of a command line.
 pub fn words(settings: &[Setting]) -> Vec<String> {
     let given = settings.iter().filter_map(|setting| {
         let flag = &setting.flag;
@@ -75,7 +75,7 @@ pub fn words(settings: &[Setting]) -> Vec<String> {
     given.collect()
 }
 
-/// The same as a command that a shell takes.
+/// The flags as a shell command.
 pub fn command_line(settings: &[Setting]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%@+".contains(c);
     let words = words(settings)
@@ -91,10 +91,10 @@ pub fn command_line(settings: &[Setting]) -> String {
         .join(" ")
 }
 
-/// What clap makes of them.
+/// Parses the flags with clap.
 ///
 /// # Errors
-/// clap's first line: which value is wrong.
+/// The first line of clap's message, which names the wrong value.
 pub fn parse(settings: &[Setting]) -> Result<run::Args, String> {
     let words = ["alfirk run".to_owned()].into_iter().chain(words(settings));
     let matches = command().try_get_matches_from(words);

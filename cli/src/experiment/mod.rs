@@ -1,4 +1,4 @@
-//! `alfirk experiment`: a sweep of runs, described by a file.
+//! `alfirk experiment`: runs a parameter sweep that a file describes.
 
 pub mod claims;
 mod drawing;
@@ -40,10 +40,10 @@ use store::{Record, Store, Use, VERSION};
 pub use table::Sheet;
 use variations::Varied;
 
-/// Run `alfirk run` with all combinations of flags that a file names, and put the results side by side.
+/// Run `alfirk run` with all combinations of flags in a file, and write tables, plots and a CSV file.
 ///
-/// Each point is one run of one algorithm, the same to the byte wherever and whenever it is run. A finished point is kept: a
-/// run that was stopped, or a file with more values, goes on with the points that are missing.
+/// A point is one run of one algorithm; in virtual time its result is the same on every machine. Finished points are kept: after
+/// an interrupt, or with more values in the file, only the missing points are run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -52,7 +52,7 @@ Examples:
   alfirk experiment point experiments/overlays.yaml chain_64B_1_5d1c0a77
   alfirk experiment collect experiments/overlays.yaml
 
-In experiments/README.md: the form of the file, and the same points on a cluster with Snakemake.")]
+experiments/README.md describes the file format, and how to run the points on a cluster with Snakemake.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -60,18 +60,18 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Run the points that are missing, side by side, and collect; a second such command for the same folder is refused
+    /// Run the missing points in parallel, and collect; only one such command may run for a folder
     Run {
         #[command(flatten)]
         place: Place,
-        /// Points at once [default: one for each processor, fewer if points have several threads, and one on Mininet]
+        /// Number of parallel points [default: one for each processor, fewer if points have several threads, and one on Mininet]
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         jobs: Option<u32>,
-        /// Measure every point anew
+        /// Measure finished points again
         #[arg(long)]
         again: bool,
     },
-    /// Print the points, one in a line
+    /// List the points, one per line
     List {
         #[command(flatten)]
         place: Place,
@@ -83,11 +83,11 @@ enum Verb {
     Point {
         #[command(flatten)]
         place: Place,
-        /// As `list` prints it
+        /// Name of the point, as `list` prints it
         #[arg(value_name = "POINT")]
         id: String,
     },
-    /// Write results.csv and the plots of the points that are finished, and print the tables
+    /// Write results.csv and the plots of the finished points, and print the tables
     Collect {
         #[command(flatten)]
         place: Place,
@@ -96,15 +96,15 @@ enum Verb {
 
 #[derive(Debug, clap::Args)]
 struct Place {
-    /// The experiment, as YAML
+    /// Experiment file (YAML)
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The folder of its results [default: results/NAME]
+    /// Folder for the results [default: results/NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// With what the file has for where time is short
+    /// Use the settings under `quick:` in the file, for a short run
     #[arg(long)]
     quick: bool,
 }
@@ -121,7 +121,7 @@ pub fn run(args: Args) -> Outcome {
             let set = Set::open(&place)?;
             let Some(point) = set.points.iter().find(|point| point.id == id) else {
                 return Err(Failure::bad_input(format_args!(
-                    "{} has no point {id}; `alfirk experiment list` prints those that it has",
+                    "{} has no point {id}; `alfirk experiment list` prints its points",
                     place.file.display()
                 )));
             };
@@ -137,26 +137,26 @@ pub fn run(args: Args) -> Outcome {
     }
 }
 
-/// Failures that a message names.
+/// Maximum number of failures in a message.
 const SHOWN: usize = 10;
 
-/// An experiment with its points and its folder.
+/// An experiment with its points and its results folder.
 pub struct Set {
     experiment: Experiment,
-    /// Those of the sweep, then those that claims vary.
+    /// Points of the sweep, then further points of the claims' variations.
     points: Vec<Point>,
-    /// How many are the sweep's.
+    /// Number of points of the sweep.
     swept: usize,
     varied: Vec<Varied>,
     store: Store,
     programs: Programs,
 }
 
-/// Data planes by the file that they were compiled from, each compiled once.
+/// Compiled data planes by target and file; each is compiled once.
 #[derive(Clone, Default)]
 pub struct Programs(BTreeMap<(Target, Option<PathBuf>), Arc<Compiled>>);
 
-/// A data plane, and what results name it by.
+/// A compiled data plane, with its name in results.
 struct Compiled {
     program: CompiledProgram,
     sha256: String,
@@ -189,7 +189,7 @@ impl Set {
         Set::new(&place.file, &text, extent, place.out.as_deref(), programs)
     }
 
-    /// Of the text of a file; data planes that it needs are added to `programs`. `folder` is that of the results, `results/NAME` if it is not given.
+    /// Parses the text of an experiment file; compiled data planes are added to `programs`. `folder` is that of the results, by default `results/NAME`.
     pub fn new(
         file: &Path,
         text: &str,
@@ -219,7 +219,7 @@ impl Set {
         })
     }
 
-    /// Of the experiment.
+    /// Name of the experiment.
     pub fn name(&self) -> &str {
         &self.experiment.name
     }
@@ -242,7 +242,7 @@ impl Set {
         Ok(missing)
     }
 
-    /// Runs the points that are missing, or all of them again.
+    /// Runs the missing points, or all of them again.
     pub fn measure_missing(&self, again: bool, jobs: Option<u32>) -> Outcome {
         self.store.make()?;
         let _hold = self.store.hold(Use::Alone)?;
@@ -254,7 +254,7 @@ impl Set {
         self.measure(missing, jobs)
     }
 
-    /// Runs points side by side. A point that fails does not keep the others from being run.
+    /// Runs points in parallel. A failed point does not prevent the others.
     fn measure(&self, points: Vec<&Point>, jobs: Option<u32>) -> Outcome {
         let on_mininet = points
             .iter()
@@ -262,7 +262,7 @@ impl Set {
         let jobs = match (jobs, on_mininet) {
             (Some(2..), true) => {
                 return Err(Failure::bad_input(
-                    "--jobs: networks on Mininet would share the processors, by which their times are made; leave it out, or give --jobs 1",
+                    "--jobs: parallel networks on Mininet would slow each other down; leave it out, or give --jobs 1",
                 ));
             }
             (Some(jobs), _) => jobs as usize,
@@ -276,13 +276,13 @@ impl Set {
         };
         let total = points.len();
         let bars = Bars::hidden();
-        // Before any thread is started. In virtual time there is nothing to take down.
+        // Created before any thread is started. In virtual time there is no network to remove.
         let stop = on_mininet.then(|| Stop::watch(Driver::Mininet, bars.runs()));
         let stop = stop.transpose()?;
         let bar = bar(total);
         let waiting = Mutex::new(points.into_iter());
         let failed = Mutex::new(Vec::new());
-        // Where one result cannot be written no other can.
+        // If one result cannot be written, the others cannot either.
         let unwritable = OnceLock::new();
         let work = || loop {
             let next = waiting.lock().expect("taking one cannot fail").next();
@@ -317,7 +317,7 @@ impl Set {
         }
         let failed = failed.into_inner().expect("pushing cannot fail");
         if bars.runs().interrupted().is_some() {
-            let kept = "finished points are kept, and the same command goes on with the others";
+            let kept = "finished points are kept; repeat the command to run the others";
             let stopped = Err(Failure::failed(kept));
             return match &stop {
                 Some(stop) => stop.explained(stopped),
@@ -385,8 +385,8 @@ impl Set {
             let verdict = finding.verdict();
             let (ours, paper) = (finding.ours(), finding.paper());
             let _ = writeln!(text, "  measured {ours}, published {paper}: {verdict}");
-            for told in finding.dependences() {
-                let _ = writeln!(text, "  {told}");
+            for dependence in finding.dependences() {
+                let _ = writeln!(text, "  {dependence}");
             }
         }
         for path in self.save_plots(&results.plots())? {
@@ -396,7 +396,7 @@ impl Set {
         results.verified()
     }
 
-    /// Writes plots as SVG and PNG; gives the files.
+    /// Writes plots as SVG and PNG; returns the files.
     ///
     /// # Errors
     /// The disk is full, or the folder cannot be written.
@@ -413,10 +413,10 @@ impl Set {
             .collect()
     }
 
-    /// What is finished.
+    /// Loads the finished points.
     ///
     /// # Errors
-    /// A result is damaged or comes from another version.
+    /// A result is damaged or is of another version.
     pub fn results(&self) -> Result<Results<'_>, Failure> {
         let (mut records, mut swept) = (Vec::new(), 0);
         for (number, point) in self.points.iter().enumerate() {
@@ -439,15 +439,15 @@ impl Set {
 pub struct Results<'s> {
     pub experiment: &'s Experiment,
     axes: Vec<&'s str>,
-    /// Those of the sweep, then those that claims vary.
+    /// Points of the sweep, then further points of the claims' variations.
     records: Vec<(&'s Point, Record)>,
-    /// How many are the sweep's.
+    /// Number of points of the sweep.
     swept: usize,
     varied: &'s [Varied],
 }
 
 impl Results<'_> {
-    /// Of the sweep.
+    /// Records of the sweep.
     fn swept(&self) -> Vec<(&Point, &Record)> {
         self.some(&self.records[..self.swept])
     }
@@ -464,7 +464,7 @@ impl Results<'_> {
         rows::csv(&self.axes, &varied, &self.some(&self.records))
     }
 
-    /// All tables of the experiment, for a terminal.
+    /// All tables of the experiment as text.
     pub fn tables(&self) -> String {
         let tables = self.experiment.tables.iter();
         tables
@@ -472,7 +472,7 @@ impl Results<'_> {
             .collect()
     }
 
-    /// The same tables, cell by cell.
+    /// All tables of the experiment, cell by cell.
     pub fn sheets(&self) -> Vec<Sheet> {
         let tables = self.experiment.tables.iter();
         tables
@@ -521,7 +521,7 @@ impl Results<'_> {
         }
     }
 
-    /// Whether all receivers of all runs had what was sent.
+    /// Checks that all receivers of all runs received the sent bytes.
     pub fn verified(&self) -> Outcome {
         let wrong: Vec<&str> = self
             .records
@@ -539,12 +539,12 @@ impl Results<'_> {
     }
 }
 
-/// The experiment in the text of a file, without a look at its points.
+/// Parses the text of an experiment file, without enumerating its points.
 pub fn parse(file: &Path, text: &str, extent: Extent) -> Result<Experiment, Failure> {
     Experiment::parse(file, text, &Flags::new(), extent).map_err(Failure::bad_input)
 }
 
-/// What the switches of a point run: the target, and a file that is not the built-in one.
+/// Data plane of a point: the target, and a file if it is not the built-in program.
 fn program_source(point: &Point) -> (Target, Option<PathBuf>) {
     let value = |flag: &str| {
         let mut settings = point.settings.iter();
@@ -553,7 +553,7 @@ fn program_source(point: &Point) -> (Target, Option<PathBuf>) {
             .value
             .as_ref()
     };
-    // Whether there is such a target is checked with the other flags.
+    // The target is checked with the other flags.
     let target = value("target").and_then(|name| Target::from_str(name, true).ok());
     (
         target.unwrap_or_default(),
@@ -569,7 +569,7 @@ fn message(failure: Failure) -> String {
     }
 }
 
-/// How far the points are, on a terminal only.
+/// Progress bar of the points, on terminals only.
 fn bar(total: usize) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(total as u64), progress::target());
     let style = ProgressStyle::with_template(

@@ -13,7 +13,7 @@ use super::spec::Plot;
 use super::store::Record;
 use super::table::{show, slices, stats, Slice};
 
-/// The values of an axis along a line: by their logarithms where all are numbers above 0, else at equal distances.
+/// The horizontal axis: logarithmic if all values are numbers above 0, else with equal distances.
 struct Scale<'v> {
     values: Vec<&'v str>,
     places: Vec<f64>,
@@ -37,7 +37,7 @@ impl<'v> Scale<'v> {
         Scale { values, places }
     }
 
-    /// From where to where, with a margin.
+    /// Range of the axis, with a margin.
     fn range(&self) -> std::ops::Range<f64> {
         let first = self.places.first().copied().unwrap_or(0.0);
         let last = self.places.last().copied().unwrap_or(1.0);
@@ -76,7 +76,7 @@ impl ValueFormatter<f64> for &Scale<'_> {
     }
 }
 
-/// One for each value of the axes that the plot does not show.
+/// Draws one plot for each combination of values on axes that the plot does not show.
 pub fn draw(plot: &Plot, axes: &[&str], records: &[(&Point, &Record)]) -> Vec<Drawing> {
     let slices = slices(axes, [&plot.x, &plot.lines], records);
     let one = slices.len() == 1;
@@ -93,7 +93,7 @@ pub fn draw(plot: &Plot, axes: &[&str], records: &[(&Point, &Record)]) -> Vec<Dr
     drawn.collect()
 }
 
-/// What the ratio of a claim depends on, one picture for each flag that is varied; `number` is the claim's among those of the experiment.
+/// Draws the dependence of a claim's ratio on each varied flag; `number` is the claim's index in the experiment.
 pub fn draw_dependences(number: usize, finding: &Finding<'_>) -> Vec<Drawing> {
     let dependences = finding.dependences.iter().enumerate();
     let drawn = dependences.filter(|(_, dependence)| dependence.measured().count() > 1);
@@ -106,18 +106,18 @@ pub fn draw_dependences(number: usize, finding: &Finding<'_>) -> Vec<Drawing> {
         .collect()
 }
 
-/// Lines over an axis.
+/// Data of a plot: lines over a horizontal axis.
 struct Lines<'s> {
     title: String,
-    /// What stands at the axes.
+    /// Labels of the axes.
     along: &'s str,
     upwards: &'s str,
     scale: Scale<'s>,
     lines: Vec<(&'s str, Vec<(f64, Stats)>)>,
-    /// What was published, with its name.
+    /// Published values with their names, drawn as horizontal lines.
     published: Vec<(String, f64)>,
     heights: Heights,
-    /// Writes a number of the upward axis.
+    /// Formats a number of the vertical axis.
     show: Box<dyn Fn(f64) -> String + 's>,
 }
 
@@ -181,7 +181,7 @@ impl<'s> Lines<'s> {
     }
 }
 
-/// The name of a column of results as it stands at an axis: without the unit that each number has there.
+/// Label of a column on an axis, without the unit that its numbers have.
 fn axis_name(column: &str) -> &str {
     match column {
         "completion_ns" => "completion time",
@@ -191,7 +191,7 @@ fn axis_name(column: &str) -> &str {
     }
 }
 
-/// An upward axis by logarithms, with numbers at ones, twos and fives, or closer where it is short.
+/// A logarithmic vertical axis with numbers at 1, 2 and 5 times powers of ten, or closer if the range is small.
 #[derive(Clone)]
 struct Heights {
     from: f64,
@@ -229,7 +229,7 @@ impl Heights {
         Heights { from, to, labels }
     }
 
-    /// With numbers at equal distances, where logarithms hardly differ from them.
+    /// Numbers at equal distances, for ranges in which logarithms are almost linear.
     fn evenly(from: f64, to: f64) -> Heights {
         let least = (to - from) / 8.0;
         let power = 10_f64.powf(least.log10().floor());
@@ -296,7 +296,7 @@ impl Picture for Lines<'_> {
         }
         for (index, (name, line)) in self.lines.iter().enumerate() {
             let colour = COLOURS[index % COLOURS.len()];
-            // The same colour comes again after some lines, with another mark.
+            // Colours repeat after some lines, with another mark.
             let turn = index / COLOURS.len();
             chart.draw_series(LineSeries::new(
                 line.iter().map(|(x, stats)| (*x, stats.mean)),
@@ -323,10 +323,10 @@ impl Picture for Lines<'_> {
     }
 }
 
-/// Pixels of a picture's width that names of lines have.
+/// Width in pixels of the legend.
 const LEGEND: i32 = 210;
 
-/// A size of letters with which a title fits above its picture.
+/// Font size with which a title fits above its plot.
 fn title_size(title: &str) -> u32 {
     match title.chars().count() {
         0..75 => 18,
@@ -335,7 +335,7 @@ fn title_size(title: &str) -> u32 {
     }
 }
 
-/// A mark around the place that it is drawn at: an octagon, a square, or a triangle.
+/// A mark around its position: an octagon, a square, or a triangle.
 fn mark(turn: usize, colour: RGBColor) -> Polygon<(i32, i32)> {
     let corners = match turn % 3 {
         0 => vec![
@@ -354,7 +354,7 @@ fn mark(turn: usize, colour: RGBColor) -> Polygon<(i32, i32)> {
     Polygon::new(corners, colour.filled())
 }
 
-/// A number with a unit, without zeros behind the point.
+/// Removes trailing zeros after the decimal point of a number with a unit.
 pub fn round(text: &str) -> String {
     let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
     let number = match number.contains('.') {
@@ -369,7 +369,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_stand_at_their_logarithms_and_words_at_equal_distances() {
+    fn numbers_are_logarithmic_and_words_are_equidistant() {
         let scale = Scale::new(vec!["1MiB", "1KiB", "32KiB"]);
         assert_eq!(scale.values, ["1KiB", "32KiB", "1MiB"]);
         let step = |at: usize| scale.places[at + 1] - scale.places[at];
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn heights_have_some_numbers_whatever_they_span() {
+    fn vertical_axis_has_labels_for_any_range() {
         for (from, to) in [
             (0.9, 1.1),
             (2.0, 6.0),
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_have_no_zeros_that_say_nothing() {
+    fn labels_have_no_trailing_zeros() {
         assert_eq!(round("100.000 us"), "100 us");
         assert_eq!(round("1.500"), "1.5");
         assert_eq!(round("100 ns"), "100 ns");

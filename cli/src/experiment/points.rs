@@ -8,19 +8,19 @@ use super::spec::{Axis, Experiment, Place, ALGORITHMS, MOST_POINTS};
 use crate::exit::Failure;
 use crate::run::Config;
 
-/// One run: all its flags, and a name that no other run has.
+/// One run: all its flags, and its unique name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Point {
-    /// What it is among the others, then a hash of its flags: the same for the same run, wherever it stands in the file.
+    /// Name: the values of the axes, then a hash of all flags. It does not depend on the position in the file.
     pub id: String,
-    /// With the algorithm and the seed.
+    /// All flags, including algorithm and seed.
     pub settings: Vec<Setting>,
 }
 
 const SEED: &str = "seed";
 
 impl Point {
-    /// The value of a flag, as it stands on the command line; a switch is `on` or `off`.
+    /// Value of a flag, as on the command line; a switch is `on` or `off`.
     pub fn value(&self, flag: &str) -> &str {
         let setting = self.settings.iter().find(|setting| setting.flag == flag);
         match setting.map(|setting| setting.value.as_deref()) {
@@ -30,19 +30,19 @@ impl Point {
         }
     }
 
-    /// Whether the flag is given at all.
+    /// Whether the flag is given.
     pub fn has(&self, flag: &str) -> bool {
         self.settings.iter().any(|setting| setting.flag == flag)
     }
 
-    /// Whether it has one of the values at each of the axes.
+    /// Whether it has one of the values of each given axis.
     pub fn is_at(&self, place: &Place) -> bool {
         let fits =
             |(axis, values): &(String, Vec<String>)| values.iter().any(|v| v == self.value(axis));
         place.iter().all(fits)
     }
 
-    /// What the run is configured to, checked again.
+    /// Configuration of the run, checked again.
     ///
     /// # Errors
     /// A flag's value cannot be used here.
@@ -51,16 +51,16 @@ impl Point {
     }
 }
 
-/// Text as a part of a file's name.
+/// Converts text to a part of a file name.
 pub fn file_word(text: &str) -> impl Iterator<Item = char> + '_ {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.';
     text.chars().map(move |c| if is_plain(c) { c } else { '-' })
 }
 
-/// All points of the sweep, in its order, each checked as far as `alfirk run` checks before it builds anything.
+/// All points of the sweep in order, with the checks that `alfirk run` makes before it builds a network.
 ///
 /// # Errors
-/// A combination that cannot be run, named.
+/// A combination of flags that is not valid; the message names it.
 pub fn enumerate(experiment: &Experiment) -> Result<Vec<Point>, Failure> {
     let mut points: Vec<Point> = Vec::new();
     let mut at = vec![0; experiment.sweep.len()];
@@ -96,7 +96,7 @@ pub fn enumerate(experiment: &Experiment) -> Result<Vec<Point>, Failure> {
     Ok(points)
 }
 
-/// Goes on to the next combination, the last axis first; false when there is none.
+/// Advances to the next combination, the last axis first; false after the last one.
 fn step(at: &mut [usize], sweep: &[Axis]) -> bool {
     for (index, axis) in at.iter_mut().zip(sweep).rev() {
         *index += 1;
@@ -108,16 +108,16 @@ fn step(at: &mut [usize], sweep: &[Axis]) -> bool {
     false
 }
 
-/// Those that a combination compares; `all` stands for what fits the rest of it.
+/// Algorithms of a combination; `all` selects those that fit the other flags.
 fn algorithms(settings: &[Setting]) -> Result<Vec<String>, Failure> {
     let config = check(settings)?;
     Ok(config.algorithms.iter().map(ToString::to_string).collect())
 }
 
-/// What the flags configure a run to.
+/// Checks flags as `alfirk run` does.
 ///
 /// # Errors
-/// A value cannot be used, named with all flags.
+/// A value is not valid; the message names it with all flags.
 pub fn check(settings: &[Setting]) -> Result<Config, Failure> {
     let name = |what: &dyn std::fmt::Display| {
         Failure::bad_input(format_args!("{}: {what}", flags::command_line(settings)))
@@ -129,7 +129,7 @@ pub fn check(settings: &[Setting]) -> Result<Config, Failure> {
     })
 }
 
-/// Adds the flags that go with the values of axes; whether there were any.
+/// Adds the flags that belong to values of axes; returns whether there were any.
 fn bring_along(experiment: &Experiment, settings: &mut Vec<Setting>) -> bool {
     let mut any = false;
     for extra in &experiment.per {
@@ -170,7 +170,7 @@ fn given(flag: &str, value: String) -> Setting {
     }
 }
 
-/// Gives a flag another value, or gives it at all.
+/// Sets a flag, or adds it.
 pub fn replace(settings: &mut Vec<Setting>, new: Setting) {
     match settings.iter_mut().find(|old| old.flag == new.flag) {
         Some(old) => *old = new,
@@ -178,7 +178,7 @@ pub fn replace(settings: &mut Vec<Setting>, new: Setting) {
     }
 }
 
-/// The name of the run with these flags.
+/// Name of the run with these flags.
 pub fn id(experiment: &Experiment, settings: &[Setting]) -> String {
     let variations = experiment.claims.iter().flat_map(|claim| &claim.vary);
     let is_varied = |flag: &str| variations.clone().any(|variation| variation.flag == flag);

@@ -1,18 +1,18 @@
-//! Values of axes as numbers with units, and between which of them something comes out.
+//! Values of axes as numbers with units, and interpolation between them.
 
 use std::fmt;
 
 use alfirk_units::{Quantity, RATE, SIZE, TIME};
 
-/// A plain number, or one of the quantities that have units; the number is in their base unit.
+/// A number, plain or with a unit; in the quantity's base unit.
 #[derive(Clone, Copy)]
 struct Number {
     value: f64,
-    /// Its place in [`QUANTITIES`]; `None` of a plain number.
+    /// Index in [`QUANTITIES`]; `None` for a plain number.
     quantity: Option<usize>,
 }
 
-/// The units that values may have.
+/// Quantities that values may have.
 static QUANTITIES: [&Quantity; 3] = [&SIZE, &TIME, &RATE];
 
 fn read(text: &str) -> Option<Number> {
@@ -28,19 +28,19 @@ fn read(text: &str) -> Option<Number> {
     })
 }
 
-/// A number, or one with a unit of sizes, times or rates, in its base unit.
+/// Parses a number, optionally with a unit of size, time or rate, to its base unit.
 pub fn number(text: &str) -> Option<f64> {
     read(text).map(|number| number.value)
 }
 
-/// At which value something comes out.
+/// A value at which a wanted result is reached.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reached {
-    /// At one that was tried.
+    /// A tried value.
     At(String),
-    /// At about this one, which lies between two that were tried.
+    /// An interpolated value between two tried ones.
     About(String),
-    /// Between two that are no numbers.
+    /// Between two tried values that are not numbers.
     Between(String, String),
 }
 
@@ -54,11 +54,11 @@ impl fmt::Display for Reached {
     }
 }
 
-/// How near a number must be to what is looked for to count as it, as a share of it.
+/// Relative difference up to which two results count as equal.
 const SAME: f64 = 0.01;
 
-/// At which of the values, each with what was found there, or between which of them, `wanted` comes out: by straight lines between
-/// neighbours.
+/// The value, or pair of values, at which `wanted` is reached, by linear interpolation between neighbours. Each point has a value and its
+/// result.
 pub fn reached(points: &[(&str, f64)], wanted: f64) -> Option<Reached> {
     let near = |found: f64| (found / wanted - 1.0).abs() <= SAME;
     if let Some((value, _)) = points.iter().find(|(_, found)| near(*found)) {
@@ -80,7 +80,7 @@ pub fn reached(points: &[(&str, f64)], wanted: f64) -> Option<Reached> {
     })
 }
 
-/// What lies a share of the way from one value to the other, with two digits; `None` if they are no numbers of one kind.
+/// Interpolates between two values, with two significant digits; `None` unless both are numbers of one quantity.
 fn between(one: &str, other: &str, share: f64) -> Option<String> {
     let (one, other) = (read(one)?, read(other)?);
     let value = one.value + share * (other.value - one.value);
@@ -98,7 +98,7 @@ fn between(one: &str, other: &str, share: f64) -> Option<String> {
     })
 }
 
-/// In the largest unit that leaves one digit before the point.
+/// Formats in the largest unit with at least one digit before the point.
 fn with_unit(quantity: &Quantity, value: f64) -> String {
     let units = [
         1_u64 << 30,
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_two_values_is_told_with_their_unit() {
+    fn interpolated_values_have_a_unit() {
         let points = [("0ns", 3.0), ("1us", 4.0), ("4us", 7.0)];
         assert_eq!(at(&points, 4.02), "at 1us");
         assert_eq!(at(&points, 5.2), "at about 2.2 us");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn words_have_nothing_between_them() {
+    fn words_are_not_interpolated() {
         let points = [("fat-tree:8", 2.0), ("testbed", 1.0)];
         assert_eq!(at(&points, 1.5), "between fat-tree:8 and testbed");
         assert_eq!(

@@ -1,16 +1,16 @@
-//! Results as rows: of a CSV file, and as numbers by the values of their axes.
+//! Results as rows of a CSV file, and as numbers by values of axes.
 
 use serde_json::{Map, Value};
 
 use super::points::Point;
 use super::store::Record;
 
-/// The one row of a record's report; a point runs one algorithm.
+/// The row of a record's report; a point runs one algorithm.
 fn result(record: &Record) -> Option<&Map<String, Value>> {
     record.report.get("results")?.get(0)?.as_object()
 }
 
-/// One of [`MEASURED`](super::spec::MEASURED); `None` where the run has no such number.
+/// Value of a column of [`MEASURED`](super::spec::MEASURED); `None` if the run has no such number.
 pub fn measured(record: &Record, column: &str) -> Option<f64> {
     let mut names = column.split('.');
     let first = result(record)?.get(names.next()?)?;
@@ -18,14 +18,14 @@ pub fn measured(record: &Record, column: &str) -> Option<f64> {
     value.as_f64()
 }
 
-/// Whether every receiver had the bytes that were sent.
+/// Whether every receiver received the sent bytes.
 pub fn verified(record: &Record) -> bool {
     let verified = result(record).and_then(|row| row.get("verified"));
     verified.and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// All records as CSV (RFC 4180): who and how, the flags that vary, then everything that a report has, objects within it by
-/// names with dots. A cell is empty where a run has nothing of the kind. `varied` are flags that only some runs are given.
+/// All records as CSV (RFC 4180): identification, varied flags, then all fields of a report, with dotted names for nested objects. A cell is
+/// empty if a run has no such field. `varied` are flags that only some runs have.
 pub fn csv(axes: &[&str], varied: &[&str], records: &[(&Point, &Record)]) -> Vec<u8> {
     let rows: Vec<Map<String, Value>> = records
         .iter()
@@ -99,7 +99,7 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// Some numbers of the same thing.
+/// Statistics of repeated measurements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stats {
     pub mean: f64,
@@ -108,7 +108,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// `None` of no numbers.
+    /// Statistics of the numbers; `None` if there are none.
     pub fn of(numbers: &[f64]) -> Option<Stats> {
         let count = numbers.len();
         (count > 0).then(|| Stats {
@@ -119,7 +119,7 @@ impl Stats {
     }
 }
 
-/// The values of an axis, in the order in which points have them.
+/// The values of an axis, in the order of the points.
 pub fn values<'p>(axis: &str, points: impl IntoIterator<Item = &'p Point>) -> Vec<&'p str> {
     let mut values = Vec::new();
     for point in points {

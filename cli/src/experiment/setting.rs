@@ -1,10 +1,10 @@
 //! A flag of `alfirk run` with its value.
 
-/// A flag of `alfirk run` with a value: `None` is a flag that has none and is not given.
+/// A flag with its value; `None` is a switch that is off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// Without dashes.
+    /// Name of the flag without dashes.
     pub flag: String,
-    /// As on the command line; lists have commas. Empty for a switch that is on.
+    /// Value as on the command line; lists have commas. Empty for a switch that is on.
     pub value: Option<String>,
 }

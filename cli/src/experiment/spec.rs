@@ -1,8 +1,8 @@
-//! An experiment as its file describes it: flags of `alfirk run`, and which of them are varied.
+//! The format of experiment files: flags of `alfirk run`, and which of them are varied.
 //!
 //! ```yaml
 //! name: overlays
-//! about: One line for people.
+//! about: A description in one line.
 //! run:                      # the same for all points: flags of `alfirk run` without their dashes
 //!   topology: fat-tree:4
 //! sweep:                    # one point for each combination; the first key varies slowest
@@ -13,20 +13,20 @@
 //!   - {rows: algorithms, columns: size, value: completion_ns}
 //! plots:
 //!   - {name: completion, x: size, y: completion_ns, lines: algorithms}
-//! per:                      # flags that go with one value of an axis
+//! per:                      # flags that belong to one value of an axis
 //!   algorithms: {chain: {slices: 4}}
-//! claims:                   # ratios, and what somebody else has found them to be
+//! claims:                   # ratios, with published values
 //!   - text: Chain takes 3 to 5.2 times as long.
 //!     of: {algorithms: chain}
 //!     to: {algorithms: alfirk}       # [default: the claim is about the number itself]
 //!     at: {size: [64B]}     # only there [default: everywhere]
 //!     value: completion_ns
-//!     paper: [3, 5.2]       # from where to where, or one number: the largest ratio; or `above: 3`, if no number was published
+//!     paper: [3, 5.2]       # smallest and largest ratio, or the largest alone; or `above: 3`, if no number was published
 //!     why: What explains a difference.
 //!     vary:                 # flags that are varied, one at a time, to see what the ratio depends on
 //!       - {flag: host-model, about: Cost of each relayed message, values: {0ns: relay-delay=0ns, 1us: relay-delay=1us}}
-//! quick: {sweep: {size: [64B]}}      # replaces keys of `run` and `sweep` where time is short
-//! source: Somebody et al., figure 8
+//! quick: {sweep: {size: [64B]}}      # replaces keys of `run` and `sweep` with --quick
+//! source: Author et al., figure 8
 //! ```
 
 use std::path::Path;
@@ -38,10 +38,10 @@ use super::flags::Flags;
 use super::setting::Setting;
 use reader::Reader;
 
-/// The axis that every experiment has, if only with one value.
+/// The axis that every experiment has, possibly with a single value.
 pub const ALGORITHMS: &str = "algorithms";
 
-/// The numbers of a result that tables and plots can show, as `alfirk run --json` names them.
+/// Numeric columns of a result that tables and plots can show, named as in `alfirk run --json`.
 pub const MEASURED: [&str; 16] = [
     "completion_ns",
     "goodput_gbps",
@@ -61,16 +61,16 @@ pub const MEASURED: [&str; 16] = [
     "fairness",
 ];
 
-/// A file that cannot be used; what is wrong and what would do.
+/// Why an experiment file is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {what}")]
 pub struct SpecError {
-    /// As it was named.
+    /// Path of the file as given.
     pub file: String,
     pub what: String,
 }
 
-/// A flag whose values are tried one after another.
+/// A flag with several values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Axis {
     pub flag: String,
@@ -82,83 +82,83 @@ pub struct Axis {
 pub struct Table {
     pub rows: String,
     pub columns: String,
-    /// A column of the results.
+    /// Column of the results.
     pub value: String,
 }
 
 /// A plot of one column of the results over an axis, both logarithmic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plot {
-    /// Of its file.
+    /// File name of the plot.
     pub name: String,
     pub x: String,
-    /// A column of the results.
+    /// Column of the results.
     pub y: String,
-    /// The axis with a line for each value.
+    /// Axis with one line for each value.
     pub lines: String,
 }
 
-/// Values of axes.
+/// Selected values of axes.
 pub type Place = Vec<(String, Vec<String>)>;
 
-/// A ratio between two values of axes, and what was published of it.
+/// A published ratio between two selections of results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     /// The claim in words.
     pub text: String,
-    /// One value each.
+    /// Numerator: one value for each axis.
     pub of: Place,
-    /// One value each; `None` if the claim is about what is measured at `of` itself.
+    /// Denominator: one value for each axis; `None` if the claim is about the number at `of` itself.
     pub to: Option<Place>,
-    /// Where the ratio is looked at, on axes that `of` and `to` leave open.
+    /// Points of the claim, on axes that `of` and `to` do not select.
     pub at: Place,
-    /// A column of the results.
+    /// Column of the results.
     pub value: String,
     pub paper: Published,
-    /// What explains a difference, for people.
+    /// Explanation of a difference.
     pub why: String,
-    /// What the ratio may depend on.
+    /// Flags on which the ratio may depend.
     pub vary: Vec<Variation>,
 }
 
-/// What was published of a ratio.
+/// Published value of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Published {
-    /// The largest.
+    /// Largest ratio.
     Most(f64),
-    /// The least and the largest.
+    /// Smallest and largest ratio.
     Range(f64, f64),
-    /// That it is always more than this.
+    /// Lower bound of all ratios.
     Above(f64),
 }
 
-/// A flag that is varied for one claim, all else being as where the claim is looked at.
+/// A flag that is varied for one claim, with all else unchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variation {
     pub flag: String,
-    /// What it is, for people.
+    /// Description of the flag.
     pub about: String,
-    /// Of what the ratio is formed where the flag is varied.
+    /// Sides of the ratio on which the flag is varied.
     pub side: Side,
-    /// In place of the claim's own, on these axes.
+    /// Points in place of the claim's own, on these axes.
     pub at: Place,
-    /// Each with its name for people, in the order of the file.
+    /// Values with their labels, in the file's order.
     pub values: Vec<(String, Setting)>,
-    /// Flags that go with all of them.
+    /// Flags that belong to all values.
     pub with: Vec<Setting>,
 }
 
-/// Where a flag is varied.
+/// Sides of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Both,
-    /// Only at the claim's `of`.
+    /// The numerator `of` only.
     Of,
-    /// Only at its `to`.
+    /// The denominator `to` only.
     To,
 }
 
-/// Flags that go with one value of an axis.
+/// Flags that belong to one value of an axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extra {
     pub axis: String,
@@ -166,16 +166,16 @@ pub struct Extra {
     pub settings: Vec<Setting>,
 }
 
-/// What is to be measured and shown.
+/// A parsed experiment file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
     pub name: String,
     pub about: String,
-    /// Where the claims were published.
+    /// Publication of the claims.
     pub source: String,
     pub fixed: Vec<Setting>,
     pub sweep: Vec<Axis>,
-    /// How often each combination is run, each time with the next seed; from 1.
+    /// Number of runs of each combination, with seeds from 1.
     pub repeats: u64,
     pub tables: Vec<Table>,
     pub plots: Vec<Plot>,
@@ -183,22 +183,22 @@ pub struct Experiment {
     pub claims: Vec<Claim>,
 }
 
-/// How much time there is.
+/// Whether the whole or the quick variant is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     Whole,
-    /// With what stands under `quick`.
+    /// With the replacements under `quick`.
     Quick,
 }
 
-/// More points than anybody waits for: a slip.
+/// Maximum number of points, which guards against mistakes in a file.
 pub const MOST_POINTS: usize = 100_000;
 
 impl Experiment {
-    /// Reads `text`, in which files are named from the folder of `file`.
+    /// Parses `text`; file names in it are relative to the folder of `file`.
     ///
     /// # Errors
-    /// The text is no YAML of the form above, or names a flag or column that does not exist.
+    /// The text is not YAML of the form above, or has an unknown flag or column.
     pub fn parse(
         file: &Path,
         text: &str,
@@ -215,7 +215,7 @@ impl Experiment {
     }
 }
 
-/// What points differ in, as flags; the algorithm is always one of them.
+/// Flags in which points differ; always contains the algorithm.
 pub fn axes(sweep: &[Axis]) -> Vec<&str> {
     let mut axes: Vec<&str> = sweep.iter().map(|axis| axis.flag.as_str()).collect();
     if !axes.contains(&ALGORITHMS) {

@@ -1,4 +1,4 @@
-//! The folder of an experiment's results: one file for each finished point, whole or not there.
+//! The results folder of an experiment: one file for each finished point, written atomically.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -14,51 +14,50 @@ use super::flags;
 use super::points::Point;
 use crate::exit::Failure;
 
-/// What one point found out, with everything that it depends on.
+/// Result of one point, with everything on which it depends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     pub experiment: String,
-    /// Of the point.
+    /// Name of the point.
     pub id: String,
-    /// Of the command.
+    /// Version of the command.
     pub version: String,
     /// SHA-256 of the compiled data plane.
     pub program: String,
-    /// That gives the same.
+    /// Shell command that reproduces the result.
     pub command: String,
     /// The object of `alfirk run --json`.
     pub report: Value,
 }
 
-/// Of this command, as results name it.
+/// Version of this command, as stored in results.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The file of the folder that a command which measures holds locked. It stays: removing it would let two commands hold two files of
-/// its name.
+/// Lock file of the folder. It is not removed: otherwise two commands could hold locks of two files of this name.
 const LOCK: &str = ".lock";
 
-/// How a command uses the folder while it measures.
+/// Use of the folder by a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// It measures every point that is missing, so that no other command may.
+    /// It runs every missing point, and excludes other commands.
     Alone,
-    /// It measures a single point, beside others that do.
+    /// It runs a single point, in parallel with others.
     Shared,
 }
 
-/// Holds the folder for a command until it is dropped. The kernel gives it back when the command is killed.
+/// A lock of the folder, held until it is dropped. The kernel releases it when the command is killed.
 pub struct Hold {
     _lock: Option<Flock<fs::File>>,
 }
 
-/// The folder.
+/// The results folder.
 pub struct Store {
     folder: PathBuf,
     points: PathBuf,
 }
 
 impl Store {
-    /// Of a folder that need not be there yet.
+    /// Opens a folder, which need not exist.
     pub fn new(folder: &Path) -> Store {
         Store {
             points: folder.join("points"),
@@ -66,19 +65,19 @@ impl Store {
         }
     }
 
-    /// Makes the folder, if need be.
+    /// Creates the folder if it does not exist.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The folder cannot be created.
     pub fn make(&self) -> Result<(), Failure> {
         let points = &self.points;
-        fs::create_dir_all(points).map_err(|error| unusable("make", points, &error))
+        fs::create_dir_all(points).map_err(|error| unusable("create", points, &error))
     }
 
-    /// Keeps the folder for one command. It has been made.
+    /// Locks the folder for one command. The folder must exist.
     ///
     /// # Errors
-    /// Another command measures into it, which is named.
+    /// Another command has locked it; the message names it.
     pub fn hold(&self, how: Use) -> Result<Hold, Failure> {
         let path = self.folder.join(LOCK);
         let mut options = fs::File::options();
@@ -98,7 +97,7 @@ impl Store {
                     None => "another command".to_owned(),
                 };
                 Err(Failure::failed(format_args!(
-                    "{}: {owner} measures into this folder; wait until it has ended, or give another folder with --out",
+                    "{}: {owner} is using this folder; wait until it has ended, or give another folder with --out",
                     self.folder.display()
                 )))
             }
@@ -107,7 +106,7 @@ impl Store {
         }
     }
 
-    /// Removes what killed runs left half written. Only for a command that holds the folder alone.
+    /// Removes incomplete files of killed runs. Only for a command with an exclusive lock.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -123,10 +122,10 @@ impl Store {
         Ok(())
     }
 
-    /// The result of a point, if it is there.
+    /// Loads the result of a point, if it exists.
     ///
     /// # Errors
-    /// The file is damaged, or another version or data plane has written it.
+    /// The file is damaged, or was written by another version or with another data plane.
     pub fn load(&self, point: &Point, program: &str) -> Result<Option<Record>, Failure> {
         let path = self.path(&point.id);
         let text = match fs::read_to_string(&path) {
@@ -137,24 +136,24 @@ impl Store {
         let shown = path.display();
         let record: Record = serde_json::from_str(&text).map_err(|error| {
             Failure::bad_input(format_args!(
-                "{shown} is no result: {error}; remove it to measure that point again"
+                "{shown} is not a valid result: {error}; remove it to run that point again"
             ))
         })?;
         let other = if record.version != VERSION {
-            format!("alfirk {}, and this is {VERSION}", record.version)
+            format!("alfirk {}, and this version is {VERSION}", record.version)
         } else if record.program != program {
-            "a data plane that has changed since".to_owned()
+            "a data plane that has since changed".to_owned()
         } else if record.command != flags::command_line(&point.settings) {
             "other flags".to_owned()
         } else {
             return Ok(Some(record));
         };
         Err(Failure::bad_input(format_args!(
-            "{shown} comes from {other}; give another folder with --out, or --again to measure every point anew"
+            "{shown} is a result of {other}; give another folder with --out, or --again to run every point again"
         )))
     }
 
-    /// Writes a result: afterwards it is there whole, or the one before is.
+    /// Writes a result atomically: afterwards either it or the previous one is complete.
     ///
     /// # Errors
     /// The disk is full, or the folder cannot be written.
@@ -164,7 +163,7 @@ impl Store {
         self.write(&self.path(&record.id), &text)
     }
 
-    /// Writes a file of the folder, whole or not at all.
+    /// Writes a file of the folder atomically.
     pub fn save_file(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
         let path = self.folder.join(name);
         self.write(&path, bytes)?;
@@ -172,7 +171,7 @@ impl Store {
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-        // Beside the file, for a rename stays within a file system; of this process, as others may do other points.
+        // In the same folder, as a rename needs the same file system; with the process number, as others may write other points.
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let half = path.with_file_name(format!(".{name}.{}", std::process::id()));
         let written = fs::File::create(&half).and_then(|mut file| {
@@ -180,11 +179,11 @@ impl Store {
             file.sync_all()
         });
         written.and_then(|()| fs::rename(&half, path)).map_err(|error| {
-            // Nothing more can be done about it.
+            // A failure to remove it is not reported.
             let _ = fs::remove_file(&half);
             let path = path.display();
             Failure::failed(format_args!(
-                "cannot write {path}: {error}; finished points are kept, and the same command goes on with the others"
+                "cannot write {path}: {error}; finished points are kept; repeat the command to run the others"
             ))
         })
     }
@@ -194,14 +193,14 @@ impl Store {
     }
 }
 
-/// A process of this machine that holds the file locked, for messages.
+/// Number of a process on this machine that holds the file's lock, for messages.
 fn holder(file: &fs::File) -> Option<u32> {
     let inode = file.metadata().ok()?.ino().to_string();
     let locks = fs::read_to_string("/proc/locks").ok()?;
     holder_in(&locks, &inode)
 }
 
-/// The same by the text of `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`.
+/// Finds the process in the text of `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`.
 fn holder_in(locks: &str, inode: &str) -> Option<u32> {
     locks.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -220,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_held_by_one_command_or_by_points_side_by_side() {
+    fn folder_is_locked_by_one_command_or_shared_by_points() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path());
         store.make().unwrap();
@@ -231,7 +230,7 @@ mod tests {
         let alone = store.hold(Use::Alone).unwrap();
         for how in [Use::Alone, Use::Shared] {
             let why = refusal(how);
-            let us = format!(": process {} measures into this folder", std::process::id());
+            let us = format!(": process {} is using this folder", std::process::id());
             assert!(why.contains(&us), "{why}");
         }
         drop(alone);
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_holder_of_a_lock_is_found_by_the_inode() {
+    fn lock_owner_is_found_by_inode() {
         let locks = "1: POSIX  ADVISORY  WRITE 7 fe:00:99 0 EOF\n2: FLOCK  ADVISORY  WRITE 8 fe:00:98 0 EOF\n\
             2: -> FLOCK  ADVISORY  WRITE 6 fe:00:98 0 EOF\n3: FLOCK  ADVISORY  READ 9 fe:00:99 0 EOF\n";
         assert_eq!(holder_in(locks, "99"), Some(9));

@@ -1,4 +1,4 @@
-//! Tables of results for a terminal.
+//! Tables of results as text.
 
 use std::fmt::Write;
 
@@ -9,14 +9,14 @@ use super::rows::{measured, values, Stats};
 use super::spec::Table;
 use super::store::Record;
 
-/// Points that differ in two axes, and in repeats, and in nothing else.
+/// Results that differ only in two axes and in repeats.
 pub struct Slice<'r> {
-    /// What they have in common of the other axes, for people; empty if there are none.
+    /// Values of the other axes; empty if there are none.
     pub title: String,
     pub records: Vec<(&'r Point, &'r Record)>,
 }
 
-/// Cuts the results along all axes but those `shown`.
+/// Splits the results by all axes except those `shown`.
 pub fn slices<'r>(
     axes: &[&str],
     shown: [&str; 2],
@@ -38,7 +38,7 @@ pub fn slices<'r>(
     slices
 }
 
-/// The numbers of one column where the axes have these values.
+/// Statistics of a column at these values of the axes.
 pub fn stats(slice: &Slice<'_>, at: [(&str, &str); 2], column: &str) -> Option<Stats> {
     let here = slice
         .records
@@ -50,14 +50,14 @@ pub fn stats(slice: &Slice<'_>, at: [(&str, &str); 2], column: &str) -> Option<S
     Stats::of(&numbers)
 }
 
-/// A table as it is shown.
+/// A table of cells.
 pub struct Sheet {
     pub title: String,
-    /// The first one has names of columns.
+    /// Rows of cells; the first row has the names of columns.
     pub lines: Vec<Vec<String>>,
 }
 
-/// The table of each slice: means, and from where to where if repeats differ.
+/// The table of each slice: means, and ranges if repeats differ.
 pub fn sheets(table: &Table, axes: &[&str], records: &[(&Point, &Record)]) -> Vec<Sheet> {
     let mut sheets = Vec::new();
     for slice in slices(axes, [&table.rows, &table.columns], records) {
@@ -80,7 +80,7 @@ pub fn sheets(table: &Table, axes: &[&str], records: &[(&Point, &Record)]) -> Ve
     sheets
 }
 
-/// The same for a terminal.
+/// The tables as text.
 pub fn text(table: &Table, axes: &[&str], records: &[(&Point, &Record)]) -> String {
     let mut out = String::new();
     for sheet in sheets(table, axes, records) {
@@ -106,7 +106,7 @@ fn cell(column: &str, stats: Option<Stats>) -> String {
     }
 }
 
-/// A number of a column, with its unit where the column's name has one.
+/// Formats a number of a column, with its unit if the column's name has one.
 pub fn show(column: &str, number: f64) -> String {
     match column {
         name if name.ends_with("_ns") => duration(number.round() as u64),

@@ -1,4 +1,4 @@
-//! Plots of what flows had in the course of time, of runs with `--throughput-every`.
+//! Plots of flows' throughput over time, of runs with `--throughput-every`.
 
 use alfirk_experiment::duration;
 use plotters::coord::Shift;
@@ -17,7 +17,7 @@ struct Series {
     flows: Vec<(String, Vec<f64>)>,
 }
 
-/// One for each phase of each run that has any.
+/// Draws one plot for each phase with throughput samples.
 pub fn draw(records: &[(&Point, &Record)]) -> Vec<Drawing> {
     let mut all = Vec::new();
     for (point, record) in records {
@@ -70,7 +70,7 @@ impl Picture for Series {
             .draw()?;
         for (index, (name, gbps)) in self.flows.iter().enumerate() {
             let colour = COLOURS[index % COLOURS.len()];
-            // A number holds for the whole of its interval.
+            // A sample holds for its whole interval.
             let steps = gbps.iter().enumerate().flat_map(|(at, gbps)| {
                 let edge = |at: usize| at as f64 * self.interval_ns as f64;
                 [(edge(at), *gbps), (edge(at + 1), *gbps)]

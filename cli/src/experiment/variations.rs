@@ -1,4 +1,4 @@
-//! What is measured beside the sweep, because a claim varies a flag.
+//! Points outside the sweep, for claims that vary a flag.
 
 use super::points::{check, id, replace, Point};
 use super::setting::Setting;
@@ -8,16 +8,16 @@ use crate::exit::Failure;
 /// The points of one variation of one claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Varied {
-    /// The claim's place in the experiment, and the variation's place in the claim.
+    /// Index of the claim in the experiment, and of the variation in the claim.
     pub of: (usize, usize),
-    /// For each value the names of the points that the ratio is formed of; some of them may be the sweep's.
+    /// Names of the points of the ratio for each value; some of them may belong to the sweep.
     pub values: Vec<Vec<String>>,
 }
 
-/// All variations, and the points that the sweep does not have.
+/// All variations, and the points that are not in the sweep.
 ///
 /// # Errors
-/// A value cannot be run where the claim is looked at, named.
+/// A value is not valid at the claim's points; the message names it.
 pub fn enumerate(
     experiment: &Experiment,
     swept: &[Point],
@@ -46,7 +46,7 @@ pub fn enumerate(
     Ok((all, new))
 }
 
-/// What a claim is looked at for one value of a variation.
+/// Points of a claim for one value of a variation.
 fn points(
     experiment: &Experiment,
     claim: &Claim,
@@ -79,8 +79,8 @@ fn points(
     Ok(points)
 }
 
-/// Where a claim is looked at while a flag is varied: where else, unless the variation says otherwise. Nothing is left of an axis that is
-/// itself varied but the first value of the sweep, from which the others are made.
+/// Points of a claim while a flag is varied: the claim's own, unless the variation gives others. An axis that is itself varied is reduced to
+/// the first value of the sweep, from which the others are derived.
 pub fn places(claim: &Claim, variation: &Variation) -> Place {
     let other = |(axis, _): &&(String, Vec<String>)| {
         let own = variation.at.iter().any(|(own, _)| own == axis);
@@ -90,7 +90,7 @@ pub fn places(claim: &Claim, variation: &Variation) -> Place {
     claimed.chain(&variation.at).cloned().collect()
 }
 
-/// Flags that are varied and not swept: what the rows of results have beside the axes.
+/// Flags that are varied but not swept: additional columns of results.
 pub fn flags<'e>(experiment: &'e Experiment, sweep: &[Axis]) -> Vec<&'e str> {
     let mut flags = Vec::new();
     for variation in experiment.claims.iter().flat_map(|claim| &claim.vary) {

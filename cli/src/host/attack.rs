@@ -1,19 +1,19 @@
-//! A host that sends, beside what its honest queue pairs send, whatever may harm its group.
+//! A hostile host: it sends harmful packets to its group, besides those of its queue pairs.
 //!
-//! Links between processes have no rate that a sender could fill, only processors that all share. So the host sends as many
-//! packets as arrive at its interface: its link is as busy one way as the other. From those it takes the group's position.
+//! Links between processes have no rate limit; all processes share the processors. So the host sends as many packets as its
+//! interface receives, which loads the link equally in both directions. It reads the group's position from the received packets.
 
 use std::io;
 
 use alfirk_packet_io::{interface_index, PacketSocket, ReceiveBatch, BATCH};
 use alfirk_roce::hostile::Hostile;
 
-/// Nanoseconds between two looks at what has come in.
-const INTERVAL: u64 = 1_000_000;
-/// The most packets after one look.
-const MOST: usize = 16 * BATCH;
+/// Nanoseconds between two polls of the interface.
+const POLL_INTERVAL: u64 = 1_000_000;
+/// Maximum number of packets sent after one poll.
+const MAX_BURST: usize = 16 * BATCH;
 
-/// Sends the packets of one [`Hostile`].
+/// Sender of the packets of one [`Hostile`].
 pub(super) struct Attack {
     hostile: Hostile,
     socket: PacketSocket,
@@ -22,10 +22,10 @@ pub(super) struct Attack {
 }
 
 impl Attack {
-    /// Begins at `now`.
+    /// Starts to send at time `now`, in nanoseconds.
     ///
     /// # Errors
-    /// Without CAP_NET_RAW, or such an interface.
+    /// CAP_NET_RAW is missing, or there is no such interface.
     pub(super) fn open(interface: &str, hostile: Hostile, now: u64) -> io::Result<Attack> {
         Ok(Attack {
             hostile,
@@ -35,20 +35,20 @@ impl Attack {
         })
     }
 
-    /// When to call [`Attack::send`].
+    /// Time of the next call of [`Attack::send`].
     pub(super) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Sends what is due at `now`: one packet for each that has come in, and at least one.
+    /// Sends one packet for each that was received since the last call, and at least one.
     pub(super) fn send(&mut self, now: u64) -> io::Result<()> {
         if now < self.next {
             return Ok(());
         }
-        self.next = now + INTERVAL;
+        self.next = now + POLL_INTERVAL;
         let hostile = &mut self.hostile;
         let mut received = 0;
-        while received < MOST {
+        while received < MAX_BURST {
             let taken = self
                 .socket
                 .take(&mut self.batch, |frame| hostile.observe_frame(frame))?;
@@ -61,7 +61,7 @@ impl Attack {
         while left > 0 {
             let count = left.min(BATCH);
             let frames: Vec<Vec<u8>> = (0..count).map(|_| self.hostile.frame()).collect();
-            // What the interface does not take is lost.
+            // Packets that the interface does not accept are lost.
             if self.socket.send(&frames).is_err() {
                 return Ok(());
             }

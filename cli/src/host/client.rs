@@ -1,4 +1,4 @@
-//! The orchestrator's end of a host's control socket.
+//! The orchestrator's client of a host's control socket.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -11,10 +11,10 @@ use anyhow::{bail, Context};
 
 use super::protocol::{Event, Line, NumberedRequest, Reply, Request};
 
-/// How long a host may take to answer a request.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit of a host's reply.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A connection to one host.
+/// Connection to one host.
 pub struct HostClient {
     what: String,
     stream: UnixStream,
@@ -24,7 +24,7 @@ pub struct HostClient {
 }
 
 impl HostClient {
-    /// Connects to the socket at `path`; `name` is the host's, for messages.
+    /// Connects to the socket at `path`; `name` is the host's name in messages.
     pub fn connect(name: &str, path: &Path) -> anyhow::Result<HostClient> {
         let stream = UnixStream::connect(path).with_context(|| {
             format!(
@@ -35,7 +35,7 @@ impl HostClient {
         Ok(HostClient::over(name, stream))
     }
 
-    /// Speaks to the host over a connection that is there already.
+    /// Uses an existing connection to the host.
     pub fn over(name: &str, stream: UnixStream) -> HostClient {
         HostClient {
             what: format!("host {name}"),
@@ -46,7 +46,7 @@ impl HostClient {
         }
     }
 
-    /// Asks, and waits for the answer. Events that come before it are kept for [`HostClient::next_event`].
+    /// Sends a request and waits for its reply. Events that arrive before it are queued for [`HostClient::next_event`].
     pub fn request(&mut self, request: Request) -> anyhow::Result<Reply> {
         let id = self.next_id;
         self.next_id += 1;
@@ -54,21 +54,25 @@ impl HostClient {
         text.push(b'\n');
         self.stream
             .write_all(&text)
-            .with_context(|| format!("{}: it takes no requests", self.what))?;
-        let deadline = Instant::now() + PATIENCE;
+            .with_context(|| format!("{}: cannot send a request", self.what))?;
+        let deadline = Instant::now() + REPLY_TIMEOUT;
         loop {
             match self.line(deadline)? {
-                None => bail!("{}: no answer within {} s", self.what, PATIENCE.as_secs()),
+                None => bail!(
+                    "{}: no reply within {} s",
+                    self.what,
+                    REPLY_TIMEOUT.as_secs()
+                ),
                 Some(Line::Event(event)) => self.events.push_back(event),
                 Some(Line::Reply { id: of, reply }) if of == id => return Ok(reply),
                 Some(Line::Error { id: of, error }) if of == id => bail!("{}: {error}", self.what),
-                // The answer to an earlier request, which was given up.
+                // The reply to an earlier request that timed out.
                 Some(Line::Reply { .. } | Line::Error { .. }) => {}
             }
         }
     }
 
-    /// The next event, if one comes before `deadline`.
+    /// The next event; `None` if none arrives before `deadline`.
     pub fn next_event(&mut self, deadline: Instant) -> anyhow::Result<Option<Event>> {
         if let Some(event) = self.events.pop_front() {
             return Ok(Some(event));
@@ -82,25 +86,25 @@ impl HostClient {
         }
     }
 
-    /// The next line, if one comes before `deadline`.
+    /// The next line; `None` if none arrives before `deadline`.
     fn line(&mut self, deadline: Instant) -> anyhow::Result<Option<Line>> {
         loop {
             if let Some(end) = self.input.iter().position(|b| *b == b'\n') {
                 let line: Vec<u8> = self.input.drain(..=end).collect();
                 let text = String::from_utf8_lossy(&line);
                 let line = serde_json::from_slice(&line).with_context(|| {
-                    format!("{}: cannot understand its line {}", self.what, text.trim())
+                    format!("{}: cannot parse the line {}", self.what, text.trim())
                 })?;
                 return Ok(Some(line));
             }
-            // A timeout of zero would mean none.
+            // A socket timeout of zero would mean no timeout.
             let left = deadline
                 .saturating_duration_since(Instant::now())
                 .max(Duration::from_micros(1));
             self.stream.set_read_timeout(Some(left))?;
             let mut chunk = [0; 65536];
             match self.stream.read(&mut chunk) {
-                Ok(0) => bail!("{}: it has closed its control socket", self.what),
+                Ok(0) => bail!("{}: closed its control socket", self.what),
                 Ok(count) => self.input.extend_from_slice(&chunk[..count]),
                 Err(error)
                     if matches!(
@@ -120,7 +124,7 @@ impl HostClient {
 }
 
 impl AsFd for HostClient {
-    /// Readable when an event may have come (but see [`HostClient::request`], which keeps events).
+    /// Readable when an event may have arrived; queued events are not signalled (see [`HostClient::request`]).
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }

@@ -1,7 +1,7 @@
-//! The control socket: clients come and go, requests come in, answers and events go out. Nothing blocks.
+//! The control socket: accepts clients, reads requests, and writes replies and events, without blocking.
 //!
-//! In its place there can be a character device, such as the serial port of a virtual machine. It has one client at a time: when the
-//! other end closes, what was under way to it is forgotten, and the next who opens it finds a fresh line.
+//! A character device, such as the serial port of a virtual machine, can take the socket's place. It has one client at a time. When
+//! the client closes it, queued lines are discarded, and the next client starts with an empty line.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -14,12 +14,12 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use super::protocol::{Line, NumberedRequest};
 
-/// The longest request. A list of endpoints of some 10,000 members fits.
-const LONGEST_REQUEST: usize = 16 << 20;
-/// Bytes that a client may leave unread before it is dropped.
-const MOST_UNREAD: usize = 64 << 20;
+/// Maximum size of a request in bytes; enough for the endpoints of 10,000 members.
+const MAX_REQUEST: usize = 16 << 20;
+/// Maximum size in bytes of a client's unread output; a client that exceeds it is dropped.
+const MAX_UNREAD: usize = 64 << 20;
 
-/// One orchestrator.
+/// Connection to one orchestrator.
 struct Client {
     token: u64,
     stream: File,
@@ -27,78 +27,78 @@ struct Client {
     output: Vec<u8>,
 }
 
-/// Where clients come from.
-enum Door {
-    /// Any number, one after the other and side by side. The socket's file goes away with it.
+/// Source of client connections.
+enum Listener {
+    /// Any number of clients at a time. The socket's file is removed on drop.
     Socket(UnixListener),
-    /// One. While nobody is at the other end, the open device is kept here.
+    /// One client at a time. The open device is kept here while no client is connected.
     Device(Option<File>),
 }
 
-/// The door and the clients who came in.
+/// The listener and its connected clients.
 pub(super) struct Control {
     path: PathBuf,
-    door: Door,
+    listener: Listener,
     clients: Vec<Client>,
     next_token: u64,
 }
 
-/// A request, and who gets the answer.
+/// A request, and the client that gets the reply.
 pub(super) struct Incoming {
     pub(super) client: u64,
-    /// Or what is wrong with it.
+    /// The parsed request, or why it is malformed.
     pub(super) request: Result<NumberedRequest, String>,
 }
 
 impl Control {
-    /// Opens the character device at `path`, or listens there on a socket. A file that a dead process left there is replaced; a socket that
-    /// answers is not. Clients get tokens from `first_token` on.
+    /// Opens the character device at `path`, or listens there on a Unix socket. A socket file that a dead process left is replaced; one
+    /// with a listening process is an error. Clients get tokens from `first_token` on.
     pub(super) fn open(path: &Path, first_token: u64) -> io::Result<Control> {
         let is_device = path
             .metadata()
             .is_ok_and(|found| found.file_type().is_char_device());
-        let door = match is_device {
-            true => Door::Device(Some(open_device(path)?)),
-            false => Door::Socket(listen(path)?),
+        let listener = match is_device {
+            true => Listener::Device(Some(open_device(path)?)),
+            false => Listener::Socket(listen(path)?),
         };
         Ok(Control {
             path: path.to_owned(),
-            door,
+            listener,
             clients: Vec::new(),
             next_token: first_token,
         })
     }
 
-    /// Readable when a client waits at the door. A device has no such thing: see [`Control::is_waiting`].
+    /// Descriptor that is readable when a client waits to be accepted. A device has none: see [`Control::is_waiting`].
     pub(super) fn listener_fd(&self) -> Option<RawFd> {
-        match &self.door {
-            Door::Socket(listener) => Some(listener.as_raw_fd()),
-            Door::Device(_) => None,
+        match &self.listener {
+            Listener::Socket(listener) => Some(listener.as_raw_fd()),
+            Listener::Device(_) => None,
         }
     }
 
-    /// Whether [`Control::accept`] should be called again and again, because nothing says when somebody comes.
+    /// Whether [`Control::accept`] must be polled, because a device does not signal that a client opened it.
     pub(super) fn is_waiting(&self) -> bool {
-        matches!(self.door, Door::Device(_)) && self.clients.is_empty()
+        matches!(self.listener, Listener::Device(_)) && self.clients.is_empty()
     }
 
-    /// Takes clients that wait at the door; descriptors to watch, with their tokens.
+    /// Accepts waiting clients; returns their descriptors to watch, with their tokens.
     pub(super) fn accept(&mut self) -> Vec<(RawFd, u64)> {
         let mut streams = Vec::new();
-        match &mut self.door {
-            Door::Socket(listener) => {
+        match &mut self.listener {
+            Listener::Socket(listener) => {
                 while let Ok((stream, _)) = listener.accept() {
                     if stream.set_nonblocking(true).is_ok() {
                         streams.push(File::from(OwnedFd::from(stream)));
                     }
                 }
             }
-            Door::Device(_) if !self.clients.is_empty() => {}
-            Door::Device(device) => {
+            Listener::Device(_) if !self.clients.is_empty() => {}
+            Listener::Device(device) => {
                 let file = device.take().or_else(|| open_device(&self.path).ok());
                 match file {
                     Some(file) if has_peer(&file) => streams.push(file),
-                    // Closed and opened again, it could lose what somebody sends meanwhile.
+                    // Kept open: closing and reopening could lose data that a client sends meanwhile.
                     other => *device = other,
                 }
             }
@@ -118,7 +118,7 @@ impl Control {
         new
     }
 
-    /// Reads what a client has sent. A client that has gone or sends nonsense without end is dropped.
+    /// Reads the requests of a client. A client that closed, or sends an endless line, is dropped.
     pub(super) fn read(&mut self, token: u64) -> Vec<Incoming> {
         let Some(index) = self.clients.iter().position(|c| c.token == token) else {
             return Vec::new();
@@ -137,7 +137,7 @@ impl Control {
                     .map_err(|error| format!("malformed request: {error}")),
             });
         }
-        if !alive || client.input.len() > LONGEST_REQUEST {
+        if !alive || client.input.len() > MAX_REQUEST {
             self.clients.remove(index);
         }
         requests
@@ -161,18 +161,18 @@ impl Control {
         !self.clients.is_empty()
     }
 
-    /// Writes what clients can take, and says whether something is left. Clients that have gone, or that do not read, are dropped.
+    /// Writes queued output, and returns whether some is left. Clients that closed or do not read are dropped.
     pub(super) fn flush(&mut self) -> bool {
         self.clients
-            .retain_mut(|c| c.drain() && c.output.len() <= MOST_UNREAD);
+            .retain_mut(|c| c.drain() && c.output.len() <= MAX_UNREAD);
         self.clients.iter().any(|c| !c.output.is_empty())
     }
 }
 
 impl Drop for Control {
     fn drop(&mut self) {
-        if let Door::Socket(_) = self.door {
-            // It may be gone already.
+        if let Listener::Socket(_) = self.listener {
+            // The file may be gone already.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -184,7 +184,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
             if UnixStream::connect(path).is_ok() {
                 return Err(io::Error::new(
                     error.kind(),
-                    "another process listens there",
+                    "another process listens on this socket",
                 ));
             }
             std::fs::remove_file(path)?;
@@ -196,7 +196,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// A terminal is made to pass everything on as it is.
+/// Opens the device; a terminal is set to raw mode.
 fn open_device(path: &Path) -> io::Result<File> {
     use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg};
 
@@ -212,7 +212,7 @@ fn open_device(path: &Path) -> io::Result<File> {
     Ok(device)
 }
 
-/// Whether somebody has the other end of a device open.
+/// Whether a peer has the other end of the device open.
 fn has_peer(device: &File) -> bool {
     let mut fds = [PollFd::new(device.as_fd(), PollFlags::POLLIN)];
     let polled = poll(&mut fds, PollTimeout::ZERO);
@@ -221,10 +221,10 @@ fn has_peer(device: &File) -> bool {
 }
 
 impl Client {
-    /// False when the client has gone.
+    /// Reads available input; false if the client closed the connection.
     fn fill(&mut self) -> bool {
         let mut chunk = [0; 65536];
-        while self.input.len() <= LONGEST_REQUEST {
+        while self.input.len() <= MAX_REQUEST {
             match self.stream.read(&mut chunk) {
                 Ok(0) => return false,
                 Ok(count) => self.input.extend_from_slice(&chunk[..count]),
@@ -237,11 +237,11 @@ impl Client {
     }
 
     fn push(&mut self, line: &Line) {
-        serde_json::to_writer(&mut self.output, line).expect("lines hold nothing that JSON cannot");
+        serde_json::to_writer(&mut self.output, line).expect("lines serialize to JSON");
         self.output.push(b'\n');
     }
 
-    /// False when the client has gone.
+    /// Writes queued output; false if the client closed the connection.
     fn drain(&mut self) -> bool {
         while !self.output.is_empty() {
             match self.stream.write(&self.output) {
@@ -294,7 +294,7 @@ mod tests {
         drop(master);
         assert!(control.read(7).is_empty());
         assert!(control.is_waiting());
-        // Nobody is there to come in.
+        // No client is connected.
         assert!(control.accept().is_empty());
         drop(control);
     }

@@ -1,4 +1,4 @@
-//! The event loop: one thread that moves what comes in, time and requests between the system and the host.
+//! The event loop: one thread that connects the host with the network, the clock and its clients.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,12 +25,12 @@ const SIGNALS: u64 = 1;
 const LISTENER: u64 = 2;
 const FIRST_CLIENT: u64 = 3;
 
-/// Nanoseconds of the system's clock, as the others here, between two progress events of a transfer.
+/// Minimum time between two progress events of a transfer, in nanoseconds of the system's clock.
 const PROGRESS_INTERVAL: u64 = 200_000_000;
-/// Nanoseconds until the next try when the interface or a client takes nothing.
+/// Time until a retry after the interface or a client accepted nothing, in nanoseconds of the system's clock.
 const RETRY_INTERVAL: u64 = 200_000;
-/// Nanoseconds until the next look whether somebody is at the other end of a control device.
-const KNOCK_INTERVAL: u64 = 50_000_000;
+/// Time between two polls for a client of a control device, in nanoseconds of the system's clock.
+const DEVICE_POLL_INTERVAL: u64 = 50_000_000;
 
 /// Runs until a signal or the request `stop`.
 pub(super) fn run(station: Box<dyn Station>, control: &Path, clock: Clock) -> Outcome {
@@ -39,22 +39,22 @@ pub(super) fn run(station: Box<dyn Station>, control: &Path, clock: Clock) -> Ou
 
 struct Driver {
     station: Box<dyn Station>,
-    /// What host and application go by.
+    /// Clock of the host and its application.
     clock: Clock,
-    /// Transfers whose data the application is about to post.
+    /// Transfers whose data is on its way from the application to the NIC.
     posts: Vec<Post>,
     control: Control,
     signals: SignalFd,
     poller: Poller,
     transfers: BTreeMap<u32, Running>,
     registrar: Registrar,
-    /// The host sends what it likes, and for which transfer's time.
+    /// The hostile sender, and the transfer for whose duration it runs.
     attack: Option<(u32, Attack)>,
     next_progress: u64,
     stopping: bool,
 }
 
-/// Data on its way from the application to the NIC.
+/// A post that the application has made, before it reaches the NIC.
 struct Post {
     transfer: u32,
     data: Arc<[u8]>,
@@ -64,8 +64,8 @@ struct Post {
 
 struct Running {
     transfer: Transfer,
-    told: Progress,
-    finished_told: bool,
+    last_progress: Progress,
+    is_finished_sent: bool,
 }
 
 impl Driver {
@@ -109,7 +109,7 @@ impl Driver {
     fn run(&mut self) -> Outcome {
         let mut ready = Vec::new();
         while !self.stopping {
-            // What events bring about, a relay for instance passing a slice on, is sent at once.
+            // Packets that events cause, such as a relayed slice, are sent in the same iteration.
             self.events();
             let more = self.station.transmit()?;
             let unread = self.control.flush();
@@ -127,7 +127,7 @@ impl Driver {
                 let knock = self
                     .control
                     .is_waiting()
-                    .then_some(now + self.here(KNOCK_INTERVAL));
+                    .then_some(now + self.here(DEVICE_POLL_INTERVAL));
                 let attack = self.attack.as_ref().map(|(_, attack)| attack.next());
                 let attack = attack.map(|at| self.here(at));
                 let post = self.posts.iter().map(|post| post.due).min();
@@ -147,7 +147,7 @@ impl Driver {
                     LISTENER => self.accept()?,
                     client => {
                         for incoming in self.control.read(client) {
-                            self.answer(incoming);
+                            self.reply(incoming);
                         }
                     }
                 }
@@ -178,19 +178,19 @@ impl Driver {
         self.station.finish()
     }
 
-    /// Nanoseconds of the system's clock on the one of this host.
+    /// Converts nanoseconds of the system's clock to those of this host.
     fn here(&self, ns: u64) -> u64 {
         ns / self.clock.scale()
     }
 
     // ---- Transfers ----
 
-    /// Starts the transfers whose data has reached the NIC.
+    /// Starts the transfers whose post has reached the NIC.
     fn post(&mut self, now: u64) {
         while let Some(index) = self.posts.iter().position(|post| post.due <= now) {
             let post = self.posts.remove(index);
             let transfer = post.transfer;
-            // It may have been closed meanwhile.
+            // The client may have closed the transfer meanwhile.
             let Some(running) = self.transfers.get_mut(&transfer) else {
                 continue;
             };
@@ -205,7 +205,7 @@ impl Driver {
         }
     }
 
-    /// Brings the host's events to the transfers, and the transfers' to the clients.
+    /// Passes the host's events to the transfers, and the transfers' events to the clients.
     fn events(&mut self) {
         let now = self.clock.now();
         while let Some((at, event)) = self.station.poll_event(now) {
@@ -219,16 +219,17 @@ impl Driver {
                 }
             }
         }
-        while let Some(told) = self.registrar.poll() {
-            self.control.broadcast(&Line::Event(Event::Group { told }));
+        while let Some(report) = self.registrar.poll() {
+            self.control
+                .broadcast(&Line::Event(Event::Group { report }));
         }
         let report_progress = now >= self.next_progress;
         for (transfer, running) in &mut self.transfers {
             let transfer = *transfer;
             if report_progress {
                 let progress = running.transfer.progress(self.station.verbs());
-                if progress != running.told {
-                    running.told = progress;
+                if progress != running.last_progress {
+                    running.last_progress = progress;
                     self.control
                         .broadcast(&Line::Event(Event::Progress { transfer, progress }));
                 }
@@ -251,7 +252,7 @@ impl Driver {
                 self.control.broadcast(&Line::Event(event));
             }
             if running.transfer.is_finished()
-                && !std::mem::replace(&mut running.finished_told, true)
+                && !std::mem::replace(&mut running.is_finished_sent, true)
             {
                 self.control
                     .broadcast(&Line::Event(Event::Finished { transfer }));
@@ -265,9 +266,9 @@ impl Driver {
     /// Whether a progress event may be due soon.
     fn wants_progress(&self) -> bool {
         let under_way = |r: &Running| {
-            !r.finished_told
+            !r.is_finished_sent
                 && !r.transfer.has_failed()
-                && r.told != r.transfer.progress(self.station.verbs())
+                && r.last_progress != r.transfer.progress(self.station.verbs())
         };
         self.control.has_clients() && self.transfers.values().any(under_way)
     }
@@ -283,7 +284,7 @@ impl Driver {
         Ok(())
     }
 
-    fn answer(&mut self, incoming: Incoming) {
+    fn reply(&mut self, incoming: Incoming) {
         let line = match incoming.request {
             Err(error) => Line::Error { id: 0, error },
             Ok(numbered) => {
@@ -306,16 +307,16 @@ impl Driver {
             Request::Prepare { transfer, spec } => {
                 if self.transfers.contains_key(&transfer) {
                     return Err(format!(
-                        "transfer {transfer} exists already: close it first"
+                        "transfer {transfer} exists already; close it first"
                     ));
                 }
                 let (machine, endpoints) =
                     Transfer::prepare(self.station.verbs_mut(), *spec).map_err(text)?;
-                let told = machine.progress(self.station.verbs());
+                let last_progress = machine.progress(self.station.verbs());
                 let running = Running {
                     transfer: machine,
-                    told,
-                    finished_told: false,
+                    last_progress,
+                    is_finished_sent: false,
                 };
                 self.transfers.insert(transfer, running);
                 Ok(Reply::Prepared { endpoints })
@@ -333,7 +334,7 @@ impl Driver {
                 let data: Arc<[u8]> = fs::read(&file)
                     .map_err(|error| format!("cannot read {}: {error}", file.display()))?
                     .into();
-                // The file has been read: only now the application begins.
+                // The application starts only when the file has been read.
                 let at = self.clock.now();
                 match self.station.posting(data.len() as u64) {
                     0 => {
@@ -352,12 +353,12 @@ impl Driver {
             Request::Leg { transfer, verb } => {
                 let leaves = verb == LegVerb::Leave;
                 let running = find(&mut self.transfers, transfer)?;
-                running.finished_told &= !matches!(verb, LegVerb::Resume { .. });
+                running.is_finished_sent &= !matches!(verb, LegVerb::Resume { .. });
                 let host = self.station.verbs_mut();
                 let acted = running.transfer.act(host, now, verb);
-                let answer = acted.map_err(text)?;
+                let reply = acted.map_err(text)?;
                 if leaves {
-                    // What the queue pairs have delivered waits among the events.
+                    // Process delivered data that is still queued as events.
                     self.events();
                     let machine = &find(&mut self.transfers, transfer)?.transfer;
                     let (held, beyond) = (machine.held(), machine.held_beyond());
@@ -367,7 +368,7 @@ impl Driver {
                         beyond,
                     }));
                 }
-                Ok(Reply::Acted { answer })
+                Ok(Reply::Acted { answer: reply })
             }
             Request::Status { transfer } => {
                 let machine = &find(&mut self.transfers, transfer)?.transfer;
@@ -450,11 +451,11 @@ fn find(transfers: &mut BTreeMap<u32, Running>, transfer: u32) -> Result<&mut Ru
 }
 
 fn missing(transfer: u32) -> String {
-    format!("there is no transfer {transfer}: prepare it first")
+    format!("there is no transfer {transfer}; prepare it first")
 }
 
 fn no_group() -> String {
-    "this host leads no group: ask it to `lead` one first".to_owned()
+    "this host does not lead a group; send the request `lead` first".to_owned()
 }
 
 fn text(error: impl std::fmt::Display) -> String {

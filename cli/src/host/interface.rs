@@ -1,4 +1,4 @@
-//! What the kernel says about an interface.
+//! Addresses and attributes of a network interface, read from the kernel.
 
 use std::io;
 use std::path::Path;
@@ -11,11 +11,11 @@ use super::Address;
 pub(super) struct Interface {
     pub(super) mac: MacAddr,
     pub(super) mtu: u32,
-    /// The first IPv4 address, if there is one.
+    /// The first IPv4 address, if any.
     pub(super) address: Option<Address>,
 }
 
-/// Fails with a message for people when there is no such interface.
+/// Reads the interface `name`; fails with a message for users if there is none.
 pub(super) fn read(name: &str) -> io::Result<Interface> {
     Ok(Interface {
         mac: attribute(name, "address")?,
@@ -25,12 +25,12 @@ pub(super) fn read(name: &str) -> io::Result<Interface> {
 }
 
 fn attribute<T: std::str::FromStr>(interface: &str, attribute: &str) -> io::Result<T> {
-    // A name with a slash would lead elsewhere.
+    // A name with a slash would be a path outside the folder.
     let name = Path::new(interface).file_name().filter(|n| *n == interface);
     let none = || {
         io::Error::new(
             io::ErrorKind::NotFound,
-            "there is none of that name in this network namespace",
+            "no interface of that name in this network namespace",
         )
     };
     let path = Path::new("/sys/class/net")
@@ -42,7 +42,7 @@ fn attribute<T: std::str::FromStr>(interface: &str, attribute: &str) -> io::Resu
     })?;
     let odd = || {
         io::Error::other(format!(
-            "its {attribute} is `{}`, not an Ethernet interface's",
+            "its {attribute} is `{}`; an Ethernet interface is needed",
             text.trim()
         ))
     };

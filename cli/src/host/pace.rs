@@ -1,9 +1,10 @@
-//! What a host's NIC, link and application cost, where that is emulated.
+//! Emulation of the delays and rates of a host's NIC, link and application.
 //!
-//! The delays are those of [`Model`], in the places where the simulator has them, so that a run on a slow clock
+//! The delays are those of [`Model`], applied at the same points as in the simulator, so that a run on a slowed clock
 //! ([`alfirk_packet_io::Clock`]) can be compared with one in virtual time. Nothing here waits or reads a clock.
-//! Who drives it comes late by what the system needs to wake a process up. What was due before happens at the time when it was
-//! due, so that such delays do not add up.
+//!
+//! The event loop is late by the time that the system needs to wake a process up. Actions are stamped with the time when they
+//! were due, so that these delays do not accumulate.
 
 use std::collections::VecDeque;
 
@@ -12,28 +13,28 @@ use alfirk_packet_io::link::LinkOptions;
 use alfirk_roce::host::{Host, HostEvent};
 use alfirk_sim::network::Model;
 
-/// Everything between the host's queue pairs, its application and its interface.
+/// Emulated NIC, link and application between a host's queue pairs and its interface.
 pub(super) struct Pace {
     model: Model,
     link: Link,
-    /// When the NIC may begin its next frame.
+    /// Earliest time at which the NIC may start its next frame.
     next_frame_at: u64,
     /// Whether the host may have a frame to send.
     may_send: bool,
-    /// Frames in the NIC, and when it has acted on them.
+    /// Received frames in the NIC, with the time at which it acts on each.
     arrived: VecDeque<(u64, Vec<u8>)>,
     /// Events on their way to the application.
-    events: VecDeque<Seen>,
-    /// When the application has handled every event so far.
+    events: VecDeque<DelayedEvent>,
+    /// Time at which the application has handled every event so far.
     free_at: u64,
-    /// How far the host is; nothing happens in it before that.
+    /// Time up to which the host has been advanced; it never goes back.
     at: u64,
 }
 
-/// An event that the application has seen.
-struct Seen {
+/// An event that is delivered to the application.
+struct DelayedEvent {
     seen_at: u64,
-    /// When that which the application posts on it reaches the NIC.
+    /// Time at which a post in response to it reaches the NIC.
     due: u64,
     event: HostEvent,
 }
@@ -42,7 +43,7 @@ impl Pace {
     pub(super) fn new(model: Model, link: LinkOptions) -> Pace {
         Pace {
             model,
-            // Nothing about such a link is random.
+            // Such a link has no random faults, so the seeds are irrelevant.
             link: Link::new(link, 0, 0),
             next_frame_at: 0,
             may_send: false,
@@ -53,23 +54,23 @@ impl Pace {
         }
     }
 
-    /// A frame has come by the link.
+    /// Accepts a frame from the link.
     pub(super) fn arrive(&mut self, now: u64, frame: &[u8]) {
         let due = now.saturating_add(self.model.nic_delay);
         self.arrived.push_back((due, frame.to_vec()));
     }
 
-    /// Something else than a frame is about to change the host.
+    /// Advances the host's time before a change that is not caused by a frame.
     pub(super) fn touch(&mut self, now: u64) {
         self.at = self.at.max(now);
         self.may_send = true;
     }
 
-    /// Does everything in NIC and host that is due.
+    /// Performs everything in NIC and host that is due by `now`.
     pub(super) fn advance(&mut self, host: &mut Host, now: u64) {
         let is_due = |(due, _): &(u64, Vec<u8>)| *due <= now;
         while self.arrived.front().is_some_and(is_due) {
-            let (due, frame) = self.arrived.pop_front().expect("it has been looked at");
+            let (due, frame) = self.arrived.pop_front().expect("checked above");
             self.send(host, due);
             self.touch(due);
             host.handle_frame(self.at, &frame);
@@ -84,14 +85,14 @@ impl Pace {
         self.send(host, now);
     }
 
-    /// Takes the events of the host.
+    /// Collects the host's events.
     fn collect(&mut self, host: &mut Host) {
         while let Some(event) = host.poll_event() {
             let handling = self.model.handling(event.received_bytes());
             let seen_at = self.at.max(self.free_at).saturating_add(handling);
             self.free_at = seen_at;
             let due = seen_at.saturating_add(self.model.post_delay);
-            self.events.push_back(Seen {
+            self.events.push_back(DelayedEvent {
                 seen_at,
                 due,
                 event,
@@ -99,7 +100,7 @@ impl Pace {
         }
     }
 
-    /// Puts frames on the link, each when it can begin there, as far as that is not after `now`.
+    /// Puts frames on the link, each when its transmission can start, up to `now`.
     fn send(&mut self, host: &mut Host, now: u64) {
         while self.may_send && self.can_send_at() <= now {
             self.at = self.can_send_at();
@@ -116,7 +117,7 @@ impl Pace {
         self.link.idle_at().max(self.next_frame_at).max(self.at)
     }
 
-    /// What the application may act on now, and when it saw that.
+    /// The next event that the application may act on, with its time.
     pub(super) fn next_event(&mut self, now: u64) -> Option<(u64, HostEvent)> {
         self.events.front().filter(|seen| seen.due <= now)?;
         let seen = self.events.pop_front()?;
@@ -124,17 +125,17 @@ impl Pace {
         Some((seen.seen_at, seen.event))
     }
 
-    /// A frame that is at the other end of the link.
+    /// The next frame that has reached the other end of the link.
     pub(super) fn next_frame(&mut self, now: u64) -> Option<Vec<u8>> {
         self.link.pop(now)
     }
 
-    /// How long the application takes until the NIC acts on a post of so many bytes.
+    /// Nanoseconds from the application's post of `bytes` until the NIC acts on it.
     pub(super) fn posting(&self, bytes: u64) -> u64 {
         self.model.posting(bytes)
     }
 
-    /// When something of this is due next.
+    /// Time of the next due action.
     pub(super) fn poll_timeout(&self) -> Option<u64> {
         let sends = self.may_send.then(|| self.can_send_at());
         let arrived = self.arrived.front().map(|(due, _)| *due);
@@ -154,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// A host that answers ARP requests, 1 bit in a nanosecond and a delay of 100 ns behind it.
+    /// A host that answers ARP requests, on a link of 1 bit per nanosecond with a delay of 100 ns.
     fn paced(model: Model) -> (Host, Pace) {
         let mac = MacAddr([2, 0, 0, 0, 0, 1]);
         let config = HostConfig::new("h1", mac, [10, 0, 0, 1].into(), 8, 1500, 1);
@@ -175,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Who has 10.0.0.1? Tell 10.0.0.2.
+    /// ARP request by 10.0.0.2 for 10.0.0.1.
     fn arp_request() -> Vec<u8> {
         let mut frame = vec![0xff; 6];
         frame.extend([2, 0, 0, 0, 0, 2, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1]);
@@ -184,11 +185,11 @@ mod tests {
         frame
     }
 
-    /// A frame of the least length with all that Ethernet adds takes 84 bytes.
+    /// Time of a minimum frame, 84 bytes with all that Ethernet adds, in nanoseconds.
     const ON_LINK: u64 = 84 * 8;
 
     #[test]
-    fn answers_leave_after_nic_and_link() {
+    fn replies_leave_after_nic_and_link() {
         let (mut host, mut pace) = paced(model(250));
         pace.arrive(1_000, &arp_request());
         assert_eq!(pace.poll_timeout(), Some(1_250));
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_late_counts_as_done_in_time() {
+    fn late_work_is_stamped_with_its_due_time() {
         let arrivals = |late: bool| {
             let (mut host, mut pace) = paced(model(250));
             for at in [0, 10, 20_000] {

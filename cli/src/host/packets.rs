@@ -1,4 +1,4 @@
-//! Our own RDMA stack on a packet socket.
+//! A host with our own RDMA stack on a packet socket.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -25,11 +25,11 @@ pub(super) struct PacketStation {
     interface: String,
     pcap: Option<PcapFile>,
     clock: Clock,
-    /// What the NIC and the link cost, where that is emulated.
+    /// Emulation of NIC and link, if enabled.
     pace: Option<Pace>,
-    /// Frames that the interface has not taken yet.
+    /// Frames that the interface has not accepted yet.
     unsent: Vec<Vec<u8>>,
-    /// Keeps the kernel quiet about the ports.
+    /// Sockets that keep the kernel from answering for the UDP ports.
     _ports: Vec<UdpSocket>,
 }
 
@@ -145,7 +145,7 @@ impl Station for PacketStation {
             }
             Err(error) => match error.raw_os_error() {
                 Some(libc::ENOBUFS | libc::EINTR) => {}
-                // Without carrier frames go where they go on a real cable.
+                // Without a carrier, frames are lost as on a real cable.
                 Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => self.unsent.clear(),
                 _ => return Err(Failure::failed(format_args!("cannot send: {error}"))),
             },
@@ -172,7 +172,7 @@ impl Station for PacketStation {
     fn poll_event(&mut self, now: u64) -> Option<(u64, HostEvent)> {
         match &mut self.pace {
             Some(pace) => {
-                // What the application did about the last event leaves before it sees the next one.
+                // The frames of the previous event's handling leave before the next event is delivered.
                 pace.advance(&mut self.host, now);
                 pace.next_event(now)
             }
@@ -219,14 +219,14 @@ fn no_capture(error: io::Error) -> Failure {
     Failure::failed(format_args!("cannot write the capture: {error}"))
 }
 
-/// Sockets that keep the kernel from answering packets for our ports with "port unreachable". Where another process has a
-/// port already, the kernel is quiet about it anyway.
+/// Opens sockets that keep the kernel from answering packets for our ports with "port unreachable". If another process holds a
+/// port, the kernel does not answer for it either.
 fn hold_ports() -> Vec<UdpSocket> {
     [PORT_ROCE, PORT_MRP]
         .into_iter()
         .filter_map(|port| {
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).ok()?;
-            // The smallest buffer there is: nobody reads.
+            // The smallest buffer possible: the socket is never read.
             let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(1);
             Some(socket)
         })

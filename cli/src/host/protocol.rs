@@ -1,4 +1,4 @@
-//! What an orchestrator and `alfirk host` say to each other: JSON objects, one per line, over a Unix socket.
+//! The protocol between an orchestrator and `alfirk host`: JSON objects, one per line, over a Unix socket.
 //!
 //! ```text
 //! > {"id":1,"request":"info"}
@@ -15,7 +15,7 @@
 //! < {"event":"finished","transfer":7}
 //! ```
 //!
-//! On the way a transfer may go on by another algorithm:
+//! A running transfer may continue with another algorithm:
 //!
 //! ```text
 //! > {"id":5,"request":"leg","transfer":7,"verb":"leave"}         at every member; the queue pairs are gone
@@ -25,8 +25,8 @@
 //! > {"id":8,"request":"leg","transfer":7,"verb":"proceed"}
 //! ```
 //!
-//! Every request gets one answer with its `id`: a reply or `{"id":..,"error":".."}`. Events go to every client. Times are
-//! nanoseconds of the machine's monotonic clock, so those of different hosts on a machine can be compared.
+//! Every request gets one reply with its `id`: `reply` or `error`. Events go to every client. Times are nanoseconds of the
+//! machine's monotonic clock, so those of different hosts on one machine are comparable.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ use alfirk_roce::wire::mrp::Node;
 use alfirk_roce::wire::{MacAddr, QpNum};
 use serde::{Deserialize, Serialize};
 
-/// A request with the number that its answer will bear.
+/// A request with the number that its reply repeats.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumberedRequest {
     #[serde(default)]
@@ -51,51 +51,51 @@ pub struct NumberedRequest {
     pub request: Request,
 }
 
-/// What an orchestrator may ask for.
+/// Requests of an orchestrator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case")]
 pub enum Request {
-    /// Who are you? Answer: [`Reply::Info`].
+    /// Query the host's addresses and counters. Reply: [`Reply::Info`].
     Info,
-    /// What does your clock say? Answer: [`Reply::Clock`].
+    /// Query the host's clock. Reply: [`Reply::Clock`].
     Clock,
-    /// Make this member's queue pairs; `transfer` is a number of the client's choice. Answer: [`Reply::Prepared`].
+    /// Create this member's queue pairs; the client chooses the number `transfer`. Reply: [`Reply::Prepared`].
     Prepare {
         transfer: u32,
         spec: Box<TransferSpec>,
     },
-    /// Connect them. Answer: [`Reply::Accepted`]; then [`Event::Ready`] or [`Event::Failed`].
+    /// Connect the queue pairs. Reply: [`Reply::Accepted`]; then [`Event::Ready`] or [`Event::Failed`].
     Connect { transfer: u32, peers: Vec<Endpoint> },
-    /// Send the content of a file; at the root only, or at the source of the next part. Answer: [`Reply::Started`].
+    /// Send the content of a file; only at the root, or at the source of the next part. Reply: [`Reply::Started`].
     Start { transfer: u32, file: PathBuf },
-    /// Do something about its legs. Answer: [`Reply::Acted`]; and after `leave` [`Event::Left`].
+    /// Change the transfer's legs. Reply: [`Reply::Acted`]; after `leave` also [`Event::Left`].
     Leg {
         transfer: u32,
         #[serde(flatten)]
         verb: LegVerb,
     },
-    /// How far is it? Answer: [`Reply::Status`].
+    /// Query the state of a transfer. Reply: [`Reply::Status`].
     Status { transfer: u32 },
-    /// Write the data to a file. Answer: [`Reply::Accepted`].
+    /// Write the data to a file. Reply: [`Reply::Accepted`].
     Save { transfer: u32, file: PathBuf },
-    /// Give up queue pairs and memory. Answer: [`Reply::Accepted`].
+    /// Release the queue pairs and memory. Reply: [`Reply::Accepted`].
     Close { transfer: u32 },
-    /// Let another host register this queue pair in band. Answer: [`Reply::Accepted`].
+    /// Accept a registration of this queue pair in band by another host. Reply: [`Reply::Accepted`].
     Expect { qpn: QpNum, group: ExpectedGroup },
-    /// Register a group in band; `nodes` are the other members. Answer: [`Reply::Accepted`]; then [`Event::Group`].
+    /// Register a group in band; `nodes` are the other members. Reply: [`Reply::Accepted`]; then [`Event::Group`].
     Lead { group: GroupSpec, nodes: Vec<Node> },
-    /// Have the fabric forget the group that this host leads. Answer: [`Reply::Accepted`]; then [`Event::Group`].
+    /// Remove the group that this host leads from the fabric. Reply: [`Reply::Accepted`]; then [`Event::Group`].
     Dissolve,
-    /// Tell the fabric that a group which this host sends to makes no progress. Answer: [`Reply::Accepted`].
+    /// Report to the fabric that a group to which this host sends makes no progress. Reply: [`Reply::Accepted`].
     Stalled { mcst_id: Ipv4Addr },
-    /// Send random packets of all kinds to a group, as many as the host receives, until the transfer is closed. Answer:
+    /// Send random packets of all kinds to a group, one for each packet received, until the transfer is closed. Reply:
     /// [`Reply::Accepted`].
     TurnHostile {
         transfer: u32,
         target: Target,
         seed: u64,
     },
-    /// End the process. Answer: [`Reply::Accepted`].
+    /// End the process. Reply: [`Reply::Accepted`].
     Stop,
 }
 
@@ -115,7 +115,7 @@ pub enum Line {
     Event(Event),
 }
 
-/// A request that went well.
+/// Replies to successful requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "kebab-case")]
 pub enum Reply {
@@ -130,7 +130,7 @@ pub enum Reply {
     Started {
         at: u64,
     },
-    /// What came of a [`LegVerb`].
+    /// Result of a [`LegVerb`].
     Acted {
         answer: LegAnswer,
     },
@@ -155,65 +155,65 @@ pub struct Info {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     pub progress: Progress,
-    /// Slices that are here.
+    /// Number of slices received.
     #[serde(default)]
     pub held: u32,
-    /// How long a root's messages took, where it counts them as requests.
+    /// Completion times of the root's messages, if they are counted as requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Box<RequestTimes>>,
     pub ready: bool,
-    /// All data is here, and everything passed on is acknowledged.
+    /// Whether all data has been received, and all relayed data acknowledged.
     pub finished: bool,
     pub failed: bool,
-    /// The counters of its queue pairs.
+    /// Counters of the transfer's queue pairs.
     pub edges: Vec<EdgeStatus>,
-    /// The counters of the whole host.
+    /// Counters of the whole host.
     pub host: HostStats,
 }
 
-/// One end of an edge.
+/// One end of an edge of the algorithm's tree or ring.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EdgeStatus {
     pub edge: EdgeId,
     pub stats: QpStats,
 }
 
-/// Something happened.
+/// Notifications to all clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// Every connection of this member is up.
+    /// All connections of this member are established.
     Ready { transfer: u32 },
-    /// At most every 200 ms while bytes move.
+    /// Progress, at most every 200 ms while bytes move.
     Progress {
         transfer: u32,
         #[serde(flatten)]
         progress: Progress,
     },
-    /// At a receiver: all data is there. At the root: all of it is acknowledged.
+    /// At a receiver: all data has been received. At the root: all data has been acknowledged.
     Done {
         transfer: u32,
         sha256: Digest,
         bytes: u64,
         at: u64,
     },
-    /// Where members take turns in sending: this member holds a part, and if it is its source, everybody does.
+    /// With alternating sources: this member holds a part; at the part's source, all members hold it.
     PartDone { transfer: u32, part: u32, at: u64 },
-    /// Everything that this member passes on is acknowledged, too.
+    /// All data that this member relays has been acknowledged, too.
     Finished { transfer: u32 },
-    /// The queue pairs of its leg are gone, and so many slices are here from the first one on, and those beyond.
+    /// The queue pairs of the leg are gone; the numbers of contiguous slices from the first on, and of slices beyond.
     Left {
         transfer: u32,
         held: u32,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         beyond: Vec<u32>,
     },
-    /// The transfer has ended without success.
+    /// The transfer failed.
     Failed { transfer: u32, error: String },
-    /// News of the group that this host leads.
+    /// An event of the group that this host leads.
     Group {
         #[serde(flatten)]
-        told: LeaderEvent,
+        report: LeaderEvent,
     },
 }
 
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn verbs_of_legs_are_passed_on_as_they_are() {
+    fn leg_verbs_round_trip() {
         let request = NumberedRequest {
             id: 3,
             request: Request::Leg {
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(nodes[0].qpn.get(), 18);
         round_trip(
             &Line::Event(Event::Group {
-                told: LeaderEvent::Lost {
+                report: LeaderEvent::Lost {
                     members: vec![Ipv4Addr::new(10, 0, 0, 2)],
                 },
             }),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn spec_needs_only_what_has_no_default() {
+    fn fields_with_defaults_may_be_omitted() {
         let text = r#"{"request":"prepare","transfer":1,"spec":{"algorithm":"binomial","rank":1,
             "members":["10.0.0.1","10.0.0.2"],"size":9,"slices":2}}"#;
         let request: NumberedRequest = serde_json::from_str(text).unwrap();

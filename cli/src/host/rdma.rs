@@ -1,4 +1,4 @@
-//! The RDMA stack of a device, by libibverbs.
+//! A host with the RDMA stack of a device, through libibverbs.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -11,11 +11,11 @@ use super::protocol::Info;
 use super::station::Station;
 use crate::exit::{Failure, Outcome};
 
-/// A device as a host.
+/// An RDMA device as a host.
 pub(super) struct RdmaStation {
     device: Device,
     name: String,
-    /// Its network interface, as it was at the start.
+    /// Its network interface, as read at the start.
     interface: Interface,
     interface_name: String,
 }

@@ -1,4 +1,4 @@
-//! What the client shows and trusts where it speaks TLS.
+//! TLS settings of the client: its certificate and the trusted authority.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 use super::{root_cause, Args};
 use crate::exit::Failure;
 
-/// Speaks TLS, and trusts only servers with certificates of `authority`.
+/// Configures TLS with the certificate authority `authority` as the only trusted one.
 pub fn secure(endpoint: Endpoint, args: &Args, authority: &Path) -> Result<Endpoint, Failure> {
     let mut tls = ClientTlsConfig::new();
     tls = tls.ca_certificate(Certificate::from_pem(read("--cacert", authority)?));

@@ -1,4 +1,4 @@
-//! The machine's side: starts what it is asked to, and answers for it.
+//! The agent on a machine: builds its part of the network, and executes the requests of `alfirk run --machines`.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -22,7 +22,7 @@ use crate::run::mininet::signals::Signals;
 use crate::run::processors;
 use crate::vxlan::check_mtu;
 
-/// The folder of captures in that of the run.
+/// Name of the captures' folder inside that of the run.
 const CAPTURES: &str = "pcaps";
 
 pub fn run(connection: &str) -> Outcome {
@@ -51,18 +51,18 @@ struct Agent {
     trunk: Trunk,
     control: UnixStream,
     files: UnixStream,
-    /// What has been read of requests.
+    /// Input of an incomplete request.
     input: Vec<u8>,
     network: Option<MininetNetwork>,
-    /// Names of the topology's hosts, of all machines.
+    /// Names of all hosts of the topology, on all machines.
     hosts: Vec<String>,
     is_ready: bool,
-    /// Where captures are, if there are to be any.
+    /// Folder of captures, if they were requested.
     captures: Option<PathBuf>,
 }
 
 impl Agent {
-    /// Serves until the connection is over or a signal comes.
+    /// Serves requests until the connection ends or a signal arrives.
     fn serve(&mut self, signals: &Signals) -> io::Result<()> {
         loop {
             let (asked, network, signal) = {
@@ -90,12 +90,12 @@ impl Agent {
                 return Ok(());
             }
             while let Some(request) = self.waiting()? {
-                self.answer(request)?;
+                self.execute(request)?;
             }
         }
     }
 
-    /// Reads once what is asked for; false at the connection's end.
+    /// Reads once from the connection; false at its end.
     fn read(&mut self) -> io::Result<bool> {
         let mut chunk = [0; 65536];
         let count = self.control.read(&mut chunk)?;
@@ -103,7 +103,7 @@ impl Agent {
         Ok(count > 0)
     }
 
-    /// The next request that has been read.
+    /// The next complete request.
     fn waiting(&mut self) -> io::Result<Option<Request>> {
         let Some(end) = self.input.iter().position(|byte| *byte == b'\n') else {
             return Ok(None);
@@ -114,12 +114,16 @@ impl Agent {
             .map_err(io::Error::other)
     }
 
-    /// Waits until somebody reads the stream of files.
+    /// Waits until the other end requests the stream of files.
     fn wait_for_reader(&mut self) -> io::Result<()> {
         loop {
             match self.waiting()? {
                 Some(Request::GoOn) => return Ok(()),
-                Some(_) => return Err(io::Error::other("a request in the middle of a file")),
+                Some(_) => {
+                    return Err(io::Error::other(
+                        "a request was sent before a file was complete",
+                    ))
+                }
                 None if self.read()? => {}
                 None => return Err(io::ErrorKind::UnexpectedEof.into()),
             }
@@ -132,9 +136,9 @@ impl Agent {
         self.control.write_all(&line)
     }
 
-    /// Reports that it does not work, and ends what there is of it.
+    /// Reports a failure and removes the network.
     fn give_up(&mut self, what: String) -> io::Result<()> {
-        // Before the end, which may take its time.
+        // Reported first, as removing the network may take long.
         let sent = self.send(&Response::Failed { what });
         self.network = None;
         sent
@@ -157,7 +161,8 @@ impl Agent {
                 let addresses = network.addresses.clone();
                 for (name, socket) in &addresses.hosts {
                     let number = self.hosts.iter().position(|host| host == name);
-                    let number = number.ok_or_else(|| io::Error::other("an unknown host"))?;
+                    let number =
+                        number.ok_or_else(|| io::Error::other("a stream for an unknown host"))?;
                     let stream = UnixStream::connect(socket)?;
                     self.trunk.attach(FIRST_HOST + number as u16, stream)?;
                 }
@@ -167,12 +172,14 @@ impl Agent {
         }
     }
 
-    fn answer(&mut self, request: Request) -> io::Result<()> {
+    fn execute(&mut self, request: Request) -> io::Result<()> {
         let done = match request {
             Request::Start { network } => self.start(*network),
             Request::Kill { node } => self.of_network(|network| network.kill(&node)),
             Request::Cut { interface } => self.of_network(|network| network.cut(&interface)),
-            Request::Mend { interface } => self.of_network(|network| network.mend(&interface)),
+            Request::Restore { interface } => {
+                self.of_network(|network| network.restore(&interface))
+            }
             Request::Packets { sent, received } => {
                 let count = |names: &[String], counter| {
                     count_packets(names.iter().map(String::as_str), counter)
@@ -188,7 +195,7 @@ impl Agent {
             }
             Request::Store { name, size } => self.store(&name, size),
             Request::Stop => return self.stop(),
-            // Of a file that is over.
+            // Belongs to a file that is complete.
             Request::GoOn => return Ok(()),
         };
         match done {
@@ -201,7 +208,7 @@ impl Agent {
         &mut self,
         work: impl FnOnce(&mut MininetNetwork) -> Result<(), E>,
     ) -> Result<(), String> {
-        let network = self.network.as_mut().ok_or("it has no network")?;
+        let network = self.network.as_mut().ok_or("no network has been started")?;
         work(network).map_err(|error| error.to_string())
     }
 
@@ -215,7 +222,7 @@ impl Agent {
                 let checked = check_mtu(part.address, link.remote, link.mtu, "fragment-vxlan");
                 let checked = checked.map_err(|error| {
                     let (remote, address) = (link.remote, part.address);
-                    format!("there is no way from {address} to {remote}: {error}")
+                    format!("no route from {address} to {remote}: {error}")
                 })?;
                 checked.map_err(|error| error.to_string())?;
             }
@@ -235,9 +242,9 @@ impl Agent {
     }
 
     fn store(&mut self, name: &str, size: u64) -> Result<(), String> {
-        let network = self.network.as_ref().ok_or("it has no network")?;
-        // A name, and no way out of the folder.
-        let name = Path::new(name).file_name().ok_or("a file without a name")?;
+        let network = self.network.as_ref().ok_or("no network has been started")?;
+        // Only a file name, so that it stays inside the folder.
+        let name = Path::new(name).file_name().ok_or("the file has no name")?;
         let path = network.file(&name.to_string_lossy());
         let announced = self.send(&Response::GoOn);
         let write = |files: &mut UnixStream| {
@@ -296,14 +303,14 @@ fn hello(connection: &str) -> Hello {
     }
 }
 
-/// The client's address and this machine's, of `SSH_CONNECTION`: "client port server port".
+/// Addresses of the client and of this machine in `SSH_CONNECTION`: "client port server port".
 fn addresses(connection: &str) -> (Option<Ipv4Addr>, Option<Ipv4Addr>) {
     let words: Vec<&str> = connection.split_whitespace().collect();
     let at = |index: usize| words.get(index).and_then(|word| word.parse().ok());
     (at(0), at(2))
 }
 
-/// Whether an interface of the kernel's VXLAN can be made: one is, and removed.
+/// Whether the kernel supports VXLAN interfaces; creates and removes one.
 fn kernel_has_vxlan() -> bool {
     let name = format!("vxt{}", std::process::id());
     let ip = |words: &[&str]| {

@@ -1,4 +1,4 @@
-//! What `alfirk run --machines` and the agent of a machine say to each other: lines of JSON.
+//! The protocol between `alfirk run --machines` and the agent of a machine: lines of JSON.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -8,65 +8,65 @@ use serde::{Deserialize, Serialize};
 use crate::run::mininet::load::Counters;
 use crate::run::mininet::network::{Addresses, NetworkSpec};
 
-/// What a machine is.
+/// Properties of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
-    /// Of its alfirk.
+    /// Version of its alfirk.
     pub version: String,
-    /// What it lacks for a network, and what brings it.
+    /// Requirements of a network that it lacks, and how to install them.
     pub missing: Vec<String>,
-    /// Its address, as the connection has it.
+    /// Its address in the connection.
     pub address: Option<Ipv4Addr>,
-    /// The address at the connection's other end.
+    /// Address of the connection's other end.
     pub client: Option<Ipv4Addr>,
     pub processors: usize,
-    /// Nanoseconds until a thread that sleeps does something about a message.
+    /// Wake-up latency: nanoseconds until a sleeping thread reacts to a message.
     pub wake_ns: f64,
-    /// Tells machines apart: the same for all that are one kernel.
+    /// Boot id of the kernel; machines with equal ids are one kernel.
     pub boot: String,
-    /// Whether its kernel has VXLAN.
+    /// Whether its kernel supports VXLAN interfaces.
     pub kernel_vxlan: bool,
 }
 
-/// What a machine is asked for; one line of JSON.
+/// Requests to a machine; one line of JSON each.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case")]
 pub enum Request {
-    /// Build the part of a network. Answer: [`Response::Ready`] or [`Response::Failed`].
+    /// Build this part of a network. Response: [`Response::Ready`] or [`Response::Failed`].
     Start { network: Box<NetworkSpec> },
-    /// End the process of a node at once.
+    /// Kill the process of a node.
     Kill { node: String },
     /// Take an interface down.
     Cut { interface: String },
-    /// Take it up again.
-    Mend { interface: String },
-    /// Count what interfaces have sent and received. Answer: [`Response::Packets`].
+    /// Bring an interface up again.
+    Restore { interface: String },
+    /// Count the packets that interfaces sent and received. Response: [`Response::Packets`].
     Packets {
         sent: Vec<String>,
         received: Vec<String>,
     },
-    /// What had processors to do? Answer: [`Response::Load`].
+    /// Read the processor counters. Response: [`Response::Load`].
     Load,
-    /// Keep a file. Answer: [`Response::GoOn`], and when its contents have come in the stream of files, [`Response::Stored`]. Nothing is sent
-    /// before somebody reads it: it would hold up the other streams.
+    /// Store a file. Responses: [`Response::GoOn`], and when its contents have arrived in the stream of files, [`Response::Stored`]. The
+    /// contents are sent only after `GoOn`, as unread data would block the other streams.
     Store { name: String, size: u64 },
-    /// Send the contents of the capture that was announced.
+    /// Send the contents of the announced capture.
     GoOn,
-    /// Take the network down and give the captures. Answer: [`Response::Capture`] for each, and [`Response::Stopped`].
+    /// Remove the network and send the captures. Responses: [`Response::Capture`] for each, then [`Response::Stopped`].
     Stop,
 }
 
-/// What a machine says; one line of JSON.
+/// Responses of a machine; one line of JSON each.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "response", rename_all = "kebab-case")]
 pub enum Response {
-    /// It is there: always the first.
+    /// The machine's properties; always the first response.
     Hello(Hello),
-    /// Everything answers.
+    /// The network is ready.
     Ready {
         addresses: Addresses,
     },
-    /// Something could not start, or has died.
+    /// A process could not start, or has ended.
     Failed {
         what: String,
     },
@@ -81,11 +81,11 @@ pub enum Response {
     Stored {
         path: PathBuf,
     },
-    /// A capture, whose contents come in the stream of files after a [`Request::GoOn`].
+    /// A capture; its contents follow in the stream of files after a [`Request::GoOn`].
     Capture {
         name: String,
         size: u64,
     },
-    /// Nothing is left.
+    /// The network has been removed.
     Stopped,
 }

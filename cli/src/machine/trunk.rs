@@ -1,8 +1,8 @@
-//! Many byte streams over one: what a remote shell gives, and what both its ends need.
+//! Multiplexes byte streams over one connection, that of a remote shell; used by both ends.
 //!
-//! A frame is the number of its stream (16 bits), a length (32 bits), both in network byte order, and so many bytes; one without bytes is
-//! the stream's end. Each stream is a Unix socket to whoever uses it. Frames of [`ALIVE`] say that the other end is there: after
-//! [`SILENCE`] without any, all streams end.
+//! A frame is a stream number (16 bits) and a length (32 bits), both in network byte order, followed by that many bytes. A frame of
+//! length 0 ends its stream. The user of a stream has a Unix socket. Frames of [`KEEPALIVE`] are keepalives: after [`SILENCE`] without any
+//! frame, all streams end.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,32 +16,32 @@ use std::time::Duration;
 
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
-/// JSON lines between the two programs.
+/// Stream of JSON lines between the two programs.
 pub const CONTROL: u16 = 0;
-/// Contents of files, each announced by a line of [`CONTROL`].
+/// Stream of file contents, each announced by a line of [`CONTROL`].
 pub const FILES: u16 = 1;
-/// The control socket of the topology's first host; the others follow.
+/// Stream of the control socket of the topology's first host; those of the other hosts follow.
 pub const FIRST_HOST: u16 = 2;
-/// Says that its sender lives.
-const ALIVE: u16 = u16::MAX;
+/// Stream of keepalives.
+const KEEPALIVE: u16 = u16::MAX;
 
 const HEADER: usize = 6;
-/// The longest contents of a frame.
-const LONGEST: usize = 1 << 20;
-/// What is read of a stream at once.
+/// Maximum length of a frame's contents in bytes.
+const MAX_CONTENTS: usize = 1 << 20;
+/// Bytes read from a stream at once.
 const CHUNK: usize = 64 << 10;
-const HEARTBEAT: Duration = Duration::from_secs(2);
-/// How long the other end may say nothing.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
+/// Time without a frame after which the connection is considered lost.
 pub const SILENCE: Duration = Duration::from_secs(20);
 
-/// One end of it; copies are of the same end.
+/// One end of a multiplexed connection; clones share the end.
 #[derive(Clone)]
 pub struct Trunk {
     output: Arc<Mutex<Box<dyn Write + Send>>>,
     streams: Arc<Mutex<Streams>>,
 }
 
-/// What is open; `None` once the connection has ended.
+/// Open streams; `None` once the connection has ended.
 type Streams = Option<BTreeMap<u16, UnixStream>>;
 
 fn header(stream: u16, length: usize) -> [u8; HEADER] {
@@ -51,18 +51,18 @@ fn header(stream: u16, length: usize) -> [u8; HEADER] {
     bytes
 }
 
-/// The stream and length that a header says; `None` if no end of a trunk writes such.
+/// Stream number and length of a header; `None` if it is invalid.
 fn parse(bytes: [u8; HEADER]) -> Option<(u16, usize)> {
     let stream = u16::from_be_bytes([bytes[0], bytes[1]]);
     let length = u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]) as usize;
-    (length <= LONGEST).then_some((stream, length))
+    (length <= MAX_CONTENTS).then_some((stream, length))
 }
 
 impl Trunk {
-    /// Takes the two directions of a connection, and serves it in threads.
+    /// Starts threads that serve a connection, given its two directions.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// A thread cannot be started.
     pub fn over(input: File, output: impl Write + Send + 'static) -> io::Result<Trunk> {
         let trunk = Trunk {
             output: Arc::new(Mutex::new(Box::new(output))),
@@ -75,25 +75,25 @@ impl Trunk {
                 .spawn(move || control.receive(input))?;
             let alive = trunk.clone();
             thread::Builder::new().name("alive".into()).spawn(move || {
-                while alive.send(ALIVE, b"!").is_ok() {
-                    thread::sleep(HEARTBEAT);
+                while alive.send(KEEPALIVE, b"!").is_ok() {
+                    thread::sleep(KEEPALIVE_INTERVAL);
                 }
             })?;
             Ok(trunk)
         })
     }
 
-    /// Opens a stream, and gives what to use it by. To be done before the other end sends on it.
+    /// Opens a stream and returns its socket. Must be called before the other end sends on it.
     ///
     /// # Errors
-    /// The system gives no socket or thread.
+    /// A socket or thread cannot be created.
     pub fn open(&self, stream: u16) -> io::Result<UnixStream> {
         let (ours, theirs) = UnixStream::pair()?;
         self.attach(stream, ours)?;
         Ok(theirs)
     }
 
-    /// Makes a socket that is there already a stream, which has ended if the connection has.
+    /// Connects an existing socket to a stream; the stream ends at once if the connection has ended.
     ///
     /// # Errors
     /// As [`Trunk::open`].
@@ -133,17 +133,17 @@ impl Trunk {
         output.flush()
     }
 
-    /// Hands on what comes until nothing does any more; then every stream ends.
+    /// Distributes received frames until the connection ends; then ends every stream.
     fn receive(&self, input: File) {
-        // Why it ended shows in what the other end has said or done; here it is over in any case.
-        let _ = self.pass_on(&mut Patient(input));
+        // The error is not needed: the user of the connection notices its end, and the responses show why.
+        let _ = self.pass_on(&mut TimedReader(input));
         let open = self.streams().take();
         for socket in open.into_iter().flat_map(BTreeMap::into_values) {
             let _ = socket.shutdown(Shutdown::Both);
         }
     }
 
-    fn pass_on(&self, input: &mut Patient) -> io::Result<()> {
+    fn pass_on(&self, input: &mut TimedReader) -> io::Result<()> {
         let mut contents = Vec::new();
         loop {
             let mut bytes = [0; HEADER];
@@ -165,17 +165,17 @@ impl Trunk {
                 false => (&socket).write_all(&contents),
             };
             if passed.is_err() {
-                // Nobody listens there any more, which is that stream's end alone.
+                // The reader of this stream is gone, which ends this stream only.
                 self.streams().as_mut().map(|all| all.remove(&stream));
             }
         }
     }
 }
 
-/// What comes from the other end; an error when nothing does for [`SILENCE`], which no file or pipe can be set to give by itself.
-struct Patient(File);
+/// A reader with a timeout: fails if nothing arrives for [`SILENCE`], for which files and pipes have no option.
+struct TimedReader(File);
 
-impl Read for Patient {
+impl Read for TimedReader {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let limit = PollTimeout::from(SILENCE.as_secs() as u16 * 1_000);
         let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
@@ -224,7 +224,7 @@ mod tests {
         let (there, back) = (nix::unistd::pipe().unwrap(), nix::unistd::pipe().unwrap());
         let trunk = Trunk::over(File::from(back.0), File::from(there.1)).unwrap();
         let mut stream = trunk.open(CONTROL).unwrap();
-        // A frame, and then what no trunk writes.
+        // A frame, and then an invalid header.
         let mut far = File::from(back.1);
         far.write_all(&[
             0, 0, 0, 0, 0, 2, b'h', b'i', 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
@@ -233,15 +233,15 @@ mod tests {
         let mut read = Vec::new();
         stream.read_to_end(&mut read).unwrap();
         assert_eq!(read, b"hi");
-        // And one that is opened afterwards has ended from the start.
+        // A stream that is opened afterwards has ended from the start.
         assert_eq!(trunk.open(FILES).unwrap().read(&mut [0]).unwrap(), 0);
     }
 
     #[test]
-    fn headers_are_read_as_they_are_written() {
-        for (stream, length) in [(0, 0), (1, LONGEST), (u16::MAX, 1)] {
+    fn headers_round_trip() {
+        for (stream, length) in [(0, 0), (1, MAX_CONTENTS), (u16::MAX, 1)] {
             assert_eq!(parse(header(stream, length)), Some((stream, length)));
         }
-        assert_eq!(parse(header(0, LONGEST + 1)), None);
+        assert_eq!(parse(header(0, MAX_CONTENTS + 1)), None);
     }
 }

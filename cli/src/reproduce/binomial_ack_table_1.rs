@@ -20,13 +20,13 @@ use crate::program::{compile_program, CompiledProgram, Target};
 
 const SEED: u64 = 1;
 const MTU: PathMtu = PathMtu::B2048;
-/// Fills one datagram together with the protocol's header, as the paper's messages fill theirs.
+/// Message size that fills one datagram together with the protocol's header, as in the paper.
 const MESSAGE: usize = MTU.bytes() - HEADER_LEN;
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 1, 1);
-/// Nanoseconds.
+/// Time limit in nanoseconds.
 const LIMIT: u64 = 1_000_000_000;
 
-/// Nodes, and what the paper gives for them: microseconds of MPI_Bcast and of its own protocol.
+/// Numbers of nodes, and the paper's times for them in microseconds: MPI_Bcast and its own protocol.
 const PAPER: [(usize, f64, f64); 6] = [
     (7, 2.3919, 1.4510),
     (6, 2.2550, 1.4459),
@@ -36,7 +36,7 @@ const PAPER: [(usize, f64, f64); 6] = [
     (2, 2.0298, 0.6692),
 ];
 
-/// What hosts and switch might cost: the paper says nothing of that, and its table has no cost of its own.
+/// Assumed delays of hosts and switch, which the paper does not state.
 const CASES: [Case; 5] = [
     Case {
         what: "hosts and switch of the table above",
@@ -65,12 +65,12 @@ const CASES: [Case; 5] = [
     },
 ];
 
-/// One of them.
+/// One set of assumptions.
 struct Case {
     what: &'static str,
-    /// Whether hosts, network cards and switch cost nothing.
+    /// Whether hosts, network cards and switch have no delay.
     is_free: bool,
-    /// Nanoseconds that MPI spends on each message that it receives, more than any program does.
+    /// Additional nanoseconds that MPI spends on each received message.
     mpi: u64,
 }
 
@@ -98,7 +98,7 @@ impl Case {
     }
 }
 
-/// Nanoseconds.
+/// Times in nanoseconds.
 struct Row {
     nodes: usize,
     mpi: u64,
@@ -106,10 +106,10 @@ struct Row {
     retained: Broadcast,
 }
 
-/// The table, measured in each case.
+/// The table, measured for each set of assumptions.
 pub struct Table(Vec<Vec<Row>>);
 
-/// Measures all of it.
+/// Measures the whole table.
 ///
 /// # Errors
 /// A run failed.
@@ -154,8 +154,8 @@ impl Table {
         let less = |mpi: f64, own: f64| 100.0 * (mpi - own) / mpi;
         let mut out = format!(
             "{MESSAGE} bytes in one datagram of {} bytes, one switch, 40 Gbit/s, virtual time, microseconds.\n\
-             MPI: by a binomial tree of connections, until the last node has the message; nobody knows that it has.\n\
-             Multicast: until the last node has it; and until the sender knows that all have it, by acknowledgements over\n\
+             MPI: by a binomial tree of connections, until the last node has the message, without acknowledgement.\n\
+             Multicast: until the last node has it; and until the sender has all acknowledgements, over\n\
              connections that are made anew each time, as in the paper's measurement, or retained, as it plans.\n\
              In brackets, how much less time than MPI.\n\n\
              nodes     MPI   multicast, at the last node    acknowledged, new      and retained        paper: MPI  acknowledged\n",
@@ -195,7 +195,7 @@ impl Table {
     }
 }
 
-/// What the numbers of the paper say by themselves.
+/// Conclusions from the paper's numbers alone.
 const WHY: &str = "
 The paper's times cannot all be those of single broadcasts on its network. At 40 Gbit/s 2,048 bytes last 0.41 us, so each level of a tree
 that forwards them adds that and what hosts take: three levels at least 1.2 us. The paper's MPI adds 0.36 us from 2 nodes to 7. And in 0.67
@@ -228,12 +228,12 @@ fn measure(program: &CompiledProgram, nodes: usize, case: &Case) -> Result<Row, 
         }
         let mut broadcast = || {
             let done = group.broadcast(&mut fabric, members[0], &data, LIMIT);
-            // What is left to be done afterwards is no part of the next one.
+            // Remaining work must not overlap with the next broadcast.
             let later = fabric.network().now() + LIMIT;
             fabric.network().run_until(later);
             done.map_err(Failure::failed)
         };
-        // The first one finds link-layer addresses, and makes the connections that are retained.
+        // The first broadcast resolves link-layer addresses, and establishes the connections that are retained.
         broadcast()?;
         broadcast()
     };
@@ -256,9 +256,9 @@ fn bring_up(
     VirtualFabric::bring_up(network.map_err(Failure::failed)?).map_err(Failure::failed)
 }
 
-/// The paper's cluster: hosts on one switch of 40 Gbit/s.
+/// The paper's cluster: hosts on one switch with 40 Gbit/s.
 fn star(hosts: usize) -> Topology {
-    const GOOD: &str = "a star has no two of the same";
+    const GOOD: &str = "names and addresses are unique";
     let attributes = LinkAttributes {
         rate_bps: 40_000_000_000,
         ..LinkAttributes::default()

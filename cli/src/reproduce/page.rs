@@ -1,4 +1,4 @@
-//! What was found, as one HTML page that needs nothing else: no network, no script, no other file.
+//! The report as one self-contained HTML page, without network access, scripts or other files.
 
 use std::fmt::Write;
 
@@ -38,10 +38,10 @@ pre { overflow-x: auto; font-size: .85rem; }
 pub fn html(results: &[Results<'_>], table: Option<&str>, quick: bool) -> String {
     let mut out =
         String::from("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>The papers' figures, measured anew</title>\n";
+    out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Reproduced figures of the papers</title>\n";
     let _ = write!(
         out,
-        "<style>{STYLE}</style>\n</head>\n<body>\n<h1>The papers' figures, measured anew</h1>\n"
+        "<style>{STYLE}</style>\n</head>\n<body>\n<h1>Reproduced figures of the papers</h1>\n"
     );
     out += &introduction(quick);
     out += &summary(results);
@@ -130,9 +130,11 @@ fn section(results: &Results<'_>, quick: bool) -> String {
             finding.ours(),
             text(&finding.claim.why)
         );
-        let told = finding.dependences();
-        if !told.is_empty() {
-            let items = told.iter().map(|told| format!("<li>{}</li>", text(told)));
+        let dependences = finding.dependences();
+        if !dependences.is_empty() {
+            let items = dependences
+                .iter()
+                .map(|dependence| format!("<li>{}</li>", text(dependence)));
             let _ = writeln!(out, "<ul>{}</ul>", items.collect::<String>());
         }
     }
@@ -154,7 +156,7 @@ fn section(results: &Results<'_>, quick: bool) -> String {
     out
 }
 
-/// A table of results.
+/// A table of results as HTML.
 fn numbers(sheet: &Sheet) -> String {
     let mut out = format!(
         "<div class=\"wide\"><table class=\"numbers\"><caption>{}</caption>\n",
@@ -170,13 +172,13 @@ fn numbers(sheet: &Sheet) -> String {
     out + "</table></div>\n"
 }
 
-/// A picture in the colours of the page, light or dark, where it has black and white.
+/// Replaces black and white in a picture by the page's colours, light or dark.
 fn recoloured(svg: &str) -> String {
     svg.replace("\"#FFFFFF\"", "\"var(--paper)\"")
         .replace("\"#000000\"", "\"currentColor\"")
 }
 
-/// Text as HTML.
+/// Escapes text for HTML.
 fn text(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -188,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_no_markup_and_pictures_follow_the_page() {
+    fn text_is_escaped_and_pictures_have_the_pages_colours() {
         assert_eq!(text("a < b & c"), "a &lt; b &amp; c");
         let svg = "<rect fill=\"#FFFFFF\"/><text fill=\"#000000\"/><path stroke=\"#0072B2\"/>";
         let ours = recoloured(svg);

@@ -1,4 +1,4 @@
-//! What was found, as lines for a terminal and as objects.
+//! The report as text lines and as JSON.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::experiment::claims::{Dependence, Finding};
 use crate::experiment::spec::Published;
 use crate::experiment::Results;
 
-/// Every claim in one line each.
+/// All claims, one line each.
 pub fn summary(results: &[Results<'_>], quick: bool) -> String {
     let mut lines = Vec::new();
     for results in results {
@@ -47,12 +47,13 @@ pub fn summary(results: &[Results<'_>], quick: bool) -> String {
         let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
     }
     if quick {
-        out += "\nquick: with smaller groups and fewer points than the papers have, so that claims need not come out\n";
+        out +=
+            "\nquick: smaller groups and fewer points than in the papers, so claims may not hold\n";
     }
     out
 }
 
-/// The same as objects.
+/// The claims as JSON.
 pub fn claims(results: &Results<'_>) -> Vec<Value> {
     let findings = results.findings();
     let objects = findings.iter().map(|finding| {

@@ -1,4 +1,4 @@
-//! What `alfirk run` is to do, checked.
+//! The checked configuration of `alfirk run`.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -12,109 +12,109 @@ use alfirk_roce::collective::Algorithm;
 use alfirk_sim::network::Model;
 use clap::ValueEnum;
 
-use super::args::lose::Lost;
+use super::args::lose::LossRule;
 use super::args::machines::Machines;
-use super::args::workload::Asked;
+use super::args::workload::WorkloadSettings;
 use super::input::Source;
 use crate::exit::Failure;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Driver {
-    /// In this process, in virtual time
+    /// Virtual time, in this process
     Virtual,
     /// Mininet hosts, veth links, one process per switch and host; needs root
     Mininet,
 }
 
-/// Who brings RDMA to guests.
+/// RDMA stack of guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum GuestRdma {
-    /// Linux, by rdma_rxe and libibverbs
+    /// Linux's, by rdma_rxe and libibverbs
     Linux,
-    /// This command, as on other hosts
+    /// That of alfirk, as on other hosts
     Alfirk,
 }
 
-/// The hosts that are guests.
+/// The guests among the hosts.
 #[derive(Debug)]
 pub struct Guests {
-    /// In the order of the topology; at least one.
+    /// The hosts that are guests, at least one, in the order of the topology.
     pub hosts: Vec<HostIndex>,
     pub rdma: GuestRdma,
-    /// The folder with what they boot.
+    /// Folder of the guests' kernel and image.
     pub image: PathBuf,
 }
 
-/// What to do, checked.
+/// The checked configuration of a run.
 #[derive(Debug)]
 pub struct Config {
     pub topology: Topology,
-    /// What every algorithm is to do, but for the data, which is read when all else is checked. With a workload its members are all
-    /// hosts in that, and none is the source.
+    /// Job of every algorithm, without its data, which is read after all other checks. With a workload its members are all hosts of the
+    /// workload, and none is the source.
     pub job: Job,
-    /// Of the data.
+    /// Source of the data.
     pub source: Source,
     pub algorithms: Vec<Algorithm>,
-    /// What is carried out instead of one message.
-    pub workload: Option<Asked>,
-    /// When switches mark packets, if they do.
+    /// Workload in place of one message.
+    pub workload: Option<WorkloadSettings>,
+    /// Marking thresholds of switches, if they mark packets.
     pub ecn: Option<EcnProfile>,
     pub loss: Loss,
-    pub lose: Vec<Lost>,
-    /// Of links that differ from the topology's, as they were written.
+    pub lose: Vec<LossRule>,
+    /// Rates of links that differ from the topology's, as given on the command line.
     pub rates: Vec<String>,
-    /// Whose application does nothing for a while, as written.
+    /// Suspensions of applications, as given on the command line.
     pub suspensions: Vec<String>,
-    /// Nanoseconds.
+    /// Failure timeout in nanoseconds.
     pub dead_after: u64,
     pub driver: Driver,
-    /// Of the virtual driver, for each fabric.
+    /// Threads of each fabric of the virtual driver.
     pub threads: usize,
-    /// Of the clock on Mininet.
+    /// Scale of the clock on Mininet.
     pub scale: Scale,
-    /// The folder of a network that is used as it is.
+    /// Folder of a running network to attach to.
     pub attach: Option<PathBuf>,
     pub guests: Option<Guests>,
-    /// Where the network is on several machines.
+    /// Machines, if the network is spread over several.
     pub machines: Option<Machines>,
     pub model: Model,
     pub p4src: Option<PathBuf>,
     pub json: bool,
     pub pcap: Option<PathBuf>,
     pub trace: Option<PathBuf>,
-    /// Where the page of the run is to be.
+    /// Address of the run's page.
     pub web: Option<SocketAddr>,
 }
 
-/// Losses by chance that are no [`alfirk_experiment::Outage`] of the job, since they last all the time.
+/// Random losses for the whole run, in contrast to the job's [`alfirk_experiment::Outage`]s.
 #[derive(Debug)]
 pub struct Loss {
-    /// Of every link: a probability.
+    /// Loss probability of every link.
     pub everywhere: f64,
-    /// Of the core's links, instead.
+    /// Loss probability of links of core switches, in place of `everywhere`.
     pub core: Option<f64>,
-    /// These and the outages, as they were written.
+    /// Losses and outages, as given on the command line.
     pub names: Vec<String>,
 }
 
 impl Config {
-    /// With how many threads each fabric runs: one where something has to see switches and links as they are at a moment of the run. Then
-    /// also what that is.
+    /// Number of threads of each fabric: 1 if the run needs a consistent view of all switches and links at some time. In that case also
+    /// the reason.
     pub fn usable_threads(&self) -> (usize, Option<&'static str>) {
         let is_recorded = self.pcap.is_some() || self.trace.is_some() || self.web.is_some();
         let changes = !self.job.outages.is_empty();
         let ends = |kill: &Kill| !matches!(kill.victim, Victim::Host(_));
         let why = match self.threads {
             1 => None,
-            _ if is_recorded => Some("what is recorded is in the order of one"),
-            _ if changes => Some("links change while it is on"),
-            _ if self.job.kills.iter().any(ends) => Some("switches or links end while it is on"),
+            _ if is_recorded => Some("recordings need the frames in order"),
+            _ if changes => Some("links change during the run"),
+            _ if self.job.kills.iter().any(ends) => Some("switches or links fail during the run"),
             _ => None,
         };
         (if why.is_some() { 1 } else { self.threads }, why)
     }
 
-    /// Refuses to cut a message of so many bytes into parts that an algorithm cannot keep.
+    /// Rejects --messages if a part of a message of `size` bytes is too large for an algorithm to keep.
     pub fn check_messages(&self, size: u64) -> Result<(), Failure> {
         let Some(messages) = self.job.messages else {
             return Ok(());
@@ -123,7 +123,7 @@ impl Config {
         match short.find(|algorithm| messages < algorithm.min_slices(size)) {
             None => Ok(()),
             Some(algorithm) => Err(Failure::bad_input(format_args!(
-                "--messages {messages}: {algorithm} keeps messages until everybody has them, so they are at most 1 MiB each; \
+                "--messages {messages}: {algorithm} keeps messages until all members have them, so they are at most 1 MiB each; \
                  give {} or more, or leave it out",
                 algorithm.min_slices(size)
             ))),
@@ -131,14 +131,14 @@ impl Config {
     }
 }
 
-/// What `--scale` says.
+/// Value of `--scale`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// Links have no rates and delays; everything goes as fast as this machine lets it.
+    /// Links have no rates and delays; the network runs as fast as the machine allows.
     Off,
-    /// As this machine needs it.
+    /// Chosen for the machine.
     Auto,
-    /// One nanosecond of the network takes so many of this machine.
+    /// Real nanoseconds per nanosecond of the network.
     By(NonZeroU32),
 }
 
@@ -150,7 +150,7 @@ impl FromStr for Scale {
             "off" => Ok(Scale::Off),
             "auto" => Ok(Scale::Auto),
             number => number.parse().map(Scale::By).map_err(|_| {
-                "expected auto, off, or a whole number from 1 on, such as 1000".into()
+                "expected auto, off, or a whole number of at least 1, such as 1000".into()
             }),
         }
     }

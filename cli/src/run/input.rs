@@ -1,4 +1,4 @@
-//! What is sent.
+//! The data that is sent.
 
 use alfirk_experiment::stream;
 use std::fs;
@@ -11,19 +11,19 @@ use crate::exit::Failure;
 
 use alfirk_roce::rc::MAX_MESSAGE;
 
-/// Where the content comes from.
+/// Source of the data.
 #[derive(Debug)]
 pub enum Source {
     File(PathBuf),
-    /// So many bytes from the run's seed.
+    /// This many bytes, generated from the run's seed.
     Seeded(u64),
-    /// There is none.
+    /// No data.
     Nothing,
 }
 
-/// The content.
+/// The data and its origin.
 pub struct Input {
-    /// The file as it was named; `None` for seeded content.
+    /// Path of the file as given; `None` for generated data.
     pub file: Option<String>,
     pub data: Arc<ExpectedData>,
 }
@@ -58,10 +58,10 @@ impl Input {
 
 fn check(length: u64) -> Result<(), String> {
     match length {
-        0 => Err("it is empty, there is nothing to send".to_string()),
+        0 => Err("there are no bytes to send".to_string()),
         1..=MAX_MESSAGE => Ok(()),
         _ => Err(format!(
-            "{length} bytes are more than an RDMA message can have, 2 GiB"
+            "{length} bytes exceed the limit of an RDMA message, 2 GiB"
         )),
     }
 }

@@ -45,10 +45,10 @@ pub fn run(args: Args) -> Outcome {
     if args.model.list_host_models {
         return print(hardware::list());
     }
-    // Before any thread is started.
+    // Must be created before any thread is started.
     let bars = Bars::new();
     let stop = Stop::watch(args.driver(), bars.runs())?;
-    // The built-in program has nothing to say; it is compiled while the arguments are checked and the input is read.
+    // The built-in program compiles without messages, so it is compiled while arguments are checked and the input is read.
     let target = args.target;
     let built_in = args
         .p4src
@@ -68,7 +68,7 @@ pub fn run(args: Args) -> Outcome {
     let report = stop.explained(measured)?;
     drop(stop);
     if config.json {
-        let object = serde_json::to_string(&report).expect("a report has no strange keys");
+        let object = serde_json::to_string(&report).expect("a report serializes to JSON");
         print(format_args!("{object}\n"))?;
     } else {
         print(report.table())?;
@@ -83,7 +83,7 @@ pub fn run(args: Args) -> Outcome {
     }
 }
 
-/// What the page plays of each algorithm, in the order of the configuration.
+/// Recordings of the algorithms for the page, in the order of the configuration.
 struct Page(Vec<Exhibit>);
 
 impl Page {
@@ -97,10 +97,10 @@ impl Page {
     }
 }
 
-/// Reads the input, runs every algorithm, and prints nothing.
+/// Reads the input and runs every algorithm, without printing.
 ///
 /// # Errors
-/// The input cannot be read, the driver cannot work here, or a run failed.
+/// The input cannot be read, the driver is not supported on this machine, or a run failed.
 pub fn measure(config: &Config, program: &CompiledProgram, bars: &Bars) -> Result<Report, Failure> {
     measure_watched(config, program, bars, None)
 }
@@ -132,7 +132,7 @@ fn measure_watched(
     })
 }
 
-/// A line for each algorithm.
+/// List of the algorithms, one line each.
 fn algorithms() -> String {
     let name = |algorithm: Algorithm| match algorithm {
         Algorithm::Kary(_) => "kary:K".to_owned(),
@@ -147,18 +147,17 @@ fn algorithms() -> String {
     lines.collect()
 }
 
-/// Processors that this process may use.
+/// Number of processors that this process may use.
 pub(crate) fn processors() -> usize {
     thread::available_parallelism().map_or(1, |processors| processors.get())
 }
 
-/// How many fabrics run side by side in virtual time, if each has so many threads: at least one, and no more than there are processors for.
+/// Number of fabrics that run in parallel in virtual time with `threads` threads each: at least 1, at most the number of processors.
 pub(crate) fn fabrics_at_once(threads: usize) -> usize {
     (processors() / threads.max(1)).max(1)
 }
 
-/// Each algorithm gets a fabric of its own, so that none profits from what another left behind, and so that
-/// several can run at once, on every processor one. Nothing of a result depends on that.
+/// Runs each algorithm on a fabric of its own, several in parallel. Algorithms do not affect each other's results.
 fn run_virtual(
     config: &Config,
     program: &CompiledProgram,
@@ -169,7 +168,7 @@ fn run_virtual(
     let (threads_each, alone) = config.usable_threads();
     if let Some(why) = alone {
         tracing::warn!(
-            "--threads {}: one thread runs each fabric: {why}",
+            "--threads {}: each fabric uses one thread, because {why}",
             config.threads
         );
     }
@@ -203,7 +202,7 @@ fn run_virtual(
         .collect()
 }
 
-/// A rank by packets on the wires. What takes longest begins first, so that no processor is left with it at the end.
+/// Estimated duration by packets on the links. The longest run is started first, which balances the processors.
 fn effort(algorithm: Algorithm) -> u8 {
     match algorithm {
         Algorithm::Alfirk => 0,
@@ -254,12 +253,12 @@ fn run_in_virtual_time(
         row
     });
     let row = row.map_err(|failure| match clock.is_stopped() {
-        // Wherever it was.
+        // The signal may have arrived at any point of the run.
         true => Failure::failed(bar.run()),
         false => failure,
     });
     bar.finish();
-    // What was recorded is worth most when the run failed.
+    // Recordings are written even if the run failed.
     let recorded = records.finish();
     let row = row?;
     recorded?;
@@ -276,7 +275,7 @@ fn run_one(
     let bar = bars.start(algorithm, None);
     let row = run_on(fabric, config, job, algorithm, &bar);
     let row = row.map_err(|failure| match bars.runs().interrupted() {
-        // Wherever it was.
+        // The signal may have arrived at any point of the run.
         Some(_) => {
             bars.runs().stopped_at(bar.run());
             Failure::failed(bar.run())
@@ -313,17 +312,17 @@ fn run_flows(
     result.map_err(Failure::failed)
 }
 
-/// Packets that our queue pairs can have outstanding at most ([`alfirk_roce::rc::RcConfig::window`]).
+/// Maximum number of outstanding packets of our queue pairs ([`alfirk_roce::rc::RcConfig::window`]).
 const MOST_OUTSTANDING: u32 = 1 << 22;
 
 fn controller_config(config: &Config, program: &CompiledProgram) -> ControllerConfig {
     ControllerConfig {
-        // Some looks in that time, so that one lost answer does not matter.
+        // Several probes within the timeout, so that one lost reply does not matter.
         probe_interval_ns: config.dead_after / 8,
         dead_member_ns: config.dead_after,
         dead_switch_ns: config.dead_after,
         policy: config.job.tree_policy,
-        // Of a group that is registered in band no more is known than what our queue pairs can have outstanding at most.
+        // For a group registered in band, the controller holds only this upper limit of outstanding packets.
         strategies: Strategies {
             window: Window::at_least(MOST_OUTSTANDING),
             ..config.job.strategies

@@ -1,4 +1,4 @@
-//! How far runs are: progress bars on a terminal, lines on stderr elsewhere when a run takes long, and a report when one is stopped.
+//! Progress of runs: bars on a terminal, else lines on stderr for long runs, and a report when a run is stopped.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -14,56 +14,56 @@ use alfirk_sim::network::Watch;
 use alfirk_units::TIME;
 use indicatif::{HumanBytes, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How often a bar is drawn though nothing was reported.
+/// Interval at which bars are redrawn without new progress.
 const REDRAW: Duration = Duration::from_millis(500);
 
-/// The bars of algorithms that run side by side, on stderr.
+/// Progress bars of algorithms that run in parallel, on stderr.
 pub struct Bars {
     drawn: MultiProgress,
     runs: Arc<Runs>,
-    /// Whether this command reports to people by itself.
+    /// Whether progress is shown to the user at all.
     is_shown: bool,
 }
 
-/// Shows how many bytes the receivers of one algorithm have together.
+/// Progress bar of one algorithm: the total number of bytes at its receivers.
 pub struct Bar {
     drawn: ProgressBar,
     run: Arc<Run>,
     runs: Arc<Runs>,
 }
 
-/// The algorithms that run at this moment, what is done before and behind them, and whether a signal has come.
+/// The algorithms that run at this moment, the current phase before or after them, and a received signal.
 #[derive(Default)]
 pub struct Runs {
     runs: Mutex<Vec<Arc<Run>>>,
-    /// What is done while no algorithm runs, and since when.
+    /// Current phase while no algorithm runs, and its start.
     phase: Mutex<Option<(String, Instant)>>,
     interruption: OnceLock<Interruption>,
-    /// How far the run was that a signal has ended.
+    /// Progress of the run that a signal ended.
     stopped_at: Mutex<Option<String>>,
-    /// Networks that stand.
+    /// Networks that exist.
     networks: Mutex<Vec<Leftover>>,
 }
 
-/// A signal that has come or may come, as something that can be waited for.
+/// A received or future signal, as a descriptor to wait on.
 struct Interruption {
     name: OnceLock<&'static str>,
-    /// Readable once a signal has come.
+    /// Readable once a signal has arrived.
     came: UnixStream,
     tell: UnixStream,
 }
 
-/// What is done while this lives.
+/// A phase of the command; it ends when dropped.
 pub struct Phase {
     drawn: ProgressBar,
     runs: Arc<Runs>,
 }
 
-/// How far one algorithm is.
+/// Progress of one algorithm.
 pub struct Run {
     algorithm: Algorithm,
     started: Instant,
-    /// The clock of a fabric in virtual time.
+    /// Clock of a fabric in virtual time.
     clock: Option<Watch>,
     bytes: AtomicU64,
     total: AtomicU64,
@@ -74,7 +74,7 @@ impl Bars {
         Bars::on(target(), true)
     }
 
-    /// Of runs whose progress somebody else shows.
+    /// Bars that are not shown, for runs whose progress the caller shows.
     pub fn hidden() -> Bars {
         Bars::on(ProgressDrawTarget::hidden(), false)
     }
@@ -87,16 +87,16 @@ impl Bars {
         }
     }
 
-    /// Writes a line to stderr that is not about an algorithm.
+    /// Writes a line to stderr that does not belong to an algorithm.
     pub fn note(&self, line: &str) {
         match self.is_shown {
-            // Bars are drawn below it.
+            // The bars are redrawn below the line.
             true => self.drawn.suspend(|| eprintln!("alfirk: {line}")),
             false => tracing::info!("{line}"),
         }
     }
 
-    /// Reports that this is done now, until the phase is dropped.
+    /// Reports `what` as the current phase until the returned value is dropped.
     pub fn phase(&self, what: &str) -> Phase {
         let bar = self.drawn.add(ProgressBar::new_spinner());
         let style = ProgressStyle::with_template("{msg}, {elapsed}");
@@ -112,12 +112,12 @@ impl Bars {
         }
     }
 
-    /// The algorithms that have a bar.
+    /// The running algorithms.
     pub fn runs(&self) -> Arc<Runs> {
         Arc::clone(&self.runs)
     }
 
-    /// `clock`: that of the fabric, if it is one in virtual time.
+    /// Adds a bar for an algorithm; `clock` is that of a fabric in virtual time.
     pub fn start(&self, algorithm: Algorithm, clock: Option<Watch>) -> Bar {
         let bar = self.drawn.add(ProgressBar::new(0));
         let style = ProgressStyle::with_template(
@@ -144,7 +144,7 @@ impl Bars {
     }
 }
 
-/// Where progress is drawn.
+/// Terminal target of the bars, or none.
 pub fn target() -> ProgressDrawTarget {
     match std::io::stderr().is_terminal() {
         true => ProgressDrawTarget::stderr(),
@@ -163,7 +163,7 @@ impl Bar {
         }
     }
 
-    /// How far the run is now.
+    /// Current progress of the run.
     pub fn run(&self) -> &Run {
         &self.run
     }
@@ -193,64 +193,64 @@ impl Runs {
         locked(&self.runs)
     }
 
-    /// Prepares for [`Runs::interrupt`].
+    /// Creates the descriptor for [`Runs::interrupt`].
     pub(super) fn can_be_interrupted(&self) -> io::Result<()> {
         let (came, tell) = UnixStream::pair()?;
         let name = OnceLock::new();
-        // Whoever was first prepared it as well.
+        // A concurrent caller may have set it already.
         let _ = self.interruption.set(Interruption { name, came, tell });
         Ok(())
     }
 
-    /// Reports that a signal has come; false if one had come before.
+    /// Records a signal; false if one was recorded before.
     pub(super) fn interrupt(&self, name: &'static str) -> bool {
         let Some(interruption) = self.interruption.get() else {
             return false;
         };
         let is_first = interruption.name.set(name).is_ok();
-        // One byte finds room, and is never read.
+        // One byte always fits; it is never read, so the descriptor stays readable.
         let _ = (&interruption.tell).write_all(&[1]);
         is_first
     }
 
-    /// The name of the signal that has come.
+    /// Name of the recorded signal.
     pub fn interrupted(&self) -> Option<&'static str> {
         self.interruption.get()?.name.get().copied()
     }
 
-    /// Keeps how far a run was, for the report of a command that cannot wait for its network's end.
+    /// Records the progress of a run, for the report of a command that ends before its network.
     pub fn stopped_at(&self, run: &Run) {
         *locked(&self.stopped_at) = Some(run.to_string());
     }
 
-    /// Readable once a signal has come; `None` if signals have their usual effect.
+    /// Descriptor that is readable once a signal has arrived; `None` if signals have their default effect.
     pub fn interruption(&self) -> Option<BorrowedFd<'_>> {
         Some(self.interruption.get()?.came.as_fd())
     }
 
-    /// Has a network removed if this process must end before the network does.
+    /// Records a network that must be removed if this process ends early.
     pub fn network_stands(&self, network: Leftover) {
         locked(&self.networks).push(network);
     }
 
-    /// All networks have ended.
+    /// Records that all networks have been removed.
     pub fn networks_are_gone(&self) {
         locked(&self.networks).clear();
     }
 
-    /// Whether a network stands.
+    /// Whether a network exists.
     pub(super) fn has_networks(&self) -> bool {
         !locked(&self.networks).is_empty()
     }
 
-    /// Removes the networks that stand, at once.
+    /// Removes all existing networks by force.
     pub(super) fn remove_networks(&self) {
         for network in locked(&self.networks).drain(..) {
             network.remove();
         }
     }
 
-    /// Stops the fabrics in virtual time. Those that begin later run on.
+    /// Stops all fabrics in virtual time. Fabrics that start later are not affected.
     pub fn stop(&self) {
         for run in self.all().iter() {
             if let Some(clock) = &run.clock {
@@ -259,7 +259,7 @@ impl Runs {
         }
     }
 
-    /// A line for each algorithm, or one about what is done while none runs, or how far a run was that has been stopped.
+    /// A line for each running algorithm; else one for the current phase; or the progress of a stopped run.
     pub fn lines(&self) -> Vec<String> {
         let lines: Vec<String> = self.all().iter().map(ToString::to_string).collect();
         if !lines.is_empty() {
@@ -277,7 +277,7 @@ impl Runs {
 }
 
 impl Run {
-    /// Time that is left if the receivers go on as fast as so far; `None` before they have anything.
+    /// Estimated remaining time at the rate so far; `None` before any bytes arrived.
     fn left(&self) -> Option<Duration> {
         let (bytes, total) = self.bytes();
         let share = bytes as f64 / total as f64;
@@ -292,7 +292,7 @@ impl Run {
         )
     }
 
-    /// What a bar has no place for.
+    /// Text after the bar: remaining time and virtual time.
     fn rest(&self) -> String {
         let left = match self.left() {
             Some(left) => format!(", about {} left", Seconds(left)),
@@ -323,7 +323,7 @@ impl fmt::Display for Run {
     }
 }
 
-/// Whole seconds, or tenths below ten.
+/// Formats a duration in whole seconds, or tenths below ten.
 struct Seconds(Duration);
 
 impl fmt::Display for Seconds {

@@ -15,15 +15,15 @@ use alfirk_view::trace::Header;
 use super::config::Config;
 use crate::exit::Failure;
 
-/// Bytes of events that the page gets of one algorithm: about half a million frames, which browsers still play.
+/// Size limit in bytes of the events of one algorithm for the page: about half a million frames, which browsers can play.
 const PAGE_LIMIT: u64 = 64 << 20;
 
-/// The files that one algorithm's run is recorded in.
+/// Files with the recordings of one algorithm's run.
 pub struct Records(Vec<(PathBuf, Record)>);
 
 impl Records {
-    /// Opens `DIR/ALGORITHM-HOST.pcap` for every host of the topology, and the trace, and has `network` write them, and what
-    /// the page plays if that is wanted.
+    /// Opens `DIR/ALGORITHM-HOST.pcap` for every host of the topology, and the trace, and lets `network` record to them, and to the
+    /// page's recording if requested.
     pub fn start(
         config: &Config,
         algorithm: Algorithm,
@@ -102,7 +102,7 @@ fn watch_header(config: &Config, algorithm: Algorithm) -> Header {
     )
 }
 
-/// What each port sends at.
+/// Sending rate of each port.
 fn rates(topology: &Topology) -> Rates {
     let links = topology.links().iter();
     let ends = links.flat_map(|link| link.ends.map(|end| (end, link.attributes.rate_bps)));
@@ -110,7 +110,7 @@ fn rates(topology: &Topology) -> Rates {
         .collect()
 }
 
-/// The trace of one algorithm of several has its name before the extension: `trace.txt` becomes `trace.chain.txt`.
+/// Path of one algorithm's trace. With several algorithms, the name is put before the extension: `trace.chain.txt` for `trace.txt`.
 fn trace_path(file: &Path, algorithm: Algorithm, several: bool) -> PathBuf {
     if !several {
         return file.to_path_buf();
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn traces_of_several_algorithms_have_names_of_their_own() {
+    fn each_of_several_algorithms_has_its_own_trace_file() {
         let file = Path::new("/tmp/trace.txt");
         let path = |several| trace_path(file, Algorithm::Chain, several);
         assert_eq!(path(false), file);

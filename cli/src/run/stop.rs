@@ -1,8 +1,8 @@
-//! SIGINT and SIGTERM while fabrics run, and reports of runs that take long where no bar is drawn.
+//! Handles SIGINT and SIGTERM while fabrics run, and reports long runs where no bar is drawn.
 //!
-//! The first signal ends fabrics in virtual time between two events, so that captures are complete, and has a network of processes taken
-//! down; the command reports how far the runs were. A network that is not gone after [`GRACE`] is removed at once, so that
-//! the command ends soon whatever it was doing. The second signal does that without delay.
+//! The first signal stops fabrics in virtual time between two events, so that captures are complete, and removes a network of
+//! processes; the command then reports the progress of the runs. A network that is not removed within [`GRACE`] is removed by force. A
+//! second signal does that at once.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -19,25 +19,25 @@ use super::mininet::signals::Signals;
 use super::progress::Runs;
 use crate::exit::Failure;
 
-/// How often runs are reported that show no bar.
+/// Interval of progress reports for runs without a bar.
 const REPORT: Duration = Duration::from_secs(10);
-/// Time that a network of processes has for its own end after a signal.
+/// Time that a network of processes has for its own shutdown after a signal.
 const GRACE: Duration = Duration::from_secs(1);
-/// How often fabrics in virtual time are told to end, as some may begin later than the signal came.
+/// Interval at which the stop of fabrics in virtual time is repeated, as some may start after the signal.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Holds the signals, until it is dropped. Must be made before any thread: threads inherit what is held.
+/// Blocks the signals until it is dropped. Must be created before any thread, as threads inherit the signal mask.
 pub struct Stop {
     runs: Arc<Runs>,
-    /// Ends the thread when it is dropped.
+    /// Ends the thread when dropped.
     end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
-    /// Drops last: then the signals have their usual effect again.
+    /// Dropped last, which restores the default effect of signals.
     _signals: Arc<Signals>,
 }
 
 impl Stop {
-    /// Watches for signals from now on, for the sake of `runs`.
+    /// Starts to watch for signals on behalf of `runs`.
     pub fn watch(driver: Driver, runs: Arc<Runs>) -> Result<Stop, Failure> {
         let failed = |error| Failure::failed(format_args!("cannot watch for signals: {error}"));
         let signals = Arc::new(Signals::hold()?);
@@ -59,7 +59,7 @@ impl Stop {
         })
     }
 
-    /// A result, whose failure names the signal that has come.
+    /// Adds the name of a received signal to a failure.
     pub fn explained<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
         result.map_err(|failure| match (failure, self.runs.interrupted()) {
             (Failure::Failed(error), Some(name)) => {
@@ -74,7 +74,7 @@ impl Drop for Stop {
     fn drop(&mut self) {
         self.end = None;
         if let Some(thread) = self.thread.take() {
-            // It reports; if it has panicked, that has been printed.
+            // A panic of the thread has been printed already.
             let _ = thread.join();
         }
     }
@@ -84,7 +84,7 @@ struct Watcher {
     signals: Arc<Signals>,
     ended: UnixStream,
     runs: Arc<Runs>,
-    /// How long networks have after a signal; fabrics in virtual time end by themselves.
+    /// Time limit for the shutdown of networks after a signal; `None` for virtual time.
     grace: Option<Duration>,
 }
 
@@ -113,14 +113,14 @@ impl Watcher {
             let now = Instant::now();
             if let Some(name) = self.signals.take() {
                 match self.runs.interrupt(name) {
-                    // Without a network there is nothing to wait for.
+                    // Without a network, the process can end at once.
                     true if self.grace.is_some() && !self.runs.has_networks() => self.end(name),
                     true => deadline = self.grace.map(|grace| now + grace),
                     false => self.end(&format!("a second {name}")),
                 }
             }
             if let Some(name) = self.runs.interrupted() {
-                // Runs that begin now, too.
+                // Repeated for runs that have just started.
                 self.runs.stop();
                 next_report = None;
                 if deadline.is_some_and(|deadline| deadline <= now) {
@@ -139,7 +139,7 @@ impl Watcher {
         }
     }
 
-    /// Ends the process, and with it whatever it waits for.
+    /// Ends the process, without waiting for its threads.
     fn end(&self, why: &str) -> ! {
         self.runs.remove_networks();
         match self.runs.lines() {

@@ -1,4 +1,4 @@
-//! What a report says of a run, beside its results.
+//! Settings and results of a run, collected for its report.
 
 use alfirk_experiment::{
     GroupSummary, Input, Report, Row, Settings, TopologySummary, WorkloadSummary,
@@ -11,7 +11,7 @@ use super::args::hardware;
 use super::config::Config;
 use super::input::Input as Content;
 
-/// The results of all algorithms with what they were run on.
+/// The report: the results of all algorithms, and the settings of the run.
 pub(super) fn report(config: &Config, input: &Content, results: Vec<Row>) -> Report {
     let (job, topology) = (&config.job, &config.topology);
     let name = |&host| topology.host(host).name.clone();
@@ -77,10 +77,10 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-/// As the flag has it.
+/// Name of a value on the command line.
 pub(crate) fn name(choice: impl ValueEnum) -> String {
     let value = choice.to_possible_value();
-    let value = value.expect("no choice is hidden from the command line");
+    let value = value.expect("no value is hidden on the command line");
     value.get_name().to_owned()
 }
 
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_and_files_have_the_same_names_for_settings() {
+    fn values_have_the_same_names_in_flags_and_files() {
         fn check<T: ValueEnum + Serialize>() {
             for choice in T::value_variants() {
                 let in_files = serde_json::to_value(choice).unwrap();

@@ -1,9 +1,9 @@
-//! What a half-written line may become.
+//! Completion of the input line.
 
 use super::commands::{self, Arg};
 use super::program::ProgramNames;
 
-/// Where the word at the end of `line` begins, and what it may be.
+/// Start of the last word of `line`, and its possible completions.
 pub fn candidates(program: &ProgramNames, line: &str) -> (usize, Vec<String>) {
     let start = line.rfind(char::is_whitespace).map_or(0, |at| {
         at + line[at..].chars().next().map_or(0, char::len_utf8)
@@ -37,7 +37,7 @@ fn command_names() -> impl Iterator<Item = &'static str> {
         .chain(["exit", "help", "quit", "shell"])
 }
 
-/// Names for an argument; `first` is the one that the command began with.
+/// Names for an argument; `first` is the command's first argument.
 fn names(program: &ProgramNames, arg: Arg, first: Option<&str>, word: &str) -> Vec<String> {
     let actions: &[String] = match (arg, first) {
         (Arg::TableAction, Some(table)) => program.table(table).map_or(&[], |t| &t.actions),
@@ -70,7 +70,7 @@ fn starting<'n>(names: impl Iterator<Item = &'n str>, word: &str) -> Vec<String>
     found
 }
 
-/// Full names that begin so; if there are none, those of which a later part does.
+/// Full names with this prefix; if there are none, names of which a later part has it.
 fn full_or_part<'n>(names: impl Iterator<Item = &'n String> + Clone, word: &str) -> Vec<String> {
     let full = starting(names.clone().map(String::as_str), word);
     if !full.is_empty() {

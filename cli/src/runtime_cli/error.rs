@@ -1,4 +1,4 @@
-//! Why a command was not carried out.
+//! Errors of commands.
 
 use std::convert::Infallible;
 use std::fmt::{self, Display};
@@ -8,20 +8,20 @@ use alfirk_thrift::{simple_pre, simple_pre_lag, simple_switch, standard, Failure
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What goes wrong with one command. Its texts are those of BMv2's CLI, which scripts look for.
+/// An error of one command. Its texts are those of BMv2's CLI, which scripts search for.
 #[derive(Debug)]
 pub enum Error {
-    /// The key is not in the form that the table asks for.
+    /// The key does not have the form of the table's key.
     MatchKey(String),
-    /// An argument of an action is no value of its parameter.
+    /// An argument of an action is not valid for its parameter.
     RuntimeData(String),
-    /// Anything else about the command.
+    /// Another error of the command line.
     Input(String),
-    /// The switch refuses: what kind of operation, and its code's name.
+    /// The switch rejected the operation: its kind, and the name of the error code.
     Refused(&'static str, String),
-    /// The connection is of no more use.
+    /// The connection failed.
     Connection(String),
-    /// Nobody reads the output.
+    /// The output was closed.
     Output(io::Error),
 }
 
@@ -30,7 +30,7 @@ impl Error {
         Error::Input(what.to_string())
     }
 
-    /// Whether there is no point in another command.
+    /// Whether no further command can succeed.
     pub fn is_final(&self) -> bool {
         matches!(self, Error::Connection(_) | Error::Output(_))
     }
@@ -65,9 +65,9 @@ impl<E: Refusal> From<Failure<E>> for Error {
     }
 }
 
-/// An exception of the interface, which shows its code's name.
+/// An exception of a Thrift service, whose display is the name of its code.
 pub trait Refusal: Display {
-    /// What was tried.
+    /// Kind of operation in messages.
     const OPERATION: &'static str;
 }
 

@@ -1,4 +1,4 @@
-//! How entries, members, groups, ports and the switch itself are shown. Scripts read these lines, so they are BMv2's.
+//! Formatting of entries, members, groups, ports and the switch, in BMv2's form, which scripts parse.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,12 +13,12 @@ use serde::Deserialize;
 use super::program::Table;
 use super::values::hex;
 
-/// A key as `table_add` prints it, with the bytes parted.
+/// A key as `table_add` prints it, with separated bytes.
 pub fn added_key(key: &[BmMatchParam]) -> String {
     let fields: Vec<String> = key
         .iter()
         .map(|param| match param.r#type {
-            // The original prints no more of these.
+            // BMv2's CLI prints nothing after it.
             BmMatchParamType::Valid => "VALID-".to_owned(),
             kind => format!("{}-{}", kind.name(), param_value(param, ":")),
         })
@@ -26,13 +26,13 @@ pub fn added_key(key: &[BmMatchParam]) -> String {
     fields.join("\t")
 }
 
-/// Arguments as `table_add` prints them, with the bytes parted.
+/// Arguments as `table_add` prints them, with separated bytes.
 pub fn added_data(data: &[Vec<u8>]) -> String {
     let data: Vec<String> = data.iter().map(|bytes| hex(bytes, ":")).collect();
     data.join("\t")
 }
 
-/// A word and what it stands for, in columns.
+/// A label and its value, in columns.
 pub fn labelled(label: &str, value: &str) -> String {
     format!("{label:20} {value}\n")
 }
@@ -57,7 +57,7 @@ fn param_value(param: &BmMatchParam, between: &str) -> String {
             range.map(|p| format!("{} -> {}", hex(&p.start, between), hex(&p.end_, between)))
         }
     };
-    // Only an answer against the interface has none.
+    // Missing only if the switch violates the interface.
     shown.unwrap_or_default()
 }
 
@@ -69,7 +69,7 @@ pub fn entry(table: &Table, entry: &BmMtEntry) -> String {
     for (param, key) in entry.match_key.iter().zip(&table.keys) {
         let kind = param.r#type.name();
         let value = param_value(param, "");
-        // A String takes everything.
+        // Writing to a String does not fail.
         let _ = writeln!(out, "* {:width$}: {kind:10}{value}", key.name);
     }
     if let Some(priority) = entry.options.priority.filter(|priority| *priority >= 0) {
@@ -86,7 +86,7 @@ pub fn entry(table: &Table, entry: &BmMtEntry) -> String {
     out
 }
 
-/// What an entry leads to.
+/// The action, member or group of an entry.
 pub fn action_entry(entry: &BmActionEntry) -> String {
     match entry.action_type {
         BmActionEntryType::None => "EMPTY\n".to_owned(),
@@ -123,7 +123,7 @@ pub fn group(group: &BmMtActProfGroup) -> String {
     )
 }
 
-/// A whole action profile; groups only where there is a selector.
+/// An action profile; groups only if it has a selector.
 pub fn profile(members: &[BmMtActProfMember], groups: Option<&[BmMtActProfGroup]>) -> String {
     let mut out = "==========\nMEMBERS\n".to_owned();
     for one in members {
@@ -163,7 +163,7 @@ pub fn ports(ports: &[DevMgrPortInfo]) -> String {
     out
 }
 
-/// The switch itself.
+/// Properties of the switch.
 pub fn switch_info(info: &BmConfig) -> String {
     let socket = |socket: &Option<String>| socket.clone().unwrap_or_else(|| "None".to_owned());
     let lines = [
@@ -187,7 +187,7 @@ pub fn mirroring_session(session: &MirroringSessionConfig) -> String {
     )
 }
 
-/// What the replication engine answers, in its JSON.
+/// JSON of the replication engine.
 #[derive(Deserialize)]
 struct MulticastEntries {
     #[serde(default)]
@@ -229,7 +229,7 @@ struct Lag {
     ports: Vec<i64>,
 }
 
-/// Groups, their nodes, and link aggregation groups, from the engine's JSON; none when it is not.
+/// Groups, their nodes, and link aggregation groups, from the engine's JSON; `None` if it is not valid.
 pub fn multicast(json: &str) -> Option<String> {
     let entries: MulticastEntries = serde_json::from_str(json).ok()?;
     let l1: BTreeMap<i64, &L1> = entries.l1_handles.iter().map(|h| (h.handle, h)).collect();
@@ -275,7 +275,7 @@ mod tests {
     use alfirk_thrift::standard::{BmAddEntryOptions, BmMtEntryLife};
 
     #[test]
-    fn keys_are_told_with_their_kind() {
+    fn keys_are_shown_with_their_kind() {
         let program = sample();
         let acl = match_key(
             &program.tables["MyIngress.acl"],
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_may_lead_to_nothing_or_to_a_member() {
+    fn entry_may_have_no_action_or_a_member() {
         let mut entry = BmActionEntry::default();
         assert_eq!(action_entry(&entry), "EMPTY\n");
         entry.action_type = BmActionEntryType::GrpHandle;
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_stand_in_columns() {
+    fn ports_are_aligned_in_columns() {
         let port = DevMgrPortInfo {
             port_num: 1,
             iface_name: "veth1".to_owned(),

@@ -1,11 +1,11 @@
-//! The answers to `help`.
+//! Output of `help`.
 
 use super::commands;
 
-/// Columns that the list of commands fills.
+/// Width of the list of commands in columns.
 const WIDTH: usize = 80;
 
-/// What there is to say about a command, or about all.
+/// Help of a command, or of all.
 pub fn text(topic: Option<&str>) -> String {
     let Some(topic) = topic else {
         return overview();
@@ -32,7 +32,7 @@ fn overview() -> String {
     let longest = names.iter().map(|name| name.len()).max().unwrap_or(0);
     let columns = (WIDTH / (longest + 2)).max(1);
     let rows = names.len().div_ceil(columns);
-    let mut out = "Commands (help <command> says more):\n".to_owned();
+    let mut out = "Commands (help <command> describes one):\n".to_owned();
     for row in 0..rows {
         let line: Vec<String> = names[row..]
             .iter()
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_told_with_its_arguments() {
+    fn command_is_shown_with_its_arguments() {
         assert!(
             text(Some("mirroring_add")).starts_with("mirroring_add <mirror id> <egress port>\n")
         );

@@ -1,23 +1,23 @@
-//! What one line asks for.
+//! Parsing of input lines.
 
-/// A line, understood.
+/// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line<'l> {
-    /// A comment, or an empty line with nothing before it.
+    /// A comment, or an empty line without a previous one.
     Nothing,
-    /// `help`, `?`, each with a topic or without.
+    /// `help` or `?`, with an optional topic.
     Help(Option<&'l str>),
-    /// `!` or `shell`, and what the shell is to run.
+    /// `!` or `shell`, and the shell's command.
     Shell(&'l str),
-    /// `quit`, `exit`, or the word that the original uses for the end of its input.
+    /// `quit`, `exit`, or BMv2's word for the end of the input.
     Quit,
     /// Anything else: a command with its arguments.
     Command(&'l str, Vec<&'l str>),
-    /// Nothing that could be a command.
+    /// A line that cannot be a command.
     Unknown(&'l str),
 }
 
-/// Reads lines. As in BMv2's CLI, an empty one stands for the one before.
+/// Parser of lines. As in BMv2's CLI, an empty line repeats the previous one.
 #[derive(Default)]
 pub struct Lines {
     last: String,
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_command_line_itself_are_known() {
+    fn built_in_words_are_parsed() {
         let mut lines = Lines::default();
         assert_eq!(lines.read("help"), Line::Help(None));
         assert_eq!(lines.read("? table_add x"), Line::Help(Some("table_add")));

@@ -1,8 +1,8 @@
-//! `alfirk cli`: tables, arrays, multicast groups and more of a running switch, by hand or by script, over BMv2's Thrift services.
+//! `alfirk cli`: a command line for the tables, arrays, multicast groups and other objects of a running switch, over BMv2's Thrift services.
 //!
-//! It takes the command lines, commands and scripts of BMv2's `simple_switch_CLI` and answers in its words.
-//! `line` understands a line, `program` the names in it, `values` the keys and arguments, `format` shows what the switch reports; all
-//! without a connection. `commands` asks the switch, and here lines are read.
+//! It accepts the options, commands and scripts of BMv2's `simple_switch_CLI`, and prints its texts. Without a connection, `line` parses
+//! lines, `program` resolves names, `values` parses keys and arguments, and `format` formats results. `commands` send requests to the
+//! switch; this module reads lines.
 
 mod commands;
 mod complete;
@@ -33,13 +33,13 @@ use program::ProgramNames;
 
 const PROMPT: &str = "RuntimeCmd: ";
 
-/// Drive a running switch over Thrift, as BMv2's simple_switch_CLI does.
+/// Control a running switch over Thrift with the commands of BMv2's simple_switch_CLI.
 ///
-/// Commands come from the terminal, with completion by tab, or line by line from a file or pipe: `table_add`, `table_dump`,
-/// `mc_node_create`, `register_read` and so on; `help` lists them. Works with `alfirk switch --thrift-port` and with simple_switch.
+/// Reads commands from the terminal, with tab completion, or from a file or pipe, one per line: `table_add`, `table_dump`,
+/// `mc_node_create`, `register_read` and others; `help` lists them. Works with `alfirk switch --thrift-port` and simple_switch.
 ///
-/// Exit codes: 0 at the end of the commands, whatever the switch said to them; 1 when the switch is not there or goes away;
-/// 2 wrong usage or unreadable input.
+/// Exit codes: 0 at the end of the commands, even if some failed; 1 no connection to the switch, or it was lost; 2 wrong usage or
+/// unreadable input.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -51,11 +51,11 @@ pub struct Args {
     #[arg(long, value_name = "PORT", default_value_t = DEFAULT_PORT)]
     thrift_port: u16,
 
-    /// Its address or name.
+    /// Address or name of the switch's Thrift server.
     #[arg(long, value_name = "HOST", default_value = "localhost")]
     thrift_ip: String,
 
-    /// Take the names from this BMv2 JSON instead of asking the switch for its own.
+    /// Read the program's names from this BMv2 JSON instead of the switch.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
@@ -64,7 +64,7 @@ pub struct Args {
     pre: Pre,
 }
 
-/// Which service multicast groups are served by.
+/// Thrift service of the replication engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Pre {
     #[value(name = "None")]
@@ -96,7 +96,7 @@ enum Connected {
 
 fn converse(args: &Args, out: &mut dyn Write) -> error::Result<Connected> {
     let Ok(mut connection) = Connection::open((args.thrift_ip.as_str(), args.thrift_port)) else {
-        // To stdout, where the original has it and scripts look for it.
+        // To stdout, as BMv2's CLI does; scripts search for it there.
         writeln!(
             out,
             "Could not connect to thrift client on port {}\n\
@@ -138,7 +138,7 @@ fn converse(args: &Args, out: &mut dyn Write) -> error::Result<Connected> {
     Ok(Connected::Yes)
 }
 
-/// What is said when the names come from another program than the one that runs; nothing when not.
+/// Warning if the names are those of another program than the running one; empty otherwise.
 fn md5_warning(running: &[u8], json: &[u8]) -> String {
     let given = Md5::digest(json);
     if given[..] == *running {
@@ -157,7 +157,7 @@ fn md5_warning(running: &[u8], json: &[u8]) -> String {
     )
 }
 
-/// Lines from a file or a pipe. The prompt is written before each, as the original does.
+/// Reads lines from a file or a pipe. Prints the prompt before each, as BMv2's CLI does.
 fn by_script(mut session: Session<'_>, mut input: impl BufRead) -> error::Result<()> {
     let mut lines = Lines::default();
     let mut bytes = Vec::new();
@@ -176,18 +176,18 @@ fn by_script(mut session: Session<'_>, mut input: impl BufRead) -> error::Result
     }
 }
 
-/// Lines from a terminal, which may be edited, completed and recalled.
+/// Reads lines from a terminal, with editing, completion and history.
 fn by_hand(mut session: Session<'_>) -> error::Result<()> {
     let closed =
         |error: ReadlineError| Error::Connection(format!("cannot read from the terminal: {error}"));
-    // As in a shell: what is common at the first tab, a list at the second.
+    // As in a shell: the common prefix at the first tab, a list at the second.
     let config = Config::builder()
         .completion_type(CompletionType::List)
         .build();
     let mut editor: Editor<Names, DefaultHistory> = Editor::with_config(config).map_err(closed)?;
     let mut lines = Lines::default();
     loop {
-        // The editor needs the names while it reads, commands while they run.
+        // The editor needs the names while it reads, the commands while they run.
         editor.set_helper(Some(Names(std::mem::take(&mut session.program))));
         let read = editor.readline(PROMPT);
         if let Some(names) = editor.helper_mut() {
@@ -195,7 +195,7 @@ fn by_hand(mut session: Session<'_>) -> error::Result<()> {
         }
         let text = match read {
             Ok(text) => text,
-            // Ctrl-C gives a new line.
+            // Ctrl-C discards the line.
             Err(ReadlineError::Interrupted) => continue,
             Err(ReadlineError::Eof) => return Ok(()),
             Err(error) => return Err(closed(error)),
@@ -216,7 +216,7 @@ enum After {
     End,
 }
 
-/// Does what a line asks for. Only what makes further lines pointless is an error; the rest is printed.
+/// Executes a line. Only errors that make further lines pointless are returned; others are printed.
 fn follow(session: &mut Session<'_>, line: Line<'_>) -> error::Result<After> {
     match line {
         Line::Nothing => {}
@@ -239,7 +239,7 @@ fn follow(session: &mut Session<'_>, line: Line<'_>) -> error::Result<After> {
     Ok(After::Next)
 }
 
-/// What a command of the system's shell prints; its complaints go to stderr.
+/// Output of a shell command; its stderr is not captured.
 fn shell(command: &str) -> String {
     let output = Command::new("sh")
         .args(["-c", command])
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_program_than_the_running_one_is_told() {
+    fn other_program_causes_a_warning() {
         let running = Md5::digest(b"{}");
         assert_eq!(md5_warning(&running, b"{}"), "");
         let warning = md5_warning(&running, b"{ }");

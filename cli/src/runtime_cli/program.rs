@@ -1,4 +1,4 @@
-//! The names that commands use: tables, actions, arrays and more of the program that the switch runs.
+//! Names that commands use: tables, actions, arrays and other objects of the running program.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use alfirk_stf::by_suffix;
 
 use super::error::{Error, Result};
 
-/// What a program has, each kind by full name.
+/// Objects of a program by kind and full name.
 #[derive(Debug, Default)]
 pub struct ProgramNames {
     pub actions: BTreeMap<String, Action>,
@@ -20,7 +20,7 @@ pub struct ProgramNames {
     pub counters: BTreeMap<String, Array>,
     pub registers: BTreeMap<String, Array>,
     pub value_sets: BTreeMap<String, ValueSet>,
-    /// Width of each hash whose CRC may be changed.
+    /// Width of each hash with a configurable CRC.
     pub custom_crcs: BTreeMap<String, u32>,
 }
 
@@ -44,7 +44,7 @@ pub struct Table {
     /// Full names.
     pub actions: Vec<String>,
     pub kind: TableType,
-    /// Of an indirect table.
+    /// Action profile of an indirect table.
     pub profile: Option<String>,
     pub support_timeout: bool,
 }
@@ -60,9 +60,9 @@ pub struct Key {
 pub struct Profile {
     pub name: String,
     pub with_selector: bool,
-    /// Full names: those of all tables that use it.
+    /// Full names of the actions of all tables that use it.
     pub actions: Vec<String>,
-    /// How many tables use it.
+    /// Number of tables that use it.
     pub tables: usize,
 }
 
@@ -89,10 +89,10 @@ pub struct ValueSet {
 }
 
 impl ProgramNames {
-    /// Reads BMv2 JSON.
+    /// Parses BMv2 JSON.
     ///
     /// # Errors
-    /// When it is none, or names what it does not have.
+    /// The text is not BMv2 JSON, or refers to a missing object.
     pub fn from_json(text: &str) -> std::result::Result<ProgramNames, String> {
         let json = BmV2Json::from_text(text).map_err(|error| error.to_string())?;
         let mut program = ProgramNames::default();
@@ -229,7 +229,7 @@ impl ProgramNames {
         find(&self.value_sets, name).ok_or_else(|| no_such("parser value set", name))
     }
 
-    /// The full name of a hash whose CRC of this width may be changed.
+    /// Full name of a hash with a configurable CRC of this width.
     pub fn custom_crc(&self, name: &str, width: u32) -> Result<&str> {
         match self.custom_crcs.get_key_value(name) {
             Some((name, found)) if *found == width => Ok(name),
@@ -237,13 +237,13 @@ impl ProgramNames {
         }
     }
 
-    /// One of a table's actions.
+    /// Finds an action of a table.
     pub fn table_action(&self, table: &Table, given: &str, name: &str) -> Result<&Action> {
         let action = self.one_of(&table.actions, name);
         action.ok_or_else(|| Error::input(format_args!("Table {given} has no action {name}")))
     }
 
-    /// One of the actions that a profile's members may hold.
+    /// Finds an action that members of a profile may have.
     pub fn profile_action(&self, profile: &Profile, given: &str, name: &str) -> Result<&Action> {
         let action = self.one_of(&profile.actions, name);
         action.ok_or_else(|| {
@@ -263,7 +263,7 @@ fn no_such(what: &str, name: &str) -> Error {
     Error::input(format_args!("Invalid {what} name ({name})"))
 }
 
-/// An object by its full name, or by a part behind a dot that no other has.
+/// Finds an object by its full name, or by a suffix after a dot that is unique.
 fn find<'m, T>(objects: &'m BTreeMap<String, T>, name: &str) -> Option<&'m T> {
     let full = by_suffix(objects.keys().map(String::as_str), name).ok()?;
     objects.get(full)
@@ -299,7 +299,7 @@ fn width(json: &BmV2Json, field: &FieldRef) -> Option<u32> {
     }
 }
 
-/// How BMv2's JSON calls a kind of match.
+/// Name of a match kind in BMv2 JSON.
 pub fn match_type_name(kind: MatchType) -> &'static str {
     match kind {
         MatchType::Exact => "exact",
@@ -312,7 +312,7 @@ pub fn match_type_name(kind: MatchType) -> &'static str {
 }
 
 impl Table {
-    /// Whether its entries have priorities.
+    /// Whether entries of the table have priorities.
     pub fn has_priorities(&self) -> bool {
         matches!(
             self.match_type,
@@ -320,7 +320,7 @@ impl Table {
         )
     }
 
-    /// One line of what it is like.
+    /// Description in one line.
     pub fn summary(&self) -> String {
         let implementation = self.profile.as_deref().unwrap_or("None");
         let key = |key: &Key| format!("{}({}, {})", key.name, match_type_name(key.kind), key.bits);
@@ -334,7 +334,7 @@ impl Table {
 }
 
 impl Action {
-    /// One line of what it is like.
+    /// Description in one line.
     pub fn summary(&self) -> String {
         let param = |param: &Param| format!("{}({})", param.name, param.bits);
         let params: Vec<String> = self.params.iter().map(param).collect();
@@ -343,21 +343,21 @@ impl Action {
 }
 
 impl ValueSet {
-    /// One line of what it is like.
+    /// Description in one line.
     pub fn summary(&self) -> String {
         format!("{:30} [compressed bitwidth:{}]", self.name, self.bits)
     }
 }
 
 impl ProgramNames {
-    /// A line for each of these actions, by name.
+    /// One line for each of these actions, by name.
     pub fn action_lines(&self, names: &[String]) -> String {
         let mut names: Vec<&String> = names.iter().collect();
         names.sort();
         names.dedup();
         let mut lines = String::new();
         for action in names.iter().filter_map(|name| self.actions.get(*name)) {
-            // A String takes everything.
+            // Writing to a String does not fail.
             let _ = writeln!(lines, "{}", action.summary());
         }
         lines
@@ -368,7 +368,7 @@ impl ProgramNames {
 pub mod tests {
     use super::*;
 
-    /// A program with one of everything that commands name.
+    /// A program with one object of each kind.
     pub fn sample() -> ProgramNames {
         ProgramNames::from_json(
             r#"{
@@ -415,7 +415,7 @@ pub mod tests {
     }
 
     #[test]
-    fn a_name_may_leave_out_what_no_other_needs() {
+    fn unique_suffix_is_accepted_as_a_name() {
         let program = sample();
         assert_eq!(program.table("acl").unwrap().name, "MyIngress.acl");
         assert_eq!(
@@ -431,7 +431,7 @@ pub mod tests {
     }
 
     #[test]
-    fn an_action_is_looked_for_among_those_of_its_table() {
+    fn actions_are_searched_in_their_table() {
         let program = sample();
         let table = program.table("MyIngress.route").unwrap();
         let action = program.table_action(table, "route", "drop").unwrap();
@@ -473,7 +473,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_told() {
+    fn invalid_programs_are_reported() {
         assert!(ProgramNames::from_json("{").is_err());
         let dangling = r#"{"pipelines": [{"name": "ingress", "id": 0, "tables": [
             {"name": "t", "id": 0, "match_type": "exact", "key": [], "actions": ["a"]}]}]}"#;

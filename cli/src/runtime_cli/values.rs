@@ -1,4 +1,4 @@
-//! Values of keys and parameters: from texts to the bytes that Thrift carries, and back.
+//! Conversion of keys and parameters between text and Thrift's bytes.
 
 use std::net::Ipv6Addr;
 
@@ -12,7 +12,7 @@ use num_bigint::{BigInt, BigUint, Sign};
 use super::error::{Error, Result};
 use super::program::{Action, Key, Table};
 
-/// A whole number in a P4 tool's notation: `12`, `0x1f`, `0o17`, `0b101`, each with a sign before and `_` between digits.
+/// Parses an integer in Python's notation: `12`, `0x1f`, `0o17`, `0b101`, with an optional sign and `_` between digits.
 pub fn integer(text: &str) -> Option<BigInt> {
     let text = text.trim();
     let (negative, magnitude) = match text.strip_prefix('-') {
@@ -33,7 +33,7 @@ pub fn integer(text: &str) -> Option<BigInt> {
         return None;
     }
     let digits = digits.replace('_', "");
-    // 010 is eight to some and ten to others.
+    // 010 is ambiguous: octal in C, decimal elsewhere.
     let doubtful = radix == 10 && digits.starts_with('0') && digits.contains(|c| c != '0');
     if doubtful || !digits.chars().all(|c| c.is_digit(radix)) {
         return None;
@@ -42,15 +42,15 @@ pub fn integer(text: &str) -> Option<BigInt> {
     Some(if negative { -number } else { number })
 }
 
-/// A decimal number, as handles, indexes and ports are written.
+/// Parses a decimal number, as handles, indexes and ports have.
 pub fn decimal<T: std::str::FromStr>(text: &str) -> Option<T> {
     text.parse().ok()
 }
 
-/// The bytes of a field with `bits` bits: a number, or an IPv4, MAC or IPv6 address where the width is one's.
+/// Bytes of a field with `bits` bits: a number, or an IPv4, MAC or IPv6 address for fields of that width.
 ///
 /// # Errors
-/// What is wrong, as the original puts it.
+/// A message in BMv2's form.
 fn field(text: &str, bits: u32) -> std::result::Result<Vec<u8>, String> {
     match bits {
         32 if text.contains('.') => {
@@ -84,12 +84,12 @@ fn field(text: &str, bits: u32) -> std::result::Result<Vec<u8>, String> {
     }
 }
 
-/// As many bytes as `bits` bits need. A negative number is the two's complement in `bits` bits.
+/// Big-endian bytes of a number in `bits` bits. A negative number is encoded in two's complement.
 fn whole_bytes(number: &BigInt, bits: u32) -> Option<Vec<u8>> {
     let number = match number.sign() {
         Sign::Minus => {
             let range = BigInt::from(1) << bits;
-            // At least -2^(bits - 1).
+            // The smallest negative value is -2^(bits - 1).
             (number * 2 >= -range.clone()).then(|| number + range)?
         }
         _ => number.clone(),
@@ -107,10 +107,10 @@ fn padded(number: &BigUint, length: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The arguments of an action.
+/// Parses the arguments of an action.
 ///
 /// # Errors
-/// When there are too many or too few, or one is no value of its parameter.
+/// The number of arguments is wrong, or one is not valid for its parameter.
 pub fn action_data(action: &Action, texts: &[&str]) -> Result<Vec<Vec<u8>>> {
     if texts.len() != action.params.len() {
         return Err(Error::input(format_args!(
@@ -126,10 +126,10 @@ pub fn action_data(action: &Action, texts: &[&str]) -> Result<Vec<Vec<u8>>> {
     data.collect()
 }
 
-/// The key of an entry.
+/// Parses the key of an entry.
 ///
 /// # Errors
-/// When there are too many or too few fields, or one is not in its form.
+/// The number of fields is wrong, or one has a wrong form.
 pub fn match_key(table: &Table, given: &str, texts: &[&str]) -> Result<Vec<BmMatchParam>> {
     if texts.len() != table.keys.len() {
         return Err(Error::input(format_args!(
@@ -162,7 +162,7 @@ fn match_param(key: &Key, text: &str) -> Result<BmMatchParam> {
             };
             let Some(prefix_length) = decimal(length).filter(|length| *length >= 0) else {
                 return wrong(format!(
-                    "Error while parsing {text} - the prefix length is no integer"
+                    "Error while parsing {text} - the prefix length is not an integer"
                 ));
             };
             let key = value(prefix)?;
@@ -172,7 +172,7 @@ fn match_param(key: &Key, text: &str) -> Result<BmMatchParam> {
         MatchType::Ternary | MatchType::Optional => {
             let (key, mask) = match text.split_once("&&&") {
                 Some((key, mask)) if !mask.contains("&&&") => (value(key)?, value(mask)?),
-                // An optional key is one value, or what its mask leaves open.
+                // Without a mask, all bits of an optional key must match.
                 None if key.kind == MatchType::Optional => (value(text)?, value("-1")?),
                 _ => {
                     return wrong(format!(
@@ -215,10 +215,10 @@ fn match_param(key: &Key, text: &str) -> Result<BmMatchParam> {
     Ok(param)
 }
 
-/// A member of a value set, whose fields stand side by side.
+/// Parses a member of a value set, whose fields are concatenated.
 ///
 /// # Errors
-/// When it is no number, or too wide.
+/// The text is not a number, or it is too large.
 pub fn value_set_member(text: &str, bits: u32) -> Result<Vec<u8>> {
     let number = integer(text).ok_or_else(|| {
         Error::input("Invalid input, could not cast to integer, try in hex with 0x prefix")
@@ -232,13 +232,13 @@ pub fn value_set_member(text: &str, bits: u32) -> Result<Vec<u8>> {
     })
 }
 
-/// Hexadecimal digits, two for each byte, with `between` between bytes.
+/// Hexadecimal digits, two per byte, with `between` between bytes.
 pub fn hex(bytes: &[u8], between: &str) -> String {
     let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     bytes.join(between)
 }
 
-/// A number with a fraction, in the shortest form that reads back as the same, as Python prints it: `1.0`, `5e-06`.
+/// Shortest decimal form that parses to the same number, as Python prints it: `1.0`, `5e-06`.
 pub fn float(number: f64) -> String {
     let text = format!("{number:e}");
     let Some((digits, exponent)) = text.split_once('e') else {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_read_as_their_kind_asks() {
+    fn keys_are_parsed_by_kind() {
         let lpm = param(MatchType::Lpm, 32, "10.0.0.0/8")
             .unwrap()
             .lpm
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_in_another_form_are_told() {
+    fn malformed_keys_are_reported() {
         assert_eq!(
             message(param(MatchType::Lpm, 32, "10.0.0.0")),
             "Invalid match key: Invalid LPM value 10.0.0.0, use '/' to separate prefix and length"

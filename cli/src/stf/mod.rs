@@ -1,11 +1,11 @@
-//! `alfirk stf`: compiles a program and sends it the packets of a test in p4c's STF language.
+//! `alfirk stf`: compiles a program and runs a test in p4c's STF language on it.
 //!
-//! Tests run by `alfirk_stf`, on our server and its switch in this process, or with `--switch` on a process of its own, ours or another
+//! `alfirk_stf` runs tests on our P4Runtime server and switch in this process, or with `--switch` on a switch process, ours or another
 //! one ([`remote`]).
 
 mod process;
 mod remote;
-mod wires;
+mod veth;
 
 use std::path::{Path, PathBuf};
 
@@ -18,25 +18,25 @@ use serde_json::json;
 use crate::exit::{print, Failure, Outcome};
 use remote::Remote;
 
-/// Compile a P4 program and run a test in the STF language on it.
+/// Compile a P4 program and test it with packets: a test in the STF language of p4c.
 ///
 /// Commands: packet, expect (with * for any digit and $ for the end), no_packet, wait, add, setdefault, remove, mirroring_add,
 /// mirroring_add_mc, mirroring_delete, mc_mgrp_create, mc_node_create, mc_node_update, mc_node_associate, mc_node_exclude and mc_exclude
 /// (Tofino's exclusion ids), register_read, register_write, register_reset, counter_read, counter_write, check_counter, meter_set_rates, meter_array_set_rates.
 ///
-/// Exit codes: 0 the test passes, 1 it fails or the program is wrong, 2 wrong usage or unreadable input.
+/// Exit codes: 0 the test passes, 1 it fails or the program has errors, 2 wrong usage or unreadable input.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: alfirk stf basic.p4 basic.stf")]
 pub struct Args {
-    /// The P4_16 program, or the BMv2 JSON that a compiler made of it (.json).
+    /// The P4_16 program, or its compiled BMv2 JSON (.json).
     #[arg(value_name = "PROGRAM")]
     program: PathBuf,
 
-    /// The test.
+    /// The test (.stf).
     #[arg(value_name = "TEST")]
     test: PathBuf,
 
-    /// Search included files in this folder too.
+    /// Add a folder to the search path of included files.
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
 
@@ -52,8 +52,8 @@ pub struct Args {
     #[arg(long, default_value_t = 0, conflicts_with = "switch")]
     seed: u64,
 
-    /// Start this switch and test it, over P4Runtime and veth pairs in a network namespace: `alfirk`, `simple_switch_grpc` or a path.
-    /// Needs root.
+    /// Test this switch as a process, over P4Runtime and veth pairs in a network namespace: `alfirk`, `simple_switch_grpc` or a
+    /// path. Needs root.
     #[arg(long, value_name = "EXE")]
     switch: Option<PathBuf>,
 
@@ -87,7 +87,7 @@ fn on_started_switch(
 ) -> Result<Vec<alfirk_stf::Failure>, Failure> {
     if is_json(&args.program) {
         return Err(Failure::bad_input(format!(
-            "{}: --switch takes the P4 program, since the switch needs its P4Info, too",
+            "{}: --switch needs the P4 program instead, because the switch also needs P4Info",
             args.program.display()
         )));
     }
@@ -107,7 +107,7 @@ fn on_started_switch(
     })
 }
 
-/// The text of the program's BMv2 JSON.
+/// The program's BMv2 JSON.
 fn json(args: &Args) -> Result<String, Failure> {
     let path = &args.program;
     match is_json(path) {
@@ -161,7 +161,8 @@ fn report(args: &Args, failures: &[alfirk_stf::Failure]) -> Outcome {
     }
     match failures.len() {
         0 => text += &format!("{test}: passed\n"),
-        count => text += &format!("{test}: failed, {count} thing(s) wrong\n"),
+        1 => text += &format!("{test}: 1 check failed\n"),
+        count => text += &format!("{test}: {count} checks failed\n"),
     }
     print(text)
 }

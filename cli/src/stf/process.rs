@@ -1,4 +1,4 @@
-//! The switch as a process of its own.
+//! The switch under test as a separate process.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,17 +9,17 @@ use nix::unistd::Pid;
 
 use crate::exit::Failure;
 
-/// How long it may take to end when asked.
+/// Time limit for its shutdown after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A running switch; ended when dropped.
+/// A running switch process; ended when dropped.
 pub struct Process {
     child: Child,
     name: String,
 }
 
 impl Process {
-    /// Starts it on these interfaces, without a program.
+    /// Starts the switch on these interfaces, without a program.
     pub fn start(
         exe: &Path,
         address: &str,
@@ -27,7 +27,7 @@ impl Process {
     ) -> Result<Process, Failure> {
         let name = exe.display().to_string();
         let mut command = Command::new(exe);
-        // Under its own name `alfirk` is many things.
+        // The executable `alfirk` needs the verb `switch`.
         if exe.file_stem().is_some_and(|stem| stem == "alfirk") {
             command.arg("switch");
         }
@@ -45,10 +45,10 @@ impl Process {
         Ok(Process { child, name })
     }
 
-    /// Whether it still runs.
+    /// Checks that the process still runs.
     ///
     /// # Errors
-    /// When it has ended; the message says how.
+    /// The process has ended; the message has its exit status.
     pub fn is_alive(&mut self) -> Result<(), Failure> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -66,7 +66,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Nothing can be done about one that does not obey, and one that has ended needs nothing.
+        // Errors are ignored: the process may have ended already.
         if let Ok(pid) = i32::try_from(self.child.id()) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
         }

@@ -1,6 +1,6 @@
-//! A started switch: P4Runtime by its server, packets over veth pairs.
+//! A switch process under test: P4Runtime through its server, packets over veth pairs.
 //!
-//! Everything happens in a network namespace of its own, which goes with this process: interfaces and addresses disturb nobody.
+//! Runs in a network namespace of its own, which ends with this process, so interfaces and addresses do not conflict with others.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,48 +16,48 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint};
 
 use super::process::Process;
-use super::wires::Wires;
+use super::veth::VethPairs;
 use crate::exit::Failure;
 
-/// Where the switch serves P4Runtime, in the namespace.
+/// P4Runtime server of the switch, inside the namespace.
 const ADDRESS: &str = "127.0.0.1:9559";
 
-/// How long a switch may take until it answers.
+/// Time limit until the switch's server replies.
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// How long expected packets may take.
+/// Time limit for expected packets.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a switch that has nothing more to send is silent. Packets that nobody expects are noticed within it.
+/// Time without packets after which a switch counts as idle. Unexpected packets are detected within it.
 const SILENCE: Duration = Duration::from_millis(100);
 
-/// Between two looks at the ports.
+/// Interval between two polls of the ports.
 const INTERVAL: Duration = Duration::from_millis(2);
 
 /// A switch in a process of its own.
 pub struct Remote {
-    wires: Wires,
+    veth: VethPairs,
     client: P4RuntimeClient<Channel>,
-    /// The stream of the primary is open as long as this.
+    /// Keeps the stream of the primary client open.
     _requests: mpsc::Sender<StreamMessageRequest>,
     _process: Process,
-    /// A packet was sent since the switch was last silent.
+    /// Whether a packet was sent since the switch was last idle.
     under_way: bool,
 }
 
 impl Remote {
-    /// Starts `exe` with these ports, waits for its server, becomes its primary, and loads the program. To be called within a
-    /// runtime of one thread, which is in the namespace, and whose sockets so are.
+    /// Starts `exe` with these ports, waits for its server, becomes its primary client, and loads the program. Must be called within a
+    /// single-threaded runtime in the namespace, so that its sockets are in it, too.
     ///
     /// # Errors
-    /// Without root, and whatever the switch has against it.
+    /// Root is missing, or the switch reports an error.
     pub async fn start(
         exe: &Path,
         program: &Compiled,
         ports: BTreeSet<u32>,
     ) -> Result<Remote, Failure> {
-        let wires = Wires::new(ports)?;
-        let mut process = Process::start(exe, ADDRESS, &wires.interfaces())?;
+        let veth = VethPairs::new(ports)?;
+        let mut process = Process::start(exe, ADDRESS, &veth.interfaces())?;
         let refused = |error: tonic::Status| {
             Failure::failed(format_args!("--switch: {}", told(&Status::from(error))))
         };
@@ -88,7 +88,7 @@ impl Remote {
             .map_err(refused)?;
         let mut messages = stream.into_inner();
         messages.message().await.map_err(refused)?;
-        // Digests and notifications that no test asks for.
+        // Discards digests and notifications, which tests do not check.
         tokio::spawn(async move { while let Ok(Some(_)) = messages.message().await {} });
         client
             .set_forwarding_pipeline_config(pipeline_config(
@@ -98,7 +98,7 @@ impl Remote {
             .await
             .map_err(refused)?;
         Ok(Remote {
-            wires,
+            veth,
             client,
             _requests: requests,
             _process: process,
@@ -112,7 +112,7 @@ impl Target for Remote {
 
     fn send(&mut self, port: u32, data: &[u8], _: &mut Packets) -> Result<(), String> {
         self.under_way = true;
-        self.wires.send(port, data)
+        self.veth.send(port, data)
     }
 
     async fn settle(&mut self, packets: &mut Packets) -> Result<(), Failure> {
@@ -123,7 +123,7 @@ impl Target for Remote {
         let mut heard = start;
         loop {
             if self
-                .wires
+                .veth
                 .receive(|port, frame| packets.received(port, frame.to_vec()))?
             {
                 heard = tokio::time::Instant::now();
@@ -156,7 +156,7 @@ impl Target for Remote {
 
     fn clone_session_0(&mut self, _: Option<&[(u32, u16)]>) -> Result<(), String> {
         let what =
-            "P4Runtime has no clone session 0; use one from 1, or run the test without --switch";
+            "P4Runtime has no clone session 0; use a session from 1 on, or run the test without --switch";
         Err(what.to_owned())
     }
 
@@ -170,5 +170,5 @@ impl Target for Remote {
 }
 
 fn no_exclusions() -> String {
-    "P4Runtime has no exclusions of replication; run the test without --switch".to_owned()
+    "P4Runtime has no exclusion ids for replication; run the test without --switch".to_owned()
 }

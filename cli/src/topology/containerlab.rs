@@ -1,4 +1,4 @@
-//! `alfirk topology containerlab`: the same network for containerlab, on one machine or several.
+//! `alfirk topology containerlab`: writes a network as files for containerlab, on one machine or several.
 //!
 //! Switches run `alfirk switch` and hosts `alfirk host` in containers; links between machines are containerlab's VXLAN links.
 //! [`files`] only writes text.
@@ -14,28 +14,28 @@ use alfirk_roce::wire::vxlan;
 use crate::exit::{print, Failure, Outcome};
 use crate::run::machines::{MachineName, PlacementArgs};
 
-/// The port of P4Runtime in a container, and the first of those that machines have for them.
+/// P4Runtime port in a container, and the first port of a machine that is mapped to one.
 pub(super) const GRPC: u16 = 9559;
 pub(super) const FIRST_PORT: usize = 20_001;
-/// In a container.
+/// Path of the control socket in a container.
 pub(super) const CONTROL: &str = "/run/alfirk-host.sock";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The network, as --topology of `alfirk run` has it
+    /// The network: a file or generator, as for `alfirk run --topology`
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    #[command(flatten)]
-    placement: PlacementArgs,
-
-    /// The container image that has alfirk
+    /// Container image with alfirk
     #[arg(long, value_name = "NAME", default_value = "alfirk")]
     image: String,
 
-    /// The folder to write to; it is made
+    /// Folder to write to; created if it does not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+
+    #[command(flatten)]
+    placement: PlacementArgs,
 }
 
 pub fn run(args: &Args) -> Outcome {
@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Outcome {
     let named = machines.iter().map(|machine| match machine.address {
         Some(address) => Ok((short(&machine.name), address)),
         None => Err(Failure::bad_input(format_args!(
-            "--machines {0}: containerlab needs its address; write {0}=ADDR",
+            "--machines {0}: containerlab needs the machine's address; write {0}=ADDR",
             machine.name
         ))),
     });
@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Outcome {
     save(&args.out, files(&topology, &placement, &named, &args.image))
 }
 
-/// Writes files, and prints their names.
+/// Writes files, and prints their paths.
 pub(super) fn save(folder: &Path, files: Vec<(String, String)>) -> Outcome {
     for (name, content) in files {
         let path = folder.join(&name);
@@ -76,7 +76,7 @@ pub(super) fn save(folder: &Path, files: Vec<(String, String)>) -> Outcome {
     Ok(())
 }
 
-/// For an image with the alfirk command.
+/// Dockerfile of an image with the alfirk command.
 pub(super) fn dockerfile() -> String {
     "# docker build -t alfirk . with the alfirk command beside this file\n\
      FROM debian:12-slim\n\
@@ -85,7 +85,7 @@ pub(super) fn dockerfile() -> String {
         .to_owned()
 }
 
-/// `root@b` is `b`, which can be a file's name.
+/// Name of a machine without its user, as in file names: `b` for `root@b`.
 fn short(name: &str) -> &str {
     let host = name.rsplit_once('@').map_or(name, |(_, host)| host);
     Path::new(host)
@@ -94,7 +94,7 @@ fn short(name: &str) -> &str {
         .unwrap_or(host)
 }
 
-/// Names and contents: a file for each machine, and what is needed beside them.
+/// Names and contents of the files: one for each machine, and those for all.
 fn files(
     topology: &Topology,
     placement: &Placement,
@@ -165,7 +165,7 @@ fn lab(
     text
 }
 
-/// A node's interface: eth0 is for containerlab itself.
+/// Name of a node's interface; eth0 is containerlab's own.
 fn interface(end: End) -> String {
     match end.node {
         Node::Switch(_) => format!("eth{}", end.port),
@@ -184,7 +184,7 @@ fn endpoint(topology: &Topology, end: End) -> String {
     }
 }
 
-/// A node. Links are made when its command runs already, so that waits for them.
+/// YAML of a node. Its command waits for the interfaces, which containerlab creates later.
 fn container(topology: &Topology, node: Node) -> String {
     let name = topology.name_of(node);
     match node {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn each_machine_gets_its_nodes_and_its_ends_of_links() {
+    fn each_machine_has_its_nodes_and_ends_of_links() {
         let topology = leaf_spine(2, 1, 2).unwrap();
         let placement = Placement::new(&topology, 2, &std::collections::BTreeMap::new()).unwrap();
         let addresses = [1, 2].map(|last| Ipv4Addr::new(192, 0, 2, last));
@@ -277,7 +277,7 @@ mod tests {
         let [a, b] = links.map(|links| crossing(links));
         assert_eq!(a.len(), placement.crossing(&topology).count());
         assert!(!a.is_empty());
-        // Both ends have the same number, and each names the other machine.
+        // Both ends have the same VNI, and each names the other machine.
         for ((vni, remote), (same, back)) in a.iter().zip(&b) {
             assert_eq!(
                 (vni, remote.as_str(), back.as_str()),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_machines_become_names_of_files() {
+    fn machine_names_become_file_names() {
         assert_eq!(
             [short("root@b"), short("b"), short("x/../b")],
             ["b", "b", "b"]

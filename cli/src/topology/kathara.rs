@@ -1,4 +1,4 @@
-//! `alfirk topology kathara`: the same network for Kathara, on one machine.
+//! `alfirk topology kathara`: writes a network as files for Kathara, on one machine.
 //!
 //! Switches run `alfirk switch` and hosts `alfirk host` in devices of the lab; each link is a collision domain. [`files`] only writes text.
 
@@ -11,22 +11,22 @@ use alfirk_ctrl::topology::{Node, Topology};
 use super::containerlab::{dockerfile, save, CONTROL, FIRST_PORT, GRPC};
 use crate::exit::{Failure, Outcome};
 
-/// Longest name of a device, whose letters are lower-case.
+/// Maximum length of a device's name, which has lower-case letters.
 const LONGEST_NAME: usize = 30;
-/// The folder of a lab that all devices share.
+/// Name of the folder that all devices of a lab share.
 const RESERVED: &str = "shared";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The network, as --topology of `alfirk run` has it
+    /// The network: a file or generator, as for `alfirk run --topology`
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The container image that has alfirk
+    /// Container image with alfirk
     #[arg(long, value_name = "NAME", default_value = "alfirk")]
     image: String,
 
-    /// The folder to write to; it is made
+    /// Folder to write to; created if it does not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }
@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> Outcome {
     save(&args.out, files(&topology, &args.image))
 }
 
-/// Refuses names that devices cannot have.
+/// Rejects names that devices cannot have.
 fn check_names(topology: &Topology) -> Outcome {
     let names = nodes(topology).map(|node| topology.name_of(node));
     let is_good = |name: &str| {
@@ -49,7 +49,7 @@ fn check_names(topology: &Topology) -> Outcome {
     match names.into_iter().find(|name| !is_good(name)) {
         None => Ok(()),
         Some(name) => Err(Failure::bad_input(format_args!(
-            "kathara: {name} cannot be the name of a device; use lower-case letters, digits and _, at most {LONGEST_NAME}, and not {RESERVED}"
+            "kathara: `{name}` is not a valid device name; use lower-case letters, digits and _, at most {LONGEST_NAME}, and not {RESERVED}"
         ))),
     }
 }
@@ -59,7 +59,7 @@ fn nodes(topology: &Topology) -> impl Iterator<Item = Node> + '_ {
     switches.chain(topology.host_indexes().map(Node::Host))
 }
 
-/// Names and contents.
+/// Names and contents of the files.
 fn files(topology: &Topology, image: &str) -> Vec<(String, String)> {
     let startups = nodes(topology).map(|node| {
         let script = match node {
@@ -80,8 +80,7 @@ fn files(topology: &Topology, image: &str) -> Vec<(String, String)> {
     files
 }
 
-/// Numbers of ports with a link, and the link of each, in order. Interfaces of devices are numbered from 0 without gaps, so that the one
-/// at place N is ethN.
+/// Numbers of ports with a link, and the link of each, in order. Interfaces of devices are numbered from 0 without gaps: entry N is ethN.
 fn ports(topology: &Topology, node: Node) -> Vec<(u32, usize)> {
     let links = topology.links().iter().enumerate();
     let ends = links.flat_map(|(number, link)| link.ends.map(|end| (end, number)));
@@ -201,7 +200,7 @@ mod tests {
             assert_eq!(interfaces, (0..count).collect::<Vec<_>>(), "{name}");
         }
         assert!(lab.contains("h1[0]=\"link0/02:"), "{lab}");
-        // Port 3 of a leaf, which goes up, is its third interface.
+        // Port 3 of a leaf, the uplink, is its third interface.
         let leaf = content(&format!("{}.startup", topology.switches()[0].name));
         assert!(leaf.contains("-i 1@eth0 -i 2@eth1 -i 3@eth2 -- "), "{leaf}");
         let host = content("h1.startup");
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_devices_cannot_have_are_refused() {
+    fn invalid_device_names_are_rejected() {
         assert!(check_names(&testbed()).is_ok());
         let yaml = testbed().to_yaml().replace("s1", "S-1");
         let odd = Topology::from_yaml("odd", &yaml).unwrap();

@@ -8,10 +8,10 @@ use serde_json::{json, Value};
 
 use crate::exit::{print, Failure, Outcome};
 
-/// More entries than anybody reads, and than memory should hold.
+/// Maximum number of printed entries, which bounds memory.
 const MOST_ENTRIES: u64 = 20_000_000;
 
-/// The LIDs of every host, and the port of every switch for every LID (equations 1 and 2).
+/// Prints the LIDs of every host, and the port of every switch for every LID (equations 1 and 2 of the paper on cyclic multicast).
 pub fn print_unicast(shape: Shape, json: bool) -> Outcome {
     let entries = shape.switch_count() * shape.lid_count();
     if entries > MOST_ENTRIES {
@@ -47,7 +47,7 @@ pub fn print_unicast(shape: Shape, json: bool) -> Outcome {
             json!({ "label": label.to_string(), "name": name, "lids": [first, last] })
         });
         let switches = switches.map(|(label, switch)| {
-            // The LID is the place in the list, from 1.
+            // The position in the list, from 1, is the LID.
             json!({ "label": label.to_string(), "name": switch.name, "ports": table(&label) })
         });
         let object = json!({
@@ -64,7 +64,7 @@ pub fn print_unicast(shape: Shape, json: bool) -> Outcome {
     out += &format!("{ports}-port {levels}-tree, ");
     out += &match shape.lmc() {
         Ok(lmc) => format!("LMC {lmc}\n\n"),
-        Err(why) => format!("no InfiniBand subnet: {why}\n\n"),
+        Err(why) => format!("not an InfiniBand subnet: {why}\n\n"),
     };
     for (label, name, first, last) in hosts {
         let _ = writeln!(out, "{label}  {name}  LIDs {}", range(first, last));
@@ -79,7 +79,7 @@ pub fn print_unicast(shape: Shape, json: bool) -> Outcome {
     print(out)
 }
 
-/// What the first host's packets to the others do.
+/// Prints the paths of the first host's packets to the other hosts.
 pub fn print_multicast(shape: Shape, group: &[HostLabel], json: bool) -> Outcome {
     for host in group {
         if !shape.has_host(host) {
@@ -96,7 +96,7 @@ pub fn print_multicast(shape: Shape, group: &[HostLabel], json: bool) -> Outcome
     };
     if destinations.is_empty() {
         return Err(Failure::bad_input(
-            "--multicast: name the source and one more host at least",
+            "--multicast: name the source and at least one more host",
         ));
     }
     let ways: Vec<_> = destinations
@@ -132,13 +132,13 @@ pub fn print_multicast(shape: Shape, group: &[HostLabel], json: bool) -> Outcome
     print(out)
 }
 
-/// The ports of a path as the paper lists them: in and out of each switch.
+/// Ports of a path in the paper's notation: in and out of each switch.
 fn traversed(hops: &[Hop]) -> impl Iterator<Item = String> + '_ {
     hops.iter()
         .flat_map(|hop| [hop.ingress, hop.egress].map(|port| format!("{}_{port}", hop.switch)))
 }
 
-/// Neighbouring LIDs with the same port; the first LID is 1.
+/// Ranges of LIDs with the same port; the first LID is 1.
 fn runs(ports: &[u32]) -> Vec<(String, u32)> {
     let mut runs = Vec::new();
     let mut first = 0;

@@ -1,4 +1,4 @@
-//! Two threads, one for each direction, between packet sockets and the underlay.
+//! Forwards frames between packet sockets and the underlay: two threads, one for each direction.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,12 +20,12 @@ use super::underlay::{check_mtu, Incoming, Outgoing, Underlay};
 use super::LinkSpec;
 use crate::exit::{print, Failure, Outcome};
 
-/// Tokens of what is waited for; links have their index.
+/// epoll tokens; links use their index.
 const SIGNALS: u64 = u64::MAX - 1;
 const OTHER_THREAD: u64 = u64::MAX - 2;
 const UNDERLAY: u64 = 0;
 
-/// A link's end at this machine.
+/// Local end of a link.
 struct Port {
     spec: LinkSpec,
     index: u32,
@@ -34,18 +34,18 @@ struct Port {
     remote: SockaddrIn,
 }
 
-/// What the way back needs of a link.
-struct Exit {
+/// Local end of a link for the receiving thread.
+struct LocalEnd {
     remote: Ipv4Addr,
     outlet: Arc<Outlet>,
-    /// Frames for the interface, of the batch that was received last.
+    /// Frames of the last received batch for the interface.
     frames: Vec<Vec<u8>>,
     interface: String,
 }
 
-/// Carries frames until a signal comes.
+/// Forwards frames until a signal arrives.
 pub fn run(local: Ipv4Addr, port: u16, links: &[LinkSpec], fragments: bool) -> Outcome {
-    // Before the other thread starts, which is not to be interrupted either.
+    // Blocked before the other thread starts, which inherits the mask.
     let mask = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT]);
     let signals = mask
         .thread_block()
@@ -59,31 +59,31 @@ pub fn run(local: Ipv4Addr, port: u16, links: &[LinkSpec], fragments: bool) -> O
             let mtu = interface_mtu(&link.interface)?;
             let checked = check_mtu(local, link.remote, mtu, "fragments");
             let checked = checked
-                .map_err(|error| Failure::failed(format_args!("no way to {link}: {error}")))?;
+                .map_err(|error| Failure::failed(format_args!("no route for {link}: {error}")))?;
             checked.map_err(Failure::failed)?;
         }
         ports.push(port);
     }
     let underlay = Underlay::bind(local, port, fragments).map_err(|error| {
         let hint = match error.kind() {
-            io::ErrorKind::AddrInUse => "; the kernel or another program ends VXLAN there: give another --port on all machines",
-            io::ErrorKind::AddrNotAvailable => "; --local is an address of this machine",
+            io::ErrorKind::AddrInUse => "; the kernel or another program uses this VXLAN port; give another --port on all machines",
+            io::ErrorKind::AddrNotAvailable => "; --local must be an address of this machine",
             _ => "",
         };
         Failure::failed(format_args!("UDP {local}:{port}: {error}{hint}"))
     })?;
     let underlay = Arc::new(underlay);
-    let exits = ports.iter().map(|port| {
-        let exit = Exit {
+    let local_ends = ports.iter().map(|port| {
+        let local_end = LocalEnd {
             remote: port.spec.remote,
             outlet: Arc::clone(port.socket.outlet()),
             frames: Vec::new(),
             interface: port.spec.interface.clone(),
         };
-        (port.spec.vni, exit)
+        (port.spec.vni, local_end)
     });
-    let receiver = Receiver::start(Arc::clone(&underlay), exits.collect())?;
-    // Whoever has started it waits for this line.
+    let receiver = Receiver::start(Arc::clone(&underlay), local_ends.collect())?;
+    // The parent process waits for this line.
     let count = ports.len();
     print(format_args!("{count} links at {local}:{port}\n"))?;
     send(&mut ports, &underlay, &signals, receiver)
@@ -111,7 +111,7 @@ impl Port {
         })
     }
 
-    /// Whether the interface is still the one that it was.
+    /// Whether the interface still exists and is the same.
     fn is_there(&self) -> bool {
         interface_index(&self.spec.interface).is_ok_and(|index| index == self.index)
     }
@@ -120,10 +120,10 @@ impl Port {
 fn interface_mtu(name: &str) -> Result<u32, Failure> {
     let text = std::fs::read_to_string(format!("/sys/class/net/{name}/mtu"));
     let mtu = text.ok().and_then(|text| text.trim().parse().ok());
-    mtu.ok_or_else(|| Failure::failed(format_args!("interface {name}: its MTU cannot be read")))
+    mtu.ok_or_else(|| Failure::failed(format_args!("interface {name}: cannot read its MTU")))
 }
 
-/// From interfaces to the underlay, until a signal comes or the other thread fails.
+/// Forwards frames from interfaces to the underlay, until a signal arrives or the other thread fails.
 fn send(
     ports: &mut [Port],
     underlay: &Underlay,
@@ -176,28 +176,31 @@ fn send(
         let too_long = underlay.send(&mut outgoing).map_err(broken)?;
         if too_long > 0 && !std::mem::replace(&mut warned, true) {
             tracing::warn!(
-                "frames are lost: the way to another machine does not carry them in VXLAN; see --fragments"
+                "frames are lost: in VXLAN they exceed the MTU of the path to another machine; see --fragments"
             );
         }
     }
 }
 
-/// What carries frames from the underlay to interfaces, in a thread of its own.
+/// Thread that forwards frames from the underlay to interfaces.
 struct Receiver {
     thread: JoinHandle<io::Result<()>>,
-    /// A pipe that is at its end when the thread is.
+    /// Pipe that is closed when the thread ends.
     ended: File,
 }
 
 impl Receiver {
-    fn start(underlay: Arc<Underlay>, exits: BTreeMap<u32, Exit>) -> Result<Receiver, Failure> {
+    fn start(
+        underlay: Arc<Underlay>,
+        local_ends: BTreeMap<u32, LocalEnd>,
+    ) -> Result<Receiver, Failure> {
         let (ended, alive) = nix::unistd::pipe()
-            .map_err(|error| Failure::failed(format_args!("cannot make a pipe: {error}")))?;
+            .map_err(|error| Failure::failed(format_args!("cannot create a pipe: {error}")))?;
         let started = thread::Builder::new()
             .name("receiver".into())
             .spawn(move || {
                 let _alive = alive;
-                receive(&underlay, exits)
+                receive(&underlay, local_ends)
             });
         let thread = started
             .map_err(|error| Failure::failed(format_args!("cannot start a thread: {error}")))?;
@@ -207,16 +210,16 @@ impl Receiver {
         })
     }
 
-    /// Why it has ended.
+    /// Why the thread has ended.
     fn why(self) -> io::Error {
         match self.thread.join() {
             Ok(Err(error)) => error,
-            _ => io::Error::other("the thread that receives has ended"),
+            _ => io::Error::other("the receiving thread ended"),
         }
     }
 }
 
-fn receive(underlay: &Underlay, mut exits: BTreeMap<u32, Exit>) -> io::Result<()> {
+fn receive(underlay: &Underlay, mut local_ends: BTreeMap<u32, LocalEnd>) -> io::Result<()> {
     let mut poller = Poller::new()?;
     poller.add(underlay.as_raw_fd(), UNDERLAY)?;
     let mut incoming = Incoming::default();
@@ -228,17 +231,20 @@ fn receive(underlay: &Underlay, mut exits: BTreeMap<u32, Exit>) -> io::Result<()
                 let Ok(view) = View::new_checked(datagram) else {
                     return;
                 };
-                // What no link of ours is about is dropped, from whomever it comes.
-                let exit = exits.get_mut(&view.vni());
-                if let Some(exit) = exit.filter(|exit| exit.remote == from) {
+                // Datagrams of unknown links or senders are dropped.
+                let local_end = local_ends.get_mut(&view.vni());
+                if let Some(local_end) = local_end.filter(|local_end| local_end.remote == from) {
                     let mut frame: Vec<u8> = spare.pop().unwrap_or_default();
                     frame.extend_from_slice(view.frame());
-                    exit.frames.push(frame);
+                    local_end.frames.push(frame);
                 }
             })?;
-            for exit in exits.values_mut().filter(|exit| !exit.frames.is_empty()) {
-                deliver(exit);
-                for mut frame in exit.frames.drain(..) {
+            for local_end in local_ends
+                .values_mut()
+                .filter(|local_end| !local_end.frames.is_empty())
+            {
+                deliver(local_end);
+                for mut frame in local_end.frames.drain(..) {
                     frame.clear();
                     spare.push(frame);
                 }
@@ -250,9 +256,9 @@ fn receive(underlay: &Underlay, mut exits: BTreeMap<u32, Exit>) -> io::Result<()
     }
 }
 
-/// Gives an interface its frames. What it does not take is lost, as it is behind a cable that is cut or a queue that is full.
-fn deliver(exit: &Exit) {
-    if let Err(error) = exit.outlet.send(&exit.frames) {
-        tracing::debug!("interface {}: {error}", exit.interface);
+/// Sends an interface its frames. Frames that it does not accept are lost, as on a link that is down or a full queue.
+fn deliver(local_end: &LocalEnd) {
+    if let Err(error) = local_end.outlet.send(&local_end.frames) {
+        tracing::debug!("interface {}: {error}", local_end.interface);
     }
 }

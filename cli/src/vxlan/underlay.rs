@@ -1,4 +1,4 @@
-//! The way between machines: a UDP socket whose datagrams are VXLAN's, in batches, and how long they may be.
+//! The path between machines: a UDP socket for batches of VXLAN datagrams, and its MTU.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem;
@@ -12,25 +12,25 @@ use nix::errno::Errno;
 use nix::sys::socket::{recvmmsg, sendmmsg, ControlMessage, MsgFlags, MultiHeaders, SockaddrIn};
 use socket2::SockRef;
 
-/// Bytes that wait in the socket, each way; what comes beyond is dropped by the kernel.
+/// Size in bytes of the socket's buffers, each way; the kernel drops what exceeds it.
 const SOCKET_BUFFER: usize = 8 << 20;
-/// The largest payload of a datagram.
+/// Maximum payload of a UDP datagram in bytes.
 const LARGEST: usize = 65_507;
 
-/// The socket, which threads share.
+/// The socket, which both threads share.
 pub struct Underlay {
     socket: UdpSocket,
 }
 
-/// Datagrams that are about to be sent.
+/// A batch of datagrams to send.
 #[derive(Default)]
 pub struct Outgoing {
     datagrams: Vec<(Vec<u8>, SockaddrIn)>,
-    /// Buffers to be used again.
+    /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
 }
 
-/// Memory for what one call receives.
+/// Buffers of one receive call.
 pub struct Incoming {
     buffers: Vec<Vec<u8>>,
     headers: MultiHeaders<SockaddrIn>,
@@ -46,7 +46,7 @@ impl Default for Incoming {
 }
 
 impl Outgoing {
-    /// Adds a frame of a segment, for a machine.
+    /// Adds a frame of a segment, for one machine.
     pub fn push(&mut self, header: &[u8], frame: &[u8], remote: SockaddrIn) {
         let mut datagram = self.spare.pop().unwrap_or_default();
         datagram.extend_from_slice(header);
@@ -63,10 +63,10 @@ impl Outgoing {
 }
 
 impl Underlay {
-    /// Binds to this machine's address. Datagrams have no UDP checksum, as RFC 7348 recommends, and may be fragmented if it says so.
+    /// Binds to this machine's address. Datagrams have no UDP checksum, as RFC 7348 recommends; `fragments` permits IP fragmentation.
     ///
     /// # Errors
-    /// `AddrInUse` where another program ends VXLAN at this port.
+    /// `AddrInUse` if another program uses this VXLAN port.
     pub fn bind(local: Ipv4Addr, port: u16, fragments: bool) -> io::Result<Underlay> {
         let socket = UdpSocket::bind((local, port))?;
         let discover = match fragments {
@@ -75,7 +75,7 @@ impl Underlay {
         };
         set(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, discover)?;
         set(&socket, libc::SOL_SOCKET, libc::SO_NO_CHECK, 1)?;
-        // More than the system's limit only root gets.
+        // Only root may exceed the system's limit.
         let bytes = SOCKET_BUFFER as libc::c_int;
         for (force, plain) in [
             (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
@@ -87,7 +87,7 @@ impl Underlay {
         Ok(Underlay { socket })
     }
 
-    /// Sends all that is there, and waits where the way is full. Gives how many were too long for the way.
+    /// Sends the batch, and waits while the socket's buffer is full. Returns the number of datagrams that exceeded the path's MTU.
     pub fn send(&self, outgoing: &mut Outgoing) -> io::Result<u64> {
         let mut too_long = 0;
         let mut headers = MultiHeaders::preallocate(BATCH, None);
@@ -105,12 +105,12 @@ impl Underlay {
             first += match sent {
                 Ok(count) => count.max(1),
                 Err(Errno::EINTR) => 0,
-                // About the first one, as are the others here.
+                // Refers to the first datagram of the call, as do the other errors here.
                 Err(Errno::EMSGSIZE) => {
                     too_long += 1;
                     1
                 }
-                // The machine or the way there is gone, or the device's queue is full: lost, as on a cable.
+                // The other machine or the route is gone, or the device's queue is full: the datagram is lost, as on a cable.
                 Err(
                     Errno::ENOBUFS
                     | Errno::EPERM
@@ -126,7 +126,7 @@ impl Underlay {
         Ok(too_long)
     }
 
-    /// Passes on the datagrams that wait, with their senders; gives how many there were.
+    /// Passes received datagrams with their senders to `take`; returns their number.
     pub fn receive(
         &self,
         incoming: &mut Incoming,
@@ -158,21 +158,21 @@ impl AsRawFd for Underlay {
     }
 }
 
-/// A way that carries too little.
+/// The MTU of a path is too small for its links.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "IP packets to {remote} may have {carries} bytes on the way, and links of {link_mtu} bytes need {} in VXLAN: set the MTU of the \
-     interfaces between the machines (ip link set dev NAME mtu {}), give the topology an mtu of {}, or have IP cut them \
+    "the path to {remote} has an MTU of {carries} bytes, and links with an MTU of {link_mtu} bytes need {} in VXLAN: set the MTU of the \
+     interfaces between the machines (ip link set dev NAME mtu {}), give the topology an mtu of {}, or let IP fragment them \
      by --{flag}, which is slower",
     self.needs(), self.needs(), self.fits()
 )]
 pub struct TooSmall {
     pub remote: Ipv4Addr,
-    /// The MTU of the way.
+    /// MTU of the path in bytes.
     pub carries: u32,
-    /// The MTU of the links.
+    /// MTU of the links in bytes.
     pub link_mtu: u32,
-    /// The flag that lets datagrams be cut.
+    /// The flag that permits fragmentation.
     pub flag: &'static str,
 }
 
@@ -186,10 +186,10 @@ impl TooSmall {
     }
 }
 
-/// Finds out whether links of this MTU fit on the way to a machine, as far as this one knows.
+/// Checks that links of this MTU fit on the path to a machine, as far as this machine's route shows.
 ///
 /// # Errors
-/// There is no way there. The inner one: it carries too little.
+/// There is no route. The inner error: the MTU is too small.
 pub fn check_mtu(
     local: Ipv4Addr,
     remote: Ipv4Addr,
@@ -209,7 +209,7 @@ pub fn check_mtu(
     })
 }
 
-/// The longest IP packet to a machine, as far as this one knows the way.
+/// MTU of the path to a machine, as far as this machine's route shows.
 fn mtu(local: Ipv4Addr, remote: Ipv4Addr) -> io::Result<u32> {
     let socket = UdpSocket::bind((local, 0))?;
     let discover = libc::IP_PMTUDISC_DO;
@@ -218,7 +218,7 @@ fn mtu(local: Ipv4Addr, remote: Ipv4Addr) -> io::Result<u32> {
     socket.connect(SocketAddrV4::new(remote, vxlan::PORT))?;
     let mut mtu: libc::c_int = 0;
     let mut len = mem::size_of_val(&mtu) as libc::socklen_t;
-    // SAFETY: the kernel writes at most so many bytes to an integer.
+    // SAFETY: the kernel writes at most the given length, which is the size of the integer.
     let result = unsafe {
         let value = ptr::from_mut(&mut mtu).cast();
         libc::getsockopt(
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn batches_arrive_whole_and_in_order() {
         let [a, b] = [1, 2].map(|last| Ipv4Addr::new(127, 0, 0, last));
-        // Both have the same port: one that is free, as a socket has found that is closed again.
+        // Both sockets use the same port: one that was free a moment before.
         let free = || UdpSocket::bind((a, 0))?.local_addr();
         let port = free().unwrap().port();
         let (left, right) = (
@@ -271,7 +271,7 @@ mod tests {
             let frame = vec![number as u8; 100 + number];
             outgoing.push(&[7, 7], &frame, to);
         }
-        // One that the way does not carry takes no others along.
+        // A datagram that exceeds the MTU does not affect the others.
         outgoing.push(&[7], &vec![0; 65_508], to);
         outgoing.push(&[7], b"last", to);
         assert_eq!(left.send(&mut outgoing).unwrap(), 1);
@@ -294,9 +294,9 @@ mod tests {
     }
 
     #[test]
-    fn a_way_that_is_too_narrow_is_named_with_what_helps() {
+    fn too_small_mtu_is_reported_with_remedies() {
         let here = Ipv4Addr::LOCALHOST;
-        // The loopback interface carries the longest IP packets there are.
+        // The loopback interface carries the longest IP packets.
         assert_eq!(check_mtu(here, here, 4200, "fragments").unwrap(), Ok(()));
         let error = check_mtu(here, here, 65_500, "fragments").unwrap();
         let said = error.unwrap_err().to_string();

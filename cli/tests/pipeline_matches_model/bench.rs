@@ -1,4 +1,4 @@
-//! A switch with one group, and what can be seen of it.
+//! A switch with one group, and its observable state.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -22,7 +22,7 @@ const BY_SENDER: u64 = 0xff;
 const PATH_NONE: u64 = 0xff;
 const WORK_CELLS: u64 = 8;
 
-/// What PATH_BITS can be.
+/// Values of PATH_BITS.
 pub const PATH_BITS: std::ops::RangeInclusive<u32> = 2..=7;
 
 /// The program for groups of up to 2^n paths, from PATH_BITS' first value on.
@@ -91,7 +91,7 @@ pub fn switch(strategy: Strategy, scene: &Scene) -> Switch {
             &[vec![path as u8], absent, vec![u8::from(is_host)]],
         );
         if is_host {
-            // Its packets look like those between switches, so that there is nothing to rewrite.
+            // Its packets look like those between switches, so no header needs to be rewritten.
             add(
                 &mut switch,
                 ["bridge_entry.members", "bridge_entry.enter"],
@@ -180,7 +180,7 @@ fn initialise_registers(switch: &mut Switch, paths: usize, initial_psn: u32, ini
     );
 }
 
-/// All that a group keeps, under the registers' names.
+/// All state of a group, by register name.
 pub fn registers(switch: &Switch, path_bits: u32, paths: usize) -> Vec<(String, u64)> {
     let group = u64::from(GROUP_INDEX);
     let mut cells = Vec::new();
@@ -219,7 +219,7 @@ pub fn registers(switch: &Switch, path_bits: u32, paths: usize) -> Vec<(String, 
     cells
 }
 
-/// The same of the model, in the same order.
+/// The model's state, in the same order.
 pub fn expected_registers(model: &Group) -> Vec<u64> {
     let kept = model.kept();
     let worst = kept.most_congested.map_or(0, |(path, congested)| {
@@ -259,7 +259,7 @@ pub fn expected_registers(model: &Group) -> Vec<u64> {
     cells
 }
 
-/// Feedback that came in, that went to the source, recirculations and punts, as the pipeline counts them.
+/// Counters of the pipeline: feedback received, feedback sent to the source, recirculations and punts.
 pub fn work(switch: &Switch, strategy: Strategy) -> [u64; 4] {
     [0, 1, 2, 3].map(|cell| {
         let at = u64::from(number_of(strategy)) * WORK_CELLS + cell;

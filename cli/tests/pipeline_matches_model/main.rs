@@ -1,11 +1,10 @@
-//! The compiled pipeline and the model `alfirk_aggregation` get the same packets and must
-//! give the same ones, with each strategy of finding the minimum: data, acknowledgements of all kinds and CNPs
-//! in random order on random ports, with losses, duplicates, old numbers and changing sources, across the
-//! wrap-around of PSNs, MSNs and clocks.
+//! The compiled pipeline and the model `alfirk_aggregation` get the same packets and must produce the same ones, with each strategy of
+//! finding the minimum. Packets are data, acknowledgements of all kinds and CNPs, in random order on random ports, with losses,
+//! duplicates, old numbers and changing sources, across the wrap-around of PSNs, MSNs and clocks.
 //!
-//! What is queued between ingress and egress goes on in random order too. So walks are overtaken by other
-//! packets between their passes, lose their packets, and are taken over; and what the controller is asked
-//! about is old when it answers. In the end all registers and counters are compared.
+//! Queued packets between ingress and egress continue in random order, too. So walks are overtaken by other packets between their passes,
+//! lose packets, and are taken over; and punted packets are outdated when the controller replies. At the end all registers and counters
+//! are compared.
 //!
 //! The pipeline for Tofino has a model of its own (`tofino.rs`).
 
@@ -28,18 +27,18 @@ use proptest::test_runner::TestCaseResult;
 use bench::CPU_PORT;
 use script::{Event, Packet, Scene, Script, Step};
 
-/// Both, side by side.
+/// The pipeline and the model, side by side.
 struct Pair {
     strategy: Strategy,
     path_bits: u32,
     switch: Switch,
     model: Group,
-    /// What is queued, in the order of queueing.
+    /// Queued packets, in the order of queueing.
     queued: Vec<(Queued, model::Queued)>,
-    /// The controller's part, and what it has not yet sent.
+    /// The model of the controller, and its pending replies.
     aggregator: Aggregator,
     commands: Vec<PacketOut>,
-    /// In nanoseconds.
+    /// Time in nanoseconds.
     now: u64,
 }
 
@@ -142,7 +141,7 @@ impl Pair {
         self.pair_up(fx, model)
     }
 
-    /// Both have queued as much; or the switch has, of what it recirculated.
+    /// Checks that both have queued the same number of packets; the switch may have more if it recirculates.
     fn pair_up(&mut self, fx: Effects, model: Vec<model::Queued>) -> TestCaseResult {
         let ports: Vec<Port> = fx.enqueued.iter().map(|queued| queued.port).collect();
         prop_assert_eq!(ports.len(), model.len(), "{:?} for {:?}", ports, model);
@@ -237,7 +236,7 @@ fn check(strategy: Strategy, scene: &Scene, script: &Script) -> TestCaseResult {
     pair.check_state()
 }
 
-/// A sender's word does not hold its path: of two equal ones a walk keeps the one it saw first.
+/// A sender's word does not contain its path: of two equal words, a walk keeps the first one.
 #[test]
 fn walk_keeps_the_first_of_two_senders_at_one_number() {
     let scene = Scene {

@@ -1,4 +1,4 @@
-//! Random sequences of packets that resemble a group's life: numbers rise, paths fall behind and catch up.
+//! Random sequences of packets that resemble a group's traffic: numbers rise, paths fall behind and catch up.
 
 use alfirk_aggregation::{Config, Feedback, Nak, Notice, Port, Space};
 use proptest::prelude::*;
@@ -16,17 +16,17 @@ const RECIRCULATION_PORTS: u32 = 4;
 #[derive(Clone, Debug)]
 pub struct Scene {
     pub paths: u32,
-    /// For groups of up to 2^n paths the program is compiled.
+    /// log2 of the number of paths for which the program is compiled.
     pub path_bits: u32,
-    /// Bit n: a host is behind path n.
+    /// Bit n is set if a host is on path n.
     pub hosts: u64,
     pub initial_psn: u32,
     pub initial_msn: u32,
-    /// The clock at the beginning, in nanoseconds.
+    /// Initial value of the clock in nanoseconds.
     pub start: u64,
     /// Packets that a source may be ahead.
     pub window: u32,
-    /// Whether selective NAKs have a meaning.
+    /// Whether selective NAKs are enabled.
     pub is_selective: bool,
 }
 
@@ -36,7 +36,7 @@ impl Scene {
         (0..self.paths).map(|path| self.port(path)).collect()
     }
 
-    /// Is a host behind a path?
+    /// Whether a host is on a path.
     pub fn is_host(&self, path: usize) -> bool {
         self.hosts >> (path % 64) & 1 == 1
     }
@@ -89,18 +89,18 @@ pub fn scene() -> impl Strategy<Value = Scene> {
         )
 }
 
-/// What happens.
+/// One event of a script.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     Wait(u64),
     Arrive(Packet),
-    /// The n-th queued packet goes on.
+    /// The n-th queued packet continues.
     Dequeue(usize),
     /// The n-th queued packet is lost.
     Lose(usize),
-    /// The n-th answer of the controller comes.
+    /// The n-th reply of the controller arrives.
     Command(usize),
-    /// All that is queued goes on, to the end.
+    /// All queued packets continue until none is left.
     Drain,
 }
 
@@ -118,21 +118,21 @@ pub enum Packet {
         port: Port,
         notice: Notice,
     },
-    /// An ACKNOWLEDGE packet with any syndrome and any count of messages.
+    /// An ACKNOWLEDGE packet with any syndrome and any MSN.
     Answer {
         port: Port,
         psn: u32,
         syndrome: u8,
         msn: u32,
     },
-    /// An ACK in a frame whose other fields are not a receiver's.
+    /// An ACK whose other header fields are not a receiver's.
     OddAnswer {
         port: Port,
         psn: u32,
         msn: u32,
         odd: Odd,
     },
-    /// Data, or a CNP, that is to be refused.
+    /// Data, or a CNP, that must be rejected.
     Refused {
         port: Port,
         psn: u32,
@@ -140,7 +140,7 @@ pub enum Packet {
     },
 }
 
-/// What is odd about a frame of feedback that counts all the same.
+/// Unusual properties of a feedback frame that must be accepted.
 #[derive(Clone, Copy, Debug)]
 pub enum Odd {
     Tag,
@@ -154,7 +154,7 @@ pub enum Odd {
     Trailer,
 }
 
-/// What is wrong with a frame that does not count.
+/// Defects of a frame that must be rejected.
 #[derive(Clone, Copy, Debug)]
 pub enum Refused {
     /// Data with a transport version.
@@ -173,32 +173,32 @@ pub enum Refused {
 
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
-    /// The source goes on, and leaves out some.
+    /// The source continues, and skips some packets.
     Send {
         skip: u32,
     },
-    /// Another path's sender goes on.
+    /// A sender on another path continues.
     SwitchSource {
         path: u32,
-        /// It has acknowledged all that came before.
+        /// It has acknowledged all previous packets.
         is_ready: bool,
     },
-    /// Old data comes again, from the source or another.
+    /// Old data is retransmitted, by the source or another sender.
     SendAgain {
         path: Option<u32>,
         back: u32,
     },
-    /// Data that nobody expects.
+    /// Unexpected data.
     SendAnything {
         path: u32,
         back: u32,
     },
-    /// All paths but one acknowledge all but the last ones.
+    /// All paths but one acknowledge all packets except the last ones.
     AckAll {
         but: u32,
         back: u32,
     },
-    /// A path acknowledges all but the last ones: more than before, or less.
+    /// A path acknowledges all packets except the last ones: more than before, or less.
     Ack {
         path: u32,
         back: u32,
@@ -211,7 +211,7 @@ pub enum Step {
     Cnp {
         path: u32,
     },
-    /// A path reports a packet, maybe one that was never sent, or that all have.
+    /// A path sends a NAK, possibly of a packet that was never sent, or that all have.
     Lose {
         path: u32,
         back: u32,
@@ -220,14 +220,14 @@ pub enum Step {
     Fatal {
         path: u32,
     },
-    /// A path acknowledges with any syndrome, from a PSN far back to beyond what was sent, and any count of messages.
+    /// A path acknowledges with any syndrome, any MSN, and any PSN from far back to beyond what was sent.
     Answer {
         path: u32,
         ahead: i32,
         syndrome: u8,
         messages: u32,
     },
-    /// An odd frame: see [`Odd`].
+    /// A frame with unusual fields: see [`Odd`].
     Odd {
         path: u32,
         back: u32,

@@ -1,4 +1,4 @@
-//! The same for `p4src/tna`, against [`alfirk_aggregation::TofinoGroup`].
+//! The comparison for `p4src/tna`, with [`alfirk_aggregation::TofinoGroup`].
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -47,13 +47,13 @@ fn program(path_bits: u32) -> Arc<LoadedProgram> {
     bench::load(&options)
 }
 
-/// Both, side by side.
+/// The pipeline and the model, side by side.
 struct Pair {
     path_bits: u32,
     switch: Switch,
     model: TofinoGroup,
     queued: Vec<(Queued, TofinoQueued)>,
-    /// In nanoseconds.
+    /// Time in nanoseconds.
     now: u64,
 }
 
@@ -85,14 +85,14 @@ impl Pair {
                     self.dequeue(0)?;
                 }
             }
-            // There is no controller in it.
+            // There is no controller in this test.
             Event::Dequeue(_) | Event::Lose(_) | Event::Command(_) => {}
         }
         Ok(())
     }
 
-    /// Is an acknowledged PSN nearer than half the number space to all that it is compared with? Just there a word, which tells a NAK from
-    /// an ACK of the same PSNs, has half a step more than a PSN.
+    /// Whether an acknowledged PSN is nearer than half the number space to all PSNs with which it is compared. At just half of it, results
+    /// differ, because a word distinguishes a NAK from an ACK of the same PSN by half a step.
     fn is_ordered(&self, port: u32, acked: u32) -> bool {
         const MOST: u32 = (1 << 23) - 4;
         let model = &self.model;
@@ -155,7 +155,7 @@ impl Pair {
                 let queued = model.feedback(port, feedback);
                 (port, wire::odd(feedback, odd), queued)
             }
-            // A parser does not know how long a frame is: data that is cut off is copied, and its receivers drop it.
+            // A parser does not see the length of a frame: truncated data is copied, and its receivers drop it.
             Packet::Refused {
                 what: Refused::Cut, ..
             } => return Ok(()),
@@ -190,7 +190,7 @@ impl Pair {
             .iter()
             .map(|output| {
                 let frame = output.frame.bytes();
-                // What is behind the IPv4 packet is padding to its receiver.
+                // Bytes after the IPv4 packet are padding to its receiver.
                 let length = match output.port {
                     CPU_PORT => frame.len(),
                     _ => 14 + usize::from(u16::from_be_bytes([frame[16], frame[17]])),
@@ -257,7 +257,7 @@ impl Pair {
                 cell,
                 word(count.msn, 0) << 32 | slack,
             )?;
-            // The lower 8 bits say who acknowledged it last.
+            // The lower 8 bits are the path that acknowledged it last.
             let filter = read("egress.retransmission_filter.acked", cell) >> 8;
             prop_assert_eq!(
                 filter,

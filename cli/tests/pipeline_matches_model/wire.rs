@@ -12,7 +12,7 @@ use crate::bench::{CPU_PORT, GROUP_INDEX};
 use crate::script::{Odd, Refused};
 
 pub const MCST_ID: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
-/// The queue pair that members address.
+/// Queue pair number to which members send.
 pub const VIRTUAL_QPN: u32 = 1;
 const OPCODE_SEND_MIDDLE: u8 = 0x01;
 const OPCODE_ACKNOWLEDGE: u8 = 0x11;
@@ -52,7 +52,7 @@ pub fn packet_out(packet: PacketOut) -> Vec<u8> {
     frame
 }
 
-/// An ACK in an odd frame, whose ICRC is right.
+/// An ACK with unusual header fields and a correct ICRC.
 pub fn odd(feedback: Feedback, odd: Odd) -> Vec<u8> {
     let (psn, aeth) = feedback.to_aeth();
     let mut frame = acknowledge(psn, aeth.syndrome.into(), aeth.msn);
@@ -86,7 +86,7 @@ pub fn odd(feedback: Feedback, odd: Odd) -> Vec<u8> {
     frame
 }
 
-/// A frame that does not count.
+/// A frame that must be rejected.
 pub fn refused(psn: u32, what: Refused) -> Vec<u8> {
     let mut frame = data(psn);
     let set_length = |frame: &mut Vec<u8>, ip: u16| {
@@ -115,7 +115,7 @@ pub fn refused(psn: u32, what: Refused) -> Vec<u8> {
 /// Of the BTH.
 const BTH: usize = 42;
 
-/// Makes checksum and ICRC right, whatever the lengths say.
+/// Corrects checksum and ICRC, whatever the lengths are.
 fn seal(frame: &mut [u8]) {
     let checksum = ipv4_checksum(frame);
     frame[24..26].copy_from_slice(&checksum);
@@ -147,7 +147,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, step)
 }
 
-/// All feedback that leaves to a member or a switch has each field but PSN and AETH from the group's constants.
+/// Checks that feedback to a member or a switch has all fields except PSN and AETH from the group's constants.
 pub fn check_form(port: Port, frame: &[u8]) {
     let opcode = frame.get(BTH).copied();
     if port == CPU_PORT || !matches!(opcode, Some(OPCODE_ACKNOWLEDGE | OPCODE_CNP)) {
@@ -220,7 +220,7 @@ fn frame(opcode: u8, psn: u32, rest: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// What a frame that leaves the switch says. All that goes to others than the controller must be whole.
+/// Parses a frame that the switch sends. Frames to others than the controller must be complete.
 pub fn parse(port: Port, frame: &[u8]) -> Sent {
     if port == CPU_PORT {
         return parse_packet_in(frame);

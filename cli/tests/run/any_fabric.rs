@@ -1,5 +1,5 @@
-//! Fabrics of mixed rates, delays and queues, with the flags that a run has by default: a group goes at the rate of its slowest path,
-//! everybody gets everything, and nobody is removed.
+//! Fabrics of mixed rates, delays and queues, with default flags: a group is paced at its slowest path, all members receive all bytes,
+//! and no member is removed.
 //!
 //! `make test` tries a few. The long tests are for a release build of the command:
 //!
@@ -8,8 +8,8 @@
 //!     tools/cargo test -p alfirk-cli --test run any_fabric::many -- --ignored --nocapture --test-threads 1
 //! ```
 //!
-//! `ALFIRK_ANY_FABRIC_RUNS` and `ALFIRK_ANY_FABRIC_FIRST` are how many seeds there are, and the first of them. A failure is printed with
-//! the command that repeats it.
+//! `ALFIRK_ANY_FABRIC_RUNS` is the number of seeds, `ALFIRK_ANY_FABRIC_FIRST` the first one. A failure is printed with the command that
+//! reproduces it.
 
 mod draw;
 mod ideal;
@@ -27,32 +27,32 @@ use serde_json::Value;
 use draw::Draw;
 use ideal::Ideal;
 
-/// Messages of at least this many bandwidth-delay products are expected to be fast.
+/// Minimum length in bandwidth-delay products of messages that are expected to be fast.
 const LONG: u64 = 10;
 
-/// The most that completion may be of the ideal time, for such messages.
+/// Maximum ratio of completion time to the ideal time, for such messages.
 const MOST_OF_IDEAL: f64 = 1.5;
 
-/// The most that may be sent again of the packets of a message, if links lose nothing.
+/// Maximum share of retransmitted packets on lossless links.
 const MOST_RESENT: f64 = 0.05;
 
-/// Seconds of the processor's time after which a run of the long tests is given up.
+/// Limit of processor time in seconds for a run of the long tests.
 const GIVE_UP: &str = "120";
 
-/// A run.
+/// One run.
 struct Case {
-    /// Of its file.
+    /// Name of its topology file.
     name: String,
     seed: u64,
     topology: Topology,
     ideal: Ideal,
     size: u64,
-    /// The chance that a link loses a frame.
+    /// Loss probability of links.
     loss: Option<f64>,
 }
 
 impl Case {
-    /// The message has a little over [`LONG`] bandwidth-delay products, if that is not more than `most` bytes; else it is small.
+    /// A message of a little over [`LONG`] bandwidth-delay products, if that is at most `most` bytes; else a small one.
     fn drawn(seed: u64, most: u64) -> Case {
         let mut draw = Draw::new(seed);
         let topology = draw::topology(&mut draw);
@@ -89,7 +89,7 @@ impl Case {
         }
     }
 
-    /// Of a file, with a message of so many bytes.
+    /// A run on a topology file with a message of `size` bytes.
     fn of(name: &str, yaml: &str, size: u64) -> Case {
         let topology = Topology::from_yaml(name, yaml).expect("it is a good topology");
         Case {
@@ -106,7 +106,7 @@ impl Case {
         self.size >= LONG * self.ideal.bandwidth_delay_product()
     }
 
-    /// The flags of the run.
+    /// Flags of the run.
     fn flags(&self, algorithms: &str, model: &str) -> Vec<String> {
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         let file = file.join(format!("any-{}.yaml", self.name));
@@ -122,7 +122,7 @@ impl Case {
         flags
     }
 
-    /// Runs it; gives the rows of the report.
+    /// Runs the command; returns the rows of the report.
     fn run(&self, algorithms: &str, model: &str, patience: Option<&str>) -> Result<Value, String> {
         let flags = self.flags(algorithms, model);
         let output = alfirk(&flags, patience);
@@ -142,7 +142,7 @@ impl Case {
         Ok(report["results"].clone())
     }
 
-    /// Runs the group, and checks what came of it.
+    /// Runs the group, and checks the results.
     fn check(&self, exact: Exact, patience: Option<&str>) -> Result<Figures, String> {
         let results = self.run("alfirk", "fast", patience)?;
         let row = &results[0];
@@ -199,11 +199,11 @@ impl Case {
     }
 }
 
-/// Which runs are repeated with the exact model.
+/// Selects the runs that are repeated with the exact model.
 #[derive(Clone, Copy)]
 enum Exact {
     Always,
-    /// With at most so many packets times links.
+    /// With at most this product of packets and links.
     UpTo(u64),
 }
 
@@ -216,13 +216,13 @@ impl Exact {
     }
 }
 
-/// What came of a run.
+/// Results of a run.
 #[derive(Debug, Clone, Copy)]
 struct Figures {
     seed: u64,
-    /// Completion as a multiple of the ideal, of a long message.
+    /// Ratio of completion to the ideal, of a long message.
     of_ideal: Option<f64>,
-    /// Packets that were sent again, as a multiple of those of the message.
+    /// Ratio of retransmitted packets to those of the message.
     resent: f64,
 }
 
@@ -242,7 +242,7 @@ fn alfirk(flags: &[String], patience: Option<&str>) -> Output {
     output.unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Tries so many seeds, on every processor one at a time. Gives what came of them, by seed.
+/// Runs `count` seeds, one at a time on each processor; returns the results by seed.
 fn each(
     first: u64,
     count: u64,
@@ -320,7 +320,7 @@ fn from_environment(name: &str, default: u64) -> u64 {
     })
 }
 
-/// The topology of two switches, three hosts with links of 10 Gbit/s, and a link of so much between the switches.
+/// Two switches with a link of the given rate between them, and three hosts with links of 10 Gbit/s.
 fn two_switches(between: &str, everywhere: &str) -> String {
     format!(
         "name: mylab
@@ -373,7 +373,7 @@ fn healthy_members_stay_where_links_lose_packets() {
     assert!(figures.iter().any(|of_run| of_run.resent > 0.0));
 }
 
-/// No relay makes a message take much longer than all its copies, one after the other, through the bottleneck of the group's tree.
+/// A relay takes at most little longer than all its copies in sequence through the bottleneck of the group's tree.
 #[test]
 fn overlays_take_no_longer_than_their_copies_at_the_bottleneck() {
     let yaml = two_switches("100Mbps", "10Gbps");

@@ -1,4 +1,4 @@
-//! What is wrong with the input is said in one message, with exit code 2, before anything is built.
+//! Errors of the input are reported in one message, with exit code 2, before anything is built.
 
 use std::fs;
 use std::process::Command;
@@ -29,9 +29,12 @@ fn what_datagrams_cannot_do() {
     );
     by_datagrams(
         &["--kill", "s1@20us"],
-        &["goes on without hosts", "use --algorithms alfirk"],
+        &["survives failures of hosts only", "use --algorithms alfirk"],
     );
-    by_datagrams(&["--fallback", "binomial-ack"], &["no order", "use chain"]);
+    by_datagrams(
+        &["--fallback", "binomial-ack"],
+        &["out of order", "use chain"],
+    );
 }
 
 #[test]
@@ -44,7 +47,7 @@ fn topology_that_cannot_be_read() {
 }
 
 #[test]
-fn topology_that_is_malformed_is_told_with_its_line() {
+fn malformed_topology_is_reported_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let text = "name: broken\nswitches:\n  - {name: s1, id: 1}\nhosts:\n  - {name: h1, ip: 10.0.0.x/8}\nlinks: []\n";
     let path = file(folder.path(), "broken.yaml", text);
@@ -68,7 +71,7 @@ fn a_tree_policy_that_the_topology_cannot_have() {
 }
 
 #[test]
-fn tables_of_n_trees_that_are_none() {
+fn invalid_tables_of_n_trees() {
     let tree = ["topology", "n-tree", "--ports", "4", "--levels", "3"];
     let with = |more: &[&'static str]| [&tree[..], more].concat();
     refused(
@@ -93,7 +96,7 @@ fn unknown_host() {
 }
 
 #[test]
-fn guests_that_cannot_be() {
+fn invalid_guests() {
     run(&["--guests", "h1"], &["--guests", "--driver mininet"]);
     run(&["--guest-rdma", "linux"], &["--guests"]);
     let mininet = ["--driver", "mininet", "--guest-rdma", "alfirk"];
@@ -102,7 +105,7 @@ fn guests_that_cannot_be() {
 }
 
 #[test]
-fn clocks_that_cannot_be() {
+fn invalid_scales() {
     run(&["--scale", "1000"], &["--scale", "--driver mininet"]);
     run(&["--scale", "fast"], &["--scale", "auto, off"]);
     run(&["--scale", "0"], &["--scale", "1000"]);
@@ -125,7 +128,7 @@ fn clocks_that_cannot_be() {
     run(&["--attach", "/tmp"], &["--attach", "--driver mininet"]);
     run(
         &mininet(&["--threads", "2"]),
-        &["--threads", "virtual driver"],
+        &["--threads", "--driver virtual"],
     );
     run(&["--threads", "0"], &["--threads", "0 is not in 1..=256"]);
     run(&["--to", "h9"], &["--to h9", "h1, h2, h3, h4"]);
@@ -146,19 +149,25 @@ fn drivers_that_cannot_be_compared() {
 }
 
 #[test]
-fn packets_that_cannot_be_lost() {
+fn invalid_lost_packets() {
     run(&["--lose", "h2:to:data:1"], &["--lose", "--driver mininet"]);
     let mininet = |rule| ["--driver", "mininet", "--lose", rule];
-    run(&mininet("h2:to:cnp:1"), &["h2:to:cnp:1", "none of data"]);
+    run(
+        &mininet("h2:to:cnp:1"),
+        &["h2:to:cnp:1", "expected data, ack"],
+    );
     run(&mininet("h9:to:data:1"), &["no host h9"]);
     run(&["--initial-psn", "16777216"], &["--initial-psn"]);
 }
 
 #[test]
-fn hostile_hosts_that_cannot_be() {
+fn invalid_hostile_hosts() {
     run(&["--hostile", "h99"], &["h99", "no such host"]);
     run(&["--hostile", "h1"], &["h1", "it is the source"]);
-    run(&["--group", "2", "--hostile", "h4"], &["h4", "no member"]);
+    run(
+        &["--group", "2", "--hostile", "h4"],
+        &["h4", "not a member"],
+    );
     run(
         &[
             "--hostile",
@@ -168,7 +177,7 @@ fn hostile_hosts_that_cannot_be() {
             "--algorithms",
             "alfirk",
         ],
-        &["--hostile h3", "becomes a source"],
+        &["--hostile h3", "becomes the source"],
     );
     run(
         &["--hostile", "h2", "--algorithms", "chain"],
@@ -177,7 +186,7 @@ fn hostile_hosts_that_cannot_be() {
 }
 
 #[test]
-fn deaths_that_cannot_be() {
+fn invalid_failures() {
     run(&["--kill", "h2"], &["h2", "NODE@TIME"]);
     run(&["--kill", "h9@1us"], &["h9", "no host or switch"]);
     run(&["--kill", "h1@1us"], &["h1 is the source"]);
@@ -189,7 +198,7 @@ fn deaths_that_cannot_be() {
     );
     run(
         &["--kill", "s1@1us", "--algorithms", "rdmc-chain"],
-        &["--kill s1", "rdmc-chain goes on without hosts"],
+        &["--kill s1", "rdmc-chain survives failures of hosts only"],
     );
     run(
         &[
@@ -205,14 +214,14 @@ fn deaths_that_cannot_be() {
 }
 
 #[test]
-fn groups_that_cannot_be() {
+fn invalid_groups() {
     run(
         &["--fallback-below", "1.5"],
         &["--fallback-below", "1.5", "50%"],
     );
     run(
         &["--fallback-below", "--fallback", "none"],
-        &["nothing to fall back to"],
+        &["no algorithm to fall back to"],
     );
     run(
         &["--fallback-below", "--kill", "h2@1us"],
@@ -245,7 +254,7 @@ fn group_too_small_or_too_large() {
 fn input_that_is_empty_unreadable_or_both_given() {
     let folder = tempfile::tempdir().unwrap();
     let empty = file(folder.path(), "empty", "");
-    run(&["--input", &empty], &["empty", "nothing to send"]);
+    run(&["--input", &empty], &["empty", "no bytes to send"]);
     run(
         &["--input", "no/such/file"],
         &["no/such/file", "No such file"],
@@ -254,7 +263,7 @@ fn input_that_is_empty_unreadable_or_both_given() {
         &["--input", folder.path().to_str().unwrap()],
         &["Is a directory"],
     );
-    run(&["--size", "0B"], &["nothing to send"]);
+    run(&["--size", "0B"], &["no bytes to send"]);
     run(&["--size", "3GiB"], &["2 GiB"]);
     run(&["--size", "64"], &["--size", "no unit"]);
     run(
@@ -343,7 +352,7 @@ fn trace_of_mininet() {
 fn controller_without_switch() {
     let folder = tempfile::tempdir().unwrap();
     let [json, info] = data_plane(folder.path());
-    // Port 9 is "discard": nobody listens there.
+    // Port 9 is "discard": no process listens there.
     let arguments = [
         "ctrl",
         "--topology",
@@ -368,7 +377,7 @@ fn unknown_flag_and_unknown_verb() {
     refused(2, &["runn"], &["runn"]);
 }
 
-/// A right program, but not the one that the controller knows.
+/// A valid program, but not the one that the controller supports.
 const OTHER_PROGRAM: &str = "
 #include <core.p4>
 #include <v1model.p4>
@@ -388,12 +397,12 @@ V1Switch(p(), check(), ingress(), egress(), compute(), deparse()) main;
 ";
 
 #[test]
-fn manner_of_writing_without_a_write() {
+fn write_mode_without_a_write() {
     run(&["--write", "uniform"], &["--write", "--op write"]);
 }
 
 #[test]
-fn source_changes_that_cannot_be() {
+fn invalid_source_changes() {
     run(
         &["--switch-source", "2", "--algorithms", "chain"],
         &["--switch-source", "alfirk"],
@@ -415,7 +424,7 @@ fn source_changes_that_cannot_be() {
 }
 
 #[test]
-fn suspensions_that_cannot_be() {
+fn invalid_suspensions() {
     run(&["--suspend", "h2@1ms"], &["h2@1ms", "HOST@FROM-TO"]);
     run(&["--suspend", "s1@1ms-2ms"], &["no host s1"]);
     run(&["--suspend", "h2@2ms-1ms"], &["ends before it begins"]);
@@ -434,12 +443,18 @@ fn algorithms_that_the_topology_or_the_flags_rule_out() {
     );
     run(
         &["--algorithms", "chain,long", "--store-and-forward"],
-        &["--store-and-forward", "long", "different ways"],
+        &["--store-and-forward", "long", "several paths"],
     );
     run(&["--algorithms", "kary"], &["kary:K", "from 1 to"]);
     run(&["--algorithms", "kary:0"], &["kary:0", "kary:K"]);
-    run(&["--algorithms", "all,chain"], &["`all` stands alone"]);
-    run(&["--fallback", "long"], &["--fallback long", "no order"]);
+    run(
+        &["--algorithms", "all,chain"],
+        &["`all` cannot be combined"],
+    );
+    run(
+        &["--fallback", "long"],
+        &["--fallback long", "out of order"],
+    );
     run(&["--block", "0B"], &["--block", "1 byte"]);
     run(&["--block", "4GiB"], &["--block", "4GiB", "2147483648"]);
     run(&["--block", "4KiB", "--slices", "3"], &["--slices"]);
@@ -447,12 +462,19 @@ fn algorithms_that_the_topology_or_the_flags_rule_out() {
 }
 
 #[test]
-fn collectives_that_cannot_be() {
+fn invalid_collectives() {
     run(
         &["--collective", "barrier", "--algorithms", "chain"],
-        &["chain", "no barrier", "alfirk, binomial, dissemination"],
+        &[
+            "chain",
+            "cannot run a barrier",
+            "alfirk, binomial, dissemination",
+        ],
     );
-    run(&["--algorithms", "dissemination"], &["no broadcast"]);
+    run(
+        &["--algorithms", "dissemination"],
+        &["cannot run a broadcast"],
+    );
     run(
         &["--collective", "barrier", "--size", "1KiB"],
         &["barrier", "no message"],

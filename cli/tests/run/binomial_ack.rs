@@ -100,7 +100,7 @@ fn acknowledgements_take_as_many_cycles_as_the_tree_has_levels() {
     }
 }
 
-/// A root that sends all the time is held back by its window, so that no buffer is missing anywhere and no timer expires.
+/// A root that sends continuously is limited by its window, so that receivers always have buffers and no timer expires.
 #[test]
 fn a_long_message_needs_no_repair_when_nothing_is_lost() {
     let arguments = ["run", "--algorithms", "binomial-ack", "--json"];

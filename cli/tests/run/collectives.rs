@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::common::{good, json, TESTBED};
 use crate::network::{fabric, job, run};
 
-/// Runs an algorithm, and expects that everybody ends up with what it should.
+/// Runs an algorithm, and checks that every member ends up with its data.
 fn delivers(topology: &Topology, job: &Job, algorithm: Algorithm, loss: f64) -> Result<(), String> {
     let what = format!("{algorithm} {} of {}", job.collective, job.members.len());
     let mut fabric = fabric(topology, FaultProbabilities::lossy(loss), job.seed);
@@ -79,7 +79,7 @@ fn a_group_of_512_gets_every_byte_by_every_algorithm_with_loss() {
     }
 }
 
-/// RDMC's groups close when a member dies, and the survivors go on with what is not stable.
+/// RDMC's groups close when a member fails, and the survivors continue with the blocks that are not stable.
 fn survives(
     topology: &Topology,
     job: &Job,
@@ -104,7 +104,7 @@ fn kill(topology: &Topology, host: usize, after: u64) -> Kill {
 }
 
 #[test]
-fn survivors_of_a_death_get_every_byte_by_rdmc() {
+fn survivors_of_a_failure_get_every_byte_by_rdmc() {
     let topology = forty_hosts();
     for schedule in Algorithm::RDMC {
         let job = Job {
@@ -134,20 +134,20 @@ proptest! {
     #![proptest_config(Cost::Fabric.cases())]
 
     #[test]
-    fn survivors_of_some_deaths_get_every_byte_by_rdmc(
+    fn survivors_of_some_failures_get_every_byte_by_rdmc(
         schedule in prop::sample::select(Algorithm::RDMC.to_vec()),
         members in 3usize..20,
-        deaths in prop::collection::vec((1usize..20, 0u64..200_000), 1..4),
+        failures in prop::collection::vec((1usize..20, 0u64..200_000), 1..4),
         size in 0usize..200_000,
         block in 500u32..20_000,
         loss in prop_oneof![Just(0.0), 0.0f64..0.01],
         seed in 0u64..1 << 32,
     ) {
         let topology = forty_hosts();
-        let deaths = deaths.into_iter().filter(|(host, _)| *host < members);
+        let failures = failures.into_iter().filter(|(host, _)| *host < members);
         let job = Job {
             block: Some(block),
-            kills: deaths.map(|(host, after)| kill(&topology, host, after)).collect(),
+            kills: failures.map(|(host, after)| kill(&topology, host, after)).collect(),
             ..of(Collective::Broadcast, members, size, seed)
         };
         survives(&topology, &job, Algorithm::Rdmc(schedule), loss).map_err(TestCaseError::fail)?;

@@ -16,7 +16,7 @@ pub fn alfirk(arguments: &[&str]) -> Output {
         .expect("the command was built with the tests")
 }
 
-/// Runs it, expects exit code 0, and gives what it printed.
+/// Runs it, expects exit code 0, and returns its output.
 pub fn good(arguments: &[&str]) -> Vec<u8> {
     let output = alfirk(arguments);
     let message = String::from_utf8_lossy(&output.stderr);
@@ -24,7 +24,7 @@ pub fn good(arguments: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// The same, for the one JSON object that it prints.
+/// Runs it, and parses its output as one JSON object.
 pub fn json(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_slice(&good(arguments)).expect("the output is one JSON object")
 }
@@ -44,7 +44,7 @@ pub fn refused(code: i32, arguments: &[&str], words: &[&str]) {
     assert!(!message.contains("panicked"), "{message}");
 }
 
-/// Compiles the data plane for BMv2; gives the names of the JSON and of P4Info in text.
+/// Compiles the data plane for BMv2; returns the names of the JSON and of P4Info in text.
 pub fn data_plane(folder: &Path) -> [String; 2] {
     let [json, info] =
         ["main.json", "main.txtpb"].map(|name| folder.join(name).to_str().unwrap().to_string());
@@ -53,7 +53,7 @@ pub fn data_plane(folder: &Path) -> [String; 2] {
     [json, info]
 }
 
-/// Writes a file and gives its name.
+/// Writes a file and returns its name.
 pub fn file(folder: &Path, name: &str, content: &str) -> String {
     let path = folder.join(name);
     fs::write(&path, content).unwrap();

@@ -77,7 +77,7 @@ impl Hosts {
         panic!("no answer");
     }
 
-    /// Gives every host a buffer, sends one datagram, and says who has it.
+    /// Gives every host a buffer, sends one datagram, and returns which hosts have it.
     fn send(&mut self, source: usize, bytes: &[u8]) -> BTreeSet<usize> {
         let len = GRH_LEN + MTU.bytes() as u64;
         for (host, qpn) in self.qpns.clone().into_iter().enumerate() {
@@ -140,7 +140,7 @@ impl Hosts {
 }
 
 #[test]
-fn any_host_reaches_those_that_have_joined_and_nobody_else() {
+fn any_host_reaches_only_hosts_that_have_joined() {
     for policy in Policy::ALL {
         let topology = fat_tree(4).unwrap();
         let mut hosts = Hosts::new(fabric_by(policy, &topology), topology);
@@ -160,7 +160,7 @@ fn any_host_reaches_those_that_have_joined_and_nobody_else() {
 }
 
 #[test]
-fn a_group_is_led_around_a_switch_that_has_died() {
+fn group_is_rerouted_around_a_failed_switch() {
     let topology = fat_tree(4).unwrap();
     let mut hosts = Hosts::new(
         fabric(&topology, FaultProbabilities::default(), 1),
@@ -170,7 +170,7 @@ fn a_group_is_led_around_a_switch_that_has_died() {
         hosts.change(host, true);
     }
     hosts.assert_reaches(7, &[0, 7, 12]);
-    // An aggregation switch of the tree dies for good, and the tree is led around it.
+    // An aggregation switch of the tree fails permanently, and the tree is rerouted.
     let dead = hosts.topology.switch_named("p1a1").unwrap();
     hosts.fabric.network().kill_switch(dead);
     let later = hosts.fabric.now() + 10_000_000_000;

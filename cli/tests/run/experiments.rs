@@ -1,4 +1,4 @@
-//! Sweeps of runs that a file describes: every point once, kept, and the same as the run by itself.
+//! Experiments: every point is run once, kept, and equal to the run by itself.
 
 use std::fs;
 use std::path::Path;
@@ -202,7 +202,7 @@ quick: {run: {group: 3}, sweep: {size: [64B]}}
             "{command}"
         );
     }
-    // A value that cannot be without what it brings along.
+    // A value that is not valid without the flags that belong to it.
     let text = "
 name: grids
 run: {algorithms: [alfirk]}
@@ -281,7 +281,7 @@ claims:
         said.contains("measured 3.00, published 3.00 to 5.20: explained"),
         "{said}"
     );
-    // Two relays of a chain of four cost so much more than a transfer of 2.424 us.
+    // Two relays of a chain of four cost this share of a transfer of 2.424 us.
     let cost = said.split("the paper's 5.20 at about ").nth(1).unwrap();
     let cost: f64 = cost.split(' ').next().unwrap().parse().unwrap();
     assert!((2.5..2.9).contains(&cost), "{said}");
@@ -438,11 +438,11 @@ fn files_that_make_no_experiment() {
     let varied = |vary: &str| claim(&format!("{ratio}, paper: 1, vary: [{{{vary}}}]"));
     bad(
         &varied("flag: size, values: [1B, 2B]"),
-        &["`size` is what the ratio is formed of"],
+        &["`size` selects the sides of the ratio"],
     );
     bad(&varied("flag: mtus, values: [1, 2]"), &["`mtus`", "`mtu`"]);
     bad(&varied("flag: mtu, values: [1024]"), &["fewer than two"]);
-    bad(&varied("flag: mtu, values: 1024"), &["a list"]);
+    bad(&varied("flag: mtu, values: 1024"), &["expected a list"]);
     bad(
         &varied("flag: mtu, values: [512, 1024], side: left"),
         &["`side` is both, of or to"],
@@ -489,7 +489,7 @@ fn results_that_are_not_of_this_experiment() {
     refused(
         2,
         &["experiment", "run", &spec, "--out", &in_the_way],
-        &["cannot make", "file"],
+        &["cannot create", "file"],
     );
 }
 
@@ -510,7 +510,7 @@ fn a_second_run_in_a_folder_is_refused_and_names_the_first() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // It holds the folder as long as it measures.
+    // It holds the lock until it ends.
     let lock = Path::new(out).join(".lock");
     let limit = Instant::now() + Duration::from_secs(600);
     while !is_locked(&lock) {
@@ -518,12 +518,12 @@ fn a_second_run_in_a_folder_is_refused_and_names_the_first() {
         assert!(Instant::now() < limit, "it holds nothing");
         std::thread::yield_now();
     }
-    let process = format!("process {} measures into this folder", first.id());
+    let process = format!("process {} is using this folder", first.id());
     let again = ["experiment", "run", &spec, "--out", out];
     refused(1, &again, &[&process, "--out"]);
     first.kill().unwrap();
     first.wait().unwrap();
-    // The kernel has given the folder back.
+    // The kernel has released the lock.
     assert!(!is_locked(&lock));
 }
 

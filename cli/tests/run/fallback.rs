@@ -1,4 +1,4 @@
-//! The safeguard: groups that are given up for an overlay while a message is under way, and taken up again.
+//! The safeguard: groups that are left for an overlay during a message, and used again later.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn guarded(members: usize, size: usize, seed: u64) -> Job {
     }
 }
 
-/// The link of a host loses frames for a while.
+/// A host's link loses frames during a time.
 fn outage(topology: &Topology, host: usize, loss: f64, from: u64, until: u64) -> Outage {
     Outage {
         link: topology.uplink(HostIndex(host)).link,
@@ -64,7 +64,7 @@ fn run(fabric: &mut dyn Fabric, topology: &Topology, job: &Job) -> Row {
     row
 }
 
-/// Where the message went, one change after another; they are in order, and nobody loses a slice again.
+/// Checks the changes of the message's path: they are in order, and no member loses a slice again.
 fn ways(row: &Row) -> Vec<&str> {
     for pair in row.safeguard.windows(2) {
         assert!(pair[0].at_ns < pair[1].at_ns);
@@ -194,7 +194,7 @@ fn the_same_seed_changes_its_way_at_the_same_time() {
 /// A fabric whose switches are full until a time.
 struct Crowded {
     inner: VirtualFabric,
-    /// Groups of others, which are removed at that time.
+    /// Foreign groups, which are removed at that time.
     others: Vec<Ipv4Addr>,
     until: u64,
 }
@@ -346,8 +346,8 @@ impl Fabric for Crowded {
     fn tick(&self) -> u64 {
         self.inner.tick()
     }
-    fn patience(&self) -> u64 {
-        self.inner.patience()
+    fn stall_timeout(&self) -> u64 {
+        self.inner.stall_timeout()
     }
     fn processing(&self) -> Option<Processing> {
         self.inner.processing()

@@ -1,4 +1,4 @@
-//! Groups registered in band, groups that break, and groups that are not to be had.
+//! Groups registered in band, groups with failures, and groups that cannot be registered.
 
 use alfirk_ctrl::controller::{ControllerConfig, MemberSpec, RegisterGroup};
 use alfirk_ctrl::strategy::{IcrcMode, Strategies};
@@ -13,7 +13,7 @@ use alfirk_sim::VirtualFabric;
 use crate::network::{fabric, job, pipeline, run};
 use crate::strategies::{by, MIN_PSNS};
 
-/// Like the command line's controller: dead after 20 ms.
+/// Failure timeout of 20 ms, as by default.
 fn quick() -> ControllerConfig {
     ControllerConfig {
         probe_interval_ns: 2_500_000,
@@ -57,7 +57,7 @@ fn a_hostile_member_does_not_slow_the_others() {
             assert_eq!(beside.retransmissions, alone.retransmissions);
             let slower = beside.completion_ns as f64 / alone.completion_ns as f64;
             assert!(slower < 1.2, "host {hostile}, {strategies}: {slower}");
-            // It was no idle talk.
+            // The hostile packets were effective.
             assert!(beside.wire_packets > alone.wire_packets + 5_000);
         }
     }
@@ -159,8 +159,8 @@ fn regions_of_more_than_183_members_are_registered_in_band() {
     assert_eq!(row.receivers, 249);
 }
 
-/// Kills `victim` 30 us after the post, and sends enough that the message is still under way then.
-fn with_death(topology: &Topology, registration: Registration, victim: Victim) -> Row {
+/// Fails `victim` 30 us after the post, with a message that is still being sent then.
+fn with_failure(topology: &Topology, registration: Registration, victim: Victim) -> Row {
     let members = topology.hosts().len();
     let job = Job {
         registration,
@@ -175,15 +175,15 @@ fn with_death(topology: &Topology, registration: Registration, victim: Victim) -
 }
 
 #[test]
-fn a_group_goes_on_without_a_dead_host() {
+fn group_continues_without_a_failed_host() {
     let topology = leaf_spine(2, 1, 2).unwrap();
     for registration in [Registration::Api, Registration::Mrp] {
-        let row = with_death(&topology, registration, Victim::Host(HostIndex(2)));
+        let row = with_failure(&topology, registration, Victim::Host(HostIndex(2)));
         assert!(row.verified);
         assert_eq!(row.lost, ["h3"]);
         assert_eq!(row.receivers_verified, 2);
         let failure = &row.failures[0];
-        // Patience, then the time after which a silent member counts as dead, then the change.
+        // Stall timeout, then the failure timeout, then the change.
         let repaired = failure.repaired_ns.unwrap();
         assert!((20_000_000..40_000_000).contains(&repaired), "{repaired}");
         assert!(failure.going_on_ns.unwrap() >= repaired);
@@ -191,15 +191,15 @@ fn a_group_goes_on_without_a_dead_host() {
 }
 
 #[test]
-fn a_group_goes_on_without_a_host_whose_link_is_dead() {
+fn group_continues_without_a_host_whose_link_failed() {
     let topology = testbed();
-    let row = with_death(&topology, Registration::Api, Victim::Link(LinkIndex(1)));
+    let row = with_failure(&topology, Registration::Api, Victim::Link(LinkIndex(1)));
     assert!(row.verified);
     assert_eq!(row.lost, ["h2"]);
 }
 
 #[test]
-fn a_group_is_led_around_a_dead_switch_and_a_dead_link() {
+fn group_is_rerouted_around_a_failed_switch_and_a_failed_link() {
     let topology = leaf_spine(2, 2, 2).unwrap();
     // The group uses the first spine, because no group is there before it.
     let spine = topology.switch_named("s1").unwrap();
@@ -208,7 +208,7 @@ fn a_group_is_led_around_a_dead_switch_and_a_dead_link() {
         Victim::Link(link_between(&topology, "l1", "s1")),
         Victim::Link(link_between(&topology, "l2", "s1")),
     ] {
-        let row = with_death(&topology, Registration::Mrp, victim);
+        let row = with_failure(&topology, Registration::Mrp, victim);
         assert!(row.verified, "{victim:?}");
         assert!(row.lost.is_empty(), "{victim:?}: {:?}", row.lost);
         assert_eq!(row.receivers_verified, 3, "{victim:?}");
@@ -222,16 +222,16 @@ fn link_between(topology: &Topology, a: &str, b: &str) -> LinkIndex {
 }
 
 #[test]
-fn a_group_goes_on_without_the_hosts_of_a_dead_leaf() {
+fn group_continues_without_the_hosts_of_a_failed_leaf() {
     let topology = leaf_spine(3, 2, 2).unwrap();
     let leaf = topology.switch_named("l3").unwrap();
-    let row = with_death(&topology, Registration::Api, Victim::Switch(leaf));
+    let row = with_failure(&topology, Registration::Api, Victim::Switch(leaf));
     assert!(row.verified);
     assert_eq!(row.lost, ["h5", "h6"]);
 }
 
 #[test]
-fn a_death_that_stops_nobody_is_no_reason_to_act() {
+fn failure_without_effect_causes_no_action() {
     let topology = leaf_spine(2, 2, 2).unwrap();
     let job = Job {
         kills: vec![Kill {
@@ -247,7 +247,7 @@ fn a_death_that_stops_nobody_is_no_reason_to_act() {
     assert_eq!(row.receivers_verified, 2);
 }
 
-/// Takes every group index of the testbed's switch.
+/// Occupies every group index of the testbed's switch.
 fn fill(fabric: &mut VirtualFabric, topology: &Topology) {
     let ips: Vec<_> = topology.hosts().iter().map(|host| host.ip).collect();
     loop {
@@ -273,7 +273,7 @@ fn fill(fabric: &mut VirtualFabric, topology: &Topology) {
 }
 
 #[test]
-fn members_do_without_a_group_when_the_fabric_is_full() {
+fn members_use_an_overlay_when_the_fabric_is_full() {
     let topology = testbed();
     let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
     fill(&mut fabric, &topology);

@@ -1,5 +1,5 @@
-//! The flags of the main job as users read them. A change of this snapshot is a change of the command line: it belongs in the
-//! changelog, and a flag that goes needs a reason.
+//! Help of `alfirk run` as a snapshot. A change of it is a change of the command line: it needs a line in the changelog, and a removed flag
+//! needs a reason.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use std::process::Command;
 fn flags_and_their_help_are_as_reviewed() {
     let output = Command::new(env!("CARGO_BIN_EXE_alfirk"))
         .args(["run", "--help"])
-        // How wide lines are.
+        // Width of lines.
         .env("COLUMNS", "100")
         .env_remove("ALFIRK_LOG")
         .output()

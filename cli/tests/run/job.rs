@@ -1,4 +1,4 @@
-//! The main job in virtual time, as a user runs it.
+//! `alfirk run` in virtual time, as a user runs it.
 
 use std::fs;
 
@@ -195,7 +195,7 @@ fn losses_everywhere_stop_no_algorithm() {
 }
 
 #[test]
-fn losses_on_a_fat_tree_stop_nobody() {
+fn losses_on_a_fat_tree_stop_no_member() {
     for seed in ["1", "2"] {
         let report = json(&[
             "run",
@@ -340,8 +340,8 @@ fn table_compares_the_algorithms() {
     assert_eq!(text.lines().filter(|l| l.contains("Gbit/s")).count(), 4);
 }
 
-/// What the model of hosts, switches and links makes of small and large messages, with and without losses. A change here
-/// means that virtual time passes differently than before, and wants a reason.
+/// Times of small and large messages in the model of hosts, switches and links, with and without losses. A change here means that
+/// virtual time passes differently than before, which needs a reason.
 #[test]
 fn times_and_counts_are_as_reviewed() {
     let leaf_spine = concat!(env!("CARGO_MANIFEST_DIR"), "/../topologies/leaf-spine.yaml");

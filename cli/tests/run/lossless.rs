@@ -1,4 +1,4 @@
-//! Switches that share buffers, pause senders and queue at their inputs, in whole fabrics.
+//! Switches with shared buffers, flow control and input queues, in whole fabrics.
 
 use std::cell::RefCell;
 use std::fs;
@@ -78,7 +78,7 @@ fn no_load_makes_a_lossless_fat_tree_drop_or_stand_still() {
             assert_eq!(row.dropped_packets, Some(0), "{what}");
             assert_eq!(row.retransmissions, 0, "{what}");
             let control = row.flow_control.expect("there is flow control");
-            // Members of a group take turns.
+            // Members send in turn.
             let is_congested = algorithm != Algorithm::Alfirk;
             assert_eq!(control.pauses > 0, is_congested, "{what}");
             let links = control.links.iter();
@@ -304,7 +304,7 @@ fn a_nic_that_is_slow_per_packet_limits_small_packets() {
 
 #[test]
 fn flags_that_do_not_fit_are_refused() {
-    let run = |more: &[&str], told: &[&str]| refused(2, &[&["run"], more].concat(), told);
+    let run = |more: &[&str], messages: &[&str]| refused(2, &[&["run"], more].concat(), messages);
     run(
         &["--queueing", "both"],
         &["queueing", "output, input or voq"],
@@ -318,14 +318,14 @@ fn flags_that_do_not_fit_are_refused() {
     );
     run(&["--host-model", "copy-rate=fast"], &["copy-rate", "fast"]);
     let mininet = ["--driver", "mininet", "--topology"];
-    run(&[&mininet[..], &[LOSSLESS]].concat(), &["virtual driver"]);
+    run(&[&mininet[..], &[LOSSLESS]].concat(), &["--driver virtual"]);
     run(
         &[
             &mininet[..],
             &[TESTBED, "--scale", "off", "--host-model", "free"],
         ]
         .concat(),
-        &["virtual driver", "--scale"],
+        &["--driver virtual", "--scale"],
     );
 }
 

@@ -1,4 +1,4 @@
-//! The main job: as a user runs it, with wrong input, and on fabrics where things go wrong.
+//! `alfirk run`: as a user runs it, with wrong input, and on fabrics with faults.
 
 mod any_fabric;
 mod bad_input;

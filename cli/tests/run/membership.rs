@@ -1,4 +1,4 @@
-//! Members that come and go between messages, on compiled pipelines, with sources that take turns.
+//! Members that join and leave between messages, on compiled pipelines, with changing sources.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -33,7 +33,7 @@ struct Flock {
     members: BTreeMap<HostIndex, QpNum>,
     next: Psn,
     sent: u32,
-    /// Who sent last.
+    /// The last sender.
     source: Option<HostIndex>,
     seed: u64,
 }
@@ -129,7 +129,7 @@ impl Flock {
         network.on_nic(host, |nic, _| nic.destroy_qp(qpn).unwrap());
     }
 
-    /// One message from one member to all others, who must have it once, byte for byte.
+    /// Sends one message from one member to all others, who must receive it once, byte for byte.
     fn send(&mut self, source: usize, size: usize) {
         let source = HostIndex(source);
         self.sent += 1;

@@ -1,4 +1,4 @@
-//! The main job on Mininet. Needs root, Mininet and network namespaces; says so and does nothing without them.
+//! `alfirk run` on Mininet. Needs root, Mininet and network namespaces; prints a notice and skips without them.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::TESTBED;
 
-/// How long anything here may take.
+/// Time limit of all operations.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Whether Mininet can run here; prints why not.
@@ -173,8 +173,8 @@ impl Testbed {
         let output = child.wait_with_output().unwrap();
         let message = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{message}");
-        let told = format!("switch {} was killed", self.switch);
-        assert!(message.contains(&told), "{message}");
+        let expected = format!("switch {} was killed", self.switch);
+        assert!(message.contains(&expected), "{message}");
         assert_eq!(output.stdout, b"");
         assert!(!folder.exists(), "the folder of the run is gone");
         let folder = folder.to_str().unwrap();

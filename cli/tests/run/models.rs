@@ -74,14 +74,14 @@ struct Scene {
     ecn: Option<EcnProfile>,
 }
 
-/// What came of it, with what every link and host has counted; and all that was seen, if anybody looked. Frames that nobody sees may come
-/// together ([`alfirk_sim::engine::Context::expect_followers`]).
+/// Runs a job; returns the report with the counters of all links and hosts, and the recorded frames if recording is on. Unrecorded frames
+/// may arrive in one event ([`alfirk_sim::engine::Context::expect_followers`]).
 fn play(scene: &Scene, fidelity: Fidelity, is_seen: bool) -> (String, Vec<String>) {
     let (outcome, seen, _) = play_by(scene, fidelity, is_seen, 1);
     (outcome, seen)
 }
 
-/// With so many threads, which are used wherever there is anything to do for them; also how many events there were.
+/// The same with `threads` threads, which are used even for little work; also returns the number of events.
 fn play_by(
     scene: &Scene,
     fidelity: Fidelity,
@@ -204,7 +204,7 @@ fn op() -> impl Strategy<Value = (TransferOp, WriteMode)> {
     ]
 }
 
-/// What goes wrong: nothing, a host or a switch dies, or a member is hostile.
+/// Faults: none, a failed host or switch, or a hostile member.
 #[derive(Debug, Clone, Copy)]
 enum Trouble {
     None,
@@ -369,7 +369,7 @@ fn a_run_that_is_recorded_says_that_it_has_one_thread() {
 }
 
 #[test]
-fn a_long_message_is_the_same_whether_anybody_looks_or_not() {
+fn long_message_is_the_same_with_and_without_recording() {
     for (loss, recovery, op) in [
         (0.0, Recovery::GoBackN, TransferOp::Send),
         (0.002, Recovery::GoBackN, TransferOp::Write),

@@ -1,4 +1,4 @@
-//! Whole fabrics: compiled pipelines, controller, hosts, and what can go wrong among them.
+//! Whole fabrics: compiled pipelines, controller, hosts, and faults.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -106,7 +106,7 @@ fn one_fabric_serves_one_algorithm_after_another() {
     }
 }
 
-/// How often each PSN was sent by each node and port.
+/// Number of transmissions of each PSN by each node and port.
 type Seen = BTreeMap<(String, u32, u32), u32>;
 
 /// Remembers how often each data packet was seen in each direction of each link.
@@ -196,7 +196,7 @@ fn faults_bring_nothing_to_a_host_that_a_strict_stack_refuses() {
             assert!(row.verified, "{what}");
             for host in topology.host_indexes() {
                 let stats = fabric.network().host(host).host().stats();
-                // What is still under way when its queue pair ends is nobody's fault.
+                // Packets that are still on the way when their queue pair ends are not counted as errors.
                 let implausible = stats.implausible() - stats.drops.unknown_qp;
                 assert_eq!(implausible, 0, "{what}: {stats:?}");
             }
@@ -205,7 +205,7 @@ fn faults_bring_nothing_to_a_host_that_a_strict_stack_refuses() {
 }
 
 #[test]
-fn dead_receiver_link_keeps_the_others_from_being_told_done() {
+fn failed_receiver_link_prevents_completion() {
     let topology = testbed();
     let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
     fabric.network().set_link_up(LinkIndex(2), false);
@@ -230,7 +230,7 @@ fn dead_switch_is_named_when_a_group_needs_it() {
 }
 
 #[test]
-fn controller_refuses_what_no_host_is() {
+fn controller_rejects_addresses_of_no_host() {
     let topology = testbed();
     let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
     let request = RegisterGroup {

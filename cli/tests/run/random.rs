@@ -48,9 +48,9 @@ fn faults() -> impl Strategy<Value = FaultProbabilities> {
     })
 }
 
-/// Its answers come from switches on whose way to it another member was the source before, and which have received no count from there since.
+/// A source gets an MSN from a switch that another source used before, and which has not received a newer one since.
 #[test]
-fn a_source_of_before_may_be_told_an_older_count_of_messages() {
+fn former_source_may_receive_an_older_msn() {
     let topology = fat_tree(4).unwrap();
     let job = Job {
         op: TransferOp::WriteImm,
@@ -119,9 +119,9 @@ proptest! {
         }
     }
 
-    /// Between the packet that announces a region and the WRITE that needs it, too.
+    /// Also between the packet that announces a region and the WRITE that needs it.
     #[test]
-    fn a_death_during_writes_that_tell_regions_hurts_nobody_else(
+    fn failure_during_writes_with_announced_regions_does_not_affect_others(
         topology_index in 0usize..3,
         members in 3usize..5,
         dead in 1usize..3,

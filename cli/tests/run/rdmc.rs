@@ -1,4 +1,4 @@
-//! RDMC's analysis of its binomial pipeline (sections 4.4 and 4.5 of its paper), and hosts whose applications stand still for a while.
+//! RDMC's analysis of its binomial pipeline (sections 4.4 and 4.5 of its paper), and suspended applications.
 
 use std::sync::OnceLock;
 
@@ -42,8 +42,8 @@ static WITHOUT: OnceLock<u64> = OnceLock::new();
 proptest! {
     #![proptest_config(Cost::Run.cases())]
 
-    /// RDMC's paper, section 4.5: "a delay e in sending a block leads to a maximum delay of e in the total time to send". (Its steps are
-    /// in step; here they are not quite, and a block more is what that may cost.)
+    /// RDMC's paper, section 4.5: "a delay e in sending a block leads to a maximum delay of e in the total time to send". (The paper's steps are
+    /// synchronous; here they are not quite, so one block more is allowed.)
     #[test]
     fn a_binomial_pipeline_loses_no_more_time_than_a_member_does(
         host in 0..MEMBERS,
@@ -58,8 +58,8 @@ proptest! {
     }
 }
 
-/// Section 4.4: so many blocks take so many steps and four more among 16 members, and a step is one block's time and a notice's. (It is so
-/// because a member is ready for one member's block at a time; else members meet at links and are not in step.)
+/// Section 4.4: with 16 members, B blocks take B + 4 steps, and a step is the time of one block and one notice. (Only because a member is
+/// ready for one member's block at a time; otherwise transfers share links and the steps are not synchronous.)
 #[test]
 fn a_binomial_pipeline_takes_its_steps() {
     let blocks = 16;
@@ -81,7 +81,7 @@ fn a_binomial_pipeline_takes_its_steps() {
     assert!((19.0..22.0).contains(&steps), "{steps} steps instead of 19");
 }
 
-/// It is seen by whoever needs the member's application, and by nobody else: a group's receivers are served by their NICs.
+/// A suspension delays the members that need the application; a group's receivers are served by their NICs.
 #[test]
 fn what_stands_still_is_the_application_and_not_the_nic() {
     let suspension = || vec![suspended(1, 10_000, 1_000_000)];

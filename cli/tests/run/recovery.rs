@@ -1,4 +1,4 @@
-//! What losses cost where queue pairs repeat selectively.
+//! Cost of losses with selective repeat.
 
 use serde_json::Value;
 
@@ -63,8 +63,8 @@ fn packets_lost_near_the_source_are_sent_again_once() {
     assert!(again <= dropped + 2, "{again} for {dropped}");
 }
 
-/// A hostile member reports anything. Selective NAKs of what all have are dropped. Of what is outstanding any receiver may send one, whose
-/// price is one packet that is sent again: that is all that others notice, and no more than a fifth of their time.
+/// A hostile member sends any report. Selective NAKs of packets that all members have are dropped. Those of outstanding packets cost one
+/// retransmission each, and the others at most a fifth of their time.
 #[test]
 fn hostile_member_costs_others_what_it_asks_for() {
     let quiet = ["--size", "4MiB", "--algorithms", "alfirk"];

@@ -1,4 +1,4 @@
-//! Every way to find the minimum PSN and every way to a right ICRC, through the compiled pipelines.
+//! Every method of finding the minimum PSN and of keeping the ICRC valid, through the compiled pipelines.
 
 use alfirk_ctrl::constants::RECOMPUTE_NETWORK;
 use alfirk_ctrl::controller::{ControllerConfig, MemberSpec, RegisterGroup};
@@ -30,7 +30,7 @@ const LOSSY: FaultProbabilities = FaultProbabilities {
     reorder_window: 3_000,
 };
 
-/// Virtual nanoseconds.
+/// Time in virtual nanoseconds.
 const RESTART_AT: u64 = 1_500_000;
 
 /// Two leaves with nine paths each: three nodes of a walk.
@@ -83,7 +83,7 @@ fn each_strategy_costs_what_it_says() {
     // Nothing is sent again, which would ask, too.
     assert_eq!(punt.punts, punt.feedback);
     assert_eq!(punt.recirculations, 0);
-    // What receivers say is the same, and nobody receives more by one than by the other.
+    // What receivers say is the same, and no host receives more with one than with the other.
     assert_eq!(tree.feedback, walk.feedback);
     assert!(walk_acks <= acks);
     assert!(punt_acks > 0);
@@ -109,7 +109,7 @@ fn every_strategy_delivers_every_operation_under_loss() {
     }
 }
 
-/// The window and the timeout follow the way to the controller, so that its answers come in time and the link is never idle.
+/// Window and timeout include the delay of the controller, so that its replies are in time and the link is never idle.
 #[test]
 fn a_controller_that_finds_minima_costs_no_goodput_and_no_retransmission() {
     let topology = fat_tree(4).unwrap();
@@ -179,7 +179,7 @@ fn receivers_that_are_not_ready_are_waited_for() {
         let lossless = runs(&topology, FaultProbabilities::default(), &job);
         assert!(
             lossless.retransmissions > 0,
-            "{min_psn}: nobody sent an RNR NAK"
+            "{min_psn}: no receiver sent an RNR NAK"
         );
         runs(&topology, LOSSY, &job);
     }
@@ -281,7 +281,7 @@ fn the_report_tells_what_a_strategy_costs() {
     );
 }
 
-/// Three receivers behind links of 100, 50 and 20 Gbit/s, all faster served by the source than they can take it.
+/// Three receivers on links of 100, 50 and 20 Gbit/s, all sent to faster than their links.
 const UNEQUAL: &str = r#"
 name: unequal
 defaults: {rate: 100Gbps, delay: 500ns, mtu: 4200, queue: 1MiB}
@@ -420,7 +420,7 @@ fn the_rate_falls_while_paths_are_congested_and_recovers_afterwards() {
     let topology = Topology::from_yaml("unequal.yaml", UNEQUAL).unwrap();
     let least = |rates: &[f64]| rates.iter().copied().fold(f64::MAX, f64::min);
     let (first, second) = rates(&topology, Some(EcnProfile::default()));
-    // Well below that of the line, and up again while the message still goes on.
+    // Well below the line rate, and up again during the message.
     let at = first.iter().position(|rate| *rate < 60e9);
     let at = at.unwrap_or_else(|| panic!("it falls: {first:?}"));
     assert!(first[at..].iter().any(|rate| *rate > 1.2 * least(&first)));

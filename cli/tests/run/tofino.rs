@@ -1,4 +1,4 @@
-//! The data plane for Tofino, on our model of the chip, driven by the same controller.
+//! The data plane for Tofino, on the model of the chip, with the same controller.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -25,7 +25,7 @@ fn topology(name: &str) -> String {
     format!("{}/../topologies/{name}.yaml", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Runs the group, and demands that all members hold every byte.
+/// Runs the group, and checks that all members hold every byte.
 fn verified(args: &[&str]) -> serde_json::Value {
     let report = json(&[&TNA, args].concat());
     let row = report["results"][0].clone();
@@ -82,7 +82,8 @@ fn tofino_2_has_the_same_data_plane() {
 #[test]
 fn a_link_at_a_port_that_recirculates_is_refused() {
     let args = ["run", "--target", "t2na", "--topology", "leaf-spine:2,2,5"];
-    let words = "--target t2na: switch l1 has a link at port 6, and packets that leave by ports 6 to 7 of this chip";
+    let words =
+        "--target t2na: switch l1 has a link at port 6, and ports 6 to 7 of this chip recirculate";
     refused(2, &args, &[words]);
 }
 
@@ -109,7 +110,7 @@ fn losses_on_all_links_are_repaired() {
 }
 
 /// The MSN of an answer is that of the path at the minimum, so a wrong one of a hostile member there gets out (on v1model it is bounded:
-/// `p4src/shared/types.p4`, MSN_NEAR). A source counts it as implausible and goes by the PSN. With seeds 2, 5, 9 and 20 it meets some.
+/// `p4src/shared/types.p4`, MSN_NEAR). A source counts it as implausible and uses the PSN. With seeds 2, 5, 9 and 20 it meets some.
 #[test]
 fn a_hostile_member_makes_no_difference() {
     let testbed = topology("testbed");
@@ -156,12 +157,13 @@ fn what_it_lacks_is_refused_with_what_would_do() {
         ("--recovery", "selective-repeat", "go-back-n"),
     ] {
         let args = ["--topology", &testbed, flag, value];
-        let words = format!("{flag}: the data plane for Tofino (--target tna) has {only} only");
+        let words =
+            format!("{flag}: the data plane for Tofino (--target tna) supports {only} only");
         refused(2, &[&TNA[..], &args].concat(), &[&words]);
     }
 }
 
-/// Where entries name a group by its address, the old part's and the new part's are the same ones.
+/// If entries identify a group by its address, the entries of the old part and of the new part are equal.
 #[test]
 fn a_group_goes_on_without_what_dies() {
     let k4 = topology("fat-tree-k4");

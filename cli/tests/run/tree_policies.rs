@@ -1,4 +1,4 @@
-//! Several groups at once on one fabric, by each tree policy: what links carry, and how long it takes.
+//! Several groups in parallel on one fabric, with each tree policy: load of links, and time.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -22,10 +22,10 @@ use crate::network::fabric_by;
 
 const MTU: PathMtu = PathMtu::B4096;
 
-/// What came of all groups sending at once.
+/// Results of all groups that send in parallel.
 #[derive(Debug)]
 struct Outcome {
-    /// From the posts to the last acknowledgement, nanoseconds.
+    /// Time from the posts to the last acknowledgement in nanoseconds.
     completion: u64,
     /// Messages' worth of bytes on the most loaded link between switches, one way: one for each group there, and what was sent again.
     messages_on_busiest: usize,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alfirk_ctrl::topology::{fat_tree, leaf_spine, HostIndex, Topology};
-use alfirk_experiment::workload::{By, Flow, Kind, Phase, Workload};
+use alfirk_experiment::workload::{Flow, FlowAlgorithm, Kind, Phase, Workload};
 use alfirk_experiment::{run_workload, Job, Row};
 use alfirk_roce::collective::{Algorithm, Collective};
 use alfirk_sim::engine::FaultProbabilities;
@@ -19,7 +19,7 @@ fn workload(topology: &Topology, text: &str) -> Workload {
     kind.workload(&hosts, 1).unwrap()
 }
 
-/// Carries a workload out and expects that everybody has every byte, and that no host saw what no correct fabric delivers.
+/// Runs a workload, and checks that all receivers have every byte, and that no host received an implausible frame.
 fn delivers(topology: &Topology, workload: &Workload, algorithm: Algorithm, loss: f64) -> Row {
     let mut fabric = fabric(topology, FaultProbabilities::lossy(loss), 1);
     let job = Job {
@@ -137,7 +137,7 @@ fn flow_begins_after_its_delay() {
     let flow = |first: usize, after| Flow {
         members: vec![HostIndex(first), HostIndex(first + 1)],
         bytes: 1_000,
-        by: By::Compared,
+        by: FlowAlgorithm::Compared,
         messages: None,
         depth: None,
         after,
@@ -236,11 +236,11 @@ fn workloads_that_cannot_be_are_refused_with_one_line() {
         ),
         (
             &["--workload", "groups", "--algorithms", "binomial-ack"],
-            &["--workload: binomial-ack", "leave it out"],
+            &["--workload: binomial-ack", "out of --algorithms"],
         ),
         (
             &["--workload", "groups", "--driver", "mininet"],
-            &["use the virtual driver"],
+            &["use --driver virtual"],
         ),
         (
             &[

@@ -14,7 +14,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts a switch without a program on a port that is free, waits until it says that it listens, and gives its address.
+/// Starts a switch without a program on a free port, waits until it listens, and returns its address.
 pub fn switch(device_id: &str, target_options: &[&str]) -> (Running, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_alfirk"))
         .args(["switch", "--no-p4", "--device-id", device_id])

@@ -12,79 +12,95 @@ use crate::constants::Language;
 use crate::diag::{Warning, WarningPolicy};
 use crate::preproc::{self, quoted_for_make, Dependencies};
 
-/// Compile a P4_16 program for v1model to BMv2 JSON and P4Info.
+/// Compile a P4_16 program to BMv2 JSON and P4Info, with the options of p4c-bm2-ss.
 ///
-/// Exit codes: 0 compiled, 1 the program is wrong, 2 wrong usage or unreadable input.
+/// Exit codes: 0 compiled, 1 the program has errors, 2 wrong usage or unreadable input.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     args_override_self = true,
-    after_help = "Also taken, as by p4c-bm2-ss: -M, -MD, -MF FILE, -MG, -MP, -MT TARGET and -MQ TARGET for rules of make; \
--O[LEVEL] and -W[FLAG], which change nothing here but for -Werror.\n\n\
+    after_help = "Also accepted, as by p4c-bm2-ss: -M, -MD, -MF FILE, -MG, -MP, -MT TARGET and -MQ TARGET for rules of make; \
+-O[LEVEL] and -W[FLAG], which have no effect except -Werror.\n\n\
 Example:\n  alfirk p4c -o basic.json --p4runtime-files basic.p4info.txtpb basic.p4"
 )]
 pub struct P4cArgs {
-    /// The P4_16 program, `-` for stdin, which is not preprocessed.
+    /// The P4_16 program; `-` reads stdin, which is not preprocessed.
     #[arg(value_name = "FILE", required_unless_present_any = ["from_json", "list_frontend_passes", "list_midend_passes"])]
     source: Option<PathBuf>,
 
     /// Write the BMv2 JSON to this file, or to FILE's name in this folder.
-    #[arg(short, long, value_name = "PATH")]
+    #[arg(short, long, value_name = "PATH", help_heading = "Output")]
     output: Option<PathBuf>,
 
     /// Write the P4Info to these files: text for .txtpb and .txt, JSON for .json, binary for .bin.
-    #[arg(long, value_name = "FILES", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "FILES",
+        value_delimiter = ',',
+        help_heading = "P4Runtime"
+    )]
     p4runtime_files: Vec<PathBuf>,
 
     /// Write the P4Info to this file in the format of --p4runtime-format (deprecated: use --p4runtime-files).
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "P4Runtime")]
     p4runtime_file: Option<PathBuf>,
 
-    /// Write the entries that the program gives to these files, as a P4Runtime WriteRequest; formats as for --p4runtime-files.
-    #[arg(long, value_name = "FILES", value_delimiter = ',')]
+    /// Write the program's constant table entries to these files, as a P4Runtime WriteRequest; formats as for
+    /// --p4runtime-files.
+    #[arg(
+        long,
+        value_name = "FILES",
+        value_delimiter = ',',
+        help_heading = "P4Runtime"
+    )]
     p4runtime_entries_files: Vec<PathBuf>,
 
-    /// Write them to this file in the format of --p4runtime-format (deprecated: use --p4runtime-entries-files).
-    #[arg(long, value_name = "FILE")]
+    /// Write the entries to this file in the format of --p4runtime-format (deprecated: use --p4runtime-entries-files).
+    #[arg(long, value_name = "FILE", help_heading = "P4Runtime")]
     p4runtime_entries_file: Option<PathBuf>,
 
     /// Format of --p4runtime-file and --p4runtime-entries-file.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = P4InfoFormat::Binary)]
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = P4InfoFormat::Binary, help_heading = "P4Runtime")]
     p4runtime_format: P4InfoFormat,
 
     /// Write the program's constants and serializable enums to these files: Rust for .rs, Python for .py.
-    #[arg(long, value_name = "FILES", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "FILES",
+        value_delimiter = ',',
+        help_heading = "Output"
+    )]
     constants_files: Vec<PathBuf>,
 
-    /// For Tofino: in which stages tables, registers and conditions can stand, what they take and the longest chain, as text to FILE or
-    /// to stdout, as JSON where FILE ends with .json; fails when the chip has too few stages.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true)]
+    /// Report stage placement: the stages of tables, registers and conditions, the resources they use and the longest
+    /// dependency chain. Text to FILE or stdout, JSON if FILE ends with .json; fails if the chip has too few stages.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true, help_heading = "Tofino")]
     report: Option<PathBuf>,
 
-    /// For Tofino: of a `Switch` of several pipelines take the one of this pipe, from 0. Each pipe's ports need a switch of their own.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..4))]
+    /// Compile this pipe, from 0, of a `Switch` with several pipelines. The ports of each pipe need a switch of their own.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..4), help_heading = "Tofino")]
     pipe: Option<u8>,
 
-    /// Search included files in this folder too, before the shipped ones.
-    #[arg(short = 'I', value_name = "DIR")]
+    /// Add a folder to the search path of included files, before the shipped ones.
+    #[arg(short = 'I', value_name = "DIR", help_heading = "Input")]
     include: Vec<PathBuf>,
 
     #[command(flatten)]
     macros: Macros,
 
-    /// Only preprocess; the result goes to stdout.
-    #[arg(short = 'E')]
+    /// Preprocess only; the result goes to stdout.
+    #[arg(short = 'E', help_heading = "Input")]
     preprocess_only: bool,
 
-    /// The program is preprocessed already.
-    #[arg(long)]
+    /// Do not preprocess; the program is preprocessed already.
+    #[arg(long, help_heading = "Input")]
     nocpp: bool,
 
-    /// Write the program as the front end sees it to this file, `-` for stdout.
-    #[arg(long, value_name = "FILE")]
+    /// Write the program after the front end to this file, `-` for stdout.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pp: Option<PathBuf>,
 
     /// Draw the parser and the control flow into this folder: dot text, and SVG where Graphviz is installed.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
     graph: Option<PathBuf>,
 
     /// Language version.
@@ -92,15 +108,17 @@ pub struct P4cArgs {
         long = "std",
         alias = "p4v",
         value_name = "VERSION",
-        default_value = "p4-16"
+        default_value = "p4-16",
+        help_heading = "Input"
     )]
     standard: String,
 
-    /// Architecture: v1model, or tna and t2na, whose programs are compiled for the model in our switch, and checked if no output is asked for.
+    /// Architecture: v1model, tna or t2na. TNA programs are compiled for the model in `alfirk switch`, or only checked if no
+    /// output is given.
     #[arg(short = 'a', long, value_name = "ARCH")]
     arch: Option<String>,
 
-    /// Target, as the p4c driver takes it: bmv2, or tofino and tofino2, whose programs are checked and not compiled.
+    /// Target of the p4c driver: bmv2, or tofino and tofino2, whose programs are checked and not compiled.
     #[arg(short = 'b', long, value_name = "TARGET")]
     target: Option<String>,
 
@@ -111,19 +129,17 @@ pub struct P4cArgs {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "",
-        action = ArgAction::Append
-    )]
+        action = ArgAction::Append, help_heading = "Messages")]
     werror: Vec<String>,
 
-    /// Do not show warnings: none, or not those named.
+    /// Disable warnings: all, or those named.
     #[arg(
         long = "Wdisable",
         value_name = "NAME",
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "",
-        action = ArgAction::Append
-    )]
+        action = ArgAction::Append, help_heading = "Messages")]
     wdisable: Vec<String>,
 
     /// Show warnings (the default): all, or those named.
@@ -133,46 +149,47 @@ pub struct P4cArgs {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "",
-        action = ArgAction::Append
-    )]
+        action = ArgAction::Append, help_heading = "Messages")]
     wwarn: Vec<String>,
 
-    /// Show warnings without counting them as such: all that are named.
+    /// Show the named warnings as information only.
     #[arg(
         long = "Winfo",
         value_name = "NAME",
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "",
-        action = ArgAction::Append
-    )]
+        action = ArgAction::Append, help_heading = "Messages")]
     winfo: Vec<String>,
 
-    /// Show at most so many errors.
-    #[arg(long = "maxErrorCount", value_name = "COUNT")]
+    /// Maximum number of errors shown.
+    #[arg(
+        long = "maxErrorCount",
+        value_name = "COUNT",
+        help_heading = "Messages"
+    )]
     max_errors: Option<usize>,
 
-    /// Read the program as if it had no annotations of these names.
+    /// Ignore annotations of these names.
     #[arg(
         long = "disable-annotations",
         value_name = "NAMES",
         num_args = 0..=1,
         require_equals = true,
         value_delimiter = ',',
-        action = ArgAction::Append
-    )]
+        action = ArgAction::Append, help_heading = "Input")]
     disable_annotations: Vec<String>,
 
     /// Leave out `assert` and `assume`.
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     ndebug: bool,
 
-    /// Keep externs that v1model does not have, for a switch that is extended with them.
-    #[arg(long)]
+    /// Keep externs that v1model lacks, for a switch that implements them.
+    #[arg(long, help_heading = "Output")]
     emit_externs: bool,
 
-    /// Print messages as JSON, one object a line.
-    #[arg(long)]
+    /// Print messages as JSON, one object per line.
+    #[arg(long, help_heading = "Messages")]
     json: bool,
 
     #[command(flatten)]

@@ -19,6 +19,7 @@ impl clap::Args for Macros {
                 .value_name(value)
                 .action(ArgAction::Append)
                 .allow_hyphen_values(true)
+                .help_heading("Input")
                 .help(help)
         };
         command

@@ -17,12 +17,12 @@ use crate::stack::on_deep_stack;
 
 /// Compile a P4_16 program for BMv2 as p4c's driver does: to NAME.p4i and NAME.json in a folder.
 ///
-/// Exit codes: 0 compiled, 1 the program is wrong, 2 wrong usage or unreadable input.
+/// Exit codes: 0 compiled, 1 the program has errors, 2 wrong usage or unreadable input.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     args_override_self = true,
     disable_version_flag = true,
-    after_help = "Also taken: -### (only print the steps), -M, -MD, -MF FILE, -MG, -MP, -MT TARGET and -MQ TARGET (rules of make), \
+    after_help = "Also accepted: -### (only print the steps), -M, -MD, -MF FILE, -MG, -MP, -MT TARGET and -MQ TARGET (rules of make), \
 -Xpreprocessor OPTION and -Xp4c OPTION (for one step).\n\n\
 Example:\n  p4c --target bmv2 --arch v1model -o build basic.p4"
 )]

@@ -20,114 +20,188 @@ use crate::ecn::{BadProfile, EcnThresholds};
 use crate::strategy::{IcrcMode, MinPsn, Strategies, Window};
 use crate::tree::Policy;
 
-/// Where pages to watch are, if nobody says so.
+/// Default address of the controller's page.
 pub const WEB_ADDRESS: &str = "127.0.0.1:8087";
 
-/// Runs the controller of a fabric: routes, multicast groups, and a service to ask for groups.
+/// Run the controller of a fabric: routes, multicast groups, and a service to register groups.
 ///
-/// Connects to every switch of the topology, loads the pipeline, writes routes, and then prints one line and
-/// serves until it gets SIGINT or SIGTERM. Switches that go away are connected to again and get everything anew.
+/// Connects to every switch of the topology, loads the pipeline and writes routes. Then prints one line, and serves until SIGINT or
+/// SIGTERM. It reconnects to switches that were lost, and writes their state again.
 #[derive(Clone, Debug, Parser)]
 #[command(after_help = "Example:
   alfirk ctrl --topology topologies/testbed.yaml --switch s1=127.0.0.1:9559 \\
       --p4info build/main.p4info.txtpb --device-config build/main.json
   alfirk ctrl --dry-run bfrt --topology topologies/testbed.yaml --group 10.255.0.1=10.0.0.1:17,10.0.0.2:18 --out scripts")]
 pub struct CtrlArgs {
-    /// The network, in YAML (see topologies/README.md), or what `alfirk topology` makes, such as fat-tree:4.
-    #[arg(long, value_name = "FILE")]
+    /// The network: a YAML file (see topologies/README.md), or a generator such as fat-tree:4.
+    #[arg(long, value_name = "FILE", help_heading = "Fabric")]
     pub topology: PathBuf,
-    /// Where a switch's P4Runtime server listens; once per switch.
-    #[arg(long = "switch", value_name = "NAME=HOST:PORT")]
+    /// P4Runtime server of a switch; once for each switch.
+    #[arg(
+        long = "switch",
+        value_name = "NAME=HOST:PORT",
+        help_heading = "Fabric"
+    )]
     pub switches: Vec<String>,
-    /// A file of NAME=HOST:PORT lines; # starts a comment.
-    #[arg(long = "switches", value_name = "FILE")]
+    /// File of NAME=HOST:PORT lines, in place of --switch; # starts a comment.
+    #[arg(long = "switches", value_name = "FILE", help_heading = "Fabric")]
     pub switches_file: Option<PathBuf>,
-    /// P4Info of the pipeline: text, or by its name .json, .bin or .pb.
-    #[arg(long, value_name = "FILE", required_unless_present = "dry_run")]
+    /// P4Info of the pipeline: text, or by extension .json, .bin or .pb.
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present = "dry_run",
+        help_heading = "Fabric"
+    )]
     pub p4info: Option<PathBuf>,
     /// The compiled pipeline (BMv2 JSON).
-    #[arg(long, value_name = "FILE", required_unless_present = "dry_run")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present = "dry_run",
+        help_heading = "Fabric"
+    )]
     pub device_config: Option<PathBuf>,
-    /// Connect to nothing: plan the fabric and the groups of --group for Tofino (p4src/tna), and write for each switch NAME.py in
-    /// the folder of --out, a script that loads all of it by hand in bfshell's bfrt_python.
-    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["switches", "switches_file", "state", "p4info", "device_config"])]
+    /// Connect to no switch: plan the fabric and the groups of --group for Tofino (p4src/tna), and write NAME.py for each
+    /// switch into --out, a script for bfshell's bfrt_python.
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["switches", "switches_file", "state", "p4info", "device_config"], help_heading = "Dry run")]
     pub dry_run: Option<DryRun>,
-    /// A group for --dry-run: its address, and address and queue pair number of each member; the first one leads.
+    /// A group for --dry-run: its address, then address and queue pair number of each member, the leader first.
     #[arg(
         long = "group",
         value_name = "MCSTID=HOST:QPN,HOST:QPN...",
-        requires = "dry_run"
+        requires = "dry_run",
+        help_heading = "Dry run"
     )]
     pub groups: Vec<String>,
-    /// The folder that --dry-run writes to.
-    #[arg(long, value_name = "DIR", default_value = ".", requires = "dry_run")]
+    /// Folder that --dry-run writes to.
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = ".",
+        requires = "dry_run",
+        help_heading = "Dry run"
+    )]
     pub out: PathBuf,
-    /// Where the control service listens; port 0 takes a free one.
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:9560")]
+    /// Address and port of the control service; port 0 takes a free one.
+    #[arg(
+        long,
+        value_name = "ADDR:PORT",
+        default_value = "127.0.0.1:9560",
+        help_heading = "Services"
+    )]
     pub listen: SocketAddr,
-    /// Serve a page that shows switches, groups' trees and what the controller does, as long as it runs.
-    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = WEB_ADDRESS, conflicts_with = "dry_run")]
+    /// Serve a page that shows switches, group trees and the controller's actions.
+    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = WEB_ADDRESS, conflicts_with = "dry_run", help_heading = "Services")]
     pub web: Option<SocketAddr>,
-    /// How trees choose among ports of equal cost: reuse-least-loaded, cyclic (m-port n-trees) or spanning.
-    #[arg(long, visible_alias = "policy", value_name = "POLICY", default_value_t)]
+    /// Choice of trees among ports of equal cost: reuse-least-loaded, cyclic (m-port n-trees) or spanning.
+    #[arg(
+        long,
+        visible_alias = "policy",
+        value_name = "POLICY",
+        default_value_t,
+        help_heading = "Groups"
+    )]
     pub tree_policy: Policy,
-    /// Addresses that may stand for groups; no host may have one of them.
-    #[arg(long, value_name = "PREFIX", default_value = "10.255.0.0/16", value_parser = parse_range)]
+    /// Prefix of group addresses; no host may have one of them.
+    #[arg(long, value_name = "PREFIX", default_value = "10.255.0.0/16", value_parser = parse_range, help_heading = "Groups")]
     pub group_range: GroupRange,
     /// P4Runtime election id; of two controllers the one with the higher id is primary.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Services")]
     pub election_id: u128,
     /// Seconds to wait for all switches at the start.
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 30,
+        help_heading = "Services"
+    )]
     pub wait: u64,
-    /// Seconds after which a member, link or switch that does not answer counts as dead, so that groups go on without
-    /// it; members and links only when a sender says that its group makes no progress.
-    #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
+    /// Seconds without a reply after which a member, link or switch counts as failed, and groups continue without it. Members
+    /// and links are checked only while a sender reports that its group makes no progress.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 3.0,
+        help_heading = "Limits"
+    )]
     pub dead_after: f64,
-    /// Seconds after which a group is removed that shows no sign of life: no progress, no answer of its leader in band, no
-    /// request to the control service (Refresh is one). 0 keeps groups for ever.
-    #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
+    /// Seconds after which an inactive group is removed: no progress, no reply of its leader in band, no request to the control
+    /// service (such as Refresh). 0 keeps groups for ever.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 86_400,
+        help_heading = "Limits"
+    )]
     pub lease: u64,
-    /// Groups that one host may register in band; one more is refused. 0 is no limit.
-    #[arg(long, value_name = "N", default_value_t = 128)]
+    /// Groups that one host may register in band; further ones are refused. 0 is no limit.
+    #[arg(long, value_name = "N", default_value_t = 128, help_heading = "Limits")]
     pub groups_per_host: usize,
-    /// Registration packets of one host that are served in a second, and at once; the rest is dropped, and the host gets a notice.
+    /// Registration packets per second and host, and the size of a burst. Further ones are dropped, and the host gets a notice.
     /// 0 is no limit.
-    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 2_000,
+        help_heading = "Limits"
+    )]
     pub registration_rate: u32,
-    /// Packets in a second that one port may have its switch hand up of each kind, of groups whose minimum PSN or ICRC the
-    /// controller finds; 0 lets as many through as the port's link carries of full packets.
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    /// Packets per second of each kind that a switch punts for one port, for groups whose minimum PSN or ICRC the controller
+    /// computes. 0 is the packet rate of the port's link.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100_000,
+        help_heading = "Limits"
+    )]
     pub punt_rate: u32,
-    /// Ask hosts in band before they are put into groups that are registered through the control service; hosts that a leader
-    /// names in band are always asked.
-    #[arg(long)]
+    /// Query hosts in band before they are added to groups that are registered through the control service; hosts that a leader
+    /// names in band are always queried.
+    #[arg(long, help_heading = "Groups")]
     pub ask_members: bool,
-    /// Have switches mark packets as having met congestion, by the length of their queue: no mark up to KMIN, all from KMAX on, and
-    /// in between with a probability that rises to PMAX. Lengths are packets (16,64,0.1) or bytes of full packets (20KiB,200KiB,0.01);
-    /// one alone (20KiB) marks all from there on.
-    #[arg(long, value_name = "KMIN,KMAX,PMAX")]
+    /// ECN marking by queue length: none up to KMIN, all from KMAX on, and with a probability that rises to PMAX in between.
+    /// Lengths in packets (16,64,0.1) or bytes (20KiB,200KiB,0.01); a single length marks all from there on.
+    #[arg(long, value_name = "KMIN,KMAX,PMAX", help_heading = "Groups")]
     pub ecn: Option<EcnThresholds>,
-    /// How the minimum PSN of feedback is found for groups that are registered in band.
-    #[arg(long, value_enum, value_name = "HOW", default_value_t)]
+    /// Method that finds the minimum PSN of feedback, for groups registered in band.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOW",
+        default_value_t,
+        help_heading = "Groups"
+    )]
     pub min_psn: MinPsn,
-    /// How the ICRC of data is kept right for groups that are registered in band.
-    #[arg(long, value_enum, value_name = "HOW", default_value_t)]
+    /// Method that keeps the ICRC of data valid, for groups registered in band.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOW",
+        default_value_t,
+        help_heading = "Groups"
+    )]
     pub icrc: IcrcMode,
-    /// What queue pairs of groups that are registered in band do about losses: switches pass selective NAKs, whose code the
-    /// specification reserves, with selective-repeat only.
-    #[arg(long, value_enum, value_name = "HOW", default_value_t)]
+    /// Loss recovery of queue pairs of groups registered in band. Switches forward selective NAKs, whose code is reserved by
+    /// the specification, with selective-repeat only.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOW",
+        default_value_t,
+        help_heading = "Groups"
+    )]
     pub recovery: Recovery,
-    /// How many packets the source of a group that is registered in band may be ahead of what was acknowledged to it, 1 to
-    /// 8388607: at least what its queue pair can have outstanding. Switches drop what is beyond.
-    #[arg(long, value_name = "PACKETS", default_value_t)]
+    /// Packets that the source of a group registered in band may be ahead of the last acknowledged one, 1 to 8388607: at least
+    /// the outstanding packets of its queue pair. Switches drop packets beyond.
+    #[arg(long, value_name = "PACKETS", default_value_t, help_heading = "Groups")]
     pub source_window: Window,
-    /// Keeps the groups in this file, and takes them up from it at the start; without it a restarted controller
-    /// takes over what it finds in the switches.
-    #[arg(long, value_name = "FILE")]
+    /// File in which groups are stored, and from which they are restored at the start. Without it a restarted controller takes
+    /// over the groups that it finds in the switches.
+    #[arg(long, value_name = "FILE", help_heading = "Services")]
     pub state: Option<PathBuf>,
-    /// Print the line of readiness as a JSON object.
-    #[arg(long)]
+    /// Print the line that reports readiness as a JSON object.
+    #[arg(long, help_heading = "Services")]
     pub json: bool,
 }
 

@@ -1,10 +1,10 @@
-//! Why a job fails.
+//! Errors of jobs.
 
 use alfirk_roce::collective::Algorithm;
 
 use crate::fabric::FabricError;
 
-/// Why an algorithm gave no result.
+/// Why an algorithm has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
     #[error("{algorithm}: {error}")]
@@ -36,7 +36,7 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// What ran out of time, without the algorithm; `None` for other errors.
+    /// The timeout's message without the algorithm; `None` for other errors.
     pub(crate) fn late(&self) -> Option<String> {
         match self {
             JobError::TimeLimit {

@@ -1,4 +1,4 @@
-//! How a job's transfer is laid out for one algorithm: what each member is to do, and which group it needs. Pure.
+//! Derives a job's transfer for one algorithm: the specification of each member, and the group. Pure functions.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -18,59 +18,59 @@ use alfirk_roce::dcqcn::DcqcnConfig;
 use alfirk_roce::rc::{RcConfig, MAX_MESSAGE};
 use alfirk_roce::wire::{Psn, QpNum};
 
-use super::limits::{self, Contended, Limits, Processing, SendLimits};
+use super::limits::{self, Contention, Limits, Processing, SendLimits};
 use super::spec::{Congestion, Job, Pace};
 use crate::fabric::Fabric;
 use crate::report::SenderRow;
 use crate::safeguard::SafeguardConfig;
 use crate::stream::seed;
 
-/// Where those members send datagrams whose algorithm wants to: of the addresses that are for an organization itself (RFC 2365).
+/// Destination of multicast datagrams: an address of the organization-local scope (RFC 2365).
 pub(super) const DATAGRAM_GROUP: Ipv4Addr = Ipv4Addr::new(239, 192, 0, 4);
 
-/// Where the members of a group whose regions are all the same have them. The key is none that hosts give out by themselves.
+/// Virtual address of the members' regions in a group with uniform regions. Hosts do not otherwise give out this key.
 const UNIFORM_VA: u64 = 0x5a00_0000_0000;
 const UNIFORM_RKEY: u32 = 0xa1f1_0001;
 
-/// A job by one algorithm.
+/// A job for one algorithm.
 pub(crate) struct Layout<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) job: &'a Job,
-    /// What runs; another one than was asked for after a fallback.
+    /// The algorithm that runs; after a fallback not the requested one.
     pub(crate) algorithm: Algorithm,
-    /// What the paths allow its members; `None` where links do not have the rates of the topology.
+    /// Send limits from the paths; `None` if links do not have the topology's rates.
     limits: Option<Limits>,
-    /// When it began, by the fabric's clock.
-    pub(crate) begun: u64,
-    /// How many groups have been asked for before this one.
+    /// Start time on the fabric's clock.
+    pub(crate) started_at: u64,
+    /// Number of groups requested before this one.
     pub(crate) generation: u32,
 }
 
 impl<'a> Layout<'a> {
-    /// A job that began at `begun`, on whatever fabric.
+    /// A job that started at `started_at`, without limits.
     pub(crate) fn new(
         topology: &'a Topology,
         job: &'a Job,
         algorithm: Algorithm,
-        begun: u64,
+        started_at: u64,
     ) -> Layout<'a> {
         Layout {
             topology,
             job,
             algorithm,
             limits: None,
-            begun,
+            started_at,
             generation: 0,
         }
     }
 
-    /// The same where equipment takes this time; `None` where links do not have the rates of the topology. `paths` are those of the topology,
-    /// found when they are needed, `contended` where it meets jobs that run at the same time.
+    /// A job with limits from the topology and these processing times; `None` if links do not have the topology's rates. `paths` caches
+    /// the topology's paths; `contended` are links shared with jobs that run at the same time.
     pub(crate) fn with_limits(
         mut self,
         processing: Option<Processing>,
         paths: &OnceCell<Paths>,
-        contended: Option<&Contended>,
+        contended: Option<&Contention>,
     ) -> Layout<'a> {
         self.limits = processing.map(|processing| {
             let racks = self.racks(&self.job.members);
@@ -82,7 +82,7 @@ impl<'a> Layout<'a> {
             };
             let of =
                 |algorithm| Limits::new(&network, self.job, algorithm, &racks, senders, contended);
-            match self.guarded() {
+            match self.safeguard_and_overlay() {
                 // Queue pairs of all legs have the same settings.
                 Some((_, to)) => of(self.algorithm).or(&of(to), self.job.members.len()),
                 None => of(self.algorithm),
@@ -93,28 +93,28 @@ impl<'a> Layout<'a> {
 }
 
 impl Layout<'_> {
-    /// Into how many parts the data is cut, each from another source.
+    /// Number of parts of the data, each sent by a different source.
     pub(crate) fn parts(&self) -> u32 {
         match (self.algorithm.needs_group(), self.job.collective) {
             (true, Collective::Broadcast) => self.job.switch_source + 1,
-            // On a group members send each other their pieces by turns.
+            // On a group, members multicast their pieces in turn.
             (true, Collective::Allgather) => self.job.members.len() as u32,
             _ => 1,
         }
     }
 
-    /// Whether a member is ever the group's source.
+    /// Whether a member is the group's source at some time.
     pub(crate) fn may_send(&self, rank: u32) -> bool {
-        // Turns go round by ranks.
+        // Sources follow in the order of ranks.
         rank < self.parts()
     }
 
-    /// Whether a member announces the others' memory to the switches of a group.
-    pub(crate) fn tells_memory(&self, rank: u32) -> bool {
+    /// Whether a member announces the others' memory regions to the switches of a group.
+    pub(crate) fn announces_memory(&self, rank: u32) -> bool {
         self.job.write == WriteMode::PerRequest && self.may_send(rank)
     }
 
-    /// The ranks that send, by part; none if the first member sends everything.
+    /// Rank of the source of each part; empty if the first member sends everything.
     pub(crate) fn sources(&self) -> Arc<[u32]> {
         match self.parts() {
             1 => Arc::default(),
@@ -124,7 +124,7 @@ impl Layout<'_> {
         }
     }
 
-    /// What each member is to do, by rank, when its queue pairs have these settings.
+    /// Specification of each member, by rank, for queue pairs with these settings.
     pub(crate) fn specs(
         &self,
         rc: impl Fn(usize) -> (RcConfig, Vec<PathSettings>),
@@ -136,8 +136,8 @@ impl Layout<'_> {
             .iter()
             .map(|&host| self.topology.host(host).ip)
             .collect();
-        // What can change its way on the road comes in slices like those of an algorithm that relays.
-        let like = match self.guarded() {
+        // Data that may change its path is sliced as by an algorithm that relays.
+        let like = match self.safeguard_and_overlay() {
             Some(_) => Algorithm::Chain,
             None => self.algorithm,
         };
@@ -148,9 +148,9 @@ impl Layout<'_> {
             (collective, _) => like.slices_for(collective, part, members),
         };
         let requests = self.algorithm.needs_group() && job.write == WriteMode::PerRequest;
-        let cut = self.algorithm.relays() || requests || self.guarded().is_some();
+        let cut = self.algorithm.relays() || requests || self.safeguard_and_overlay().is_some();
         let slices = match job.collective {
-            // Pieces and signs are as many as there are members.
+            // The number of pieces or signals is that of the members.
             Collective::Scatter | Collective::Allgather | Collective::Barrier => None,
             Collective::Broadcast if cut => job.slices,
             Collective::Broadcast => job.messages,
@@ -165,7 +165,7 @@ impl Layout<'_> {
         };
         let slices = block.map_or(slices, |block| blocks(size, block));
         let (racks, sources) = (self.racks(&job.members), self.sources());
-        let counts_requests = !self.algorithm.relays() && self.guarded().is_none();
+        let counts_requests = !self.algorithm.relays() && self.safeguard_and_overlay().is_none();
         let spec = |rank: usize| {
             let (rc, paths) = rc(rank);
             let spec = TransferSpec {
@@ -199,10 +199,10 @@ impl Layout<'_> {
                 },
                 depth: job.depth.filter(|_| counts_requests),
                 announce: is_rdmc && job.op == TransferOp::Send,
-                // The orchestrator compares: a wrong byte is a result, not a failure to get one.
+                // The orchestrator compares digests: a wrong byte is a result, not an error.
                 expected_sha256: None,
             };
-            // Who learns the size from the data gets nothing before.
+            // A member that gets the size with the data must not have it before.
             match spec.announce && rank > 0 {
                 true => TransferSpec {
                     size: 0,
@@ -215,7 +215,7 @@ impl Layout<'_> {
         (0..job.members.len()).map(spec).collect()
     }
 
-    /// The racks of members, which are their leaf switches; nothing unless the algorithm wants to know.
+    /// Racks of the members, given by their leaf switches; empty unless the algorithm needs them.
     pub(crate) fn racks(&self, members: &[HostIndex]) -> Racks {
         let rack = |&host: &HostIndex| self.topology.attachment(host).0 .0 as u32;
         match self.algorithm.needs_racks() {
@@ -224,24 +224,29 @@ impl Layout<'_> {
         }
     }
 
-    /// The settings of a member's queue pairs on a fabric whose controller delays acknowledgements by so many nanoseconds.
-    pub(crate) fn rc(&self, fabric: &dyn Fabric, rank: usize, answers_later: u64) -> RcConfig {
+    /// Settings of a member's queue pairs; `controller_delay_ns` is the controller's delay of acknowledgements in nanoseconds.
+    pub(crate) fn rc(
+        &self,
+        fabric: &dyn Fabric,
+        rank: usize,
+        controller_delay_ns: u64,
+    ) -> RcConfig {
         let limits = self.limits.as_ref().map(|limits| limits.of(rank));
-        self.rc_within(limits, fabric, rank, answers_later)
+        self.rc_within(limits, fabric, rank, controller_delay_ns)
     }
 
-    /// Those of its queue pairs to single members, where their paths differ.
+    /// Settings of a member's queue pairs to single members, if their paths differ.
     pub(crate) fn paths(
         &self,
         fabric: &dyn Fabric,
         rank: usize,
-        answers_later: u64,
+        controller_delay_ns: u64,
     ) -> Vec<PathSettings> {
         let limits = self.limits.iter();
         let limits = limits.flat_map(|limits| limits.to_members(rank));
         let settings = limits.map(|&(host, limits)| PathSettings {
             peer: self.topology.host(host).ip,
-            rc: self.rc_within(Some(limits), fabric, rank, answers_later),
+            rc: self.rc_within(Some(limits), fabric, rank, controller_delay_ns),
         });
         settings.collect()
     }
@@ -251,7 +256,7 @@ impl Layout<'_> {
         limits: Option<SendLimits>,
         fabric: &dyn Fabric,
         rank: usize,
-        answers_later: u64,
+        controller_delay_ns: u64,
     ) -> RcConfig {
         let host = self.job.members[rank];
         let link = self.topology.link(self.topology.uplink(host).link);
@@ -260,7 +265,7 @@ impl Layout<'_> {
         let rc = limits.map_or(rc, |limits| limits.apply(rc));
         // Without limits links have no rates either.
         let later_bps = limits.map_or(0, |limits| limits.rate_bps);
-        let rc = rc.with_ack_delay(answers_later, later_bps);
+        let rc = rc.with_ack_delay(controller_delay_ns, later_bps);
         let wanted = &self.job.sender;
         RcConfig {
             congestion: match self.job.congestion {
@@ -271,7 +276,7 @@ impl Layout<'_> {
             ack_timeout: wanted.ack_timeout.unwrap_or(rc.ack_timeout),
             retries: wanted.retries.unwrap_or(rc.retries),
             pace_bps: match wanted.pace {
-                // Where marks say how fast to send, the topology need not.
+                // With DCQCN, marks determine the rate.
                 Pace::Path if self.job.congestion == Congestion::Dcqcn => None,
                 Pace::Path => rc.pace_bps,
                 Pace::Off => None,
@@ -281,8 +286,8 @@ impl Layout<'_> {
         }
     }
 
-    /// How often, until an acknowledgement comes, a switch leaves something to the controller and waits for it: the copy for
-    /// a receiver at its leaf, the minimum at every switch.
+    /// Maximum number of round trips to the controller before an acknowledgement: for the copy to a receiver at its leaf, and for the
+    /// minimum at every switch.
     pub(crate) fn round_trips_to_controller(&self) -> u64 {
         if !self.algorithm.needs_group() {
             return 0;
@@ -295,11 +300,11 @@ impl Layout<'_> {
         minima + u64::from(strategies.icrc == IcrcMode::Punt)
     }
 
-    /// How many switches an acknowledgement passes on its way, at most.
+    /// Maximum number of switches on an acknowledgement's path.
     pub(crate) fn switches_between(&self) -> u64 {
         let paths = Paths::new(self.topology);
         let hosts = self.job.members.iter();
-        // One host of each switch stands for all of them.
+        // One host of each leaf represents all of them.
         let leaves: BTreeMap<SwitchIndex, HostIndex> = hosts
             .map(|&host| (self.topology.attachment(host).0, host))
             .collect();
@@ -324,7 +329,7 @@ impl Layout<'_> {
         }
     }
 
-    /// What the first member keeps to whose queue pairs have these settings.
+    /// Sender settings of the first member, for the report.
     pub(crate) fn sender(&self, rc: &RcConfig) -> SenderRow {
         let limits = self.limits.as_ref().map(|limits| limits.of(0));
         SenderRow {
@@ -336,7 +341,7 @@ impl Layout<'_> {
         }
     }
 
-    /// The longest time that setting up, and then the transfer, may each take, in nanoseconds.
+    /// Time limit in nanoseconds, which applies to the setup and to the transfer.
     pub(crate) fn time_limit(&self) -> u64 {
         let job = self.job;
         let all = (job.data.bytes().len() as u64).saturating_mul(job.members.len() as u64);
@@ -347,15 +352,15 @@ impl Layout<'_> {
         job.time_limit.unwrap_or_else(|| time_limit(all, slowest))
     }
 
-    /// Packets that any member can have outstanding, on a fabric whose controller delays acknowledgements by so many nanoseconds.
-    pub(crate) fn window(&self, fabric: &dyn Fabric, answers_later: u64) -> Window {
-        // Of a long list of turns each member has some.
+    /// Maximum number of outstanding packets of any member; `controller_delay_ns` is the controller's delay of acknowledgements in nanoseconds.
+    pub(crate) fn window(&self, fabric: &dyn Fabric, controller_delay_ns: u64) -> Window {
+        // Each member is the source at some time within the first round of a long list of parts.
         let senders = 0..self.job.members.len().min(self.parts() as usize);
-        let packets = senders.map(|rank| self.rc(fabric, rank, answers_later).window);
+        let packets = senders.map(|rank| self.rc(fabric, rank, controller_delay_ns).window);
         Window::at_least(packets.max().unwrap_or(0))
     }
 
-    /// The request for a group of these endpoints, of which the source is never further ahead than `window`.
+    /// Registration request for a group of these endpoints, whose source is at most `window` packets ahead.
     pub(crate) fn registration(&self, endpoints: &[Endpoint], window: Window) -> RegisterGroup {
         let members = endpoints.iter().map(|endpoint| MemberSpec {
             ip: endpoint.ip,
@@ -380,19 +385,19 @@ impl Layout<'_> {
         }
     }
 
-    /// The group's first PSN: near the wrap-around for some seeds, as on real NICs.
+    /// First PSN of the group: near the wrap-around for some seeds, as on real NICs.
     pub(crate) fn initial_psn(&self) -> Psn {
         let drawn = || Psn::new(self.drawn("initial psn"));
         self.job.initial_psn.unwrap_or_else(drawn)
     }
 
-    /// The queue pair number that the members of the present group address.
+    /// Queue pair number to which the members of the current group send.
     pub(crate) fn virtual_qpn(&self) -> QpNum {
-        // Another one when the same job runs on the same fabric again.
-        QpNum::ordinary(self.drawn(&format!("virtual qpn at {}", self.begun)))
+        // Differs when the same job runs on the same fabric again.
+        QpNum::ordinary(self.drawn(&format!("virtual qpn at {}", self.started_at)))
     }
 
-    /// A number for the present group.
+    /// A random number for the current group, from the stream named `what`.
     pub(crate) fn drawn(&self, what: &str) -> u32 {
         let of_seed = match self.generation {
             0 => seed(self.job.seed, what),
@@ -401,14 +406,14 @@ impl Layout<'_> {
         of_seed as u32
     }
 
-    /// The address of the present group. Each has another, so that what is left of one on the way finds no other.
+    /// Address of the current group. Each group has another, so that packets of a former group cannot reach it.
     pub(crate) fn mcst_id(&self) -> Ipv4Addr {
         let first = u32::from(self.job.mcst_id);
         first.wrapping_add(self.generation).into()
     }
 
-    /// When the group is to be given up, and for what; nothing unless it is watched.
-    pub(crate) fn guarded(&self) -> Option<(SafeguardConfig, Algorithm)> {
+    /// Safeguard of the group and its fallback algorithm; `None` if the group is not monitored.
+    pub(crate) fn safeguard_and_overlay(&self) -> Option<(SafeguardConfig, Algorithm)> {
         let is_plain = self.algorithm.needs_group()
             && self.job.switch_source == 0
             && self.job.collective == Collective::Broadcast;
@@ -420,9 +425,9 @@ impl Layout<'_> {
     }
 }
 
-/// The other ends of the edges of each of so many members, by rank, from the endpoints of all.
+/// Peers of each of `members` ranks, from the endpoints of all.
 ///
-/// Members of a group in the fabric need none, but those that announce the others' memory: `tells` says whether a rank may do so.
+/// Members of a group in the fabric need none, except those that announce the others' memory: `tells` is that predicate on ranks.
 pub(crate) fn peers(
     members: usize,
     endpoints: &[Endpoint],
@@ -440,7 +445,7 @@ pub(crate) fn peers(
                 all.filter(|(rank, _)| tells(*rank))
                     .for_each(|(_, p)| p.push(endpoint.clone()));
             }
-            // The others learn of each other from the root.
+            // The other members get each other's endpoints from the root.
             EdgeId::Datagrams { root } if endpoint.rank == root => {
                 peers.iter_mut().for_each(|p| p.push(endpoint.clone()));
             }
@@ -450,7 +455,7 @@ pub(crate) fn peers(
     peers
 }
 
-/// The size of blocks when there are to be about so many: at least 1 byte, and a whole number of packets.
+/// Size of a block for about `slices` blocks: at least 1 byte, and a whole number of packets.
 fn block_size(size: u64, slices: u32) -> u32 {
     const PACKET: u64 = 4_096;
     let even = size.div_ceil(slices.into());
@@ -461,13 +466,13 @@ fn block_size(size: u64, slices: u32) -> u32 {
     block.min(MAX_MESSAGE) as u32
 }
 
-/// The rate of a network's slowest link, in bits per second.
+/// Rate of the network's slowest link in bits per second.
 pub(crate) fn slowest_bps(topology: &Topology) -> Option<u64> {
     let rates = topology.links().iter().map(|link| link.attributes.rate_bps);
     rates.min()
 }
 
-/// Nanoseconds after which nobody waits any longer for so many bytes, where all of them may go over a link of `slowest_bps` bits per second.
+/// Default time limit in nanoseconds for this many bytes, if all of them may cross a link of `slowest_bps` bits per second.
 pub(crate) fn time_limit(bytes: u64, slowest_bps: Option<u64>) -> u64 {
     const LEAST_NS: u64 = 60_000_000_000;
     const TIMES: u64 = 20;

@@ -1,18 +1,18 @@
-//! What the paths of a job allow its senders: rates, windows and timeouts from the topology. Pure.
+//! Send limits of a job: rates, windows and timeouts derived from the paths of the topology. Pure functions.
 //!
-//! A multicast is as fast as its slowest path, and a sender that is faster only fills the queue before the bottleneck until it overflows, which
-//! with go-back-N makes all come again that was behind the lost packet. So a sender
+//! A multicast is as fast as its slowest path. A faster sender fills the queue at the bottleneck until it overflows; with go-back-N all
+//! packets after the lost one are then retransmitted. So a sender
 //!
 //! - is paced at the rate of the slowest link to any of its receivers, if that is below the rate of its own link,
-//! - has a window of that rate times its longest round trip (the bandwidth-delay product), and what is sent between two acknowledgements,
-//! - waits for an acknowledgement for twice the longest round trip, and for the queues on the way if those can fill.
+//! - has a window of that rate times its longest round trip (the bandwidth-delay product), plus the packets between two acknowledgements,
+//! - has an ACK timeout of twice the longest round trip, plus the time to drain full queues on the path.
 //!
-//! Where the algorithm's own flows meet at a link that cannot carry them all, none is to have more packets outstanding than its share of the
-//! bandwidth-delay product and the queue of that link: then nothing overflows, as it would with congestion control (DCQCN), too, until marks
-//! have slowed all down. With flow control (PFC) nothing is dropped, so there the share does not count.
+//! Where the algorithm's own flows share a link that cannot carry all of them, each flow has a window of at most its share of that link's
+//! bandwidth-delay product and queue. So the queue never overflows, with congestion control (DCQCN) not even before marks take effect.
+//! With priority flow control (PFC) nothing is dropped, so the share does not apply.
 //!
-//! Where there are several shortest paths, the worst of each figure counts, since a switch chooses by a hash. In a group the paths are those
-//! of the tree that the controller grows ([`Tree`]).
+//! With several shortest paths, the worst value of each figure applies, since switches choose by a hash. In a group, the paths are those
+//! of the tree that the controller builds ([`Tree`]).
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,47 +35,47 @@ const PACKET_OVERHEAD: usize = FRAME_OVERHEAD + reth::HEADER_LEN + immdt::HEADER
 /// Bytes of an ACKNOWLEDGE packet.
 const ACK_FRAME: usize = FRAME_OVERHEAD + aeth::HEADER_LEN;
 
-/// From so many members on the paths of overlays are not looked at one by one.
-const MOST_MEMBERS: usize = 1_024;
+/// Number of members from which on paths of overlays are not computed individually.
+const MAX_MEMBERS: usize = 1_024;
 
-/// The share of a link's rate that flows may ask for beyond it before they count as too many: sums of shares are not exact.
+/// Tolerated ratio of demand to a link's rate before it counts as overloaded, as sums of shares are not exact.
 const SLACK: f64 = 1.01;
 
-/// The window that hides pauses of application and controller, in packets and in time at the bottleneck, whichever is less.
+/// Window that bridges pauses of application and controller: in packets, and in time at the bottleneck; the smaller one applies.
 const COMFORT_PACKETS: u64 = 128;
 const COMFORT_NS: u64 = 430_000;
 
-/// The least window that keeps a flow going while a packet is at either end.
-const LEAST_WINDOW: u64 = 4;
+/// Minimum window that keeps a flow busy with a packet at each end.
+const MIN_WINDOW: u64 = 4;
 
-/// Times of equipment that are not its links'.
+/// Processing times of hosts and switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Processing {
-    /// Nanoseconds of a switch for a packet, from its last bit in to its output queue.
+    /// Switch latency in nanoseconds: from the last bit of a packet in, to its output queue.
     pub switch_ns: u64,
-    /// Nanoseconds of two NICs and an application for a packet and its answer.
+    /// Nanoseconds that two NICs and an application take for a packet and its reply.
     pub host_ns: u64,
 }
 
-/// What a sender keeps to.
+/// Limits of one sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SendLimits {
-    /// Bits per second of the slowest link to any receiver.
+    /// Rate of the slowest link to any receiver, in bits per second.
     pub rate_bps: u64,
-    /// Nanoseconds of a packet and its acknowledgement to the farthest receiver, in empty queues.
+    /// Round trip of a packet and its acknowledgement to the farthest receiver, with empty queues, in nanoseconds.
     pub round_trip_ns: u64,
-    /// Bits per second of the wire at which it is paced; `None` if its own link is as slow as any.
+    /// Pacing rate in bits per second on the wire; `None` if its own link is the slowest.
     pub pace_bps: Option<NonZeroU64>,
-    /// Packets that keep the slowest path busy: the bandwidth-delay product and what goes on between acknowledgements.
+    /// Window in packets that keeps the slowest path busy: the bandwidth-delay product, and packets between acknowledgements.
     pub window: u32,
-    /// Packets that never overflow a queue on the way; `None` where nothing can.
-    pub most_window: Option<u32>,
-    /// Nanoseconds from a packet to its acknowledgement at most, if nothing is lost.
+    /// Window in packets with which no queue on the path overflows; `None` if none can.
+    pub max_window: Option<u32>,
+    /// Maximum nanoseconds from a packet to its acknowledgement, without losses.
     pub longest_answer_ns: u64,
 }
 
 impl SendLimits {
-    /// The worse of both in each respect.
+    /// The stricter limits of both.
     fn or(self, other: SendLimits) -> SendLimits {
         let least = |a: Option<u32>, b: Option<u32>| a.into_iter().chain(b).min();
         SendLimits {
@@ -83,20 +83,20 @@ impl SendLimits {
             round_trip_ns: self.round_trip_ns.max(other.round_trip_ns),
             pace_bps: self.pace_bps.into_iter().chain(other.pace_bps).min(),
             window: self.window.max(other.window),
-            most_window: least(self.most_window, other.most_window),
+            max_window: least(self.max_window, other.max_window),
             longest_answer_ns: self.longest_answer_ns.max(other.longest_answer_ns),
         }
     }
 
-    /// `rc` with the window and the rate of these paths, and a timeout that is no shorter than theirs.
+    /// `rc` with these limits for window and rate, and a timeout of at least theirs.
     #[must_use]
     pub fn apply(&self, rc: RcConfig) -> RcConfig {
-        // What suits 10 Gb/s and more fills the queues of slower paths; with selective repeat it is more of the same.
+        // The default window suits 10 Gb/s and more, and would fill the queues of slower paths; with selective repeat it is a multiple.
         let more = rc.window / RcConfig::new(rc.mtu).window.max(1);
         let window = self.window.saturating_mul(more.max(1));
         let timeout = self.longest_answer_ns.saturating_mul(2);
         RcConfig {
-            window: self.most_window.map_or(window, |most| window.min(most)),
+            window: self.max_window.map_or(window, |most| window.min(most)),
             ack_timeout: match rc.ack_timeout.ns() {
                 Some(ns) => AckTimeout::at_least(ns.max(timeout)),
                 None => rc.ack_timeout,
@@ -107,27 +107,27 @@ impl SendLimits {
     }
 }
 
-/// The limits of all members of a job, by rank.
+/// Limits of all members of a job, by rank.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Of each rank; the last one holds for all that follow.
+    /// Limits of each rank; the last entry applies to all further ranks.
     of_rank: Vec<SendLimits>,
-    /// Of each rank to single members, where paths differ; none for the ranks that follow.
+    /// Limits of each rank to single members, if paths differ; empty for further ranks.
     to_members: Vec<Vec<(HostIndex, SendLimits)>>,
 }
 
 impl Limits {
-    /// Those of a member.
+    /// Limits of a member.
     pub fn of(&self, rank: usize) -> SendLimits {
         self.of_rank[rank.min(self.of_rank.len() - 1)]
     }
 
-    /// Those of a member to single others, where they differ.
+    /// Limits of a member to single others, if they differ.
     pub fn to_members(&self, rank: usize) -> &[(HostIndex, SendLimits)] {
         self.to_members.get(rank).map_or(&[], Vec::as_slice)
     }
 
-    /// The worse of both in each respect, for so many members, to whomever they send.
+    /// The stricter limits of both, for this many members.
     pub fn or(&self, other: &Limits, members: usize) -> Limits {
         let of_rank = (0..members).map(|rank| self.of(rank).or(other.of(rank)));
         Limits {
@@ -136,21 +136,21 @@ impl Limits {
         }
     }
 
-    /// Of `algorithm` on this network. `senders` is how many of the first members ever send to a group, `contended` where the job meets others
-    /// that run at the same time; by itself it has but its own streams.
+    /// Limits of `algorithm` on this network. `senders` is the number of first members that send to a group. `contended` are links shared
+    /// with jobs that run at the same time; `None` considers the algorithm's own streams only.
     pub(crate) fn new(
         network: &Network<'_>,
         job: &Job,
         algorithm: Algorithm,
         racks: &Racks,
         senders: usize,
-        contended: Option<&Contended>,
+        contended: Option<&Contention>,
     ) -> Limits {
         let topology = network.topology;
         let scale = Scale::new(job.mtu, network.processing);
         let is_uniform = is_uniform(topology);
         let is_alone = contended.is_none_or(|contended| contended.0.is_empty());
-        let is_large = job.members.len() > MOST_MEMBERS;
+        let is_large = job.members.len() > MAX_MEMBERS;
         let mut to_members = Vec::new();
         let of_rank = if is_uniform && algorithm.needs_group() && is_alone
             || is_large && !algorithm.needs_group()
@@ -161,8 +161,8 @@ impl Limits {
         } else {
             let streams = streams_of(network, job, algorithm, racks, senders, &scale);
             let own = match can_overflow(topology) && !algorithm.needs_group() {
-                true => Contended::among(topology, streams.iter().flatten()),
-                false => Contended::default(),
+                true => Contention::among(topology, streams.iter().flatten()),
+                false => Contention::default(),
             };
             let contended = contended.unwrap_or(&own);
             to_members = to_members_of(network, &streams, contended, &scale);
@@ -175,10 +175,10 @@ impl Limits {
     }
 }
 
-/// What limits follow from.
+/// Inputs of the computation.
 pub(crate) struct Network<'a> {
     pub(crate) topology: &'a Topology,
-    /// Found when they are needed.
+    /// The topology's paths, computed on first use.
     pub(crate) paths: &'a OnceCell<Paths>,
     pub(crate) processing: Processing,
 }
@@ -189,13 +189,13 @@ impl Network<'_> {
     }
 }
 
-/// What turns paths into limits.
+/// Constants for converting paths to limits.
 struct Scale {
-    /// Bytes of the wire of a full packet and of an acknowledgement.
+    /// Bytes on the wire of a full packet and of an acknowledgement.
     packet: u64,
     ack: u64,
     processing: Processing,
-    /// Packets that go on between two acknowledgements, and while the second one is on its way.
+    /// Packets sent between two acknowledgements, and until the second one arrives.
     ack_gap: u64,
 }
 
@@ -209,18 +209,18 @@ impl Scale {
         }
     }
 
-    /// Nanoseconds of so many full packets at a rate.
+    /// Nanoseconds of this many full packets at a rate.
     fn packets_ns(&self, packets: u64, rate_bps: u64) -> u64 {
         serialisation_ps(packets.saturating_mul(self.packet), rate_bps).div_ceil(1_000)
     }
 
-    /// Packets that fit into so many nanoseconds at a rate.
+    /// Full packets that fit into this many nanoseconds at a rate.
     fn packets_in(&self, ns: u64, rate_bps: u64) -> u64 {
         let bits = u128::from(ns) * u128::from(rate_bps) / 1_000_000_000;
         u64::try_from(bits / 8 / u128::from(self.packet)).unwrap_or(u64::MAX)
     }
 
-    /// A path of no link.
+    /// A path without links.
     fn start(&self) -> Path {
         Path {
             rate_bps: u64::MAX,
@@ -229,7 +229,7 @@ impl Scale {
         }
     }
 
-    /// The path and one link more, which a switch sends over unless it is the first.
+    /// Extends a path by a link. A switch sends over it, except over the first link.
     fn over(&self, path: Path, link: &LinkAttributes, is_first: bool) -> Path {
         let there = serialisation_ps(self.packet, link.rate_bps).div_ceil(1_000);
         let back = serialisation_ps(self.ack, link.rate_bps).div_ceil(1_000);
@@ -250,8 +250,8 @@ impl Scale {
         }
     }
 
-    /// What a sender keeps to whose link has `own_bps` bits per second, with such paths. `shared`: packets of which nothing overflows, where
-    /// flows meet, and the rate that is left to this one if that is less than [`LEAST_WINDOW`].
+    /// Limits of a sender whose link has `own_bps` bits per second, with these paths. `shared` is its share of the most loaded link, if
+    /// flows share one.
     fn limits(&self, own_bps: u64, path: Path, shared: Option<Shared>) -> SendLimits {
         let rate_bps = path.rate_bps.min(own_bps);
         let pipe = self.packets_in(path.round_trip_ns, rate_bps) + 1;
@@ -259,9 +259,9 @@ impl Scale {
         let needed = (pipe + self.ack_gap).saturating_mul(5) / 4;
         let window = needed.max(comfort);
         let is_paced = rate_bps < own_bps;
-        let most = shared.map(|shared| shared.packets.max(LEAST_WINDOW));
+        let most = shared.map(|shared| shared.packets.max(MIN_WINDOW));
         let window = most.map_or(window, |most| window.min(most));
-        // What can be before a packet in queues: its own flow's window, and those of others that it meets.
+        // Packets that may be queued before a packet: the windows of its own flow and of those that share the link.
         let flows = shared.map_or(1, |shared| shared.flows);
         let ahead = self.packets_ns(window.saturating_mul(flows), rate_bps);
         let waits = match is_paced || shared.is_some() {
@@ -269,7 +269,7 @@ impl Scale {
             false => 0,
         };
         let pace_bps = match shared {
-            Some(shared) if shared.packets < LEAST_WINDOW => Some(shared.rate_bps.min(rate_bps)),
+            Some(shared) if shared.packets < MIN_WINDOW => Some(shared.rate_bps.min(rate_bps)),
             _ => is_paced.then_some(rate_bps),
         };
         let answer = path.round_trip_ns.saturating_add(waits);
@@ -278,24 +278,24 @@ impl Scale {
             round_trip_ns: path.round_trip_ns,
             pace_bps: pace_bps.and_then(NonZeroU64::new),
             window: u32::try_from(window).unwrap_or(u32::MAX),
-            most_window: most.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
+            max_window: most.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
             longest_answer_ns: answer.saturating_add(self.packets_ns(self.ack_gap, rate_bps)),
         }
     }
 }
 
-/// A way from a sender to a receiver, or the worst of several.
+/// Figures of a path from a sender to a receiver, or the worst of several.
 #[derive(Debug, Clone, Copy)]
 struct Path {
     rate_bps: u64,
-    /// Of a full packet and its acknowledgement, in empty queues.
+    /// Round trip of a full packet and its acknowledgement with empty queues.
     round_trip_ns: u64,
-    /// The time in which all queues of switches on the way empty, if they are full.
+    /// Time to drain all queues of switches on the path, if they are full.
     queues_ns: u64,
 }
 
 impl Path {
-    /// The worst of both in each respect.
+    /// The worse figures of both.
     fn or(self, other: Path) -> Path {
         Path {
             rate_bps: self.rate_bps.min(other.rate_bps),
@@ -305,17 +305,17 @@ impl Path {
     }
 }
 
-/// What is left to a flow of a link that it shares.
+/// A flow's share of a link.
 #[derive(Debug, Clone, Copy)]
 struct Shared {
     packets: u64,
-    /// How many flows there are.
+    /// Number of flows on the link.
     flows: u64,
     rate_bps: u64,
 }
 
 impl Shared {
-    /// The worse of both in each respect.
+    /// The smaller share of both.
     fn or(self, other: Shared) -> Shared {
         Shared {
             packets: self.packets.min(other.packets),
@@ -325,7 +325,7 @@ impl Shared {
     }
 }
 
-/// Whether all links are alike.
+/// Whether all links have equal attributes.
 fn is_uniform(topology: &Topology) -> bool {
     let mut links = topology.links().iter().map(|link| link.attributes);
     let first = links.next();
@@ -337,11 +337,11 @@ fn is_uniform(topology: &Topology) -> bool {
     })
 }
 
-/// The same for everybody, by the number of links between the members, where the worst link stands for all.
+/// Equal limits for all members, from the number of links between them, with the worst link's attributes.
 fn by_hops(topology: &Topology, members: &[HostIndex], scale: &Scale) -> SendLimits {
     let distances = distances(topology, topology.attachment(members[0]).0);
     let farthest = |host: &HostIndex| distances[topology.attachment(*host).0 .0];
-    // Two members are no farther from each other than both from the first one.
+    // The distance of two members is at most the sum of their distances to the first one.
     let mut hops: Vec<u32> = members.iter().map(farthest).collect();
     hops.sort_unstable();
     let between = hops.iter().rev().take(2).sum::<u32>();
@@ -365,7 +365,7 @@ fn by_hops(topology: &Topology, members: &[HostIndex], scale: &Scale) -> SendLim
     scale.limits(worst.rate_bps, path, None)
 }
 
-/// Links between one switch and each other one.
+/// Number of links between one switch and every other.
 fn distances(topology: &Topology, from: SwitchIndex) -> Vec<u32> {
     let mut distances = vec![u32::MAX; topology.switches().len()];
     distances[from.0] = 0;
@@ -383,7 +383,7 @@ fn distances(topology: &Topology, from: SwitchIndex) -> Vec<u32> {
     distances
 }
 
-/// Over the tree of the group, from each of the first `senders` members.
+/// Streams over the tree of the group, from each of the first `senders` members.
 fn streams_of_group(
     network: &Network<'_>,
     job: &Job,
@@ -396,7 +396,7 @@ fn streams_of_group(
         paths: network.paths(),
         loads: &PortLoads::default(),
     };
-    // A policy that does not fit was refused before; the default one fits every network.
+    // Tree policies were checked before; the default one supports every network.
     let planner = Planner::new(job.tree_policy, topology).unwrap_or(Planner::ReuseLeastLoaded);
     let tree = Tree::grow(&planner, &view, &job.members);
     let of = |&host: &HostIndex| {
@@ -430,7 +430,7 @@ fn streams_of_group(
     job.members[..senders].iter().map(of).collect()
 }
 
-/// Everybody to everybody.
+/// Limits for traffic between all pairs of members.
 fn of_all_pairs(network: &Network<'_>, members: &[HostIndex], scale: &Scale) -> SendLimits {
     let topology = network.topology;
     let mut worst: Option<Path> = None;
@@ -445,20 +445,20 @@ fn of_all_pairs(network: &Network<'_>, members: &[HostIndex], scale: &Scale) -> 
     scale.limits(own, worst.unwrap_or_else(|| scale.start()), None)
 }
 
-/// A link and the end that sends over it: 0 or 1.
+/// A direction of a link: the link, and the index of the source_rank end (0 or 1).
 type Direction = (LinkIndex, usize);
 
-/// Of the link to a neighbour.
+/// Direction of the link to a neighbour.
 fn direction(topology: &Topology, next: Neighbour) -> Direction {
     let ends = topology.link(next.link).ends;
     (next.link, usize::from(ends[0] == next.peer))
 }
 
-/// How many shortest paths between two hosts are looked at, at most.
-const MOST_PATHS: usize = 256;
+/// Maximum number of shortest paths between two hosts that are considered.
+const MAX_PATHS: usize = 256;
 
-/// Goes along the shortest paths between two hosts: `link` takes each link of a switch with the share of packets that goes over it if all
-/// ports are equally likely, `path` the links of each path.
+/// Walks the shortest paths between two hosts. `link` gets each link of a switch, with the share of packets on it if all ports are
+/// equally likely; `path` gets the links of each path.
 fn walk(
     topology: &Topology,
     paths: &Paths,
@@ -485,25 +485,25 @@ fn walk(
                     seen += 1;
                     path(&links);
                 }
-                Node::Switch(switch) if seen < MOST_PATHS => todo.push((switch, share, links)),
+                Node::Switch(switch) if seen < MAX_PATHS => todo.push((switch, share, links)),
                 Node::Switch(_) => {}
             }
         }
     }
 }
 
-/// Packets from one member to another, or to all of a group, and the links that they take.
+/// Packets from one member to another, or to all of a group, and their links.
 struct Stream {
     sender: HostIndex,
-    /// `None` for all of a group.
+    /// The receiver; `None` for all members of a group.
     receiver: Option<HostIndex>,
     path: Path,
-    /// Each link of a switch, and the share of the packets that takes it.
+    /// Each link of a switch, with the share of the packets on it.
     links: Vec<(Direction, f64)>,
 }
 
 impl Stream {
-    /// Over all shortest paths, of which the worst counts in each respect.
+    /// A stream over all shortest paths, of which the worst figures apply.
     fn between(network: &Network<'_>, scale: &Scale, from: HostIndex, to: HostIndex) -> Stream {
         let (topology, paths) = (network.topology, network.paths());
         let own = topology.link(topology.uplink(from).link).attributes;
@@ -527,16 +527,16 @@ impl Stream {
     }
 }
 
-/// The links that cannot carry what all senders of a job, or of several at a time, would send together, and how many streams there are on each.
+/// Links that cannot carry the combined demand of all senders of one or several jobs, with the number of streams on each.
 #[derive(Debug, Default)]
-pub(crate) struct Contended(BTreeMap<Direction, u64>);
+pub(crate) struct Contention(BTreeMap<Direction, u64>);
 
-impl Contended {
-    /// Of jobs that run at the same time, each by an algorithm.
+impl Contention {
+    /// Contention links of jobs that run at the same time, each with its algorithm.
     pub(crate) fn of<'j>(
         network: &Network<'_>,
         jobs: impl Iterator<Item = (&'j Job, Algorithm, Racks)>,
-    ) -> Contended {
+    ) -> Contention {
         let mut streams = Vec::new();
         for (job, algorithm, racks) in jobs {
             if can_overflow(network.topology) && !algorithm.needs_datagrams() {
@@ -545,21 +545,21 @@ impl Contended {
                 streams.extend(of_job.into_iter().flatten());
             }
         }
-        Contended::among(network.topology, streams.iter())
+        Contention::among(network.topology, streams.iter())
     }
 
     fn among<'s>(
         topology: &Topology,
         streams: impl Iterator<Item = &'s Stream> + Clone,
-    ) -> Contended {
+    ) -> Contention {
         let mut wanted: BTreeMap<HostIndex, f64> = BTreeMap::new();
         for stream in streams.clone() {
             *wanted.entry(stream.sender).or_default() += stream.path.rate_bps as f64;
         }
-        // Bits per second that would come, and how many streams there are.
+        // Demand in bits per second, and number of streams.
         let mut load: BTreeMap<Direction, (f64, f64)> = BTreeMap::new();
         for stream in streams {
-            // The sender's own link divides what is more than its rate.
+            // The sender's own link limits the sum of its streams.
             let own = own_bps(topology, stream.sender) as f64;
             let divided = (own / wanted[&stream.sender].max(1.0)).min(1.0);
             let rate = stream.path.rate_bps as f64 * divided;
@@ -574,10 +574,10 @@ impl Contended {
         });
         let counts =
             too_much.map(|(direction, (_, count))| (direction, count.ceil().max(2.0) as u64));
-        Contended(counts.collect())
+        Contention(counts.collect())
     }
 
-    /// What is left to a stream that meets others.
+    /// A stream's share of the contended links on its path.
     fn share(&self, topology: &Topology, scale: &Scale, stream: &Stream) -> Option<Shared> {
         let links = stream.links.iter();
         let shares = links.filter_map(|(direction, _)| {
@@ -595,7 +595,7 @@ impl Contended {
     }
 }
 
-/// Whether queues drop what is too much: with flow control they do not.
+/// Whether full queues drop packets: not with flow control.
 fn can_overflow(topology: &Topology) -> bool {
     topology.switching().pfc.is_none()
 }
@@ -607,7 +607,7 @@ fn own_bps(topology: &Topology, host: HostIndex) -> u64 {
         .rate_bps
 }
 
-/// What each member sends, by rank; of a group only what the first `senders` send.
+/// Streams of each member, by rank; in a group only those of the first `senders` members.
 fn streams_of(
     network: &Network<'_>,
     job: &Job,
@@ -642,11 +642,11 @@ fn streams_of(
     (0..count).map(of).collect()
 }
 
-/// The limits of each member to single others, where it sends to several and their paths differ.
+/// Limits of each member to single others, if it sends to several over different paths.
 fn to_members_of(
     network: &Network<'_>,
     streams: &[Vec<Stream>],
-    contended: &Contended,
+    contended: &Contention,
     scale: &Scale,
 ) -> Vec<Vec<(HostIndex, SendLimits)>> {
     let topology = network.topology;
@@ -665,12 +665,12 @@ fn to_members_of(
     streams.iter().map(of).collect()
 }
 
-/// The limits of members that send such streams.
+/// Limits of members that send these streams.
 fn of_streams(
     network: &Network<'_>,
     job: &Job,
     streams: &[Vec<Stream>],
-    contended: &Contended,
+    contended: &Contention,
     scale: &Scale,
 ) -> Vec<SendLimits> {
     let topology = network.topology;
@@ -700,7 +700,7 @@ mod tests {
         host_ns: 1_250,
     };
 
-    /// Two switches with a link of 1 Gbit/s and 1 MiB of queue between them, links of 10 Gbit/s to three hosts.
+    /// Two switches, connected by 1 Gbit/s with a queue of 1 MiB, and three hosts at 10 Gbit/s.
     const SLOW_LINK: &str = r#"
 name: mylab
 defaults: {rate: 10Gbps, delay: 1us}
@@ -739,7 +739,7 @@ links:
     }
 
     #[test]
-    fn fast_uniform_fabrics_keep_what_they_had() {
+    fn fast_uniform_fabrics_keep_the_defaults() {
         let topology = fat_tree(4).unwrap();
         let job = job(&topology);
         let rc = RcConfig {
@@ -755,12 +755,12 @@ links:
     }
 
     #[test]
-    fn a_group_goes_at_the_rate_of_its_slowest_link() {
+    fn group_is_paced_at_its_slowest_link() {
         let topology = slow_link();
         let job = job(&topology);
         let of = limits(&topology, &job, Algorithm::Alfirk).of(0);
         assert_eq!(of.pace_bps, NonZeroU64::new(1_000_000_000));
-        // 4,198 bytes with all around them take 33.6 us there and 3.4 us on each other link.
+        // 4,198 bytes with all headers take 33.6 us on the slow link and 3.4 us on each other link.
         assert!((45_000..60_000).contains(&of.round_trip_ns), "{of:?}");
         let outstanding_ns = u64::from(of.window) * 33_600;
         assert!(
@@ -771,7 +771,7 @@ links:
             of.longest_answer_ns > outstanding_ns,
             "all that is outstanding may queue: {of:?}"
         );
-        // Without the host behind it the link does not count.
+        // Without the member behind it, the link is not on a path.
         let near = Job {
             members: job.members[..2].to_vec(),
             ..job
@@ -781,7 +781,7 @@ links:
     }
 
     #[test]
-    fn members_of_an_overlay_are_held_to_their_own_edges() {
+    fn overlay_members_are_limited_by_their_own_edges() {
         let topology = slow_link();
         let job = job(&topology);
         let limits = limits(&topology, &job, Algorithm::Chain);
@@ -806,8 +806,8 @@ links:
     }
 
     #[test]
-    fn streams_that_meet_never_overflow_a_queue_together() {
-        // Eight hosts of each of two leaves share one spine whose links are as fast as one host's.
+    fn sharing_streams_do_not_overflow_a_queue() {
+        // Eight hosts of each of two leaves share one spine, whose links are as fast as a host's.
         let topology = leaf_spine(2, 1, 8).unwrap();
         let members: Vec<HostIndex> = topology.host_indexes().collect();
         let job = Job {
@@ -819,7 +819,7 @@ links:
             paths: &OnceCell::new(),
             processing: PROCESSING,
         };
-        // Every host of one leaf sends to one of the other.
+        // Every host of one leaf sends to a host of the other.
         let jobs: Vec<Job> = (0..8)
             .map(|n| Job {
                 members: vec![job.members[n], job.members[8 + n]],
@@ -828,7 +828,7 @@ links:
             })
             .collect();
         let with = |job| (job, Algorithm::Unicast, Racks::default());
-        let contended = Contended::of(&network, jobs.iter().map(with));
+        let contended = Contention::of(&network, jobs.iter().map(with));
         let scale = Scale::new(job.mtu, PROCESSING);
         let mut outstanding = 0;
         for job in &jobs {
@@ -842,7 +842,7 @@ links:
                 Some(&contended),
             );
             let of = limits.of(0);
-            outstanding += u64::from(of.most_window.expect("they meet")) * scale.packet;
+            outstanding += u64::from(of.max_window.expect("they meet")) * scale.packet;
             assert!(
                 of.longest_answer_ns > 80_000,
                 "a full queue of 1 MiB takes 84 us: {of:?}"
@@ -854,7 +854,7 @@ links:
             outstanding < queue + queue / 8,
             "{outstanding} bytes, and what is on the way"
         );
-        // Where flow control stops senders, nobody is held to a share.
+        // With flow control, senders are not limited to a share.
         let switching = Switching {
             pfc: Some(Pfc::default()),
             buffer: Some(SharedBuffer {
@@ -868,11 +868,11 @@ links:
             topology: &lossless,
             ..network
         };
-        assert!(Contended::of(&network, jobs.iter().map(with)).0.is_empty());
+        assert!(Contention::of(&network, jobs.iter().map(with)).0.is_empty());
     }
 
     #[test]
-    fn a_queue_too_small_for_all_makes_them_slower_instead() {
+    fn queue_too_small_for_all_windows_reduces_rates() {
         let yaml = SLOW_LINK.replace("rate: 1Gbps", "rate: 1Gbps, queue: 8KiB");
         let topology = Topology::from_yaml("mylab.yaml", &yaml).unwrap();
         let hosts: Vec<HostIndex> = topology.host_indexes().collect();
@@ -884,7 +884,7 @@ links:
         let to_h3 = |from: HostIndex| Job::new(vec![from, hosts[2]], Arc::from([0; 1_000]));
         let jobs = [to_h3(hosts[0]), to_h3(hosts[1])];
         let with = |job| (job, Algorithm::Unicast, Racks::default());
-        let contended = Contended::of(&network, jobs.iter().map(with));
+        let contended = Contention::of(&network, jobs.iter().map(with));
         let racks = Racks::default();
         let limits = Limits::new(
             &network,

@@ -1,7 +1,7 @@
-//! The life of one algorithm's run, from queue pairs to checked bytes.
+//! Runs one algorithm, from the creation of queue pairs to the check of received bytes.
 
-mod deaths;
-mod guarded;
+mod group_fallback;
+mod member_failures;
 mod recovery;
 
 use std::cell::OnceCell;
@@ -17,7 +17,7 @@ use alfirk_roce::collective::{
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::RcConfig;
 
-use guarded::{Reason, Watch};
+use group_fallback::{Reason, Watch};
 
 use super::error::JobError;
 use super::layout::{peers, Layout, DATAGRAM_GROUP};
@@ -28,7 +28,7 @@ use crate::incidents::Incidents;
 use crate::member::MemberEvent;
 use crate::report::{goodput_gbps, Fallback, Missing, MissingReason, PartRow, Row};
 
-/// Runs `algorithm` on `fabric`. `watch` is shown now and then how many bytes the receivers have together.
+/// Runs `algorithm` on `fabric`. `watch` is called from time to time with the total bytes at the receivers.
 pub fn run_algorithm(
     fabric: &mut dyn Fabric,
     topology: &Topology,
@@ -36,7 +36,7 @@ pub fn run_algorithm(
     algorithm: Algorithm,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Row, JobError> {
-    let row = Run::new(&mut *fabric, topology, job, algorithm).carry_out(watch)?;
+    let row = Run::new(&mut *fabric, topology, job, algorithm).execute(watch)?;
     let control = fabric.flow_control();
     Ok(Row {
         flow_control: control.map_err(|error| JobError::Fabric { algorithm, error })?,
@@ -47,21 +47,21 @@ pub fn run_algorithm(
 struct Run<'a> {
     fabric: &'a mut dyn Fabric,
     layout: Layout<'a>,
-    /// Whether the message goes through a registered group.
+    /// Whether the message is sent through a registered group.
     grouped: bool,
-    /// What the first member is to do.
+    /// Specification of the first member.
     spec: Option<TransferSpec>,
-    /// The rank of the source at present.
-    sending: usize,
-    /// How many packets of the source were acknowledged when that last changed or was complained about, and when.
-    moved: (u64, u64),
-    /// How many bytes all receivers had together when that last changed, when that was, and when it was last looked at.
+    /// Rank of the current source.
+    source_rank: usize,
+    /// Number of acknowledged packets of the source at the last change or stall report, and the time of that.
+    last_ack_change: (u64, u64),
+    /// Total bytes at the receivers at the last change, the time of that, and the time of the last check.
     received: (u64, u64, u64),
-    /// By how much the controller delays the group's acknowledgements, in nanoseconds.
-    answers_later: u64,
-    /// How long it took to get the group, in nanoseconds, if there is one.
+    /// Delay of the group's acknowledgements by the controller, in nanoseconds.
+    controller_delay_ns: u64,
+    /// Duration of the group's registration in nanoseconds, if there is a group.
     registration_ns: Option<u64>,
-    /// What the switches had counted at the start, where that is compared.
+    /// Counters of the switches at the start, if they are compared.
     counted: Option<Counts>,
     cost: Cost,
     incidents: Incidents,
@@ -84,10 +84,10 @@ impl<'a> Run<'a> {
             fabric,
             grouped: false,
             spec: None,
-            sending: 0,
-            moved: (0, 0),
+            source_rank: 0,
+            last_ack_change: (0, 0),
             received: (0, 0, 0),
-            answers_later: 0,
+            controller_delay_ns: 0,
             registration_ns: None,
             counted: None,
             cost: Cost {
@@ -100,42 +100,42 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What the queue pairs of legs that are over have cost, and the counters when the present one began.
+/// Traffic of the queue pairs of finished legs, and the counters at the start of the current leg.
 struct Cost {
     spent: Traffic,
     before: Traffic,
 }
 
-/// What came of the request for a group.
-enum Opened {
-    /// There is one, or none is needed.
+/// Result of the request for a group.
+enum GroupOutcome {
+    /// The group exists, or none is needed.
     Ready(Vec<Endpoint>),
-    /// There is none, and the job names what to do without.
+    /// The request was refused, and the job has a fallback.
     Refused { why: String, to: Algorithm },
 }
 
-/// What the members have reported by now, by rank.
-struct Reported {
+/// Events of the members so far, by rank.
+struct MemberReports {
     ranks: BTreeMap<HostIndex, usize>,
     ready: Vec<bool>,
-    /// When each was done, and what it holds.
+    /// Time at which each was done, and the digest of its data.
     done: Vec<Option<(u64, Digest)>>,
-    /// When each had each part, by part; nothing unless members take turns.
+    /// Time at which each had each part, by part; empty unless the source changes.
     parts: Vec<Vec<Option<u64>>>,
-    /// Whose relayed data is acknowledged, too.
+    /// Whether each member's relayed data is acknowledged, too.
     finished: Vec<bool>,
-    /// How many slices each held, from the first one on, when it had left a leg, and which beyond.
+    /// For each member that left a leg, its number of contiguous slices from the first on, and the slices beyond.
     left: Vec<Option<(u32, Vec<u32>)>>,
-    /// Whether a member has noticed that another one is dead.
+    /// Whether a member has detected the failure of another.
     broken: bool,
-    /// Who is out of the group, or dead, and need not be waited for.
+    /// Members that were removed or have failed, and are not waited for.
     lost: Vec<bool>,
 }
 
-impl Reported {
-    fn new(hosts: &[HostIndex], parts: u32) -> Reported {
+impl MemberReports {
+    fn new(hosts: &[HostIndex], parts: u32) -> MemberReports {
         let members = hosts.len();
-        Reported {
+        MemberReports {
             ranks: hosts.iter().copied().zip(0..).collect(),
             ready: vec![false; members],
             done: vec![None; members],
@@ -149,60 +149,64 @@ impl Reported {
 
     fn missing<'a>(
         &'a self,
-        has: &'a impl Fn(&Reported, usize) -> bool,
+        has: &'a impl Fn(&MemberReports, usize) -> bool,
     ) -> impl Iterator<Item = usize> + 'a {
         (0..self.lost.len()).filter(move |&rank| self.is_missing(rank, has))
     }
 
-    fn is_missing(&self, rank: usize, has: &impl Fn(&Reported, usize) -> bool) -> bool {
+    fn is_missing(&self, rank: usize, has: &impl Fn(&MemberReports, usize) -> bool) -> bool {
         !self.lost[rank] && !has(self, rank)
     }
 }
 
 impl Run<'_> {
-    /// Carries the job out, with an eye on the group if that is asked for.
-    pub(super) fn carry_out(mut self, watch: &mut dyn FnMut(Progress)) -> Result<Row, JobError> {
+    /// Runs the job; with a safeguard, under its control.
+    pub(super) fn execute(mut self, watch: &mut dyn FnMut(Progress)) -> Result<Row, JobError> {
         let asked_for = self.layout.algorithm;
-        let guarded = self.layout.guarded();
-        let mut guard = guarded.map(|(config, to)| Watch::new(config, to));
+        let safeguard = self.layout.safeguard_and_overlay();
+        let mut guard = safeguard.map(|(config, to)| Watch::new(config, to));
         if guard.is_some() {
-            // Groups will come and go.
+            // Counters are read now, as groups will be created and removed.
             self.counted = Some(self.counts()?);
         }
         let opened = self.open()?;
         let mut fallback = None;
         let posted_at;
-        let mut reported = Reported::new(&self.layout.job.members, self.layout.parts());
+        let mut reported = MemberReports::new(&self.layout.job.members, self.layout.parts());
         match (opened, &mut guard) {
-            (Opened::Ready(endpoints), guard) => {
-                posted_at = self.set_out(&endpoints, &mut reported, watch)?;
+            (GroupOutcome::Ready(endpoints), guard) => {
+                posted_at = self.connect_and_start(&endpoints, &mut reported, watch)?;
                 if let Some(guard) = guard {
                     guard.group_begins(posted_at[0]);
                 }
             }
-            (Opened::Refused { why, .. }, Some(guard)) => {
+            (GroupOutcome::Refused { why, .. }, Some(guard)) => {
                 let reason = Reason::Refused(why);
                 posted_at = vec![self.fall_back(&mut reported, guard, reason, watch)?];
             }
-            (Opened::Refused { why, to }, None) => {
+            (GroupOutcome::Refused { why, to }, None) => {
                 fallback = Some(Fallback {
                     to: to.to_string(),
                     why,
                 });
                 self.close()?;
-                let layout =
-                    Layout::new(self.layout.topology, self.layout.job, to, self.layout.begun);
+                let layout = Layout::new(
+                    self.layout.topology,
+                    self.layout.job,
+                    to,
+                    self.layout.started_at,
+                );
                 self.layout = layout.with_limits(self.fabric.processing(), &OnceCell::new(), None);
-                reported = Reported::new(&self.layout.job.members, self.layout.parts());
+                reported = MemberReports::new(&self.layout.job.members, self.layout.parts());
                 let endpoints = self.prepare()?;
-                posted_at = self.set_out(&endpoints, &mut reported, watch)?;
+                posted_at = self.connect_and_start(&endpoints, &mut reported, watch)?;
             }
         }
         let ended = match &mut guard {
-            Some(guard) => self.attend(&mut reported, guard, watch),
-            None => self.see_through(&mut reported, watch),
+            Some(guard) => self.run_with_safeguard(&mut reported, guard, watch),
+            None => self.wait_until_finished(&mut reported, watch),
         };
-        // What has come until then is a result, too.
+        // A run that was given up still has a result.
         let given_up = match ended {
             Ok(()) => None,
             Err(error) => Some(error.late().ok_or(error)?),
@@ -243,8 +247,8 @@ impl Run<'_> {
         })
     }
 
-    /// Makes the queue pairs, and the group that they are to be in.
-    fn open(&mut self) -> Result<Opened, JobError> {
+    /// Creates the queue pairs, and their group.
+    fn open(&mut self) -> Result<GroupOutcome, JobError> {
         let endpoints = self.prepare()?;
         let asked_at = self.fabric.now();
         if self.layout.algorithm.needs_group() {
@@ -254,7 +258,7 @@ impl Run<'_> {
                 (Ok(()), _) => self.grouped = true,
                 (Err(error), Some(to)) if error.leaves_members_alone() => {
                     let why = error.to_string();
-                    return Ok(Opened::Refused { why, to });
+                    return Ok(GroupOutcome::Refused { why, to });
                 }
                 (Err(error), _) => return self.on_fabric(Err(error)),
             }
@@ -263,24 +267,24 @@ impl Run<'_> {
             let joined = self.fabric.join_datagrams(DATAGRAM_GROUP, members);
             self.on_fabric(joined)?;
         } else {
-            return Ok(Opened::Ready(endpoints));
+            return Ok(GroupOutcome::Ready(endpoints));
         }
         self.registration_ns = Some(self.fabric.now() - asked_at);
-        Ok(Opened::Ready(endpoints))
+        Ok(GroupOutcome::Ready(endpoints))
     }
 
-    /// Connects the members and has the sources send; gives when each did.
-    fn set_out(
+    /// Connects the members and starts the sources; returns the times of their posts.
+    fn connect_and_start(
         &mut self,
         endpoints: &[Endpoint],
-        reported: &mut Reported,
+        reported: &mut MemberReports,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<Vec<u64>, JobError> {
         self.connect(&self.layout.job.members, endpoints)?;
         self.wait(reported, "is not connected", |t, rank| t.ready[rank], watch)?;
         self.turn_hostile(reported)?;
         self.make_ready()?;
-        // Counters of the switches say nothing about algorithms without a group.
+        // Without a group, counters of the switches are not needed.
         if self.grouped && self.counted.is_none() {
             self.counted = Some(self.counts()?);
         }
@@ -288,17 +292,17 @@ impl Run<'_> {
         self.send(reported, watch)
     }
 
-    /// Waits until all is done and acknowledged, without those who die on the way.
-    fn see_through(
+    /// Waits until all members are done and all data is acknowledged, except for members that fail.
+    fn wait_until_finished(
         &mut self,
-        reported: &mut Reported,
+        reported: &mut MemberReports,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
         loop {
-            let is_done = |t: &Reported, rank: usize| t.done[rank].is_some();
+            let is_done = |t: &MemberReports, rank: usize| t.done[rank].is_some();
             self.wait(reported, "is not done", is_done, watch)?;
-            // The last acknowledgements belong to what the transfer costs, though nobody waits for them.
-            let has_finished = |t: &Reported, rank: usize| t.finished[rank];
+            // The last acknowledgements are part of the traffic, although the result does not depend on them.
+            let has_finished = |t: &MemberReports, rank: usize| t.finished[rank];
             self.wait(reported, "has not finished", has_finished, watch)?;
             if !reported.broken {
                 return Ok(());
@@ -307,8 +311,8 @@ impl Run<'_> {
         }
     }
 
-    /// Leaves nothing behind on the fabric.
-    fn end(&mut self, reported: &mut Reported) -> Result<(), JobError> {
+    /// Removes queue pairs and group from the fabric.
+    fn end(&mut self, reported: &mut MemberReports) -> Result<(), JobError> {
         self.close()?;
         if self.layout.algorithm.needs_datagrams() {
             let members = &self.layout.job.members;
@@ -318,29 +322,29 @@ impl Run<'_> {
         if self.grouped {
             let removed = self.deregister();
             self.on_fabric(removed)?;
-            // A controller that was about to heal the group is done with that now.
-            let heard = self.hear_news(reported, self.moved.0);
-            self.on_fabric(heard)?;
+            // By now the controller has finished a repair of the group that was in progress.
+            let processed = self.process_group_news(reported, self.last_ack_change.0);
+            self.on_fabric(processed)?;
         }
         Ok(())
     }
 
-    /// What the queue pairs have cost so far is put by, before others take their place.
+    /// Adds the traffic of the queue pairs before others replace them.
     fn settle_cost(&mut self) -> Result<(), JobError> {
         let traffic = self.traffic()?.since(&self.cost.before);
         self.cost.spent = self.cost.spent.plus(&traffic);
         Ok(())
     }
 
-    /// Has one source after the other post its part; gives the times.
+    /// Lets one source after the other post its part; returns the times.
     fn send(
         &mut self,
-        reported: &mut Reported,
+        reported: &mut MemberReports,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<Vec<u64>, JobError> {
         let mut posted_at = Vec::new();
         if let Some(spec) = self.begins_everywhere() {
-            // The last one decides when it can be over.
+            // The post of the last member determines the start.
             let last = self.begin_everywhere(&spec)?;
             self.incidents.begin(last);
             self.changes.begin(last);
@@ -356,7 +360,7 @@ impl Run<'_> {
                 }
                 _ => (0, Arc::clone(&self.layout.job.data)),
             };
-            self.sending = source;
+            self.source_rank = source;
             let posted = self.fabric.start(self.layout.job.members[source], &data);
             posted_at.push(self.on_fabric(posted)?);
             if part == 0 {
@@ -364,7 +368,7 @@ impl Run<'_> {
                 self.changes.begin(posted_at[0]);
             }
             if part + 1 < self.layout.parts() {
-                // A leaf switch knows one region per receiver; what an old source sends again must not find a new one's.
+                // A leaf switch stores one region per receiver; retransmissions of a former source must not use that of the next one.
                 let early =
                     self.layout.job.switch_early && self.layout.job.write != WriteMode::PerRequest;
                 self.wait(
@@ -378,16 +382,16 @@ impl Run<'_> {
         Ok(posted_at)
     }
 
-    /// What the first member is to do, if every member begins at once with something of its own.
+    /// Specification of the first member, if every member starts with data of its own.
     fn begins_everywhere(&self) -> Option<TransferSpec> {
         let spec = self.spec.as_ref()?;
         let begins = spec.collective.begins_everywhere() && !spec.has_several_sources();
         begins.then(|| spec.clone())
     }
 
-    /// Makes the queue pairs of all members.
+    /// Creates the queue pairs of all members.
     fn prepare(&mut self) -> Result<Vec<Endpoint>, JobError> {
-        self.answers_later = match self.layout.round_trips_to_controller() {
+        self.controller_delay_ns = match self.layout.round_trips_to_controller() {
             0 => 0,
             punts => {
                 let round_trip = self.fabric.control_round_trip();
@@ -395,7 +399,9 @@ impl Run<'_> {
             }
         };
         let specs = self.layout.specs(|rank| {
-            let paths = self.layout.paths(self.fabric, rank, self.answers_later);
+            let paths = self
+                .layout
+                .paths(self.fabric, rank, self.controller_delay_ns);
             (self.rc(rank), paths)
         });
         self.spec = specs.first().cloned();
@@ -408,12 +414,12 @@ impl Run<'_> {
     }
 
     fn rc(&self, rank: usize) -> RcConfig {
-        self.layout.rc(self.fabric, rank, self.answers_later)
+        self.layout.rc(self.fabric, rank, self.controller_delay_ns)
     }
 
-    /// Connects members, given by their ranks, each to the ends of its own edges.
+    /// Connects members to the endpoints of their own edges.
     fn connect(&mut self, members: &[HostIndex], endpoints: &[Endpoint]) -> Result<(), JobError> {
-        let tells = |rank| self.layout.tells_memory(rank);
+        let tells = |rank| self.layout.announces_memory(rank);
         let peers = peers(members.len(), endpoints, tells);
         for (&host, peers) in members.iter().zip(peers) {
             let connected = self.fabric.connect(host, &peers);
@@ -423,7 +429,7 @@ impl Run<'_> {
     }
 
     fn register(&mut self, endpoints: &[Endpoint]) -> Result<(), FabricError> {
-        let window = self.layout.window(self.fabric, self.answers_later);
+        let window = self.layout.window(self.fabric, self.controller_delay_ns);
         let request = self.layout.registration(endpoints, window);
         let job = self.layout.job;
         match job.registration {
@@ -432,7 +438,7 @@ impl Run<'_> {
         }
     }
 
-    /// Has every member begin with its own data; gives when the last one did.
+    /// Starts every member with its own data; returns the time of the last start.
     fn begin_everywhere(&mut self, spec: &TransferSpec) -> Result<u64, JobError> {
         let mut last = 0;
         for (rank, &host) in self.layout.job.members.iter().enumerate() {
@@ -443,13 +449,13 @@ impl Run<'_> {
             let (offset, len) = spec.own_bytes();
             let own = &self.layout.job.data.bytes()[offset as usize..][..len as usize];
             let own = Arc::new(ExpectedData::new(Arc::from(own)));
-            let begun = self.fabric.start(host, &own);
-            last = last.max(self.on_fabric(begun)?);
+            let started_at = self.fabric.start(host, &own);
+            last = last.max(self.on_fabric(started_at)?);
         }
         Ok(last)
     }
 
-    /// Has receivers send notices that they are ready, where they do that.
+    /// Lets receivers send ready notices, if the job uses them.
     fn make_ready(&mut self) -> Result<(), JobError> {
         let tells = self.spec.as_ref().is_some_and(|spec| spec.ready.is_some());
         for &host in self.layout.job.members[1..].iter().filter(|_| tells) {
@@ -467,10 +473,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// How long the source bears to get no acknowledgement: a few timeouts at the least.
-    fn patience(&self) -> u64 {
-        let timeout = self.rc(self.sending).ack_timeout.ns().unwrap_or(0);
-        self.fabric.patience().max(4 * timeout)
+    /// Time without acknowledgements after which the source reports a stall: at least a few ACK timeouts.
+    fn stall_timeout(&self) -> u64 {
+        let timeout = self.rc(self.source_rank).ack_timeout.ns().unwrap_or(0);
+        self.fabric.stall_timeout().max(4 * timeout)
     }
 
     fn deregister(&mut self) -> Result<(), FabricError> {
@@ -480,12 +486,12 @@ impl Run<'_> {
         }
     }
 
-    /// Waits until `has` holds of every rank that is not lost.
+    /// Waits until `has` holds for every rank that is not lost.
     fn wait(
         &mut self,
-        reported: &mut Reported,
+        reported: &mut MemberReports,
         what: &'static str,
-        has: impl Fn(&Reported, usize) -> bool,
+        has: impl Fn(&MemberReports, usize) -> bool,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
         let deadline = self.fabric.now().saturating_add(self.layout.time_limit());
@@ -496,18 +502,18 @@ impl Run<'_> {
             }
             self.step(reported, deadline, watch)?;
             self.audit(reported)?;
-            if self.grouped && self.layout.guarded().is_none() {
-                let looked = self.look_after(reported);
+            if self.grouped && self.layout.safeguard_and_overlay().is_none() {
+                let looked = self.handle_failures(reported);
                 self.on_fabric(looked)?;
-            } else if self.closes() {
-                self.strike(reported)?;
+            } else if self.closes_on_failure() {
+                self.fail_due_parts(reported)?;
                 if reported.broken {
                     return Ok(());
                 }
-            } else if self.buries() {
-                self.bury(reported)?;
+            } else if self.removes_failed_members() {
+                self.apply_due_failures(reported)?;
             }
-            // The others are looked at only when this one is missing no more.
+            // Further ranks are checked once this one is no longer missing.
             if !reported.is_missing(rank, &has) {
                 missing = reported.missing(&has).next();
             }
@@ -515,10 +521,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Waits for what comes next, at most until `limit`, and takes it.
+    /// Waits for the next event, at most until `limit`, and processes it.
     fn step(
         &mut self,
-        reported: &mut Reported,
+        reported: &mut MemberReports,
         limit: u64,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
@@ -545,20 +551,20 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether acknowledgements are compared with what members have: where a hostile member may have forged them.
+    /// Whether acknowledgements are audited: if a hostile member may forge them.
     fn is_audited(&self) -> bool {
         self.grouped && !self.layout.job.hostiles.is_empty()
     }
 
-    /// Compares what is acknowledged to the sources with what each member has received, which no correct fabric acknowledges before.
-    fn audit(&mut self, reported: &Reported) -> Result<(), JobError> {
+    /// Compares the packets acknowledged to the sources with those received by each member; a correct fabric never acknowledges more.
+    fn audit(&mut self, reported: &MemberReports) -> Result<(), JobError> {
         if !self.is_audited() {
             return Ok(());
         }
         let members = &self.layout.job.members;
         let mut acknowledged = Vec::with_capacity(members.len());
         for (rank, &host) in members.iter().enumerate() {
-            // What is lost sends nothing any more, or is hostile.
+            // Lost members no longer send, or are hostile.
             let counted = match reported.lost[rank] {
                 true => Ok(0),
                 false => self.fabric.acknowledged(host),
@@ -570,14 +576,14 @@ impl Run<'_> {
             if reported.lost[rank] {
                 continue;
             }
-            // Read after what is acknowledged: it only grows.
+            // Read after the acknowledged packets, as it only increases.
             let received = self.fabric.received(host);
             let others = all - acknowledged[rank];
             match self.on_fabric(received)? {
                 Some(received) if received < others => {
                     return Err(JobError::FalseAcknowledgement {
                         algorithm: self.layout.algorithm,
-                        source_host: self.host_name(self.sending),
+                        source_host: self.host_name(self.source_rank),
                         host: self.host_name(rank),
                         acknowledged: others,
                         received,
@@ -589,8 +595,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Lets the hostile members loose, if there is a group.
-    fn turn_hostile(&mut self, reported: &mut Reported) -> Result<(), JobError> {
+    /// Activates the hostile members, if there is a group.
+    fn turn_hostile(&mut self, reported: &mut MemberReports) -> Result<(), JobError> {
         for &host in self.layout.job.hostiles.iter().filter(|_| self.grouped) {
             let rank = self
                 .layout
@@ -606,7 +612,7 @@ impl Run<'_> {
                 virtual_qpn: self.layout.virtual_qpn(),
                 mac: VIRTUAL_MAC,
                 initial_psn: self.layout.initial_psn(),
-                window: self.rc(self.sending).window,
+                window: self.rc(self.source_rank).window,
             };
             let turned = self.fabric.turn_hostile(host, target, self.layout.job.seed);
             self.on_fabric(turned)?;
@@ -623,27 +629,27 @@ impl Run<'_> {
         }
     }
 
-    /// Breaks what is due to break, sees what the controller has done about it, and complains when nothing moves.
-    fn look_after(&mut self, reported: &mut Reported) -> Result<(), FabricError> {
+    /// Applies due failures, processes the controller's actions, and reports a stall if there is no progress.
+    fn handle_failures(&mut self, reported: &mut MemberReports) -> Result<(), FabricError> {
         let now = self.fabric.now();
-        let source = self.layout.job.members[self.sending];
+        let source = self.layout.job.members[self.source_rank];
         let acknowledged = self.fabric.acknowledged(source)?;
         while let Some(kill) = self.incidents.take_due(now) {
             self.fabric.kill(kill)?;
         }
-        self.hear_news(reported, acknowledged)?;
-        // A host that had acknowledged everything when it died is nobody that the group waits for.
-        if reported.finished[self.sending] && self.incidents.any() {
+        self.process_group_news(reported, acknowledged)?;
+        // A host that had acknowledged everything before it failed is not waited for.
+        if reported.finished[self.source_rank] && self.incidents.any() {
             for (rank, &host) in self.layout.job.members.iter().enumerate() {
                 let is_gone = self.incidents.has_killed(host);
                 reported.lost[rank] |= is_gone && reported.done[rank].is_none();
             }
         }
         self.incidents.moved(now, acknowledged);
-        if acknowledged != self.moved.0 || reported.finished[self.sending] {
-            self.moved = (acknowledged, now);
-        } else if now - self.moved.1 >= self.patience() {
-            self.moved.1 = now;
+        if acknowledged != self.last_ack_change.0 || reported.finished[self.source_rank] {
+            self.last_ack_change = (acknowledged, now);
+        } else if now - self.last_ack_change.1 >= self.stall_timeout() {
+            self.last_ack_change.1 = now;
             let in_band = self.layout.job.registration == Registration::Mrp;
             self.fabric
                 .stalled(self.layout.mcst_id(), in_band.then_some(source))?;
@@ -651,8 +657,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Takes what the controller has done to the group.
-    fn hear_news(&mut self, reported: &mut Reported, acknowledged: u64) -> Result<(), FabricError> {
+    /// Processes the controller's actions on the group.
+    fn process_group_news(
+        &mut self,
+        reported: &mut MemberReports,
+        acknowledged: u64,
+    ) -> Result<(), FabricError> {
         for news in self.fabric.news()? {
             if news.mcst_id != self.layout.mcst_id() {
                 continue;
@@ -660,7 +670,7 @@ impl Run<'_> {
             for (rank, &host) in self.layout.job.members.iter().enumerate() {
                 reported.lost[rank] |= news.lost.contains(&self.layout.topology.host(host).ip);
             }
-            let has_finished = reported.finished[self.sending];
+            let has_finished = reported.finished[self.source_rank];
             self.incidents
                 .repaired(self.layout.topology, &news, acknowledged, has_finished);
         }
@@ -669,7 +679,7 @@ impl Run<'_> {
 
     fn take(
         &self,
-        reported: &mut Reported,
+        reported: &mut MemberReports,
         host: HostIndex,
         event: MemberEvent,
     ) -> Result<(), JobError> {
@@ -686,9 +696,9 @@ impl Run<'_> {
             }
             MemberEvent::Finished => reported.finished[rank] = true,
             MemberEvent::Left { held, beyond } => reported.left[rank] = Some((held, beyond)),
-            // The controller's news say the same.
+            // The controller's news contain the same.
             MemberEvent::Group(_) => {}
-            MemberEvent::Failed { .. } if self.closes() && self.incidents.any() => {
+            MemberEvent::Failed { .. } if self.closes_on_failure() && self.incidents.any() => {
                 reported.broken = true;
             }
             MemberEvent::Failed { why } => {
@@ -702,7 +712,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Over all receivers.
+    /// Progress of all receivers together.
     fn progress(&mut self) -> Result<Progress, JobError> {
         let mut all = Progress { bytes: 0, total: 0 };
         for &host in &self.layout.job.members[1..] {
@@ -714,7 +724,7 @@ impl Run<'_> {
         Ok(all)
     }
 
-    /// What the switches have counted.
+    /// Counters of the switches.
     fn counts(&mut self) -> Result<Counts, JobError> {
         let counts = self.fabric.counts();
         self.on_fabric(counts)
@@ -732,7 +742,7 @@ impl Run<'_> {
 
     fn row(
         &self,
-        reported: &Reported,
+        reported: &MemberReports,
         posted_at: &[u64],
         traffic: &Traffic,
         counts: Option<&Counts>,
@@ -765,16 +775,16 @@ impl Run<'_> {
         }
     }
 
-    /// Receivers that do not hold what they are to hold, but for those that the job itself has cut off or made hostile.
+    /// Receivers without the expected data, except those that the job itself cut off or made hostile.
     fn missing(
         &mut self,
-        reported: &Reported,
+        reported: &MemberReports,
         posted_at: &[u64],
     ) -> Result<Vec<Missing>, JobError> {
         let mut missing = Vec::new();
         for rank in self.first_receiver(posted_at)..reported.done.len() {
             let host = self.layout.job.members[rank];
-            let source = self.layout.job.members[self.sending];
+            let source = self.layout.job.members[self.source_rank];
             let is_expected = self.layout.job.hostiles.contains(&host)
                 || self
                     .incidents
@@ -798,14 +808,14 @@ impl Run<'_> {
         Ok(missing)
     }
 
-    /// The first rank that receives: where members take turns, or all begin, the first member does, too.
+    /// First rank that receives: 0 if the source changes or all members start, else 1.
     fn first_receiver(&self, posted_at: &[u64]) -> usize {
         let is_only_source =
             posted_at.len() == 1 && !self.layout.job.collective.begins_everywhere();
         usize::from(is_only_source)
     }
 
-    /// What a member is to hold at the end.
+    /// Digest of the data that a member should hold at the end.
     fn expected(&self, rank: usize) -> Digest {
         let spec = self.spec.as_ref().map(|spec| TransferSpec {
             rank: rank as u32,
@@ -819,8 +829,8 @@ impl Run<'_> {
         }
     }
 
-    /// What each source did; nothing unless members take turns.
-    fn part_rows(&self, reported: &Reported, posted_at: &[u64]) -> Vec<PartRow> {
+    /// Result of each source; empty unless the source changes.
+    fn part_rows(&self, reported: &MemberReports, posted_at: &[u64]) -> Vec<PartRow> {
         let Some(spec) = self.spec.as_ref().filter(|spec| spec.has_several_sources()) else {
             return Vec::new();
         };

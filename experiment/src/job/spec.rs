@@ -1,4 +1,4 @@
-//! What a job is to do.
+//! Specification of a job.
 
 use std::net::Ipv4Addr;
 use std::num::NonZeroU64;
@@ -17,77 +17,75 @@ use crate::changes::{Outage, Suspension};
 use crate::fabric::Victim;
 use crate::safeguard::SafeguardConfig;
 
-/// What is sent, to which hosts and how, the same for every algorithm.
+/// The message, its members and settings, common to all algorithms.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// The source first.
+    /// Members, the source first.
     pub members: Vec<HostIndex>,
     pub data: Arc<ExpectedData>,
-    /// What is to be brought about; a barrier has no data.
+    /// Collective operation; a barrier has no data.
     pub collective: Collective,
     pub op: TransferOp,
-    /// How WRITEs to the group fit its receivers.
+    /// Memory regions of WRITEs to the group.
     pub write: WriteMode,
-    /// How the switches handle the group's feedback and ICRCs.
+    /// In-network processing of the group's feedback and ICRCs.
     pub strategies: Strategies,
-    /// What slows the members' queue pairs down.
+    /// Congestion control of the members' queue pairs.
     pub congestion: Congestion,
-    /// What the members' queue pairs do about losses.
+    /// Loss recovery of the members' queue pairs.
     pub recovery: Recovery,
-    /// What the members' queue pairs are not to take from the topology.
+    /// Settings of queue pairs that override those derived from the topology.
     pub sender: SenderSettings,
-    /// How the controller grows the group's tree.
+    /// Policy of the group's tree.
     pub tree_policy: Policy,
     pub mtu: PathMtu,
-    /// Slices of the algorithms that relay, and of WRITEs to the group that announce each receiver's region; their own choice if
-    /// `None`.
+    /// Slices of algorithms that relay, and of WRITEs to the group with regions per request; each algorithm's default if `None`.
     pub slices: Option<u32>,
-    /// Messages into which the algorithms that cut nothing by themselves cut the data; one if `None`.
+    /// Messages into which algorithms that do not relay divide the data; one if `None`.
     pub messages: Option<u32>,
-    /// Bytes per slice instead, of which only the last one may have fewer.
+    /// Bytes per slice, in place of `slices`; the last slice may have fewer.
     pub block: Option<u32>,
-    /// Whether members that relay pass nothing on before they hold everything.
+    /// Whether members relay only after all data has arrived.
     pub store_and_forward: bool,
-    /// Receives that members of overlays keep posted and announce, so that nobody sends before; what RDMC posts for its algorithms, and
-    /// unannounced for others, if `None`.
+    /// Receives that members of overlays keep posted and announce to their senders, which wait for the notice. If `None`, RDMC's default
+    /// for its algorithms, and no notices for others.
     pub ready: Option<u32>,
     /// Receives that each member keeps posted; one for each message if `None`.
     pub receives: Option<u32>,
-    /// How many messages the source has under way, each a request of its own that is over when all receivers have acknowledged it;
-    /// all at once if `None`. Only for algorithms whose source sends to everybody itself.
+    /// Maximum number of outstanding messages of the source, each a request that completes when all receivers have acknowledged it;
+    /// no limit if `None`. Only for algorithms whose source sends to all members itself.
     pub depth: Option<u32>,
-    /// How often another member takes over as the source of a group: the data goes out in one part more than that, by turns
-    /// through all members. Algorithms without a group send everything from the first member.
+    /// Number of source changes in a group: the data is sent in one part more, by the members in turn. Algorithms without a group send
+    /// all data from the first member.
     pub switch_source: u32,
-    /// Whether a source begins as soon as all others hold what was sent before, though the one before may still wait for its
-    /// acknowledgements.
+    /// Whether a source starts as soon as all other members hold the previous part, even if the previous source still waits for ACKs.
     pub switch_early: bool,
-    /// The longest time that setting up, and then the transfer, may each take on the fabric's clock, in ns.
+    /// Limit on the fabric's clock for the setup, and again for the transfer, in ns.
     pub time_limit: Option<u64>,
-    /// The address that stands for the group.
+    /// The group's address.
     pub mcst_id: Ipv4Addr,
-    /// Decides the group's initial PSN, if that is not given.
+    /// Seed of the group's initial PSN, unless that is given.
     pub seed: u64,
     pub initial_psn: Option<Psn>,
-    /// How the group is registered.
+    /// Registration path of the group.
     pub registration: Registration,
-    /// What to do without a group if it cannot be registered; an error if `None`.
+    /// Algorithm to use if the group cannot be registered; an error if `None`.
     pub fallback: Option<Algorithm>,
-    /// When the group is given up for the fallback though it could be registered, and when it is tried again; then it is also tried
-    /// again after it could not be registered. Never if `None`, or if there is no fallback. Not for groups whose source changes.
+    /// When to leave a registered group for the fallback and when to return, also after a failed registration. Never if `None`, or without a
+    /// fallback. Not for groups whose source changes.
     pub safeguard: Option<SafeguardConfig>,
-    /// Which links lose frames, and when.
+    /// Timed losses of links.
     pub outages: Vec<Outage>,
-    /// Whose application does nothing for a while, and when; only in virtual time.
+    /// Timed suspensions of applications; only in virtual time.
     pub suspensions: Vec<Suspension>,
-    /// What breaks while the message is under way.
+    /// Failures during the transfer.
     pub kills: Vec<Kill>,
-    /// Members that send random packets to the group while the message is under way. Nobody waits for them.
+    /// Members that send random packets to the group during the transfer. They are not waited for.
     pub hostiles: Vec<HostIndex>,
 }
 
 impl Job {
-    /// A SEND of `data` from the first member to the others, with 4,096 bytes per packet and nothing special about it.
+    /// A SEND of `data` from the first member to the others, with 4,096 bytes per packet and defaults for the rest.
     pub fn new(members: Vec<HostIndex>, data: Arc<[u8]>) -> Job {
         Job {
             members,
@@ -125,38 +123,38 @@ impl Job {
     }
 }
 
-/// Settings of queue pairs that follow from the topology unless they are given ([`crate::job::limits`]).
+/// Settings of queue pairs that override those derived from the topology ([`crate::job::limits`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SenderSettings {
-    /// Packets that may be outstanding.
+    /// Maximum number of outstanding packets.
     pub window: Option<u32>,
     pub ack_timeout: Option<AckTimeout>,
-    /// How many ACK timeouts in a row to bear.
+    /// ACK timeouts in a row until a queue pair fails.
     pub retries: Option<Retries>,
     pub pace: Pace,
 }
 
-/// The rate at which request packets leave at most.
+/// Pacing rate of request packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pace {
-    /// That of the slowest link to any receiver; with congestion control that of the sender's own link.
+    /// Rate of the slowest link to any receiver; with congestion control that of the sender's own link.
     #[default]
     Path,
-    /// That of the sender's own link.
+    /// Rate of the sender's own link.
     Off,
-    /// So many bits per second of the wire.
+    /// Bits per second on the wire.
     At(NonZeroU64),
 }
 
-/// How a group is registered.
+/// Registration path of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Registration {
-    /// Through the controller's service
+    /// Through the controller's control service
     #[default]
     Api,
-    /// In band: the source sends registration packets (MRP), which the switches punt to their agents
+    /// In band: the source sends registration packets (MRP), which switches punt to their agents
     Mrp,
 }
 
@@ -165,21 +163,21 @@ pub enum Registration {
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]
 pub enum Congestion {
-    /// Nothing: they send as fast as ports and windows let them
+    /// None: queue pairs send as fast as ports and windows permit
     #[default]
     None,
     /// DCQCN: at most one CNP per 50 us and queue pair; rates from 10 Mbit/s to that of the host's link
     ///
-    /// With the parameters of its paper; below 40 and above 100 Gbit/s its rates and bytes are in proportion to the link's rate.
+    /// With the parameters of its paper; below 40 and above 100 Gbit/s its rates and bytes scale with the link's rate.
     Dcqcn,
 }
 
-/// Something that breaks for good.
+/// A permanent failure during the transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kill {
     pub victim: Victim,
-    /// For people.
+    /// Name in messages.
     pub name: String,
-    /// Nanoseconds after the source has posted the message.
+    /// Time in nanoseconds after the source's post.
     pub after: u64,
 }

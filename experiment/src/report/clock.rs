@@ -1,48 +1,48 @@
-//! The slow clock that processes on one machine need.
+//! Report of the slowed clock of a network of processes.
 
 use alfirk_units::plural;
 use serde::Serialize;
 
 use super::text::{duration, grouped};
 
-/// The slow clock of a network of processes, and whether its machine could keep up. All other times of the report are on that
-/// clock, so that they compare with those in virtual time.
+/// The slowed clock of a network of processes, and whether its machine kept up. All other times of the report are on that clock, so they
+/// are comparable with those in virtual time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClockSummary {
-    /// Nanoseconds of real time for one of the network's.
+    /// Nanoseconds of real time per nanosecond of the network.
     pub scale: u32,
-    /// Whether the machine was looked at to choose it.
+    /// Whether the scale was chosen automatically for this machine.
     pub is_chosen_here: bool,
-    /// Processors of the machine.
+    /// Number of processors of the machine.
     pub processors: usize,
-    /// What each algorithm had of them, in the order of the results.
+    /// Processor use of each algorithm, in the order of the results.
     pub load: Vec<LoadSummary>,
 }
 
-/// What a network of processes had of its machine while an algorithm ran.
+/// Processor use during an algorithm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LoadSummary {
     pub algorithm: String,
-    /// The part of all processors' time that the network's processes had, from 0 to 1.
+    /// Share of all processors' time used by the network's processes, from 0 to 1.
     pub network_busy: f64,
-    /// The part in which processors worked for whomever.
+    /// Share of all processors' time used by any process, from 0 to 1.
     pub machine_busy: f64,
-    /// How long a process waited for a processor at each of its turns, on average, in nanoseconds of the network's clock.
+    /// Average wait of a runnable process for a processor, in nanoseconds of the network's clock.
     pub wait_ns: f64,
-    /// The part of the shortest time that a full packet takes from a switch to the next, above which waiting counts.
+    /// Limit of `wait_ns`: a fixed share of the shortest time of a full packet from one switch to the next.
     pub wait_limit_ns: f64,
-    /// Whether the processors may have been what was measured.
+    /// Whether processors may have limited the result.
     pub is_limited: bool,
 }
 
 impl ClockSummary {
-    /// The algorithms that the processors may have slowed down.
+    /// The algorithms that processors may have slowed down.
     pub fn limited(&self) -> impl Iterator<Item = &str> {
         let limited = self.load.iter().filter(|load| load.is_limited);
         limited.map(|load| load.algorithm.as_str())
     }
 
-    /// How slow the clock was, and whether that was slow enough, for people.
+    /// The clock's scale and load as text lines.
     pub fn lines(&self) -> String {
         let most = |part: fn(&LoadSummary) -> f64| self.load.iter().map(part).fold(0.0, f64::max);
         let chosen = match self.is_chosen_here {
@@ -51,7 +51,7 @@ impl ClockSummary {
         };
         let mut text = format!(
             "clock: {} times slower than real time{chosen}; times above are on it; the network had up to {:.0} % of {}, \
-             and a process waited up to {} for its turn in the mean\n",
+             and a process waited up to {} for a processor in the mean\n",
             grouped(self.scale.into()),
             100.0 * most(|load| load.network_busy),
             plural(self.processors, "processor", "processors"),
@@ -60,8 +60,8 @@ impl ClockSummary {
         let limited: Vec<&str> = self.limited().collect();
         if !limited.is_empty() {
             text += &format!(
-                "warning: processors were short for {}, whose times may be too long: give a larger --scale than {}, \
-                 or leave the machine alone\n",
+                "warning: processors were overloaded during {}, whose times may be too long: use a larger --scale than {}, \
+                 or run nothing else on the machine\n",
                 limited.join(", "),
                 self.scale
             );

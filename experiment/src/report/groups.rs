@@ -1,4 +1,4 @@
-//! Lines about groups: how they came about, what they cost, and what became of them.
+//! Report lines about groups: registration, cost, fallback and failures.
 
 use alfirk_units::plural;
 use std::fmt::{self, Write};
@@ -7,14 +7,14 @@ use super::text::{duration, grouped, rate};
 use super::{Fallback, Report};
 
 impl Report {
-    /// How groups came about, and what became of them.
+    /// Writes the lines of all algorithms.
     pub(super) fn write_group_lines(&self, out: &mut String) -> fmt::Result {
         for row in &self.results {
             let name = &row.algorithm;
             if let Some(ns) = row.registration_ns {
                 let how = &self.settings.registration;
                 write!(out, "{name}: group registered in {}", duration(ns))?;
-                // The controller's messages take the time of the machine, whatever the clock of the network is.
+                // Messages of the controller take real time, whatever the network's clock.
                 match &self.clock {
                     Some(clock) if clock.scale > 1 => {
                         let real = duration(ns.saturating_mul(clock.scale.into()));
@@ -26,7 +26,7 @@ impl Report {
             if let Some((pace, sender)) = row.sender.and_then(|s| Some((s.pace_bps?, s))) {
                 writeln!(
                     out,
-                    "{name}: the sender is held to {} by its slowest path, with {} outstanding and an ACK timeout of {}",
+                    "{name}: the sender is limited to {} by its slowest path, with {} outstanding and an ACK timeout of {}",
                     rate(pace),
                     plural(sender.window as usize, "packet", "packets"),
                     sender.ack_timeout_ns.map_or_else(|| "none".to_owned(), duration),
@@ -104,12 +104,15 @@ impl Report {
             }
             for failure in &row.failures {
                 let [acted, moved] = match row.registration_ns {
-                    Some(_) => ["the controller acted", "acknowledgements came again"],
-                    None => ["the survivors agreed on what is stable", "went on"],
+                    Some(_) => [
+                        "the controller repaired the group",
+                        "acknowledgements resumed",
+                    ],
+                    None => ["the survivors agreed on what is stable", "continued"],
                 };
                 writeln!(
                     out,
-                    "{name}: {} died after {}; {acted} {}, {moved} {}",
+                    "{name}: {} failed after {}; {acted} {}, {moved} {}",
                     failure.what,
                     duration(failure.at_ns),
                     after(failure.repaired_ns, "never"),
@@ -122,7 +125,7 @@ impl Report {
             if !row.lost.is_empty() {
                 writeln!(
                     out,
-                    "{name}: the group went on without {}",
+                    "{name}: the group continued without {}",
                     row.lost.join(", ")
                 )?;
             }
@@ -131,7 +134,7 @@ impl Report {
     }
 }
 
-/// A time after a failure, or what it means that there is none.
+/// Formats a time after a failure, or `otherwise` without one.
 fn after(ns: Option<u64>, otherwise: &str) -> String {
     ns.map_or_else(
         || otherwise.to_string(),

@@ -1,4 +1,4 @@
-//! What one algorithm did.
+//! Result of one algorithm.
 
 use std::fmt;
 
@@ -10,105 +10,105 @@ use crate::fabric::{FlowControl, Traffic};
 use crate::job::spec::{Congestion, Job};
 use crate::workload::PhaseRow;
 
-/// What one algorithm did.
+/// Result of one algorithm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     pub algorithm: String,
-    /// From the post at the source until the last receiver's application holds the whole message, in ns; if the run was given up
-    /// ([`Row::given_up`]), until then.
+    /// Time in ns from the source's post until the last receiver's application holds the whole message, or until the run was given up
+    /// ([`Row::given_up`]).
     pub completion_ns: u64,
-    /// Why the run ended before its time; then [`Row::missing`] says how far it was.
+    /// Why the run was given up; [`Row::missing`] then has its progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given_up: Option<String>,
     /// 8 × message bytes ÷ completion, in Gbit/s; `None` if there is no message, as in a barrier.
     pub goodput_gbps: Option<f64>,
     /// Whether every receiver holds the bytes that were sent.
     pub verified: bool,
-    /// Receivers in the group: without the source, unless that changed.
+    /// Number of receivers: the group without the source, or the whole group if the source changed.
     pub receivers: usize,
-    /// Receivers whose SHA-256 is the input's.
+    /// Number of receivers whose data has the input's SHA-256.
     pub receivers_verified: usize,
-    /// Bytes of all frames that the source (all sources, where it changed) put on its link, from the Ethernet header to the ICRC.
+    /// Bytes of all frames that the source (or all sources) sent, from the Ethernet header to the ICRC.
     pub sender_tx_bytes: u64,
-    /// Of these the bytes of the message, each as often as it was sent; 0 if the source is a device that does not count them.
+    /// Message bytes in these frames, including retransmissions; 0 if the source is a device that does not count them.
     pub sender_payload_bytes: u64,
-    /// Frames on all links, each link counted once, ARP and feedback included.
+    /// Frames on all links, one per link, including ARP and feedback.
     pub wire_packets: u64,
     /// ACK and NAK packets that reached the source.
     pub sender_acks: u64,
     /// Congestion notifications that reached the source; `None` without congestion control.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender_cnps: Option<u64>,
-    /// Request packets that reached members with the mark of congestion; `None` without congestion control.
+    /// Request packets that reached members with an ECN mark; `None` without congestion control.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marked_packets: Option<u64>,
     /// Congestion notifications that members sent; `None` without congestion control.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cnps_sent: Option<u64>,
-    /// Of these, what switches kept from the source because another path was more congested.
+    /// CNPs that switches did not forward to the source because another path was more congested; `None` without congestion control.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cnps_filtered: Option<u64>,
-    /// Copies of retransmissions that switches kept from paths that had acknowledged them; `None` without a group.
+    /// Copies of retransmissions that switches did not send on paths that had acknowledged them; `None` without a group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copies_filtered: Option<u64>,
-    /// What finding the minimum PSN cost; `None` without a group.
+    /// Cost of finding the minimum PSN; `None` without a group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback_work: Option<FeedbackWork>,
-    /// Request packets that any host sent more than once.
+    /// Request packets that hosts retransmitted.
     pub retransmissions: u64,
-    /// Frames lost on links and in queues; `None` where the driver cannot tell.
+    /// Frames lost on links and in queues; `None` if the driver does not count them.
     pub dropped_packets: Option<u64>,
-    /// Frames that members refused because no correct fabric delivers them: wrong addresses, checksums, opcodes, PSNs or
+    /// Frames that members discarded because no correct fabric delivers them: wrong addresses, checksums, opcodes, PSNs or message counts.
     /// message counts.
     pub implausible_packets: u64,
-    /// What PAUSE frames did; `None` without flow control.
+    /// Statistics of PAUSE frames; `None` without flow control.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_control: Option<FlowControl>,
-    /// From the request for the group until its members may send, in ns; `None` without a group. Like all times it is on the network's
-    /// clock: where that has a scale, the controller's messages still take real time.
+    /// Time in ns from the request for the group until its members may send; `None` without a group. It is on the network's clock; with a
+    /// scale, messages of the controller still take real time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_ns: Option<u64>,
-    /// How long the source's messages took, where it has so many of them under way and no more.
+    /// Completion times of the source's messages, if their number outstanding is limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<RequestTimes>,
-    /// What the first member's queue pairs keep to, and what its paths are; `None` for workloads.
+    /// Settings of the first member's queue pairs, and figures of its paths; `None` for workloads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<SenderRow>,
-    /// What ran instead, because there was no group to be had.
+    /// The fallback that ran because no group was available.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Fallback>,
-    /// How the message changed its way between the group and an overlay, in the order of time.
+    /// Changes between the group and an overlay, in order of time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub safeguard: Vec<Change>,
-    /// What broke on the way, in the order of time.
+    /// Failures during the transfer, in order of time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
-    /// Receivers that the group had to go on without.
+    /// Receivers that were removed from the group.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
-    /// Receivers that do not hold the bytes that were sent, though nothing that the job broke is the reason. With any, the run has failed.
+    /// Receivers without the sent bytes, except those affected by the job's own failures. If there are any, the run has failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Missing>,
-    /// What each source did, in the order of their turns; nothing unless the source changed.
+    /// Result of each source, in order; empty unless the source changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartRow>,
-    /// What each phase of a workload took, one after the other.
+    /// Result of each phase of a workload, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseRow>,
-    /// [`Throughput::fairness`], the mean of all phases that have one.
+    /// [`Throughput::fairness`], averaged over all phases that have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
 }
 
 impl Row {
-    /// What a run of `job` has cost, with nothing about how it went.
+    /// A row with the traffic of a run of `job`, and no result yet.
     pub(crate) fn of_cost(
         algorithm: Algorithm,
         job: &Job,
         traffic: &Traffic,
         counts: Option<&Counts>,
     ) -> Row {
-        // Tofino's data plane does not count it; where it is counted, feedback there is.
+        // Tofino's data plane does not count feedback; other data planes always count some.
         let work = counts.map(|counts| counts.work(job.strategies.min_psn));
         let work = work.filter(|work| work.feedback > 0);
         let has_control = job.congestion != Congestion::None;
@@ -157,23 +157,23 @@ impl Row {
 /// Settings of the first member's queue pairs, and the paths that they follow from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SenderRow {
-    /// Packets that may be outstanding.
+    /// Maximum number of outstanding packets.
     pub window: u32,
-    /// `None` if there is no timeout.
+    /// ACK timeout in ns; `None` without a timeout.
     pub ack_timeout_ns: Option<u64>,
-    /// Bits per second of the wire that its requests do not exceed; `None` if only its own link holds them back.
+    /// Pacing rate in bits per second on the wire; `None` if only its own link limits it.
     pub pace_bps: Option<u64>,
-    /// Bits per second of the slowest link to any of its receivers, and nanoseconds to the farthest one and back in empty queues; `None`
-    /// where links do not have the rates of the topology.
+    /// Rate of the slowest link to any receiver in bits per second, and round trip to the farthest one with empty queues in ns; `None` if
+    /// links do not have the topology's rates.
     pub bottleneck_bps: Option<u64>,
     pub round_trip_ns: Option<u64>,
 }
 
-/// A receiver without the message.
+/// A receiver without the whole message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Missing {
     pub host: String,
-    /// Bytes that it holds, of all.
+    /// Number of bytes that it holds, and size of the message.
     pub bytes: u64,
     pub total: u64,
     pub why: MissingReason,
@@ -183,7 +183,7 @@ pub struct Missing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MissingReason {
-    /// The controller took it for dead and out of the group, though nothing killed it.
+    /// The controller removed it from the group, although it had not failed.
     Removed,
     /// It was not done when the run was given up.
     Late,
@@ -199,7 +199,7 @@ impl fmt::Display for Missing {
         match self.why {
             MissingReason::Removed => write!(
                 f,
-                "{host} was taken out of the group, alive, with {bytes} of {total} bytes"
+                "{host} was removed from the group although it had not failed, with {bytes} of {total} bytes"
             ),
             MissingReason::Late => write!(f, "{host} has {bytes} of {total} bytes"),
             MissingReason::Wrong => write!(f, "{host} holds other bytes than were sent"),
@@ -207,74 +207,73 @@ impl fmt::Display for Missing {
     }
 }
 
-/// What finding the minimum PSN cost all switches together.
+/// Cost of finding the minimum PSN, on all switches together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct FeedbackWork {
-    /// ACKs and NAKs that came in at switches.
+    /// ACKs and NAKs that switches received.
     pub feedback: u64,
-    /// ACKs and NAKs that switches, or the controller, sent on to the source.
+    /// ACKs and NAKs that switches or the controller forwarded to the source.
     pub forwarded_upstream: u64,
-    /// Passes through a pipeline beyond the first.
+    /// Passes through a pipeline after the first one.
     pub recirculations: u64,
-    /// Packets handed to the controller: ACKs, NAKs, and data that asks whether everyone has it.
+    /// Packets punted to the controller: ACKs, NAKs, and data that probes whether all members have it.
     pub punts: u64,
 }
 
 impl FeedbackWork {
-    /// So many for each ACK and NAK; 0 without any.
+    /// `count` divided by the number of ACKs and NAKs; 0 without any.
     pub(super) fn per_ack(&self, count: u64) -> f64 {
         count as f64 / self.feedback.max(1) as f64
     }
 }
 
-/// One part of the message, from one of several sources.
+/// Result of one part of the message, from one of several sources.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PartRow {
     pub source: String,
     pub bytes: u64,
-    /// From the post at the source until the last other member's application holds the part, in ns.
+    /// Time in ns from the source's post until the last other member's application holds the part.
     pub completion_ns: u64,
-    /// 8 × bytes of the part ÷ completion, in Gbit/s; `None` if it has none.
+    /// 8 × bytes of the part ÷ completion, in Gbit/s; `None` for an empty part.
     pub goodput_gbps: Option<f64>,
 }
 
-/// Another algorithm ran than was asked for.
+/// A fallback to another algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fallback {
     pub to: String,
     pub why: String,
 }
 
-/// A message goes on another way.
+/// A change of the message's path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// The algorithm from now on: `alfirk` is a return to the group.
+    /// The algorithm from now on; `alfirk` is a return to the group.
     pub to: String,
     pub why: String,
-    /// Since the post at the source, in ns; 0 for what was decided before.
+    /// Time of the decision in ns after the source's post; 0 if decided before.
     pub at_ns: u64,
-    /// From then until the source sent again, in ns.
+    /// Time in ns from the decision until the source sent again.
     pub took_ns: u64,
-    /// Slices that every receiver held then, of all.
+    /// Number of slices that every receiver held, and number of all slices.
     pub held: u32,
     pub slices: u32,
 }
 
-/// Something broke.
+/// A failure during the transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
     /// A host, a switch, or a link by its ends.
     pub what: String,
-    /// Since the post at the source, in ns.
+    /// Time in ns after the source's post.
     pub at_ns: u64,
-    /// From then until the controller had taken the dead member out or led the tree around it; `None` if it had no
-    /// reason to.
+    /// Time in ns from the failure until the controller had removed the failed member or rerouted the tree; `None` if it did not act.
     pub repaired_ns: Option<u64>,
-    /// From then until the source got the next acknowledgement after that.
+    /// Time in ns from the failure until the source's first acknowledgement after the repair.
     pub going_on_ns: Option<u64>,
 }
 
-/// 8 × `bytes` ÷ `ns` in Gbit/s, to the kbit/s; nothing if there are no bytes or no time has passed.
+/// 8 × `bytes` ÷ `ns` in Gbit/s, rounded to kbit/s; `None` without bytes or time.
 pub fn goodput_gbps(bytes: u64, ns: u64) -> Option<f64> {
     if bytes == 0 || ns == 0 {
         return None;

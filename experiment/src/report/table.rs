@@ -1,4 +1,4 @@
-//! The table for people, and the lines around it.
+//! The text table of a report, and the lines around it.
 
 use alfirk_units::plural;
 use std::fmt::{self, Write};
@@ -8,7 +8,7 @@ use super::{GroupSummary, Input, Report, Row, Settings};
 use crate::workload::Throughput;
 
 impl Report {
-    /// The comparison as aligned text with lines about the run before it and about the source's link after it.
+    /// The report as aligned text: settings, results, and the load of the source's link.
     pub fn table(&self) -> String {
         let mut text = String::new();
         self.write_head(&mut text)
@@ -16,7 +16,7 @@ impl Report {
             .and_then(|()| self.write_phase_lines(&mut text))
             .and_then(|()| self.write_link_line(&mut text))
             .and_then(|()| self.write_group_lines(&mut text))
-            .expect("a String takes everything");
+            .expect("writing to a String does not fail");
         if let Some(clock) = &self.clock {
             text += &clock.lines();
         }
@@ -170,7 +170,7 @@ impl Report {
         Ok(())
     }
 
-    /// What each phase of a workload took.
+    /// Writes the duration of each phase of a workload.
     fn write_phase_lines(&self, out: &mut String) -> fmt::Result {
         if self.workload.is_some() {
             writeln!(out)?;
@@ -196,7 +196,7 @@ impl Report {
         Ok(())
     }
 
-    /// What the source's link carried under alfirk, if it was asked for.
+    /// Writes the load of the source's link under alfirk, if alfirk ran.
     fn write_link_line(&self, out: &mut String) -> fmt::Result {
         let Some(row) = self.results.iter().find(|row| row.algorithm == "alfirk") else {
             return Ok(());
@@ -214,7 +214,7 @@ impl Report {
         if row.implausible_packets > 0 {
             writeln!(
                 out,
-                "\nalfirk: hosts refused {}, which no correct fabric delivers",
+                "\nalfirk: hosts discarded {}, which no correct fabric delivers",
                 plural(row.implausible_packets as usize, "packet", "packets")
             )?;
         }
@@ -232,7 +232,7 @@ impl Report {
             )?;
         }
         if payload == 0 {
-            // A source that does not count its packets, or a barrier.
+            // The source does not count its packets, or a barrier ran.
             return Ok(());
         }
         write!(
@@ -257,7 +257,7 @@ impl Report {
     }
 }
 
-/// Who sends what to whom.
+/// Writes which members send and receive the message.
 fn write_message(
     out: &mut String,
     settings: &Settings,
@@ -276,7 +276,7 @@ fn write_message(
     }
 }
 
-/// A line for each interval, in Gbit/s.
+/// Writes one line for each interval, in Gbit/s.
 fn write_throughput(out: &mut String, throughput: &Throughput) -> fmt::Result {
     let flows = &throughput.flows;
     let head = flows.iter().map(|flow| flow.flow.clone());
@@ -294,7 +294,7 @@ fn write_throughput(out: &mut String, throughput: &Throughput) -> fmt::Result {
     Ok(())
 }
 
-/// How alfirk compares with the algorithm of `row`.
+/// Compares alfirk's time with that of `row`'s algorithm.
 fn speed_up(alfirk_ns: Option<u64>, row: &Row) -> String {
     match alfirk_ns {
         Some(ns) if ns > 0 && row.algorithm != "alfirk" => {

@@ -94,7 +94,7 @@ fn table_is_aligned_and_compares_with_alfirk() {
 }
 
 #[test]
-fn table_tells_what_was_resent() {
+fn table_reports_retransmissions() {
     let mut report = report();
     report.results[0].sender_payload_bytes = 16_384 + 4_096;
     assert!(report.table().ends_with(
@@ -104,7 +104,7 @@ fn table_tells_what_was_resent() {
 }
 
 #[test]
-fn table_tells_what_broke_and_what_became_of_it() {
+fn table_reports_failures_and_recovery() {
     let mut report = report();
     report.settings.registration = "mrp".to_string();
     let row = &mut report.results[0];
@@ -122,15 +122,15 @@ fn table_tells_what_broke_and_what_became_of_it() {
     });
     assert!(report.table().ends_with(
         "alfirk: group registered in 1.234 ms (mrp)\n\
-         alfirk: h3 died after 10.000 us; the controller acted 20.000 ms later, \
-         acknowledgements came again 20.100 ms later\n\
-         alfirk: the group went on without h3\n\
+         alfirk: h3 failed after 10.000 us; the controller repaired the group 20.000 ms later, \
+         acknowledgements resumed 20.100 ms later\n\
+         alfirk: the group continued without h3\n\
          chain: no group, so binomial ran instead: s1 is full\n"
     ));
 }
 
 #[test]
-fn table_tells_who_was_paused() {
+fn table_reports_paused_senders() {
     let mut report = report();
     report.settings.switching = Some("{queueing: output, pfc: {class: 3}}".to_string());
     let paused = |link: &str, paused_ns| PausedLink {
@@ -153,7 +153,7 @@ fn table_tells_who_was_paused() {
 }
 
 #[test]
-fn table_tells_of_a_slow_clock_and_of_processors_that_were_short() {
+fn table_reports_the_slow_clock_and_overloaded_processors() {
     let mut report = report();
     let load = |algorithm: &str, wait_ns, is_limited| LoadSummary {
         algorithm: algorithm.to_string(),
@@ -170,20 +170,20 @@ fn table_tells_of_a_slow_clock_and_of_processors_that_were_short() {
         load: vec![load("alfirk", 12.0, false)],
     };
     report.clock = Some(clock.clone());
-    // What the controller did took real time.
+    // Messages of the controller took real time.
     report.results[0].registration_ns = Some(8_882);
     let registered =
         "alfirk: group registered in 8.882 us of the network's clock, 44.410 ms of real time (api)\n";
     assert!(report.table().contains(registered), "{}", report.table());
     report.results[0].registration_ns = None;
-    let said = "clock: 5,000 times slower than real time, chosen for this machine; times above are on it; \
-                the network had up to 25 % of 2 processors, and a process waited up to 12 ns for its turn in the mean\n";
-    assert!(report.table().ends_with(said), "{}", report.table());
+    let line = "clock: 5,000 times slower than real time, chosen for this machine; times above are on it; \
+                the network had up to 25 % of 2 processors, and a process waited up to 12 ns for a processor in the mean\n";
+    assert!(report.table().ends_with(line), "{}", report.table());
     clock.load.push(load("chain", 100.0, true));
     report.clock = Some(clock);
     assert!(report
         .table()
-        .contains("\nwarning: processors were short for chain, whose"));
+        .contains("\nwarning: processors were overloaded during chain, whose"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! Numbers, times and columns for people.
+//! Formatting of numbers, times and columns.
 
-/// Lines of cells below each other, two blanks between them: the first one of each line to the left, the others to the right.
+/// Aligns lines of cells in columns, two blanks apart: the first column to the left, the others to the right.
 pub fn aligned<L: AsRef<[String]>>(lines: &[L]) -> String {
     let mut widths: Vec<usize> = Vec::new();
     for line in lines {
@@ -26,7 +26,7 @@ pub fn aligned<L: AsRef<[String]>>(lines: &[L]) -> String {
     out
 }
 
-/// Nanoseconds with three digits behind the point, in the unit that leaves one to three before it.
+/// Formats nanoseconds with three decimals, in the unit with one to three digits before the point.
 pub fn duration(ns: u64) -> String {
     let (unit, divisor) = match ns {
         0..1_000 => return format!("{ns} ns"),
@@ -37,7 +37,7 @@ pub fn duration(ns: u64) -> String {
     format!("{:.3} {unit}", ns as f64 / divisor)
 }
 
-/// A number with a comma between groups of three digits.
+/// Formats a number with a comma between groups of three digits.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -50,12 +50,12 @@ pub(super) fn grouped(number: u64) -> String {
     text
 }
 
-/// A goodput for people.
+/// Formats a goodput; `-` for none.
 pub(super) fn gbps(goodput: Option<f64>) -> String {
     goodput.map_or_else(|| "-".to_string(), |gbps| format!("{gbps:.3} Gbit/s"))
 }
 
-/// Bits per second with up to three digits behind the point, in the unit that leaves one to three before it.
+/// Formats bits per second with up to three decimals, in the unit with one to three digits before the point.
 pub(super) fn rate(bps: u64) -> String {
     let (unit, divisor) = match bps {
         0..1_000_000 => ("kbit/s", 1e3),

@@ -1,4 +1,4 @@
-//! What applications ask for, as words: `hpl:grid=8x8,panel=1MiB`.
+//! Kinds of workloads and their text form: `hpl:grid=8x8,panel=1MiB`.
 
 mod hpl;
 
@@ -12,28 +12,28 @@ use alfirk_ctrl::topology::HostIndex;
 use alfirk_roce::collective::Algorithm;
 use alfirk_units::{SIZE, TIME};
 
-use super::{By, Flow, Phase, Workload};
+use super::{Flow, FlowAlgorithm, Phase, Workload};
 use crate::stream::stream;
 pub use hpl::HplLengths;
 
-/// The communication of an application.
+/// A kind of application with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// High-performance Linpack on a grid of `rows` x `columns` hosts, row by row. In each epoch the panel is broadcast in every row at a
-    /// time, then the rows to swap in every column, by the next member each time.
+    /// High-performance Linpack on a grid of `rows` x `columns` hosts, row by row. In each epoch the panel is broadcast in all rows in
+    /// parallel, then the rows to swap in all columns, by the next member each time.
     Hpl {
         rows: u32,
         columns: u32,
         epochs: u32,
         lengths: HplLengths,
-        /// What swaps rows where no group of the fabric does.
+        /// Algorithm of row swaps if the compared one uses no group of the fabric.
         swap_by: Algorithm,
-        /// 10^9 floating-point operations per second of a host, with which each epoch computes, too; it only communicates if `None`.
+        /// Computing speed of a host in 10^9 floating-point operations per second; without it hosts only communicate.
         gflops: Option<u32>,
     },
-    /// Broadcasts in many groups at a time, whose members are drawn.
+    /// Broadcasts in many groups in parallel, with random members.
     Groups { count: u32, size: u32, bytes: u64 },
-    /// Clients of replicated storage, each with so many requests under way, to replicas that are drawn.
+    /// Clients of replicated storage with a fixed queue depth, writing to random replicas.
     Storage {
         clients: u32,
         replicas: u32,
@@ -41,7 +41,7 @@ pub enum Kind {
         depth: u32,
         requests: u32,
     },
-    /// Parameter servers that send their share of a model, in buckets, to all workers at a time.
+    /// Parameter servers that send their share of a model, in buckets, to all workers in parallel.
     Training {
         servers: u32,
         workers: u32,
@@ -50,10 +50,10 @@ pub enum Kind {
     },
     /// Many senders to one host, the last one.
     Incast { senders: u32, bytes: u64 },
-    /// Each of so many hosts sends to another one: a part of a random permutation.
+    /// Unicasts from `count` hosts, each to another one: a part of a random permutation.
     Pairs { count: u32, bytes: u64 },
-    /// A broadcast to the members of a group, which are drawn, and on its way two unicasts among them, one after the other: the second
-    /// member sends to the third from `second` on, and the fourth to the fifth from `third` on, both in nanoseconds.
+    /// A broadcast to a group of random members, and two unicasts among them: from the second member to the third, starting at `second`, and
+    /// from the fourth to the fifth, starting at `third`, in nanoseconds.
     Fairness {
         members: u32,
         bytes: u64,
@@ -61,25 +61,25 @@ pub enum Kind {
         second: u64,
         third: u64,
     },
-    /// Broadcasts and unicasts at a time over one bottleneck, each from a source of its own: the first hosts. Each has `bytes`.
+    /// Broadcasts and unicasts of `bytes` in parallel over one bottleneck, from the first hosts, each with one flow.
     Shared {
         groups: u32,
-        /// Members of each group.
+        /// Number of members of each group.
         size: u32,
         unicasts: u32,
         bytes: u64,
-        /// Nanoseconds between the starts of two flows, which are by turns a group's and a unicast.
+        /// Nanoseconds between the starts of two flows; groups and unicasts alternate.
         apart: u64,
         meet: Meet,
     },
 }
 
-/// Where flows of [`Kind::Shared`] have their bottleneck.
+/// Bottleneck of the flows of [`Kind::Shared`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meet {
-    /// On the way from the sources: receivers are drawn from the hosts that are no sources.
+    /// On the sources' side: receivers are drawn from the hosts that are not sources.
     Sources,
-    /// At the last host, which receives all of them.
+    /// At the last host, which receives all flows.
     Receiver,
 }
 
@@ -93,7 +93,7 @@ impl Meet {
         }
     }
 
-    /// So many of `hosts` for the source of this number.
+    /// Random receivers for the source of this number.
     fn receivers(
         self,
         hosts: &[HostIndex],
@@ -112,18 +112,18 @@ impl Meet {
     }
 }
 
-/// Words that are no workload, or one that the fabric has no hosts for.
+/// Why a text is not a workload, or the topology cannot run it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KindError {
     #[error("there is no workload `{0}`; there are {1}")]
     Unknown(String, String),
-    #[error("{kind} knows no `{key}`; it knows {keys}")]
+    #[error("{kind} has no key `{key}`; its keys are {keys}")]
     Key {
         kind: &'static str,
         key: String,
         keys: String,
     },
-    #[error("`{0}` is no KEY=VALUE")]
+    #[error("`{0}` is not of the form KEY=VALUE")]
     NoValue(String),
     #[error("{kind} has `{key}` twice")]
     Twice { kind: &'static str, key: String },
@@ -141,7 +141,7 @@ pub enum KindError {
     },
     #[error("hpl takes either n and nb or panel and swap")]
     Lengths,
-    #[error("hpl: gflops needs n and nb, from which it follows how much is computed")]
+    #[error("hpl: gflops needs n and nb, which determine the number of operations")]
     NoMatrix,
     #[error("{what} needs {needs} hosts, and the topology has {has}")]
     Hosts {
@@ -151,14 +151,14 @@ pub enum KindError {
     },
 }
 
-/// A kind's name, its keys, and an example of all.
-struct Words {
+/// Syntax of a kind: its name, its keys, and an example of each.
+struct Syntax {
     name: &'static str,
     keys: &'static [(&'static str, &'static str)],
 }
 
-const KINDS: [Words; 8] = [
-    Words {
+const KINDS: [Syntax; 8] = [
+    Syntax {
         name: "hpl",
         keys: &[
             ("grid", "8x8"),
@@ -171,11 +171,11 @@ const KINDS: [Words; 8] = [
             ("gflops", "1000"),
         ],
     },
-    Words {
+    Syntax {
         name: "groups",
         keys: &[("count", "16"), ("size", "8"), ("bytes", "1MiB")],
     },
-    Words {
+    Syntax {
         name: "storage",
         keys: &[
             ("clients", "1"),
@@ -185,7 +185,7 @@ const KINDS: [Words; 8] = [
             ("requests", "1000"),
         ],
     },
-    Words {
+    Syntax {
         name: "training",
         keys: &[
             ("servers", "1"),
@@ -194,15 +194,15 @@ const KINDS: [Words; 8] = [
             ("buckets", "16"),
         ],
     },
-    Words {
+    Syntax {
         name: "incast",
         keys: &[("senders", "8"), ("bytes", "1MiB")],
     },
-    Words {
+    Syntax {
         name: "pairs",
         keys: &[("count", "8"), ("bytes", "1MiB")],
     },
-    Words {
+    Syntax {
         name: "fairness",
         keys: &[
             ("members", "16"),
@@ -212,7 +212,7 @@ const KINDS: [Words; 8] = [
             ("third", "20ms"),
         ],
     },
-    Words {
+    Syntax {
         name: "shared",
         keys: &[
             ("groups", "2"),
@@ -225,8 +225,8 @@ const KINDS: [Words; 8] = [
     },
 ];
 
-impl Words {
-    /// A whole example.
+impl Syntax {
+    /// A complete example.
     fn example(&self) -> String {
         let keys = self
             .keys
@@ -239,10 +239,10 @@ impl Words {
 impl Kind {
     /// An example of each kind with all its keys.
     pub fn examples() -> impl Iterator<Item = String> {
-        KINDS.iter().map(Words::example)
+        KINDS.iter().map(Syntax::example)
     }
 
-    /// The flows on `hosts`; what is drawn is drawn from `seed`.
+    /// The flows on `hosts`; random choices are drawn from `seed`.
     ///
     /// # Errors
     /// [`KindError::Hosts`].
@@ -288,7 +288,7 @@ impl Kind {
                 let broadcast = Flow {
                     members,
                     bytes,
-                    by: By::Compared,
+                    by: FlowAlgorithm::Compared,
                     messages: None,
                     depth: None,
                     after: 0,
@@ -310,8 +310,8 @@ impl Kind {
                     let receivers = if is_group { size as usize - 1 } else { 1 };
                     let receivers = meet.receivers(others, receivers, seed, source);
                     let by = match is_group {
-                        true => By::Compared,
-                        false => By::Always(Algorithm::Unicast),
+                        true => FlowAlgorithm::Compared,
+                        false => FlowAlgorithm::Always(Algorithm::Unicast),
                     };
                     Flow {
                         members: [from].into_iter().chain(receivers).collect(),
@@ -335,7 +335,7 @@ impl Kind {
         })
     }
 
-    /// How many hosts it takes.
+    /// Number of hosts that it needs.
     fn needs(&self) -> u64 {
         match *self {
             Kind::Hpl { rows, columns, .. } => u64::from(rows) * u64::from(columns),
@@ -381,7 +381,7 @@ impl Kind {
             Flow {
                 members: [source].into_iter().chain(replicas).collect(),
                 bytes: io * u64::from(requests),
-                by: By::Compared,
+                by: FlowAlgorithm::Compared,
                 messages: Some(requests),
                 depth: Some(depth),
                 after: 0,
@@ -405,7 +405,7 @@ impl Kind {
         let flows = from.iter().map(|server| Flow {
             members: [server].into_iter().chain(workers).copied().collect(),
             bytes: parameters.div_ceil(servers.into()),
-            by: By::Compared,
+            by: FlowAlgorithm::Compared,
             messages: Some(buckets),
             depth: None,
             after: 0,
@@ -430,7 +430,7 @@ fn pair_flow((from, to): (HostIndex, HostIndex), bytes: u64) -> Flow {
     Flow {
         members: vec![from, to],
         bytes,
-        by: By::Always(Algorithm::Unicast),
+        by: FlowAlgorithm::Always(Algorithm::Unicast),
         messages: None,
         depth: None,
         after: 0,
@@ -441,7 +441,7 @@ fn groups(hosts: &[HostIndex], count: u32, size: u32, bytes: u64, seed: u64) -> 
     let flow = |group: u32| Flow {
         members: drawn(hosts, size as usize, seed, &format!("group {group}")),
         bytes,
-        by: By::Compared,
+        by: FlowAlgorithm::Compared,
         messages: None,
         depth: None,
         after: 0,
@@ -449,8 +449,8 @@ fn groups(hosts: &[HostIndex], count: u32, size: u32, bytes: u64, seed: u64) -> 
     one_phase("groups", (0..count).map(flow).collect())
 }
 
-/// When a source begins, as a number of turns, where groups and unicasts alternate until one kind is used up; the first `groups` sources
-/// have groups.
+/// Start of a source, as a number of intervals. Groups and unicasts alternate until one kind is used up; the first `groups` sources have
+/// groups.
 fn turn(source: u32, groups: u32, unicasts: u32) -> u64 {
     let (number, others) = match source < groups {
         true => (source, unicasts.min(source)),
@@ -459,7 +459,7 @@ fn turn(source: u32, groups: u32, unicasts: u32) -> u64 {
     u64::from(number + others)
 }
 
-/// So many of `hosts`, in an order that is drawn (Fisher and Yates).
+/// `count` of `hosts` in random order (Fisher-Yates shuffle).
 fn drawn(hosts: &[HostIndex], count: usize, seed: u64, name: &str) -> Vec<HostIndex> {
     let mut rng = stream(seed, name);
     let mut left = hosts.to_vec();
@@ -471,14 +471,14 @@ fn drawn(hosts: &[HostIndex], count: usize, seed: u64, name: &str) -> Vec<HostIn
     left
 }
 
-/// The values of a kind's keys as they are written.
+/// Values of a kind's keys as text.
 struct Values {
     kind: &'static str,
     given: BTreeMap<&'static str, String>,
 }
 
 impl Values {
-    fn read(words: &Words, text: &str) -> Result<Values, KindError> {
+    fn read(words: &Syntax, text: &str) -> Result<Values, KindError> {
         let kind = words.name;
         let mut given = BTreeMap::new();
         for pair in text
@@ -525,7 +525,7 @@ impl Values {
             return Ok(default);
         };
         match SIZE.parse(value) {
-            Ok(0) => Err(bad(key, value, "there must be something to send")),
+            Ok(0) => Err(bad(key, value, "give a size above 0")),
             Ok(size) => Ok(size),
             Err(error) => Err(bad(key, value, error)),
         }
@@ -537,7 +537,7 @@ impl Values {
         };
         let mut all = Meet::ALL.into_iter();
         let meet = all.find(|meet| meet.name() == value);
-        meet.ok_or_else(|| bad("meet", value, "sources or receiver"))
+        meet.ok_or_else(|| bad("meet", value, "expected sources or receiver"))
     }
 
     fn time(&self, key: &'static str, default: u64) -> Result<u64, KindError> {
@@ -566,10 +566,10 @@ impl FromStr for Kind {
 }
 
 impl Kind {
-    /// The same, with so many bytes for each flow of hpl, groups, incast, pairs and shared where the words state no length.
+    /// Parses a kind; `bytes` is the default size of flows of hpl, groups, incast, pairs and shared.
     ///
     /// # Errors
-    /// The words are no workload.
+    /// The text is not a workload.
     pub fn read(text: &str, bytes: u64) -> Result<Kind, KindError> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let Some(words) = KINDS.iter().find(|words| words.name == name.trim()) else {
@@ -630,14 +630,14 @@ fn at_least(key: &'static str, number: u32, least: u32) -> Result<u32, KindError
         true => Err(bad(
             key,
             &number.to_string(),
-            format!("{least} at the least"),
+            format!("give at least {least}"),
         )),
         false => Ok(number),
     }
 }
 
 impl fmt::Display for Kind {
-    /// As it is read.
+    /// The text form that [`Kind::read`] parses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = |bytes: &u64| SIZE.show(*bytes);
         match self {

@@ -1,4 +1,4 @@
-//! Carries a workload out.
+//! Runs a workload.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,23 +14,23 @@ use super::{Flow, Phase, PhaseRow, Throughput, Workload};
 use crate::fabric::{FabricError, SharedFabric, Traffic};
 use crate::job::error::JobError;
 use crate::job::layout::{peers, slowest_bps, time_limit, Layout};
-use crate::job::limits::{self, Contended};
+use crate::job::limits::{self, Contention};
 use crate::job::spec::Job;
 use crate::member::{MemberEvent, TransferId};
 use crate::report::{goodput_gbps, Row};
 use crate::stream::{bytes, seed};
 
-/// Flows of one size carry one of so many different messages, by turns: what goes astray between neighbours is noticed, and thousands
-/// of flows fit into memory.
+/// Number of different messages among flows of one size, assigned in turn: misdelivery between neighbours is detected, and the data of
+/// thousands of flows fits into memory.
 const VARIANTS: usize = 8;
 
-/// Carries `workload` out on `fabric`, with `algorithm` for what is compared. Everything that flows do not say is as in `job`, whose
-/// members and data mean nothing. `watch` is shown now and then how many bytes the receivers of the present phase have together.
+/// Runs `workload` on `fabric`, with `algorithm` as the compared one. Other settings are those of `job`, whose members and data are
+/// ignored. `watch` is called from time to time with the total bytes at the receivers of the current phase.
 ///
-/// Groups are registered before a phase begins, and given up after it; that is not counted.
+/// Groups are registered before a phase and removed after it; the time for that is not counted.
 ///
 /// # Errors
-/// The fabric fails, or has no room for a group; a member fails; a phase takes longer than the time limit of the job.
+/// The fabric fails or cannot hold a group; a member fails; a phase exceeds the job's time limit.
 pub fn run_workload(
     fabric: &mut dyn SharedFabric,
     topology: &Topology,
@@ -52,7 +52,7 @@ pub fn run_workload(
         sum: Sum::default(),
     };
     for phase in &workload.phases {
-        run.carry_out(phase, watch)?;
+        run.execute(phase, watch)?;
     }
     let control = run.fabric.flow_control();
     let control = control.map_err(|error| JobError::Fabric { algorithm, error })?;
@@ -66,22 +66,22 @@ struct Run<'a> {
     fabric: &'a mut dyn SharedFabric,
     topology: &'a Topology,
     job: &'a Job,
-    /// What is compared.
+    /// The compared algorithm.
     algorithm: Algorithm,
-    /// Of the topology, found when they are needed.
+    /// Paths of the topology, computed on first use.
     paths: OnceCell<Paths>,
-    /// The messages of each size.
+    /// Messages of each size.
     data: BTreeMap<u64, Vec<Arc<ExpectedData>>>,
-    /// Bytes of the flows of the present phase, each counted once for each receiver.
+    /// Bytes of the flows of the current phase, counted for each receiver.
     phase_bytes: u64,
-    /// The number of the next flow.
+    /// Number of the next flow.
     next: u32,
-    /// How often to look at how much has come, in ns.
+    /// Sampling interval of throughput in ns.
     interval: Option<u64>,
     sum: Sum,
 }
 
-/// What the phases before have come to.
+/// Totals of finished phases.
 #[derive(Default)]
 struct Sum {
     phases: Vec<PhaseRow>,
@@ -92,7 +92,7 @@ struct Sum {
     verified: usize,
 }
 
-/// A flow that is under way.
+/// A running flow.
 struct Active<'a> {
     flow: &'a Flow,
     id: TransferId,
@@ -100,7 +100,7 @@ struct Active<'a> {
     algorithm: Algorithm,
     is_background: bool,
     /// Whether its receivers announce that they are ready.
-    tells_ready: bool,
+    announces_ready: bool,
     posted_at: Option<u64>,
     samples: Samples,
     ready: BTreeSet<HostIndex>,
@@ -109,8 +109,8 @@ struct Active<'a> {
 }
 
 impl Active<'_> {
-    fn layout<'a>(&'a self, topology: &'a Topology, begun: u64) -> Layout<'a> {
-        Layout::new(topology, &self.job, self.algorithm, begun)
+    fn layout<'a>(&'a self, topology: &'a Topology, started_at: u64) -> Layout<'a> {
+        Layout::new(topology, &self.job, self.algorithm, started_at)
     }
 
     fn is_ready(&self) -> bool {
@@ -122,7 +122,7 @@ impl Active<'_> {
         self.is_background || (self.done.len() == members && self.finished.len() == members)
     }
 
-    /// When the last receiver had everything, and how long after the post that was.
+    /// Time at which the last receiver had all data, and the time since the post.
     fn completion(&self) -> Option<(u64, u64)> {
         let receivers = self
             .done
@@ -134,11 +134,7 @@ impl Active<'_> {
 }
 
 impl Run<'_> {
-    fn carry_out(
-        &mut self,
-        phase: &Phase,
-        watch: &mut dyn FnMut(Progress),
-    ) -> Result<(), JobError> {
+    fn execute(&mut self, phase: &Phase, watch: &mut dyn FnMut(Progress)) -> Result<(), JobError> {
         if phase.flows.is_empty() {
             self.add_up(phase, &[], 0);
             return Ok(());
@@ -149,8 +145,8 @@ impl Run<'_> {
             .iter()
             .map(received)
             .fold(0, u64::saturating_add);
-        let begun = self.fabric.now();
-        let mut flows = self.set_up(phase, begun)?;
+        let started_at = self.fabric.now();
+        let mut flows = self.set_up(phase, started_at)?;
         self.wait(
             &mut flows,
             None,
@@ -158,7 +154,7 @@ impl Run<'_> {
             |flow| flow.is_ready(),
             watch,
         )?;
-        for flow in flows.iter().filter(|flow| flow.tells_ready) {
+        for flow in flows.iter().filter(|flow| flow.announces_ready) {
             for &host in &flow.flow.members[1..] {
                 let proceeded = self.fabric.act_of(flow.id, host, LegVerb::Proceed);
                 on_fabric(flow.algorithm, proceeded)?;
@@ -183,11 +179,15 @@ impl Run<'_> {
             let counts = after - before;
             *self.sum.counts.get_or_insert_default() += counts;
         }
-        self.tear_down(&flows, begun)
+        self.tear_down(&flows, started_at)
     }
 
-    /// Makes queue pairs and groups, and connects everybody.
-    fn set_up<'p>(&mut self, phase: &'p Phase, begun: u64) -> Result<Vec<Active<'p>>, JobError> {
+    /// Creates queue pairs and groups, and connects all members.
+    fn set_up<'p>(
+        &mut self,
+        phase: &'p Phase,
+        started_at: u64,
+    ) -> Result<Vec<Active<'p>>, JobError> {
         let waited_for = phase.flows.iter().map(|flow| (flow, false));
         let background = phase.background.iter().map(|flow| (flow, true));
         let all = waited_for.chain(background);
@@ -196,13 +196,13 @@ impl Run<'_> {
             .collect();
         let contended = self.contended(&flows);
         for active in &mut flows {
-            self.make(active, begun, contended.as_ref())?;
+            self.make(active, started_at, contended.as_ref())?;
         }
         Ok(flows)
     }
 
-    /// Where flows of a phase meet that no link can carry together.
-    fn contended(&self, flows: &[Active<'_>]) -> Option<Contended> {
+    /// Links on which flows of a phase exceed the capacity.
+    fn contended(&self, flows: &[Active<'_>]) -> Option<Contention> {
         let network = limits::Network {
             topology: self.topology,
             paths: &self.paths,
@@ -213,7 +213,7 @@ impl Run<'_> {
             let racks = layout.racks(&active.job.members);
             (&active.job, active.algorithm, racks)
         });
-        Some(Contended::of(&network, jobs))
+        Some(Contention::of(&network, jobs))
     }
 
     fn active<'p>(&mut self, flow: &'p Flow, is_background: bool) -> Active<'p> {
@@ -234,7 +234,7 @@ impl Run<'_> {
             job,
             algorithm: flow.by.algorithm(self.algorithm),
             is_background,
-            tells_ready: false,
+            announces_ready: false,
             posted_at: None,
             samples: Samples::default(),
             ready: BTreeSet::new(),
@@ -246,22 +246,22 @@ impl Run<'_> {
     fn make(
         &mut self,
         active: &mut Active<'_>,
-        begun: u64,
-        contended: Option<&Contended>,
+        started_at: u64,
+        contended: Option<&Contention>,
     ) -> Result<(), JobError> {
         let algorithm = active.algorithm;
-        let layout = active.layout(self.topology, begun);
+        let layout = active.layout(self.topology, started_at);
         let layout = layout.with_limits(self.fabric.processing(), &self.paths, contended);
-        let answers_later = match layout.round_trips_to_controller() {
+        let controller_delay_ns = match layout.round_trips_to_controller() {
             0 => 0,
             punts => on_fabric(algorithm, self.fabric.control_round_trip())? * punts,
         };
         let specs = layout.specs(|rank| {
             let fabric = &*self.fabric;
-            let paths = layout.paths(fabric, rank, answers_later);
-            (layout.rc(fabric, rank, answers_later), paths)
+            let paths = layout.paths(fabric, rank, controller_delay_ns);
+            (layout.rc(fabric, rank, controller_delay_ns), paths)
         });
-        let tells_ready = specs.iter().any(|spec| spec.ready.is_some());
+        let announces_ready = specs.iter().any(|spec| spec.ready.is_some());
         let members = &active.flow.members;
         let mut endpoints = Vec::new();
         for (&host, spec) in members.iter().zip(specs) {
@@ -269,23 +269,25 @@ impl Run<'_> {
             endpoints.extend(on_fabric(algorithm, prepared)?);
         }
         if algorithm.needs_group() {
-            let window = layout.window(&*self.fabric, answers_later);
+            let window = layout.window(&*self.fabric, controller_delay_ns);
             let registered = self
                 .fabric
                 .register(layout.registration(&endpoints, window));
             on_fabric(algorithm, registered)?;
         }
-        let layout = active.layout(self.topology, begun);
-        let peers = peers(members.len(), &endpoints, |rank| layout.tells_memory(rank));
+        let layout = active.layout(self.topology, started_at);
+        let peers = peers(members.len(), &endpoints, |rank| {
+            layout.announces_memory(rank)
+        });
         for (&host, peers) in members.iter().zip(peers) {
             let connected = self.fabric.connect_of(active.id, host, &peers);
             on_fabric(algorithm, connected)?;
         }
-        active.tells_ready = tells_ready;
+        active.announces_ready = announces_ready;
         Ok(())
     }
 
-    /// The message of a flow.
+    /// Message of a flow.
     fn data(&mut self, size: u64, number: u32) -> Arc<ExpectedData> {
         let of_size = self.data.entry(size).or_default();
         let variant = number as usize % VARIANTS;
@@ -297,7 +299,7 @@ impl Run<'_> {
         Arc::clone(&of_size[variant])
     }
 
-    /// Lets time pass until `has` holds of all flows; those whose time has come, by when their phase was `posted`, begin.
+    /// Processes events until `has` holds for all flows; starts flows when they are due, relative to `posted`.
     fn wait(
         &mut self,
         flows: &mut [Active<'_>],
@@ -326,7 +328,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Has those begin whose time has come; gives when the next one is to.
+    /// Starts due flows; returns the time of the next start.
     fn begin_due(&mut self, flows: &mut [Active<'_>], posted: u64) -> Result<u64, JobError> {
         let mut next = u64::MAX;
         for active in flows.iter_mut().filter(|a| a.posted_at.is_none()) {
@@ -342,7 +344,7 @@ impl Run<'_> {
         Ok(next)
     }
 
-    /// Takes down how much has come of each flow, if an interval is over; gives when the next one is.
+    /// Samples the bytes of each flow, if an interval is over; returns the end of the next interval.
     fn sample(&self, flows: &mut [Active<'_>], posted: u64) -> u64 {
         let Some(interval) = self.interval else {
             return u64::MAX;
@@ -362,7 +364,7 @@ impl Run<'_> {
         posted.saturating_add((over + 1).saturating_mul(interval))
     }
 
-    /// The longest time that setting a phase up, and then its flows, may each take, in nanoseconds.
+    /// Time limit in nanoseconds for the setup of a phase, and again for its flows.
     fn time_limit(&self) -> u64 {
         let slowest = self
             .fabric
@@ -372,7 +374,7 @@ impl Run<'_> {
         limit.unwrap_or_else(|| time_limit(self.phase_bytes, slowest))
     }
 
-    /// The sender and the receiver.
+    /// Name of a flow: its sender and its receiver or their number.
     fn name_of(&self, flow: &Flow) -> String {
         let name = |host: &HostIndex| self.topology.host(*host).name.as_str();
         match &flow.members[..] {
@@ -433,7 +435,7 @@ impl Run<'_> {
         }
     }
 
-    /// Over all receivers of the flows that are waited for.
+    /// Progress of all receivers of the flows that are waited for.
     fn progress(&self, flows: &[Active<'_>]) -> Progress {
         let mut all = Progress { bytes: 0, total: 0 };
         for flow in flows.iter().filter(|flow| !flow.is_background) {
@@ -446,7 +448,7 @@ impl Run<'_> {
         all
     }
 
-    /// What all that take part have sent and received; background included.
+    /// Traffic of all hosts that take part, including background flows.
     fn traffic(&mut self, flows: &[Active<'_>]) -> Result<Traffic, JobError> {
         let sources: BTreeSet<HostIndex> = flows.iter().map(|f| f.flow.members[0]).collect();
         let others = flows.iter().flat_map(|f| &f.flow.members[1..]).copied();
@@ -456,7 +458,7 @@ impl Run<'_> {
         on_fabric(self.algorithm, traffic)
     }
 
-    /// What the switches have counted, if there is any group.
+    /// Counters of the switches, if there is any group.
     fn counts(&mut self, flows: &[Active<'_>]) -> Result<Option<Counts>, JobError> {
         if !flows.iter().any(|flow| flow.algorithm.needs_group()) {
             return Ok(None);
@@ -464,7 +466,7 @@ impl Run<'_> {
         on_fabric(self.algorithm, self.fabric.counts()).map(Some)
     }
 
-    /// Takes down what came of a phase that began at `posted`.
+    /// Adds the result of a phase that began at `posted`.
     fn add_up(&mut self, phase: &Phase, flows: &[Active<'_>], posted: u64) {
         let waited_for: Vec<&Active<'_>> = flows.iter().filter(|f| !f.is_background).collect();
         let ends: Vec<(u64, u64)> = waited_for.iter().filter_map(|f| f.completion()).collect();
@@ -499,8 +501,8 @@ impl Run<'_> {
         }
     }
 
-    /// Leaves nothing behind on the fabric.
-    fn tear_down(&mut self, flows: &[Active<'_>], begun: u64) -> Result<(), JobError> {
+    /// Removes queue pairs and groups from the fabric.
+    fn tear_down(&mut self, flows: &[Active<'_>], started_at: u64) -> Result<(), JobError> {
         for active in flows {
             for &host in &active.flow.members {
                 let closed = self.fabric.close_of(active.id, host);
@@ -508,7 +510,7 @@ impl Run<'_> {
             }
         }
         for active in flows.iter().filter(|flow| flow.algorithm.needs_group()) {
-            let mcst_id = active.layout(self.topology, begun).mcst_id();
+            let mcst_id = active.layout(self.topology, started_at).mcst_id();
             let removed = self.fabric.deregister(mcst_id);
             on_fabric(active.algorithm, removed)?;
         }

@@ -1,31 +1,30 @@
-//! How much of each flow comes in each interval of time, and how fair that is.
+//! Throughput of each flow in intervals of time, and its fairness.
 
 use serde::Serialize;
 
-/// What the flows of a phase had, interval by interval.
+/// Throughput of the flows of a phase in each interval.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Throughput {
-    /// The length of an interval in ns; the first one begins with the phase.
+    /// Length of an interval in ns; the first one begins with the phase.
     pub interval_ns: u64,
     pub flows: Vec<FlowThroughput>,
-    /// Jain's index of the flows under way, the mean over all intervals in which more than one was from beginning to end: 1 if
-    /// they had the same, 1/n if one of n had everything. A flow that has begun, gets nothing for a while and goes on counts with
-    /// nothing. `None` if there was no such interval. (R. Jain, D. Chiu, W. Hawe, "A Quantitative Measure of Fairness and
-    /// Discrimination", DEC-TR-301, 1984.)
+    /// Jain's fairness index of the active flows, averaged over all intervals in which more than one was active throughout: 1 for equal
+    /// throughput, 1/n if one of n has all. A started flow without throughput counts as 0. `None` without such an interval. (R. Jain,
+    /// D. Chiu, W. Hawe, "A Quantitative Measure of Fairness and Discrimination", DEC-TR-301, 1984.)
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
 }
 
-/// What one flow had.
+/// Throughput of one flow.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FlowThroughput {
-    /// The sender and the receiver.
+    /// Name of the flow: sender and receiver.
     pub flow: String,
-    /// Gbit/s of payload in each interval, at the receiver that had got the least until its end.
+    /// Payload in Gbit/s in each interval, at the receiver that is behind all others until the interval's end.
     pub gbps: Vec<f64>,
 }
 
-/// Bytes that had come when each interval was over.
+/// Bytes received by the end of each interval.
 #[derive(Debug, Default)]
 pub(super) struct Samples(Vec<u64>);
 
@@ -38,7 +37,7 @@ impl Samples {
         self.0.len()
     }
 
-    /// Bytes of each interval.
+    /// Bytes received in each interval.
     fn each(&self) -> Vec<u64> {
         let before = [0].into_iter().chain(self.0.iter().copied());
         let pairs = self.0.iter().zip(before);
@@ -49,7 +48,7 @@ impl Samples {
 }
 
 impl Throughput {
-    /// Of flows with their names, in intervals of `interval_ns`.
+    /// Throughput of named flows in intervals of `interval_ns`.
     pub(super) fn of(interval_ns: u64, flows: &[(String, &Samples)]) -> Throughput {
         let each: Vec<Vec<u64>> = flows.iter().map(|(_, samples)| samples.each()).collect();
         let gbps = |bytes: &u64| *bytes as f64 * 8.0 / interval_ns as f64;
@@ -70,7 +69,7 @@ impl Throughput {
 
 fn fairness(each: &[Vec<u64>]) -> Option<f64> {
     let intervals = each.iter().map(Vec::len).max().unwrap_or(0);
-    // A flow that begins or ends in an interval has less of it than its share.
+    // A flow that begins or ends within an interval has less than its share there.
     let is_within = |flow: &Vec<u64>, at: usize| {
         let any = |bytes: &[u64]| bytes.iter().any(|bytes| *bytes > 0);
         let has_begun = match at {
@@ -102,14 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn each_interval_has_what_came_in_it() {
+    fn interval_counts_its_own_bytes() {
         let throughput = throughput(&[&[1_000, 3_000, 3_000]]);
         assert_eq!(throughput.flows[0].gbps, [8.0, 16.0, 0.0]);
         assert_eq!(throughput.fairness, None);
     }
 
     #[test]
-    fn equal_shares_are_fair_and_flows_that_begin_or_end_do_not_count() {
+    fn equal_shares_are_fair_without_flows_that_begin_or_end() {
         let steady = [10, 20, 30, 40, 50, 60, 70];
         let between = [0, 1, 11, 21, 31, 31, 31];
         assert_eq!(throughput(&[&steady, &between]).fairness, Some(1.0));
@@ -119,11 +118,11 @@ mod tests {
     }
 
     #[test]
-    fn flow_that_gets_nothing_for_a_while_counts_with_nothing() {
+    fn idle_flow_counts_as_zero() {
         let steady = [10, 20, 30, 40, 50, 60];
         let starved = [10, 20, 20, 20, 30, 40];
         let index = throughput(&[&steady, &starved]).fairness.unwrap();
-        // Five intervals are within, in two of which one has everything.
+        // Five intervals count; in two of them one flow has all throughput.
         assert!((index - 0.8).abs() < 1e-9, "{index}");
     }
 }

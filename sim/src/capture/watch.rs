@@ -143,7 +143,7 @@ fn feedback(group: &Group, space: Space) -> Option<FeedbackState> {
     let nak = group.waiting_nak;
     Some(FeedbackState {
         minimum: minimum.psn,
-        told: group.last_acked.point.psn,
+        last_acked: group.last_acked.point.psn,
         sent: group.sender.sent,
         source: group.sender.source,
         nak: nak.nak.filter(|_| !nak.is_sent).map(|nak| nak.psn),

@@ -1,4 +1,4 @@
-//! Reads claims, and what is varied for them.
+//! Parses claims and their variations.
 
 use serde_json::Value;
 
@@ -94,7 +94,7 @@ impl Reader<'_> {
         match published {
             Some(published) => Ok(published),
             None => self.wrong(
-                "claims: `paper` is the largest ratio, or [least, largest], or in its place `above` a number that every ratio exceeds",
+                "claims: give `paper` as the largest ratio or [smallest, largest], or `above` as a lower bound of all ratios",
             ),
         }
     }
@@ -117,7 +117,7 @@ impl Reader<'_> {
             self.flag(place, &flag)?;
             if ratio.contains(&flag.as_str()) {
                 return self.wrong(format!(
-                    "{place}: `{flag}` is what the ratio is formed of; vary something else"
+                    "{place}: `{flag}` selects the sides of the ratio; vary another flag"
                 ));
             }
             let side = match map.get("side").map(|side| side.as_str()) {
@@ -153,7 +153,7 @@ impl Reader<'_> {
         Ok(variations)
     }
 
-    /// Values of a flag with their names, which are the values themselves where nothing else is given.
+    /// Values of a flag with their labels; the label of a value is the value itself unless given.
     fn varied(
         &self,
         flag: &str,
@@ -173,16 +173,10 @@ impl Reader<'_> {
                     values.push((name.clone(), self.setting(place, flag, value)?));
                 }
             }
-            _ => {
-                return self.wrong(format!(
-                    "{place}: a list, or names with values, is expected"
-                ))
-            }
+            _ => return self.wrong(format!("{place}: expected a list, or labels with values")),
         }
         if values.len() < 2 {
-            return self.wrong(format!(
-                "{place}: `{flag}` has fewer than two, so it is not varied"
-            ));
+            return self.wrong(format!("{place}: `{flag}` has fewer than two values"));
         }
         if self.extent == Extent::Quick {
             values.drain(1..values.len() - 1);

@@ -1,4 +1,4 @@
-//! Reads the text of an experiment.
+//! Parser of experiment files.
 
 use std::path::PathBuf;
 
@@ -15,9 +15,9 @@ const KEYS: [&str; 11] = [
 ];
 
 pub(super) struct Reader<'a> {
-    /// As it was named.
+    /// Path of the file as given.
     pub(super) file: String,
-    /// From where it names files.
+    /// Folder to which file names in it are relative.
     pub(super) folder: PathBuf,
     pub(super) flags: &'a Flags,
     pub(super) extent: Extent,
@@ -36,7 +36,7 @@ impl Reader<'_> {
             Ok(value) => value,
             Err(error) => {
                 let message = error.to_string();
-                return self.wrong(message.lines().next().unwrap_or("it is no YAML"));
+                return self.wrong(message.lines().next().unwrap_or("not YAML"));
             }
         };
         let map = self.map("the experiment", &value)?;
@@ -61,14 +61,19 @@ impl Reader<'_> {
             None => 1,
             Some(value) => match value.as_u64() {
                 Some(repeats) if repeats > 0 => repeats,
-                _ => return self.wrong(format!("repeats: {value} is no number from 1")),
+                _ => {
+                    return self.wrong(format!(
+                        "repeats: expected a number of at least 1, not {value}"
+                    ))
+                }
             },
         };
         let seeded =
             fixed.iter().any(|s| s.flag == "seed") || sweep.iter().any(|a| a.flag == "seed");
         if repeats > 1 && seeded {
-            return self
-                .wrong("repeats: they have the seeds 1, 2, ...; leave `seed` or `repeats` out");
+            return self.wrong(
+                "repeats: repeated runs have the seeds 1, 2, ...; leave `seed` or `repeats` out",
+            );
         }
         let combinations = sweep.iter().map(|axis| axis.values.len());
         let points = combinations
@@ -96,7 +101,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The whole with keys of `quick` instead of those of the same name.
+    /// The file with keys of `quick` in place of those of the same name.
     fn replace(
         &self,
         map: &Map<String, Value>,
@@ -151,7 +156,9 @@ impl Reader<'_> {
             true => Ok(()),
             false => {
                 let axes = axes.join(", ");
-                self.wrong(format!("{place}: `{axis}` is not swept; what is: {axes}"))
+                self.wrong(format!(
+                    "{place}: `{axis}` is not swept; the axes are {axes}"
+                ))
             }
         }
     }
@@ -201,7 +208,7 @@ impl Reader<'_> {
         Ok(sweep)
     }
 
-    /// A flag that a point may have.
+    /// Checks that a flag is permitted.
     pub(super) fn flag(&self, place: &str, flag: &str) -> Result<(), SpecError> {
         match self.flags.kind(flag) {
             Some(Kind::Refused(why)) => self.wrong(format!("{place}: `{flag}` {why}")),
@@ -223,7 +230,9 @@ impl Reader<'_> {
         let value = match (kind, value) {
             (Kind::Switch, Value::Bool(on)) => on.then(String::new),
             (Kind::Switch, _) => {
-                return self.wrong(format!("{place}: `{flag}` is true or false, not {value}"));
+                return self.wrong(format!(
+                    "{place}: expected true or false for `{flag}`, not {value}"
+                ));
             }
             (Kind::List, Value::Array(values)) => {
                 let values = values.iter().map(|value| self.scalar(place, flag, value));
@@ -283,7 +292,7 @@ impl Reader<'_> {
         Ok(plots)
     }
 
-    /// A name of `what`, in whose place nothing can be reached elsewhere.
+    /// A file name without a path; `what` describes the file.
     fn file_name(
         &self,
         place: &str,
@@ -295,7 +304,7 @@ impl Reader<'_> {
         match name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
             false => Ok(name),
             true => self.wrong(format!(
-                "{place}: `{name}` names {what}, so it is made of letters, digits, `-`, `_` and `.`"
+                "{place}: `{name}` is not a valid name of {what}; use letters, digits, `-`, `_` and `.`"
             )),
         }
     }
@@ -312,7 +321,9 @@ impl Reader<'_> {
             true => Ok(name),
             false => {
                 let near = did_you_mean(&name, MEASURED);
-                self.wrong(format!("{place}: results have no number `{name}`{near}"))
+                self.wrong(format!(
+                    "{place}: results have no numeric column `{name}`{near}"
+                ))
             }
         }
     }
@@ -327,7 +338,7 @@ impl Reader<'_> {
             Some(Value::Array(values)) => {
                 values.iter().map(|value| self.map(place, value)).collect()
             }
-            Some(other) => self.wrong(format!("{place}: a list is expected, not {other}")),
+            Some(other) => self.wrong(format!("{place}: expected a list, not {other}")),
         }
     }
 
@@ -338,16 +349,14 @@ impl Reader<'_> {
     ) -> Result<&'v Map<String, Value>, SpecError> {
         match value {
             Value::Object(map) => Ok(map),
-            other => self.wrong(format!(
-                "{place}: keys with values are expected, not {other}"
-            )),
+            other => self.wrong(format!("{place}: expected keys with values, not {other}")),
         }
     }
 
     pub(super) fn text(&self, place: &str, value: Option<&Value>) -> Result<String, SpecError> {
         match value {
             Some(Value::String(text)) => Ok(text.clone()),
-            Some(other) => self.wrong(format!("{place}: a word is expected, not {other}")),
+            Some(other) => self.wrong(format!("{place}: expected a string, not {other}")),
             None => self.wrong(format!("{place} is missing")),
         }
     }

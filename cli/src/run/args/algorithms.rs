@@ -1,4 +1,4 @@
-//! What is compared, and what of it cannot run with the other flags.
+//! The algorithms to compare, and which of them conflict with other flags.
 
 use std::collections::BTreeSet;
 
@@ -9,28 +9,28 @@ use alfirk_roce::collective::{Algorithm, Collective, Schedule, TransferOp};
 use super::Args;
 use crate::exit::Failure;
 
-/// The word for all algorithms.
+/// The name that selects all algorithms.
 const ALL: &str = "all";
 
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Algorithms")]
 pub(in crate::run) struct AlgorithmArgs {
-    /// What to compare, in this order, or all; --list-algorithms names them [default: alfirk,chain,binomial,unicast; with
-    /// --queue-depth alfirk,unicast; with --kill or --switch-source alfirk alone]
+    /// Algorithms to compare, in this order, or all; --list-algorithms describes them [default: alfirk,chain,binomial,unicast;
+    /// with --queue-depth alfirk,unicast; with --kill or --switch-source alfirk]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     algorithms: Vec<String>,
 
-    /// Print the algorithms, what each does and where it is described, and run nothing
+    /// List the algorithms with descriptions and sources, and exit
     #[arg(long)]
     pub(in crate::run) list_algorithms: bool,
 
-    /// What is to be brought about: a broadcast from the source to all, a scatter of its pieces, an allgather of everybody's
-    /// piece (the message in as many pieces as there are members), or a barrier, which has no message
+    /// Collective operation: broadcast, scatter or allgather of the message, or a barrier, which has no message
     #[arg(long, value_enum, default_value_t)]
     collective: Collective,
 }
 
 impl Args {
-    /// What is to be brought about, if the other flags go with it.
+    /// The collective, after checking it against the other flags.
     pub(super) fn collective(&self) -> Result<Collective, Failure> {
         let collective = self.algorithms.collective;
         if collective == Collective::Broadcast {
@@ -57,13 +57,13 @@ impl Args {
         }
         if collective == Collective::Barrier && message.is_given() {
             return Err(Failure::bad_input(
-                "--collective barrier: it has no message; leave --size, --input and --op out",
+                "--collective barrier: a barrier has no message; leave --size, --input and --op out",
             ));
         }
         Ok(collective)
     }
 
-    /// What is compared: what is named, or what the other flags make sense for.
+    /// The algorithms to compare: those named, or the defaults for the other flags.
     pub(super) fn wanted_algorithms(
         &self,
         collective: Collective,
@@ -85,7 +85,7 @@ impl Args {
         })
     }
 
-    /// Those that can run among the members. Of `all` the others are left out; what is asked for by name is refused.
+    /// The algorithms that can run among the members. `all` skips the others; a named one that cannot run is an error.
     pub(super) fn fitting_algorithms(
         &self,
         mut wanted: Vec<Algorithm>,
@@ -110,12 +110,12 @@ impl Args {
         }
     }
 
-    /// Whether the source counts requests, and so must know itself when one is over.
+    /// Whether the source counts requests, and so must itself detect when one completes.
     fn counts_requests(&self) -> bool {
         self.message.queue_depth.is_some() || self.workload.counts_requests()
     }
 
-    /// Why an algorithm cannot run here, and what would do.
+    /// Why an algorithm cannot run with these flags, and what to use instead.
     fn misfit(
         &self,
         algorithm: Algorithm,
@@ -125,33 +125,33 @@ impl Args {
         let racks = members.iter().map(|host| topology.attachment(*host).0);
         if algorithm.needs_racks() && racks.collect::<BTreeSet<_>>().len() < 2 {
             return Some(format!(
-                "--algorithms {algorithm}: all members are at one leaf switch, so there is but one rack; use \
+                "--algorithms {algorithm}: all members are at one leaf switch, that is in one rack; use \
                  {}, or a topology with more",
                 Algorithm::Rdmc(Schedule::BinomialPipeline)
             ));
         }
         if self.message.store_and_forward && algorithm.relays() && !algorithm.is_one_tree() {
             return Some(format!(
-                "--store-and-forward: {algorithm} passes parts of the data on by different ways, so nobody can wait until \
-                 it holds everything; leave one of the two out"
+                "--store-and-forward: {algorithm} relays parts of the data on several paths, so no member can wait until \
+         it holds all of them; leave one of the two out"
             ));
         }
         let counts = !algorithm.relays() && !algorithm.needs_datagrams();
         if self.counts_requests() && !counts {
             return Some(format!(
-                "--algorithms {algorithm}: it has members that pass data on or acknowledge it among themselves, so the source \
-                 does not know when a request is over; use alfirk and unicast"
+                "--algorithms {algorithm}: its members relay data or acknowledge it among themselves, so the source cannot detect \
+         when a request completes; use alfirk and unicast"
             ));
         }
         if self.workload.is_given() && algorithm.needs_datagrams() {
             return Some(format!(
-                "--workload: {algorithm} has one group of datagrams for all its members; leave it out"
+                "--workload: {algorithm} has one multicast group for all members; leave {algorithm} out of --algorithms"
             ));
         }
         self.misfit_of_datagrams(algorithm)
     }
 
-    /// Why datagrams cannot be sent like that, and what would do.
+    /// Why an algorithm over datagrams cannot run with these flags, and what to change.
     fn misfit_of_datagrams(&self, algorithm: Algorithm) -> Option<String> {
         if !algorithm.needs_datagrams() {
             return None;
@@ -160,22 +160,22 @@ impl Args {
             (
                 self.message.op != TransferOp::Send,
                 "--op",
-                "sends datagrams, which know no WRITE; use --op send",
+                "sends UD datagrams, which have no WRITE; use --op send",
             ),
             (
                 self.message.receives.is_some(),
                 "--receives",
-                "has as many receives posted as a root may have datagrams under way; leave one of the two out",
+                "posts one receive for each datagram that a root may have outstanding; leave one of the two out",
             ),
             (
                 self.message.ready.is_some(),
                 "--ready",
-                "sends datagrams to everybody, who are not asked before; leave one of the two out",
+                "multicasts datagrams without waiting for ready notices; leave one of the two out",
             ),
             (
                 self.group.congestion() == Congestion::Dcqcn,
                 "--congestion",
-                "sends datagrams, whose rate nobody controls; leave one of the two out",
+                "sends UD datagrams, which have no congestion control; leave one of the two out",
             ),
             (
                 self.group.registration == Registration::Mrp,
@@ -188,13 +188,13 @@ impl Args {
     }
 }
 
-/// The algorithms of these names, or all.
+/// Parses algorithm names, or `all`.
 fn named(names: &[String], collective: Collective) -> Result<Vec<Algorithm>, Failure> {
     if names.iter().any(|name| name.trim() == ALL) {
         return match names {
             [_] => Ok(collective.algorithms().collect()),
             _ => Err(Failure::bad_input(
-                "--algorithms: `all` stands alone; leave the other names out",
+                "--algorithms: `all` cannot be combined with names; leave the other names out",
             )),
         };
     }
@@ -207,7 +207,7 @@ fn named(names: &[String], collective: Collective) -> Result<Vec<Algorithm>, Fai
         if !algorithm.supports(collective) {
             let others: Vec<String> = collective.algorithms().map(|a| a.to_string()).collect();
             return Err(Failure::bad_input(format_args!(
-                "--algorithms {algorithm}: it makes no {collective}; use {}",
+                "--algorithms {algorithm}: it cannot run a {collective}; use {}",
                 others.join(", ")
             )));
         }

@@ -1,4 +1,4 @@
-//! What carries the packets: virtual time in this process, or networks of processes.
+//! The driver: virtual time in this process, or Mininet, on one or several machines.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -19,28 +19,26 @@ pub(super) struct DriverArgs {
     #[arg(long, value_enum, default_value_t = Driver::Virtual)]
     pub(super) driver: Driver,
 
-    /// Run the switches of a fabric in so many threads; no figure depends on it. One does everything in runs that are recorded (--pcap,
-    /// --trace, --web) or in which switches or links change (--kill, --loss for a time) (virtual driver)
+    /// Number of threads that simulate switches; results do not depend on it. Runs with --pcap, --trace, --web, --kill or timed
+    /// --loss use one (virtual driver)
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) threads: u16,
 
-    /// Give links on Mininet the rates, delays and queues of the topology, and hosts and switches the costs of the model, on a clock
-    /// that is N times slower than real time; reports are in its time, as those of the virtual driver. auto chooses N by this
-    /// machine; off gives links no rates, so that processors are what is measured [default: auto; off with --guests
-    /// and --hostile]
+    /// Give links on Mininet the rates, delays and queues of the topology, on a clock N times slower than real time: auto chooses N,
+    /// off sets no rates and measures processors. Reports are in scaled time [default: auto; off with --guests and --hostile]
     #[arg(long, value_name = "auto|N|off", value_parser = Scale::from_str)]
     scale: Option<Scale>,
 
-    /// Use a network that stands already, with its controller, in place of building one: the folder that
-    /// `mn --custom mininet/alfirk.py` names; groups are registered in band (Mininet driver)
+    /// Use a running network and its controller: the folder that `mn --custom mininet/alfirk.py` prints; groups are registered in
+    /// band (Mininet driver)
     #[arg(long, value_name = "DIR", conflicts_with_all = ["scale", "guests", "kill", "loss", "lose", "hostile", "pcap"])]
     pub(super) attach: Option<PathBuf>,
 
-    /// Hosts that are QEMU guests with a kernel of their own: all, or their names (Mininet driver)
+    /// Hosts that are QEMU guests with their own kernel: all, or names (Mininet driver)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     guests: Vec<String>,
 
-    /// Whose RDMA stack guests use
+    /// RDMA stack of the guests
     #[arg(
         long,
         value_enum,
@@ -50,7 +48,7 @@ pub(super) struct DriverArgs {
     )]
     guest_rdma: GuestRdma,
 
-    /// What guests boot, as `make guest-image` builds it [default: guest/ beside the folder of this command]
+    /// Folder of the guests' kernel and image, as `make guest-image` builds it [default: guest/ beside the folder of this command]
     #[arg(long, value_name = "DIR", requires = "guests")]
     guest_image: Option<PathBuf>,
 
@@ -59,16 +57,18 @@ pub(super) struct DriverArgs {
 }
 
 impl DriverArgs {
-    /// The machines, if there are several.
+    /// The machines, if the network is spread over several.
     pub(super) fn machines(&self, topology: &Topology) -> Result<Option<Machines>, Failure> {
         let why = match (&self.machines.placement.machines.is_empty(), self.driver) {
             (true, _) => return Ok(None),
-            (false, Driver::Virtual) => "virtual time is in one process; add --driver mininet",
+            (false, Driver::Virtual) => {
+                "the virtual driver runs in one process; add --driver mininet"
+            }
             (false, Driver::Mininet) if self.attach.is_some() => {
-                "a network that stands already is where it is; leave out --attach"
+                "a running network cannot be moved; leave out --attach"
             }
             (false, Driver::Mininet) if !self.guests.is_empty() => {
-                "guests need their image on this machine; leave out --guests"
+                "guests run on this machine only; leave out --guests"
             }
             (false, Driver::Mininet) => return self.machines.check(topology),
         };
@@ -77,12 +77,15 @@ impl DriverArgs {
 }
 
 impl Args {
-    /// The clock of the network, and why it cannot be a slow one.
+    /// The scale of the network's clock.
+    ///
+    /// # Errors
+    /// Another flag needs the clock of the machine.
     pub(super) fn scale(&self) -> Result<Scale, Failure> {
         let flags = &self.driver;
         let is_hostile = !self.faults.hostile.is_empty();
         let Some(scale) = flags.scale else {
-            // Guests, hostile hosts and networks that stand go by this machine's clock.
+            // Guests, hostile hosts and running networks use the machine's clock.
             let is_slow = flags.driver == Driver::Mininet
                 && flags.attach.is_none()
                 && flags.guests.is_empty()
@@ -91,21 +94,21 @@ impl Args {
         };
         let why = match scale {
             _ if flags.driver != Driver::Mininet => {
-                "virtual time needs no scale; add --driver mininet"
+                "the virtual driver has no scale; add --driver mininet"
             }
             Scale::Off => return Ok(scale),
             _ if !flags.guests.is_empty() => {
-                "the clocks of guests are those of their kernels; add --scale off, or leave out --guests"
+                "guests use the clocks of their kernels; add --scale off, or leave out --guests"
             }
             _ if is_hostile => {
-                "hostile hosts go by the clock of this machine; add --scale off, or leave out --hostile"
+                "hostile hosts use the clock of this machine; add --scale off, or leave out --hostile"
             }
             _ => return Ok(scale),
         };
         Err(Failure::bad_input(format_args!("--scale: {why}")))
     }
 
-    /// The hosts that are guests, if any are.
+    /// The hosts that are guests, if any.
     pub(super) fn guests(&self, topology: &Topology) -> Result<Option<Guests>, Failure> {
         let flags = &self.driver;
         if flags.guests.is_empty() {
@@ -118,13 +121,13 @@ impl Args {
         let is_linux = flags.guest_rdma == GuestRdma::Linux;
         if is_linux && self.group.recovery == Recovery::SelectiveRepeat {
             return refuse(
-                "Linux's RDMA knows go-back-N only; add --guest-rdma alfirk, or leave out --recovery"
+                "Linux's RDMA stack implements go-back-N only; add --guest-rdma alfirk, or leave out --recovery"
                     .to_owned(),
             );
         }
         if is_linux && !cfg!(feature = "verbs") {
             return refuse(
-                "this alfirk cannot use Linux's RDMA; build it with `--features verbs`, as `make interop` does, or add \
+                "this alfirk was built without support for Linux's RDMA stack; build it with `--features verbs`, as `make interop` does, or add \
                  --guest-rdma alfirk"
                     .to_owned(),
             );
@@ -155,13 +158,13 @@ impl Args {
         }))
     }
 
-    /// The flags for Mininet, if both drivers can do what they say; the scale is never off.
+    /// The flags for the Mininet driver, if both drivers support them; the scale is never off.
     pub(super) fn on_both_drivers(mut self) -> Result<Args, Failure> {
         self.driver.driver = Driver::Mininet;
         let refused = [
             (
                 self.driver.scale == Some(Scale::Off),
-                "--scale off: without rates there is nothing to compare; give auto or a number",
+                "--scale off: without link rates the times cannot be compared; give auto or a number",
             ),
             (
                 !self.driver.guests.is_empty(),
@@ -169,7 +172,7 @@ impl Args {
             ),
             (
                 !self.faults.lose.is_empty(),
-                "--lose: only switches that run by themselves lose chosen packets; use --loss",
+                "--lose: only the Mininet driver loses chosen packets; use --loss",
             ),
         ];
         match refused.into_iter().find(|(given, _)| *given) {
@@ -179,10 +182,13 @@ impl Args {
     }
 }
 
-/// Beside the folder that holds this command: in the target folder of a build, and under share where it is installed.
+/// Default folder of the guest image: `guest/` in the target folder of a build, or under share of an installation.
 fn guest_image() -> Result<PathBuf, Failure> {
-    let alfirk = std::env::current_exe()
-        .map_err(|error| Failure::failed(format_args!("cannot find my own file: {error}")))?;
+    let alfirk = std::env::current_exe().map_err(|error| {
+        Failure::failed(format_args!(
+            "cannot find the path of this executable: {error}"
+        ))
+    })?;
     let prefix = alfirk.parent().and_then(Path::parent);
     let prefix = prefix.unwrap_or(Path::new("/"));
     let installed = prefix.join("share/alfirk/guest");

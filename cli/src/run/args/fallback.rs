@@ -1,4 +1,4 @@
-//! What runs in place of a group that cannot be had, or that is too slow.
+//! What runs instead of a group that cannot be registered or is too slow.
 
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn};
 use alfirk_ctrl::topology::Topology;
@@ -15,32 +15,32 @@ use crate::run::config::Driver;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Fallback")]
 pub(super) struct FallbackArgs {
-    /// What runs when the fabric has no room for the group: chain, binomial, unicast, kary:K, a ring, or none to fail
+    /// Algorithm when the fabric cannot hold the group: chain, binomial, unicast, kary:K, a ring, or none to fail
     #[arg(long, value_name = "ALGORITHM", default_value = "binomial")]
     fallback: String,
 
-    /// Give the group up for the fallback, too, when its goodput is under this share of what is normal, and try it again later, as
-    /// well as a group that the fabric had no room for; 50% without a SHARE [default: never]
+    /// Also fall back when the group's goodput is below this share of --normal-goodput, and try the group again later; 50% without
+    /// a SHARE [default: never]
     #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "50%", value_parser = share)]
     pub(super) fallback_below: Option<f64>,
 
-    /// Over which time goodput is measured: two windows in a row that are too low give the group up [default: 250us, and 500ms
-    /// with --scale off]
+    /// Measuring interval of goodput; two intervals in a row below the share trigger the fallback [default: 250us, and 500ms with
+    /// --scale off]
     #[arg(long, value_name = "TIME", requires = "fallback_below", value_parser = |text: &str| TIME.parse(text))]
     fallback_window: Option<u64>,
 
-    /// When to try the group again; twice as late after each failure, up to 64 times [default: 8 windows]
+    /// Delay until the group is tried again; doubles with each failure, up to 64 times [default: 8 windows]
     #[arg(long, value_name = "TIME", requires = "fallback_below", value_parser = |text: &str| TIME.parse(text))]
     fallback_retry: Option<u64>,
 
-    /// The goodput that is normal at least [default: the slowest link's, on Mininet and for what handles packets one by one
-    /// (punt, per-request) that of the best window]
+    /// Expected goodput, at least [default: that of the slowest link; on Mininet, and with punt or per-request, that of the best
+    /// window]
     #[arg(long, value_name = "RATE", requires = "fallback_below", value_parser = |text: &str| RATE.parse(text))]
     normal_goodput: Option<u64>,
 }
 
 impl FallbackArgs {
-    /// What runs without a group, if anything does.
+    /// The fallback algorithm; `None` for --fallback none.
     pub(super) fn algorithm(&self) -> Result<Option<Algorithm>, Failure> {
         if self.fallback == "none" {
             return Ok(None);
@@ -50,8 +50,10 @@ impl FallbackArgs {
             .parse()
             .map_err(|error| Failure::bad_input(format_args!("--fallback: {error}")))?;
         let why = match (algorithm.needs_group(), algorithm.keeps_order()) {
-            (true, _) => "it needs a group itself",
-            (_, false) => "slices come in no order, so nobody can go on from where the group was",
+            (true, _) => "it needs a multicast group itself",
+            (_, false) => {
+                "its slices arrive out of order, so it cannot resume where the group stopped"
+            }
             (false, true) => return Ok(Some(algorithm)),
         };
         Err(Failure::bad_input(format_args!(
@@ -61,7 +63,7 @@ impl FallbackArgs {
 }
 
 impl Args {
-    /// What watches the group, if anything does; `is_fast` if times are those of fast equipment.
+    /// The goodput monitor of the group, if --fallback-below asks for one; `is_fast` if times are those of fast hardware.
     pub(super) fn safeguard(
         &self,
         topology: &Topology,
@@ -75,13 +77,13 @@ impl Args {
             return Ok(None);
         };
         let why = if fallback.is_none() {
-            "with --fallback none there is nothing to fall back to"
+            "--fallback none leaves no algorithm to fall back to"
         } else if !algorithms.contains(&Algorithm::Alfirk) {
-            "only a group of the fabric is given up; add alfirk to --algorithms"
+            "only alfirk falls back; add alfirk to --algorithms"
         } else if self.members.switches() > 0 {
-            "an overlay has one source; leave --switch-source out"
+            "the fallback has one source; leave --switch-source out"
         } else if !self.faults.kill.is_empty() {
-            "an overlay does not survive a death; leave --kill out"
+            "the fallback does not survive failures; leave --kill out"
         } else {
             ""
         };
@@ -94,7 +96,7 @@ impl Args {
         });
         if window == 0 {
             return Err(Failure::bad_input(
-                "--fallback-window 0: some time must pass",
+                "--fallback-window 0: give a time above 0",
             ));
         }
         let config = SafeguardConfig::new(window);
@@ -109,7 +111,7 @@ impl Args {
         }))
     }
 
-    /// What the slowest link carries of a message, where links are what limits it.
+    /// Goodput of the slowest link in bytes per second, if links are the bottleneck.
     fn goodput_of_links(&self, topology: &Topology, mtu: PathMtu) -> Option<f64> {
         let one_by_one = self.group.min_psn != MinPsn::Tree
             || self.group.icrc != IcrcMode::Neutral
@@ -118,7 +120,7 @@ impl Args {
             return None;
         }
         let rates = topology.links().iter().map(|l| l.attributes.rate_bps);
-        // Headers, preamble and gap take about 90 bytes of each packet.
+        // Headers, preamble and gap add about 90 bytes to each packet.
         let payload = mtu.bytes() as f64;
         let slowest = rates.min().unwrap_or(0) as f64;
         Some(slowest * payload / (payload + 90.0))

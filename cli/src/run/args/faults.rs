@@ -1,11 +1,11 @@
-//! What goes wrong while the message is under way: losses, deaths, and members that do harm.
+//! Faults during the transfer: losses, failures, and hostile members.
 
 use alfirk_ctrl::topology::{HostIndex, Node, Topology};
 use alfirk_experiment::{Kill, Suspension, Victim};
 use alfirk_roce::collective::Algorithm;
 use alfirk_units::TIME;
 
-use super::lose::Lost;
+use super::lose::LossRule;
 use super::loss::{find_link, Losses};
 use super::quantity::span;
 use super::Args;
@@ -15,9 +15,8 @@ use crate::run::config::Driver;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Faults")]
 pub(super) struct FaultArgs {
-    /// Lose frames by chance, feedback included: a link loses a frame with probability P, in each direction. P is for every
-    /// link, core:P for those of the core's switches instead, NODE-NODE:P@FROM-TO for one of them from one time after the post to another
-    /// (without -TO for good); on Mininet that P is 1. Compare --lose, which chooses packets [default: 0]
+    /// Loss probability of frames in each direction: P for every link, core:P for those of core switches, NODE-NODE:P@FROM-TO for
+    /// one link during a time after the post (without -TO until the end; on Mininet P is 1) [default: 0]
     #[arg(
         long,
         value_name = "P",
@@ -26,8 +25,8 @@ pub(super) struct FaultArgs {
     )]
     pub(super) loss: Vec<String>,
 
-    /// Lose chosen packets, by kind and number, and no others, at the port of a host's switch: h2:from:ack:1 is the first ACK from h2,
-    /// h2:to:data:3-5 the third to the fifth data packet to it (Mininet driver). Compare --loss, which loses by chance
+    /// Lose chosen packets at the port of a host's switch: h2:from:ack:1 is the first ACK from h2, h2:to:data:3-5 the third to fifth
+    /// data packet to it (Mininet driver)
     #[arg(
         long,
         value_name = "HOST:from|to:data|ack|nak|rnr:N[-M]",
@@ -35,24 +34,22 @@ pub(super) struct FaultArgs {
     )]
     pub(super) lose: Vec<String>,
 
-    /// Break a host, a switch, or a link (NODE-NODE) so long after the post; alfirk heals, binomial-ack takes dead hosts out, and RDMC's
-    /// groups close and go on without them
+    /// Fail a host, a switch or a link (NODE-NODE) at a time after the post. alfirk reroutes, binomial-ack removes failed hosts, and
+    /// RDMC's groups close and continue without them
     #[arg(long, value_name = "NODE@TIME", value_delimiter = ',')]
     pub(super) kill: Vec<String>,
 
-    /// Have a host's application do nothing from one time after the post to another, while its NIC goes on: what a scheduler does
-    /// (virtual driver)
+    /// Suspend a host's application during a time after the post, as a scheduler does; its NIC continues (virtual driver)
     #[arg(long, value_name = "HOST@FROM-TO", value_delimiter = ',')]
     pub(super) suspend: Vec<String>,
 
-    /// How long what does not answer is waited for until the group goes on without it; longer where data needs longer through full queues
-    /// [default: 20ms, and 3s with --scale off]
+    /// Time without a reply after which a host or switch counts as failed; longer while full queues delay data [default: 20ms, and 3s
+    /// with --scale off]
     #[arg(long, value_name = "TIME", value_parser = |text: &str| TIME.parse(text))]
     dead_after: Option<u64>,
 
-    /// Have a member send what may harm the group, beside what its queue pair sends: every opcode and syndrome with PSNs around the
-    /// window, odd headers, CNPs, registrations; as fast as its link takes them, and on Mininet, where links have no rate then, as
-    /// many as it receives. Nobody waits for it, and a false acknowledgement fails the run
+    /// Make a member hostile: it sends every opcode and syndrome with PSNs around the window, malformed headers, CNPs and
+    /// registrations, at link rate (on Mininet one for each packet received). A false acknowledgement fails the run
     #[arg(long, value_name = "HOST", value_delimiter = ',')]
     pub(super) hostile: Vec<String>,
 }
@@ -62,21 +59,25 @@ impl FaultArgs {
         Losses::parse(&self.loss, topology, driver)
     }
 
-    /// Packets that the switches of Mininet are to lose.
-    pub(super) fn lost(&self, topology: &Topology, driver: Driver) -> Result<Vec<Lost>, Failure> {
+    /// Packets that Mininet's switches lose.
+    pub(super) fn loss_rules(
+        &self,
+        topology: &Topology,
+        driver: Driver,
+    ) -> Result<Vec<LossRule>, Failure> {
         if !self.lose.is_empty() && driver != Driver::Mininet {
             return Err(Failure::bad_input(
-                "--lose: only switches that run by themselves lose chosen packets; add --driver mininet, or use --loss",
+                "--lose: only the Mininet driver loses chosen packets; add --driver mininet, or use --loss",
             ));
         }
         let read = |text: &String| {
-            Lost::read(topology, text)
+            LossRule::read(topology, text)
                 .map_err(|why| Failure::bad_input(format_args!("--lose {text}: {why}")))
         };
         self.lose.iter().map(read).collect()
     }
 
-    /// Whose application does nothing for a while.
+    /// Hosts whose application is suspended, and when.
     pub(super) fn suspensions(
         &self,
         topology: &Topology,
@@ -91,7 +92,7 @@ impl FaultArgs {
         suspensions.collect()
     }
 
-    /// Nanoseconds; `is_fast` if times are those of fast equipment.
+    /// Failure timeout in nanoseconds; `is_fast` if times are those of fast hardware.
     pub(super) fn dead_after(&self, is_fast: bool) -> u64 {
         self.dead_after.unwrap_or(match is_fast {
             true => 20_000_000,
@@ -99,7 +100,7 @@ impl FaultArgs {
         })
     }
 
-    /// The hosts that are hostile, in a group whose source changes so often.
+    /// The hostile hosts, in a group whose source changes `switches` times.
     pub(super) fn hostiles(
         &self,
         topology: &Topology,
@@ -115,7 +116,7 @@ impl FaultArgs {
         if let Some(algorithm) = algorithms.iter().find(|a| !a.needs_group()) {
             return Err(refuse(
                 first,
-                format!("{algorithm} has no group to be hostile to; use --algorithms alfirk"),
+                format!("{algorithm} has no group in the fabric; use --algorithms alfirk"),
             ));
         }
         let named = self.hostile.iter().map(|name| {
@@ -126,14 +127,14 @@ impl FaultArgs {
             match members.iter().position(|&member| member == host) {
                 Some(0) => Err(refuse(
                     name,
-                    "it is the source, to which the others must listen".to_owned(),
+                    "it is the source; name a receiver".to_owned(),
                 )),
                 Some(rank) if rank <= switches as usize => Err(refuse(
                     name,
-                    format!("it becomes a source by --switch-source {switches}, and the others must listen to it then"),
+                    format!("it becomes the source by --switch-source {switches}; name another receiver"),
                 )),
                 Some(_) => Ok(host),
-                None => Err(refuse(name, "it is no member of the group".to_owned())),
+                None => Err(refuse(name, "it is not a member of the group".to_owned())),
             }
         });
         named.collect()
@@ -141,7 +142,7 @@ impl FaultArgs {
 }
 
 impl Args {
-    /// What breaks, if the algorithms survive it.
+    /// The failures, if the algorithms survive them.
     pub(super) fn kills(
         &self,
         topology: &Topology,
@@ -156,7 +157,7 @@ impl Args {
         };
         if let Some(algorithm) = algorithms.iter().find(|a| !survives(a)) {
             return Err(Failure::bad_input(format_args!(
-                "--kill: {algorithm} does not survive a death; use alfirk, binomial-ack, or RDMC's schedules"
+                "--kill: {algorithm} does not survive failures; use alfirk, binomial-ack, or RDMC's schedules"
             )));
         }
         let kills = self.faults.kill.iter();
@@ -168,7 +169,7 @@ impl Args {
             kills.iter().find(|kill| !is_host(kill)),
         ) {
             return Err(Failure::bad_input(format_args!(
-                "--kill {}: {algorithm} goes on without hosts, but not around switches and links; use --algorithms alfirk",
+                "--kill {}: {algorithm} survives failures of hosts only, not of switches and links; use --algorithms alfirk",
                 kill.name
             )));
         }
@@ -176,7 +177,7 @@ impl Args {
             (self.driver.driver, algorithms, &kills[..])
         {
             return Err(Failure::bad_input(format_args!(
-                "--kill {}: on Mininet the dead stay dead for what comes next; run {one} and {other} one by one",
+                "--kill {}: on Mininet a failure lasts for all later algorithms; run {one} and {other} one by one",
                 kill.name
             )));
         }
@@ -210,9 +211,7 @@ fn kill(topology: &Topology, source: HostIndex, text: &str) -> Result<Kill, Fail
         .map_err(|error| refuse(error.to_string()))?;
     let victim = match (topology.node_named(name), name.split_once('-')) {
         (Some(Node::Host(host)), _) if host == source => {
-            return Err(refuse(format!(
-                "{name} is the source, without which nothing is left to do"
-            )));
+            return Err(refuse(format!("{name} is the source; name another host")));
         }
         (Some(Node::Host(host)), _) => Victim::Host(host),
         (Some(Node::Switch(switch)), _) => Victim::Switch(switch),

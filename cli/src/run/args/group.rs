@@ -1,4 +1,4 @@
-//! How the group is registered, what the switches do for it, and how its queue pairs behave.
+//! Registration of the group, its in-network functions, and its queue pairs.
 
 use std::num::NonZeroU64;
 
@@ -15,59 +15,65 @@ use crate::exit::Failure;
 use crate::program::Target;
 
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Group and queue pairs")]
+#[command(next_help_heading = "Group")]
 pub(super) struct GroupArgs {
-    /// How the group is registered
+    /// Registration path of the group
     #[arg(long, value_enum, default_value_t)]
     pub(super) registration: Registration,
 
-    /// How switches find the minimum PSN of the group's feedback
+    /// Method by which switches find the minimum PSN of the group's feedback
     #[arg(long, value_enum, value_name = "HOW", default_value_t)]
     pub(super) min_psn: MinPsn,
 
-    /// How the ICRC of the group's data is kept right; that of feedback is always recomputed
+    /// Method that keeps the ICRC of the group's data valid; that of feedback is always recomputed
     #[arg(long, value_enum, value_name = "HOW", default_value_t)]
     pub(super) icrc: IcrcMode,
 
-    /// How the group's tree chooses among ports of equal cost: reuse-least-loaded, cyclic (on m-port n-trees) or spanning
+    /// Choice of the group's tree among ports of equal cost: reuse-least-loaded, cyclic (on m-port n-trees) or spanning
     #[arg(long, value_name = "POLICY", default_value_t)]
     pub(super) tree_policy: Policy,
 
-    /// The first PSN of the group's data [default: drawn from the seed]
-    #[arg(long, value_name = "PSN", value_parser = clap::value_parser!(u32).range(..1 << 24))]
+    /// First PSN of the group's data [default: drawn from the seed]
+    #[arg(long, value_name = "PSN", help_heading = "Queue pairs", value_parser = clap::value_parser!(u32).range(..1 << 24))]
     pub(super) initial_psn: Option<u32>,
 
-    /// What a lost packet costs: what queue pairs do at both ends, for the group and for the connections of overlays
-    #[arg(long, value_enum, value_name = "HOW", default_value_t)]
+    /// Loss recovery of queue pairs, of the group and of overlays
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOW",
+        help_heading = "Queue pairs",
+        default_value_t
+    )]
     pub(super) recovery: Recovery,
 
-    /// The rate that a queue pair's requests do not exceed, on the wire: path (that of the slowest link to any of its receivers; off with DCQCN),
-    /// off (that of the sender's own link), or a rate
-    #[arg(long, value_name = "path|off|RATE", default_value = "path", value_parser = pace)]
+    /// Rate limit of a queue pair's requests: path (the slowest link to any of its receivers; off with DCQCN), off (the sender's link),
+    /// or a rate on the wire
+    #[arg(long, value_name = "path|off|RATE", help_heading = "Queue pairs", default_value = "path", value_parser = pace)]
     pace: Pace,
 
-    /// Packets that a queue pair may have outstanding [default: the bandwidth-delay product of its paths and what is sent between two
+    /// Packets that a queue pair may have outstanding [default: the bandwidth-delay product of its paths, and what is sent between two
     /// acknowledgements; 128 with --scale off]
-    #[arg(long, value_name = "PACKETS", value_parser = clap::value_parser!(u32).range(1..=1 << 22))]
+    #[arg(long, value_name = "PACKETS", help_heading = "Queue pairs", value_parser = clap::value_parser!(u32).range(1..=1 << 22))]
     window: Option<u32>,
 
-    /// How long a queue pair waits for an acknowledgement; rounded up to 4.096 us times a power of two, as cards have it [default: twice
-    /// what its paths need, at least 262us; 134ms with --scale off]
-    #[arg(long, value_name = "TIME", value_parser = |text: &str| TIME.parse(text))]
+    /// Local ACK timeout, rounded up to 4.096 us times a power of two [default: twice what the paths need, at least 262us; 134ms with
+    /// --scale off]
+    #[arg(long, value_name = "TIME", help_heading = "Queue pairs", value_parser = |text: &str| TIME.parse(text))]
     ack_timeout: Option<u64>,
 
-    /// ACK timeouts in a row until a queue pair fails, 0 to 7; 7 is no limit
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=7))]
+    /// ACK timeouts in a row until a queue pair fails, 0 to 7; 7 means no limit
+    #[arg(long, value_name = "N", help_heading = "Queue pairs", value_parser = clap::value_parser!(u8).range(..=7))]
     retry_count: Option<u8>,
 
-    /// What slows queue pairs down when switches mark packets [default: dcqcn with --ecn, else none]
-    #[arg(long, value_enum, value_name = "HOW")]
+    /// Congestion control of queue pairs [default: dcqcn with --ecn, else none]
+    #[arg(long, value_enum, value_name = "HOW", help_heading = "Queue pairs")]
     congestion: Option<Congestion>,
 
-    /// Have switches mark packets by the length of their queue: none up to KMIN, all from KMAX on, and in between with a
-    /// probability that rises to PMAX. Lengths are packets (16,64,0.1) or bytes of full packets (20KiB,200KiB,0.01); one alone
-    /// (20KiB) marks all from there on [default: with --congestion dcqcn 16,64,0.1; less where a queue is shorter than 1 MiB]
-    #[arg(long, value_name = "KMIN,KMAX,PMAX")]
+    /// ECN marking by queue length: none up to KMIN, all from KMAX on, and with a probability that rises to PMAX in between. Lengths in
+    /// packets (16,64,0.1) or bytes (20KiB,200KiB,0.01); a single length marks all from there on [default: with --congestion dcqcn
+    /// 16,64,0.1; less where a queue is shorter than 1 MiB]
+    #[arg(long, value_name = "KMIN,KMAX,PMAX", help_heading = "Queue pairs")]
     ecn: Option<EcnThresholds>,
 }
 
@@ -81,7 +87,7 @@ fn pace(text: &str) -> Result<Pace, String> {
                 .map_err(|why| format!("{why}; or path, or off"))?;
             let rate = NonZeroU64::new(rate);
             rate.map(Pace::At).ok_or_else(|| {
-                "a sender paced at 0bps never sends; use 1bps or more, path or off".to_owned()
+                "0bps lets a sender never send; use 1bps or more, path or off".to_owned()
             })
         }
     }
@@ -97,7 +103,7 @@ impl GroupArgs {
         }
     }
 
-    /// What is not to follow from the topology.
+    /// Settings of senders that override those derived from the topology.
     pub(super) fn sender(&self) -> SenderSettings {
         SenderSettings {
             window: self.window,
@@ -107,7 +113,7 @@ impl GroupArgs {
         }
     }
 
-    /// What slows queue pairs down: marks are there to be heeded.
+    /// Congestion control: by default DCQCN if switches mark packets.
     pub(super) fn congestion(&self) -> Congestion {
         self.congestion.unwrap_or(match self.ecn {
             Some(_) => Congestion::Dcqcn,
@@ -115,7 +121,7 @@ impl GroupArgs {
         })
     }
 
-    /// When switches mark packets, if they do. Packets carry `mtu` bytes.
+    /// The marking thresholds of switches, if they mark. Packets have `mtu` bytes of payload.
     pub(super) fn ecn(
         &self,
         topology: &Topology,
@@ -131,7 +137,7 @@ impl GroupArgs {
         })
     }
 
-    /// Refuses a tree that the topology cannot have.
+    /// Rejects a tree policy that the topology does not support.
     pub(super) fn check_tree(&self, topology: &Topology) -> Result<(), Failure> {
         Planner::new(self.tree_policy, topology)
             .map(|_| ())
@@ -140,7 +146,7 @@ impl GroupArgs {
 }
 
 impl Args {
-    /// Refuses what the data plane for Tofino does not have.
+    /// Rejects functions that the data plane for Tofino lacks.
     pub(super) fn check_target(&self, topology: &Topology) -> Result<(), Failure> {
         let name = match self.target {
             Target::V1model => return Ok(()),
@@ -152,7 +158,7 @@ impl Args {
             let mut neighbours = topology.neighbours(index).iter();
             if let Some(there) = neighbours.find(|there| reserved.contains(&there.port)) {
                 return Err(Failure::bad_input(format_args!(
-                    "--target {name}: switch {} has a link at port {}, and packets that leave by ports {} to {} of this chip come into its ingress again; give the link another port",
+                    "--target {name}: switch {} has a link at port {}, and ports {} to {} of this chip recirculate; give the link another port",
                     topology.switch(index).name,
                     there.port,
                     reserved.start,
@@ -173,7 +179,7 @@ impl Args {
         match refused.iter().find(|(is_other, ..)| *is_other) {
             None => Ok(()),
             Some((_, flag, only)) => Err(Failure::bad_input(format_args!(
-                "{flag}: the data plane for Tofino (--target {name}) has {only} only"
+                "{flag}: the data plane for Tofino (--target {name}) supports {only} only"
             ))),
         }
     }

@@ -1,4 +1,4 @@
-//! The flags for what is no protocol: how the virtual driver's switches queue and pause, and what its hosts cost.
+//! Flags for hardware: how the virtual driver's switches queue and pause, and the delays of its hosts.
 
 use alfirk_ctrl::topology::{Alpha, Pfc, Queueing, SharedBuffer, SwitchingProblem, Topology};
 use alfirk_sim::network::{Fidelity, Model};
@@ -8,34 +8,33 @@ use clap::ValueEnum;
 use super::quantity::quantity;
 use crate::exit::Failure;
 
-/// How every switch works, whatever the topology says.
+/// Settings of every switch, in place of the topology's.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Switches of the virtual driver")]
+#[command(next_help_heading = "Switches (virtual driver)")]
 pub(super) struct SwitchArgs {
-    /// Where packets wait: output, input (the first packet blocks those behind it) or voq (input, a queue for each output)
-    /// [default: as the topology says, or output]
+    /// Queueing: output, input (with head-of-line blocking) or voq (virtual output queues) [default: as the topology, or output]
     #[arg(long, value_name = "WHERE")]
     queueing: Option<String>,
 
-    /// Packets of one input that may cross at the same time, with --queueing input or voq [default: 1]
+    /// Crossbar speedup: packets of one input that may cross at the same time, with --queueing input or voq [default: 1]
     #[arg(long, value_name = "N")]
     speedup: Option<u32>,
 
-    /// Bytes of the buffer that all ports of a switch share [default: as the topology says, or a queue for each port]
+    /// Bytes of a buffer shared by all ports of a switch [default: as the topology, or a queue for each port]
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| SIZE.parse(text))]
     buffer: Option<u64>,
 
-    /// How long a queue in a shared buffer may be: so many times what is free, as 1, 8 or 1/4 [default: 1]
+    /// Dynamic threshold of a shared buffer: a queue may hold ALPHA times the free space, as 1, 8 or 1/4 [default: 1]
     #[arg(long, value_name = "ALPHA")]
     alpha: Option<String>,
 
-    /// Pause senders of RoCE packets before a buffer is full (PFC); the topology may state class and thresholds
+    /// Use priority flow control (PFC) for RoCE packets; the topology may set class and thresholds
     #[arg(long)]
     pfc: bool,
 }
 
 impl SwitchArgs {
-    /// The topology with switches that work as the flags say.
+    /// The topology with these settings in every switch.
     pub(super) fn apply(&self, topology: Topology) -> Result<Topology, Failure> {
         let wrong = |problem: SwitchingProblem| Failure::bad_input(problem);
         let mut switching = topology.switching();
@@ -70,42 +69,41 @@ impl SwitchArgs {
     }
 }
 
-/// What the virtual driver takes hosts, switches and control network to cost.
+/// Delays and rates of hosts, switches and the control network in the virtual driver.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Model of the virtual driver")]
+#[command(next_help_heading = "Model (virtual driver)")]
 pub(in crate::run) struct ModelArgs {
-    /// What the simulator spends on each packet; results are the same
+    /// Detail of the simulation; results are the same
     #[arg(long, value_enum, value_name = "MODEL", default_value_t = ModelArg::Exact)]
     model: ModelArg,
 
-    /// What hosts and switches cost: a name, or KEY=VALUE for what differs, or both with commas; keys are the flags below and
-    /// post-rate, copy-rate (bits per second at which a source copies its message, and a receiver each one), relay-delay and
-    /// relay-rate (of who passes a message on, for each one, and by its bytes) and packet-interval (between frames of a NIC);
-    /// --list-host-models names them [default: default]
+    /// Delays and rates of hosts and switches: a name of --list-host-models, or KEY=VALUE pairs, or both, with commas. Keys are the flags
+    /// below, post-rate and copy-rate (of copies at source and receivers), relay-delay and relay-rate (of members that relay), and
+    /// packet-interval (between frames of a NIC) [default: default]
     #[arg(long, value_name = "MODEL")]
     host_model: Option<String>,
 
-    /// Print the models of hosts, what each states and where it is from, and run nothing
+    /// List the host models with their figures and sources, and exit
     #[arg(long)]
     pub(in crate::run) list_host_models: bool,
 
-    /// From a post by the application until its NIC acts on it [default: 250ns]
+    /// Time from an application's post until its NIC acts on it [default: 250ns]
     #[arg(long, value_name = "TIME")]
     post_delay: Option<String>,
 
-    /// From the last bit of a frame until the NIC has acted on it [default: 250ns]
+    /// Time from the last bit of a frame until the NIC has acted on it [default: 250ns]
     #[arg(long, value_name = "TIME")]
     nic_delay: Option<String>,
 
-    /// From a completion until the application has handled it, one at a time [default: 500ns]
+    /// Time from a completion until the application has handled it, one at a time [default: 500ns]
     #[arg(long, value_name = "TIME")]
     completion_delay: Option<String>,
 
-    /// From the last bit of a frame into a switch until it is in its output queue [default: 400ns]
+    /// Time from the last bit of a frame into a switch until it is in its output queue [default: 400ns]
     #[arg(long, value_name = "TIME")]
     pipeline_latency: Option<String>,
 
-    /// One way between controller and switch [default: 50us]
+    /// One-way delay between controller and switch [default: 50us]
     #[arg(long, value_name = "TIME")]
     control_latency: Option<String>,
 }
@@ -137,16 +135,16 @@ impl ModelArgs {
     }
 }
 
-/// How packets are simulated.
+/// Detail of the packet simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ModelArg {
     /// Every byte is carried, and each packet passes the compiled P4 pipelines
     Exact,
-    /// Payloads are carried by reference, and most packets are switched by native code that follows the same rules
+    /// Payloads are carried by reference, and most packets are switched by native code with the same rules
     Fast,
 }
 
-/// A figure of a model: its key, and where it is.
+/// One figure of a model: its key, and its field.
 struct Field {
     key: &'static str,
     place: Place,
@@ -192,7 +190,7 @@ impl Field {
                 let rate = quantity(flag, text, &RATE)?;
                 if rate == 0 {
                     return Err(Failure::bad_input(format_args!(
-                        "{flag}: a copy at 0bps never ends; use 1bps or more, or leave it out"
+                        "{flag}: 0bps never ends; use 1bps or more, or leave it out"
                     )));
                 }
                 *place(model) = Some(rate);
@@ -201,7 +199,7 @@ impl Field {
         Ok(())
     }
 
-    /// As [`Field::set`] reads it; `None` for no rate.
+    /// The figure in the form that [`Field::set`] parses; `None` for no rate.
     fn show(&self, mut model: Model) -> Option<String> {
         match self.place {
             Place::Delay(place) => Some(TIME.show(*place(&mut model)).to_string()),
@@ -210,7 +208,7 @@ impl Field {
     }
 }
 
-/// A model from a name, from figures, or from both.
+/// Parses a host model: a name, figures, or both.
 pub(crate) fn host_model(text: &str) -> Result<Model, Failure> {
     let mut model = Model::default();
     for (index, part) in text.split(',').map(str::trim).enumerate() {
@@ -218,7 +216,7 @@ pub(crate) fn host_model(text: &str) -> Result<Model, Failure> {
             let names = Model::named().map(|model| model.name).join(", ");
             let keys = FIELDS.map(|field| field.key).join(", ");
             Failure::bad_input(format_args!(
-                "--host-model: `{part}` is neither a model nor KEY=VALUE; begin with one of {names}, and go on with keys of {keys}"
+                "--host-model: `{part}` is neither a model nor KEY=VALUE; models are {names}, and keys are {keys}"
             ))
         };
         match part.split_once('=') {
@@ -240,9 +238,9 @@ pub(crate) fn host_model(text: &str) -> Result<Model, Failure> {
     Ok(model)
 }
 
-/// What a report says of a model: its name, or the figures that differ from the default; `None` for the default.
+/// A model in reports: its name, or the figures that differ from the default; `None` for the default.
 pub(in crate::run) fn show(model: Model) -> Option<String> {
-    // How it is simulated changes no result.
+    // The detail of the simulation does not change results.
     let model = Model {
         fidelity: Fidelity::default(),
         ..model
@@ -262,7 +260,7 @@ pub(in crate::run) fn show(model: Model) -> Option<String> {
     Some(shown.collect::<Vec<_>>().join(","))
 }
 
-/// A line for each model.
+/// One line for each model.
 pub(in crate::run) fn list() -> String {
     let all = Model::named();
     let width = all.iter().map(|named| named.name.len()).max().unwrap_or(0);
@@ -282,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_read() {
+    fn shown_models_parse_to_the_same() {
         for text in [
             "free",
             "cyclic",
@@ -301,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn models_that_are_none_are_refused() {
+    fn invalid_models_are_rejected() {
         for text in [
             "",
             "rdmc",

@@ -1,15 +1,15 @@
-//! `--lose`: packets of a kind that a switch is to lose at a host's port, and the rule for the switch that they become.
+//! `--lose`: packets of a kind that a switch loses at a host's port, and their drop rule for the switch.
 
 use alfirk_ctrl::topology::{Node, Topology};
 
-/// Packets to lose.
+/// A rule of packets to lose.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Lost {
+pub struct LossRule {
     switch: String,
     port: u32,
     from_host: bool,
     kind: Kind,
-    /// "1", or "1-3".
+    /// Ordinals from 1: `1`, or `1-3`.
     numbers: String,
 }
 
@@ -21,9 +21,9 @@ enum Kind {
     Rnr,
 }
 
-impl Lost {
-    /// Reads `h2:from:ack:1`; an error is for people.
-    pub fn read(topology: &Topology, text: &str) -> Result<Lost, String> {
+impl LossRule {
+    /// Parses `h2:from:ack:1`; the error is a message for users.
+    pub fn read(topology: &Topology, text: &str) -> Result<LossRule, String> {
         let parts: Vec<&str> = text.split(':').collect();
         let [host, way, kind, numbers] = parts[..] else {
             return Err("write it as HOST:from|to:data|ack|nak|rnr:N, as h2:from:ack:1".to_owned());
@@ -41,7 +41,7 @@ impl Lost {
             });
             there.filter(|_| here)
         });
-        let (switch, port) = ends.next().ok_or("the host has no switch")?;
+        let (switch, port) = ends.next().ok_or("the host is not connected to a switch")?;
         let from_host = match way {
             "from" => true,
             "to" => false,
@@ -52,16 +52,20 @@ impl Lost {
             "ack" => Kind::Ack,
             "nak" => Kind::Nak,
             "rnr" => Kind::Rnr,
-            _ => return Err(format!("`{kind}` is none of data, ack, nak and rnr")),
+            _ => {
+                return Err(format!(
+                    "unknown kind `{kind}`: expected data, ack, nak or rnr"
+                ))
+            }
         };
         let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
         let counted = |text: &str| text.parse::<u64>().is_ok_and(|number| number > 0);
         if !counted(first) || !counted(last) {
             return Err(format!(
-                "`{numbers}`: packets are counted from 1, as 1 or 2-5"
+                "`{numbers}`: expected ordinals from 1, as 1 or 2-5"
             ));
         }
-        Ok(Lost {
+        Ok(LossRule {
             switch: topology.switch(switch).name.clone(),
             port,
             from_host,
@@ -70,7 +74,7 @@ impl Lost {
         })
     }
 
-    /// As `SWITCH:` and a value of `alfirk switch --port-drop`.
+    /// The rule as `SWITCH:` and a value of `alfirk switch --port-drop`.
     ///
     /// A RoCEv2 packet has UDP port 4791 at offset 36 of its frame and its opcode at 42; an ACK or NAK has its syndrome at 54, whose
     /// upper three bits are the kind (IBTA vol. 1, 9.2.1 and 9.7.5.1.1).
@@ -82,7 +86,7 @@ impl Lost {
             Kind::Rnr => "42=11,54=20/e0",
             Kind::Nak => "42=11,54=60/e0",
         };
-        let Lost {
+        let LossRule {
             switch,
             port,
             numbers,
@@ -99,7 +103,7 @@ mod tests {
 
     #[test]
     fn kinds_become_bytes_at_the_port_of_the_host() {
-        let rule = |text| Lost::read(&testbed(), text).map(|lost| lost.rule());
+        let rule = |text| LossRule::read(&testbed(), text).map(|lost| lost.rule());
         let rule_of = |text| rule(text).unwrap();
         assert_eq!(
             rule_of("h2:from:ack:1"),

@@ -1,4 +1,4 @@
-//! What `--loss` says: `0.001` for every link, `s1-h3:0.2@1ms-5ms` for one and a while.
+//! `--loss`: `0.001` for every link, `s1-h3:0.2@1ms-5ms` for one link during a time.
 
 use alfirk_ctrl::topology::{LinkIndex, Topology};
 use alfirk_experiment::Outage;
@@ -7,18 +7,18 @@ use super::quantity::span;
 use crate::exit::Failure;
 use crate::run::config::Driver;
 
-/// Stands for all links of the core.
+/// The name that selects all links of core switches.
 const CORE: &str = "core";
 
-/// Losses, checked.
+/// Parsed and checked losses.
 #[derive(Debug, Default)]
 pub struct Losses {
-    /// Of every link, all the time.
+    /// Loss probability of every link, for the whole run.
     pub everywhere: f64,
-    /// Of the links of the core, all the time, instead of that.
+    /// Loss probability of links of core switches, in place of `everywhere`.
     pub core: Option<f64>,
     pub outages: Vec<Outage>,
-    /// The outages as they were written.
+    /// The outages as given on the command line.
     pub names: Vec<String>,
 }
 
@@ -40,14 +40,14 @@ impl Losses {
                         )
                     })?;
                 if std::mem::replace(&mut has_all, true) {
-                    return Err(refuse("there is one probability for every link already"));
+                    return Err(refuse("a probability for every link is already given"));
                 }
                 continue;
             };
             if link == CORE {
                 if driver == Driver::Mininet {
                     return Err(refuse(
-                        "on Mininet no chosen links lose by chance; write P alone",
+                        "Mininet loses by chance on every link alike; write P alone",
                     ));
                 }
                 let loss = rest.parse().ok().filter(|p| (0.0..1.0).contains(p));
@@ -71,7 +71,7 @@ impl Losses {
                 .ok_or_else(|| refuse("a probability from 0 to 1 is expected after the colon"))?;
             if driver == Driver::Mininet && loss < 1.0 {
                 return Err(refuse(
-                    "on Mininet a link loses everything for a while or nothing: write :1",
+                    "on Mininet a timed loss has probability 1: write :1",
                 ));
             }
             let (from, until) = span("--loss", time, refuse)?;
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_and_a_time_can_be_named() {
+    fn link_and_time_are_parsed() {
         let losses = parse("s1-h3:0.2@1ms-5ms").unwrap();
         let outage = &losses.outages[0];
         assert_eq!(outage.loss, 0.2);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn malformed_losses_are_rejected() {
         for text in [
             "1",
             "-0.1",

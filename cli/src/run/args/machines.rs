@@ -1,4 +1,4 @@
-//! The flags by which a network is spread over several machines, and what they say.
+//! Flags that spread a network over several machines.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -8,23 +8,23 @@ use alfirk_roce::wire::vxlan;
 
 use crate::exit::Failure;
 
-/// The name that stands for the machine where the command runs.
+/// The name of the machine where the command runs.
 pub const LOCAL: &str = "local";
-/// How another machine is reached, if nothing else is said: no questions, and an end when it is gone.
+/// Default remote shell: it does not prompt, and ends when the connection is lost.
 const SHELL: &str =
     "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3";
 
-/// The machines of a network, and what is where.
+/// The machines of a network, and the placement of nodes.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Several machines")]
 pub struct PlacementArgs {
-    /// Spread the network over these machines, each by its name, and =ADDR where the others reach it by another address than by
-    /// that name. Mininet's have this version of alfirk, and the names that ssh has for them, such as root@b, or local for this
-    /// one; containerlab needs all addresses
+    /// Spread the network over these machines, by ssh name (root@b, or local for this one), with =ADDR where the others reach it by
+    /// another address. For Mininet all need this version of alfirk; containerlab needs all addresses
     #[arg(long, value_name = "NAME[=ADDR]", value_delimiter = ',')]
     pub machines: Vec<String>,
 
-    /// Where nodes are, by the machine's name or its number from 1: s1=root@b, p1*=2 for all that begin so; hosts are where their
-    /// switch is, and the rest goes where it makes few links cross [default: as `machines:` in the topology says]
+    /// Placement of nodes, by machine name or number from 1: s1=root@b, p1*=2 for all names that begin so. Hosts follow their switch;
+    /// the rest is placed so that few links cross [default: `machines:` of the topology]
     #[arg(
         long,
         value_name = "NODE=MACHINE",
@@ -35,7 +35,7 @@ pub struct PlacementArgs {
 }
 
 impl PlacementArgs {
-    /// Reads the names of machines, and finds a place for each node; `None` if there is one machine only.
+    /// Parses the machines and places each node; `None` for one machine.
     pub fn check(
         &self,
         topology: &Topology,
@@ -52,11 +52,11 @@ pub struct MachinesArgs {
     #[command(flatten)]
     pub placement: PlacementArgs,
 
-    /// What starts a command on another machine, which follows its name [default: ssh, with options that let it ask nothing]
+    /// Remote shell; the machine's name and a command follow it [default: ssh, with options that disable prompts]
     #[arg(long, value_name = "COMMAND", requires = "machines")]
     remote_shell: Option<String>,
 
-    /// How alfirk is started there, such as 'sudo -n alfirk'
+    /// Command that starts alfirk on the other machines, such as 'sudo -n alfirk'
     #[arg(
         long,
         value_name = "COMMAND",
@@ -65,45 +65,45 @@ pub struct MachinesArgs {
     )]
     remote_alfirk: String,
 
-    /// The UDP port of the links between machines
+    /// UDP port of the links between machines
     #[arg(long, value_name = "PORT", requires = "machines", default_value_t = vxlan::PORT)]
     vxlan_port: u16,
 
-    /// Let IP cut what is too long for the way between machines, which costs time, rather than refuse it: VXLAN adds 50 bytes
+    /// Let IP fragment VXLAN packets that exceed the MTU between machines (slow), instead of failing: VXLAN adds 50 bytes
     #[arg(long, requires = "machines")]
     fragment_vxlan: bool,
 }
 
-/// Machines, and what is on each.
+/// The machines, and the nodes on each.
 #[derive(Debug)]
 pub struct Machines {
-    /// In the order of their numbers.
+    /// Machines, by number.
     pub machines: Vec<MachineName>,
     pub placement: Placement,
-    /// Words of the remote shell.
+    /// Remote shell, split into words.
     pub shell: Vec<String>,
     pub alfirk: String,
     pub vxlan_port: u16,
     pub fragments: bool,
 }
 
-/// A machine as it is named.
+/// A machine's name and address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineName {
     pub name: String,
-    /// Towards the others, if it is said.
+    /// Address that the other machines use, if given.
     pub address: Option<Ipv4Addr>,
 }
 
 impl Machines {
-    /// Whether the machine of this command is one of them.
+    /// Whether one of them is the machine of this command.
     pub fn has_local(&self) -> bool {
         self.machines.iter().any(|machine| machine.name == LOCAL)
     }
 }
 
 impl MachinesArgs {
-    /// Checks names, and finds a place for each node; `None` if there is one machine only.
+    /// Checks the names and places each node; `None` for one machine.
     pub fn check(&self, topology: &Topology) -> Result<Option<Machines>, Failure> {
         let Some((machines, placement)) = self.placement.check(topology)? else {
             return Ok(None);
@@ -159,15 +159,13 @@ fn machine(text: &str) -> Result<MachineName, String> {
         Some((name, address)) => (name, Some(address)),
         None => (text, None),
     };
-    // A remote shell would take it for an option.
+    // A remote shell would parse it as an option.
     if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
-        return Err(format!(
-            "--machines {text}: `{name}` is no name of a machine"
-        ));
+        return Err(format!("--machines {text}: `{name}` is not a machine name"));
     }
     let address = address.map(|address| {
         address.parse().map_err(|_| {
-            format!("--machines {text}: `{address}` is no IPv4 address; write NAME=ADDR, such as b=192.0.2.2")
+            format!("--machines {text}: `{address}` is not an IPv4 address; write NAME=ADDR, such as b=192.0.2.2")
         })
     });
     Ok(MachineName {
@@ -192,7 +190,7 @@ fn place(
     let machine = machine.ok_or_else(|| {
         let names: Vec<&str> = machines.iter().map(|m| m.name.as_str()).collect();
         let (names, count) = (names.join(", "), names.len());
-        format!("there is no such machine; the {count} are {names}")
+        format!("there is no machine of that name or number; the {count} machines are {names}")
     })?;
     let all = topology.switch_indexes().map(Node::Switch);
     let all = all.chain(topology.host_indexes().map(Node::Host));
@@ -209,7 +207,7 @@ fn place(
     for node in meant {
         if fixed.insert(node, machine).is_some_and(|m| m != machine) {
             let name = topology.name_of(node);
-            return Err(format!("{name} is placed elsewhere, too"));
+            return Err(format!("{name} is placed twice"));
         }
     }
     Ok(())
@@ -263,19 +261,19 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_name_the_mistake() {
         for (machines, places, why) in [
             (
                 &["-oProxyCommand=x", "b"][..],
                 &[][..],
-                "no name of a machine",
+                "not a machine name",
             ),
-            (&["a=b", "b"], &[], "`b` is no IPv4 address"),
+            (&["a=b", "b"], &[], "`b` is not an IPv4 address"),
             (&["a", "a"], &[], "named twice"),
             (&["a", "b", "c", "d"], &[], "4 machines for 3 switches"),
             (&["a", "b"], &["h1"], "NODE=MACHINE"),
-            (&["a", "b"], &["h1=c"], "the 2 are a, b"),
-            (&["a", "b"], &["h1=0"], "no such machine"),
+            (&["a", "b"], &["h1=c"], "the 2 machines are a, b"),
+            (&["a", "b"], &["h1=0"], "no machine of that name or number"),
             (&["a", "b"], &["h77=1"], "has no node h77"),
             (&["a", "b"], &["h1=1", "h1=2"], "placed elsewhere"),
         ] {

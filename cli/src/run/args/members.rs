@@ -1,4 +1,4 @@
-//! Who sends, and who receives.
+//! The source and the receivers.
 
 use alfirk_ctrl::topology::{HostIndex, Topology};
 use alfirk_roce::collective::{Algorithm, WriteMode};
@@ -6,41 +6,41 @@ use alfirk_roce::collective::{Algorithm, WriteMode};
 use super::Args;
 use crate::exit::Failure;
 
-/// How often the source may change.
+/// Largest number of source changes.
 const MOST_SWITCHES: u32 = 10_000;
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Members")]
 pub(super) struct MemberArgs {
-    /// Hosts in the group, the source included [default: all]
+    /// Number of hosts in the group, including the source [default: all]
     #[arg(long, value_name = "N")]
     pub(super) group: Option<usize>,
 
-    /// The hosts that receive, by names or addresses, in place of --group
+    /// The receivers, by names or addresses, in place of --group
     #[arg(long, value_name = "HOSTS", value_delimiter = ',', conflicts_with_all = ["group", "rotate"])]
     pub(super) to: Vec<String>,
 
-    /// The host that sends [default: the first one of the topology]
+    /// The source [default: the first host of the topology]
     #[arg(long, value_name = "HOST")]
     pub(super) source: Option<String>,
 
-    /// Count ranks on from the source around, as MPI libraries do for a root that is not rank 0; else the other hosts follow
-    /// in the order of the topology
+    /// Number ranks from the source on and wrap around, as MPI does for a root other than rank 0; otherwise the other hosts follow in the
+    /// order of the topology
     #[arg(long)]
     pub(super) rotate: bool,
 
-    /// Change the source N times: alfirk sends the message in N + 1 parts, each from the next member, on the same
-    /// queue pairs and group; other algorithms send it whole from the first [default: 0]
+    /// Number of source changes: alfirk sends the message in N + 1 parts, each from the next member, on the same queue pairs and group;
+    /// other algorithms send it whole from the first source [default: 0]
     #[arg(long, value_name = "N")]
     pub(super) switch_source: Option<u32>,
 
-    /// Start the next source when all others hold a part, though the last one may still wait for its ACKs
+    /// Start the next source when all other members hold a part, even if the last source still waits for ACKs
     #[arg(long, requires = "switch_source")]
     pub(super) switch_early: bool,
 }
 
 impl MemberArgs {
-    /// The group's hosts, the source first.
+    /// The hosts of the group, the source first.
     pub(super) fn check(&self, topology: &Topology) -> Result<Vec<HostIndex>, Failure> {
         let source = self.source(topology)?;
         match self.to.is_empty() {
@@ -49,7 +49,7 @@ impl MemberArgs {
         }
     }
 
-    /// How often the source changes.
+    /// Number of source changes.
     pub(super) fn switches(&self) -> u32 {
         self.switch_source.unwrap_or(0)
     }
@@ -67,7 +67,7 @@ impl MemberArgs {
         })
     }
 
-    /// The source, then the first other hosts of the topology.
+    /// The source, then the first other hosts in the order of the topology.
     fn by_number(&self, topology: &Topology, source: HostIndex) -> Result<Vec<HostIndex>, Failure> {
         let hosts = topology.hosts().len();
         let group = self.group.unwrap_or(hosts);
@@ -90,7 +90,7 @@ impl MemberArgs {
         Ok(std::iter::once(source).chain(others).take(group).collect())
     }
 
-    /// The source, then the hosts that are named.
+    /// The source, then the named hosts.
     fn by_name(&self, topology: &Topology, source: HostIndex) -> Result<Vec<HostIndex>, Failure> {
         let mut all = vec![source];
         for name in &self.to {
@@ -105,7 +105,7 @@ impl MemberArgs {
             })?;
             if all.contains(&host) {
                 return Err(Failure::bad_input(format_args!(
-                    "--to {name}: it is the source, or named twice"
+                    "--to {name}: it is the source or named twice; leave it out"
                 )));
             }
             all.push(host);
@@ -115,7 +115,7 @@ impl MemberArgs {
 }
 
 impl Args {
-    /// Refuses changes of the source that cannot be.
+    /// Rejects source changes that conflict with other flags.
     pub(super) fn check_switches(&self, algorithms: &[Algorithm]) -> Result<(), Failure> {
         let switches = self.members.switches();
         let refused = if switches == 0 {
@@ -123,12 +123,13 @@ impl Args {
         } else if switches > MOST_SWITCHES {
             format!("--switch-source {switches}: at most {MOST_SWITCHES} changes")
         } else if !algorithms.contains(&Algorithm::Alfirk) {
-            "--switch-source: only a group of the fabric changes its source; add alfirk to --algorithms".to_string()
+            "--switch-source: only alfirk changes the source; add alfirk to --algorithms"
+                .to_string()
         } else if !self.faults.kill.is_empty() {
-            "--switch-source: what --kill does to a source's turn is not defined; give one of the two".to_string()
+            "--switch-source: failures during source changes are not supported; leave --switch-source or --kill out".to_string()
         } else if self.members.switch_early && self.message.write == Some(WriteMode::PerRequest) {
-            "--switch-early: a leaf switch knows one region per receiver, so with --write per-request a source \
-             must wait for the acknowledgements of the one before"
+            "--switch-early: a leaf switch stores one region per receiver, so with --write per-request a source \
+         must wait for the acknowledgements of the one before"
                 .to_string()
         } else {
             return Ok(());
@@ -137,7 +138,7 @@ impl Args {
     }
 }
 
-/// The first names, for a message.
+/// The first host names, for a message.
 pub(super) fn some_names(topology: &Topology) -> String {
     const SHOWN: usize = 8;
     let names: Vec<&str> = topology.hosts().iter().map(|h| h.name.as_str()).collect();

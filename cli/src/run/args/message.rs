@@ -1,4 +1,4 @@
-//! What is sent, by which verb, and in which parts.
+//! The message: its data, verb and division.
 
 use std::path::PathBuf;
 
@@ -10,25 +10,25 @@ use alfirk_units::SIZE;
 use crate::exit::Failure;
 use crate::run::input::Source;
 
-/// Bytes of a message where nothing is said.
+/// Default size of a message in bytes.
 const USUAL: u64 = 1 << 20;
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Message")]
 pub(super) struct MessageArgs {
-    /// Send this file
+    /// File to send
     #[arg(long, value_name = "FILE", conflicts_with = "size")]
     input: Option<PathBuf>,
 
-    /// Send so many bytes made from the seed: 64B, 16MiB, ...; with --workload, of each flow whose length it does not state [default: 1MiB]
+    /// Bytes to send, made from the seed: 64B, 16MiB, ...; with --workload, default size of a flow [default: 1MiB]
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| SIZE.parse(text))]
     pub(super) size: Option<u64>,
 
-    /// The verb that carries the message
+    /// RDMA verb that carries the message
     #[arg(long, value_enum, default_value_t)]
     pub(super) op: TransferOp,
 
-    /// How one WRITE to the group fits the memory of each receiver [default: aligned]
+    /// Memory regions of a WRITE to the group [default: aligned]
     #[arg(long, value_enum, value_name = "MANNER")]
     pub(super) write: Option<WriteMode>,
 
@@ -36,48 +36,47 @@ pub(super) struct MessageArgs {
     #[arg(long, value_name = "BYTES")]
     mtu: Option<u32>,
 
-    /// Messages into which algorithms that relay cut the data, so that a host can pass one on while the next one comes, and
-    /// alfirk with --write per-request [default: chain, kary, double-binary-tree and RDMC's 64 KiB each, at most 256; long and
-    /// spread-roll one for each member; the others one]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Slices for algorithms that relay, and alfirk with --write per-request: a host relays a slice while it receives the next [default:
+    /// for chain, kary, double-binary-tree and RDMC 64 KiB each, at most 256; for long and spread-roll one for each member; else 1]
+    #[arg(long, value_name = "N", help_heading = "Relaying", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) slices: Option<u32>,
 
-    /// Length of these messages instead, of which only the last one may be shorter: RDMC's block size
-    #[arg(long, value_name = "SIZE", value_parser = block, conflicts_with = "slices")]
+    /// Size of a slice, in place of --slices; the last slice may be shorter. RDMC's block size
+    #[arg(long, value_name = "SIZE", help_heading = "Relaying", value_parser = block, conflicts_with = "slices")]
     pub(super) block: Option<u32>,
 
-    /// Have members that relay pass nothing on before they hold everything; for algorithms that are one tree
-    #[arg(long)]
+    /// Relay only after the whole message has arrived; for algorithms that are one tree
+    #[arg(long, help_heading = "Relaying")]
     pub(super) store_and_forward: bool,
 
-    /// Have receivers of overlays post N receives and send the sender of each a notice, for which it waits: RDMC's ready-for-block
-    /// messages. By RDMC's schedules they are for the next N blocks whoever sends them, by others N per connection [default: 1 for blocks
-    /// of 256 KiB or more and up to 4 for shorter ones with RDMC, and no notice for others]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "receives")]
+    /// Receives that receivers of overlays post before they notify the sender, which waits: RDMC's ready-for-block messages. N is per
+    /// receiver for RDMC's schedules, else per connection [default: RDMC 1 for blocks of 256 KiB or more, up to 4 for shorter ones; others
+    /// send no notices]
+    #[arg(long, value_name = "N", help_heading = "Relaying", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "receives")]
     pub(super) ready: Option<u32>,
 
-    /// Messages into which alfirk and unicast cut the data, to see how many go in a second [default: one]
+    /// Messages into which alfirk and unicast divide the data, to measure the message rate [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) messages: Option<u32>,
 
-    /// Receives that each receiver keeps posted; a source that gets ahead of that, with --messages or --slices, receives
-    /// RNR NAKs [default: one for each message]
+    /// Receives that each receiver keeps posted; with --messages or --slices, a source that is ahead of them gets RNR NAKs [default: one
+    /// for each message]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) receives: Option<u32>,
 
-    /// How many of these messages the source has under way, each a request of its own that is over when all receivers have
-    /// acknowledged it: a storage client's queue depth; the report has requests per second and percentiles [default: all at once]
+    /// Outstanding messages of the source, each a request that completes when all receivers have acknowledged it, as in storage; the
+    /// report has requests per second and percentiles [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), requires = "messages", conflicts_with_all = ["fallback_below", "switch_source"])]
     pub(super) queue_depth: Option<u32>,
 }
 
 impl MessageArgs {
-    /// Whether anything about a message is said.
+    /// Whether a flag of the message is given.
     pub(super) fn is_given(&self) -> bool {
         self.size.is_some() || self.input.is_some() || self.op != TransferOp::Send
     }
 
-    /// Where the bytes of a collective come from.
+    /// Source of the data of a collective.
     pub(super) fn source(&self, collective: Collective) -> Source {
         match (&self.input, self.size) {
             (Some(file), _) => Source::File(file.clone()),
@@ -86,17 +85,17 @@ impl MessageArgs {
         }
     }
 
-    /// How WRITEs fit the receivers' memory, if there are WRITEs.
+    /// Memory regions of WRITEs, if the verb is a WRITE.
     pub(super) fn write(&self) -> Result<WriteMode, Failure> {
         if self.write.is_some() && self.op == TransferOp::Send {
             return Err(Failure::bad_input(
-                "--write: SEND needs no memory regions; add --op write or --op write-imm",
+                "--write: a SEND has no memory regions; add --op write or --op write-imm",
             ));
         }
         Ok(self.write.unwrap_or_default())
     }
 
-    /// What every link carries: packets may pass any of them on their way.
+    /// The payload size per packet that every link of the topology carries.
     pub(super) fn path_mtu(&self, topology: &Topology) -> Result<PathMtu, Failure> {
         let links = topology.links().iter();
         let smallest = links.map(|link| link.attributes.mtu).min();
@@ -109,8 +108,8 @@ impl MessageArgs {
             .map_err(|error| Failure::bad_input(format_args!("--mtu: {error}")))?;
         if mtu > largest {
             return Err(Failure::bad_input(format_args!(
-                "--mtu {wanted}: a link of the topology carries IP packets of {link_mtu} bytes, enough for {} \
-                 with the headers; give a smaller one or raise `mtu` in the topology",
+                "--mtu {wanted}: a link of the topology has an MTU of {link_mtu} bytes, enough for {} \
+         with the headers; give a smaller one or raise `mtu` in the topology",
                 largest.bytes()
             )));
         }
@@ -120,7 +119,7 @@ impl MessageArgs {
 
 fn block(text: &str) -> Result<u32, String> {
     match SIZE.parse(text).map_err(|error| error.to_string())? {
-        0 => Err("a block has 1 byte at the least".to_owned()),
+        0 => Err("a block has at least 1 byte".to_owned()),
         block if block > MAX_MESSAGE => Err(format!("a message holds at most {MAX_MESSAGE} bytes")),
         block => Ok(block as u32),
     }

@@ -1,8 +1,8 @@
-//! The flags of `alfirk run`, a file for each subject, and the checked configuration that they become.
+//! The flags of `alfirk run`, one file for each subject, and the checked configuration that they become.
 //!
-//! A file has the flags of its subject, and what they mean once they are checked. Names of settings are those of the types that the job
-//! has ([`alfirk_experiment::Job`]), quantities are read by `alfirk_units`. What flags of several subjects do not go together is refused
-//! in the file of the flag that the message names first.
+//! Each file has the flags of its subject and their checks. Settings are named as in the job's types
+//! ([`alfirk_experiment::Job`]); `alfirk_units` parses quantities. A conflict between flags of two subjects is checked in the
+//! file of the flag that the message names first.
 
 mod algorithms;
 mod driver;
@@ -39,12 +39,11 @@ use super::input::Source;
 use crate::exit::Failure;
 use crate::program::Target;
 
-/// Send one message from one host to a group of hosts, by several algorithms, and compare them.
+/// Multicast a message from one host to a group of hosts by several algorithms, and compare their times.
 ///
-/// Builds the fabric, compiles the P4 program, loads it into every switch, registers the group, sends the
-/// message from one host to all the others over RC queue pairs, and checks the SHA-256 of what each of them got.
-/// By default all of it runs in this process in virtual time, on the compiled pipelines and with real packets,
-/// and a run with a seed gives the same output to the byte.
+/// Builds the fabric, compiles the P4 program, loads it into every switch and registers the group. Sends the message over RC queue
+/// pairs to all other hosts, and checks the SHA-256 of what each received. By default this runs in virtual time in this process, with
+/// compiled pipelines and real packets; output is determined by the flags, including --seed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -62,30 +61,30 @@ Examples:
   sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB --guests h2,h3
   alfirk run --driver mininet --machines root@a,root@b,root@c --size 16MiB")]
 pub struct Args {
-    /// The network, as YAML, or what `alfirk topology` makes: fat-tree:16, fat-tree:64,pods=16, leaf-spine:4,2,4, n-tree:8,3, mesh:8, testbed
-    /// [default: a fat-tree with k = 4: 16 hosts, 20 switches]
-    #[arg(long, value_name = "FILE")]
+    /// The network: a YAML file, or a generator: fat-tree:16, fat-tree:64,pods=16, leaf-spine:4,2,4, n-tree:8,3, mesh:8, testbed
+    /// [default: fat-tree:4, with 16 hosts and 20 switches]
+    #[arg(long, value_name = "FILE", help_heading = "Network")]
     topology: Option<PathBuf>,
 
-    #[command(flatten)]
-    pub(super) algorithms: algorithms::AlgorithmArgs,
-
-    /// Decides everything that is random
+    /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// What the switches are; tna and t2na find minima by the tree, with neutral ICRCs
+    /// Kind of the switches; tna and t2na support --min-psn tree and --icrc neutral only
     #[arg(long, value_enum, default_value_t)]
     pub(crate) target: Target,
 
-    /// Compile this P4 program instead of the built-in one of the target
+    /// P4 program to compile in place of the target's built-in one
     #[arg(long, value_name = "FILE")]
     pub(super) p4src: Option<PathBuf>,
 
-    /// Give up on a transfer that takes longer than this, in the driver's time [default: 60s, and 20 times what the slowest link needs to carry
-    /// the message to each receiver by itself]
+    /// Time limit of a transfer, in the driver's time [default: 60s, and 20 times what the slowest link needs to carry the message to each
+    /// receiver in turn]
     #[arg(long, value_name = "TIME", value_parser = |text: &str| TIME.parse(text))]
     time_limit: Option<u64>,
+
+    #[command(flatten)]
+    pub(super) algorithms: algorithms::AlgorithmArgs,
 
     #[command(flatten)]
     members: members::MemberArgs,
@@ -122,12 +121,12 @@ pub struct Args {
 }
 
 impl Args {
-    /// What carries the packets.
+    /// The driver that carries the packets.
     pub fn driver(&self) -> Driver {
         self.driver.driver
     }
 
-    /// Reads the topology and checks everything that can be checked before anything is built or the message is read.
+    /// Reads the topology, and makes all checks that need neither a network nor the message.
     pub fn check(self) -> Result<Config, Failure> {
         let driver = self.driver.driver;
         let topology = match &self.topology {
@@ -154,7 +153,7 @@ impl Args {
             .hostiles(&topology, &algorithms, &members, switches)?;
         let fallback = self.fallback.algorithm()?;
         let scale = self.scale()?;
-        // Whether times are those of fast equipment.
+        // Whether times are those of fast hardware.
         let is_fast = driver == Driver::Virtual || scale != Scale::Off;
         let mtu = self.message.path_mtu(&topology)?;
         let losses = self.faults.losses(&topology, driver)?;
@@ -194,7 +193,7 @@ impl Args {
             seed: self.seed,
             initial_psn: self.group.initial_psn.map(Psn::new),
             registration: match self.driver.attach {
-                // The controller listens where only the other program knows.
+                // The controller's address is unknown here: another program started it.
                 Some(_) => Registration::Mrp,
                 None => self.group.registration,
             },
@@ -219,7 +218,7 @@ impl Args {
                 core: losses.core,
                 names: losses.names,
             },
-            lose: self.faults.lost(&topology, driver)?,
+            lose: self.faults.loss_rules(&topology, driver)?,
             guests: self.guests(&topology)?,
             rates: self.rates.names(),
             suspensions: self.faults.suspend.clone(),
@@ -240,7 +239,7 @@ impl Args {
         })
     }
 
-    /// What both drivers can do, for Mininet; the scale is never off.
+    /// The configuration for the Mininet driver, if both drivers support it; the scale is never off.
     pub fn check_for_both_drivers(self) -> Result<Config, Failure> {
         self.on_both_drivers()?.check()
     }
@@ -249,23 +248,23 @@ impl Args {
         let driver = self.driver.driver;
         if self.driver.attach.is_some() && driver != Driver::Mininet {
             return Err(Failure::bad_input(
-                "--attach: only networks of processes stand by themselves; add --driver mininet",
+                "--attach: only a Mininet network can be running already; add --driver mininet",
             ));
         }
         if self.driver.threads > 1 && driver == Driver::Mininet {
             return Err(Failure::bad_input(
-                "--threads: on Mininet every switch is a process of its own; leave it out, or use the virtual driver",
+                "--threads: on Mininet every switch is a process of its own; leave it out, or use --driver virtual",
             ));
         }
         if has_workload && driver == Driver::Mininet {
             return Err(Failure::bad_input(
-                "--workload: hosts on Mininet take part in one transfer at a time; use the virtual driver",
+                "--workload: hosts on Mininet take part in one transfer at a time; use --driver virtual",
             ));
         }
         Ok(())
     }
 
-    /// Refuses what switches and hosts on Mininet cannot be made to do.
+    /// Rejects settings that switches and hosts on Mininet do not support.
     fn check_equipment(
         &self,
         topology: &Topology,
@@ -277,12 +276,12 @@ impl Args {
         }
         if !topology.switching().is_default() {
             return Err(Failure::bad_input(
-                "queueing, shared buffers and PFC are for the virtual driver: BMv2 has its own queues; leave out the flags, and switch: in the topology",
+                "queueing, shared buffers and PFC need --driver virtual: on Mininet switches have BMv2's queues; leave out these flags, and `switch:` of the topology",
             ));
         }
         if model != Model::default() && scale == Scale::Off {
             return Err(Failure::bad_input(
-                "what hosts cost can be chosen for the virtual driver and with --scale: else they cost on Mininet what they cost",
+                "host models need --driver virtual or a --scale other than off; leave out the flags of the model",
             ));
         }
         Ok(())

@@ -1,22 +1,22 @@
-//! Shares on the command line, and quantities that are parts of longer values. (What is a quantity alone is read by clap.)
+//! Parsers of shares, and of quantities inside longer values. (clap parses values that are a quantity alone.)
 
 use alfirk_units::{Quantity, TIME};
 
 use crate::exit::Failure;
 
-/// A rate, a size or a time.
+/// Parses a rate, a size or a time.
 ///
 /// # Errors
-/// What is wrong, with the flag's name.
+/// A message that begins with the flag's name.
 pub(super) fn quantity(flag: &str, text: &str, kind: &Quantity) -> Result<u64, Failure> {
     kind.parse(text)
         .map_err(|error| Failure::bad_input(format_args!("{flag}: {error}")))
 }
 
-/// `1ms-5ms`, or `1ms` for what has no end: from when to when after the post, in nanoseconds.
+/// Parses `1ms-5ms`, or `1ms` for a span without an end: times after the post, in nanoseconds.
 ///
 /// # Errors
-/// What is wrong, with the flag's name; what `refuse` makes of an end before the beginning.
+/// A message that begins with the flag's name, or the result of `refuse` if the end is not after the start.
 pub(super) fn span(
     flag: &str,
     text: &str,
@@ -35,10 +35,10 @@ pub(super) fn span(
     }
 }
 
-/// `50%` or `0.5`.
+/// Parses a share: `50%` or `0.5`.
 ///
 /// # Errors
-/// It is no number, or 0, or the whole.
+/// The text is not a number, or not above 0 and below 1.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     let (number, unit) = match text.strip_suffix('%') {
         Some(percent) => (percent, 100.0),
@@ -46,6 +46,6 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
     };
     match number.trim().parse::<f64>() {
         Ok(number) if number > 0.0 && number < unit => Ok(number / unit),
-        _ => Err("a share above 0 and below 1 is expected, as 0.5 or 50%".to_owned()),
+        _ => Err("expected a share above 0 and below 1, as 0.5 or 50%".to_owned()),
     }
 }

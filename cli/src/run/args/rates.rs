@@ -1,4 +1,4 @@
-//! What `--rate` says: links that are faster or slower than the topology has them.
+//! `--rate`: rates of single links, in place of the topology's.
 
 use alfirk_ctrl::topology::Topology;
 use alfirk_units::RATE;
@@ -11,7 +11,7 @@ use crate::exit::Failure;
 #[derive(Debug, clap::Args)]
 pub(super) struct RateArgs {
     /// Rate of one link in both directions, in place of the topology's: NODE-NODE:RATE, as h3-p1e2:50Gbps
-    #[arg(long, value_name = "NODE-NODE:RATE")]
+    #[arg(long, value_name = "NODE-NODE:RATE", help_heading = "Network")]
     rate: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ impl RateArgs {
             let rate = quantity("--rate", rate, &RATE)?;
             if rate == 0 {
                 return Err(refuse(
-                    "a link of 0bps carries nothing; cut it with --loss NODE-NODE:1".to_owned(),
+                    "0bps carries nothing; to cut the link use --loss NODE-NODE:1".to_owned(),
                 ));
             }
             topology = topology.with_rate(link, rate);
@@ -41,7 +41,7 @@ impl RateArgs {
         Ok(topology)
     }
 
-    /// As they were written.
+    /// The rates as given on the command line.
     pub(super) fn names(self) -> Vec<String> {
         self.rate
     }
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rate_of_a_link_is_refused() {
+    fn malformed_rates_are_rejected() {
         for text in [
             "50Gbps",
             "h3:50Gbps",

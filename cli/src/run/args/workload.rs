@@ -1,6 +1,6 @@
-//! Workloads as the command line names them.
+//! Workloads on the command line.
 
-use alfirk_experiment::workload::{By, Kind, Workload};
+use alfirk_experiment::workload::{FlowAlgorithm, Kind, Workload};
 use alfirk_roce::collective::Algorithm;
 
 use alfirk_ctrl::topology::{HostIndex, Topology};
@@ -8,12 +8,12 @@ use alfirk_units::TIME;
 
 use crate::exit::Failure;
 
-/// What applications do instead of one message.
+/// Application traffic instead of one message.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Workloads")]
 pub(in crate::run) struct WorkloadArgs {
-    /// Carry out what an application communicates instead of one message: hpl, groups, storage, training, incast, pairs, fairness or shared, with its
-    /// keys, such as hpl:grid=8x8,panel=1MiB; --list-workloads has them all (virtual driver)
+    /// Replay an application's communication instead of one message: hpl, groups, storage, training, incast, pairs, fairness or shared,
+    /// with keys, such as hpl:grid=8x8,panel=1MiB; see --list-workloads (virtual driver)
     #[arg(
         long,
         value_name = "KIND[:KEY=VALUE,...]",
@@ -24,26 +24,26 @@ pub(in crate::run) struct WorkloadArgs {
     )]
     workload: Option<String>,
 
-    /// Load the fabric meanwhile with what nobody waits for: incast or pairs, by unicasts
+    /// Background traffic during the workload: incast or pairs, by unicast
     #[arg(long, value_name = "KIND[:KEY=VALUE,...]", requires = "workload")]
     background: Option<String>,
 
-    /// Tell how much of each flow of a workload came in each interval of this length, such as 1ms, and how fair that was
+    /// Interval, such as 1ms, for reports of each flow's throughput and of fairness
     #[arg(long, value_name = "TIME", requires = "workload", value_parser = |text: &str| TIME.parse(text))]
     throughput_every: Option<u64>,
 
-    /// Print the workloads, with all their keys, and run nothing
+    /// List the workloads with all their keys, and exit
     #[arg(long)]
     pub(in crate::run) list_workloads: bool,
 }
 
-/// A workload and how it was asked for.
+/// A workload and its description.
 #[derive(Debug)]
-pub struct Asked {
+pub struct WorkloadSettings {
     pub workload: Workload,
-    /// With every key.
+    /// The workload's text with every key.
     pub text: String,
-    /// The same of what loads the fabric meanwhile.
+    /// The same for the background traffic.
     pub background: Option<String>,
 }
 
@@ -52,19 +52,19 @@ impl WorkloadArgs {
         self.workload.is_some()
     }
 
-    /// Whether sources count what they send as requests; not, if the workload makes no sense.
+    /// Whether sources count messages as requests; false if the workload does not parse.
     pub(super) fn counts_requests(&self) -> bool {
         let kind = self.workload.as_ref().and_then(|text| text.parse().ok());
         matches!(kind, Some(Kind::Storage { .. }))
     }
 
-    /// The flows among the topology's hosts, of so many bytes each where the workload states no length.
+    /// The flows among the topology's hosts; `size` bytes each where the workload gives no length.
     pub(super) fn check(
         &self,
         topology: &Topology,
         size: Option<u64>,
         seed: u64,
-    ) -> Result<Option<Asked>, Failure> {
+    ) -> Result<Option<WorkloadSettings>, Failure> {
         let Some(text) = &self.workload else {
             return Ok(None);
         };
@@ -74,7 +74,7 @@ impl WorkloadArgs {
         if let Some(interval) = self.throughput_every {
             if interval == 0 {
                 return Err(Failure::bad_input(
-                    "--throughput-every: an interval has a length",
+                    "--throughput-every 0: give a time above 0",
                 ));
             }
             workload.interval = Some(interval);
@@ -82,16 +82,16 @@ impl WorkloadArgs {
         let mut background = None;
         if let Some(text) = &self.background {
             let (kind, load) = read("--background", text, USUAL, &hosts, seed)?;
-            let is_load = |by| matches!(by, By::Always(Algorithm::Unicast));
+            let is_load = |by| matches!(by, FlowAlgorithm::Always(Algorithm::Unicast));
             if !load.flows().all(|flow| is_load(flow.by)) {
                 return Err(Failure::bad_input(format_args!(
-                    "--background {text}: the fabric is loaded by unicasts; use incast or pairs"
+                    "--background {text}: background traffic is unicast; use incast or pairs"
                 )));
             }
             workload.load(&load);
             background = Some(kind.to_string());
         }
-        Ok(Some(Asked {
+        Ok(Some(WorkloadSettings {
             workload,
             text: kind.to_string(),
             background,
@@ -99,7 +99,7 @@ impl WorkloadArgs {
     }
 }
 
-/// Bytes of a flow where nothing is said.
+/// Default length of a flow in bytes.
 const USUAL: u64 = 1 << 20;
 
 fn read(
@@ -115,7 +115,7 @@ fn read(
     Ok((kind, workload))
 }
 
-/// A line for each kind.
+/// One line for each kind.
 pub(in crate::run) fn list() -> String {
     Kind::examples().map(|example| example + "\n").collect()
 }

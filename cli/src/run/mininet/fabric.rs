@@ -44,68 +44,68 @@ use crate::run::config::{Config, GuestRdma};
 use crate::run::controller_config;
 use crate::run::progress::{Bars, Runs};
 
-/// How long the network may take to be built, and then the switches to get pipelines and routes.
+/// Time limit for building the network, and again for programming the switches.
 const START_LIMIT: Duration = Duration::from_secs(150);
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
-/// How often a guest is asked what its clock says: the quickest answer is the best one.
-const CLOCK_QUESTIONS: usize = 5;
+/// Number of clock queries to a guest; the one with the shortest round trip is used.
+const CLOCK_QUERIES: usize = 5;
 
-/// What switches and hosts may take for a packet where links have rates, by the network's clock: its scale is chosen so that it is little.
+/// Processing time of switches and hosts for a packet, on the network's clock, if links have rates. Its scale keeps them small.
 const PROCESSING: Processing = Processing {
     switch_ns: 2_000,
     host_ns: 10_000,
 };
 
-/// How long the controller may take for a group.
+/// Time limit for the controller's group operations.
 const GROUP_LIMIT: Duration = Duration::from_secs(60);
 
-/// The network, the controller in this process, and a line to each host.
+/// The network, the controller in this process, and a connection to each host.
 ///
-/// Fields are dropped in this order: whoever talks to the network ends before it.
+/// Fields are dropped in this order: connections to the network end before the network.
 pub struct MininetFabric {
     hosts: Vec<HostClient>,
-    /// Hosts that have been killed, and are not spoken to any more.
+    /// Killed hosts, to which no more requests are sent.
     dead: BTreeSet<HostIndex>,
-    /// Hosts that send what they like, until their transfer is closed.
+    /// Hosts that send hostile packets until their transfer is closed.
     hostile: BTreeSet<HostIndex>,
-    /// How far the clock of each guest, and of each host on another machine, is behind this one's, in nanoseconds.
+    /// Offset of this machine's clock to that of each guest and of each host on another machine, in nanoseconds.
     clocks: BTreeMap<HostIndex, i64>,
-    /// By how much that may be wrong at most.
+    /// Maximum error of these offsets in nanoseconds.
     clock_error: u64,
-    /// Whether guests have Linux's RDMA stack, which does not count the packets of a queue pair.
+    /// Whether guests use Linux's RDMA stack, which does not count the packets of a queue pair.
     linux_rdma: bool,
-    /// None where another program has the network, and a controller for it.
+    /// The controller; `None` if another program has the network and its controller.
     controller: Option<Handle>,
-    /// What happens to groups.
+    /// Events of groups.
     news: UnboundedReceiver<GroupNews>,
     runtime: Runtime,
     network: Box<dyn Network>,
-    /// Where switches and the controller are, if not where this process was started.
+    /// Network namespace of switches and controller, if not that of this process.
     _namespace: Option<Namespace>,
-    /// Ends what is waited for when a signal comes.
+    /// Ends waits when a signal arrives.
     runs: Arc<Runs>,
-    /// Drops behind the network.
-    _standing: Standing,
-    /// Where it is on several machines: these, and how many links there are between them.
+    /// Dropped after the network.
+    _guard: NetworkGuard,
+    /// For a network on several machines: the machines, and the number of links between them.
     machines: Option<(Vec<MachineSummary>, usize)>,
-    /// What hosts, switches and the controller go by.
+    /// Clock of hosts, switches and the controller.
     clock: Clock,
     /// Whether links have the rates and delays of the topology.
     has_rates: bool,
     topology: Topology,
-    /// Number of the transfer that runs, the same at all hosts.
+    /// Number of the current transfer, the same at all hosts.
     transfer: u32,
-    /// Whose events come next, so that no host waits for ever.
+    /// Host whose events are polled first; it rotates, so that every host is served.
     turn: usize,
-    /// Events of transfers that came while a leader was waited for.
+    /// Events of transfers that arrived while waiting for a leader.
     early: VecDeque<(HostIndex, MemberEvent)>,
-    /// What the file for sources holds on each machine where it has been written.
+    /// Message that is stored in each machine's file for sources.
     messages: BTreeMap<usize, (Arc<ExpectedData>, PathBuf)>,
 }
 
 impl MininetFabric {
-    /// Builds the network, with links as the topology has them on a clock that is `scale` times slower, or without rates.
+    /// Builds the network, with the topology's links on a clock that is `scale` times slower, or without rates.
     pub fn start(
         config: &Config,
         program: &CompiledProgram,
@@ -124,9 +124,9 @@ impl MininetFabric {
         ));
         let spec = NetworkSpec::new(config, scale);
         let mut machines = None;
-        // Before there is anything to be removed.
-        let standing = Standing::begin(&runs);
-        // Networks on several machines meet by addresses of this one.
+        // Registered before anything exists that must be removed.
+        let guard = NetworkGuard::begin(&runs);
+        // Networks on several machines use an address of this machine, so they need its namespace.
         let namespace = config.machines.is_none().then(Namespace::enter);
         let namespace = namespace.transpose()?;
         let mut network: Box<dyn Network> = match &config.machines {
@@ -147,7 +147,7 @@ impl MininetFabric {
         };
         wait_for_network(network.as_mut(), &runs)?;
         drop(phase);
-        let _phase = bars.phase("giving switches their program and routes");
+        let _phase = bars.phase("loading the switches' program and routes");
 
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -188,7 +188,7 @@ impl MininetFabric {
             network,
             _namespace: namespace,
             runs,
-            _standing: standing,
+            _guard: guard,
             clock: scale.map_or_else(Clock::default, Clock::slower),
             has_rates: scale.is_some(),
             topology,
@@ -200,7 +200,7 @@ impl MininetFabric {
         let handle = fabric.controller().map_err(Failure::failed)?;
         let ready = async move { handle.ready(READY_LIMIT).await };
         let limit = READY_LIMIT + Duration::from_secs(5);
-        let ready = fabric.wait_for(ready, "the switches are not ready", limit);
+        let ready = fabric.wait_for(ready, "timeout while programming the switches", limit);
         ready
             .map_err(Failure::failed)?
             .map_err(|error| match error {
@@ -210,7 +210,7 @@ impl MininetFabric {
         Ok(fabric)
     }
 
-    /// Waits for something that the controller does, and for bad news meanwhile.
+    /// Waits for an operation of the controller; a failure of the network ends the wait.
     fn wait_for<T: Send + 'static>(
         &mut self,
         work: impl Future<Output = T> + Send + 'static,
@@ -226,15 +226,15 @@ impl MininetFabric {
                     seconds: limit.as_secs_f64(),
                 });
             }
-            self.wait_for_news(Duration::from_millis(2), false)?;
+            self.wait_for_input(Duration::from_millis(2), false)?;
         }
         self.runtime
             .block_on(work)
             .map_err(|error| FabricError::Broken(format!("the controller failed: {error}")))
     }
 
-    /// Waits until a host (if `hosts`) has something to say, at most `limit`. Bad news from elsewhere is an error.
-    fn wait_for_news(&mut self, limit: Duration, hosts: bool) -> Result<(), FabricError> {
+    /// Waits at most `limit` for the network, a group event or, if `hosts`, a host. A failure of the network is an error.
+    fn wait_for_input(&mut self, limit: Duration, hosts: bool) -> Result<(), FabricError> {
         let network = {
             let network = self.network.fds().into_iter();
             let sources = network
@@ -247,7 +247,7 @@ impl MininetFabric {
             let network = self.network.fds().len();
             fds[..network].iter().any(is_readable)
         };
-        // A signal may have reached the processes of the network, too.
+        // The same signal may also have ended processes of the network.
         interrupted(&self.runs)?;
         if network {
             self.network.check()?;
@@ -255,12 +255,12 @@ impl MininetFabric {
         Ok(())
     }
 
-    /// What each machine has counted for the processes of hosts and switches, and how many processors it has.
+    /// Processor counters of each machine for the processes of hosts and switches, with its number of processors.
     pub fn counters(&mut self) -> Result<Vec<(Counters, usize)>, FabricError> {
         self.network.counters()
     }
 
-    /// Processors of all machines together.
+    /// Number of processors of all machines.
     pub fn processors(&self) -> usize {
         self.network.processors()
     }
@@ -277,15 +277,15 @@ impl MininetFabric {
 
     fn controller(&self) -> Result<Handle, FabricError> {
         self.controller.clone().ok_or_else(|| {
-            let why = "the controller is that of the program which has the network: register groups in band";
+            let why = "the controller belongs to the program that has the network; use --registration mrp";
             FabricError::Broken(why.to_string())
         })
     }
 
-    /// Uses a network that another program has, as long as that lets it stand.
+    /// Attaches to a running network of another program, until that program removes it.
     pub fn attach(config: &Config, folder: &Path, bars: &Bars) -> Result<MininetFabric, Failure> {
         let runs = bars.runs();
-        let standing = Standing::begin(&runs);
+        let guard = NetworkGuard::begin(&runs);
         let network: Box<dyn Network> = Box::new(MininetNetwork::attach(folder)?);
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         let runtime = runtime
@@ -302,13 +302,13 @@ impl MininetFabric {
             machines: None,
             linux_rdma: false,
             controller: None,
-            // Nobody sends any.
+            // No group events are sent.
             news: tokio::sync::mpsc::unbounded_channel().1,
             runtime,
             network,
             _namespace: None,
             runs,
-            _standing: standing,
+            _guard: guard,
             clock: Clock::default(),
             has_rates: false,
             topology,
@@ -319,8 +319,8 @@ impl MininetFabric {
         })
     }
 
-    /// A time of the system in the time of the network, in nanoseconds.
-    fn here(&self, time: Duration) -> u64 {
+    /// Converts a time of the system to nanoseconds of the network's clock.
+    fn to_network_time(&self, time: Duration) -> u64 {
         time.as_nanos() as u64 / self.clock.scale()
     }
 
@@ -337,7 +337,7 @@ impl MininetFabric {
         ports.get(&port.to_string())
     }
 
-    /// A link's interface at a switch, without which it carries nothing either way, and that switch.
+    /// The switch of a link and its interface there; with this interface down, the link carries nothing in either direction.
     fn switch_end(&self, link: LinkIndex) -> Result<(String, String), FabricError> {
         let mut ends = self.topology.link(link).ends.into_iter();
         let interface = ends.find_map(|end| match end.node {
@@ -351,16 +351,16 @@ impl MininetFabric {
             .ok_or_else(|| FabricError::Broken("the link has no interface at a switch".to_string()))
     }
 
-    fn ask(&mut self, host: HostIndex, request: Request) -> Result<Reply, FabricError> {
+    fn request(&mut self, host: HostIndex, request: Request) -> Result<Reply, FabricError> {
         match self.hosts[host.0].request(request) {
             Ok(reply) => Ok(reply),
             Err(error) => Err(self.explain(error)),
         }
     }
 
-    /// A host that does not answer may have died: then the network knows more.
+    /// Replaces an error of a host by the failure of its process, if the network reports one.
     fn explain(&mut self, error: anyhow::Error) -> FabricError {
-        let news = self.wait_for_news(Duration::from_millis(500), false);
+        let news = self.wait_for_input(Duration::from_millis(500), false);
         news.err()
             .unwrap_or_else(|| FabricError::Broken(format!("{error:#}")))
     }
@@ -368,12 +368,12 @@ impl MininetFabric {
     fn unexpected(&self, host: HostIndex, reply: &Reply) -> FabricError {
         FabricError::Host {
             host: self.topology.host(host).name.clone(),
-            why: format!("unexpected answer {reply:?}"),
+            why: format!("unexpected reply {reply:?}"),
         }
     }
 
     fn accepted(&mut self, host: HostIndex, request: Request) -> Result<(), FabricError> {
-        match self.ask(host, request)? {
+        match self.request(host, request)? {
             Reply::Accepted => Ok(()),
             other => Err(self.unexpected(host, &other)),
         }
@@ -381,25 +381,25 @@ impl MininetFabric {
 
     fn status(&mut self, host: HostIndex) -> Result<Status, FabricError> {
         let transfer = self.transfer;
-        match self.ask(host, Request::Status { transfer })? {
+        match self.request(host, Request::Status { transfer })? {
             Reply::Status(status) => Ok(status),
             other => Err(self.unexpected(host, &other)),
         }
     }
 
     fn info(&mut self, host: HostIndex) -> Result<Info, FabricError> {
-        match self.ask(host, Request::Info)? {
+        match self.request(host, Request::Info)? {
             Reply::Info(info) => Ok(info),
             other => Err(self.unexpected(host, &other)),
         }
     }
 
-    /// Finds out what the clock of a host says that has another one. They are compared anew for each transfer, since clocks drift.
-    fn set_clock(&mut self, host: HostIndex) -> Result<(), FabricError> {
+    /// Measures the offset of a host's clock, if it has one of its own. Repeated for each transfer, since clocks drift.
+    fn measure_clock_offset(&mut self, host: HostIndex) -> Result<(), FabricError> {
         let mut best: Option<(u64, i64)> = None;
-        for _ in 0..CLOCK_QUESTIONS {
+        for _ in 0..CLOCK_QUERIES {
             let asked = self.now();
-            let at = match self.ask(host, Request::Clock)? {
+            let at = match self.request(host, Request::Clock)? {
                 Reply::Clock { at } => at,
                 other => return Err(self.unexpected(host, &other)),
             };
@@ -416,12 +416,12 @@ impl MininetFabric {
         Ok(())
     }
 
-    /// A host's time in ours.
-    fn our_time(&self, host: HostIndex, at: u64) -> u64 {
+    /// Converts a host's time to this machine's.
+    fn to_local_time(&self, host: HostIndex, at: u64) -> u64 {
         at.wrapping_add_signed(self.clocks.get(&host).copied().unwrap_or(0))
     }
 
-    /// Frames on all links, each counted once per link: what switches send, and what they get from hosts.
+    /// Frames on all links, one per link: those that switches sent, and those that they received from hosts.
     fn wire_packets(&mut self) -> Result<u64, FabricError> {
         let (mut sent, mut received) = (Vec::new(), Vec::new());
         for switch in self.topology.switch_indexes() {
@@ -439,11 +439,15 @@ impl MininetFabric {
         self.network.packets(&borrowed(&sent), &borrowed(&received))
     }
 
-    /// Waits until a leader reports what has become of its request.
-    fn until_led(&mut self, leader: HostIndex, what: &str) -> Result<LeaderEvent, FabricError> {
-        let limit = self.here(GROUP_LIMIT);
+    /// Waits until a leader reports the result of its request.
+    fn wait_for_leader(
+        &mut self,
+        leader: HostIndex,
+        what: &str,
+    ) -> Result<LeaderEvent, FabricError> {
+        let limit = self.to_network_time(GROUP_LIMIT);
         let deadline = self.now() + limit;
-        // Events that were early once stay so until the leader has spoken.
+        // Events stay deferred until the leader has replied.
         let mut early = std::mem::take(&mut self.early);
         let led = loop {
             match self.next_event(deadline) {
@@ -462,8 +466,8 @@ impl MininetFabric {
         led
     }
 
-    /// The next event that a host has reported already.
-    fn told(&mut self) -> Result<Option<(HostIndex, MemberEvent)>, FabricError> {
+    /// The next event that a host has already reported.
+    fn reported_event(&mut self) -> Result<Option<(HostIndex, MemberEvent)>, FabricError> {
         for _ in 0..self.hosts.len() {
             let host = HostIndex(self.turn);
             self.turn = (self.turn + 1) % self.hosts.len();
@@ -477,7 +481,7 @@ impl MininetFabric {
                     if let MemberEvent::Done { at, .. } | MemberEvent::PartDone { at, .. } =
                         &mut event
                     {
-                        *at = self.our_time(host, *at);
+                        *at = self.to_local_time(host, *at);
                     }
                     return Ok(Some((host, event)));
                 }
@@ -487,21 +491,21 @@ impl MininetFabric {
     }
 }
 
-/// Has what there is of a network removed if this process must end before the network does.
-struct Standing(Arc<Runs>);
+/// Removes the network by force if this process must end before the network is taken down.
+struct NetworkGuard(Arc<Runs>);
 
-impl Standing {
-    /// A network is about to be made.
-    fn begin(runs: &Arc<Runs>) -> Standing {
+impl NetworkGuard {
+    /// Registers a network that is about to be built.
+    fn begin(runs: &Arc<Runs>) -> NetworkGuard {
         runs.network_stands(Leftover {
             process: None,
             folder: WorkDir::place(),
         });
-        Standing(Arc::clone(runs))
+        NetworkGuard(Arc::clone(runs))
     }
 }
 
-impl Drop for Standing {
+impl Drop for NetworkGuard {
     fn drop(&mut self) {
         self.0.networks_are_gone();
     }
@@ -511,14 +515,14 @@ impl Fabric for MininetFabric {
     fn register(&mut self, group: RegisterGroup) -> Result<GroupInfo, FabricError> {
         let handle = self.controller()?;
         let work = async move { handle.register(group).await };
-        let info = self.wait_for(work, "the group is not registered", GROUP_LIMIT)?;
+        let info = self.wait_for(work, "timeout while registering the group", GROUP_LIMIT)?;
         Ok(info.ok_or_else(controller_ended)??)
     }
 
     fn deregister(&mut self, mcst_id: Ipv4Addr) -> Result<(), FabricError> {
         let handle = self.controller()?;
         let work = async move { handle.deregister(mcst_id).await };
-        let removed = self.wait_for(work, "the group is not removed", GROUP_LIMIT)?;
+        let removed = self.wait_for(work, "timeout while removing the group", GROUP_LIMIT)?;
         Ok(removed.ok_or_else(controller_ended)??)
     }
 
@@ -530,17 +534,19 @@ impl Fabric for MininetFabric {
         let (spec, nodes) = in_band::group(&group)?;
         for node in &nodes {
             let member = self.topology.host_with_ip(node.ip);
-            let member = member.ok_or_else(|| in_band::stranger(node.ip))?;
+            let member = member.ok_or_else(|| in_band::not_a_host(node.ip))?;
             let (qpn, group) = (node.qpn, spec.expected());
             self.accepted(member, Request::Expect { qpn, group })?;
         }
         self.accepted(leader, Request::Lead { group: spec, nodes })?;
-        in_band::registered(self.until_led(leader, "the group is not registered")?)
+        in_band::registered(self.wait_for_leader(leader, "timeout while registering the group")?)
     }
 
     fn deregister_in_band(&mut self, leader: HostIndex) -> Result<(), FabricError> {
         self.accepted(leader, Request::Dissolve)?;
-        while self.until_led(leader, "the group is not removed")? != LeaderEvent::Deregistered {}
+        while self.wait_for_leader(leader, "timeout while removing the group")?
+            != LeaderEvent::Deregistered
+        {}
         Ok(())
     }
 
@@ -548,7 +554,11 @@ impl Fabric for MininetFabric {
         for &host in hosts {
             let (handle, ip) = (self.controller()?, self.topology.host(host).ip);
             let work = async move { handle.join_datagrams(group, ip).await };
-            let joined = self.wait_for(work, "the host is not in the group", GROUP_LIMIT)?;
+            let joined = self.wait_for(
+                work,
+                "timeout while adding a host to the group",
+                GROUP_LIMIT,
+            )?;
             joined.ok_or_else(controller_ended)??;
         }
         Ok(())
@@ -558,7 +568,11 @@ impl Fabric for MininetFabric {
         for &host in hosts {
             let (handle, ip) = (self.controller()?, self.topology.host(host).ip);
             let work = async move { handle.leave_datagrams(group, ip).await };
-            let left = self.wait_for(work, "the host is still in the group", GROUP_LIMIT)?;
+            let left = self.wait_for(
+                work,
+                "timeout while removing a host from the group",
+                GROUP_LIMIT,
+            )?;
             left.ok_or_else(controller_ended)??;
         }
         Ok(())
@@ -570,7 +584,7 @@ impl Fabric for MininetFabric {
         }
         let handle = self.controller()?;
         let work = async move { handle.suspect(mcst_id).await };
-        let asked = self.wait_for(work, "the controller does not answer", GROUP_LIMIT)?;
+        let asked = self.wait_for(work, "no reply from the controller", GROUP_LIMIT)?;
         Ok(asked.ok_or_else(controller_ended)??)
     }
 
@@ -581,7 +595,7 @@ impl Fabric for MininetFabric {
             .filter_map(|news| match news {
                 GroupNews::Lost { mcst_id, members } => Some((mcst_id, members)),
                 GroupNews::Rerouted { mcst_id } => Some((mcst_id, Vec::new())),
-                // Of a group that no job uses any more.
+                // Belongs to a group that no job uses any more.
                 GroupNews::Expired { .. } => None,
             })
             .map(|(mcst_id, lost)| News { mcst_id, at, lost })
@@ -628,15 +642,15 @@ impl Fabric for MininetFabric {
         host: HostIndex,
         spec: TransferSpec,
     ) -> Result<Vec<Endpoint>, FabricError> {
-        // The root is prepared first: with it a new transfer begins.
+        // The root is prepared first, so it starts a new transfer.
         if spec.is_root() {
             self.transfer += 1;
         }
         if self.clocks.contains_key(&host) {
-            self.set_clock(host)?;
+            self.measure_clock_offset(host)?;
         }
         let transfer = self.transfer;
-        match self.ask(
+        match self.request(
             host,
             Request::Prepare {
                 transfer,
@@ -667,8 +681,8 @@ impl Fabric for MininetFabric {
             }
         };
         let transfer = self.transfer;
-        match self.ask(host, Request::Start { transfer, file })? {
-            Reply::Started { at } => Ok(self.our_time(host, at)),
+        match self.request(host, Request::Start { transfer, file })? {
+            Reply::Started { at } => Ok(self.to_local_time(host, at)),
             other => Err(self.unexpected(host, &other)),
         }
     }
@@ -677,19 +691,19 @@ impl Fabric for MininetFabric {
         &mut self,
         deadline: u64,
     ) -> Result<Option<(HostIndex, MemberEvent)>, FabricError> {
-        if let Some(told) = self.early.pop_front() {
-            return Ok(Some(told));
+        if let Some(reported_event) = self.early.pop_front() {
+            return Ok(Some(reported_event));
         }
         loop {
-            if let Some(told) = self.told()? {
-                return Ok(Some(told));
+            if let Some(reported_event) = self.reported_event()? {
+                return Ok(Some(reported_event));
             }
             let now = self.now();
             if now >= deadline {
                 return Ok(None);
             }
             let left = Duration::from_nanos(self.clock.system(deadline - now));
-            self.wait_for_news(left, true)?;
+            self.wait_for_input(left, true)?;
         }
     }
 
@@ -704,7 +718,7 @@ impl Fabric for MininetFabric {
 
     fn act(&mut self, host: HostIndex, verb: LegVerb) -> Result<LegAnswer, FabricError> {
         let transfer = self.transfer;
-        match self.ask(host, Request::Leg { transfer, verb })? {
+        match self.request(host, Request::Leg { transfer, verb })? {
             Reply::Acted { answer } => Ok(answer),
             other => Err(self.unexpected(host, &other)),
         }
@@ -723,17 +737,18 @@ impl Fabric for MininetFabric {
 
     fn suspend(&mut self, _host: HostIndex, _lasts: u64) -> Result<(), FabricError> {
         Err(FabricError::Broken(
-            "hosts of Mininet are processes, whose applications cannot stand still without their NICs".to_string(),
+            "on Mininet a host and its NIC are one process, which cannot be suspended in part"
+                .to_string(),
         ))
     }
 
     fn set_loss(&mut self, link: LinkIndex, loss: Option<f64>) -> Result<(), FabricError> {
         let (switch, interface) = self.switch_end(link)?;
         match loss {
-            None => self.network.mend(&switch, &interface),
+            None => self.network.restore(&switch, &interface),
             Some(loss) if loss >= 1.0 => self.network.cut(&switch, &interface),
             Some(loss) => Err(FabricError::Broken(format!(
-                "links of Mininet lose everything for a while or nothing, and not {loss}"
+                "a timed loss on Mininet has probability 1, not {loss}"
             ))),
         }
     }
@@ -789,7 +804,7 @@ impl Fabric for MininetFabric {
         }
         let is_opaque = |host| self.linux_rdma && self.clocks.contains_key(host);
         if members[..sources].iter().any(is_opaque) {
-            // What it counts are messages, without what it sent again.
+            // Linux counts messages only, without retransmissions.
             traffic.source_payload_bytes = 0;
         }
         traffic.wire_packets = self.wire_packets()?;
@@ -802,7 +817,11 @@ impl Fabric for MininetFabric {
         }
         let handle = self.controller()?;
         let work = async move { handle.count().await };
-        let counts = self.wait_for(work, "the switches' counters are not read", GROUP_LIMIT)?;
+        let counts = self.wait_for(
+            work,
+            "timeout while reading the switches' counters",
+            GROUP_LIMIT,
+        )?;
         counts.ok_or_else(controller_ended)
     }
 
@@ -812,26 +831,26 @@ impl Fabric for MininetFabric {
         }
         let handle = self.controller()?;
         let work = async move { handle.status().await };
-        let report = self.wait_for(work, "the controller does not answer", GROUP_LIMIT)?;
-        // On the controller's clock, which is that of the network.
+        let report = self.wait_for(work, "no reply from the controller", GROUP_LIMIT)?;
+        // Measured on the controller's clock, which is the network's.
         Ok(report.ok_or_else(controller_ended)?.round_trip_ns())
     }
 
     fn now(&self) -> u64 {
-        // The clock of `alfirk host`, so that its times and ours can be compared.
+        // The same clock as that of `alfirk host`, so that times are comparable.
         self.clock.now()
     }
 
     fn tick(&self) -> u64 {
-        self.here(Duration::from_millis(200))
+        self.to_network_time(Duration::from_millis(200))
     }
 
-    fn patience(&self) -> u64 {
-        self.here(Duration::from_secs(1))
+    fn stall_timeout(&self) -> u64 {
+        self.to_network_time(Duration::from_secs(1))
     }
 
     fn processing(&self) -> Option<Processing> {
-        // Without rates links are as fast as the machine, whatever the topology says.
+        // Without rates, the speed of links depends on the machine only.
         self.has_rates.then_some(PROCESSING)
     }
 
@@ -857,7 +876,7 @@ fn wait_for_network(network: &mut dyn Network, runs: &Runs) -> Result<(), Failur
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(Failure::failed(format_args!(
-                "Mininet does not have the network up after {} s",
+                "Mininet has not built the network within {} s",
                 START_LIMIT.as_secs()
             )));
         }
@@ -878,7 +897,7 @@ fn wait_for_network(network: &mut dyn Network, runs: &Runs) -> Result<(), Failur
 }
 
 fn wait_readable(fds: &mut [PollFd<'_>], limit: Duration) -> Result<(), FabricError> {
-    // Rounded up: a wait of less than a millisecond is not a busy loop.
+    // Rounded up, so that a wait of less than a millisecond is not a busy loop.
     let ms = limit.as_micros().div_ceil(1_000).min(60_000) as u16;
     match poll(fds, PollTimeout::from(ms)) {
         Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
@@ -890,7 +909,7 @@ fn is_readable(fd: &PollFd<'_>) -> bool {
     fd.any().unwrap_or(false)
 }
 
-/// What is reported in its place by the command is how far the run was.
+/// An error if a signal arrived; the command replaces its message by the progress of the run.
 fn interrupted(runs: &Runs) -> Result<(), FabricError> {
     match runs.interrupted() {
         Some(_) => Err(FabricError::Broken("before the transfer".to_owned())),
@@ -899,7 +918,7 @@ fn interrupted(runs: &Runs) -> Result<(), FabricError> {
 }
 
 fn controller_ended() -> FabricError {
-    FabricError::Broken("the controller has ended".to_string())
+    FabricError::Broken("the controller ended unexpectedly".to_string())
 }
 
 fn switch_addresses(
@@ -928,7 +947,7 @@ fn borrowed(ports: &[(String, String)]) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// What of the protocol's events concerns the orchestrator.
+/// The event for the orchestrator, if the protocol's event belongs to the current transfer.
 fn member_event(event: Event, current: u32) -> Option<MemberEvent> {
     let (of, event) = match event {
         Event::Ready { transfer } => (transfer, MemberEvent::Ready),
@@ -946,7 +965,7 @@ fn member_event(event: Event, current: u32) -> Option<MemberEvent> {
             beyond,
         } => (transfer, MemberEvent::Left { held, beyond }),
         Event::Failed { transfer, error } => (transfer, MemberEvent::Failed { why: error }),
-        Event::Group { told } => return Some(MemberEvent::Group(told)),
+        Event::Group { report } => return Some(MemberEvent::Group(report)),
         Event::Progress { .. } => return None,
     };
     (of == current).then_some(event)

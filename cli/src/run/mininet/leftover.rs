@@ -1,4 +1,4 @@
-//! The end of a network whose own end takes too long: every process at once.
+//! Removes a network by force, when its own shutdown takes too long.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,32 +9,32 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 
-/// Time that killed processes have to be gone.
+/// Time limit until killed processes are gone.
 const LIMIT: Duration = Duration::from_millis(500);
-/// Pause between two looks at them.
+/// Interval between two checks.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Where the Python side writes down each network, by the number of its process (`alfirk_mininet.journal`).
+/// Folder in which the Python side records each network by process number (`alfirk_mininet.journal`).
 const JOURNALS: &str = "/run/alfirk";
 
-/// What is to be removed of a network.
+/// The remains of a network to be removed.
 #[derive(Debug, Clone)]
 pub struct Leftover {
-    /// The process that builds and holds the network, in a namespace that ends with its processes; `None` before it has been started,
-    /// and if it is another program's or another machine's.
+    /// The process that builds and holds the network, in a namespace that ends with its processes. `None` before it has been started, and
+    /// for a network of another program or machine.
     pub process: Option<u32>,
-    /// The folder of the run.
+    /// Folder of the run.
     pub folder: PathBuf,
 }
 
 impl Leftover {
-    /// Kills the process and all that descend from it, waits until they are gone, and removes what they have written.
+    /// Kills the process and all its descendants, waits until they are gone, and removes their files.
     pub fn remove(&self) {
         if let Some(process) = self.process {
             let parents = parents();
             let mut doomed = vec![process];
             doomed.extend(descendants(process, &parents));
             for &pid in &doomed {
-                // It may have ended by itself.
+                // The process may have ended by itself.
                 let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
             }
             let deadline = Instant::now() + LIMIT;
@@ -42,7 +42,7 @@ impl Leftover {
                 thread::sleep(PAUSE);
             }
             for ending in ["json", "draft"] {
-                // There is none before something is written down.
+                // The files exist only if something was recorded.
                 let _ = fs::remove_file(Path::new(JOURNALS).join(format!("{process}.{ending}")));
             }
         }
@@ -52,7 +52,7 @@ impl Leftover {
     }
 }
 
-/// Process numbers by that of their parent.
+/// Process numbers by their parent's number.
 fn parents() -> BTreeMap<u32, Vec<u32>> {
     let mut parents: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -80,7 +80,7 @@ fn descendants(process: u32, parents: &BTreeMap<u32, Vec<u32>>) -> Vec<u32> {
     all
 }
 
-/// Whether there is such a process that has not ended. One that its parent has not waited for yet has ended.
+/// Whether a process is running; a zombie is not.
 fn runs(pid: u32) -> bool {
     state(pid).is_some_and(|(state, _)| !['Z', 'X'].contains(&state))
 }
@@ -88,7 +88,7 @@ fn runs(pid: u32) -> bool {
 /// State and parent of a process, from `/proc/PID/stat`.
 fn state(pid: u32) -> Option<(char, u32)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field, the command in parentheses, may hold anything.
+    // The second field, the command in parentheses, may contain any characters.
     let mut words = text.rsplit_once(')')?.1.split_whitespace();
     Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
 }

@@ -1,4 +1,4 @@
-//! A network that is spread over several machines, each of which an [agent](crate::machine) has a part of.
+//! A network over several machines; an [agent](crate::machine) on each has a part of it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -24,66 +24,66 @@ use crate::machine::protocol::{Hello, Request, Response};
 use crate::machine::trunk::{Trunk, CONTROL, FILES, FIRST_HOST};
 use crate::run::machines::{Machines, LOCAL};
 
-/// How long a machine may take until it says that it is there.
+/// Time limit of a machine's first response.
 const HELLO_LIMIT: Duration = Duration::from_secs(30);
-/// How long an answer may take.
-const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-/// How long a machine may take to end what it has and to send captures: longer than its network may take.
+/// Time limit of other responses.
+const RESPONSE_LIMIT: Duration = Duration::from_secs(30);
+/// Time limit for a machine to remove its network and send captures; longer than the limit of its network.
 const STOP_LIMIT: Duration = Duration::from_secs(120);
 
-/// Machines that are connected, and what they have together.
+/// The connected machines and their network.
 pub struct MachinesNetwork {
     machines: Vec<Machine>,
-    /// Of all of them; control sockets are streams, so there are no paths.
+    /// Addresses on all machines; control sockets are streams, so they have no paths.
     addresses: Addresses,
-    /// The machine of each node.
+    /// Machine of each node.
     places: BTreeMap<String, usize>,
     /// Names of hosts in the order of the topology.
     hosts: Vec<String>,
     links: usize,
-    /// Where captures of all machines go.
+    /// Folder for the captures of all machines.
     captures: Option<PathBuf>,
 }
 
-/// One machine, at the other end of a remote shell.
+/// Connection to one machine, through a remote shell.
 struct Machine {
     name: String,
     child: Child,
     trunk: Trunk,
     control: UnixStream,
     files: UnixStream,
-    /// What has been read of a line.
+    /// Input of an incomplete line.
     input: Vec<u8>,
     hello: Hello,
     address: Ipv4Addr,
     nodes: Vec<Node>,
     is_ready: bool,
-    /// What its remote shell complains of.
+    /// File with the error output of the remote shell.
     errors: PathBuf,
-    /// Has the file of complaints.
+    /// Folder that contains `errors`.
     _work: std::sync::Arc<WorkDir>,
 }
 
 impl MachinesNetwork {
-    /// Connects to the machines, and finds out whether they can have a network.
+    /// Connects to the machines, and checks that they meet the requirements of a network.
     ///
     /// # Errors
-    /// One of them is not reached, or lacks something; the message says which, and what helps.
+    /// A machine cannot be reached or lacks a requirement; the message names it and a remedy.
     pub fn connect(config: &Machines) -> Result<MachinesNetwork, Failure> {
         let work = std::sync::Arc::new(WorkDir::new()?);
-        // All at once, for each takes its time.
+        // In parallel, as each connection takes time.
         let started = config.machines.iter().enumerate().map(|(number, machine)| {
             let errors = work.path().join(format!("machine-{number}.log"));
-            let complain = |error: io::Error| {
+            let failed = |error: io::Error| {
                 Failure::failed(format_args!("machine {}: {error}", machine.name))
             };
-            let log = File::create(&errors).map_err(complain)?;
+            let log = File::create(&errors).map_err(failed)?;
             let mut command = command(config, &machine.name)?;
             command
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .stderr(log)
-                // Ctrl-C at the terminal is for this command, which then takes everything down.
+                // Ctrl-C must reach this command only, which then removes the network.
                 .process_group(0);
             let mut child = command.spawn().map_err(|error| {
                 let program = command.get_program().to_string_lossy();
@@ -91,12 +91,12 @@ impl MachinesNetwork {
             })?;
             let input = OwnedFd::from(child.stdout.take().expect("it is piped"));
             let output = child.stdin.take().expect("it is piped");
-            // Opened before anything comes, so that nothing is missed.
-            let trunk = Trunk::over(File::from(input), output).map_err(complain)?;
+            // Opened before the first frame can arrive.
+            let trunk = Trunk::over(File::from(input), output).map_err(failed)?;
             Ok(Machine {
                 name: machine.name.clone(),
-                control: trunk.open(CONTROL).map_err(complain)?,
-                files: trunk.open(FILES).map_err(complain)?,
+                control: trunk.open(CONTROL).map_err(failed)?,
+                files: trunk.open(FILES).map_err(failed)?,
                 trunk,
                 child,
                 input: Vec::new(),
@@ -116,14 +116,14 @@ impl MachinesNetwork {
         let client = machines.iter().find_map(|machine| machine.hello.client);
         for (machine, named) in machines.iter_mut().zip(&config.machines) {
             let seen = match machine.name.as_str() {
-                // As the others see it.
+                // The address by which the other machines see it.
                 LOCAL => client,
                 _ => machine.hello.address,
             };
             machine.address = named.address.or(seen).ok_or_else(|| {
                 let name = &machine.name;
                 Failure::bad_input(format_args!(
-                    "machine {name}: it is not known by which IPv4 address the others reach it; write --machines {name}=ADDR"
+                    "machine {name}: its IPv4 address for the other machines is unknown; write --machines {name}=ADDR"
                 ))
             })?;
         }
@@ -137,7 +137,7 @@ impl MachinesNetwork {
         })
     }
 
-    /// What processors there are. Machines that are one kernel count once.
+    /// Processors and wake-up latency of all machines. Machines with the same kernel count once.
     pub fn equipment(&self) -> Equipment {
         let kernels = self.machines.iter().map(|machine| &machine.hello);
         let kernels: BTreeMap<&str, &Hello> = kernels.map(|h| (h.boot.as_str(), h)).collect();
@@ -148,7 +148,7 @@ impl MachinesNetwork {
         }
     }
 
-    /// Has every machine build its part.
+    /// Requests that every machine build its part.
     pub fn start(
         &mut self,
         config: &Machines,
@@ -169,7 +169,7 @@ impl MachinesNetwork {
                 };
                 Some(CrossingLink {
                     link: link.0,
-                    // Numbers of segments begin at 1.
+                    // VXLAN segment numbers start at 1.
                     vni: link.0 as u32 + 1,
                     remote: addresses[other],
                     mtu: topology.link(*link).attributes.mtu,
@@ -194,13 +194,13 @@ impl MachinesNetwork {
             };
             let network = Box::new(network);
             machine
-                .ask(&Request::Start { network })
+                .request(&Request::Start { network })
                 .map_err(Failure::failed)?;
         }
         Ok(())
     }
 
-    /// For the report.
+    /// Summaries for the report.
     pub fn summaries(&self) -> (Vec<MachineSummary>, usize) {
         let machines = self.machines.iter().map(|machine| {
             let switches = machine.nodes.iter();
@@ -226,15 +226,15 @@ impl MachinesNetwork {
         Ok(&mut self.machines[place])
     }
 
-    /// Reads once from each machine that has something to say; gives lines that are no bad news.
+    /// Reads once from each machine with input; returns its responses. A reported failure is an error.
     fn read(&mut self) -> Result<Vec<(usize, Response)>, FabricError> {
-        let mut told = Vec::new();
+        let mut response = Vec::new();
         for (number, machine) in self.machines.iter_mut().enumerate() {
             while let Some(line) = machine.next(Instant::now())? {
-                told.push((number, line));
+                response.push((number, line));
             }
         }
-        Ok(told)
+        Ok(response)
     }
 }
 
@@ -245,8 +245,8 @@ impl Network for MachinesNetwork {
     }
 
     fn take_ready(&mut self) -> Result<bool, FabricError> {
-        for (number, told) in self.read()? {
-            let Response::Ready { addresses } = told else {
+        for (number, response) in self.read()? {
+            let Response::Ready { addresses } = response else {
                 continue;
             };
             self.machines[number].is_ready = true;
@@ -258,7 +258,7 @@ impl Network for MachinesNetwork {
     }
 
     fn check(&mut self) -> Result<(), FabricError> {
-        // What is no bad news is an answer that came too late.
+        // Any other response is a late reply.
         self.read().map(drop)
     }
 
@@ -281,20 +281,20 @@ impl Network for MachinesNetwork {
     }
 
     fn kill(&mut self, node: &str) -> Result<(), FabricError> {
-        let ask = Request::Kill {
+        let request = Request::Kill {
             node: node.to_owned(),
         };
-        self.of(node)?.ask(&ask)
+        self.of(node)?.request(&request)
     }
 
     fn cut(&mut self, switch: &str, interface: &str) -> Result<(), FabricError> {
         let interface = interface.to_owned();
-        self.of(switch)?.ask(&Request::Cut { interface })
+        self.of(switch)?.request(&Request::Cut { interface })
     }
 
-    fn mend(&mut self, switch: &str, interface: &str) -> Result<(), FabricError> {
+    fn restore(&mut self, switch: &str, interface: &str) -> Result<(), FabricError> {
         let interface = interface.to_owned();
-        self.of(switch)?.ask(&Request::Mend { interface })
+        self.of(switch)?.request(&Request::Restore { interface })
     }
 
     fn machine_of(&self, host: &str) -> usize {
@@ -303,17 +303,17 @@ impl Network for MachinesNetwork {
 
     fn store(&mut self, machine: usize, bytes: &[u8]) -> Result<PathBuf, FabricError> {
         let machine = &mut self.machines[machine];
-        machine.ask(&Request::Store {
+        machine.request(&Request::Store {
             name: MESSAGE.to_owned(),
             size: bytes.len() as u64,
         })?;
-        match machine.answer()? {
+        match machine.response()? {
             Response::GoOn => {}
             other => return Err(machine.unexpected(&other)),
         }
         let written = machine.files.write_all(bytes);
         written.map_err(|error| machine.lost(&error))?;
-        match machine.answer()? {
+        match machine.response()? {
             Response::Stored { path } => Ok(path),
             other => Err(machine.unexpected(&other)),
         }
@@ -333,11 +333,11 @@ impl Network for MachinesNetwork {
                     .map(|(_, interface)| (*interface).to_owned())
                     .collect()
             };
-            machine.ask(&Request::Packets {
+            machine.request(&Request::Packets {
                 sent: here(sent),
                 received: here(received),
             })?;
-            match machine.answer()? {
+            match machine.response()? {
                 Response::Packets { count } => packets += count,
                 other => return Err(machine.unexpected(&other)),
             }
@@ -348,8 +348,8 @@ impl Network for MachinesNetwork {
     fn counters(&mut self) -> Result<Vec<(Counters, usize)>, FabricError> {
         let machines = self.machines.iter_mut();
         let read = machines.map(|machine| {
-            machine.ask(&Request::Load)?;
-            match machine.answer()? {
+            machine.request(&Request::Load)?;
+            match machine.response()? {
                 Response::Load { counters } => Ok((counters, machine.hello.processors)),
                 other => Err(machine.unexpected(&other)),
             }
@@ -363,29 +363,30 @@ impl Network for MachinesNetwork {
 }
 
 impl Machine {
-    /// Waits until it says that it is there, and looks whether it is as it must be.
+    /// Waits for the first response, and checks version and requirements.
     fn greet(&mut self, deadline: Instant, alfirk: &str) -> Result<(), Failure> {
         let name = self.name.clone();
         let wrong = |why: String| Failure::failed(format_args!("machine {name}: {why}"));
         match self.next(deadline) {
             Ok(Some(Response::Hello(hello))) => self.hello = hello,
             Ok(Some(_)) => {
-                let why = "it speaks otherwise: another alfirk is there; install this one";
+                let why =
+                    "its first response is not that of this alfirk; install the same version there";
                 return Err(wrong(why.to_owned()));
             }
             Ok(None) => {
                 return Err(wrong(format!(
-                    "it has said nothing for {} s: does its shell wait for something?{}",
+                    "no response within {} s; check that its shell does not wait for input{}",
                     HELLO_LIMIT.as_secs(),
-                    self.last_words()
+                    self.last_error_line()
                 )))
             }
-            Err(_) => return Err(wrong(self.why_it_ended(alfirk))),
+            Err(_) => return Err(wrong(self.explain_end(alfirk))),
         }
         let (theirs, ours) = (&self.hello.version, env!("CARGO_PKG_VERSION"));
         if theirs != ours {
             return Err(wrong(format!(
-                "alfirk is of version {theirs} there, and of {ours} here: install the same"
+                "alfirk has version {theirs} there and {ours} here; install the same version"
             )));
         }
         if !self.hello.missing.is_empty() {
@@ -399,55 +400,55 @@ impl Machine {
         Ok(())
     }
 
-    /// What became of a remote shell that ended before alfirk answered.
-    fn why_it_ended(&mut self, alfirk: &str) -> String {
-        // It may have closed its output a moment before.
+    /// Explains why a remote shell ended before alfirk responded.
+    fn explain_end(&mut self, alfirk: &str) -> String {
+        // Its output may have closed a moment before the process ended.
         let deadline = Instant::now() + Duration::from_secs(2);
         let mut status = None;
         while status.is_none() && Instant::now() < deadline {
             status = self.child.try_wait().ok().flatten();
             std::thread::sleep(Duration::from_millis(10));
         }
-        let said = self.last_words();
+        let error_output = self.last_error_line();
         match status.and_then(|status| status.code()) {
-            Some(255) => format!("it is not reached{said}"),
+            Some(255) => format!("cannot be reached{error_output}"),
             Some(126 | 127) => format!(
-                "there is no `{alfirk}`{said}; install this version of alfirk there, or say by --remote-alfirk where it is"
+                "cannot find `{alfirk}`{error_output}; install this version of alfirk there, or give its path with --remote-alfirk"
             ),
             Some(code) => format!(
-                "`{alfirk} machine` ended with exit code {code}{said}; is another version of alfirk there?"
+                "`{alfirk} machine` ended with exit code {code}{error_output}; check that the same version of alfirk is installed there"
             ),
             None => format!(
-                "what it says is not alfirk's{said}; a shell that prints something when nobody looks must not"
+                "its output is not that of alfirk{error_output}; a non-interactive shell there must not print anything"
             ),
         }
     }
 
-    /// The end of what its remote shell complains of.
-    fn last_words(&self) -> String {
+    /// Last line of the remote shell's error output.
+    fn last_error_line(&self) -> String {
         let text = fs::read(&self.errors).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let last = text.lines().rev().find(|line| !line.trim().is_empty());
         last.map_or(String::new(), |line| format!(": {}", line.trim()))
     }
 
-    fn ask(&mut self, ask: &Request) -> Result<(), FabricError> {
-        let mut line = serde_json::to_vec(ask).expect("requests have no strange keys");
+    fn request(&mut self, request: &Request) -> Result<(), FabricError> {
+        let mut line = serde_json::to_vec(request).expect("requests have no strange keys");
         line.push(b'\n');
         let written = self.control.write_all(&line);
         written.map_err(|error| self.lost(&error))
     }
 
-    /// The next answer; bad news is an error.
-    fn answer(&mut self) -> Result<Response, FabricError> {
-        let told = self.next(Instant::now() + ANSWER_LIMIT)?;
-        told.ok_or_else(|| FabricError::Timeout {
-            what: format!("machine {} does not answer", self.name),
-            seconds: ANSWER_LIMIT.as_secs_f64(),
+    /// The next response; a reported failure is an error.
+    fn response(&mut self) -> Result<Response, FabricError> {
+        let response = self.next(Instant::now() + RESPONSE_LIMIT)?;
+        response.ok_or_else(|| FabricError::Timeout {
+            what: format!("no response from machine {}", self.name),
+            seconds: RESPONSE_LIMIT.as_secs_f64(),
         })
     }
 
-    /// The next line, if one comes before `deadline`; bad news is an error.
+    /// The next response; `None` if none arrives before `deadline`. A reported failure is an error.
     fn next(&mut self, deadline: Instant) -> Result<Option<Response>, FabricError> {
         loop {
             if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
@@ -457,11 +458,11 @@ impl Machine {
                         let name = &self.name;
                         Err(FabricError::Broken(format!("machine {name}: {what}")))
                     }
-                    Ok(told) => Ok(Some(told)),
+                    Ok(response) => Ok(Some(response)),
                     Err(error) => Err(self.lost(&error)),
                 };
             }
-            // A timeout of zero would mean none.
+            // A socket timeout of zero would mean no timeout.
             let left = deadline.saturating_duration_since(Instant::now());
             let left = left.max(Duration::from_micros(1));
             let mut chunk = [0; 65536];
@@ -470,7 +471,7 @@ impl Machine {
                 .set_read_timeout(Some(left))
                 .and_then(|()| self.control.read(&mut chunk));
             match read {
-                Ok(0) => return Err(self.lost(&"the connection has ended")),
+                Ok(0) => return Err(self.lost(&"the connection was closed")),
                 Ok(count) => self.input.extend_from_slice(&chunk[..count]),
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => return Ok(None),
@@ -482,24 +483,24 @@ impl Machine {
     }
 
     fn lost(&self, why: &dyn std::fmt::Display) -> FabricError {
-        let (name, said) = (&self.name, self.last_words());
-        FabricError::Broken(format!("machine {name}: {why}{said}"))
+        let (name, error_output) = (&self.name, self.last_error_line());
+        FabricError::Broken(format!("machine {name}: {why}{error_output}"))
     }
 
-    fn unexpected(&self, told: &Response) -> FabricError {
+    fn unexpected(&self, response: &Response) -> FabricError {
         let name = &self.name;
-        FabricError::Broken(format!("machine {name}: unexpected answer {told:?}"))
+        FabricError::Broken(format!("machine {name}: unexpected response {response:?}"))
     }
 
-    /// Takes what it has captured, and waits until its part of the network is gone.
+    /// Receives the captures, and waits until the machine's part of the network is removed.
     fn stop(&mut self, captures: Option<&PathBuf>) -> Result<(), FabricError> {
-        self.ask(&Request::Stop)?;
+        self.request(&Request::Stop)?;
         let deadline = Instant::now() + STOP_LIMIT;
-        while let Some(told) = self.next(deadline)? {
-            match (told, captures) {
+        while let Some(response) = self.next(deadline)? {
+            match (response, captures) {
                 (Response::Stopped, _) => return Ok(()),
                 (Response::Capture { name, size }, Some(folder)) => {
-                    self.ask(&Request::GoOn)?;
+                    self.request(&Request::GoOn)?;
                     let file = PathBuf::from(&name);
                     let file = folder.join(file.file_name().unwrap_or_default());
                     let kept = fs::create_dir_all(folder)
@@ -507,19 +508,19 @@ impl Machine {
                         .and_then(|mut to| io::copy(&mut (&self.files).take(size), &mut to));
                     kept.map_err(|error| self.lost(&format_args!("{name}: {error}")))?;
                 }
-                // An answer that came too late.
+                // A late reply.
                 _ => {}
             }
         }
         Err(FabricError::Timeout {
-            what: format!("machine {} has not taken its network down", self.name),
+            what: format!("machine {} has not removed its network", self.name),
             seconds: STOP_LIMIT.as_secs_f64(),
         })
     }
 }
 
 impl Drop for MachinesNetwork {
-    /// Takes down what the machines have.
+    /// Removes the network on all machines.
     fn drop(&mut self) {
         let captures = self.captures.take();
         let was_started = !self.places.is_empty();
@@ -530,12 +531,12 @@ impl Drop for MachinesNetwork {
                         if let Err(error) = machine.stop(captures.as_ref()) {
                             match &captures {
                                 Some(_) => tracing::warn!("captures are missing: {error}"),
-                                // It may be the one whose failure ended the run, which is reported.
+                                // It may be the machine whose failure ended the run, which is reported.
                                 None => tracing::info!("{error}"),
                             }
                         }
                     }
-                    // Its connection ends with the shell, and it with its connection.
+                    // The agent ends with its connection, and the connection with the shell.
                     let _ = machine.child.kill();
                     let _ = machine.child.wait();
                 });
@@ -544,18 +545,21 @@ impl Drop for MachinesNetwork {
     }
 }
 
-/// What starts an agent on a machine.
+/// Command that starts an agent on a machine.
 fn command(config: &Machines, name: &str) -> Result<Command, Failure> {
     if name == LOCAL {
-        let alfirk = std::env::current_exe()
-            .map_err(|error| Failure::failed(format_args!("cannot find my own file: {error}")))?;
+        let alfirk = std::env::current_exe().map_err(|error| {
+            Failure::failed(format_args!(
+                "cannot find the path of this executable: {error}"
+            ))
+        })?;
         let mut command = Command::new(alfirk);
         command.arg("machine");
         return Ok(command);
     }
     let mut command = Command::new(&config.shell[0]);
     command.args(&config.shell[1..]).arg(name);
-    // The far shell puts in what it knows of the connection.
+    // The remote shell expands the variable.
     let alfirk = &config.alfirk;
     command.arg(format!(
         "exec {alfirk} machine --connection \"$SSH_CONNECTION\""

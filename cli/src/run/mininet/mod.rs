@@ -1,7 +1,7 @@
 //! The main job on Mininet: real veth links, one process per switch and per host, P4Runtime over gRPC.
 //!
-//! Everything that can bring news is a file descriptor (the Mininet process, the hosts' control sockets, signals),
-//! and one `poll` waits for all of them, so that a switch that dies ends the run whatever it was doing.
+//! Every source of events is a file descriptor (the Mininet process, the hosts' control sockets, signals), and one `poll` waits for
+//! all of them. So the end of a switch ends the run at any time.
 
 mod fabric;
 pub mod leftover;
@@ -26,26 +26,26 @@ use fabric::MininetFabric;
 use machines::MachinesNetwork;
 use scale::Equipment;
 
-/// How often a run is repeated with a slower clock if processors were short, where the clock is chosen here.
+/// Maximum number of repetitions with a slower clock, if processors were overloaded on an automatic scale.
 const TRIES: usize = 2;
 
-/// What came of it, and on what.
+/// Results of a run, and the network that it ran on.
 pub struct Measured {
     pub rows: Vec<Row>,
-    /// How slow the clock was, if the network had one of its own.
+    /// Scale of the clock, if the network has one of its own.
     pub clock: Option<ClockSummary>,
-    /// The machines, if there were several.
+    /// The machines, if there are several.
     pub machines: Option<MachinesSummary>,
 }
 
-/// Runs all algorithms on one network, one after the other, each with queue pairs and a group of its own.
+/// Runs all algorithms in sequence on one network, each with queue pairs and a group of its own.
 pub fn run(
     config: &Config,
     program: &CompiledProgram,
     job: &Job,
     bars: &Bars,
 ) -> Result<Measured, Failure> {
-    // Other machines say for themselves whether they have the rights.
+    // Other machines check their own permissions.
     if config.machines.as_ref().is_none_or(|m| m.has_local()) {
         must_be_root()?;
     }
@@ -71,7 +71,7 @@ pub fn run(
         match (larger, &choice) {
             (Some(larger), Some(choice)) if !choice.is_too_long(larger) => {
                 bars.note(&format!(
-                    "processors were short; once more with --scale {larger}"
+                    "processors were overloaded; repeating with --scale {larger}"
                 ));
                 scale = Some(larger);
             }
@@ -81,12 +81,12 @@ pub fn run(
     run_with(config, program, job, bars, scale)
 }
 
-/// Refuses to go on without the rights that networks need.
+/// Rejects a user without the permissions that networks need.
 pub fn must_be_root() -> Result<(), Failure> {
     match nix::unistd::geteuid().is_root() {
         true => Ok(()),
         false => Err(Failure::bad_input(
-            "--driver mininet makes network namespaces, which needs root: run it with sudo",
+            "--driver mininet creates network namespaces, which needs root; run it with sudo",
         )),
     }
 }
@@ -113,7 +113,7 @@ fn run_with(
                 let (load, processors) = (after.0.since(before.0), after.1);
                 scale::summary(&row.algorithm, load, processors, scale, hop)
             });
-            // Of several machines the one that was worst off decides.
+            // The most overloaded machine decides.
             let worst = each.max_by(|a, b| {
                 let limited = a.is_limited.cmp(&b.is_limited);
                 limited.then(a.wait_ns.total_cmp(&b.wait_ns))
@@ -124,7 +124,7 @@ fn run_with(
     }
     let machines = fabric.machines();
     let processors = fabric.processors();
-    let phase = bars.phase("taking the network down");
+    let phase = bars.phase("removing the network");
     drop(fabric);
     drop(phase);
     let clock = scale.map(|scale| ClockSummary {

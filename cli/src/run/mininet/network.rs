@@ -1,4 +1,4 @@
-//! The Mininet network: a Python process that builds it, says when it stands, and takes it down.
+//! The Mininet network: a Python process that builds it, reports when it is ready, and removes it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -25,45 +25,45 @@ use crate::run::config::Config;
 use crate::run::mininet::work_dir::WorkDir;
 use crate::run::{hardware, name, processors};
 
-/// How long the network may take to be taken down.
+/// Time limit for removing the network.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// Where a program that has a network writes what there is, in its folder: hosts, switches and interfaces as in the line of readiness.
+/// File in which another program describes its network: hosts, switches and interfaces, as in the readiness line.
 const NETWORK_FILE: &str = "network.json";
 
-/// The file of the message that a source sends.
+/// File of the message that a source sends.
 pub const MESSAGE: &str = "message";
 
-/// A network, or the part of one that is on a machine, as it can be sent there.
+/// A network, or one machine's part of it, in a form that can be sent to the machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NetworkSpec {
     /// The whole topology, as YAML.
     pub topology: String,
     pub seed: u64,
-    /// Of every link, in each direction.
+    /// Loss probability of every link, in each direction.
     pub loss: f64,
-    /// The clock on which links have rates; without, they have none.
+    /// Clock of links with rates; without it links have none.
     pub clock: Option<ClockSpec>,
-    /// `SWITCH:RULE`, as `alfirk switch --port-drop` has rules.
+    /// Drop rules as `SWITCH:RULE`, with RULE as for `alfirk switch --port-drop`.
     pub port_drops: Vec<String>,
-    /// Where captures go; none without.
+    /// Folder of captures, if any.
     pub pcap: Option<PathBuf>,
     pub guests: Option<GuestSpec>,
-    /// What of it is on this machine; all of it without.
+    /// This machine's part; `None` for the whole network.
     pub part: Option<PartSpec>,
 }
 
-/// A slow clock, and what things cost on it.
+/// A slowed clock, and the delays on it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClockSpec {
     pub scale: NonZeroU32,
-    /// As `--host-model` has it.
+    /// Host model as for `--host-model`.
     pub host_model: String,
-    /// Nanoseconds.
+    /// Pipeline latency of switches in nanoseconds.
     pub pipeline_latency: u64,
 }
 
-/// Hosts that are guests.
+/// The guests among the hosts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GuestSpec {
     pub names: Vec<String>,
@@ -71,38 +71,38 @@ pub struct GuestSpec {
     pub image: PathBuf,
 }
 
-/// What a machine has of a network.
+/// One machine's part of a network.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PartSpec {
-    /// Its address towards the other machines.
+    /// The machine's address for the other machines.
     pub address: Ipv4Addr,
-    /// Names of switches and hosts.
+    /// Names of its switches and hosts.
     pub nodes: Vec<String>,
     /// Its ends of links to other machines.
     pub links: Vec<CrossingLink>,
-    /// The UDP port of VXLAN.
+    /// UDP port of VXLAN.
     pub port: u16,
-    /// Whether its kernel has VXLAN.
+    /// Whether its kernel supports VXLAN interfaces.
     pub kernel: bool,
-    /// Whether datagrams may be fragmented.
+    /// Whether IP may fragment datagrams.
     pub fragments: bool,
 }
 
 /// One end of a link to another machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrossingLink {
-    /// Its place in the topology.
+    /// Index of the link in the topology.
     pub link: usize,
-    /// The number of its VXLAN segment.
+    /// VXLAN segment number.
     pub vni: u32,
-    /// The address of the other machine.
+    /// Address of the other machine.
     pub remote: Ipv4Addr,
-    /// The largest IP packet on it.
+    /// MTU of the link in bytes.
     pub mtu: u32,
 }
 
 impl NetworkSpec {
-    /// All of the network that is asked for.
+    /// The whole network of a configuration.
     pub fn new(config: &Config, scale: Option<NonZeroU32>) -> NetworkSpec {
         let model =
             || hardware::show(config.model).unwrap_or_else(|| Model::DEFAULT_NAME.to_owned());
@@ -129,37 +129,37 @@ impl NetworkSpec {
     }
 }
 
-/// What a fabric needs of the network that it is on, be that on one machine or on several.
+/// Operations of a fabric on its network, on one machine or several.
 pub trait Network: Send {
-    /// Readable when the network has something to say.
+    /// Descriptors that are readable when the network has output.
     fn fds(&self) -> Vec<BorrowedFd<'_>>;
-    /// Takes what it says before it is ready; true once it is. To be called when one of these is readable.
+    /// Processes output before the network is ready; true once it is ready. Called when one of `fds` is readable.
     fn take_ready(&mut self) -> Result<bool, FabricError>;
-    /// Finds out whether it has broken, when one of these is readable.
+    /// An error if the network has failed. Called when one of `fds` is readable.
     fn check(&mut self) -> Result<(), FabricError>;
-    /// Where its parts are reached.
+    /// Addresses of its switches and hosts.
     fn addresses(&self) -> &Addresses;
-    /// A line to a host.
+    /// Connects to a host.
     fn connect(&self, host: &str) -> Result<HostClient, Failure>;
-    /// Ends the process of a host or switch at once.
+    /// Kills the process of a host or switch.
     fn kill(&mut self, node: &str) -> Result<(), FabricError>;
     /// Takes an interface of a switch down.
     fn cut(&mut self, switch: &str, interface: &str) -> Result<(), FabricError>;
-    /// Takes it up again.
-    fn mend(&mut self, switch: &str, interface: &str) -> Result<(), FabricError>;
-    /// The machine of a host, by a number.
+    /// Brings an interface of a switch up again.
+    fn restore(&mut self, switch: &str, interface: &str) -> Result<(), FabricError>;
+    /// Number of the machine of a host.
     fn machine_of(&self, host: &str) -> usize;
-    /// Puts a message where hosts of that machine read it from.
+    /// Stores a message where the hosts of a machine read it.
     fn store(&mut self, machine: usize, bytes: &[u8]) -> Result<PathBuf, FabricError>;
-    /// Frames that interfaces of switches (by switch and name) have sent, and that these have received.
+    /// Sums the frames that interfaces of switches (by switch and name) sent, and that others received.
     fn packets(
         &mut self,
         sent: &[(&str, &str)],
         received: &[(&str, &str)],
     ) -> Result<u64, FabricError>;
-    /// What each machine has counted for its processes, with the number of its processors.
+    /// Processor counters of each machine for the network's processes, with its number of processors.
     fn counters(&mut self) -> Result<Vec<(Counters, usize)>, FabricError>;
-    /// Processors of all machines together.
+    /// Number of processors of all machines.
     fn processors(&self) -> usize;
 }
 
@@ -197,8 +197,8 @@ impl Network for MininetNetwork {
         MininetNetwork::cut(self, interface)
     }
 
-    fn mend(&mut self, _: &str, interface: &str) -> Result<(), FabricError> {
-        MininetNetwork::mend(self, interface)
+    fn restore(&mut self, _: &str, interface: &str) -> Result<(), FabricError> {
+        MininetNetwork::restore(self, interface)
     }
 
     fn machine_of(&self, _: &str) -> usize {
@@ -245,18 +245,18 @@ pub enum InterfaceCounter {
     SentPackets,
 }
 
-/// The sum of a counter of interfaces in the namespace of the calling thread; those that are gone count nothing.
+/// Sums a counter of interfaces in the namespace of the calling thread; missing interfaces count 0.
 pub fn count_packets<'n>(
     interfaces: impl IntoIterator<Item = &'n str>,
     counter: InterfaceCounter,
 ) -> u64 {
-    // /sys shows the interfaces of the namespace in which it was mounted.
+    // /sys shows the interfaces of the namespace in which it was mounted, so it cannot be used.
     let text = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     count_in(&text, interfaces, counter)
 }
 
-/// The same by the text of `/proc/net/dev`: two lines of titles, and then a line for each interface with 8 numbers about what it has
-/// received and 8 about what it has sent, packets in the second place of each.
+/// Sums a counter in the text of `/proc/net/dev`: two header lines, then a line for each interface with 8 receive counters and 8 send
+/// counters; packets are the second of each.
 fn count_in<'n>(
     text: &str,
     interfaces: impl IntoIterator<Item = &'n str>,
@@ -276,13 +276,13 @@ fn count_in<'n>(
     names.filter_map(|name| counters.get(name)).sum()
 }
 
-/// A line that the Python side prints.
+/// A line of output of the Python process.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Line {
-    /// Everything answers.
+    /// The network is ready.
     Ready(Addresses),
-    /// Something could not start, or has died.
+    /// A process could not start, or has ended.
     Failed {
         what: String,
         #[serde(default)]
@@ -290,43 +290,43 @@ enum Line {
     },
 }
 
-/// Where the parts of the network are reached.
+/// Addresses of the parts of the network.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Addresses {
-    /// The P4Runtime server of each switch, "127.0.0.1:50001".
+    /// P4Runtime server of each switch, such as "127.0.0.1:50001".
     pub switches: BTreeMap<String, String>,
-    /// The control socket of each host.
+    /// Control socket of each host.
     pub hosts: BTreeMap<String, PathBuf>,
-    /// The network interface behind each port of each switch; ports are text, as keys of JSON objects are.
+    /// Network interface of each port of each switch; port numbers are text, as keys of JSON objects are.
     #[serde(default)]
     pub interfaces: BTreeMap<String, BTreeMap<String, String>>,
-    /// The processes of switches and hosts.
+    /// Process numbers of switches and hosts.
     #[serde(default)]
     pub processes: Vec<u32>,
 }
 
-/// A network that stands until it is stopped or dropped.
+/// A network that exists until it is stopped or dropped.
 pub struct MininetNetwork {
     pub addresses: Addresses,
-    /// The process that builds it; none if that is another program's.
+    /// The process that builds it; `None` for a network of another program.
     child: Option<Child>,
-    /// The network stands as long as this is open.
+    /// Standard input of the process; the network exists while it is open.
     stdin: Option<ChildStdin>,
     stdout: File,
-    /// What keeps that open where nobody writes to it.
+    /// Write end of the pipe in place of a process's output, for a network of another program.
     _silent: Option<OwnedFd>,
-    /// What has been read of a line.
+    /// Input of an incomplete line.
     input: Vec<u8>,
     work: WorkDir,
 }
 
 impl MininetNetwork {
-    /// Starts to build the network; it is there when [`MininetNetwork::take_ready`] says so.
+    /// Starts to build the network; [`MininetNetwork::take_ready`] reports when it is ready.
     pub fn start(spec: &NetworkSpec) -> Result<MininetNetwork, Failure> {
         MininetNetwork::start_with(spec, |_| spec.pcap.clone())
     }
 
-    /// The same, with captures where `captures` says, given the folder of the run.
+    /// Starts to build the network; `captures` returns the captures' folder, given the folder of the run.
     pub fn start_with(
         spec: &NetworkSpec,
         captures: impl FnOnce(&Path) -> Option<PathBuf>,
@@ -344,8 +344,11 @@ impl MininetNetwork {
             .map_err(|error| Failure::failed(format_args!("cannot write mininet.log: {error}")))?;
 
         let python = crate::doctor::python();
-        let alfirk = std::env::current_exe()
-            .map_err(|error| Failure::failed(format_args!("cannot find my own file: {error}")))?;
+        let alfirk = std::env::current_exe().map_err(|error| {
+            Failure::failed(format_args!(
+                "cannot find the path of this executable: {error}"
+            ))
+        })?;
         let mut command = Command::new(&python);
         command
             .args(["-B", "-m", "alfirk_mininet", "serve"])
@@ -376,7 +379,7 @@ impl MininetNetwork {
             command.arg("--pcap").arg(folder);
         }
         if let Some(part) = &spec.part {
-            let text = serde_json::to_string(part).expect("it has no strange keys");
+            let text = serde_json::to_string(part).expect("it serializes to JSON");
             command.arg("--part").arg(write("part.json", &text)?);
         }
         if let Some(guests) = &spec.guests {
@@ -403,19 +406,19 @@ impl MininetNetwork {
         })
     }
 
-    /// A network that another program has, and keeps as long as it likes; `folder` is where it has written what there is.
+    /// Attaches to a network of another program; `folder` contains its description.
     pub fn attach(folder: &Path) -> Result<MininetNetwork, Failure> {
         let file = folder.join(NETWORK_FILE);
         let bad = |why: &dyn Display| {
             let file = file.display();
             Failure::bad_input(format_args!(
-                "--attach: {file}: {why}; give the folder that `mn --custom mininet/alfirk.py` names"
+                "--attach: {file}: {why}; give the folder that `mn --custom mininet/alfirk.py` prints"
             ))
         };
         let text = fs::read_to_string(&file).map_err(|error| bad(&error))?;
         let addresses = serde_json::from_str(&text).map_err(|error| bad(&error))?;
         let (reader, writer) = nix::unistd::pipe()
-            .map_err(|error| Failure::failed(format_args!("cannot make a pipe: {error}")))?;
+            .map_err(|error| Failure::failed(format_args!("cannot create a pipe: {error}")))?;
         Ok(MininetNetwork {
             addresses,
             child: None,
@@ -427,7 +430,7 @@ impl MininetNetwork {
         })
     }
 
-    /// Takes the readiness line; true when it has come. To be called when the network's output is readable.
+    /// Reads the readiness line; true when it has arrived. Called when the network's output is readable.
     pub fn take_ready(&mut self) -> Result<bool, FabricError> {
         match self.read_line()? {
             None => Ok(false),
@@ -435,47 +438,49 @@ impl MininetNetwork {
                 self.addresses = addresses;
                 Ok(true)
             }
-            Some(Line::Failed { what, hint }) => Err(FabricError::Broken(said(&what, &hint))),
+            Some(Line::Failed { what, hint }) => Err(FabricError::Broken(with_hint(&what, &hint))),
         }
     }
 
-    /// Finds out whether the network has broken, when its output is readable.
+    /// An error if the network has failed. Called when its output is readable.
     pub fn check(&mut self) -> Result<(), FabricError> {
         match self.read_line()? {
             None => Ok(()),
-            Some(Line::Failed { what, hint }) => Err(FabricError::Broken(said(&what, &hint))),
+            Some(Line::Failed { what, hint }) => Err(FabricError::Broken(with_hint(&what, &hint))),
             Some(Line::Ready(_)) => Err(FabricError::Broken(
-                "the Mininet process said twice that it is ready".to_string(),
+                "the Mininet process reported twice that it is ready".to_string(),
             )),
         }
     }
 
-    /// Ends the process of a host or switch at once.
+    /// Kills the process of a host or switch.
     pub fn kill(&mut self, node: &str) -> Result<(), FabricError> {
-        self.ask(&serde_json::json!({ "kill": node }))
+        self.send(&serde_json::json!({ "kill": node }))
     }
 
     /// Takes an interface of a switch down.
     pub fn cut(&mut self, interface: &str) -> Result<(), FabricError> {
-        self.ask(&serde_json::json!({ "cut": interface }))
+        self.send(&serde_json::json!({ "cut": interface }))
     }
 
-    /// Takes an interface of a switch up again.
-    pub fn mend(&mut self, interface: &str) -> Result<(), FabricError> {
-        self.ask(&serde_json::json!({ "mend": interface }))
+    /// Brings an interface of a switch up again.
+    pub fn restore(&mut self, interface: &str) -> Result<(), FabricError> {
+        self.send(&serde_json::json!({ "restore": interface }))
     }
 
-    fn ask(&mut self, request: &serde_json::Value) -> Result<(), FabricError> {
-        let told = match &mut self.stdin {
+    fn send(&mut self, request: &serde_json::Value) -> Result<(), FabricError> {
+        let sent = match &mut self.stdin {
             Some(stdin) => writeln!(stdin, "{request}").and_then(|()| stdin.flush()),
             None => Ok(()),
         };
-        told.map_err(|error| {
-            FabricError::Broken(format!("the Mininet process does not listen: {error}"))
+        sent.map_err(|error| {
+            FabricError::Broken(format!(
+                "cannot send a request to the Mininet process: {error}"
+            ))
         })
     }
 
-    /// The process that builds and holds the network, if that is not another program's.
+    /// Number of the process that builds and holds the network; `None` for a network of another program.
     pub fn process(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
@@ -485,19 +490,19 @@ impl MininetNetwork {
         self.work.path()
     }
 
-    /// A file in the folder of the run, which is gone when the network is.
+    /// Path of a file in the folder of the run, which is removed with the network.
     pub fn file(&self, name: &str) -> PathBuf {
         self.work.path().join(name)
     }
 
-    /// Reads once, and gives the line if that completed one.
+    /// Reads once; returns the line if it is complete.
     fn read_line(&mut self) -> Result<Option<Line>, FabricError> {
         let mut chunk = [0; 4096];
         let count = self.stdout.read(&mut chunk).unwrap_or(0);
         if count == 0 {
             return Err(FabricError::Broken(format!(
-                "the Mininet process has ended{}",
-                self.last_words()
+                "the Mininet process ended{}",
+                self.last_log_line()
             )));
         }
         self.input.extend_from_slice(&chunk[..count]);
@@ -508,25 +513,23 @@ impl MininetNetwork {
         let line = serde_json::from_slice(&line).map_err(|_| {
             let text = String::from_utf8_lossy(&line);
             let text = text.trim();
-            FabricError::Broken(format!(
-                "the Mininet process said something unexpected: {text}"
-            ))
+            FabricError::Broken(format!("unexpected output of the Mininet process: {text}"))
         })?;
         Ok(Some(line))
     }
 
-    /// The end of the Python side's log.
-    fn last_words(&self) -> String {
+    /// Last line of the Python process's log.
+    fn last_log_line(&self) -> String {
         let log = fs::read_to_string(self.file("mininet.log")).unwrap_or_default();
         match log.lines().rev().find(|line| !line.trim().is_empty()) {
-            Some(line) => format!("; it said last: {line}"),
+            Some(line) => format!("; last line of its log: {line}"),
             None => String::new(),
         }
     }
 }
 
 impl AsFd for MininetNetwork {
-    /// Readable when there is a line, or the process has ended.
+    /// Readable when a line is available, or the process has ended.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stdout.as_fd()
     }
@@ -539,7 +542,7 @@ impl Drop for MininetNetwork {
 }
 
 impl MininetNetwork {
-    /// Takes the network down and waits until it is gone. Its files stay.
+    /// Removes the network and waits until it is gone. Its files stay.
     pub fn take_down(&mut self) {
         drop(self.stdin.take());
         let deadline = Instant::now() + STOP_LIMIT;
@@ -547,17 +550,17 @@ impl MininetNetwork {
         let Some(child) = &mut self.child else {
             return;
         };
-        // While it builds, it does not read.
+        // It does not read its input while it builds.
         if let Ok(None) = child.try_wait() {
             let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
         }
         while let Ok(None) = child.try_wait() {
             if Instant::now() > deadline {
                 tracing::warn!(
-                    "Mininet did not take the network down within {} s; `make clean` removes what is left",
+                    "Mininet did not remove the network within {} s; `make clean` removes the remains",
                     STOP_LIMIT.as_secs()
                 );
-                // Nothing gentler is left; an error means that it has ended by itself.
+                // An error means that the process has ended by itself.
                 let _ = child.kill();
                 let _ = child.wait();
                 return;
@@ -568,7 +571,7 @@ impl MininetNetwork {
     }
 }
 
-fn said(what: &str, hint: &str) -> String {
+fn with_hint(what: &str, hint: &str) -> String {
     if hint.is_empty() {
         what.to_string()
     } else {
@@ -576,7 +579,7 @@ fn said(what: &str, hint: &str) -> String {
     }
 }
 
-/// `PYTHONPATH` with the folder that holds `alfirk_mininet`: where `make install` put it, or the source tree.
+/// `PYTHONPATH` with the folder of `alfirk_mininet`: in an installation, or in the source tree.
 fn python_path(alfirk: &Path) -> Result<OsString, Failure> {
     let mut candidates: Vec<PathBuf> = Vec::new();
     if let Some(prefix) = alfirk.parent().and_then(Path::parent) {
@@ -624,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_the_python_side_are_understood() {
+    fn lines_of_the_python_process_are_parsed() {
         let ready = r#"{"event": "ready", "switches": {"s1": "127.0.0.1:58565"}, "hosts": {"h1": "/tmp/x/h1.sock"},
             "interfaces": {"s1": {"1": "s1-eth1"}}}"#;
         let Line::Ready(addresses) = serde_json::from_str(ready).unwrap() else {
@@ -635,10 +638,13 @@ mod tests {
         assert_eq!(addresses.interfaces["s1"]["1"], "s1-eth1");
 
         let failed =
-            r#"{"event": "failed", "what": "switch s1 ended with 1", "hint": "it said: x"}"#;
+            r#"{"event": "failed", "what": "switch s1 ended with 1", "hint": "it with_hint: x"}"#;
         let Line::Failed { what, hint } = serde_json::from_str(failed).unwrap() else {
             panic!("not failed");
         };
-        assert_eq!(said(&what, &hint), "switch s1 ended with 1; it said: x");
+        assert_eq!(
+            with_hint(&what, &hint),
+            "switch s1 ended with 1; it with_hint: x"
+        );
     }
 }

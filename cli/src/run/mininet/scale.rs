@@ -1,4 +1,4 @@
-//! How many times slower than equipment a network of processes goes.
+//! Choice of the clock's scale: how many times slower than real time a network of processes must run.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ use alfirk_sim::network::{Model, Network, Watch};
 use alfirk_sim::VirtualFabric;
 use alfirk_units::{SIZE, TIME};
 
-use super::load::{Load, Share};
+use super::load::{Load, SchedStat};
 use crate::exit::Failure;
 use crate::program::CompiledProgram;
 use crate::run::config::Config;
@@ -26,45 +26,44 @@ use crate::run::controller_config;
 use crate::run::progress::Bars;
 use crate::run::{processors, run_one};
 
-/// The part of all processors' time that the network may need by what is expected. The rest is for what is not: other
-/// programs, and the moments at which more packets are about than in the mean.
-const SHARE: f64 = 0.4;
-/// What system calls, timers and waking up cost for one packet on one link, in times that two threads take to wake each other up.
-const WAKES: f64 = 6.0;
-/// What a packet costs in a process of its own, as a multiple of what it costs in the simulator: caches are cold, and packets are
-/// copied.
-const ALONE: f64 = 6.0;
-/// The largest part of a packet's cost that is not for waking up, as a multiple of that. More is not about packets: on slow links a run in
-/// virtual time is mostly timers.
-const MOST_ALONE: f64 = 3.0;
-/// The part of a hop's time by which a process may be late when it wakes up.
-const LATE: f64 = 0.02;
-/// The part of a hop's time that a process may wait for a processor, above which results are called into question.
-const WAIT: f64 = 0.05;
-/// The part of all processors' time above which the network is called limited by them.
-const BUSY: f64 = 0.8;
-/// Bytes of the message by which it is found out how many packets there are in which time.
+/// Share of all processors' time that the expected load of the network may use. The rest is for other programs, and for peaks of
+/// packets above the mean.
+const PROCESSOR_BUDGET: f64 = 0.4;
+/// Cost of system calls, timers and wake-ups for one packet on one link, as a multiple of the wake-up latency.
+const WAKEUPS_PER_PACKET: f64 = 6.0;
+/// Cost of a packet in a process of its own, as a multiple of its cost in the simulator: caches are cold, and packets are copied.
+const PROCESS_COST_FACTOR: f64 = 6.0;
+/// Upper limit of a packet's cost without wake-ups, as a multiple of the cost of wake-ups. A larger measured cost is not caused by
+/// packets: on slow links, a run in virtual time processes mostly timers.
+const MAX_PROCESS_COST_FACTOR: f64 = 3.0;
+/// Maximum wake-up latency of a process, as a share of a hop's time.
+const MAX_LATENESS: f64 = 0.02;
+/// Maximum wait of a process for a processor, as a share of a hop's time; above it, a warning questions the results.
+const MAX_WAIT: f64 = 0.05;
+/// Share of all processors' time above which the network is reported as limited by processors.
+const MAX_BUSY: f64 = 0.8;
+/// Size in bytes of the message that measures the packet rate in virtual time.
 const SAMPLE: usize = 256 << 10;
-/// Bytes of a message that has hardly any packets.
+/// Size in bytes of a message with few packets, which measures the fixed cost of a run.
 const SMALL: usize = 4 << 10;
-/// Real time that such a message may take in virtual time.
+/// Limit of real time for such a measurement.
 const SAMPLE_LIMIT: Duration = Duration::from_secs(30);
-/// Real time that transfers may take on a clock that is chosen here.
-const LONGEST: Duration = Duration::from_secs(600);
-/// Messages between two threads by which it is found out how long waking up takes.
-const KNOCKS: usize = 201;
+/// Limit of real time for transfers on an automatically chosen clock.
+const MAX_DURATION: Duration = Duration::from_secs(600);
+/// Number of messages between two threads that measure the wake-up latency.
+const WAKE_SAMPLES: usize = 201;
 
-/// What there is to run a network on.
+/// Capacity of the machines for a network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Equipment {
-    /// Of all machines together.
+    /// Number of processors of all machines.
     pub processors: usize,
-    /// Nanoseconds until a thread that sleeps does something about a message, on the slowest of them.
+    /// Wake-up latency of the slowest machine: nanoseconds until a sleeping thread reacts to a message.
     pub wake: f64,
 }
 
 impl Equipment {
-    /// This machine.
+    /// The capacity of this machine.
     pub fn here() -> Equipment {
         Equipment {
             processors: processors(),
@@ -73,22 +72,22 @@ impl Equipment {
     }
 }
 
-/// The clock that `--scale auto` has chosen, and what the runs will take on it.
+/// The clock that `--scale auto` chose, and the expected duration of the runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
     pub scale: NonZeroU32,
-    /// What decided.
+    /// Why the scale is not smaller.
     reason: Reason,
-    /// Nanoseconds of the network's time that all transfers take together by what was seen in virtual time.
+    /// Duration of all transfers in nanoseconds of the network's time, as measured in virtual time.
     takes: f64,
 }
 
-/// What a clock has to be slow for.
+/// What requires a slow clock.
 #[derive(Debug, Clone, PartialEq)]
 enum Reason {
-    /// A hop takes so many nanoseconds of the network's time, and a process that many of real time to wake up.
+    /// A hop takes `hop` nanoseconds of the network's time, and a process `wake` nanoseconds of real time to wake up.
     Waking { hop: f64, wake: f64 },
-    /// Packets on links for each nanosecond of the network's time, and what one costs this machine in nanoseconds.
+    /// Packets on links per nanosecond of the network's time, and the cost of one on this machine in nanoseconds.
     Packets {
         algorithm: String,
         rate: f64,
@@ -97,41 +96,41 @@ enum Reason {
 }
 
 impl Choice {
-    /// What the transfers take of real time, if the clock is `scale` times slower.
+    /// Duration of the transfers in real time, if the clock is `scale` times slower.
     fn real(&self, scale: NonZeroU32) -> Duration {
         let seconds = self.takes * f64::from(scale.get()) / 1e9;
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
-    /// Whether they are too long on such a clock to begin with them unasked.
+    /// Whether the transfers on such a clock exceed the limit for an automatic choice.
     pub fn is_too_long(&self, scale: NonZeroU32) -> bool {
-        self.real(scale) > LONGEST
+        self.real(scale) > MAX_DURATION
     }
 
-    /// What the clock costs, and why it is as it is, in a line.
+    /// The scale, its reason and the expected duration, in one line.
     pub fn line(&self) -> String {
         let takes = span(self.real(self.scale));
         match self.scale.get() {
             1 => format!("--scale auto: 1, real time: links are slow enough for this machine; the transfers take about {takes}"),
             scale => format!(
-                "--scale auto: {scale}, a clock {scale} times slower than real time, since {}; \
+                "--scale auto: {scale}, a clock {scale} times slower than real time, because {}; \
                  the transfers take about {takes} of real time",
                 self.reason
             ),
         }
     }
 
-    /// Refuses what would take too long.
+    /// Rejects a choice whose transfers would exceed the limit.
     fn check(self) -> Result<Choice, Failure> {
         if !self.is_too_long(self.scale) {
             return Ok(self);
         }
         let (scale, takes) = (self.scale, span(self.real(self.scale)));
         Err(Failure::bad_input(format_args!(
-            "--scale auto: the transfers would take about {takes} of real time, and no more than {} are begun unasked: the clock \
-             has to be {scale} times slower than real time, since {}; send less (--size), by fewer algorithms (--algorithms), \
-             in virtual time (--driver virtual), or give --scale {scale} to have it all the same",
-            span(LONGEST),
+            "--scale auto: the transfers would take about {takes} of real time, and the limit is {}: the clock \
+                 must be {scale} times slower than real time, because {}; send less (--size), use fewer algorithms (--algorithms) or \
+                 virtual time (--driver virtual), or give --scale {scale} to run them anyway",
+            span(MAX_DURATION),
             self.reason
         )))
     }
@@ -160,7 +159,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A time for people, in whole seconds, or minutes where there are many.
+/// Formats a time in whole seconds, minutes or hours.
 fn span(time: Duration) -> String {
     match time.as_secs() {
         0 => "1 s".to_owned(),
@@ -170,13 +169,13 @@ fn span(time: Duration) -> String {
     }
 }
 
-/// How slow a clock this machine needs for what is to be measured.
+/// Chooses the scale of the clock that this machine needs for the measurements.
 ///
-/// The virtual driver says how many packets there are on how many links in which of the network's time, and what one costs this
-/// machine; two threads that wake each other up say what that costs.
+/// A run in virtual time measures the packets on links per time of the network, and the cost of a packet on this machine. Two threads
+/// that wake each other up measure the wake-up latency.
 ///
 /// # Errors
-/// What is to be measured fails in virtual time, too, or would take too long in real time.
+/// A measurement fails in virtual time, too, or would take too long in real time.
 pub fn choose(
     config: &Config,
     program: &CompiledProgram,
@@ -184,7 +183,7 @@ pub fn choose(
     equipment: Equipment,
 ) -> Result<Choice, Failure> {
     let (wake, hop) = (equipment.wake, hop(&config.topology, config.model));
-    let mut needed = WAKES * wake / (LATE * hop);
+    let mut needed = WAKEUPS_PER_PACKET * wake / (MAX_LATENESS * hop);
     let mut reason = Reason::Waking { hop, wake };
     let mut takes = 0.0;
     let (sample, small) = (sample(job, SAMPLE), sample(job, SMALL));
@@ -203,10 +202,10 @@ pub fn choose(
         let fabric = VirtualFabric::bring_up(network);
         let mut fabric = fabric.map_err(Failure::failed)?;
         let mut measure = |job: &Job| {
-            let (before, started) = (Share::of_this_thread(), fabric.now());
+            let (before, started) = (SchedStat::of_this_thread(), fabric.now());
             let row = run_one(&mut fabric, config, job, algorithm, &Bars::hidden())?;
-            let ran = Share::of_this_thread().since(before).ran;
-            // Where not all receivers got everything, the run took until it was given up.
+            let ran = SchedStat::of_this_thread().since(before).ran;
+            // If not all receivers got the data, the run took until its time limit.
             let took = match row.verified && row.completion_ns > 0 {
                 true => row.completion_ns,
                 false => fabric.now() - started,
@@ -218,14 +217,14 @@ pub fn choose(
             })
         };
         let sampled = measure(&sample);
-        // What a run costs without many packets.
+        // Cost of a run with few packets.
         let fixed = match (&sampled, bytes(&small) < bytes(&sample)) {
             (Ok(_), true) => measure(&small).ok(),
             _ => None,
         };
         if limit.is_over() {
             return Err(Failure::bad_input(format_args!(
-                "--scale auto: {} by {algorithm} in virtual time, by which the clock is chosen, has not ended after {}; \
+                "--scale auto: {} by {algorithm} in virtual time, which measures the load, has not ended within {}; \
                  give --scale N",
                 SIZE.show(sample.data.bytes().len() as u64),
                 span(SAMPLE_LIMIT)
@@ -235,7 +234,7 @@ pub fn choose(
         let cost = packet_cost(&sampled, fixed.as_ref(), wake);
         let rate = sampled.packets / sampled.took;
         tracing::info!("{algorithm}: {rate:.3} packets/ns on links, {cost:.0} ns each, {wake:.0} ns to wake up");
-        let by_packets = rate * cost / (processors * SHARE);
+        let by_packets = rate * cost / (processors * PROCESSOR_BUDGET);
         if by_packets > needed {
             needed = by_packets;
             let algorithm = algorithm.to_string();
@@ -257,10 +256,10 @@ pub fn choose(
     choice.check()
 }
 
-/// Ends a fabric in virtual time that takes too long, until it is dropped.
+/// Stops a fabric in virtual time after a time limit, unless dropped before.
 struct Limit {
     watch: Watch,
-    /// Ends the thread when it is dropped.
+    /// Ends the thread when dropped.
     _end: mpsc::Sender<()>,
 }
 
@@ -281,34 +280,34 @@ impl Limit {
     }
 }
 
-/// What a run in virtual time was.
+/// Measurements of a run in virtual time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Sampled {
     /// Packets on all links.
     packets: f64,
-    /// Nanoseconds of a processor.
+    /// Processor time in nanoseconds.
     ran: f64,
     /// Nanoseconds of the network's time.
     took: f64,
 }
 
-/// What a packet on a link costs this machine in nanoseconds, after a run in virtual time. `fixed` is one with far fewer packets, which
-/// tells what is not about packets.
+/// Cost in nanoseconds of a packet on a link for this machine, from a run in virtual time. `fixed` is a run with far fewer packets; its
+/// cost is subtracted.
 fn packet_cost(sampled: &Sampled, fixed: Option<&Sampled>, wake: f64) -> f64 {
     let few = fixed.filter(|few| few.packets < sampled.packets && few.ran < sampled.ran);
     let (packets, ran) = match few {
         Some(few) => (sampled.packets - few.packets, sampled.ran - few.ran),
         None => (sampled.packets, sampled.ran),
     };
-    let waking = WAKES * wake;
-    (ALONE * ran / packets.max(1.0)).min(MOST_ALONE * waking) + waking
+    let waking = WAKEUPS_PER_PACKET * wake;
+    (PROCESS_COST_FACTOR * ran / packets.max(1.0)).min(MAX_PROCESS_COST_FACTOR * waking) + waking
 }
 
-/// The job with a message of at most so many bytes, and without faults.
+/// The job with a message of at most `most` bytes, and without faults.
 fn sample(job: &Job, most: usize) -> Job {
     let bytes = job.data.bytes();
     let data = match job.messages {
-        // So many need their bytes.
+        // A division into messages needs the whole data.
         Some(_) => Arc::clone(&job.data),
         None => Arc::new(ExpectedData::new(bytes[..bytes.len().min(most)].into())),
     };
@@ -321,7 +320,7 @@ fn sample(job: &Job, most: usize) -> Job {
     }
 }
 
-/// The shortest time in nanoseconds from the beginning of a full packet on a link until it is in the next switch's queue.
+/// Shortest time in nanoseconds from the start of a full packet on a link until it is in the next switch's queue.
 pub fn hop(topology: &Topology, model: Model) -> f64 {
     let times = topology.links().iter().map(|link| {
         let does = &link.attributes;
@@ -331,9 +330,9 @@ pub fn hop(topology: &Topology, model: Model) -> f64 {
     times.fold(f64::INFINITY, f64::min) + model.pipeline_latency as f64
 }
 
-/// Nanoseconds until a thread that sleeps does something about a message, half of all times being shorter.
+/// Wake-up latency: median of nanoseconds until a sleeping thread reacts to a message.
 pub fn wake() -> f64 {
-    // Without sockets nothing else works either; then any figure does.
+    // Without sockets the run fails anyway, so any figure does.
     let Ok((mut here, mut there)) = UnixStream::pair() else {
         return 0.0;
     };
@@ -341,9 +340,9 @@ pub fn wake() -> f64 {
         let mut byte = [0];
         while there.read_exact(&mut byte).is_ok() && there.write_all(&byte).is_ok() {}
     });
-    let mut times = Vec::with_capacity(KNOCKS);
+    let mut times = Vec::with_capacity(WAKE_SAMPLES);
     let mut byte = [0];
-    for _ in 0..KNOCKS {
+    for _ in 0..WAKE_SAMPLES {
         let asked = Instant::now();
         if here
             .write_all(&byte)
@@ -355,14 +354,14 @@ pub fn wake() -> f64 {
         times.push(asked.elapsed().as_nanos() as f64 / 2.0);
     }
     drop(here);
-    // It ends as its socket does.
+    // The thread ends with its socket.
     let _ = echo.join();
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// What an algorithm had of a machine with so many processors, on a clock that was `scale` times slower, where a hop takes so many
-/// nanoseconds of it.
+/// Summary of the processor use of an algorithm, on `processors` processors and a clock that was `scale` times slower. `hop` is the time
+/// of a hop in nanoseconds of that clock.
 pub fn summary(
     algorithm: &str,
     load: Load,
@@ -370,7 +369,7 @@ pub fn summary(
     scale: NonZeroU32,
     hop: f64,
 ) -> LoadSummary {
-    let (wait, limit) = (load.wait() / f64::from(scale.get()), WAIT * hop);
+    let (wait, limit) = (load.wait() / f64::from(scale.get()), MAX_WAIT * hop);
     let network_busy = load.share.ran as f64 / (load.took.max(1) as f64 * processors as f64);
     LoadSummary {
         algorithm: algorithm.to_owned(),
@@ -378,22 +377,23 @@ pub fn summary(
         machine_busy: load.busy,
         wait_ns: wait,
         wait_limit_ns: limit,
-        is_limited: wait > limit || network_busy > BUSY,
+        is_limited: wait > limit || network_busy > MAX_BUSY,
     }
 }
 
-/// What would have been slow enough for those that processors were short for, by what they lacked; `None` if there are none.
+/// The scale that would have sufficed for the algorithms that were limited by processors; `None` if none was.
 pub fn larger(clock: &ClockSummary) -> Option<NonZeroU32> {
     let limited = clock.load.iter().filter(|load| load.is_limited);
     let lacked = limited.map(|load| {
         let wait = load.wait_ns / load.wait_limit_ns;
-        wait.max(load.network_busy / SHARE).clamp(1.5, 4.0)
+        wait.max(load.network_busy / PROCESSOR_BUDGET)
+            .clamp(1.5, 4.0)
     });
     let most = lacked.reduce(f64::max)?;
     Some(rounded(f64::from(clock.scale) * most))
 }
 
-/// The next number with two digits and zeros behind them.
+/// Rounds up to two significant digits.
 fn rounded(needed: f64) -> NonZeroU32 {
     let mut unit = 1.0;
     while needed / unit > 99.0 {
@@ -409,7 +409,7 @@ mod tests {
     use alfirk_ctrl::topology;
 
     #[test]
-    fn chosen_scales_are_round_and_not_too_small() {
+    fn chosen_scales_are_rounded_up() {
         let round = |needed| rounded(needed).get();
         assert_eq!(
             [round(0.0), round(0.3), round(98.1), round(99.0)],
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_costs_without_packets_is_not_a_packets_cost() {
+    fn fixed_cost_of_a_run_is_not_a_packets_cost() {
         let run = |packets, ran| Sampled {
             packets,
             ran,
@@ -431,13 +431,13 @@ mod tests {
         let (many, few) = (run(1_000.0, 3e6), run(100.0, 2.1e6));
         assert_eq!(packet_cost(&many, Some(&few), 2_000.0), 18_000.0);
         assert_eq!(packet_cost(&many, None, 2_000.0), 30_000.0);
-        // One that was disturbed tells nothing.
+        // A disturbed measurement is not used.
         let disturbed = run(100.0, 4e6);
         assert_eq!(packet_cost(&many, Some(&disturbed), 2_000.0), 30_000.0);
     }
 
     #[test]
-    fn what_passes_while_links_are_slow_is_not_a_packets_cost() {
+    fn timers_on_slow_links_are_not_a_packets_cost() {
         let slow = Sampled {
             packets: 355.0,
             ran: 146e6,
@@ -447,13 +447,13 @@ mod tests {
         assert_eq!(cost, 360_000.0);
         // Real time is slow enough for two processors.
         assert_eq!(
-            rounded(slow.packets / slow.took * cost / (2.0 * SHARE)).get(),
+            rounded(slow.packets / slow.took * cost / (2.0 * PROCESSOR_BUDGET)).get(),
             1
         );
     }
 
     #[test]
-    fn what_takes_longer_than_ten_minutes_is_refused_with_the_reason() {
+    fn more_than_ten_minutes_are_rejected_with_the_reason() {
         let choice = |scale, takes| Choice {
             scale: NonZeroU32::new(scale).unwrap(),
             reason: Reason::Waking {
@@ -472,7 +472,7 @@ mod tests {
             panic!("it would take most of a year");
         };
         let why = why.to_string();
-        for part in ["about 6112 h", "more than 10 min", "--scale 220000000"] {
+        for part in ["about 6112 h", "the limit is 10 min", "--scale 220000000"] {
             assert!(why.contains(part), "{part}: {why}");
         }
         let line = choice(1, 100e6).line();
@@ -482,15 +482,15 @@ mod tests {
     #[test]
     fn a_hop_is_the_time_on_a_link_and_in_a_switch() {
         let topology = topology::fat_tree(4).unwrap();
-        // 4,214 bytes and 24 around them at 100 Gbit/s, 500 ns of fibre, 400 ns of switch.
+        // 4,214 bytes and 24 of preamble, FCS and gap at 100 Gbit/s, 500 ns of fibre, 400 ns of switch.
         let hop = hop(&topology, Model::default());
         assert!((hop - (339.04 + 500.0 + 400.0)).abs() < 0.01, "{hop}");
     }
 
     #[test]
-    fn waiting_counts_by_the_networks_clock() {
+    fn waits_are_measured_on_the_networks_clock() {
         let load = |waited| Load {
-            share: Share {
+            share: SchedStat {
                 ran: 500_000,
                 waited,
                 turns: 10,

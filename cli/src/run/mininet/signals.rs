@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM as something to read, so that networks are taken down before the process ends.
+//! Delivers SIGINT and SIGTERM through a file descriptor, so that networks are removed before the process ends.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -7,17 +7,17 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::exit::Failure;
 
-/// Holds SIGINT and SIGTERM back as long as it lives.
+/// Blocks SIGINT and SIGTERM while it exists.
 pub struct Signals {
     fd: SignalFd,
     set: SigSet,
 }
 
 impl Signals {
-    /// To be called before any thread is started: threads inherit what is held back. So do child processes, of which those that are to
-    /// end by a signal let it through by themselves (`alfirk_mininet/serve.py`).
+    /// Blocks the signals. Must be called before any thread is started, as threads inherit the signal mask. So do child processes; those
+    /// that must react to signals unblock them (`alfirk_mininet/serve.py`).
     pub fn hold() -> Result<Signals, Failure> {
-        let failed = |error| Failure::failed(format_args!("cannot hold signals back: {error}"));
+        let failed = |error| Failure::failed(format_args!("cannot block signals: {error}"));
         let mut set = SigSet::empty();
         set.add(Signal::SIGINT);
         set.add(Signal::SIGTERM);
@@ -27,7 +27,7 @@ impl Signals {
         Ok(Signals { fd, set })
     }
 
-    /// The name of a signal that has come.
+    /// Name of the next pending signal.
     pub fn take(&self) -> Option<&'static str> {
         let info = self.fd.read_signal().ok().flatten()?;
         let signal = Signal::try_from(info.ssi_signo as i32).ok()?;
@@ -43,7 +43,7 @@ impl AsFd for Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // Failing to let them through again changes nothing: the process is about to end.
+        // An error has no effect: the process is about to end.
         let _ = self.set.thread_unblock();
     }
 }

@@ -1,4 +1,4 @@
-//! The folder of one run: sockets, logs and files that its processes share.
+//! The folder of one run, with the sockets, logs and files that its processes share.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,25 +9,25 @@ use nix::fcntl::{Flock, FlockArg};
 
 use crate::exit::Failure;
 
-/// What the names of the folders begin with; the process number of the run follows.
+/// Prefix of the folders' names; the process number of the run follows.
 const PREFIX: &str = "alfirk-run-";
-/// The file in each folder that its run holds locked. The kernel gives the lock back when a run is killed.
+/// Name of the file that a run keeps locked. The kernel releases the lock when the run is killed.
 const LOCK: &str = "owner.lock";
 
-/// A folder that is gone when it is dropped, or when the next run starts.
+/// A folder that is removed when dropped, or else when the next run starts.
 pub struct WorkDir {
     path: PathBuf,
     _lock: Flock<File>,
 }
 
 impl WorkDir {
-    /// Makes `alfirk-run-PID` in the folder for temporary files. Folders that killed runs have left are removed
-    /// first: one of them may have this run's number, as process numbers come again.
+    /// Creates `alfirk-run-PID` in the folder for temporary files. First removes the folders of killed runs: as process numbers are reused,
+    /// one of them may have this run's number.
     pub fn new() -> Result<WorkDir, Failure> {
         WorkDir::new_in(&std::env::temp_dir(), std::process::id())
     }
 
-    /// Where [`WorkDir::new`] makes the folder.
+    /// Path at which [`WorkDir::new`] creates the folder.
     pub fn place() -> PathBuf {
         place_in(&std::env::temp_dir(), std::process::id())
     }
@@ -37,9 +37,9 @@ impl WorkDir {
         let path = place_in(parent, pid);
         let failure = |error| {
             let path = path.display();
-            Failure::failed(format_args!("cannot make the folder {path}: {error}"))
+            Failure::failed(format_args!("cannot create the folder {path}: {error}"))
         };
-        // Locked before it has its name, so that no other run can take it for an abandoned one.
+        // Locked before it gets its name, so that no other run takes it for an abandoned one.
         let unnamed = parent.join(format!(".{PREFIX}{pid}"));
         let _ = fs::remove_dir_all(&unnamed);
         fs::create_dir(&unnamed).map_err(failure)?;
@@ -60,7 +60,7 @@ impl WorkDir {
 impl Drop for WorkDir {
     fn drop(&mut self) {
         match fs::remove_dir_all(&self.path) {
-            // A signal's end of the run was sooner.
+            // The folder may have been removed at a signal.
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 tracing::warn!("cannot remove {}: {error}", self.path.display());
             }
@@ -77,7 +77,7 @@ fn lock(file: File) -> io::Result<Flock<File>> {
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error.into())
 }
 
-/// Removes this user's folders that no run holds. One that cannot be removed stays for its owner.
+/// Removes this user's folders that no run has locked. Folders that cannot be removed stay.
 fn remove_abandoned(parent: &Path, pid: u32) {
     let Ok(entries) = fs::read_dir(parent) else {
         return;
@@ -94,7 +94,10 @@ fn remove_abandoned(parent: &Path, pid: u32) {
             .metadata()
             .is_ok_and(|folder| folder.is_dir() && folder.uid() == nix::unistd::getuid().as_raw());
         if ours && is_abandoned(&entry.path(), owner, pid) {
-            tracing::debug!("remove {}, which a killed run left", entry.path().display());
+            tracing::debug!(
+                "removing {}, which a killed run left",
+                entry.path().display()
+            );
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -103,7 +106,7 @@ fn remove_abandoned(parent: &Path, pid: u32) {
 fn is_abandoned(folder: &Path, owner: u32, pid: u32) -> bool {
     match File::open(folder.join(LOCK)) {
         Ok(file) => lock(file).is_ok(),
-        // From before folders had locks: no process has its number, or none but this one.
+        // Without a lock file, the folder is abandoned if no other process has its number.
         Err(_) => owner == pid || !Path::new("/proc").join(owner.to_string()).exists(),
     }
 }
@@ -117,13 +120,13 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let folder = |pid: u32| parent.path().join(format!("{PREFIX}{pid}"));
         let running = WorkDir::new_in(parent.path(), 1).unwrap();
-        // Killed: nobody holds its lock, and its number came again.
+        // Killed: its lock is released, and its number is in use again.
         fs::create_dir(folder(7)).unwrap();
         fs::write(folder(7).join(LOCK), "").unwrap();
         fs::write(folder(7).join("h1.log"), "").unwrap();
         // Without a lock file; no process has such a number.
         fs::create_dir(folder(u32::MAX)).unwrap();
-        // Of somebody else.
+        // Not a folder of a run.
         fs::create_dir(parent.path().join("alfirk-run-notes")).unwrap();
 
         let ours = WorkDir::new_in(parent.path(), 7).unwrap();

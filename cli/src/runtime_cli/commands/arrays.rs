@@ -125,7 +125,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "pvs_add",
         args: &[Arg::ValueSet, Arg::Other("<value>")],
-        help: "Puts a value into a parser value set. One that is there already is no error.",
+        help: "Adds a value to a parser value set. Adding an existing value is not an error.",
         run: |session, args| {
             let [name, value] = exactly(args)?;
             let set = session.program.value_set(name)?;
@@ -137,7 +137,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "pvs_remove",
         args: &[Arg::ValueSet, Arg::Other("<value>")],
-        help: "Takes a value out of a parser value set. One that is not there is no error.",
+        help: "Removes a value from a parser value set. Removing a missing value is not an error.",
         run: |session, args| {
             let [name, value] = exactly(args)?;
             let set = session.program.value_set(name)?;
@@ -149,7 +149,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "pvs_get",
         args: &[Arg::ValueSet],
-        help: "Shows the values of a parser value set, one a line.",
+        help: "Shows the values of a parser value set, one per line.",
         run: |session, args| {
             let [name] = exactly(args)?;
             let set = session.program.value_set(name)?;
@@ -163,7 +163,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "pvs_clear",
         args: &[Arg::ValueSet],
-        help: "Takes all values out of a parser value set.",
+        help: "Removes all values from a parser value set.",
         run: |session, args| {
             let [name] = exactly(args)?;
             let set = session.program.value_set(name)?;
@@ -250,7 +250,7 @@ fn register_read(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
             format!("{name}[{index}]= {value}")
         }
         [name] => {
-            // Not to stdout, which scripts read.
+            // To stderr, as scripts read stdout.
             eprintln!("register index omitted, reading entire array");
             let values = client.bm_register_read_all(0, &*register.name)?;
             let values: Vec<String> = values.iter().map(i64::to_string).collect();

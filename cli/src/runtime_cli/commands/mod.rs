@@ -1,5 +1,5 @@
-//! The commands, each with its arguments, its help and what it does. What they need to know about values, names and forms
-//! is decided elsewhere without a connection; here the switch is asked.
+//! The commands, each with its arguments, help and implementation. Other modules parse values and names without a connection; the
+//! commands send requests to the switch.
 
 mod arrays;
 mod multicast;
@@ -17,7 +17,7 @@ use super::program::{Meter, ProgramNames};
 use super::values::decimal;
 use super::Pre;
 
-/// A connected switch with the program that it runs, and where answers go.
+/// A connection to a switch, with the names of its program, and the output.
 pub struct Session<'o> {
     pub connection: Connection,
     pub program: ProgramNames,
@@ -25,22 +25,22 @@ pub struct Session<'o> {
     pub out: &'o mut dyn Write,
 }
 
-/// What an argument is, for the usage line and for completion.
+/// Kind of an argument, for the usage line and for completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arg {
     Table,
-    /// Of the table in the first argument.
+    /// An action of the table in the first argument.
     TableAction,
     Profile,
-    /// Of the action profile in the first argument.
+    /// An action of the action profile in the first argument.
     ProfileAction,
     Meter,
     Counter,
     Register,
     ValueSet,
-    /// A hash whose CRC of this width may be changed.
+    /// A hash with a configurable CRC of this width.
     CustomCrc(u32),
-    /// Nothing that could be completed; as the usage line shows it.
+    /// An argument without completion, with its text in the usage line.
     Other(&'static str),
 }
 
@@ -67,7 +67,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// The command with its arguments.
+    /// The usage line.
     pub fn usage(&self) -> String {
         let args = self.args.iter().map(|arg| arg.usage());
         let words: Vec<&str> = std::iter::once(self.name).chain(args).collect();
@@ -102,7 +102,7 @@ fn at_least(args: &[&str], count: usize) -> Result<()> {
     }
 }
 
-/// The arguments, if they are as many.
+/// The arguments, if their number is right.
 fn exactly<'a, 't, const N: usize>(args: &'a [&'t str]) -> Result<&'a [&'t str; N]> {
     args.try_into().map_err(|_| {
         Error::input(format_args!(
@@ -112,12 +112,12 @@ fn exactly<'a, 't, const N: usize>(args: &'a [&'t str]) -> Result<&'a [&'t str; 
     })
 }
 
-/// A decimal number that the message calls `what`.
+/// Parses a decimal number; `what` names it in the message.
 fn number<T: std::str::FromStr>(text: &str, what: &str) -> Result<T> {
     decimal(text).ok_or_else(|| Error::input(format_args!("Bad format for {what}")))
 }
 
-/// `RATE:BURST` for each of a meter's colours but the first.
+/// Parses `RATE:BURST` for each of a meter's colours except the first.
 fn rates(meter: &Meter, texts: &[&str]) -> Result<Vec<alfirk_thrift::standard::BmMeterRateConfig>> {
     if texts.len() != meter.rate_count {
         return Err(Error::input(format_args!(

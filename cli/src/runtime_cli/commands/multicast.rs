@@ -9,14 +9,14 @@ const GROUP: Arg = Arg::Other("<group id>");
 const NODE: Arg = Arg::Other("<node handle>");
 const PORTS: Arg = Arg::Other("<ports> [| <lags>]");
 
-/// Ports beyond are mistakes; a map has a digit for each up to the highest.
+/// Largest accepted port number, which bounds the length of port maps.
 const MAX_PORT: u32 = 0xffff;
 
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "mc_mgrp_create",
         args: &[GROUP],
-        help: "Makes a multicast group.",
+        help: "Creates a multicast group.",
         run: |session, args| {
             let engine = session.pre.engine()?;
             let [group] = exactly(args)?;
@@ -54,20 +54,20 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "mc_node_create",
         args: &[Arg::Other("<rid>"), PORTS],
-        help: "Makes a node, which stands for one copy to each of its ports, and prints its handle.\n\
+        help: "Creates a node, which makes one copy for each of its ports, and prints its handle.\n\
             Copies carry the replication id <rid>. A node is of use when it is associated with a group.",
         run: node_create,
     },
     Command {
         name: "mc_node_update",
         args: &[NODE, PORTS],
-        help: "Gives a node other ports.",
+        help: "Changes the ports of a node.",
         run: node_update,
     },
     Command {
         name: "mc_node_associate",
         args: &[GROUP, NODE],
-        help: "Puts a node into a group.",
+        help: "Adds a node to a group.",
         run: |session, args| {
             let engine = session.pre.engine()?;
             let [group, node] = exactly(args)?;
@@ -89,7 +89,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "mc_node_dissociate",
         args: &[GROUP, NODE],
-        help: "Takes a node out of its group.",
+        help: "Removes a node from its group.",
         run: |session, args| {
             let engine = session.pre.engine()?;
             let [group, node] = exactly(args)?;
@@ -130,7 +130,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "mc_set_lag_membership",
         args: &[Arg::Other("<lag index> <ports>")],
-        help: "Says which ports are a link aggregation group; of each copy to it one port gets one.",
+        help: "Sets the ports of a link aggregation group; each copy to the group leaves through one of them.",
         run: |session, args| {
             if session.pre.engine()? != Engine::Lag {
                 return Err(Error::input(
@@ -161,7 +161,7 @@ pub const COMMANDS: &[Command] = &[
     },
 ];
 
-/// The service that the engine is asked by.
+/// The Thrift service of the replication engine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Engine {
     Plain,
@@ -238,7 +238,7 @@ fn node_update(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Ports, and link aggregation groups behind a `|`.
+/// Parses ports, and link aggregation groups after a `|`.
 fn maps(args: &[&str]) -> Result<(String, String)> {
     let bar = args.iter().position(|arg| *arg == "|");
     let (ports, lags) = args.split_at(bar.unwrap_or(args.len()));
@@ -246,7 +246,7 @@ fn maps(args: &[&str]) -> Result<(String, String)> {
     Ok((map(ports, "port")?, map(lags, "lag")?))
 }
 
-/// A digit for each number up to the highest, number 0 last: `1` where it is meant.
+/// A digit for each number up to the highest, number 0 last: `1` if it is in the list.
 fn map(numbers: &[&str], what: &str) -> Result<String> {
     let mut meant = Vec::new();
     for text in numbers {
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_port_is_told() {
+    fn invalid_ports_are_reported() {
         let error = |args: &[&str]| maps(args).unwrap_err().to_string();
         assert_eq!(error(&["x"]), "Error: 'x' is not a valid port number");
         assert_eq!(

@@ -19,7 +19,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "act_prof_create_member",
         args: &[Arg::Profile, Arg::ProfileAction, PARAMS],
-        help: "Makes a member of an action profile and prints its handle.",
+        help: "Creates a member of an action profile and prints its handle.",
         run: create_member,
     },
     Command {
@@ -31,13 +31,13 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "act_prof_modify_member",
         args: &[Arg::Profile, Arg::ProfileAction, MEMBER, PARAMS],
-        help: "Gives a member another action, or other arguments.",
+        help: "Changes the action and arguments of a member.",
         run: modify_member,
     },
     Command {
         name: "act_prof_create_group",
         args: &[Arg::Profile],
-        help: "Makes an empty group of an action profile with a selector and prints its handle.",
+        help: "Creates an empty group of an action profile with a selector and prints its handle.",
         run: create_group,
     },
     Command {
@@ -49,13 +49,13 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "act_prof_add_member_to_group",
         args: &[Arg::Profile, MEMBER, GROUP],
-        help: "Puts a member into a group.",
+        help: "Adds a member to a group.",
         run: add_member_to_group,
     },
     Command {
         name: "act_prof_remove_member_from_group",
         args: &[Arg::Profile, MEMBER, GROUP],
-        help: "Takes a member out of a group.",
+        help: "Removes a member from a group.",
         run: remove_member_from_group,
     },
     Command {
@@ -161,7 +161,7 @@ pub const COMMANDS: &[Command] = &[
             Arg::Table,
             Arg::Other("<match fields> => <member handle> [priority]"),
         ],
-        help: "Adds an entry that leads to a member and prints its handle.",
+        help: "Adds an entry with a member as its action and prints its handle.",
         run: |session, args| {
             let (table, key, member, options) = indirect_entry(session, args, false)?;
             let mut client = session.connection.standard();
@@ -178,7 +178,7 @@ pub const COMMANDS: &[Command] = &[
             Arg::Table,
             Arg::Other("<match fields> => <group handle> [priority]"),
         ],
-        help: "Adds an entry that leads to a group and prints its handle.",
+        help: "Adds an entry with a group as its action and prints its handle.",
         run: |session, args| {
             let (table, key, group, options) = indirect_entry(session, args, true)?;
             let mut client = session.connection.standard();
@@ -192,7 +192,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "table_indirect_delete",
         args: &[Arg::Table, ENTRY],
-        help: "Removes an entry that leads to a member or group.",
+        help: "Removes an entry with a member or group.",
         run: |session, args| {
             let [name, handle] = exactly(args)?;
             let table = session.program.table(name)?;
@@ -206,7 +206,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "table_indirect_set_default",
         args: &[Arg::Table, MEMBER],
-        help: "Sends packets that no entry takes to a member.",
+        help: "Sets a member as the default entry.",
         run: |session, args| {
             let (table, member) = indirect_default(session, args, false)?;
             let mut client = session.connection.standard();
@@ -216,7 +216,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "table_indirect_set_default_with_group",
         args: &[Arg::Table, GROUP],
-        help: "Sends packets that no entry takes to a group.",
+        help: "Sets a group as the default entry.",
         run: |session, args| {
             let (table, group) = indirect_default(session, args, true)?;
             let mut client = session.connection.standard();
@@ -226,7 +226,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "table_indirect_reset_default",
         args: &[Arg::Table],
-        help: "Gives a table with an action profile the default entry back that its program has.",
+        help: "Resets the default entry of a table with an action profile to that of the program.",
         run: |session, args| {
             let [name] = exactly(args)?;
             let table = session.program.table(name)?;
@@ -359,15 +359,15 @@ fn check_indirect_ws(table: &Table) -> Result<()> {
     }
 }
 
-/// Whether a command that names a table is an old form of one that names its action profile, without `act_prof_`.
+/// Kind of a deprecated command that names a table instead of its action profile; its name lacks `act_prof_`.
 enum Old {
     No,
     ActProf(&'static str),
-    /// Of tables with a selector only.
+    /// For tables with a selector only.
     ActProfGroup(&'static str),
 }
 
-/// Runs a command of action profiles on the one of the table that is named instead.
+/// Runs a command of action profiles on the profile of the named table.
 fn of_table(
     session: &mut Session<'_>,
     args: &[&str],
@@ -388,7 +388,7 @@ fn of_table(
                 "Legacy command does not work with shared action profiles",
             ));
         }
-        // Not to stdout, which scripts read.
+        // To stderr, as scripts read stdout.
         eprintln!("This is a deprecated command, use 'act_prof_{instead}' instead");
     }
     let name = profile.name.clone();
@@ -397,7 +397,7 @@ fn of_table(
     run(session, &args)
 }
 
-/// Table, key, member or group, and priority of an entry to add.
+/// Parses table, key, member or group, and priority of a new entry.
 fn indirect_entry(
     session: &mut Session<'_>,
     args: &[&str],
@@ -424,7 +424,7 @@ fn indirect_entry(
     Ok((table.name.clone(), key, handle, options))
 }
 
-/// Table, and member or group, of a default entry.
+/// Parses table, and member or group, of a default entry.
 fn indirect_default(session: &Session<'_>, args: &[&str], group: bool) -> Result<(String, i32)> {
     let [name, handle] = exactly(args)?;
     let table = session.program.table(name)?;

@@ -1,4 +1,4 @@
-//! What only simple_switch has: queues, clone sessions and clocks.
+//! Commands for simple_switch only: queues, clone sessions and clocks.
 
 use alfirk_thrift::simple_switch::MirroringSessionConfig;
 
@@ -12,7 +12,8 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "set_queue_depth",
         args: &[Arg::Other("<packets> [<egress port> [<priority>]]")],
-        help: "Sets how many packets the egress queues hold: all, those of a port, or one.",
+        help:
+            "Sets the capacity of egress queues in packets: of all, of those of a port, or of one.",
         run: |session, args| {
             at_least(args, 1)?;
             let depth = integer(args[0], "nb_pkts")?;
@@ -30,8 +31,11 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "set_queue_rate",
-        args: &[Arg::Other("<packets per second> [<egress port> [<priority>]]")],
-        help: "Sets how fast the egress queues are served: all, those of a port, or one. 0 is without limit.",
+        args: &[Arg::Other(
+            "<packets per second> [<egress port> [<priority>]]",
+        )],
+        help:
+            "Sets the rate of egress queues: of all, of those of a port, or of one. 0 means no limit.",
         run: |session, args| {
             at_least(args, 1)?;
             let rate = integer(args[0], "rate_pps")?;
@@ -91,13 +95,17 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "mirroring_get",
         args: &[SESSION],
-        help: "Shows where the clones of a session go.",
+        help: "Shows the port or group of a clone session.",
         run: |session, args| {
             let [id] = exactly(args)?;
             let id = integer(id, "mirror_id")?;
             let mut client = session.connection.simple_switch();
             let config = client.mirroring_session_get(id)?;
-            Ok(write!(session.out, "{}", format::mirroring_session(&config))?)
+            Ok(write!(
+                session.out,
+                "{}",
+                format::mirroring_session(&config)
+            )?)
         },
     },
     Command {
@@ -125,7 +133,7 @@ fn integer<T: std::str::FromStr>(text: &str, what: &str) -> Result<T> {
     number(text, &format!("{what}, expected integer"))
 }
 
-/// Port and priority, if they are given.
+/// Parses port and priority, if given.
 fn queue(args: &[&str]) -> Result<(Option<i32>, Option<i32>)> {
     let port = args.get(1).map(|text| integer(text, "egress_port"));
     let priority = args.get(2).map(|text| integer(text, "priority"));

@@ -1,4 +1,4 @@
-//! The switch as a whole: its program, its ports, its state, and the hashes whose CRC may be changed.
+//! Commands for the whole switch: its program, ports and state, and hashes with configurable CRCs.
 
 use std::fs;
 use std::path::Path;
@@ -21,13 +21,13 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "load_new_config_file",
         args: &[Arg::Other("<JSON file>")],
-        help: "Loads another program beside the running one; swap_configs puts it in its place.",
+        help: "Loads another program while the current one runs; swap_configs activates it.",
         run: load_new_config_file,
     },
     Command {
         name: "swap_configs",
         args: &[],
-        help: "Puts the program of load_new_config_file in the place of the running one.",
+        help: "Activates the program of load_new_config_file.",
         run: |session, _| {
             writeln!(session.out, "Swapping configs")?;
             Ok(session.connection.standard().bm_swap_configs()?)
@@ -36,7 +36,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "write_config_to_file",
         args: &[FILE],
-        help: "Writes the JSON that the switch runs to a file.",
+        help: "Writes the JSON of the running program to a file.",
         run: |session, args| {
             let [file] = exactly(args)?;
             let config = session.connection.standard().bm_get_config()?;
@@ -46,7 +46,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "serialize_state",
         args: &[FILE],
-        help: "Writes what tables and arrays hold to a file.",
+        help: "Writes the contents of tables and arrays to a file.",
         run: |session, args| {
             let [file] = exactly(args)?;
             let state = session.connection.standard().bm_serialize_state()?;
@@ -56,7 +56,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "reset_state",
         args: &[],
-        help: "Empties tables, registers and all else; the program stays.",
+        help: "Resets tables, registers and all other state; the program stays.",
         run: |session, args| {
             exactly::<0>(args)?;
             Ok(session.connection.standard().bm_reset_state()?)
@@ -65,7 +65,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "port_add",
         args: &[Arg::Other("<interface> <port> [pcap file]")],
-        help: "Gives the switch an interface as a port.",
+        help: "Attaches an interface to a port.",
         run: |session, args| {
             at_least(args, 2)?;
             let port: i32 = number(args[1], "port_num, must be an integer")?;
@@ -77,7 +77,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "port_remove",
         args: &[Arg::Other("<port>")],
-        help: "Takes a port off the switch.",
+        help: "Detaches a port's interface.",
         run: |session, args| {
             let [port] = exactly(args)?;
             let port: i32 = number(port, "port_num, must be an integer")?;
@@ -97,7 +97,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "switch_info",
         args: &[],
-        help: "Shows the switch's number and addresses.",
+        help: "Shows the switch's device id and addresses.",
         run: |session, args| {
             exactly::<0>(args)?;
             let info = session.connection.standard().bm_mgmt_get_info()?;
@@ -174,13 +174,13 @@ fn write_file(file: &str, text: &str) -> Result<()> {
     fs::write(file, text).map_err(|error| Error::input(format_args!("{file}: {error}")))
 }
 
-/// Numbers of a CRC; negative ones are taken as Thrift carries them.
+/// Parses numbers of a CRC; values with the top bit set become negative, as Thrift's integers are signed.
 fn wrapped<T: TryFrom<u64>>(texts: &[&str; 3]) -> Result<[T; 3]> {
     let bits = 8 * size_of::<T>() as u32;
     let one = |text: &str| {
         let number = integer(text).ok_or_else(|| {
             Error::input(format_args!(
-                "{text} is no integer, try in hex with 0x prefix"
+                "{text} is not an integer, try in hex with 0x prefix"
             ))
         })?;
         let number = number.to_i64().map(|number| match number {
@@ -241,19 +241,19 @@ mod tests {
         }
         assert_eq!(
             error("x"),
-            "Error: x is no integer, try in hex with 0x prefix"
+            "Error: x is not an integer, try in hex with 0x prefix"
         );
     }
 
     #[test]
-    fn truth_is_a_word_or_a_number() {
+    fn booleans_are_words_or_numbers() {
         assert!(truth("True").unwrap() && truth("0x2").unwrap());
         assert!(!truth("false").unwrap() && !truth("0").unwrap());
         assert!(truth("yes").is_err());
     }
 
     #[test]
-    fn keys_of_hashes_are_whole_words() {
+    fn toeplitz_keys_are_multiples_of_4_bytes() {
         assert_eq!(toeplitz_key("6d5a56da").unwrap(), [0x6d, 0x5a, 0x56, 0xda]);
         for wrong in ["6d5a56", "6d5a56d", "6d5a56dg", "éé"] {
             assert!(toeplitz_key(wrong).is_err(), "{wrong}");

@@ -1,4 +1,4 @@
-//! Tables whose entries hold actions, and what all tables have.
+//! Commands for tables with direct actions, and those common to all tables.
 
 use alfirk_bmv2_json::TableType;
 use alfirk_thrift::standard::BmAddEntryOptions;
@@ -90,13 +90,13 @@ pub const COMMANDS: &[Command] = &[
             Arg::TableAction,
             Arg::Other("<action parameters>"),
         ],
-        help: "Sets what happens to packets that no entry takes.",
+        help: "Sets the default entry of a table.",
         run: set_default,
     },
     Command {
         name: "table_reset_default",
         args: &[Arg::Table],
-        help: "Gives a table the default entry back that its program has.",
+        help: "Resets the default entry of a table to that of the program.",
         run: |session, args| {
             let [name] = exactly(args)?;
             let table = session.program.table(name)?;
@@ -120,7 +120,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "table_set_timeout",
         args: &[Arg::Table, HANDLE, Arg::Other("<timeout in ms>")],
-        help: "Sets after how long without a packet an entry counts as idle; the table must support it.",
+        help: "Sets the idle timeout of an entry; the table must support timeouts.",
         run: set_timeout,
     },
     Command {
@@ -131,7 +131,7 @@ pub const COMMANDS: &[Command] = &[
             HANDLE,
             Arg::Other("[action parameters]"),
         ],
-        help: "Gives an entry another action, or other arguments.",
+        help: "Changes the action and arguments of an entry.",
         run: modify,
     },
     Command {
@@ -174,7 +174,7 @@ pub const COMMANDS: &[Command] = &[
             at_least(args, 1)?;
             let table = session.program.table(args[0])?;
             let (args, options) = take_priority(table, args)?;
-            // The priority may have been all there was.
+            // The priority may have been the only argument.
             let fields = args.get(1..).unwrap_or_default();
             let key = match_key(table, args.first().unwrap_or(&""), fields)?;
             let mut client = session.connection.standard();
@@ -184,7 +184,7 @@ pub const COMMANDS: &[Command] = &[
     },
 ];
 
-/// Takes the priority off the end where the table has priorities.
+/// Removes the priority at the end if the table has priorities.
 pub fn take_priority<'a, 't>(
     table: &Table,
     args: &'a [&'t str],
@@ -204,7 +204,7 @@ pub fn take_priority<'a, 't>(
     Ok((args, options))
 }
 
-/// What stands before and behind `=>`. Where it is missing, nothing stands behind and the last argument is lost, as in BMv2's CLI.
+/// The arguments before and after `=>`. Without it, there are none after it and the last argument is lost, as in BMv2's CLI.
 pub fn around_arrow<'a, 't>(args: &'a [&'t str]) -> (&'a [&'t str], &'a [&'t str]) {
     let arrow = args.iter().position(|arg| *arg == "=>");
     let at = arrow.unwrap_or(args.len().saturating_sub(1));
@@ -236,7 +236,7 @@ fn add(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
     let (args, options) = take_priority(table, args)?;
     let (fields, params) = around_arrow(&args[2..]);
     if fields.len() != table.keys.len() {
-        // Before the arguments are looked at.
+        // Checked before the action's arguments, as in BMv2's CLI.
         match_key(table, args[0], fields)?;
     }
     let data = action_data(action, params)?;
@@ -293,7 +293,7 @@ fn modify(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
     Ok(client.bm_mt_modify_entry(0, &*table.name, handle, &*action.name, data)?)
 }
 
-/// Arguments of an action may follow an arrow, as in `table_add`.
+/// Removes an optional arrow before the arguments of an action, as in `table_add`.
 pub fn without_arrow<'a, 't>(args: &'a [&'t str]) -> &'a [&'t str] {
     match args {
         ["=>", rest @ ..] => rest,
@@ -330,7 +330,7 @@ mod tests {
     use crate::runtime_cli::program::tests::sample;
 
     #[test]
-    fn arguments_stand_behind_an_arrow() {
+    fn arguments_follow_an_arrow() {
         assert_eq!(
             around_arrow(&["1", "=>", "2", "3"]),
             (&["1"][..], &["2", "3"][..])

@@ -1,4 +1,4 @@
-//! The shortest time that a message can take to all members of a group, by the tree that the group has.
+//! Lower bound of a message's time to all members of a group, from the group's tree.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ const HEADERS: usize = 14 + 20 + 8 + 12 + 4;
 /// Bytes of an ACK: the same with an AETH.
 const ACK: usize = HEADERS + 4;
 
-/// What the slowest and the longest path of a group's tree allow.
+/// Figures of the slowest and the longest path of a group's tree.
 #[derive(Debug, Clone, Copy)]
 pub struct Ideal {
     /// Bit/s of the slowest link.
@@ -26,7 +26,7 @@ pub struct Ideal {
 }
 
 impl Ideal {
-    /// Of a group of all hosts whose source is the first one.
+    /// Figures of a group of all hosts, whose source is the first one.
     pub fn of(topology: &Topology) -> Ideal {
         let smallest = topology.links().iter().map(|link| link.attributes.mtu);
         let mtu = smallest.min().expect("there is a link");
@@ -73,7 +73,7 @@ impl Ideal {
         }
     }
 
-    /// Bytes that are under way when the bottleneck is never idle.
+    /// Outstanding bytes with which the bottleneck is never idle.
     pub fn bandwidth_delay_product(&self) -> u64 {
         let bits = u128::from(self.bottleneck_bps) * u128::from(self.round_trip_ns);
         (bits / 8_000_000_000) as u64
@@ -84,7 +84,7 @@ impl Ideal {
         size.div_ceil(self.mtu as u64).max(1)
     }
 
-    /// Nanoseconds: the message with its headers at the bottleneck, and the longest round trip.
+    /// Lower bound in nanoseconds: the message with its headers at the bottleneck, and the longest round trip.
     pub fn completion_ns(&self, size: u64) -> f64 {
         let last = size - (self.packets(size) - 1) * self.mtu as u64;
         let bytes = (self.packets(size) - 1) * wire_bytes(self.mtu + HEADERS)
@@ -93,7 +93,7 @@ impl Ideal {
     }
 }
 
-/// Nanoseconds that a frame of so many bytes takes over a link.
+/// Transmission time in nanoseconds of a frame of `bytes` on a link.
 fn on_link(link: &LinkAttributes, bytes: usize) -> u64 {
     let bits = u128::from(wire_bytes(bytes)) * 8_000_000_000;
     (bits / u128::from(link.rate_bps)) as u64 + link.delay_ns

@@ -1,29 +1,29 @@
-//! RDMC when a member dies: the group closes, the survivors agree on what is stable, and go on as another group.
+//! RDMC's recovery from a member's failure: the group closes_on_failure, and the survivors agree on stable blocks and continue as a new group.
 //!
-//! Whoever notices that a neighbour does not answer ends its transfer, and the others may wait for ever: so all who are alive leave the
-//! group, and report which blocks they hold. A block that all of them hold is stable. They are then a group of their own, with ranks without
-//! gaps, in which the source sends the others: of these every survivor gets all, and what it held already it gets again.
+//! A member that detects a neighbour's failure ends its transfer, and others may wait forever. So all surviving members leave the group and
+//! report which blocks they hold. A block that all of them hold is stable. The survivors form a new group, with ranks without gaps. Its
+//! source sends all blocks that are not stable to every survivor, including blocks that some of them hold.
 //!
-//! Connections between members wait for words that a dead one will never say, so it may be that none of them breaks; then it is noticed
-//! that nobody gets anything any more. Who is dead the job knows, as a membership service would.
+//! Connections may wait for ready notices of a failed member without breaking. So a lack of progress at all receivers also counts as a
+//! detected failure. The job provides the list of failed members, as a membership service would.
 
 use std::collections::BTreeSet;
 
 use alfirk_ctrl::topology::HostIndex;
 use alfirk_roce::collective::{Algorithm, Leg, LegVerb, Progress, Survivors};
 
-use super::{Reported, Run};
+use super::{MemberReports, Run};
 use crate::fabric::Victim;
 use crate::job::error::JobError;
 
 impl Run<'_> {
-    /// Whether the group closes and goes on without them when members die.
-    pub(super) fn closes(&self) -> bool {
+    /// Whether the group closes_on_failure and continues without failed members.
+    pub(super) fn closes_on_failure(&self) -> bool {
         matches!(self.layout.algorithm, Algorithm::Rdmc(_)) && !self.layout.job.kills.is_empty()
     }
 
-    /// Breaks what is due to break.
-    pub(super) fn strike(&mut self, reported: &mut Reported) -> Result<(), JobError> {
+    /// Applies due failures.
+    pub(super) fn fail_due_parts(&mut self, reported: &mut MemberReports) -> Result<(), JobError> {
         let now = self.fabric.now();
         while let Some(victim) = self.incidents.take_due(now) {
             let killed = self.fabric.kill(victim);
@@ -47,19 +47,19 @@ impl Run<'_> {
             if bytes != self.received.0 {
                 (self.received.0, self.received.1) = (bytes, now);
             }
-            reported.broken |= now - self.received.1 >= self.fabric.patience();
+            reported.broken |= now - self.received.1 >= self.fabric.stall_timeout();
         }
         Ok(())
     }
 
-    /// Has the survivors leave, agree, and go on.
+    /// Lets the survivors leave, agree, and continue.
     pub(super) fn recover(
         &mut self,
-        reported: &mut Reported,
+        reported: &mut MemberReports,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
-        if self.fabric.now() - self.layout.begun > self.layout.time_limit() {
-            let is_done = |t: &Reported, rank: usize| t.done[rank].is_some();
+        if self.fabric.now() - self.layout.started_at > self.layout.time_limit() {
+            let is_done = |t: &MemberReports, rank: usize| t.done[rank].is_some();
             return Err(self.too_late("is not done", reported.missing(&is_done)));
         }
         self.settle_cost()?;
@@ -68,7 +68,7 @@ impl Run<'_> {
             let left = self.fabric.act(host, LegVerb::Leave);
             self.on_fabric(left)?;
         }
-        // Another one may die meanwhile; and what it breaks is broken already.
+        // Another member may fail meanwhile; the failure that is being handled is reset.
         reported.broken = false;
         while reported.missing(&has_left).next().is_some() {
             reported.broken = false;
@@ -81,7 +81,7 @@ impl Run<'_> {
 
         let survivors = self.survivors(reported);
         if survivors.len() < 2 {
-            // The source has nobody to send to any more.
+            // The source is the only survivor.
             reported.done[0] = Some((agreed_at, self.layout.job.data.sha256()));
             reported.finished[0] = true;
             return Ok(());
@@ -116,7 +116,7 @@ impl Run<'_> {
         if reported.broken {
             return Ok(());
         }
-        // The source last: the others are to be ready.
+        // The source starts last, when the others are ready.
         for &host in survivors[1..].iter().chain(&survivors[..1]) {
             let proceeded = self.fabric.act(host, LegVerb::Proceed);
             self.on_fabric(proceeded)?;
@@ -125,17 +125,17 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn survivors(&self, reported: &Reported) -> Vec<HostIndex> {
+    fn survivors(&self, reported: &MemberReports) -> Vec<HostIndex> {
         let alive = self.layout.job.members.iter().zip(&reported.lost);
         let alive = alive.filter(|(_, lost)| !**lost);
         alive.map(|(host, _)| *host).collect()
     }
 
     /// The slices that not every survivor holds.
-    fn lacking(&self, reported: &Reported) -> Vec<u32> {
+    fn lacking(&self, reported: &MemberReports) -> Vec<u32> {
         let slices = self.spec.as_ref().map_or(0, |spec| spec.slices);
         let mut lacking = BTreeSet::new();
-        // The source, which is the first, holds everything.
+        // The source, which is the first member, holds everything.
         let receivers = reported.left.iter().zip(&reported.lost).skip(1);
         for (left, _) in receivers.filter(|(_, lost)| !**lost) {
             let (held, beyond) = left.clone().unwrap_or_default();
@@ -146,6 +146,6 @@ impl Run<'_> {
     }
 }
 
-fn has_left(reported: &Reported, rank: usize) -> bool {
+fn has_left(reported: &MemberReports, rank: usize) -> bool {
     reported.left[rank].is_some()
 }

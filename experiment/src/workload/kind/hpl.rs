@@ -1,30 +1,29 @@
-//! High-performance Linpack: what it sends and computes in each epoch.
+//! High-performance Linpack: communication and computation of each epoch.
 
 use alfirk_ctrl::topology::HostIndex;
 use alfirk_roce::collective::Algorithm;
 
 use super::{bad, Kind, KindError, Values};
-use crate::workload::{By, Flow, Phase, Workload};
+use crate::workload::{Flow, FlowAlgorithm, Phase, Workload};
 
 /// Bytes of one matrix element of HPL.
 const DOUBLE: u64 = 8;
 
-/// How long HPL's messages are.
+/// Lengths of HPL's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HplLengths {
-    /// In bytes, in all epochs.
+    /// In bytes, the same in all epochs.
     Fixed { panel: u64, swap: u64 },
-    /// As HPL has them for a matrix of order `n` in blocks of `nb`; they shrink from epoch to epoch.
+    /// As in HPL for a matrix of order `n` in blocks of `nb`; they shrink from epoch to epoch.
     Matrix { n: u64, nb: u64 },
 }
 
 impl HplLengths {
-    /// Bytes of an epoch's panel and of the rows that a column swaps.
+    /// Bytes of an epoch's panel, and of the rows that a column swaps.
     ///
-    /// HPL sends in one piece the rows of the panel that a process holds, the factored block, its pivots, and one word
-    /// (`HPL_pdpanel_init`: `L2`, `L1`, `DPIV`, `DINFO`); a column of processes passes on the `nb` pivot rows of what it holds of the rest
-    /// (`HPL_pdlaswp01T`: `U`). Of the rows of processes the one that holds the factored block has so many rows less; here it is as
-    /// the others.
+    /// HPL sends in one message the rows of the panel that a process holds, the factored block, its pivots, and one word
+    /// (`HPL_pdpanel_init`: `L2`, `L1`, `DPIV`, `DINFO`). A column of processes sends the `nb` pivot rows of its part of the rest
+    /// (`HPL_pdlaswp01T`: `U`). In HPL the process row with the factored block holds `nb` rows less; this model neglects that.
     pub(super) fn in_epoch(self, epoch: u32, rows: u32, columns: u32) -> (u64, u64) {
         match self {
             HplLengths::Fixed { panel, swap } => (panel, swap),
@@ -40,8 +39,8 @@ impl HplLengths {
         }
     }
 
-    /// Floating-point operations of a host in an epoch: the panel that it factors, and its part of the update of what is right of it, which
-    /// are two for each element and column of the panel. Hosts without a panel wait for it, as HPL without look-ahead has it.
+    /// Floating-point operations of a host in an epoch: the factorization of the panel, and its part of the update of the trailing matrix,
+    /// two operations for each element and column of the panel. Hosts without a panel wait for it, as in HPL without look-ahead.
     fn operations(self, epoch: u32, rows: u32, columns: u32) -> u64 {
         let HplLengths::Matrix { n, nb } = self else {
             return 0;
@@ -86,18 +85,23 @@ pub(super) fn workload(
         };
         let in_rows = (0..p).map(|row| {
             let members = (0..q).map(|column| at(row, column)).collect();
-            broadcast(members, epoch as usize % q, panel, By::Compared)
+            broadcast(members, epoch as usize % q, panel, FlowAlgorithm::Compared)
         });
         let in_columns = (0..q).map(|column| {
             let members = (0..p).map(|row| at(row, column)).collect();
-            broadcast(members, epoch as usize % p, swap, By::ComparedOr(swap_by))
+            broadcast(
+                members,
+                epoch as usize % p,
+                swap,
+                FlowAlgorithm::ComparedOr(swap_by),
+            )
         });
         let both = [
             ("PB", q, panel, in_rows.collect::<Vec<_>>()),
             ("RS", p, swap, in_columns.collect()),
         ];
         for (name, size, bytes, flows) in both {
-            // A grid of one row or column has nobody to send to.
+            // A grid of one row or column has no receivers there.
             if size > 1 && bytes > 0 {
                 phases.push(Phase {
                     name: format!("{name}{number}"),
@@ -113,7 +117,7 @@ pub(super) fn workload(
                 name: format!("computation{number}"),
                 flows: Vec::new(),
                 background: Vec::new(),
-                // So many operations in a nanosecond.
+                // `gflops` is the number of operations per nanosecond.
                 computing: operations / u64::from(gflops),
             });
         }
@@ -124,7 +128,7 @@ pub(super) fn workload(
     }
 }
 
-/// HPL as it is asked for, with panels of so many bytes where nothing is said.
+/// Parses the parameters of HPL; `bytes` is the default size of panels.
 pub(super) fn read(values: &Values, bytes: u64) -> Result<Kind, KindError> {
     let kind = values.kind;
     let Some(grid) = values.given.get("grid") else {

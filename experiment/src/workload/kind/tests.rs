@@ -41,7 +41,7 @@ fn grid_of_one_row_has_nothing_to_swap() {
 }
 
 #[test]
-fn messages_of_hpl_shrink_with_the_matrix() {
+fn hpl_messages_shrink_with_the_matrix() {
     let lengths = HplLengths::Matrix { n: 1_000, nb: 100 };
     let first = lengths.in_epoch(0, 2, 4);
     // The first panel that HPL of hpcc 1.5 sends on such a grid, as traced.
@@ -68,7 +68,7 @@ fn groups_are_drawn_without_repetition_and_alike_for_a_seed() {
 }
 
 #[test]
-fn storage_clients_have_requests_of_the_size_asked_for() {
+fn storage_requests_have_the_given_size() {
     let workload = kind("storage:clients=3,replicas=2,io=4KiB,requests=10,depth=2")
         .workload(&hosts(4), 1)
         .unwrap();
@@ -116,13 +116,19 @@ fn sources_of_a_shared_fabric_receive_nothing() {
         assert_eq!(members[0], source);
         assert!(members[1..].iter().all(|host| (5..9).contains(host)));
     }
-    let by: Vec<By> = workload.flows().map(|flow| flow.by).collect();
-    assert_eq!(by[1..3], [By::Compared, By::Always(Algorithm::Unicast)]);
+    let by: Vec<FlowAlgorithm> = workload.flows().map(|flow| flow.by).collect();
+    assert_eq!(
+        by[1..3],
+        [
+            FlowAlgorithm::Compared,
+            FlowAlgorithm::Always(Algorithm::Unicast)
+        ]
+    );
     assert!(workload.flows().all(|flow| flow.after == 0));
 }
 
 #[test]
-fn groups_and_unicasts_begin_by_turns() {
+fn starts_of_groups_and_unicasts_alternate() {
     let after = |text: &str| {
         let workload = kind(text).workload(&hosts(12), 1).unwrap();
         let after: Vec<u64> = workload.flows().map(|flow| flow.after / 1_000).collect();
@@ -137,7 +143,7 @@ fn groups_and_unicasts_begin_by_turns() {
 }
 
 #[test]
-fn flows_that_meet_at_a_receiver_have_it_in_common() {
+fn flows_that_meet_at_a_receiver_share_it() {
     let workload = kind("shared:groups=2,size=3,unicasts=2,meet=receiver");
     let workload = workload.workload(&hosts(8), 1).unwrap();
     assert!(members(&workload, 0).iter().all(|members| members[1] == 7));
@@ -156,7 +162,7 @@ fn background_loads_every_phase() {
 }
 
 #[test]
-fn every_kind_reads_what_it_writes() {
+fn every_kind_round_trips() {
     for example in Kind::examples() {
         let text = example
             .replace(",n=16384,nb=128", "")
@@ -182,15 +188,15 @@ fn hpl_computes_after_each_epoch_what_is_left_of_the_matrix() {
     assert_eq!(computing.len(), 10);
     let panel = 1_000 * 100 * 100;
     assert_eq!(computing[0], (panel + 2 * 100 * 1_000 * 225) / 2);
-    // Nothing is right of the last panel.
+    // After the last panel, no trailing matrix is left.
     assert_eq!(computing[9], 100 * 100 * 100 / 2);
-    // Two thirds of the cube of the order are done by four hosts, and here the factored panels by one at a time.
+    // Four hosts do two thirds of the cube of the order; here one host at a time factors a panel.
     let all: u64 = 2 * computing.iter().sum::<u64>();
     assert!((150_000_000..230_000_000).contains(&all), "{all}");
 }
 
 #[test]
-fn lengths_that_are_not_stated_are_those_that_are_given() {
+fn default_lengths_apply_where_none_is_stated() {
     let bytes = |text: &str| {
         let kind = Kind::read(text, 64).unwrap();
         kind.workload(&hosts(8), 1).unwrap().phases[0].flows[0].bytes
@@ -208,7 +214,7 @@ fn lengths_that_are_not_stated_are_those_that_are_given() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn malformed_workloads_are_rejected() {
     let refused = [
         ("hlp:grid=2x2", "there is no workload `hlp`; there are hpl, groups, storage, training, incast, pairs, fairness, shared"),
         ("hpl", "hpl needs grid, such as grid=8x8"),
@@ -216,15 +222,15 @@ fn what_makes_no_sense_is_refused() {
         ("hpl:grid=0x3", "grid=0x3: give rows and columns, as 8x8"),
         ("hpl:grid=2x2,n=100", "hpl takes either n and nb or panel and swap"),
         ("hpl:grid=2x2,n=100,nb=10,panel=1B", "hpl takes either n and nb or panel and swap"),
-        ("hpl:grid=2x2,gflops=1", "hpl: gflops needs n and nb, from which it follows how much is computed"),
-        ("groups:members=3", "groups knows no `members`; it knows count, size, bytes"),
+        ("hpl:grid=2x2,gflops=1", "hpl: gflops needs n and nb, which determine the number of operations"),
+        ("groups:members=3", "groups has no key `members`; its keys are count, size, bytes"),
         ("groups:size=3,size=4", "groups has `size` twice"),
-        ("groups:size", "`size` is no KEY=VALUE"),
-        ("groups:size=1", "size=1: 2 at the least"),
+        ("groups:size", "`size` is not of the form KEY=VALUE"),
+        ("groups:size=1", "size=1: give at least 2"),
         ("groups:count=0", "count=0: give a number from 1 to 1000000"),
-        ("shared:size=1", "size=1: 2 at the least"),
-        ("shared:meet=here", "meet=here: sources or receiver"),
-        ("groups:bytes=0B", "bytes=0B: there must be something to send"),
+        ("shared:size=1", "size=1: give at least 2"),
+        ("shared:meet=here", "meet=here: expected sources or receiver"),
+        ("groups:bytes=0B", "bytes=0B: give a size above 0"),
     ];
     for (text, why) in refused {
         assert_eq!(text.parse::<Kind>().unwrap_err().to_string(), why);

@@ -1,51 +1,51 @@
-//! A message that goes on without its group when that is not to be had or too slow, and through it again when it is well.
+//! A message that continues without its group while the group is unavailable or slow, and returns to it later.
 //!
-//! The message is cut into slices, and goes in legs: over the group, or by the overlay that the job names. What a leg has brought is
-//! settled before the next one begins (`alfirk_roce::collective::Leg`), so each receiver gets each slice once. Each leg over the group
-//! has a registration, an McstID and queue pairs of its own: nothing that is left of one can be taken for the next one's.
+//! The message is divided into slices and sent in legs: through the group, or by the fallback overlay. A leg's received slices are settled
+//! before the next leg begins (`alfirk_roce::collective::Leg`), so each receiver gets each slice once. Each leg through the group has its
+//! own registration, McstID and queue pairs, so packets of a former leg cannot be mistaken for those of the next.
 
 use alfirk_roce::collective::{Algorithm, Leg, LegVerb, Progress};
 
-use super::{Reported, Run};
+use super::{MemberReports, Run};
 use crate::job::error::JobError;
 use crate::report::Change;
 use crate::safeguard::{Decision, Safeguard, SafeguardConfig};
 
-/// How many slices the source of an overlay is ahead of the slowest receiver at least, beside one for each member that relays, and twice
-/// what that receiver has got since the last look: enough to keep links busy, and few, because they have to arrive before the group is
-/// used again.
+/// Minimum number of slices that the source of an overlay is ahead of the slowest receiver. One for each relaying member and twice the
+/// slices received since the last check are added. This keeps links busy, and is small, because these slices must arrive before the group
+/// is used again.
 const AHEAD: u32 = 8;
 
-/// Why there is another leg.
+/// Reason for a new leg.
 pub(super) enum Reason {
     Refused(String),
     Slow(String),
     Well(u32),
 }
 
-/// What goes on beside the run.
+/// State of the safeguard beside the run.
 pub(super) struct Watch {
     guard: Safeguard,
     to: Algorithm,
     posted_at: Option<u64>,
-    /// On an overlay: when the receivers were last looked at, how many slices all of them held, and what the source may post.
+    /// On an overlay: time of the last check, number of slices that all receivers held, and limit of the source's posts.
     looked: (u64, u32),
     limit: u32,
-    /// Times that the group was refused on an overlay, since the last change.
+    /// Refusals of the group on an overlay since the last change.
     refusals: u32,
     changes: Vec<Change>,
 }
 
 impl Run<'_> {
-    /// Sees the message through, changing its way as the safeguard says.
-    pub(super) fn attend(
+    /// Runs the message to its end, and changes its path as the safeguard decides.
+    pub(super) fn run_with_safeguard(
         &mut self,
-        reported: &mut Reported,
+        reported: &mut MemberReports,
         state: &mut Watch,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
         let deadline = self.fabric.now().saturating_add(self.layout.time_limit());
-        let is_over = |t: &Reported, rank: usize| t.done[rank].is_some() && t.finished[rank];
+        let is_over = |t: &MemberReports, rank: usize| t.done[rank].is_some() && t.finished[rank];
         while reported.missing(&is_over).next().is_some() {
             let now = self.fabric.now();
             if now >= deadline {
@@ -77,10 +77,10 @@ impl Run<'_> {
 
     /// Leaves the group, if there is one, for the overlay.
     ///
-    /// Gives when the source sent again, or for the first time.
+    /// Returns the time at which the source sent again, or for the first time.
     pub(super) fn fall_back(
         &mut self,
-        reported: &mut Reported,
+        reported: &mut MemberReports,
         state: &mut Watch,
         reason: Reason,
         watch: &mut dyn FnMut(Progress),
@@ -88,7 +88,7 @@ impl Run<'_> {
         let asked_at = self.fabric.now();
         let held = self.leave(reported, state, watch)?;
         if self.grouped {
-            // Nobody uses it any more. If it cannot be removed now it takes room until the controller ends, and nothing else.
+            // The group is unused now. If it cannot be removed, it only occupies an entry until the controller ends.
             match self.deregister() {
                 Err(error) if error.leaves_members_alone() => {}
                 removed => self.on_fabric(removed)?,
@@ -112,7 +112,7 @@ impl Run<'_> {
         Ok(began)
     }
 
-    /// Lets the source of an overlay go on; gives when to look again.
+    /// Advances the limit of an overlay's source; returns the time of the next check.
     fn pace(&mut self, state: &mut Watch) -> Result<u64, JobError> {
         let now = self.fabric.now();
         let (looked_at, had) = state.looked;
@@ -144,10 +144,10 @@ impl Run<'_> {
         AHEAD + self.layout.job.members.len() as u32
     }
 
-    /// Asks for a group beside the overlay, and changes to it if it is granted.
+    /// Requests a group while on the overlay, and changes to it if granted.
     fn try_group(
         &mut self,
-        reported: &mut Reported,
+        reported: &mut MemberReports,
         state: &mut Watch,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
@@ -162,7 +162,7 @@ impl Run<'_> {
             Ok(()) => {}
             Err(error) if error.leaves_members_alone() => {
                 state.refusals += 1;
-                self.stand_down()?;
+                self.stop_notices()?;
                 state.guard.overlay_begins(self.fabric.now());
                 return Ok(());
             }
@@ -174,10 +174,10 @@ impl Run<'_> {
             .limit(self.layout.job.members[0], LegVerb::Pause);
         let limit = self.on_fabric(paused)?;
         if limit >= self.slices() {
-            // Everything is posted already: the group comes too late.
+            // Everything is posted already, so the group is not needed.
             let removed = self.deregister();
             self.on_fabric(removed)?;
-            self.stand_down()?;
+            self.stop_notices()?;
             state.guard.overlay_begins(self.fabric.now());
             return Ok(());
         }
@@ -203,7 +203,7 @@ impl Run<'_> {
     /// Waits until every receiver holds the first `limit` slices.
     fn drain(
         &mut self,
-        reported: &mut Reported,
+        reported: &mut MemberReports,
         limit: u32,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
@@ -226,10 +226,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Has all members leave the present leg, the root first; gives how many slices each holds.
+    /// Lets all members leave the current leg, the root first; returns the number of slices that each holds.
     fn leave(
         &mut self,
-        reported: &mut Reported,
+        reported: &mut MemberReports,
         state: &mut Watch,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<Vec<u32>, JobError> {
@@ -257,10 +257,10 @@ impl Run<'_> {
         Ok(held.collect())
     }
 
-    /// Makes, connects and starts the queue pairs of a leg; gives when it began.
+    /// Creates, connects and starts the queue pairs of a leg; returns its start time.
     fn begin(
         &mut self,
-        reported: &mut Reported,
+        reported: &mut MemberReports,
         state: &mut Watch,
         leg: Leg,
         watch: &mut dyn FnMut(Progress),
@@ -293,7 +293,7 @@ impl Run<'_> {
         Ok(posted)
     }
 
-    /// Hands the source its data; gives when.
+    /// Passes the data to the source; returns the time.
     fn start(&mut self) -> Result<u64, JobError> {
         let posted = self
             .fabric
@@ -304,7 +304,7 @@ impl Run<'_> {
         Ok(posted)
     }
 
-    fn stand_down(&mut self) -> Result<(), JobError> {
+    fn stop_notices(&mut self) -> Result<(), JobError> {
         for &host in &self.layout.job.members {
             let done = self.fabric.act(host, LegVerb::StandDown);
             self.on_fabric(done)?;
@@ -312,7 +312,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Of the source's packets, as many as the group has acknowledged, as if all were full.
+    /// Bytes of the source's packets that the group has acknowledged, assuming full packets.
     fn acknowledged_bytes(&mut self) -> Result<u64, JobError> {
         let packets = self.fabric.acknowledged(self.layout.job.members[0]);
         Ok(self.on_fabric(packets)? * self.layout.job.mtu.bytes() as u64)
@@ -324,7 +324,7 @@ impl Run<'_> {
 }
 
 impl Watch {
-    /// Nothing has happened yet. The overlay is made by `to`.
+    /// Initial state; `to` is the overlay's algorithm.
     pub(super) fn new(config: SafeguardConfig, to: Algorithm) -> Watch {
         Watch {
             guard: Safeguard::new(config),
@@ -337,13 +337,13 @@ impl Watch {
         }
     }
 
-    /// The source has sent for the first time, over the group.
+    /// Records the first post, over the group.
     pub(super) fn group_begins(&mut self, posted: u64) {
         self.posted_at = Some(posted);
         self.guard.group_begins(posted, false);
     }
 
-    /// How the message changed its way.
+    /// Changes of the message's path.
     pub(super) fn changes(self) -> Vec<Change> {
         self.changes
     }
@@ -355,7 +355,7 @@ impl Watch {
             Reason::Well(0) => (Algorithm::Alfirk, "the group is tried again".to_string()),
             Reason::Well(refusals) => (
                 Algorithm::Alfirk,
-                format!("there is room for the group, after {refusals} refusals more"),
+                format!("the group is granted, after {refusals} further refusals"),
             ),
         };
         self.changes.push(Change {
@@ -369,7 +369,7 @@ impl Watch {
     }
 }
 
-/// How many slices every member holds.
+/// Number of slices that every member holds.
 fn fewest(held: &[u32]) -> u32 {
     held.iter().copied().min().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! A network namespace of our own, with a veth pair for each port.
+//! A network namespace with a veth pair for each port.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -8,25 +8,25 @@ use alfirk_packet_io::{interface_index, PacketSocket, ReceiveBatch};
 
 use crate::exit::Failure;
 
-/// Bytes that every frame on an Ethernet interface has.
+/// Minimum length in bytes of a frame on an Ethernet interface.
 const SHORTEST: usize = 14;
 
-/// Our ends of the pairs.
-pub struct Wires {
+/// The test's ends of the pairs.
+pub struct VethPairs {
     sockets: BTreeMap<u32, PacketSocket>,
     batch: ReceiveBatch,
 }
 
-impl Wires {
-    /// Moves this thread into a fresh namespace and makes the pairs.
+impl VethPairs {
+    /// Moves this thread to a new namespace and creates the pairs.
     ///
     /// # Errors
-    /// Without root, or without `ip` of iproute2.
-    pub fn new(ports: BTreeSet<u32>) -> Result<Wires, Failure> {
+    /// Root or `ip` of iproute2 is missing.
+    pub fn new(ports: BTreeSet<u32>) -> Result<VethPairs, Failure> {
         // SAFETY: unshare takes no pointers.
         if unsafe { libc::unshare(libc::CLONE_NEWNET) } < 0 {
             return Err(Failure::failed(format_args!(
-                "--switch needs a network namespace with veth pairs, and so root or CAP_SYS_ADMIN: {}; try sudo",
+                "--switch needs root or CAP_SYS_ADMIN, to create a network namespace: {}; run it with sudo",
                 io::Error::last_os_error()
             )));
         }
@@ -36,7 +36,7 @@ impl Wires {
             let (near, far) = (ours(port), theirs(port));
             ip(&format!("link add {near} type veth peer name {far}"))?;
             for end in [&near, &far] {
-                // The kernel would send packets of its own. Where there is no IPv6 it does not.
+                // Disables IPv6, with which the kernel would send packets of its own. The file is missing on kernels without IPv6.
                 let quiet = format!("/proc/sys/net/ipv6/conf/{end}/disable_ipv6");
                 let _ = std::fs::write(quiet, "1");
                 ip(&format!("link set {end} up"))?;
@@ -46,13 +46,13 @@ impl Wires {
                 .map_err(|error| Failure::failed(format_args!("interface {near}: {error}")))?;
             sockets.insert(port, socket);
         }
-        Ok(Wires {
+        Ok(VethPairs {
             sockets,
             batch: ReceiveBatch::default(),
         })
     }
 
-    /// The switch's ends.
+    /// Names of the switch's ends, with their ports.
     pub fn interfaces(&self) -> Vec<(u32, String)> {
         self.sockets
             .keys()
@@ -64,7 +64,7 @@ impl Wires {
     pub fn send(&self, port: u32, frame: &[u8]) -> Result<(), String> {
         if frame.len() < SHORTEST {
             return Err(format!(
-                "an interface takes no packet of {} bytes, only from {SHORTEST} on; run the test without --switch",
+                "cannot send a packet of {} bytes through an interface, which needs at least {SHORTEST}; run the test without --switch",
                 frame.len()
             ));
         }
@@ -73,12 +73,14 @@ impl Wires {
         };
         match socket.send(&[frame.to_vec()]) {
             Ok(sent) if sent.taken == 1 => Ok(()),
-            Ok(_) => Err(format!("the interface of port {port} took no packet")),
+            Ok(_) => Err(format!(
+                "the interface of port {port} did not accept the packet"
+            )),
             Err(error) => Err(format!("port {port}: {error}")),
         }
     }
 
-    /// Takes all that has come out. Whether there was something.
+    /// Passes all received frames to `take`; returns whether there were any.
     pub fn receive(&mut self, mut take: impl FnMut(u32, &[u8])) -> Result<bool, Failure> {
         let mut any = false;
         for (port, socket) in &mut self.sockets {

@@ -1,4 +1,4 @@
-//! What the timeout of queue pairs means for a group of which a member dies, for people.
+//! Whether the ACK timeout of queue pairs outlasts the detection of a failed group member, as a report for users.
 
 use std::time::Duration;
 
@@ -6,28 +6,28 @@ use alfirk_roce::rc::AckTimeout;
 use alfirk_roce::registration::{Patience, MIN_DEAD_AFTER_NS};
 use serde::Serialize;
 
-/// The diagnosis of one setting; times in seconds.
+/// Assessment of one setting; times in seconds.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Verdict {
     /// The local ACK timeout.
     ack_timeout: f64,
     retry_count: u8,
-    /// The shortest time after which a queue pair gives up.
+    /// Shortest time after which a queue pair fails.
     gives_up_after: f64,
-    /// The longest one.
+    /// Longest time after which a queue pair fails.
     gives_up_at_last_after: f64,
-    /// The longest time until a dead member is known.
+    /// Longest time until a failed member is detected.
     detected_after: f64,
-    /// The longest pause of a member that is not taken for death.
+    /// Longest pause of a member that is not taken for a failure.
     longest_pause: f64,
-    /// Whether dead members are known before half the time that queue pairs take to give up.
+    /// Whether failed members are detected within half of `gives_up_after`.
     is_enough: bool,
-    /// The shortest exponent with which that is so.
+    /// Smallest exponent of the ACK timeout for which `is_enough` holds.
     least_exponent: u8,
 }
 
 impl Verdict {
-    /// `None` for queue pairs without a timeout, which never give up.
+    /// Computes the assessment; `None` for queue pairs without a timeout, which never fail.
     pub fn new(timeout: AckTimeout, retry_count: u8, dead_after: Duration) -> Option<Verdict> {
         let most = u64::try_from(dead_after.as_nanos()).unwrap_or(u64::MAX);
         let patience = Patience::new(timeout, retry_count);
@@ -44,7 +44,7 @@ impl Verdict {
         })
     }
 
-    /// One or two sentences.
+    /// The assessment in one or two sentences.
     pub fn text(&self) -> String {
         let Verdict {
             ack_timeout,
@@ -61,16 +61,16 @@ impl Verdict {
         );
         match is_enough {
             true => format!(
-                "{gives_up}; a dead member of a group is known after {detected_after:.2} s, and one that pauses for {longest_pause:.2} s counts as dead: use a longer timeout (--ack-timeout) if members pause longer"
+                "{gives_up}; a failed member of a group is detected after {detected_after:.2} s, and a pause of {longest_pause:.2} s counts as a failure: use a longer timeout (--ack-timeout) if members pause longer"
             ),
             false => format!(
-                "{gives_up}, before a dead member of a group is known ({detected_after:.2} s; the fabric needs {:.2} s at least): use --ack-timeout {least_exponent} or more",
+                "{gives_up}, before a failed member of a group is detected ({detected_after:.2} s; the fabric needs {:.2} s at least): use --ack-timeout {least_exponent} or more",
                 MIN_DEAD_AFTER_NS as f64 / 1e9
             ),
         }
     }
 
-    /// Whether nothing need be done.
+    /// Whether the setting needs no change.
     pub fn is_enough(&self) -> bool {
         self.is_enough
     }
@@ -87,18 +87,18 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_that_is_long_enough_is_called_so_and_says_how_long_members_may_pause() {
+    fn long_enough_timeout_reports_the_longest_pause() {
         assert_eq!(
             text(15, 7).unwrap(),
-            "queue pairs with an ACK timeout of 0.134 s and 7 retries give up after 1.07 s to 4.29 s; a dead member of a group is known after 0.47 s, and one that pauses for 0.27 s counts as dead: use a longer timeout (--ack-timeout) if members pause longer"
+            "queue pairs with an ACK timeout of 0.134 s and 7 retries give up after 1.07 s to 4.29 s; a failed member of a group is detected after 0.47 s, and a pause of 0.27 s counts as a failure: use a longer timeout (--ack-timeout) if members pause longer"
         );
     }
 
     #[test]
-    fn a_timeout_that_is_too_short_is_refused_with_one_that_would_do() {
+    fn too_short_timeout_names_a_sufficient_one() {
         assert_eq!(
             text(10, 3).unwrap(),
-            "queue pairs with an ACK timeout of 0.004 s and 3 retries give up after 0.02 s to 0.07 s, before a dead member of a group is known (0.06 s; the fabric needs 0.05 s at least): use --ack-timeout 14 or more"
+            "queue pairs with an ACK timeout of 0.004 s and 3 retries give up after 0.02 s to 0.07 s, before a failed member of a group is detected (0.06 s; the fabric needs 0.05 s at least): use --ack-timeout 14 or more"
         );
     }
 

@@ -1,0 +1,34 @@
+//! Failures of members that the other members detect themselves: multicast of datagrams with acknowledgements.
+//!
+//! A member that misses an acknowledgement reports it to the membership manager, which is the source. The source probes the suspect and
+//! removes it from the list ([`alfirk_roce::binomial_ack`]). The job only applies the failures, and does not wait for failed members once
+//! the source is done.
+
+use super::{MemberReports, Run};
+use crate::job::JobError;
+
+impl Run<'_> {
+    /// Whether the members continue without failed members.
+    pub(super) fn removes_failed_members(&self) -> bool {
+        self.layout.algorithm.needs_datagrams() && !self.layout.job.kills.is_empty()
+    }
+
+    /// Applies due failures of members.
+    pub(super) fn apply_due_failures(
+        &mut self,
+        reported: &mut MemberReports,
+    ) -> Result<(), JobError> {
+        let now = self.fabric.now();
+        while let Some(victim) = self.incidents.take_due(now) {
+            let killed = self.fabric.kill(victim);
+            self.on_fabric(killed)?;
+        }
+        if reported.finished[0] && self.incidents.any() {
+            self.incidents.agreed(now, now);
+            for (rank, &host) in self.layout.job.members.iter().enumerate() {
+                reported.lost[rank] |= self.incidents.has_killed(host);
+            }
+        }
+        Ok(())
+    }
+}
