@@ -30,16 +30,16 @@ pub struct Dependence<'c> {
 
 /// One end of a published range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Bound {
+enum RangeEnd {
     Least,
     Most,
 }
 
-impl Bound {
+impl RangeEnd {
     fn of(self, ratios: Stats) -> f64 {
         match self {
-            Bound::Least => ratios.least,
-            Bound::Most => ratios.most,
+            RangeEnd::Least => ratios.least,
+            RangeEnd::Most => ratios.most,
         }
     }
 }
@@ -61,7 +61,7 @@ impl Finding<'_> {
         })
     }
 
-    fn is_near(&self, bound: Bound, paper: f64) -> bool {
+    fn is_near(&self, bound: RangeEnd, paper: f64) -> bool {
         let above = matches!(self.claim.paper, Published::Above(_));
         self.ratios.is_some_and(|ratios| match above {
             true => bound.of(ratios) > paper,
@@ -116,16 +116,16 @@ impl Finding<'_> {
     }
 }
 
-fn published(claim: &Claim) -> impl Iterator<Item = (Bound, f64)> {
+fn published(claim: &Claim) -> impl Iterator<Item = (RangeEnd, f64)> {
     let (least, most) = match claim.paper {
         Published::Most(most) => (None, Some(most)),
         Published::Range(least, most) => (Some(least), Some(most)),
         Published::Above(least) => (Some(least), None),
     };
-    let least = least.map(|least| (Bound::Least, least));
+    let least = least.map(|least| (RangeEnd::Least, least));
     least
         .into_iter()
-        .chain(most.map(|most| (Bound::Most, most)))
+        .chain(most.map(|most| (RangeEnd::Most, most)))
 }
 
 impl Published {
@@ -156,7 +156,7 @@ impl Dependence<'_> {
     }
 
     /// The value at which a published end is reached; `None` if it is not reached at or between tried values.
-    fn reaches(&self, bound: Bound, paper: f64) -> Option<Reached> {
+    fn reaches(&self, bound: RangeEnd, paper: f64) -> Option<Reached> {
         let points: Vec<(&str, f64)> = self
             .measured()
             .map(|(name, ratios)| (name, bound.of(ratios)))

@@ -120,16 +120,16 @@ impl Target for Remote {
             return Ok(());
         }
         let start = tokio::time::Instant::now();
-        let mut heard = start;
+        let mut last_received = start;
         loop {
             if self
                 .veth
                 .receive(|port, frame| packets.received(port, frame.to_vec()))?
             {
-                heard = tokio::time::Instant::now();
+                last_received = tokio::time::Instant::now();
             }
             let patient = !packets.are_complete() && start.elapsed() < PATIENCE;
-            if !patient && heard.elapsed() >= SILENCE {
+            if !patient && last_received.elapsed() >= SILENCE {
                 return Ok(());
             }
             tokio::time::sleep(INTERVAL).await;
