@@ -388,7 +388,7 @@ fn psns_of_an_idle_pair_can_be_set() {
         pair.post_recv(1, 0, key, 0, 4000);
         pair.post_send(0, 0, SendOperation::Send { immediate: None }, &[1; 4000]);
         let busy = pair.net.hosts[0].set_sq_psn(pair.qps[0], psn);
-        assert!(busy.unwrap_err().to_string().contains("under way"));
+        assert!(busy.unwrap_err().to_string().contains("in progress"));
         let deadline = pair.net.now + 1_000_000_000;
         pair.run(deadline);
         assert!(pair.done[1].pop().unwrap().outcome.is_ok());
