@@ -126,7 +126,7 @@ class Card:
         self.event("ready")
 
     def fate(self, packets: int) -> str | None:
-        """Wait until the card has processed this many packets of the group; return why it dropped one, if any.
+        """Wait until the card has processed this many packets; return why it dropped one, or None.
 
         `drops` also counts frames other than RoCE: marks of the check.
         """

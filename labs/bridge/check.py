@@ -42,9 +42,7 @@ STEPS = (
     ),
     (
         "the ICRC is right",
-        {
-            "icrc": "TODO 4: eight bytes of ones, then the packet; ones in fields that routers change: 8w0xff"
-        },
+        {"icrc": "TODO 4: eight bytes of ones, then the packet; ones in fields that routers change: 8w0xff"},
     ),
 )
 

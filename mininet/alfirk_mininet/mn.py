@@ -241,7 +241,7 @@ class AlfirkNet(AlfirkMininet):
         wait_ready([(host.child, host.answers) for host in hosts if host.child])
         if not switches or len(switches) < len(self.switches):
             if isinstance(topo, _AlfirkTopo):
-                warn("*** These switches are not alfirk switches, so they have no controller; use --switch alfirk\n")
+                warn("*** These switches have no controller; use --switch alfirk\n")
             return
         settings = switches[0].settings
         if with_program:
@@ -257,7 +257,9 @@ class AlfirkNet(AlfirkMininet):
             info("*** These hosts have no RDMA; use --topo fattree or another topology of alfirk\n")
         info(f"*** Controller on {self.service}; logs, captures and sockets in {settings.workdir}\n")
 
-    def _describe_network(self, hosts: list[AlfirkHost], switches: list[MnSwitch], settings: Settings) -> None:
+    def _describe_network(
+        self, hosts: list[AlfirkHost], switches: list[MnSwitch], settings: Settings
+    ) -> None:
         """Describe the network for `alfirk run --attach`, and extend the PATH of hosts."""
         interfaces = {
             switch.name: {port: intf.name for port, intf in sorted(switch.intfs.items()) if port}
@@ -338,7 +340,7 @@ def describe(switches: Sequence[Node], hosts: Sequence[Node], links: Sequence[Li
     for host in hosts:
         if at[host.name] != 1:
             raise NetworkError(
-                f"host {host.name} has {at[host.name]} links, and the controller supports hosts with one link only",
+                f"host {host.name} has {at[host.name]} links; the controller needs exactly one",
                 "give switches a program of their own: --switch alfirk,program=FILE.p4",
             )
     return {

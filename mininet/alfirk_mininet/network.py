@@ -80,7 +80,10 @@ class AlfirkMininet(Mininet):
             finally:
                 server.cmd("kill -KILL %iperf; wait %iperf")
             # The killed server may not have printed its result.
-            results = [self._parseIperf(log.read()) or self._parseIperf(client_output), self._parseIperf(client_output)]
+            results = [
+                self._parseIperf(log.read()) or self._parseIperf(client_output),
+                self._parseIperf(client_output),
+            ]
         output(f"*** Results: {results}\n")
         return results
 

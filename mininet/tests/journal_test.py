@@ -16,9 +16,7 @@ class _Signal(BaseException):
 
 
 @pytest.mark.parametrize("broken", ["write_text", "replace"])
-def interrupted_write_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
-) -> None:
+def interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     journal = Journal(tmp_path)
     journal.interfaces(["never-made-1"])
     whole = getattr(Path, broken)

@@ -58,9 +58,7 @@ def links_have_their_own_attributes_or_the_defaults(tmp_path: Path) -> None:
     assert topology.links[1].attributes == Attributes(40 * 10**9, 1000, 1500, 65536)
 
 
-def settings_of_simulated_switches_are_ignored(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def settings_of_simulated_switches_are_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     text = SMALL.replace("switches:", "switch: {queueing: input, pfc: {class: 3}}\nswitches:")
     assert _load(tmp_path, text) == _load(tmp_path, SMALL)
     assert caplog.messages == ["small: `switch` is for the simulator: switches here have their own queues"]
