@@ -9,11 +9,11 @@ fn main() {
     println!("cargo::rerun-if-env-changed=MPICC");
     let mpicc = std::env::var("MPICC").unwrap_or_else(|_| "mpicc".to_owned());
     let show = |what: &str| {
-        let said = Command::new(&mpicc)
+        let output = Command::new(&mpicc)
             .arg(format!("--showme:{what}"))
             .output();
-        let said = said.ok().filter(|said| said.status.success());
-        said.and_then(|said| String::from_utf8(said.stdout).ok())
+        let output = output.ok().filter(|output| output.status.success());
+        output.and_then(|output| String::from_utf8(output.stdout).ok())
     };
     let (Some(includes), Some(dirs), Some(libs)) = (show("incdirs"), show("libdirs"), show("libs"))
     else {

@@ -1,4 +1,4 @@
-! A program in Fortran that knows nothing but MPI. It checks all that it gets, and prints a digest for each rank.
+! An ordinary Fortran MPI program. It checks all received data, and prints a digest for each rank.
 !
 ! mpif90 -DUSE_MPI_F08 has it use the module mpi_f08, -DUSE_MPI the module mpi; otherwise it includes mpif.h.
 !

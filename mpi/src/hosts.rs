@@ -1,7 +1,7 @@
 //! Groups under MPI: one rank of each host, its leader, is a member of the group; the leader passes data on to the other ranks of the
 //! host.
 //!
-//! Module `joined` carries the bytes of a broadcast through a group. If that fails, the underlying MPI carries this broadcast and
+//! Module `active_group` carries the bytes of a broadcast through a group. If that fails, the underlying MPI carries this broadcast and
 //! everything after it.
 //!
 //! A barrier cannot fall back by agreement, since an agreement is itself a barrier. Only the source knows whether all members have
@@ -16,9 +16,9 @@ use alfirk_roce::wire::mrp::Refusal;
 use alfirk_verbs::group::{Group, GroupConfig, GroupError, Way};
 use alfirk_verbs::{Device, DeviceConfig};
 
+use crate::active_group::{agree, ActiveGroup};
 use crate::addresses::Turns;
 use crate::job::Job;
-use crate::joined::{agree, Joined};
 use crate::settings::{address_of, DEVICE};
 use crate::sys::{Comm, Result};
 
@@ -40,7 +40,7 @@ pub(crate) struct Hosts {
 struct Leader {
     leaders: Comm,
     host: u32,
-    group: Option<Joined>,
+    group: Option<ActiveGroup>,
     /// Number of barriers so far.
     barriers: u64,
 }
@@ -152,7 +152,7 @@ impl Hosts {
     /// Leaves the group; called by all members.
     pub(crate) fn leave(&mut self, job: &Job) {
         let joined = self.leader.as_mut().and_then(|leader| leader.group.take());
-        if let Some(Joined { group, turn, .. }) = joined {
+        if let Some(ActiveGroup { group, turn, .. }) = joined {
             if let Err(error) = group.leave() {
                 job.log_verbose(|| format!("leaving a group: {error}"));
             }
@@ -195,7 +195,7 @@ fn open() -> std::result::Result<(String, u32), String> {
     Ok((name, device.ip().into()))
 }
 
-fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Joined>> {
+fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<ActiveGroup>> {
     let opened = open();
     let mut addresses = leaders.gather(opened.as_ref().map_or(0, |(_, ip)| (*ip).into()))?;
     let own = opened.as_ref().map(|_| ()).map_err(Clone::clone);
@@ -280,7 +280,7 @@ fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Jo
             if host == 0 {
                 job.log_verbose(|| format!("{members} ranks on {hosts} hosts use group {address}"));
             }
-            return Ok(joined.ok().map(|group| Joined {
+            return Ok(joined.ok().map(|group| ActiveGroup {
                 group,
                 ranks: ranks.into_iter().map(|rank| rank as u32).collect(),
                 turn,
@@ -316,7 +316,7 @@ impl Leader {
         self.leaders.bcast(bytes, home)
     }
 
-    fn give_up(&mut self, joined: Joined) {
+    fn give_up(&mut self, joined: ActiveGroup) {
         give_back(joined.turn);
         self.barriers = GIVEN_UP;
     }
@@ -360,7 +360,7 @@ impl Leader {
     }
 
     /// Continues after the source's notice that the group has failed.
-    fn finish_after_news(&mut self, joined: Joined) -> Result<()> {
+    fn finish_after_news(&mut self, joined: ActiveGroup) -> Result<()> {
         give_back(joined.turn);
         match is_complete(self.leaders.news()?, self.barriers) {
             true => Ok(()),

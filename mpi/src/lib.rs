@@ -11,13 +11,13 @@
 //! or by an agreement of all. The library's messages use a communicator of its own. Fortran programs enter through `fortran`, which
 //! calls the same functions as C programs.
 
+mod active_group;
 mod addresses;
 mod calls;
 mod communicator;
 mod fortran;
 mod hosts;
 mod job;
-mod joined;
 mod overlay;
 mod schedule;
 mod settings;

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     fn with(name: &str, value: &str) -> Result<Settings, String> {
-        Settings::read(|asked| (asked == name).then(|| value.to_owned()))
+        Settings::read(|variable| (variable == name).then(|| value.to_owned()))
     }
 
     #[test]
@@ -171,8 +171,8 @@ mod tests {
     fn every_algorithm_survives_serialisation_for_the_other_ranks() {
         for algorithm in Algorithm::ALL {
             if algorithm.needs_datagrams() {
-                let said = with(ALGORITHM, &algorithm.to_string()).unwrap_err();
-                assert!(said.contains("datagrams"), "{said}");
+                let error = with(ALGORITHM, &algorithm.to_string()).unwrap_err();
+                assert!(error.contains("datagrams"), "{error}");
                 continue;
             }
             let settings = with(ALGORITHM, &algorithm.to_string()).unwrap();
@@ -194,8 +194,11 @@ mod tests {
             (SMALLEST, "-1"),
             (TIMEOUT, "0"),
         ] {
-            let said = with(name, value).unwrap_err();
-            assert!(said.contains(name) && said.contains("expected"), "{said}");
+            let error = with(name, value).unwrap_err();
+            assert!(
+                error.contains(name) && error.contains("expected"),
+                "{error}"
+            );
         }
     }
 

@@ -71,9 +71,9 @@ pub enum Kind {
     /// services, reserved opcodes.
     Request,
     /// ACKNOWLEDGE packets of every syndrome but fatal NAKs, with forged MSNs and report counts.
-    Answer,
+    Acknowledgement,
     /// The last ACK again, as this member's queue pair could send it, with malformed headers.
-    OddAnswer,
+    OddAcknowledgement,
     /// CNPs with valid and invalid ICRCs.
     Cnp,
     /// Requests and acknowledgements with malformed headers.
@@ -85,8 +85,8 @@ pub enum Kind {
 impl Kind {
     const ALL: [Kind; 6] = [
         Kind::Request,
-        Kind::Answer,
-        Kind::OddAnswer,
+        Kind::Acknowledgement,
+        Kind::OddAcknowledgement,
         Kind::Cnp,
         Kind::OddFrame,
         Kind::Registration,
@@ -212,8 +212,8 @@ impl Hostile {
     pub fn frame_of(&mut self, kind: Kind) -> Vec<u8> {
         match kind {
             Kind::Request => self.request(),
-            Kind::Answer => self.answer(),
-            Kind::OddAnswer => {
+            Kind::Acknowledgement => self.acknowledgement(),
+            Kind::OddAcknowledgement => {
                 let frame = self.last_ack();
                 self.odd(frame)
             }
@@ -221,7 +221,7 @@ impl Hostile {
             Kind::OddFrame => {
                 let frame = match self.draw(2) {
                     0 => self.request(),
-                    _ => self.answer(),
+                    _ => self.acknowledgement(),
                 };
                 self.odd(frame)
             }
@@ -293,7 +293,7 @@ impl Hostile {
         self.roce(opcode, psn, body)
     }
 
-    fn answer(&mut self) -> Vec<u8> {
+    fn acknowledgement(&mut self) -> Vec<u8> {
         let psn = self.psn();
         let syndrome = match self.draw(2) {
             0 => self.one_of(&SYNDROMES),
@@ -345,7 +345,7 @@ impl Hostile {
         frame[BTH_AT + 4] = BECN;
         seal(&mut frame);
         if self.draw(2) == 0 {
-            self.spoil_icrc(&mut frame);
+            self.corrupt_icrc(&mut frame);
         }
         frame
     }
@@ -370,12 +370,12 @@ impl Hostile {
     fn odd(&mut self, mut frame: Vec<u8>) -> Vec<u8> {
         for _ in 0..1 + self.draw(2) {
             let oddity = self.one_of(&Oddity::ALL);
-            self.spoil(&mut frame, oddity);
+            self.malform(&mut frame, oddity);
         }
         frame
     }
 
-    fn spoil(&mut self, frame: &mut Vec<u8>, oddity: Oddity) {
+    fn malform(&mut self, frame: &mut Vec<u8>, oddity: Oddity) {
         // An earlier oddity may have truncated the headers, or moved them behind tags.
         let is_plain = frame.len() >= BODY_AT + ICRC_LEN && frame[12..14] == [8, 0];
         if !is_plain {
@@ -438,7 +438,7 @@ impl Hostile {
             Oddity::PKey => frame[BTH_AT + 2..][..2].copy_from_slice(&random.to_be_bytes()[..2]),
             Oddity::DestQp => frame[BTH_AT + 5..][..3].copy_from_slice(&random.to_be_bytes()[..3]),
             Oddity::WrongIcrc => {
-                self.spoil_icrc(frame);
+                self.corrupt_icrc(frame);
                 return;
             }
             Oddity::Trailer => {
@@ -474,7 +474,7 @@ impl Hostile {
         seal(frame);
     }
 
-    fn spoil_icrc(&mut self, frame: &mut [u8]) {
+    fn corrupt_icrc(&mut self, frame: &mut [u8]) {
         let at = frame.len() - 1 - self.draw(ICRC_LEN as u32) as usize;
         frame[at] ^= 1 << self.draw(8);
     }

@@ -36,7 +36,7 @@ const SEND: u64 = 0;
 pub(crate) type AddressHandles = BTreeMap<Ipv4Addr, Ah>;
 
 /// A datagram posted to the device.
-struct Sent {
+struct PostedSend {
     wr_id: u64,
     is_signaled: bool,
     place: u64,
@@ -50,7 +50,7 @@ pub(crate) struct UdQueuePair {
     depth: usize,
     places: MemoryKey,
     free: Vec<u64>,
-    sends: VecDeque<Sent>,
+    sends: VecDeque<PostedSend>,
     waiting_sends: VecDeque<UdSendRequest>,
     receives: VecDeque<RecvRequest>,
     waiting_receives: VecDeque<RecvRequest>,
@@ -114,7 +114,7 @@ impl UdQueuePair {
         request: UdSendRequest,
     ) -> Result<(), UdPostError> {
         if self.is_dead {
-            return Err(UdPostError::Dead(self.qpn));
+            return Err(UdPostError::ErrorState(self.qpn));
         }
         request.check(&self.config)?;
         if !address_handles.contains_key(&request.to.ip) {
@@ -133,7 +133,7 @@ impl UdQueuePair {
         request: RecvRequest,
     ) -> Result<(), UdPostError> {
         if self.is_dead {
-            return Err(UdPostError::Dead(self.qpn));
+            return Err(UdPostError::ErrorState(self.qpn));
         }
         memory.part(request.buffer)?;
         check_receive(&request)?;
@@ -192,7 +192,7 @@ impl UdQueuePair {
         };
         // SAFETY: the slots stay registered until after the queue pair's end, and this slot is not written to before it is free again.
         unsafe { self.handle.send_datagram(way, &datagram)? };
-        self.sends.push_back(Sent {
+        self.sends.push_back(PostedSend {
             wr_id: request.wr_id,
             is_signaled: request.is_signaled,
             place,

@@ -32,7 +32,7 @@ const RECEIVE: u64 = 1;
 const SEND: u64 = 0;
 
 /// A message posted to the device.
-struct Sent {
+struct PostedSend {
     wr_id: u64,
     operation: Operation,
     bytes: u64,
@@ -50,7 +50,7 @@ pub(crate) struct QueuePair {
     sq_psn: Psn,
     remote: Option<Remote>,
     failure: Option<QpFailure>,
-    sends: VecDeque<Sent>,
+    sends: VecDeque<PostedSend>,
     waiting_sends: VecDeque<SendRequest>,
     receives: VecDeque<RecvRequest>,
     waiting_receives: VecDeque<RecvRequest>,
@@ -317,7 +317,7 @@ impl QueuePair {
         self.sq_psn = Psn::new(self.sq_psn.get().wrapping_add(packets as u32));
         self.stats.requests_sent += packets;
         self.stats.request_bytes_sent += bytes;
-        self.sends.push_back(Sent {
+        self.sends.push_back(PostedSend {
             wr_id: request.wr_id,
             operation,
             bytes,
@@ -426,7 +426,7 @@ impl QueuePair {
     fn sent(
         &mut self,
         memory: &mut Memory,
-        sent: Sent,
+        sent: PostedSend,
         outcome: Result<(), CompletionError>,
     ) -> HostEvent {
         if let Some(key) = sent.bounce {

@@ -93,7 +93,7 @@ pub struct Node {
     lists: BTreeMap<u32, Membership>,
     messages: BTreeMap<MessageId, Message>,
     /// By root: the messages that are complete at all members.
-    finished: BTreeMap<u32, Finished>,
+    finished: BTreeMap<u32, FinishedMessages>,
     next_message: u32,
     effects: VecDeque<Effect>,
     counts: Counts,
@@ -134,7 +134,7 @@ struct Wait {
 
 /// A set of message numbers, most of them consecutive.
 #[derive(Default)]
-struct Finished {
+struct FinishedMessages {
     first: u32,
     next: u32,
     others: BTreeSet<u32>,
@@ -164,8 +164,8 @@ impl Node {
     pub fn poll_timeout(&self) -> Option<u64> {
         let of = |message: &Message| {
             let acked_to = message.acked_to.as_ref().map(|(_, wait)| wait);
-            let asked = message.request.iter().chain(&message.overdue);
-            let waits = message.waits.values().chain(asked).chain(acked_to);
+            let requests = message.request.iter().chain(&message.overdue);
+            let waits = message.waits.values().chain(requests).chain(acked_to);
             waits.map(|wait| wait.at).min()
         };
         self.messages.values().filter_map(of).min()
@@ -355,7 +355,7 @@ impl Node {
                 else {
                     continue;
                 };
-                wait.again(now, base);
+                wait.restart(now, base);
                 if wait.tries % self.config.attempts.max(1) == 0 {
                     self.effects.push_back(Effect::Silent { member: child });
                 }
@@ -366,7 +366,7 @@ impl Node {
                 self.messages.get_mut(&id).and_then(|m| m.acked_to.as_mut())
             {
                 if wait.at <= now {
-                    wait.again(now, patience);
+                    wait.restart(now, patience);
                     let parent = *parent;
                     self.send(id, parent, Body::Ack);
                 }
@@ -594,7 +594,7 @@ impl Node {
         let Some(wait) = overdue.filter(|wait| wait.at <= now) else {
             return;
         };
-        wait.again(now, patience);
+        wait.restart(now, patience);
         let (parent, _) = self.neighbours(id);
         let silent = parent.map(|member| Effect::Silent { member });
         self.effects.extend(silent);
@@ -614,7 +614,7 @@ impl Node {
             .collect();
         let child = alive.get(wait.tries as usize % alive.len().max(1)).copied();
         if let Some(child) = child {
-            wait.again(now, self.base_wait(id, child));
+            wait.restart(now, self.base_wait(id, child));
         }
         if let Some(message) = self.messages.get_mut(&id) {
             // If all children that had the message have left, the next one that acknowledges is requested.
@@ -683,13 +683,13 @@ impl Message {
 }
 
 impl Wait {
-    fn again(&mut self, now: u64, base: u64) {
+    fn restart(&mut self, now: u64, base: u64) {
         self.tries += 1;
         self.at = now + (base << self.tries.min(MAX_DOUBLINGS));
     }
 }
 
-impl Finished {
+impl FinishedMessages {
     fn holds(&self, message: u32) -> bool {
         (self.first..self.next).contains(&message) || self.others.contains(&message)
     }

@@ -25,7 +25,7 @@ struct Suspect {
 /// The action that is due about a suspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    Ask(u32),
+    Inquire(u32),
     /// All probes remained without a reply.
     GiveUp(u32),
 }
@@ -67,7 +67,7 @@ impl Suspects {
         }
         suspect.at = now + (self.interval << suspect.tries);
         suspect.tries += 1;
-        Some(Due::Ask(number))
+        Some(Due::Inquire(number))
     }
 }
 
@@ -79,20 +79,20 @@ mod tests {
     fn a_suspect_is_probed_at_growing_intervals_and_then_given_up() {
         let mut suspects = Suspects::new(10);
         suspects.add(100, 3);
-        let mut asked = Vec::new();
+        let mut inquiries = Vec::new();
         while let Some(at) = suspects.poll_timeout() {
-            asked.push((at, suspects.take_due(at).unwrap()));
+            inquiries.push((at, suspects.take_due(at).unwrap()));
             assert_eq!(suspects.take_due(at), None);
             // A second report does not restart the probes.
             suspects.add(at, 3);
-            if asked.last().unwrap().1 == Due::GiveUp(3) {
+            if inquiries.last().unwrap().1 == Due::GiveUp(3) {
                 break;
             }
         }
-        let ask = Due::Ask(3);
-        let times = [100, 110, 130, 170, 250, 410].map(|at| (at, ask));
-        assert_eq!(asked[..6], times);
-        assert_eq!(asked[6..], [(730, Due::GiveUp(3))]);
+        let inquiry = Due::Inquire(3);
+        let times = [100, 110, 130, 170, 250, 410].map(|at| (at, inquiry));
+        assert_eq!(inquiries[..6], times);
+        assert_eq!(inquiries[6..], [(730, Due::GiveUp(3))]);
     }
 
     #[test]
@@ -101,7 +101,7 @@ mod tests {
         suspects.add(0, 3);
         suspects.add(0, 4);
         suspects.clear(3);
-        assert_eq!(suspects.take_due(0), Some(Due::Ask(4)));
+        assert_eq!(suspects.take_due(0), Some(Due::Inquire(4)));
         suspects.clear_all();
         assert_eq!(suspects.poll_timeout(), None);
     }

@@ -179,10 +179,10 @@ impl Transfer {
         &mut self,
         host: &mut dyn Verbs,
         qpn: QpNum,
-        said: Completed,
+        completion: Completed,
     ) -> Result<(), TransferError> {
         if let Some(connection) = self.outgoing.iter_mut().find(|c| c.qpn == qpn) {
-            let credit = said.immediate.unwrap_or(0) as usize;
+            let credit = completion.immediate.unwrap_or(0) as usize;
             connection.credit = connection.credit.max(credit);
         }
         match self.legs.has_ended() {

@@ -27,11 +27,11 @@ impl TransferSpec {
             (self.receives.is_some(), "number of receives"),
             (
                 self.ready.is_some(),
-                "receivers that say when they are ready",
+                "receivers that announce when they are ready",
             ),
-            (self.announce, "first message that says how much there is"),
+            (self.announce, "first block that announces the size"),
         ];
-        if let Some((_, what)) = refused.into_iter().find(|(asked, _)| *asked) {
+        if let Some((_, what)) = refused.into_iter().find(|(is_set, _)| *is_set) {
             return Err(SpecError::NotByDatagrams { algorithm, what });
         }
         let bad = |spec: &DatagramSpec| !spec.group.is_multicast() || spec.qkey >> 31 != 0;

@@ -6,12 +6,12 @@ use crate::rc::QueuePair;
 use crate::wire::QpNum;
 
 /// A queue pair with the host's scheduling state.
-pub(super) struct Hosted {
+pub(super) struct ScheduledQueuePair {
     pub(super) qp: QueuePair,
     deadline: Deadline,
 }
 
-impl Hosted {
+impl ScheduledQueuePair {
     /// Updates the host's schedule after a change to the queue pair.
     pub(super) fn settle(
         &mut self,
@@ -37,7 +37,7 @@ impl Hosted {
 /// All queue pairs, sorted by number. The last one used is cached, since most packets are for the same queue pair as the one before.
 #[derive(Default)]
 pub(super) struct QueuePairs {
-    all: Vec<(QpNum, Box<Hosted>)>,
+    all: Vec<(QpNum, Box<ScheduledQueuePair>)>,
     last: usize,
 }
 
@@ -45,7 +45,7 @@ impl QueuePairs {
     pub(super) fn insert(&mut self, qp: QueuePair) {
         let deadline = Deadline::default();
         let qpn = qp.qpn();
-        let hosted = Box::new(Hosted { qp, deadline });
+        let hosted = Box::new(ScheduledQueuePair { qp, deadline });
         match self.find(qpn) {
             Ok(at) => self.all[at].1 = hosted,
             Err(at) => self.all.insert(at, (qpn, hosted)),
@@ -74,7 +74,7 @@ impl QueuePairs {
     }
 
     #[inline]
-    pub(super) fn hosted(&mut self, qpn: QpNum) -> Option<&mut Hosted> {
+    pub(super) fn hosted(&mut self, qpn: QpNum) -> Option<&mut ScheduledQueuePair> {
         let is_last = self.all.get(self.last).is_some_and(|(of, _)| *of == qpn);
         if !is_last {
             self.last = self.find(qpn).ok()?;

@@ -64,7 +64,7 @@ fn requests_are_of_every_opcode_and_well_formed() {
 
 #[test]
 fn psns_are_around_the_position_and_both_ends_of_the_window() {
-    let answers = frames(Kind::Answer, 20_000);
+    let answers = frames(Kind::Acknowledgement, 20_000);
     let distances: BTreeSet<i32> = answers.iter().map(|frame| read(frame).1).collect();
     let window = WINDOW as i32;
     let all = -window - FEW..=window + FEW;
@@ -80,7 +80,7 @@ fn psns_are_around_the_position_and_both_ends_of_the_window() {
 fn acknowledgements_have_every_syndrome_that_is_not_fatal_and_forged_msns() {
     let mut syndromes = BTreeSet::new();
     let mut reports = BTreeSet::new();
-    for frame in frames(Kind::Answer, 20_000) {
+    for frame in frames(Kind::Acknowledgement, 20_000) {
         let (_, _, aeth) = read(&frame);
         let (syndrome, msn) = aeth.expect("an answer has an AETH");
         assert!(has_right_icrc(&frame));
@@ -101,7 +101,7 @@ fn acknowledgements_have_every_syndrome_that_is_not_fatal_and_forged_msns() {
 #[test]
 fn naks_that_a_receiver_may_send_are_not_drawn() {
     let mut early = 0;
-    for frame in frames(Kind::Answer, 20_000) {
+    for frame in frames(Kind::Acknowledgement, 20_000) {
         let (_, ahead, aeth) = read(&frame);
         let syndrome = aeth.expect("an answer has an AETH").0;
         if matches!(syndrome, 0x20..=0x3f | 0x60) {
@@ -127,7 +127,7 @@ fn every_header_field_is_malformed_in_some_frame() {
     let mut changed = BTreeSet::new();
     let (mut tagged, mut lengths, mut cut) = (false, BTreeSet::new(), false);
     for _ in 0..20_000 {
-        let frame = hostile.frame_of(Kind::OddAnswer);
+        let frame = hostile.frame_of(Kind::OddAcknowledgement);
         assert!(frame.len() <= LONGEST + 2 * 3 * 4, "{}", frame.len());
         tagged |= [[0x81, 0], [0x88, 0xa8]].contains(&[frame[12], frame[13]]);
         lengths.insert(frame.len());

@@ -21,12 +21,12 @@ const EVENLY_SPACED_REPORTS: u8 = 3;
 const DEFAULT_REPAIR_NS: u64 = 1_000_000;
 
 /// A packet that arrived early and waits for those before it.
-pub(super) struct Early {
+pub(super) struct EarlyPacket {
     headers: RcHeaders,
     payload: Vec<u8>,
 }
 
-impl Early {
+impl EarlyPacket {
     pub(super) fn packet(&self) -> RcPacket<'_> {
         RcPacket {
             headers: self.headers,
@@ -36,7 +36,7 @@ impl Early {
 }
 
 /// A packet that later packets have overtaken.
-struct Missing {
+struct MissingPacket {
     /// Number of reports sent.
     reports: u8,
     /// Time of the last report in nanoseconds.
@@ -52,8 +52,8 @@ pub(super) struct Reorder {
     expected: u64,
     /// One past the newest packet received.
     newest: u64,
-    early: BTreeMap<u64, Early>,
-    missing: BTreeMap<u64, Missing>,
+    early: BTreeMap<u64, EarlyPacket>,
+    missing: BTreeMap<u64, MissingPacket>,
     repair: RepairTime,
 }
 
@@ -78,7 +78,7 @@ impl Reorder {
         if ahead >= u64::from(config.window) || self.early.contains_key(&at) {
             return false;
         }
-        let early = Early {
+        let early = EarlyPacket {
             headers: packet.headers,
             payload: packet.payload.to_vec(),
         };
@@ -105,7 +105,7 @@ impl Reorder {
     }
 
     /// Removes and returns the expected packet, if it has arrived early.
-    pub(super) fn next_early(&mut self) -> Option<Early> {
+    pub(super) fn next_early(&mut self) -> Option<EarlyPacket> {
         self.early.remove(&self.expected)
     }
 
@@ -113,7 +113,7 @@ impl Reorder {
     pub(super) fn rejected(&mut self, now: u64, delay: u64, config: &RcConfig) {
         self.newest = self.newest.max(self.expected + 1);
         let due = now + delay + self.repair.wait(1, config);
-        let refused = Missing {
+        let refused = MissingPacket {
             reports: 0,
             reported: now,
             due,
@@ -153,7 +153,7 @@ impl Reorder {
             }
         }
         for overtaken in self.newest.max(self.expected)..at {
-            let missing = Missing {
+            let missing = MissingPacket {
                 reports: 0,
                 reported: now,
                 due: now,

@@ -36,7 +36,7 @@ pub struct ExpectedGroup {
 
 /// A queue pair that may be registered.
 #[derive(Debug)]
-struct Expected {
+struct ExpectedQueuePair {
     group: ExpectedGroup,
     /// Initial PSN of its last registration; `None` before the first.
     registered: Option<Psn>,
@@ -50,7 +50,7 @@ struct Expected {
 #[derive(Debug)]
 pub struct Member {
     /// Queue pairs that may be registered.
-    expected: BTreeMap<QpNum, Expected>,
+    expected: BTreeMap<QpNum, ExpectedQueuePair>,
     ignored: u64,
 }
 
@@ -67,9 +67,9 @@ impl Member {
     /// Allows a queue pair to be registered in one group by its leader; replaces an earlier expectation. The host neither agrees to
     /// nor confirms any other group, queue pair or leader.
     pub fn expect(&mut self, qpn: QpNum, group: ExpectedGroup) {
-        let is_same = |known: &Expected| known.group == group;
+        let is_same = |known: &ExpectedQueuePair| known.group == group;
         if !self.expected.get(&qpn).is_some_and(is_same) {
-            let expected = Expected {
+            let expected = ExpectedQueuePair {
                 group,
                 registered: None,
                 is_unreported: false,
@@ -143,7 +143,7 @@ impl Member {
         if !is_right_leader {
             return None;
         }
-        let mut answer = Repr {
+        let mut reply = Repr {
             kind: Kind::Confirm,
             seq: 0,
             total: 1,
@@ -152,16 +152,16 @@ impl Member {
             nodes: vec![node, group],
         };
         if packet.kind == Kind::Invite {
-            answer.kind = Kind::Agree;
-            answer.nodes.push(Node::leader(leader));
-            host.send_udp(now, mcst_id, PORT, PORT, answer.to_bytes());
+            reply.kind = Kind::Agree;
+            reply.nodes.push(Node::leader(leader));
+            host.send_udp(now, mcst_id, PORT, PORT, reply.to_bytes());
             return Some(());
         }
         if expected.registered != Some(packet.initial_psn) {
             expected.registered = Some(packet.initial_psn);
             expected.is_unreported = true;
         }
-        host.send_udp(now, leader, PORT, PORT, answer.to_bytes());
+        host.send_udp(now, leader, PORT, PORT, reply.to_bytes());
         Some(())
     }
 

@@ -58,7 +58,7 @@ pub enum UdPostError {
     #[error("datagram queue pair {0} does not exist")]
     NoSuchQueuePair(QpNum),
     #[error("datagram queue pair {0} is in the error state; create a new one")]
-    Dead(QpNum),
+    ErrorState(QpNum),
     #[error("a datagram of {len} bytes exceeds the path MTU of {mtu} bytes; cut the message into segments")]
     TooLong { len: u64, mtu: usize },
     #[error("wrong queue pair number for {0}: a multicast address needs 0xffffff, a unicast address any other")]
@@ -198,7 +198,7 @@ impl UdQueuePair {
         request: UdSendRequest,
     ) -> Result<(), UdPostError> {
         if self.is_dead {
-            return Err(UdPostError::Dead(self.qpn));
+            return Err(UdPostError::ErrorState(self.qpn));
         }
         request.check(&self.config)?;
         request.payload.read(memory, 0, request.payload.len())?;
@@ -213,7 +213,7 @@ impl UdQueuePair {
         request: RecvRequest,
     ) -> Result<(), UdPostError> {
         if self.is_dead {
-            return Err(UdPostError::Dead(self.qpn));
+            return Err(UdPostError::ErrorState(self.qpn));
         }
         memory.check(request.buffer)?;
         check_receive(&request)?;
@@ -275,7 +275,7 @@ impl UdQueuePair {
             wr_id,
             outcome: Err(CompletionError::LocalProtection),
         });
-        self.die();
+        self.enter_error_state();
     }
 
     pub(crate) fn poll_completion(&mut self) -> Option<UdCompletion> {
@@ -336,12 +336,12 @@ impl UdQueuePair {
         });
         match outcome {
             Ok(()) => self.stats.received += 1,
-            Err(_) => self.die(),
+            Err(_) => self.enter_error_state(),
         }
     }
 
     /// Enters the error state after a failed work request (IBTA vol. 1, 10.3.1.7): flushes all others.
-    fn die(&mut self) {
+    fn enter_error_state(&mut self) {
         self.is_dead = true;
         let sends = self.sends.drain(..).map(|request| request.wr_id);
         let receives = self.receives.drain(..).map(|request| request.wr_id);

@@ -96,8 +96,8 @@ mod tests {
         let mut bytes = unhex(BYTES);
         bytes[0] = 0xf7;
         let error = View::new_checked(&bytes).unwrap_err();
-        let said = "vxlan: field flags holds 0xf7, which is not supported";
-        assert_eq!(error.to_string(), said);
+        let expected = "vxlan: field flags holds 0xf7, which is not supported";
+        assert_eq!(error.to_string(), expected);
         bytes[..8].copy_from_slice(&[0xff, 1, 2, 3, 0, 0, 42, 4]);
         assert_eq!(View::new_checked(&bytes).unwrap().vni(), 42);
     }

@@ -10,7 +10,7 @@ use super::{Group, GroupError, Kind, Result};
 
 /// Memory of the caller that a group's device may access, until [`Group::take_back`] or the end of the group.
 #[derive(Debug)]
-pub struct Lent {
+pub struct LentMemory {
     key: MemoryKey,
     len: u64,
 }
@@ -23,14 +23,20 @@ impl Group {
     ///
     /// # Safety The bytes must stay valid until they are taken back or the group ends, and must not be written to meanwhile. If they
     /// are `writable`, as they must be at receivers, no reference to them may exist, either.
-    pub unsafe fn lend(&mut self, start: *mut u8, len: u64, writable: bool) -> Result<Lent> {
+    pub unsafe fn lend(&mut self, start: *mut u8, len: u64, writable: bool) -> Result<LentMemory> {
         // SAFETY: the caller vouches for it.
         let key = unsafe { self.device.register_lent(start, len, writable)? };
-        Ok(Lent { key, len })
+        Ok(LentMemory { key, len })
     }
 
     /// As [`Group::post_broadcast`], with lent memory instead of the buffer. Each member may choose one or the other.
-    pub fn post_lent(&mut self, source: u32, lent: &Lent, offset: u64, len: u64) -> Result<()> {
+    pub fn post_lent(
+        &mut self,
+        source: u32,
+        lent: &LentMemory,
+        offset: u64,
+        len: u64,
+    ) -> Result<()> {
         if offset.checked_add(len).is_none_or(|end| end > lent.len) {
             let text = format!(
                 "{len} bytes at offset {offset} exceed the {} lent bytes",
@@ -51,7 +57,7 @@ impl Group {
     }
 
     /// Ends the registration. All messages that use the memory must have completed.
-    pub fn take_back(&mut self, lent: Lent) -> Result<()> {
+    pub fn take_back(&mut self, lent: LentMemory) -> Result<()> {
         Ok(self.device.deregister(lent.key)?)
     }
 }

@@ -19,7 +19,7 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The parameters of a member that all others need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Card {
+pub(super) struct MemberInfo {
     pub(super) ip: Ipv4Addr,
     /// Number of its queue pair in the group.
     pub(super) qpn: QpNum,
@@ -50,11 +50,11 @@ pub(super) struct Epoch {
 #[serde(tag = "say", rename_all = "kebab-case")]
 pub(super) enum Message {
     /// To the leader: request to join.
-    Hello { card: Card },
+    Hello { card: MemberInfo },
     /// To a member: the whole group.
     Welcome {
         rank: u32,
-        members: Vec<Card>,
+        members: Vec<MemberInfo>,
         epoch: Epoch,
     },
     /// To the leader: this member has reached a synchronization point. `error`: why it cannot continue as planned.

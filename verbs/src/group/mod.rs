@@ -40,8 +40,8 @@ use alfirk_roce::wire::{mr_info, Psn, QpNum};
 use serde::{Deserialize, Serialize};
 
 use crate::device::{random, Device, DeviceConfig, OpenError};
-pub use lent::Lent;
-use link::{Card, Epoch, Link, Message};
+pub use lent::LentMemory;
+use link::{Epoch, Link, MemberInfo, Message};
 
 /// The leader's rank.
 const LEADER: u32 = 0;
@@ -134,7 +134,7 @@ pub struct Group {
     device: Device,
     config: GroupConfig,
     rank: u32,
-    cards: Vec<Card>,
+    cards: Vec<MemberInfo>,
     alive: BTreeSet<u32>,
     way: Way,
     /// Connection to the leader; at the leader, to each other member by rank.
@@ -188,7 +188,7 @@ impl Group {
         let qpn = device.create_qp(rc)?;
         let (va, rkey) = device.locate(memory)?;
         let len = config.buffer;
-        let card = Card {
+        let card = MemberInfo {
             ip: device.ip(),
             qpn,
             memory: RemoteMemory { va, rkey, len },
@@ -401,7 +401,7 @@ impl Group {
             None => TcpListener::bind(address).map_err(failed)?,
         };
         listener.set_nonblocking(true).map_err(failed)?;
-        let mut joined: BTreeMap<Ipv4Addr, (Card, Link)> = BTreeMap::new();
+        let mut joined: BTreeMap<Ipv4Addr, (MemberInfo, Link)> = BTreeMap::new();
         let mut pending_links: Vec<Link> = Vec::new();
         while joined.len() + 1 < self.config.members as usize {
             while let Ok((stream, _)) = listener.accept() {
@@ -472,7 +472,7 @@ impl Group {
         Ok(())
     }
 
-    fn follow(&mut self, card: Card, deadline: Instant) -> Result<()> {
+    fn follow(&mut self, card: MemberInfo, deadline: Instant) -> Result<()> {
         let address = SocketAddrV4::new(self.config.leader, self.config.port);
         let stream = loop {
             match TcpStream::connect_timeout(&address.into(), Duration::from_secs(1)) {
@@ -547,7 +547,7 @@ impl Group {
         epoch: Epoch,
         deadline: Instant,
     ) -> Result<std::result::Result<(), String>> {
-        let node = |card: &Card| Node {
+        let node = |card: &MemberInfo| Node {
             ip: card.ip,
             qpn: card.qpn,
             flags: 0,

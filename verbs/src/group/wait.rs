@@ -157,11 +157,11 @@ impl Group {
             if self.way == Way::Multicast {
                 let ip = self.cards[rank as usize].ip;
                 let (now, device) = (self.started.elapsed().as_nanos() as u64, &mut self.device);
-                let asked = self
+                let requested = self
                     .registrar
                     .leader()
                     .map(|leader| leader.leave(device, now, &[ip]));
-                if let Some(Ok(())) = asked {
+                if let Some(Ok(())) = requested {
                     let left = self.until_news(deadline, "removing a member", |news| {
                         matches!(
                             news,
@@ -190,7 +190,7 @@ impl Group {
         self.registrar.stalled(&mut self.device, now, mcst_id);
     }
 
-    /// Time without an acknowledgement after which the fabric is asked to check the members.
+    /// Time without an acknowledgement after which the fabric is requested to check the members.
     fn stall_time(&self) -> Duration {
         Duration::from_nanos(self.patience.stall_ns())
     }

@@ -91,19 +91,19 @@ impl Endpoint {
             .incoming
             .iter()
             .find(|(_, i)| i.from == from && i.remote_qpn == remote_qpn);
-        let answer = known.map(|(qpn, incoming)| (*qpn, incoming.psn));
-        let answer = match answer {
-            Some(answer) => answer,
+        let accepted = known.map(|(qpn, incoming)| (*qpn, incoming.psn));
+        let accepted = match accepted {
+            Some(accepted) => accepted,
             None => {
                 // A member has one connection to this one, so a new request replaces the old connection.
                 self.drop_incoming(host, from, |_| true);
-                let Some(answer) = self.make_incoming(host, now, from, remote_qpn, rq_psn) else {
+                let Some(accepted) = self.make_incoming(host, now, from, remote_qpn, rq_psn) else {
                     return;
                 };
-                answer
+                accepted
             }
         };
-        let (qpn, psn) = answer;
+        let (qpn, psn) = accepted;
         let reply = ManagementDatagram::Reply {
             of: remote_qpn,
             qpn,

@@ -110,10 +110,10 @@ impl Endpoint {
     pub(super) fn send_inquiry(&mut self, host: &mut dyn Verbs, now: u64, due: Due) {
         let is_manager = matches!(self.role, Role::Manager(_));
         match (due, is_manager) {
-            (Due::Ask(number), true) => {
+            (Due::Inquire(number), true) => {
                 self.send_datagram(host, now, number, ManagementDatagram::Probe.emit())
             }
-            (Due::Ask(number), false) => {
+            (Due::Inquire(number), false) => {
                 let suspicion = ManagementDatagram::Suspect { number };
                 self.send_datagram(host, now, MANAGER, suspicion.emit());
             }

@@ -353,7 +353,7 @@ impl Endpoint {
 
     /// The time of the next [`Endpoint::handle_timeout`], in nanoseconds.
     pub fn poll_timeout(&self) -> Option<u64> {
-        let asked = self.outgoing.values().filter_map(|o| match o.state {
+        let requests = self.outgoing.values().filter_map(|o| match o.state {
             State::Requested(at) => Some(at),
             _ => None,
         });
@@ -365,7 +365,7 @@ impl Endpoint {
         let of_node = self.node.as_ref().and_then(Node::poll_timeout);
         let of_suspects = self.suspects.poll_timeout();
         let all = of_node.into_iter().chain(of_role).chain(of_suspects);
-        all.chain(asked).min()
+        all.chain(requests).min()
     }
 
     /// Runs every timer that has expired by `now`.

@@ -8,7 +8,7 @@
 //! from and received into the program's own memory, registered for that one broadcast. If it cannot be registered at some member, all
 //! copy. Copies use parts of the buffer's length, with an agreement after each.
 
-use alfirk_verbs::group::{Group, GroupError, Lent};
+use alfirk_verbs::group::{Group, GroupError, LentMemory};
 
 use crate::job::Job;
 use crate::sys::{Comm, Result};
@@ -17,7 +17,7 @@ use crate::sys::{Comm, Result};
 const PARTS: usize = 512;
 
 /// A working group.
-pub(crate) struct Joined {
+pub(crate) struct ActiveGroup {
     pub(crate) group: Group,
     /// By host: the rank of its leader in the group.
     pub(crate) ranks: Vec<u32>,
@@ -59,7 +59,7 @@ pub(crate) fn agree(
     Ok(first == i32::MAX)
 }
 
-impl Joined {
+impl ActiveGroup {
     /// The host of a member of the group.
     pub(crate) fn host_of(&self, rank: u32) -> u32 {
         let host = self.ranks.iter().position(|of| *of == rank);
@@ -105,7 +105,7 @@ impl Joined {
         broadcast: &Broadcast<'_>,
         bytes: &mut [u8],
         is_well: bool,
-    ) -> Result<Option<Lent>> {
+    ) -> Result<Option<LentMemory>> {
         let (start, len) = (bytes.as_mut_ptr(), bytes.len() as u64);
         // SAFETY: the program does not touch the bytes while it broadcasts them, nor does this library before they are taken back or
         // the group ends.
@@ -132,7 +132,7 @@ impl Joined {
     fn carry_lent(
         &mut self,
         broadcast: &Broadcast<'_>,
-        lent: Lent,
+        lent: LentMemory,
         len: usize,
         begun: Outcome,
     ) -> Result<bool> {
