@@ -1,13 +1,13 @@
-//! Compiles `proto/` without protoc: protox parses, prost and tonic generate.
+//! Compiles `proto/` without protoc: protox parses, prost and tonic generate code.
 
-// The rules of the pure cores (tools/check-pure) are not for programs that run while building.
+// The rules of the pure cores (tools/check-pure) do not apply to build scripts.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use std::{env, error::Error, fs, path::PathBuf};
 
 use protox::prost::Message;
 
-/// Its descriptors are also wanted alone.
+/// The P4Info file, whose descriptors are also written separately.
 const P4INFO: &str = "p4/config/v1/p4info.proto";
 
 const FILES: [&str; 8] = [
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut embedded = compiler.file_descriptor_set();
     for file in &mut embedded.file {
-        // Comments are of use in rustdoc, not at run time.
+        // Comments are used by rustdoc, not at run time.
         file.source_code_info = None;
     }
     let out = PathBuf::from(env::var("OUT_DIR")?);
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut config = prost_build::Config::new();
     config.enable_type_names().btree_map(["."]);
-    // A compiled program is large, and a controller gives the same one to all of its switches.
+    // A compiled program is large, and a controller sends the same one to all of its switches: `Bytes` avoids copies.
     config.bytes([".p4.v1.ForwardingPipelineConfig.p4_device_config"]);
     let services = env::var_os("CARGO_FEATURE_GRPC").is_some();
     tonic_prost_build::configure()

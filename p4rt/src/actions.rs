@@ -1,4 +1,4 @@
-//! Actions with their arguments, as messages and as the switch has them (P4Runtime § 9.1.2).
+//! Actions with their arguments, converted between messages and the switch core (P4Runtime § 9.1.2).
 
 use alfirk_p4runtime::p4::{config::v1::action_ref::Scope as ActionScope, v1::Action};
 
@@ -8,7 +8,7 @@ use super::{
     translation::Use,
 };
 
-/// Checks an action for a table, and puts its arguments into the order of the parameters.
+/// Checks an action for a table and returns its arguments in the order of the parameters.
 pub fn check_action(
     schema: &Schema,
     table: &Table,
@@ -32,12 +32,12 @@ pub fn check_action(
     };
     if out_of_scope {
         let place = if default {
-            "default entry"
+            "the default entry"
         } else {
             "table entries"
         };
         return Err(denied(format!(
-            "table {}: action {name} is not for {place}",
+            "table {}: action {name} is not allowed in {place}",
             table.name
         )));
     }
@@ -53,7 +53,7 @@ pub fn check_action(
             .any(|other| other.param_id == param.param_id)
         {
             return Err(invalid(format!(
-                "action {name}: parameter {} is given twice",
+                "action {name}: parameter {} occurs twice",
                 param.param_id
             )));
         }
@@ -81,7 +81,7 @@ pub fn check_action(
     Ok((name.clone(), args.collect::<UpdateResult<_>>()?))
 }
 
-/// An action as P4Runtime shows it.
+/// Converts an action of the core to its message.
 pub fn show_action(schema: &Schema, name: &str, args: &[Vec<u8>]) -> Option<Action> {
     use alfirk_p4runtime::p4::v1::action::Param;
     let action_id = schema.action_id(name)?;

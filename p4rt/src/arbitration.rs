@@ -1,8 +1,7 @@
-//! Who may write: roles, election ids, and the advisory messages about them (P4Runtime § 5).
+//! Client arbitration: roles, election ids, the right to write, and the notifications about them (P4Runtime § 5).
 //!
-//! A role has at most one primary, the live client whose election id is the highest that the
-//! switch has ever received for that role. When the primary leaves, the role has none until
-//! somebody comes with an id that is at least as high.
+//! A role has at most one primary: the live client whose election id is the highest that the switch has ever received
+//! for the role. When the primary leaves, the role has no primary until a client sends an id at least as high.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +12,14 @@ use alfirk_p4runtime::{
 
 use super::event::ClientId;
 
-/// Live clients that one role may have; more are turned away with RESOURCE_EXHAUSTED.
+/// Limit of live clients per role; further ones are rejected with RESOURCE_EXHAUSTED.
 pub const MAX_CLIENTS_PER_ROLE: usize = 256;
-/// Roles that a device knows; their highest election ids are kept when all their clients are gone.
+/// Limit of roles per device; a role's highest election id is kept after its last client has left.
 pub const MAX_ROLES: usize = 1024;
-/// Bytes of a role's name.
+/// Maximum length of a role's name, in bytes.
 pub const MAX_ROLE_NAME: usize = 256;
 
-/// A role by its name, or by the number that clients before 1.3 used. The default role has neither.
+/// Identifies a role by name, or by the number used by clients before 1.3. The default role has neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RoleKey {
     name: String,
@@ -28,7 +27,7 @@ pub struct RoleKey {
 }
 
 impl RoleKey {
-    /// A name takes precedence over a number.
+    /// Creates a key; a non-empty name takes precedence over the number.
     pub fn new(name: &str, id: u64) -> RoleKey {
         RoleKey {
             name: name.to_owned(),
@@ -49,10 +48,10 @@ impl RoleKey {
     }
 }
 
-/// What arbitration wants the owner of the streams to do, in order.
+/// Actions for the owner of the streams, to be carried out in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
-    /// Tell a client who is primary.
+    /// Notify a client about the primary.
     Send(ClientId, MasterArbitrationUpdate),
     /// End a client's stream with an error.
     Close(ClientId, Status),
@@ -60,7 +59,7 @@ pub enum Notice {
 
 #[derive(Debug, Default)]
 struct RoleState {
-    /// Highest id of anybody who was ever primary.
+    /// Highest election id that any primary of this role has had.
     highest: Option<u128>,
     primary: Option<ClientId>,
 }
@@ -71,7 +70,7 @@ struct Session {
     election_id: Option<u128>,
 }
 
-/// The sessions of one device.
+/// Arbitration state of one device: its clients and roles.
 #[derive(Debug)]
 pub struct Arbitration {
     device_id: u64,
@@ -80,7 +79,7 @@ pub struct Arbitration {
 }
 
 impl Arbitration {
-    /// No clients yet.
+    /// Creates the state without clients.
     pub fn new(device_id: u64) -> Arbitration {
         Arbitration {
             device_id,
@@ -89,7 +88,7 @@ impl Arbitration {
         }
     }
 
-    /// Takes a client's update (§ 5.3) and returns what follows from it.
+    /// Applies a client's arbitration update (§ 5.3) and returns the resulting notifications.
     pub fn update(&mut self, client: ClientId, update: &MasterArbitrationUpdate) -> Vec<Notice> {
         let role = update.role.as_ref();
         let key = role.map_or_else(RoleKey::default, |r| RoleKey::new(&r.name, r.id));
@@ -119,7 +118,7 @@ impl Arbitration {
         }
     }
 
-    /// A stream has ended; the others of its role are notified when it was the primary's.
+    /// Removes a client whose stream has ended; if it was a primary, the other clients of its role are notified.
     pub fn close(&mut self, client: ClientId) -> Vec<Notice> {
         let Some(session) = self.sessions.remove(&client) else {
             return Vec::new();
@@ -137,7 +136,7 @@ impl Arbitration {
     /// Checks the role and election id of a request that changes the switch (§ 12).
     ///
     /// # Errors
-    /// NOT_FOUND for a role nobody has ever asked for, PERMISSION_DENIED to everybody but its primary.
+    /// NOT_FOUND for a role that no client has requested, PERMISSION_DENIED to every client but its primary.
     pub fn authorize(&self, role: &RoleKey, election_id: Option<&Uint128>) -> Result<(), Status> {
         let denied = |why: String| Err(Status::new(Code::PermissionDenied, why));
         let Some(state) = self.roles.get(role) else {
@@ -153,7 +152,7 @@ impl Arbitration {
             };
             return Err(Status::new(
                 Code::NotFound,
-                format!("role {name} is not known to device {}", self.device_id),
+                format!("role {name} does not exist on device {}", self.device_id),
             ));
         };
         let primary = state.primary.and_then(|client| self.sessions.get(&client));
@@ -161,8 +160,8 @@ impl Arbitration {
             primary.and_then(|p| p.election_id),
             election_id.map(to_u128),
         ) {
-            (None, _) => denied("the role has no primary now".into()),
-            (Some(_), None) => denied("the request carries no election id".into()),
+            (None, _) => denied("the role has no primary at present".into()),
+            (Some(_), None) => denied("the request has no election id".into()),
             (Some(primary), Some(id)) if id != primary => denied(format!(
                 "election id {id} is not the primary's, which is {primary}"
             )),
@@ -170,12 +169,12 @@ impl Arbitration {
         }
     }
 
-    /// Whether the client is the primary of its role.
+    /// Returns whether the client is the primary of its role.
     pub fn is_primary(&self, client: ClientId) -> bool {
         self.primaries().any(|primary| primary == client)
     }
 
-    /// The primaries of all roles, in the order of the roles.
+    /// Iterates over the primaries of all roles, in the order of the roles.
     pub fn primaries(&self) -> impl Iterator<Item = ClientId> + '_ {
         self.roles.values().filter_map(|state| state.primary)
     }
@@ -197,7 +196,7 @@ impl Arbitration {
             return Err(Status::new(
                 code,
                 format!(
-                    "device {} is not here; this is device {}",
+                    "device_id is {}, but this is device {}",
                     update.device_id, self.device_id
                 ),
             ));
@@ -205,13 +204,13 @@ impl Arbitration {
         if known.is_some_and(|session| session.role != *role) {
             return Err(Status::new(
                 Code::FailedPrecondition,
-                "a stream keeps its role; open another one for another role",
+                "a stream cannot change its role; open another stream for another role",
             ));
         }
         if update.role.as_ref().is_some_and(|r| r.config.is_some()) {
             return Err(Status::new(
                 Code::InvalidArgument,
-                "role configurations are not supported; a role without one may do everything",
+                "role configurations are not supported; send a role without config",
             ));
         }
         if role.name.len() > MAX_ROLE_NAME {
@@ -223,7 +222,7 @@ impl Arbitration {
         if !self.roles.contains_key(role) && self.roles.len() >= MAX_ROLES {
             return Err(Status::new(
                 Code::ResourceExhausted,
-                format!("the device knows {MAX_ROLES} roles already"),
+                format!("the device has {MAX_ROLES} roles already, which is the limit"),
             ));
         }
         let mut others = self
@@ -243,13 +242,13 @@ impl Arbitration {
         if known.is_none() && others.by_ref().count() >= MAX_CLIENTS_PER_ROLE {
             return Err(Status::new(
                 Code::ResourceExhausted,
-                format!("the role has {MAX_CLIENTS_PER_ROLE} clients already"),
+                format!("the role has {MAX_CLIENTS_PER_ROLE} clients already, which is the limit"),
             ));
         }
         Ok(())
     }
 
-    /// Backups first and the new primary last, as § 5.3 orders them.
+    /// Notifies all clients of a role: backups first and the new primary last, as § 5.3 orders them.
     fn advise_all(&self, role: &RoleKey) -> Vec<Notice> {
         let primary = self.roles.get(role).and_then(|state| state.primary);
         let backups = self

@@ -12,11 +12,11 @@ use super::{
     error::{core_error, exists, invalid, not_found, out_of_range, unimplemented, UpdateResult},
     resources::{parse_counter, parse_meter, refuse_meter_counters, show_counter, show_meter},
     schema::{Array, Register},
-    scope::{only_modify, Found, Scope, View},
+    scope::{only_modify, EntityVisitor, Scope, View},
     translation::Use,
 };
 
-/// The cells that an index means; all of them when it is unset.
+/// Resolves an index to a range of cells; an unset index selects all of them.
 fn cells(
     what: &str,
     array: &Array,
@@ -66,7 +66,7 @@ fn index(array: &Array, cell: u64) -> Option<Index> {
     Some(Index { index })
 }
 
-/// Arrays that a read means: the one with the id, or all that the device has.
+/// Arrays selected by a read: the array with the id, or all arrays of the device for id 0.
 fn selected<'a, T>(
     what: &str,
     all: &'a std::collections::BTreeMap<u32, T>,
@@ -104,7 +104,11 @@ pub fn write_counter(scope: &mut Scope<'_>, kind: Type, entry: &CounterEntry) ->
     Ok(())
 }
 
-pub fn read_counters(view: View<'_>, filter: &CounterEntry, found: Found<'_>) -> UpdateResult {
+pub fn read_counters(
+    view: View<'_>,
+    filter: &CounterEntry,
+    found: EntityVisitor<'_>,
+) -> UpdateResult {
     let counters = &view.pipeline.schema.counters;
     for array in selected("counter", counters, filter.counter_id, |array| array)? {
         let index_of = filter.index.as_ref().filter(|_| filter.counter_id != 0);
@@ -147,7 +151,7 @@ pub fn write_meter(scope: &mut Scope<'_>, kind: Type, entry: &MeterEntry) -> Upd
     Ok(())
 }
 
-pub fn read_meters(view: View<'_>, filter: &MeterEntry, found: Found<'_>) -> UpdateResult {
+pub fn read_meters(view: View<'_>, filter: &MeterEntry, found: EntityVisitor<'_>) -> UpdateResult {
     refuse_meter_counters("meter", filter.counter_data.as_ref())?;
     let meters = &view.pipeline.schema.meters;
     for meter in selected("meter", meters, filter.meter_id, |meter| &meter.array)? {
@@ -169,23 +173,23 @@ pub fn read_meters(view: View<'_>, filter: &MeterEntry, found: Found<'_>) -> Upd
     Ok(())
 }
 
-/// Most bits of a register's cell that has several members.
-const MOST_CELL_BITS: usize = 128;
+/// Maximum width, in bits, of a register cell with several fields.
+const MAX_CELL_BITS: usize = 128;
 
-/// Cells of v1model's registers are single numbers; of Tofino's they may be structs, whose members stand one behind the other in a
-/// number, the first one highest.
+/// Checks the cell type of a register. Cells of v1model registers are single numbers. Tofino's may be structs, whose
+/// fields are concatenated into one number, the first field in the highest bits.
 fn check_register(register: &Register) -> UpdateResult {
     let name = &register.array.name;
     match &register.data {
-        Ok(ty) if ty.fields() == 1 || ty.widths().iter().sum::<usize>() <= MOST_CELL_BITS => Ok(()),
+        Ok(ty) if ty.fields() == 1 || ty.widths().iter().sum::<usize>() <= MAX_CELL_BITS => Ok(()),
         Ok(_) => Err(unimplemented(format!(
-            "register {name}: cells of over {MOST_CELL_BITS} bits are not supported"
+            "register {name}: cells of over {MAX_CELL_BITS} bits are not supported"
         ))),
         Err(error) => Err(unimplemented(format!("register {name}: {error}"))),
     }
 }
 
-/// The flat fields of a cell.
+/// Splits a register cell into its flat fields.
 fn split(cell: &[u8], widths: &[usize]) -> Vec<Vec<u8>> {
     if let [_] = widths {
         return vec![cell.to_vec()];
@@ -202,7 +206,7 @@ fn split(cell: &[u8], widths: &[usize]) -> Vec<Vec<u8>> {
     widths.iter().map(field).collect()
 }
 
-/// The cell of flat fields.
+/// Joins flat fields into one register cell.
 fn joined(fields: &[Vec<u8>], widths: &[usize]) -> Vec<u8> {
     if let [one] = fields {
         return one.clone();
@@ -249,14 +253,18 @@ pub fn write_register(scope: &mut Scope<'_>, kind: Type, entry: &RegisterEntry) 
     Ok(())
 }
 
-pub fn read_registers(view: View<'_>, filter: &RegisterEntry, found: Found<'_>) -> UpdateResult {
+pub fn read_registers(
+    view: View<'_>,
+    filter: &RegisterEntry,
+    found: EntityVisitor<'_>,
+) -> UpdateResult {
     let registers = &view.pipeline.schema.registers;
     let wildcard = filter.register_id == 0;
     for register in selected("register", registers, filter.register_id, |r| &r.array)? {
         let array = &register.array;
         match (check_register(register), wildcard) {
             (Ok(()), _) => {}
-            // Those that cannot be shown do not keep the others from being shown.
+            // In a read of several registers, one that cannot be converted is skipped.
             (Err(_), true) => continue,
             (Err(status), false) => return Err(status),
         }
@@ -280,7 +288,7 @@ pub fn read_registers(view: View<'_>, filter: &RegisterEntry, found: Found<'_>) 
     Ok(())
 }
 
-/// Whether a register's cell holds what it held at the start.
+/// Returns whether register data are zero, the initial value.
 pub fn is_zero(data: &P4Data) -> bool {
     match &data.data {
         Some(Data::Bitstring(bytes) | Data::EnumValue(bytes)) => bytes.iter().all(|b| *b == 0),
@@ -324,7 +332,11 @@ pub fn write_digest(scope: &mut Scope<'_>, kind: Type, entry: &DigestEntry) -> U
     Ok(())
 }
 
-pub fn read_digests(view: View<'_>, filter: &DigestEntry, found: Found<'_>) -> UpdateResult {
+pub fn read_digests(
+    view: View<'_>,
+    filter: &DigestEntry,
+    found: EntityVisitor<'_>,
+) -> UpdateResult {
     let id = filter.digest_id;
     if id != 0 && !view.pipeline.schema.digests.contains_key(&id) {
         return Err(invalid(format!("no digest has id {id:#010x}")));

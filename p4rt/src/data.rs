@@ -1,8 +1,8 @@
-//! Values of P4 types (P4Runtime § 8.4.3) and the flat fields that the switch keeps of them.
+//! Values of P4 types (P4Runtime § 8.4.3), and their flat fields in the switch core.
 //!
-//! The BMv2 compiler flattens structs and tuples into their members, makes a `bool` one bit wide
-//! and numbers the members of an enum from 0. Headers, unions and stacks reach neither registers
-//! nor digests of v1model, so they are refused when a type is read.
+//! The BMv2 compiler flattens structs and tuples into their members, makes a `bool` one bit wide and numbers the
+//! members of an enum from 0. Headers, unions and stacks occur in neither registers nor digests of v1model; such a type
+//! is rejected when the P4Info is read.
 
 use alfirk_p4runtime::{
     bytestring,
@@ -25,41 +25,41 @@ use super::translation::{Translation, TranslationError, Translations, Use};
 pub enum DataType {
     /// `bit<W>`.
     Bits(usize),
-    /// `int<W>`: in flat fields the W bits as an unsigned number, in messages two's complement in as few bytes as hold it (§ 8.4).
+    /// `int<W>`: an unsigned W-bit number in flat fields; in messages two's complement in the fewest bytes (§ 8.4).
     Int(usize),
     /// `bool`.
     Bool,
-    /// An enum; its members in order.
+    /// An enum without an underlying type: its members in order.
     Enum(Vec<String>),
     /// An enum with an underlying `bit<W>`.
     SerializableEnum(usize),
-    /// A struct; its members in order.
+    /// A struct: the types of its members in order.
     Struct(Vec<DataType>),
-    /// A tuple; its members in order.
+    /// A tuple: the types of its members in order.
     Tuple(Vec<DataType>),
-    /// A type whose values the controller has in another form; in messages bytes as in those of keys.
+    /// A translated type; encoded in messages as in match keys.
     Translated(Arc<Translation>),
 }
 
-/// Why a type or a value cannot be used.
+/// Error of a type or a value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DataError {
-    /// The target keeps no values of this type.
-    #[error("{0} cannot be kept by this target")]
+    /// The target stores no values of this type.
+    #[error("this target cannot store {0}")]
     Unsupported(&'static str),
-    /// A name that type_info does not have.
+    /// `type_info` does not define a type of this name.
     #[error("type {0} is not in the P4Info's type_info")]
     UnknownType(String),
-    /// A type that contains itself, or is larger than any program needs.
+    /// A type that contains itself, or has more than `MAX_NODES` nodes.
     #[error("type contains itself or has too many members")]
     TooLarge,
-    /// A value of another type.
+    /// The value does not have the form of the type.
     #[error("value is not a {expected}")]
     Mismatch {
-        /// What the type asks for.
+        /// The form that the type requires.
         expected: &'static str,
     },
-    /// A struct or tuple of another length.
+    /// A struct or tuple value with a wrong number of members.
     #[error("value has {got} members, type has {expected}")]
     Members {
         /// Members of the type.
@@ -70,18 +70,18 @@ pub enum DataError {
     /// A byte string that is empty or too wide.
     #[error(transparent)]
     Bytes(#[from] bytestring::BytestringError),
-    /// A value of a translated type.
+    /// An invalid value of a translated type.
     #[error(transparent)]
     Translation(#[from] TranslationError),
-    /// A name that is no member of the enum.
+    /// A name that is not a member of the enum.
     #[error("enum has no member \"{0}\"")]
     UnknownMember(String),
 }
 
 const MAX_DEPTH: usize = 64;
-/// Types name each other, so a short type_info can describe an endless type.
+/// Limit of nodes per type. Types refer to each other by name, so a short `type_info` can describe an endless type.
 const MAX_NODES: usize = 4096;
-/// p4c gives enums without an underlying type 32 bits.
+/// Width, in bits, that p4c gives to enums without an underlying type.
 const ENUM_BITS: usize = 32;
 
 impl DataType {
@@ -111,7 +111,7 @@ impl DataType {
                 Some(Bitstring::Int(int)) => {
                     DataType::Int(usize::try_from(int.bitwidth).unwrap_or(0))
                 }
-                Some(Bitstring::Varbit(_)) => return Err(DataError::Unsupported("varbit")),
+                Some(Bitstring::Varbit(_)) => return Err(DataError::Unsupported("a varbit")),
                 None => return Err(DataError::Unsupported("an unset type")),
             },
             Some(TypeSpec::Bool(_)) => DataType::Bool,
@@ -156,7 +156,7 @@ impl DataType {
                     None => return Err(unknown(&named.name)),
                 }
             }
-            Some(TypeSpec::Error(_)) => return Err(DataError::Unsupported("error")),
+            Some(TypeSpec::Error(_)) => return Err(DataError::Unsupported("an error")),
             Some(TypeSpec::Header(_)) => return Err(DataError::Unsupported("a header")),
             Some(TypeSpec::HeaderUnion(_)) => return Err(DataError::Unsupported("a header union")),
             Some(TypeSpec::HeaderStack(_) | TypeSpec::HeaderUnionStack(_)) => {
@@ -166,7 +166,7 @@ impl DataType {
         })
     }
 
-    /// Number of flat fields.
+    /// Returns the number of flat fields.
     pub fn fields(&self) -> usize {
         match self {
             DataType::Struct(members) | DataType::Tuple(members) => {
@@ -176,7 +176,7 @@ impl DataType {
         }
     }
 
-    /// Bits of each flat field.
+    /// Returns the width of each flat field, in bits.
     pub fn widths(&self) -> Vec<usize> {
         match self {
             DataType::Struct(members) | DataType::Tuple(members) => {
@@ -191,7 +191,7 @@ impl DataType {
         }
     }
 
-    /// The value that flat fields stand for; missing fields are zero.
+    /// Builds a value from its flat fields; missing fields are zero.
     pub fn unflatten<'a>(&self, fields: &mut impl Iterator<Item = &'a [u8]>) -> P4Data {
         let data = match self {
             DataType::Struct(members) => Data::Struct(P4StructLike {
@@ -226,7 +226,7 @@ impl DataType {
         }
     }
 
-    /// The flat fields of a value, in canonical form.
+    /// Splits a value into its flat fields, in canonical form.
     pub fn flatten(&self, value: &P4Data) -> Result<Vec<Vec<u8>>, DataError> {
         let mut fields = Vec::with_capacity(self.fields());
         self.flatten_into(value, &mut fields)?;
@@ -280,7 +280,7 @@ impl DataType {
     }
 }
 
-/// A number of so many bits as two's complement in as few bytes as hold it.
+/// Encodes a `bits`-wide number as two's complement in the fewest bytes.
 fn signed(number: &[u8], bits: usize) -> Vec<u8> {
     let len = bits.div_ceil(8).max(1);
     let mut bytes = vec![0; len.saturating_sub(number.len())];
@@ -296,7 +296,8 @@ fn signed(number: &[u8], bits: usize) -> Vec<u8> {
     bytes.split_off(start.unwrap_or(len - 1))
 }
 
-/// Two's complement in any number of bytes as a number of so many bits; bits beyond them that are not the sign's stay, to be found.
+/// Decodes two's complement of any length to a `bits`-wide number. Excess bits that are not a sign extension are kept,
+/// so that the range check rejects them.
 fn unsigned(bytes: &[u8], bits: usize) -> Vec<u8> {
     let len = bits.div_ceil(8).max(1);
     let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
@@ -422,7 +423,7 @@ mod tests {
                 "{shown:?} of {bits} bits"
             );
         }
-        // -2049 and 2048 are no numbers of 12 bits; a value may have more bytes than it needs.
+        // -2049 and 2048 do not fit 12 bits; a value may have more bytes than necessary.
         assert!(bytestring::check(&unsigned(&[0xf7, 0xff], 12), 12).is_err());
         assert_eq!(
             bytestring::canonical(&unsigned(&[0xff, 0xff, 0xff], 12)),

@@ -1,4 +1,4 @@
-//! A switch with a pipeline, which requests work on.
+//! A switch with its pipeline, the target of requests.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,43 +8,43 @@ use alfirk_p4runtime::{
 };
 
 use super::{
-    books::{PreBook, ProfileBook, TableBook},
     digests::Digests,
+    metadata::{PreMetadata, ProfileMetadata, TableMetadata},
     schema::Schema,
 };
 use alfirk_bmv2::Switch;
 
-/// A switch together with its pipeline's P4Runtime side.
+/// A switch with the P4Runtime state of its pipeline.
 #[derive(Debug)]
 pub struct Device {
     pub switch: Switch,
-    /// None until a controller has set a config.
+    /// `None` until a controller has set a config.
     pub pipeline: Option<Pipeline>,
 }
 
-/// What P4Runtime knows of a running or saved program beyond the switch's own state.
+/// P4Runtime state of a running or saved program, beyond the switch core's own state.
 #[derive(Debug)]
 pub struct Pipeline {
     pub schema: Arc<Schema>,
     pub config: ForwardingPipelineConfig,
-    pub tables: TableBook,
-    pub profiles: ProfileBook,
-    pub pre: PreBook,
+    pub tables: TableMetadata,
+    pub profiles: ProfileMetadata,
+    pub pre: PreMetadata,
     pub value_sets: BTreeMap<u32, Vec<ValueSetMember>>,
     pub digests: Digests,
-    /// When entries with an idle timeout are to be looked at.
+    /// Time of the next check for idle entries, in nanoseconds.
     pub idle_check: Option<u64>,
 }
 
 impl Device {
-    /// The pipeline, or the status that every request gets before one is set.
+    /// Returns the switch and its pipeline, or the status for requests before a config is set.
     pub fn configured(&self) -> Result<(&Switch, &Pipeline), Status> {
         let pipeline = self.pipeline.as_ref().ok_or_else(no_pipeline)?;
         Ok((&self.switch, pipeline))
     }
 }
 
-/// Before a config is set there is nothing to read or write.
+/// Status of reads and writes before a config is set.
 pub fn no_pipeline() -> Status {
     Status::new(
         Code::FailedPrecondition,

@@ -10,7 +10,7 @@ use super::{
     error::{invalid, unimplemented, UpdateResult},
     resources::refuse_meter_counters,
     schema::{Schema, Table},
-    scope::{only_modify, Found, Scope, View},
+    scope::{only_modify, EntityVisitor, Scope, View},
     tables,
 };
 use alfirk_bmv2::TableId;
@@ -66,7 +66,7 @@ fn locate<'a>(
 pub fn read_counters(
     view: View<'_>,
     filter: &DirectCounterEntry,
-    found: Found<'_>,
+    found: EntityVisitor<'_>,
 ) -> UpdateResult {
     let counters = Resource {
         is_of: |table| table.direct_counter.is_some(),
@@ -81,7 +81,11 @@ pub fn read_counters(
     })
 }
 
-pub fn read_meters(view: View<'_>, filter: &DirectMeterEntry, found: Found<'_>) -> UpdateResult {
+pub fn read_meters(
+    view: View<'_>,
+    filter: &DirectMeterEntry,
+    found: EntityVisitor<'_>,
+) -> UpdateResult {
     refuse_meter_counters("direct meter", filter.counter_data.as_ref())?;
     let meters = Resource {
         is_of: |table| table.direct_meter.is_some(),
@@ -97,16 +101,16 @@ pub fn read_meters(view: View<'_>, filter: &DirectMeterEntry, found: Found<'_>) 
     })
 }
 
-/// A kind of resource that entries of tables have.
+/// A kind of direct resource.
 struct Resource {
-    /// Whether a table has it.
+    /// Returns whether a table has the resource.
     is_of: fn(&Table) -> bool,
-    /// Sets the field by which an entry is read with it.
+    /// Sets the field of a table entry that requests the resource in a read.
     ask: fn(&mut TableEntry),
 }
 
 impl Resource {
-    /// Reads the entries of all tables that have the resource, of one table, or a single one.
+    /// Reads the entries of all tables with the resource, of one table, or a single one.
     fn read(
         &self,
         view: View<'_>,
@@ -119,7 +123,7 @@ impl Resource {
                 take(entry);
             }
         };
-        // The action of a request is of no account here (§ 9.3.1).
+        // The action of the request is ignored (§ 9.3.1).
         let filter = |table_id, entry: &TableEntry| {
             let mut filter = TableEntry {
                 table_id,
@@ -153,7 +157,7 @@ impl Resource {
     }
 }
 
-/// What names an entry.
+/// Reduces an entry to the fields that identify it.
 fn key_of(entry: TableEntry) -> TableEntry {
     TableEntry {
         table_id: entry.table_id,

@@ -1,4 +1,4 @@
-//! Counts and rates that are written with their entry (P4Runtime § 9.1.8).
+//! Direct counters and meters that are written with their entry (P4Runtime § 9.1.8).
 
 use alfirk_p4runtime::p4::{
     config::v1::meter_spec,
@@ -36,8 +36,8 @@ fn meter_kind(schema: &Schema, table: &Table) -> Option<meter_spec::Type> {
     schema.direct_meters.get(&id).copied()
 }
 
-/// Sets an entry's counts and rates as INSERT and MODIFY do: left-out rates are those of an entry without any, left-out counts go on,
-/// from 0 in a new entry.
+/// Sets an entry's counter and meter as INSERT and MODIFY do. Rates left out are reset to the default; a counter left
+/// out keeps its value, 0 for a new entry.
 pub fn set(
     scope: &mut Scope<'_>,
     table: &Table,

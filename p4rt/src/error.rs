@@ -1,4 +1,4 @@
-//! Short ways to say why an update or request is refused.
+//! Constructors of statuses, one per gRPC code.
 
 use alfirk_p4runtime::{Code, Status};
 
@@ -7,48 +7,48 @@ use alfirk_bmv2::ManageError;
 /// Result of one update, or of one entity read.
 pub type UpdateResult<T = ()> = Result<T, Status>;
 
-/// The request itself is wrong.
+/// INVALID_ARGUMENT: the request itself is wrong.
 pub fn invalid(why: impl Into<String>) -> Status {
     Status::new(Code::InvalidArgument, why)
 }
 
-/// There is no such object or entry.
+/// NOT_FOUND: no such object or entry exists.
 pub fn not_found(why: impl Into<String>) -> Status {
     Status::new(Code::NotFound, why)
 }
 
-/// The entry is there already.
+/// ALREADY_EXISTS: the entry exists already.
 pub fn exists(why: impl Into<String>) -> Status {
     Status::new(Code::AlreadyExists, why)
 }
 
-/// No room.
+/// RESOURCE_EXHAUSTED: a table, group or other resource is full.
 pub fn exhausted(why: impl Into<String>) -> Status {
     Status::new(Code::ResourceExhausted, why)
 }
 
-/// Not as things are.
+/// FAILED_PRECONDITION: not allowed in the present state of the switch.
 pub fn failed_precondition(why: impl Into<String>) -> Status {
     Status::new(Code::FailedPrecondition, why)
 }
 
-/// Not allowed, whoever asks.
+/// PERMISSION_DENIED for every client.
 pub fn denied(why: impl Into<String>) -> Status {
     Status::new(Code::PermissionDenied, why)
 }
 
-/// An index past the end.
+/// OUT_OF_RANGE: an index past the end.
 pub fn out_of_range(why: impl Into<String>) -> Status {
     Status::new(Code::OutOfRange, why)
 }
 
-/// Not something this switch does.
+/// UNIMPLEMENTED: not supported by this switch.
 pub fn unimplemented(why: impl Into<String>) -> Status {
     Status::new(Code::Unimplemented, why)
 }
 
-/// What the core refuses, in P4Runtime's codes. Requests are checked before, so most of this is
-/// about room, presence and const tables.
+/// Converts an error of the switch core to a status. Requests are validated before, so most errors concern capacity,
+/// missing or existing objects, and const tables.
 pub fn core_error(error: ManageError) -> Status {
     use ManageError as E;
     let code = match &error {

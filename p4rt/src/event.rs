@@ -1,38 +1,38 @@
-//! What the server wants its driver to do.
+//! Events of the server, to be carried out by its driver.
 
 use alfirk_p4runtime::{p4::v1::StreamMessageResponse, Status};
 
 use alfirk_bmv2::Queued;
 use alfirk_packet_io::frame::SplitFrame;
 
-/// Names a client's stream for as long as it is open.
+/// Identifies a client's stream for as long as it is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(pub u64);
 
-/// What the server wants its driver to do.
+/// An action for the driver.
 #[derive(Debug)]
 pub enum Event {
-    /// Put a packet into the queue of its port; give it back with [`Server::dequeue`].
+    /// Put a packet into the queue of its port, and return it by [`Server::dequeue`] when it leaves.
     Enqueue(Queued),
     /// Send a frame.
     Output {
-        /// Through this port; one without a link loses it.
+        /// The port; a frame for a port without a link is lost.
         port: u32,
-        /// From the Ethernet header on, without FCS.
+        /// The frame from the Ethernet header on, without FCS.
         frame: SplitFrame,
     },
     /// Send a message on a client's stream.
     Stream {
-        /// Whose stream.
+        /// The client whose stream it is.
         client: ClientId,
-        /// The message; boxed, as nearly all events are of packets and small.
+        /// The message; boxed, since nearly all events are of packets and small.
         message: Box<StreamMessageResponse>,
     },
-    /// End a client's stream with this status. The server has forgotten the client already.
+    /// End a client's stream with this status. The server has removed the client already.
     Close {
-        /// Whose stream.
+        /// The client whose stream it is.
         client: ClientId,
-        /// Why.
+        /// Reason for ending the stream.
         status: Status,
     },
 }

@@ -1,4 +1,4 @@
-//! Match keys: P4Runtime's fields by id, the core's fields in order (P4Runtime § 9.1.1).
+//! Match keys: converts P4Runtime's fields by id to the core's fields in order (P4Runtime § 9.1.1).
 
 use std::fmt::Write as _;
 
@@ -14,8 +14,8 @@ use super::{
 };
 use alfirk_bmv2::KeyMatch;
 
-/// Checks the fields of a request and puts them into the key's order; left-out fields match all. Translated values are the data plane's
-/// then.
+/// Checks the fields of a request and returns them in the key's order. Omitted fields match every value. Translated
+/// values are converted to the data plane's.
 pub fn parse(
     owner: &str,
     fields: &[Field],
@@ -34,7 +34,7 @@ pub fn parse(
             .any(|other| other.field_id == field.field_id)
         {
             return Err(invalid(format!(
-                "{owner}: key field {} is given twice",
+                "{owner}: key field {} occurs twice",
                 field.field_id
             )));
         }
@@ -57,7 +57,7 @@ pub fn parse(
         .collect()
 }
 
-/// The fields as P4Runtime shows them: canonical, and without those that match all.
+/// Converts a core key to P4Runtime's canonical form, without the fields that match every value.
 pub fn print(fields: &[Field], key: &[KeyMatch]) -> Vec<FieldMatch> {
     fields
         .iter()
@@ -91,56 +91,60 @@ fn any(field: &Field) -> Option<KeyMatch> {
 }
 
 fn parse_field(field: &Field, given: &FieldMatch) -> Result<KeyMatch, String> {
-    use field_match::FieldMatchType as Given;
+    use field_match::FieldMatchType;
     let value = |bytes: &[u8]| {
         bytestring::check(bytes, field.bits).map_err(|e| e.to_string())?;
         Ok::<_, String>(bytestring::canonical(bytes).to_vec())
     };
     Ok(match (field.kind, given.field_match_type.as_ref()) {
-        (MatchKind::Exact, Some(Given::Exact(exact))) if field.validity => KeyMatch::Valid {
-            value: value(&exact.value)? != [0],
-        },
-        (MatchKind::Exact, Some(Given::Exact(exact))) => KeyMatch::Exact {
+        (MatchKind::Exact, Some(FieldMatchType::Exact(exact))) if field.validity => {
+            KeyMatch::Valid {
+                value: value(&exact.value)? != [0],
+            }
+        }
+        (MatchKind::Exact, Some(FieldMatchType::Exact(exact))) => KeyMatch::Exact {
             value: value(&exact.value)?,
         },
-        (MatchKind::Lpm, Some(Given::Lpm(lpm))) => {
+        (MatchKind::Lpm, Some(FieldMatchType::Lpm(lpm))) => {
             let value = value(&lpm.value)?;
             let len = usize::try_from(lpm.prefix_len).unwrap_or(0);
             if len == 0 || len > field.bits {
                 return Err(format!(
-                    "prefix length {} is not from 1 to {}; leave out a field that matches all",
+                    "prefix length {} is not from 1 to {}; leave out a field that matches every value",
                     lpm.prefix_len, field.bits
                 ));
             }
             if trailing_zeros(&value) < field.bits - len {
-                return Err(format!("value has bits set beyond the prefix of {len}"));
+                return Err(format!("value has bits set beyond the prefix length {len}"));
             }
             KeyMatch::Lpm {
                 value,
                 prefix_len: len as u32,
             }
         }
-        (MatchKind::Ternary, Some(Given::Ternary(ternary))) => {
+        (MatchKind::Ternary, Some(FieldMatchType::Ternary(ternary))) => {
             let (value, mask) = (value(&ternary.value)?, value(&ternary.mask)?);
             if mask == [0] {
-                return Err("mask is zero; leave out a field that matches all".into());
+                return Err("mask is zero; leave out a field that matches every value".into());
             }
             if !is_within(&value, &mask) {
-                return Err("value has bits set that the mask has not".into());
+                return Err("value has bits set outside of the mask".into());
             }
             KeyMatch::Ternary { value, mask }
         }
-        (MatchKind::Range, Some(Given::Range(range))) => {
+        (MatchKind::Range, Some(FieldMatchType::Range(range))) => {
             let (low, high) = (value(&range.low)?, value(&range.high)?);
             if (low.len(), &low) > (high.len(), &high) {
                 return Err("low end of the range is above its high end".into());
             }
             if low == [0] && high == ones(field.bits) {
-                return Err("range holds all values; leave out a field that matches all".into());
+                return Err(
+                    "range covers all values; leave out a field that matches every value".into(),
+                );
             }
             KeyMatch::Range { low, high }
         }
-        (MatchKind::Optional, Some(Given::Optional(optional))) => KeyMatch::Ternary {
+        (MatchKind::Optional, Some(FieldMatchType::Optional(optional))) => KeyMatch::Ternary {
             value: value(&optional.value)?,
             mask: ones(field.bits),
         },
@@ -148,13 +152,14 @@ fn parse_field(field: &Field, given: &FieldMatch) -> Result<KeyMatch, String> {
             let mut why = String::new();
             let kind = format!("{kind:?}").to_lowercase();
             // Writing to a String cannot fail.
-            let _ = write!(why, "wants a match of kind {kind}");
+            let _ = write!(why, "expected a match of kind {kind}");
             return Err(why);
         }
     })
 }
 
-/// A field whose values are translated: all of a value is matched, or nothing, since what stands for a value has other bits.
+/// Parses a field whose values are translated. It matches either one whole value or every value, since the bits of the
+/// data plane's value have no meaning to the controller.
 fn translated(
     owner: &str,
     field: &Field,
@@ -162,28 +167,28 @@ fn translated(
     given: &FieldMatch,
     how: Use,
 ) -> UpdateResult<KeyMatch> {
-    use field_match::FieldMatchType as Given;
+    use field_match::FieldMatchType;
     let place = || format!("{owner}: key field {}", field.name);
     let refuse = |why: &str| Err(invalid(format!("{}: {why}", place())));
     let data = |given: &[u8]| {
         of.data_value(given, how)
             .map_err(|error| error.at(&place()))
     };
-    const WHOLE: &str = "its type is translated (@p4runtime_translation), so that only whole values can be matched, or any by leaving out the field";
-    // Masks, prefixes and ranges of one whole value; strings have no bits to mask.
+    const WHOLE: &str = "its type is translated (@p4runtime_translation), so match one whole value, or leave out the field to match every value";
+    // Masks, prefixes and ranges must cover one whole value; strings have no bits to mask.
     let whole = match of.form() {
         Form::Bits(bits) => bits,
         Form::Strings => 0,
     };
     match (field.kind, given.field_match_type.as_ref()) {
-        (MatchKind::Exact, Some(Given::Exact(exact))) => Ok(KeyMatch::Exact {
+        (MatchKind::Exact, Some(FieldMatchType::Exact(exact))) => Ok(KeyMatch::Exact {
             value: data(&exact.value)?,
         }),
-        (MatchKind::Optional, Some(Given::Optional(optional))) => Ok(KeyMatch::Ternary {
+        (MatchKind::Optional, Some(FieldMatchType::Optional(optional))) => Ok(KeyMatch::Ternary {
             value: data(&optional.value)?,
             mask: ones(field.bits),
         }),
-        (MatchKind::Ternary, Some(Given::Ternary(ternary))) => {
+        (MatchKind::Ternary, Some(FieldMatchType::Ternary(ternary))) => {
             match whole > 0 && is_mask(&ternary.mask, whole) {
                 true => Ok(KeyMatch::Ternary {
                     value: data(&ternary.value)?,
@@ -192,7 +197,7 @@ fn translated(
                 false => refuse(WHOLE),
             }
         }
-        (MatchKind::Lpm, Some(Given::Lpm(lpm))) => {
+        (MatchKind::Lpm, Some(FieldMatchType::Lpm(lpm))) => {
             match whole > 0 && usize::try_from(lpm.prefix_len) == Ok(whole) {
                 true => Ok(KeyMatch::Lpm {
                     value: data(&lpm.value)?,
@@ -201,7 +206,7 @@ fn translated(
                 false => refuse(WHOLE),
             }
         }
-        (MatchKind::Range, Some(Given::Range(range))) => {
+        (MatchKind::Range, Some(FieldMatchType::Range(range))) => {
             match whole > 0 && range.low == range.high {
                 true => {
                     let value = data(&range.low)?;
@@ -214,52 +219,54 @@ fn translated(
             }
         }
         (kind, _) => refuse(&format!(
-            "wants a match of kind {}",
+            "expected a match of kind {}",
             format!("{kind:?}").to_lowercase()
         )),
     }
 }
 
-/// The same of a field that is shown.
+/// Converts a field whose values are translated to its message; the inverse of [`translated`].
 fn print_translated(
     field: &Field,
     of: &Translation,
     key: &KeyMatch,
 ) -> Option<field_match::FieldMatchType> {
-    use field_match::FieldMatchType as Shown;
+    use field_match::FieldMatchType;
     let own = |value: &[u8]| of.controller_value(value);
     let whole = match of.form() {
         Form::Bits(bits) => bits,
         Form::Strings => 0,
     };
     Some(match key {
-        KeyMatch::Exact { value } => Shown::Exact(field_match::Exact { value: own(value) }),
+        KeyMatch::Exact { value } => {
+            FieldMatchType::Exact(field_match::Exact { value: own(value) })
+        }
         KeyMatch::Ternary { value, .. } if field.kind == MatchKind::Optional => {
-            Shown::Optional(field_match::Optional { value: own(value) })
+            FieldMatchType::Optional(field_match::Optional { value: own(value) })
         }
         KeyMatch::Ternary { value, mask } if *mask == ones(field.bits) => {
-            Shown::Ternary(field_match::Ternary {
+            FieldMatchType::Ternary(field_match::Ternary {
                 value: own(value),
                 mask: ones(whole),
             })
         }
         KeyMatch::Lpm { value, prefix_len } if *prefix_len as usize == field.bits => {
-            Shown::Lpm(field_match::Lpm {
+            FieldMatchType::Lpm(field_match::Lpm {
                 value: own(value),
                 prefix_len: i32::try_from(whole).unwrap_or(i32::MAX),
             })
         }
-        KeyMatch::Range { low, high } if low == high => Shown::Range(field_match::Range {
+        KeyMatch::Range { low, high } if low == high => FieldMatchType::Range(field_match::Range {
             low: own(low),
             high: own(high),
         }),
-        // Another way than P4Runtime may have made such an entry.
+        // Such an entry can only have been written by another server than P4Runtime.
         _ => return None,
     })
 }
 
 fn print_field(field: &Field, key: &KeyMatch) -> Option<field_match::FieldMatchType> {
-    use field_match::FieldMatchType as Shown;
+    use field_match::FieldMatchType;
     let matches_all = match key {
         KeyMatch::Lpm { prefix_len, .. } => *prefix_len == 0,
         KeyMatch::Ternary { mask, .. } => bytestring::canonical(mask) == [0],
@@ -277,38 +284,38 @@ fn print_field(field: &Field, key: &KeyMatch) -> Option<field_match::FieldMatchT
         }
     }
     Some(match key {
-        KeyMatch::Exact { value } => Shown::Exact(field_match::Exact {
+        KeyMatch::Exact { value } => FieldMatchType::Exact(field_match::Exact {
             value: value.clone(),
         }),
-        KeyMatch::Valid { value } => Shown::Exact(field_match::Exact {
+        KeyMatch::Valid { value } => FieldMatchType::Exact(field_match::Exact {
             value: vec![u8::from(*value)],
         }),
-        KeyMatch::Lpm { value, prefix_len } => Shown::Lpm(field_match::Lpm {
+        KeyMatch::Lpm { value, prefix_len } => FieldMatchType::Lpm(field_match::Lpm {
             value: value.clone(),
             prefix_len: i32::try_from(*prefix_len).unwrap_or(i32::MAX),
         }),
         KeyMatch::Ternary { value, .. } if field.kind == MatchKind::Optional => {
-            Shown::Optional(field_match::Optional {
+            FieldMatchType::Optional(field_match::Optional {
                 value: value.clone(),
             })
         }
-        KeyMatch::Ternary { value, mask } => Shown::Ternary(field_match::Ternary {
+        KeyMatch::Ternary { value, mask } => FieldMatchType::Ternary(field_match::Ternary {
             value: value.clone(),
             mask: mask.clone(),
         }),
-        KeyMatch::Range { low, high } => Shown::Range(field_match::Range {
+        KeyMatch::Range { low, high } => FieldMatchType::Range(field_match::Range {
             low: low.clone(),
             high: high.clone(),
         }),
     })
 }
 
-/// Whether a mask has all of so many bits, and no other.
+/// Returns whether the mask has exactly the lowest `bits` bits set.
 fn is_mask(mask: &[u8], bits: usize) -> bool {
     !mask.is_empty() && bytestring::canonical(mask) == ones(bits)
 }
 
-/// The greatest value of a field, in canonical form.
+/// Returns the greatest value of a field, in canonical form.
 fn ones(bits: usize) -> Vec<u8> {
     let mut bytes = vec![0xff; bits.div_ceil(8).max(1)];
     bytes[0] = match bits % 8 {
@@ -319,7 +326,7 @@ fn ones(bits: usize) -> Vec<u8> {
     bytes
 }
 
-/// Low zero bits; of zero itself as many as anybody asks for.
+/// Returns the number of trailing zero bits; of zero itself `usize::MAX`.
 fn trailing_zeros(value: &[u8]) -> usize {
     match value.iter().rposition(|&byte| byte != 0) {
         Some(last) => (value.len() - 1 - last) * 8 + value[last].trailing_zeros() as usize,
@@ -327,7 +334,7 @@ fn trailing_zeros(value: &[u8]) -> usize {
     }
 }
 
-/// Whether every bit of the value is set in the mask; both canonical.
+/// Returns whether every bit of the value is set in the mask; both are canonical.
 fn is_within(value: &[u8], mask: &[u8]) -> bool {
     value == [0]
         || value.len() <= mask.len()
@@ -410,21 +417,20 @@ mod tests {
     fn malformed_fields_are_refused_with_a_reason() {
         let missing = parse("t", &fields(), &[], Use::Find).unwrap_err().message;
         assert_eq!(missing, "t: key field f1 is missing");
-        assert!(why(EXACT).contains("given twice"));
+        assert!(why(EXACT).contains("occurs twice"));
         assert!(why(r#"field_id: 9 exact { value: "1" }"#).contains("no field with id 9"));
-        assert!(why(r#"field_id: 2 exact { value: "1" }"#).contains("wants a match of kind lpm"));
-        assert!(why("field_id: 2").contains("wants a match of kind lpm"));
+        assert!(why(r#"field_id: 2 exact { value: "1" }"#).contains("expected a match of kind lpm"));
+        assert!(why("field_id: 2").contains("expected a match of kind lpm"));
         assert!(why(r#"field_id: 2 lpm { value: "\x01" prefix_len: 31 }"#)
-            .contains("beyond the prefix"));
+            .contains("beyond the prefix length 31"));
         assert!(
             why(r#"field_id: 2 lpm { value: "\x00" prefix_len: 0 }"#).contains("prefix length 0")
         );
         assert!(
             why(r#"field_id: 2 lpm { value: "\x00" prefix_len: 33 }"#).contains("prefix length 33")
         );
-        assert!(
-            why(r#"field_id: 3 ternary { value: "\x01" mask: "\x02" }"#).contains("mask has not")
-        );
+        assert!(why(r#"field_id: 3 ternary { value: "\x01" mask: "\x02" }"#)
+            .contains("outside of the mask"));
         assert!(
             why(r#"field_id: 3 ternary { value: "\x00" mask: "\x00" }"#).contains("mask is zero")
         );

@@ -1,15 +1,13 @@
 //! The P4Runtime server of one switch, without I/O (P4Runtime 1.5).
 //!
-//! [`Server`] owns a [`Switch`] and everything P4Runtime adds to it: ids and their checks
-//! ([`schema`]), the controllers' sessions ([`arbitration`]), packet-in and packet-out, digest lists
-//! and idle timeouts. Requests come in as messages and are answered at once; whatever happens
-//! besides comes out of [`Server::poll`]. Time is passed in, so that the simulator and the real
-//! driver run the same code.
+//! [`Server`] owns a [`Switch`] and everything P4Runtime adds to it: ids and their checks ([`schema`]), the
+//! controllers' sessions ([`arbitration`]), packet-in and packet-out, digest lists and idle timeouts. Requests are
+//! messages and are answered by return values. All other effects are returned by [`Server::poll`]. Time is a parameter,
+//! so that the simulator and the real driver run the same code.
 
 mod actions;
 pub mod arbitration;
 mod arrays;
-mod books;
 mod data;
 mod device;
 mod digests;
@@ -17,8 +15,9 @@ mod direct;
 mod entry_resources;
 mod error;
 mod event;
-mod foreign;
+mod external;
 mod keys;
+mod metadata;
 mod packet_io;
 mod pipeline;
 mod pre;
@@ -58,59 +57,59 @@ pub use self::{
 use alfirk_bmv2::{steps::LogLine, trace::TraceLine, Effects, QueueState, Queued, Switch};
 use alfirk_packet_io::frame::SplitFrame;
 
-/// Packets on their way to queues. A program that makes copies of copies would fill the memory.
+/// Limit of packets on their way to queues; without it, a program that copies its copies would exhaust the memory.
 const MAX_WAITING: usize = 1 << 16;
 
-/// Used frames kept for the next ones.
+/// Number of used frame buffers kept for reuse.
 const MAX_SPARE: usize = 256;
 
-/// The version that Capabilities announces.
+/// The P4Runtime version in the reply to Capabilities.
 pub const API_VERSION: &str = "1.5.0";
 
 /// The P4Runtime server of one switch.
 #[derive(Debug)]
 pub struct Server {
-    /// Handles packets.
+    /// Device that handles packets.
     active: Device,
-    /// Saved by VERIFY_AND_SAVE, and what reads and writes mean from then on until COMMIT.
+    /// Device saved by VERIFY_AND_SAVE; target of reads and writes until COMMIT.
     saved: Option<Device>,
     arbitration: Arbitration,
     streams: BTreeSet<ClientId>,
     next_client: u64,
-    /// Ports known to be down, for watch ports.
+    /// Ports that are down, for watch ports.
     down: BTreeSet<u32>,
-    /// Nanoseconds since the Unix epoch at time 0.
+    /// Wall-clock time at time 0, in nanoseconds since the Unix epoch.
     epoch: u64,
     events: VecDeque<Event>,
-    /// How many of them are packets for queues.
+    /// Number of pending events that are packets for queues.
     waiting: usize,
     effects: Effects,
     counters: Counters,
     programs: Programs,
 }
 
-/// What happened to packets beyond what the program counts.
+/// Packet counters beyond those of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets sent to controllers, one per packet and controller.
     pub packet_ins: u64,
-    /// Packets taken from controllers.
+    /// Packets accepted from controllers.
     pub packet_outs: u64,
-    /// Packets for the CPU port that nobody could take: no primary, no pipeline, or too short for
-    /// the packet_in header.
+    /// Packets for the CPU port that could not be delivered: no primary, no pipeline, or shorter than the packet_in
+    /// header.
     pub packet_ins_lost: u64,
     /// Packets that the pipeline dropped, by [`DropReason::name`](alfirk_bmv2::DropReason::name).
     pub drops: BTreeMap<&'static str, u64>,
 }
 
 impl Server {
-    /// A server for a switch, with or without a program. Without a P4Info even a loaded program
-    /// cannot be controlled before a pipeline config is set.
+    /// Creates a server for a switch, with or without a program. A program loaded without a P4Info cannot be controlled
+    /// before a pipeline config is set.
     pub fn new(switch: Switch) -> Server {
         Server::sharing(switch, Programs::default())
     }
 
-    /// The same; programs that other servers with the same `programs` run are not loaded again.
+    /// Creates a server that shares loaded programs with other servers of the same `programs`.
     pub fn sharing(switch: Switch, programs: Programs) -> Server {
         let arbitration = Arbitration::new(switch.options().device_id);
         Server {
@@ -132,35 +131,35 @@ impl Server {
         }
     }
 
-    /// The same switch as it begins: without program, entries, registers and clients.
-    pub fn begun_anew(&self) -> Server {
+    /// Creates a server for a switch with the same options, but without program, entries, registers and clients.
+    pub fn fresh_copy(&self) -> Server {
         let switch = Switch::new(self.switch().options().clone());
         Server::sharing(switch, self.programs.clone())
     }
 
-    /// The switch that handles packets.
+    /// Returns the switch that handles packets.
     pub fn switch(&self) -> &Switch {
         &self.active.switch
     }
 
-    /// The same, to be changed behind P4Runtime's back (tests, STF). Entries made so are seen by
-    /// reads, but have no metadata.
+    /// Returns the switch for changes from outside P4Runtime (tests, STF). Reads show entries written this way, but
+    /// without metadata.
     pub fn switch_mut(&mut self) -> &mut Switch {
         &mut self.active.switch
     }
 
-    /// What happened so far.
+    /// Returns the counters since the start.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Says which wall-clock time, in nanoseconds since the Unix epoch, is time 0. Only timestamps
-    /// of stream messages depend on it.
+    /// Sets the wall-clock time at time 0, in nanoseconds since the Unix epoch. Only timestamps of stream messages
+    /// depend on it.
     pub fn set_epoch(&mut self, epoch: u64) {
         self.epoch = epoch;
     }
 
-    /// Answers a Capabilities request (§ 17).
+    /// Returns the reply to a Capabilities request (§ 17).
     ///
     /// # Errors
     /// NOT_FOUND for another device's id.
@@ -194,7 +193,7 @@ impl Server {
         Ok(SetForwardingPipelineConfigResponse {})
     }
 
-    /// Shows the pipeline that reads and writes refer to (§ 15).
+    /// Returns the pipeline that reads and writes refer to (§ 15).
     ///
     /// # Errors
     /// NOT_FOUND for another device's id.
@@ -206,17 +205,17 @@ impl Server {
         Ok(self.get_pipeline(request.response_type()))
     }
 
-    /// Reads entities, all in one answer (§ 13).
+    /// Reads entities, all in one response (§ 13).
     ///
     /// # Errors
-    /// As [`Server::read_parts`], without what could be read.
+    /// As [`Server::read_parts`], but without a partial result.
     pub fn read(&self, request: &ReadRequest, now: u64) -> Result<ReadResponse, Status> {
         let mut all = ReadResponse::default();
         self.read_parts(request, now, &mut |part| all.entities.extend(part.entities))?;
         Ok(all)
     }
 
-    /// A frame has come in from the wire.
+    /// Handles a frame received on a port.
     pub fn frame_in(&mut self, port: u32, frame: &[u8], now: u64) {
         self.active
             .switch
@@ -224,7 +223,8 @@ impl Server {
         self.take_effects(now);
     }
 
-    /// The same, without copying the frame; its memory becomes that of a frame that leaves, and its tail is shared.
+    /// Handles a received frame without copying it. Its buffer is reused for a frame that leaves, and its tail is
+    /// shared.
     pub fn take_frame_in(&mut self, port: u32, frame: impl Into<SplitFrame>, now: u64) {
         self.active
             .switch
@@ -232,7 +232,7 @@ impl Server {
         self.take_effects(now);
     }
 
-    /// A packet of [`Event::Enqueue`] has come to the head of its queue.
+    /// Continues with a packet of [`Event::Enqueue`] that has reached the head of its queue.
     pub fn dequeue(&mut self, packet: Queued, now: u64, queue: QueueState) {
         self.active
             .switch
@@ -240,33 +240,31 @@ impl Server {
         self.take_effects(now);
     }
 
-    /// Takes back frames of [`Event::Output`] that are done with, so that the next ones need no
-    /// memory. Optional.
+    /// Returns the buffers of sent frames of [`Event::Output`] for reuse. Optional.
     pub fn recycle(&mut self, frames: &mut Vec<Vec<u8>>) {
         let room = MAX_SPARE.saturating_sub(self.effects.spare.len());
         frames.truncate(room);
         self.effects.spare.append(frames);
     }
 
-    /// The next thing to do, until there is none.
+    /// Returns the next event, or `None` when there are no more.
     pub fn poll(&mut self) -> Option<Event> {
         let event = self.events.pop_front();
         self.waiting -= usize::from(matches!(event, Some(Event::Enqueue(_))));
         event
     }
 
-    /// What [`Server::poll`] is going to give, in order.
+    /// Iterates over the events that [`Server::poll`] will return, in order.
     pub fn pending(&self) -> impl ExactSizeIterator<Item = &Event> {
         self.events.iter()
     }
 
-    /// What happened to packets since the last call, when the switch traces; see
-    /// [`Switch::set_trace`].
+    /// Takes the trace of packets since the last call, when tracing is on; see [`Switch::set_trace`].
     pub fn take_trace(&mut self) -> Vec<TraceLine> {
         std::mem::take(&mut self.effects.trace)
     }
 
-    /// The same for the log; see [`Switch::set_log`].
+    /// Takes the log lines since the last call; see [`Switch::set_log`].
     pub fn take_log(&mut self) -> Vec<LogLine> {
         std::mem::take(&mut self.effects.log)
     }
@@ -278,11 +276,11 @@ impl Server {
         }
         Err(Status::new(
             Code::NotFound,
-            format!("device {device_id} is not here; this is device {ours}"),
+            format!("device_id is {device_id}, but this is device {ours}"),
         ))
     }
 
-    /// What reads and writes refer to.
+    /// Returns the device that reads and writes refer to.
     fn target(&self) -> &Device {
         self.saved.as_ref().unwrap_or(&self.active)
     }

@@ -1,8 +1,8 @@
 //! Packet-in and packet-out headers (P4Runtime § 16.1).
 //!
-//! A packet to or from the controller crosses the pipeline with a header in front, the one with
-//! `@controller_header`. Here it is built from metadata values, or taken apart into them. Fields
-//! lie in declaration order, most significant bit first; bits left over fill the last byte.
+//! A packet to or from the controller crosses the pipeline with a header in front, the one with `@controller_header`.
+//! This module encodes metadata values to that header and decodes them. Fields are in declaration order, most
+//! significant bit first; padding bits fill the last byte.
 
 use alfirk_p4runtime::{
     bytestring,
@@ -18,7 +18,7 @@ use std::{borrow::Cow, sync::Arc};
 use super::translation::{self, Translation, Translations, Use};
 use alfirk_bmv2::LoadedProgram;
 
-/// The header of one direction.
+/// The packet-in or packet-out header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControllerHeader {
     fields: Vec<Field>,
@@ -35,8 +35,8 @@ struct Field {
 }
 
 impl ControllerHeader {
-    /// Lays out the fields of a controller header. P4Info has the controller's widths of translated fields; those on the wire are the
-    /// program's.
+    /// Computes the layout of a controller header. P4Info has the controller's widths of translated fields; in the
+    /// header they have the program's.
     pub fn new(
         metadata: &ControllerPacketMetadata,
         program: &LoadedProgram,
@@ -78,10 +78,10 @@ impl ControllerHeader {
         }
     }
 
-    /// The bytes that enter the pipeline for a packet-out: header, then payload.
+    /// Returns the bytes that enter the pipeline for a packet-out: header, then payload.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT when the metadata is not exactly that of the header.
+    /// INVALID_ARGUMENT when the metadata fields are not exactly those of the header.
     pub fn encode(&self, packet: &PacketOut) -> Result<Vec<u8>, Status> {
         let invalid =
             |why: String| Status::new(Code::InvalidArgument, format!("packet-out: {why}"));
@@ -98,7 +98,7 @@ impl ControllerHeader {
             let field = &self.fields[index];
             if std::mem::replace(&mut seen[index], true) {
                 return Err(invalid(format!(
-                    "metadata field {} is given twice",
+                    "metadata field {} occurs twice",
                     field.name
                 )));
             }
@@ -122,8 +122,8 @@ impl ControllerHeader {
         }
     }
 
-    /// Takes the header off a packet that left at the CPU port; `None` when it is shorter than
-    /// the header.
+    /// Removes the header of a packet that left through the CPU port; `None` when the packet is shorter than the
+    /// header.
     pub fn decode(&self, frame: &[u8]) -> Option<PacketIn> {
         let payload = frame.get(self.bytes..)?.to_vec();
         let metadata = self

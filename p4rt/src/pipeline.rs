@@ -14,10 +14,10 @@ use alfirk_p4runtime::{
 };
 
 use super::{
-    books::{PreBook, ProfileBook, TableBook},
     device::{Device, Pipeline},
     digests::Digests,
     error::{failed_precondition, invalid, not_found},
+    metadata::{PreMetadata, ProfileMetadata, TableMetadata},
     programs::Programs,
     read,
     schema::Schema,
@@ -25,8 +25,8 @@ use super::{
 };
 use alfirk_bmv2::{LoadedProgram, Switch};
 
-/// A config that the target can realise.
-struct Verified {
+/// A verified config that the target can run.
+struct VerifiedConfig {
     program: Arc<LoadedProgram>,
     schema: Schema,
     config: ForwardingPipelineConfig,
@@ -35,29 +35,29 @@ struct Verified {
 fn verify(
     config: Option<&ForwardingPipelineConfig>,
     programs: &Programs,
-) -> Result<Verified, Status> {
-    let config = config.ok_or_else(|| invalid("the request carries no config"))?;
+) -> Result<VerifiedConfig, Status> {
+    let config = config.ok_or_else(|| invalid("the request has no config"))?;
     let info = config
         .p4info
         .as_ref()
-        .ok_or_else(|| invalid("the config carries no p4info"))?;
+        .ok_or_else(|| invalid("the config has no p4info"))?;
     if config.p4_device_config.is_empty() {
         return Err(invalid(
-            "the config carries no p4_device_config (the BMv2 JSON)",
+            "the config has no p4_device_config (the BMv2 JSON)",
         ));
     }
     let program = programs
         .load(&device_text(&config.p4_device_config)?)
         .map_err(|error| invalid(format!("p4_device_config: {error}")))?;
     let schema = Schema::new(info, &program).map_err(|error| invalid(error.to_string()))?;
-    Ok(Verified {
+    Ok(VerifiedConfig {
         program,
         schema,
         config: config.clone(),
     })
 }
 
-/// The BMv2 JSON of a device config: the text itself, or the message `p4.tmp.P4DeviceConfig` that holds it, which
+/// Returns the BMv2 JSON of a device config: the text itself, or the contents of a `p4.tmp.P4DeviceConfig`, which
 /// p4runtime_lib and others send. No such message begins like a JSON object.
 pub(super) fn device_text(config: &[u8]) -> Result<Cow<'_, str>, Status> {
     if config.trim_ascii_start().starts_with(b"{") {
@@ -74,14 +74,14 @@ pub(super) fn device_text(config: &[u8]) -> Result<Cow<'_, str>, Status> {
     }
 }
 
-impl Verified {
-    /// A switch that runs the config, with nothing written to it yet.
+impl VerifiedConfig {
+    /// Creates a device that runs the config, with only the initial entries.
     fn realise(self, server: &Server) -> Device {
         let mut switch = Switch::new(server.active.switch.options().clone());
         switch.load(self.program);
         let released = self.schema.tables.values().filter(|t| t.is_released);
         for table in released.filter_map(|table| table.core) {
-            // It is a table of this program.
+            // This cannot fail, since the table belongs to the program.
             let _ = switch.release_initial_entries(table);
         }
         for profile in self.schema.profiles.values() {
@@ -92,9 +92,9 @@ impl Verified {
         let pipeline = Pipeline {
             schema: Arc::new(self.schema),
             config: self.config,
-            tables: TableBook::default(),
-            profiles: ProfileBook::new(server.down.clone()),
-            pre: PreBook::new(server.down.clone()),
+            tables: TableMetadata::default(),
+            profiles: ProfileMetadata::new(server.down.clone()),
+            pre: PreMetadata::new(server.down.clone()),
             value_sets: BTreeMap::new(),
             digests: Digests::default(),
             idle_check: None,
@@ -118,7 +118,7 @@ impl Server {
         let verifies = matches!(request.action(), Action::Unspecified | Action::Verify);
         if !verifies && !self.active.switch.options().may_swap {
             return Err(failed_precondition(
-                "programs cannot be replaced: the switch was started with --disable-swap",
+                "the program cannot be replaced: the switch was started with --disable-swap",
             ));
         }
         match request.action() {
@@ -137,7 +137,7 @@ impl Server {
             }
             Action::Commit => {
                 if config.is_some() {
-                    return Err(invalid("COMMIT takes no config; it runs the saved one"));
+                    return Err(invalid("COMMIT must have no config: it runs the saved one"));
                 }
                 let saved = self.saved.take();
                 self.commit(saved.ok_or_else(|| not_found("no config has been saved"))?);
@@ -153,8 +153,7 @@ impl Server {
         Ok(())
     }
 
-    /// From now on packets meet the new program; those in queues still carry the old one's
-    /// headers and are dropped by the core.
+    /// Makes the device the active one. Packets in queues still carry the old program's headers; the core drops them.
     pub(super) fn commit(&mut self, device: Device) {
         self.active.switch.adopt(device.switch);
         self.active.pipeline = device.pipeline;
@@ -187,9 +186,9 @@ impl Server {
     }
 }
 
-/// Writes all that the old device holds to the new one.
+/// Writes all state of the old device to the new one.
 fn replay(old: &Device, new: &mut Device, now: u64) -> Result<(), Status> {
-    // Registers and packets may hold values that stand for a controller's.
+    // Registers and queued packets may hold translated values, so the new device takes over the old mappings.
     if let (Some(old), Some(new)) = (&old.pipeline, &new.pipeline) {
         for (name, translation) in &new.schema.translations {
             if let Some(old) = old.schema.translations.get(name) {
@@ -198,7 +197,7 @@ fn replay(old: &Device, new: &mut Device, now: u64) -> Result<(), Status> {
         }
     }
     for update in read::deletions(old, now)? {
-        // The new program may give no such entry, or fix it.
+        // The new program may lack this entry, or declare it const.
         let _ = write::apply_update(new, &update, now);
     }
     for mut update in read::snapshot(old, now)? {
@@ -207,14 +206,14 @@ fn replay(old: &Device, new: &mut Device, now: u64) -> Result<(), Status> {
             .as_ref()
             .is_err_and(|s| s.canonical_code() == Code::AlreadyExists)
         {
-            // An initial entry of the program that the controller may change.
+            // The entry is an initial entry of the program, which exists already in the new device.
             update.r#type = Type::Modify.into();
             result = write::apply_update(new, &update, now);
         }
         result.map_err(|status| Status {
             code: Code::InvalidArgument.into(),
             message: format!(
-                "forwarding state cannot be kept under the new config: {}",
+                "the forwarding state does not fit the new config: {}",
                 status.message
             ),
             details: Vec::new(),

@@ -14,13 +14,13 @@ use alfirk_p4runtime::{
 use super::{
     device::Device,
     error::{core_error, exhausted, exists, invalid, not_found, UpdateResult},
-    scope::{Found, Scope, View},
+    scope::{EntityVisitor, Scope, View},
 };
 use alfirk_bmv2::{CloneSession, PreError, Replica, MAX_SESSION};
 
-/// v1model's `mcast_grp` and `egress_rid` have 16 bits.
+/// Largest group and instance: v1model's `mcast_grp` and `egress_rid` have 16 bits.
 const MAX_GROUP: u32 = 0xffff;
-/// v1model's `priority` has 3 bits.
+/// Largest class of service: v1model's `priority` has 3 bits.
 const MAX_CLASS: u32 = 7;
 
 pub fn write_group(scope: &mut Scope<'_>, kind: Type, group: &MulticastGroupEntry) -> UpdateResult {
@@ -34,7 +34,7 @@ pub fn write_group(scope: &mut Scope<'_>, kind: Type, group: &MulticastGroupEntr
     if kind == Type::Delete {
         scope.pipeline.pre.groups.remove(&id);
         let pre = pre_mut(scope)?;
-        // Takes its nodes away, too.
+        // Removes the group's nodes, too.
         let emptied = pre.set_group(id, &[]);
         return emptied
             .and_then(|()| pre.delete_group(id))
@@ -77,17 +77,25 @@ pub fn write_session(
     Ok(())
 }
 
-pub fn read_groups(view: View<'_>, filter: &MulticastGroupEntry, found: Found<'_>) -> UpdateResult {
+pub fn read_groups(
+    view: View<'_>,
+    filter: &MulticastGroupEntry,
+    found: EntityVisitor<'_>,
+) -> UpdateResult {
     let wanted = filter.multicast_group_id;
     for group in view.pipeline.pre.groups.values() {
         if wanted == 0 || wanted == group.multicast_group_id {
             found(wrap(Pre::MulticastGroupEntry(group.clone())));
         }
     }
-    // Those that somebody else has made or changed.
+    // Groups created or changed from outside P4Runtime.
     let pre = view.switch.pre().map_err(core_error)?;
-    let book = &view.pipeline.pre.groups;
-    for id in pre.groups().into_iter().filter(|id| !book.contains_key(id)) {
+    let written = &view.pipeline.pre.groups;
+    for id in pre
+        .groups()
+        .into_iter()
+        .filter(|id| !written.contains_key(id))
+    {
         if wanted == 0 || wanted == id {
             found(wrap(Pre::MulticastGroupEntry(MulticastGroupEntry {
                 multicast_group_id: id,
@@ -99,20 +107,24 @@ pub fn read_groups(view: View<'_>, filter: &MulticastGroupEntry, found: Found<'_
     Ok(())
 }
 
-pub fn read_sessions(view: View<'_>, filter: &CloneSessionEntry, found: Found<'_>) -> UpdateResult {
+pub fn read_sessions(
+    view: View<'_>,
+    filter: &CloneSessionEntry,
+    found: EntityVisitor<'_>,
+) -> UpdateResult {
     let wanted = filter.session_id;
     for session in view.pipeline.pre.sessions.values() {
         if wanted == 0 || wanted == session.session_id {
             found(wrap(Pre::CloneSessionEntry(session.clone())));
         }
     }
-    // Those that somebody else has made or changed.
+    // Sessions created or changed from outside P4Runtime.
     let pre = view.switch.pre().map_err(core_error)?;
-    let book = &view.pipeline.pre.sessions;
+    let written = &view.pipeline.pre.sessions;
     for id in pre
         .sessions()
         .into_iter()
-        .filter(|id| !book.contains_key(id))
+        .filter(|id| !written.contains_key(id))
     {
         let Some(session) = pre.session(id).filter(|_| wanted == 0 || wanted == id) else {
             continue;
@@ -130,7 +142,7 @@ pub fn read_sessions(view: View<'_>, filter: &CloneSessionEntry, found: Found<'_
     Ok(())
 }
 
-/// Copies as P4Runtime shows them.
+/// Converts replicas of the core to messages.
 fn shown(replicas: &[Replica]) -> Vec<ReplicaMessage> {
     let replica = |replica: &Replica| ReplicaMessage {
         port_kind: Some(PortKind::Port(
@@ -167,7 +179,7 @@ fn check_presence(kind: Type, present: bool, name: &str) -> UpdateResult {
     }
 }
 
-/// A session as the core has it.
+/// Converts a clone session to the core's.
 fn core_session(
     cpu_port: Option<u32>,
     down: &BTreeSet<u32>,
@@ -194,8 +206,8 @@ fn core_session(
     })
 }
 
-/// The copies to be made, with these ports down: of each replica and its backups the first whose
-/// port is up, or the replica itself, whose port loses it then.
+/// Returns the copies to make while the ports `down` are down. Of each replica and its backups, the first whose port is
+/// up is used. If all are down, the replica itself is used and its port loses the copy.
 fn replicas(
     cpu_port: Option<u32>,
     down: &BTreeSet<u32>,
@@ -217,7 +229,7 @@ fn replicas(
             };
             if !seen.insert(replica) {
                 return Err(invalid(format!(
-                    "{name}: port {port} with instance {} is given twice",
+                    "{name}: port {port} with instance {} occurs twice",
                     replica.rid
                 )));
             }
@@ -228,7 +240,7 @@ fn replicas(
                 let rid = rid_of(name, backup.instance)?;
                 if !ports.insert(port) {
                     return Err(invalid(format!(
-                        "{name}: port {port} is given twice in a replica with its backups"
+                        "{name}: port {port} occurs twice in a replica with its backups"
                     )));
                 }
                 if active.is_none() && !down.contains(&port) {
@@ -246,7 +258,7 @@ fn port_of(cpu_port: Option<u32>, name: &str, bytes: &[u8]) -> UpdateResult<u32>
     real_port(cpu_port, name, port as u32)
 }
 
-/// SDN_PORT_CPU stands for the CPU port.
+/// Resolves a port number; SDN_PORT_CPU means the CPU port.
 fn real_port(cpu_port: Option<u32>, name: &str, port: u32) -> UpdateResult<u32> {
     if port != SdnPort::Cpu as i32 as u32 {
         return Ok(port);
@@ -260,37 +272,40 @@ fn rid_of(name: &str, instance: u32) -> UpdateResult<u16> {
 }
 
 impl Device {
-    /// Lets backups stand in for replicas, or steps them back, as ports go.
+    /// Updates groups and sessions after a port change: replaces replicas by backups, or restores them.
     pub(super) fn refresh_replicas(&mut self, down: &BTreeSet<u32>) {
         let Some(pipeline) = &mut self.pipeline else {
             return;
         };
         let cpu_port = self.switch.options().cpu_port;
-        let book = &mut pipeline.pre;
-        book.down.clone_from(down);
+        let metadata = &mut pipeline.pre;
+        metadata.down.clone_from(down);
         let Ok(pre) = self.switch.pre_mut() else {
             return;
         };
         let has_backups =
             |replicas: &[ReplicaMessage]| replicas.iter().any(|r| !r.backup_replicas.is_empty());
-        let groups = book.groups.iter().filter(|(_, g)| has_backups(&g.replicas));
+        let groups = metadata
+            .groups
+            .iter()
+            .filter(|(_, g)| has_backups(&g.replicas));
         for (&id, group) in groups {
             let result = replicas(cpu_port, down, "group", &group.replicas).and_then(|copies| {
                 pre.set_group(id, &copies)
                     .map_err(|e| invalid(e.to_string()))
             });
             if let Err(status) = result {
-                tracing::error!("multicast group {id} does not follow its ports: {status}");
+                tracing::error!("multicast group {id}: cannot apply a port change: {status}");
             }
         }
-        let sessions = book.sessions.iter();
+        let sessions = metadata.sessions.iter();
         for (&id, session) in sessions.filter(|(_, s)| has_backups(&s.replicas)) {
             let result = core_session(cpu_port, down, "session", session).and_then(|clone| {
                 pre.set_session(id, clone)
                     .map_err(|e| invalid(e.to_string()))
             });
             if let Err(status) = result {
-                tracing::error!("clone session {id} does not follow its ports: {status}");
+                tracing::error!("clone session {id}: cannot apply a port change: {status}");
             }
         }
     }

@@ -16,11 +16,11 @@ use alfirk_p4runtime::{
 
 use super::{
     actions::{check_action, show_action},
-    books::{OneShot, ProfileBook},
     device::Device,
     error::{core_error, exhausted, exists, invalid, not_found, unimplemented, UpdateResult},
+    metadata::{OneShot, ProfileMetadata},
     schema::{Profile, Schema, Table},
-    scope::{Found, Scope, View},
+    scope::{EntityVisitor, Scope, View},
 };
 use alfirk_bmv2::{GroupMember, ProfileGroup, ProfileId, ProfileMember};
 
@@ -38,28 +38,29 @@ fn profile(schema: &Schema, id: u32) -> UpdateResult<(&Profile, ProfileId)> {
     Ok((profile, core))
 }
 
-/// Tables of a profile use one-shots or members and groups, never both (§ 9.2.3).
-pub fn check_style(scope: &Scope<'_>, table: &Table, one_shot: bool) -> UpdateResult {
-    let book = &scope.pipeline.profiles;
+/// Checks that the tables of a profile use either one-shots, or members and groups (§ 9.2.3).
+pub fn check_one_shot_use(scope: &Scope<'_>, table: &Table, one_shot: bool) -> UpdateResult {
+    let metadata = &scope.pipeline.profiles;
     let conflict = if one_shot {
         let id = table.profile;
-        let by_hand = |key: &(u32, u32)| key.0 == id;
-        book.members.keys().any(by_hand) || book.groups.keys().any(by_hand)
+        let is_of_profile = |key: &(u32, u32)| key.0 == id;
+        metadata.members.keys().any(is_of_profile) || metadata.groups.keys().any(is_of_profile)
     } else {
-        book.one_shots
+        metadata
+            .one_shots
             .get(&table.profile)
             .is_some_and(|count| *count > 0)
     };
     if conflict {
         return Err(invalid(format!(
-            "table {}: its action profile is programmed with members and groups, or in one shot, not both",
+            "table {}: its action profile takes either members and groups, or one-shot action sets, not both",
             table.name
         )));
     }
     Ok(())
 }
 
-/// Any table of the profile knows its actions: they are the same for all.
+/// Returns any table of the profile; all of them have the same actions.
 fn table_of<'a>(schema: &'a Schema, profile: &Profile) -> UpdateResult<&'a Table> {
     let tables = profile.tables.iter().filter_map(|id| schema.tables.get(id));
     let table = tables.max_by_key(|table| table.actions.len());
@@ -82,15 +83,19 @@ fn core_member(
     Ok(ProfileMember { id, action, args })
 }
 
-/// Whether P4Runtime can write a member or group, by profile and id: not where tables program the profile in one shot.
-fn check_written(book: &ProfileBook, (profile, id): (u32, u32), name: &str) -> UpdateResult {
+/// Checks that a member or group was written through P4Runtime and not created for a one-shot.
+fn check_written(
+    metadata: &ProfileMetadata,
+    (profile, id): (u32, u32),
+    name: &str,
+) -> UpdateResult {
     if id == 0 {
-        return Err(invalid(format!("{name}: ids begin at 1")));
+        return Err(invalid(format!("{name}: ids start at 1")));
     }
-    let one_shots = book.one_shots.get(&profile);
+    let one_shots = metadata.one_shots.get(&profile);
     match one_shots.is_some_and(|count| *count > 0) {
         true => Err(invalid(format!(
-            "{name}: the profile is programmed in one shot"
+            "{name}: the profile's entries are written in one shot"
         ))),
         false => Ok(()),
     }
@@ -106,8 +111,8 @@ pub fn write_member(
     let id = member.member_id;
     let name = format!("action profile {}: member {id}", profile.name);
     let key = (profile.id, id);
-    let book = &scope.pipeline.profiles;
-    check_written(book, key, &name)?;
+    let metadata = &scope.pipeline.profiles;
+    check_written(metadata, key, &name)?;
     let known = scope.switch.member(core, id).is_ok();
     match kind {
         Type::Delete => {
@@ -128,7 +133,7 @@ pub fn write_member(
                 if known {
                     return Err(exists(format!("{name} exists already")));
                 }
-                let members = book
+                let members = metadata
                     .members
                     .keys()
                     .filter(|key| key.0 == profile.id)
@@ -159,13 +164,13 @@ pub fn write_group(scope: &mut Scope<'_>, kind: Type, group: &ActionProfileGroup
     let name = format!("action profile {}: group {id}", profile.name);
     if !profile.with_selector {
         return Err(invalid(format!(
-            "{name}: a profile without selector has no groups"
+            "{name}: groups need a selector, which this profile does not have"
         )));
     }
     let key = (profile.id, id);
-    let book = &scope.pipeline.profiles;
-    check_written(book, key, &name)?;
-    let known = book.groups.get(&key);
+    let metadata = &scope.pipeline.profiles;
+    check_written(metadata, key, &name)?;
+    let known = metadata.groups.get(&key);
     let is_there = scope.switch.group(core, id).is_ok();
     match (kind, known) {
         (Type::Insert, _) if is_there => return Err(exists(format!("{name} exists already"))),
@@ -194,7 +199,7 @@ pub fn write_group(scope: &mut Scope<'_>, kind: Type, group: &ActionProfileGroup
             )));
         }
     }
-    let new = core_group(&name, profile, group, &book.down)?;
+    let new = core_group(&name, profile, group, &metadata.down)?;
     if kind == Type::Insert {
         scope.switch.insert_group(core, &new).map_err(core_error)?;
     } else {
@@ -214,7 +219,7 @@ fn check_max_size(name: &str, profile: &Profile, max_size: i32) -> UpdateResult 
     Ok(())
 }
 
-/// Checks weights and sizes (§ 9.2.2).
+/// Checks weights and sizes of a group (§ 9.2.2) and converts it to the core's.
 fn core_group(
     name: &str,
     profile: &Profile,
@@ -227,7 +232,7 @@ fn core_group(
     for member in &group.members {
         let id = member.member_id;
         if !ids.insert(id) {
-            return Err(invalid(format!("{name}: member {id} is given twice")));
+            return Err(invalid(format!("{name}: member {id} occurs twice")));
         }
         let weight = check_weight(name, profile, member.weight)?;
         weights += i64::from(weight);
@@ -246,12 +251,12 @@ fn core_group(
     let limit = limits.into_iter().filter(|limit| *limit > 0).min();
     if let Some(limit) = limit.filter(|limit| size > i64::from(*limit)) {
         let what = if profile.sum_of_members.is_some() {
-            "members"
+            "number of members"
         } else {
-            "weights"
+            "sum of weights"
         };
         return Err(exhausted(format!(
-            "{name}: {what} come to {size}, above {limit}"
+            "{name}: the {what} is {size}, above the limit {limit}"
         )));
     }
     Ok(ProfileGroup {
@@ -264,7 +269,9 @@ fn core_group(
 fn check_weight(name: &str, profile: &Profile, weight: i32) -> UpdateResult<i32> {
     if profile.weights_disallowed {
         if weight != 0 {
-            return Err(invalid(format!("{name}: the selector takes no weights")));
+            return Err(invalid(format!(
+                "{name}: the selector counts members and has no weights"
+            )));
         }
         return Ok(1);
     }
@@ -290,7 +297,7 @@ fn watch_port(name: &str, watch: Option<&WatchKind>) -> UpdateResult<Option<u32>
     }
 }
 
-/// Makes the members and the group of an action set, which replace the group `replaced`.
+/// Creates the members and the group of an action set, which replace the group `replaced`.
 pub fn make_one_shot(
     scope: &mut Scope<'_>,
     table: &Table,
@@ -319,14 +326,14 @@ pub fn make_one_shot(
         )
     {
         return Err(unimplemented(format!(
-            "{name}: selection mode and size semantics are the selector's"
+            "{name}: selection mode and size semantics are set by the selector, not by the action set"
         )));
     }
 
-    let book = &mut scope.pipeline.profiles;
+    let metadata = &mut scope.pipeline.profiles;
     let mut new_id = || {
-        book.next_id += 1;
-        book.next_id
+        metadata.next_id += 1;
+        metadata.next_id
     };
     let group_id = new_id();
     let ids: Vec<u32> = set
@@ -352,7 +359,7 @@ pub fn make_one_shot(
         });
         members.push(core_member(&schema, profile, id, action.action.as_ref())?);
     }
-    // An action set that is too large is wrong, while a group would have no room (§ 9.2.3).
+    // An action set that is too large is INVALID_ARGUMENT, a group RESOURCE_EXHAUSTED (§ 9.2.3).
     let down = &scope.pipeline.profiles.down;
     let group =
         core_group(&name, profile, &group, down).map_err(|status| invalid(status.message))?;
@@ -383,7 +390,7 @@ pub fn make_one_shot(
     Ok(made)
 }
 
-/// The set with its actions in canonical form.
+/// Returns the action set with its actions in canonical form.
 fn canonical(
     schema: &Schema,
     set: &ActionProfileActionSet,
@@ -396,14 +403,14 @@ fn canonical(
     set
 }
 
-/// Removes what a one-shot has made; no entry points there any more.
+/// Removes the group and members of a one-shot to which no entry refers any more.
 pub fn remove_one_shot(scope: &mut Scope<'_>, profile_id: u32, one_shot: &OneShot) {
     let schema = scope.pipeline.schema.clone();
     let Ok((_, core)) = profile(&schema, profile_id) else {
         return;
     };
     if let Err(error) = scope.switch.delete_group(core, one_shot.group) {
-        tracing::error!("one-shot group cannot be removed: {error}");
+        tracing::error!("cannot remove a one-shot group: {error}");
     }
     remove_parts(scope, core, one_shot);
     if let Some(count) = scope.pipeline.profiles.one_shots.get_mut(&profile_id) {
@@ -414,7 +421,7 @@ pub fn remove_one_shot(scope: &mut Scope<'_>, profile_id: u32, one_shot: &OneSho
 fn remove_parts(scope: &mut Scope<'_>, core: ProfileId, one_shot: &OneShot) {
     for &member in &one_shot.members {
         if let Err(error) = scope.switch.delete_member(core, member) {
-            tracing::error!("one-shot member cannot be removed: {error}");
+            tracing::error!("cannot remove a one-shot member: {error}");
         }
     }
 }
@@ -422,14 +429,14 @@ fn remove_parts(scope: &mut Scope<'_>, core: ProfileId, one_shot: &OneShot) {
 pub fn read_members(
     view: View<'_>,
     filter: &ActionProfileMember,
-    found: Found<'_>,
+    found: EntityVisitor<'_>,
 ) -> UpdateResult {
-    let wanted = Wanted::new(view, filter.action_profile_id, filter.member_id)?;
+    let wanted = Selection::new(view, filter.action_profile_id, filter.member_id)?;
     let known = &view.pipeline.profiles.members;
     for member in wanted.of(known) {
         found(Kind::ActionProfileMember(member.clone()));
     }
-    for profile in foreign_profiles(view, filter.action_profile_id) {
+    for profile in external_profiles(view, filter.action_profile_id) {
         for member in view.switch.members(profile.core).map_err(core_error)? {
             if wanted.is_new(known, (profile.id, member.id)) {
                 let action = show_action(&view.pipeline.schema, &member.action, &member.args);
@@ -444,13 +451,17 @@ pub fn read_members(
     Ok(())
 }
 
-pub fn read_groups(view: View<'_>, filter: &ActionProfileGroup, found: Found<'_>) -> UpdateResult {
-    let wanted = Wanted::new(view, filter.action_profile_id, filter.group_id)?;
+pub fn read_groups(
+    view: View<'_>,
+    filter: &ActionProfileGroup,
+    found: EntityVisitor<'_>,
+) -> UpdateResult {
+    let wanted = Selection::new(view, filter.action_profile_id, filter.group_id)?;
     let known = &view.pipeline.profiles.groups;
     for group in wanted.of(known) {
         found(Kind::ActionProfileGroup(group.clone()));
     }
-    for profile in foreign_profiles(view, filter.action_profile_id) {
+    for profile in external_profiles(view, filter.action_profile_id) {
         for group in view.switch.groups(profile.core).map_err(core_error)? {
             if wanted.is_new(known, (profile.id, group.id)) {
                 let members = group.members.iter();
@@ -471,19 +482,20 @@ pub fn read_groups(view: View<'_>, filter: &ActionProfileGroup, found: Found<'_>
     Ok(())
 }
 
-/// A profile that may hold what another way than P4Runtime has made: those programmed in one shot do not show theirs.
-struct Foreign {
+/// A profile whose members may come from outside P4Runtime. Profiles with one-shots are excluded: their members are not
+/// shown.
+struct ExternalProfile {
     id: u32,
     core: ProfileId,
 }
 
-fn foreign_profiles(view: View<'_>, wanted: u32) -> Vec<Foreign> {
+fn external_profiles(view: View<'_>, wanted: u32) -> Vec<ExternalProfile> {
     let one_shots = &view.pipeline.profiles.one_shots;
-    let by_hand = |id: u32| one_shots.get(&id).is_none_or(|count| *count == 0);
+    let has_no_one_shots = |id: u32| one_shots.get(&id).is_none_or(|count| *count == 0);
     let profiles = view.pipeline.schema.profiles.values();
-    let chosen = profiles.filter(|p| matches(wanted, p.id) && by_hand(p.id));
+    let chosen = profiles.filter(|p| matches(wanted, p.id) && has_no_one_shots(p.id));
     chosen
-        .filter_map(|p| p.core.map(|core| Foreign { id: p.id, core }))
+        .filter_map(|p| p.core.map(|core| ExternalProfile { id: p.id, core }))
         .collect()
 }
 
@@ -491,28 +503,28 @@ fn matches(wanted: u32, id: u32) -> bool {
     wanted == 0 || wanted == id
 }
 
-/// Which members or groups a request is about: those of a profile, or one of them; 0 stands for all.
-struct Wanted {
+/// Members or groups selected by a request: one, those of a profile, or all; id 0 is the wildcard.
+struct Selection {
     profile: u32,
     id: u32,
 }
 
-impl Wanted {
-    fn new(view: View<'_>, profile_id: u32, id: u32) -> UpdateResult<Wanted> {
+impl Selection {
+    fn new(view: View<'_>, profile_id: u32, id: u32) -> UpdateResult<Selection> {
         if profile_id != 0 {
             profile(&view.pipeline.schema, profile_id)?;
         } else if id != 0 {
             return Err(invalid(
-                "an action profile id is needed beside a member or group id",
+                "a member or group id requires an action profile id",
             ));
         }
-        Ok(Wanted {
+        Ok(Selection {
             profile: profile_id,
             id,
         })
     }
 
-    /// Those that P4Runtime has made, by profile and id.
+    /// Selects among the objects written through P4Runtime, by profile and id.
     fn of<'b, T>(&'b self, known: &'b BTreeMap<(u32, u32), T>) -> impl Iterator<Item = &'b T> {
         let chosen = known
             .iter()
@@ -520,14 +532,14 @@ impl Wanted {
         chosen.map(|(_, one)| one)
     }
 
-    /// Whether one that the switch has is wanted, and P4Runtime has not made it.
+    /// Returns whether an object of the switch is selected and was not written through P4Runtime.
     fn is_new<T>(&self, known: &BTreeMap<(u32, u32), T>, key: (u32, u32)) -> bool {
         !known.contains_key(&key) && matches(self.id, key.1)
     }
 }
 
 impl Device {
-    /// Leaves members out of their groups, or takes them back, as their watch ports go.
+    /// Updates groups after a change of a watch port: excludes members whose port is down, or restores them.
     pub(super) fn refresh_watched(&mut self, port: u32, down: &BTreeSet<u32>) {
         let Some(pipeline) = &mut self.pipeline else {
             return;
@@ -549,7 +561,7 @@ impl Device {
                 changed.push((profile, group));
             }
         }
-        // The order of the notes is not defined; that of groups is.
+        // The map of metadata has no order; sort by group.
         changed.sort_by_key(|(profile, group)| (*profile, group.group_id));
         for (id, group) in changed {
             let Ok((profile, core)) = profile(&pipeline.schema, id) else {
@@ -559,7 +571,7 @@ impl Device {
                 .and_then(|group| self.switch.modify_group(core, &group).map_err(core_error));
             if let Err(status) = result {
                 tracing::error!(
-                    "group {} does not follow port {port}: {status}",
+                    "action profile group {}: cannot apply a change of port {port}: {status}",
                     group.group_id
                 );
             }

@@ -1,11 +1,11 @@
-//! Programs that several servers of one process have in common.
+//! Programs shared by several servers of one process.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use alfirk_bmv2::{LoadError, LoadedProgram};
 
-/// Loaded programs by their text. Servers that share one load the same text once; clones are the
-/// same. A program lives as long as a switch runs it.
+/// Cache of loaded programs by their text. Servers that share a cache load each text once; clones share the same cache.
+/// A program is dropped with the last switch that runs it.
 #[derive(Clone, Debug, Default)]
 pub struct Programs {
     known: Arc<Mutex<Vec<Known>>>,
@@ -19,7 +19,7 @@ struct Known {
 }
 
 impl Programs {
-    /// Programs with notes for the log; see [`LoadedProgram::with_notes`].
+    /// Creates a cache of programs with log notes; see [`LoadedProgram::with_notes`].
     pub fn with_notes() -> Programs {
         Programs {
             with_notes: true,
@@ -27,12 +27,12 @@ impl Programs {
         }
     }
 
-    /// The program of a text.
+    /// Returns the program of a text, loading it if necessary.
     ///
     /// # Errors
     /// As [`LoadedProgram::from_json`].
     pub fn load(&self, text: &str) -> Result<Arc<LoadedProgram>, LoadError> {
-        // Nothing below leaves the list half changed.
+        // The list stays consistent even if a thread panics while holding the lock.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|known| known.program.strong_count() > 0);
         let same = known.iter().find(|known| known.text == text);

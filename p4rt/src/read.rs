@@ -1,4 +1,4 @@
-//! Reads, and the images of state that rollback and reconciliation need (P4Runtime § 13).
+//! Reads, and the snapshots of state needed for rollback and reconciliation (P4Runtime § 13).
 
 use std::mem;
 
@@ -19,37 +19,37 @@ use super::{
     direct,
     error::{invalid, unimplemented, UpdateResult},
     pre, profiles,
-    scope::{entity, Found, View},
+    scope::{entity, EntityVisitor, View},
     tables, value_sets, Server,
 };
 use alfirk_bmv2::EntryHandle;
 
-/// Bytes of entities in one part of an answer; gRPC clients refuse messages above 4 MiB.
+/// Size of one part of a response, in bytes; gRPC clients reject messages above 4 MiB.
 const PART: usize = 256 << 10;
 
-/// A read under way, for drivers that have packets to serve meanwhile: begun by [`Server::begin_read`],
-/// taken on by [`Server::continue_read`].
+/// A read in progress, so that a driver can handle packets between its steps. Started by [`Server::begin_read`],
+/// advanced by [`Server::continue_read`].
 #[derive(Debug)]
 pub struct PendingRead {
     request: ReadRequest,
     progress: Progress,
 }
 
-/// How far a read has come.
+/// Progress of a read.
 #[derive(Debug, Default)]
 struct Progress {
-    /// What became of the filters so far.
+    /// One status per filter processed so far.
     errors: Vec<Error>,
     failed: bool,
-    /// Entries of tables that the next filter looks at, and how many of them it has seen.
+    /// Table entries of the current filter, and how many of them have been processed.
     walk: Option<(Vec<(u32, EntryHandle)>, usize)>,
-    /// What was found and not handed over yet.
+    /// Entities found and not yet passed to the caller.
     part: ReadResponse,
     bytes: usize,
 }
 
 impl Server {
-    /// Reads entities and hands them over in parts of moderate size.
+    /// Reads entities and passes them to `found` in parts of moderate size.
     ///
     /// # Errors
     /// One status per request, with an error per entity in its details when some could be read.
@@ -65,8 +65,8 @@ impl Server {
         whole.unwrap_or(Ok(()))
     }
 
-    /// Checks that there is something to read from. Nothing is read yet. No other request may come in
-    /// before [`Server::continue_read`] has finished; packets may, and counters go on meanwhile.
+    /// Checks a read request without reading. No other request may be handled before [`Server::continue_read`] has
+    /// finished. Packets may, and counters continue meanwhile.
     ///
     /// # Errors
     /// One status for the whole request.
@@ -78,8 +78,8 @@ impl Server {
         })
     }
 
-    /// Looks at about `most` more entities, and hands over what it finds as [`Server::read_parts`] does.
-    /// None when there are more.
+    /// Processes about `most` more entities and passes them on as [`Server::read_parts`] does. Returns `None` while
+    /// entities remain.
     ///
     /// # Errors
     /// As [`Server::read_parts`].
@@ -143,8 +143,8 @@ impl Progress {
         Some(Ok(()))
     }
 
-    /// Takes one filter on: as far as `most` allows if it walks through tables, else to its end. What was looked at is taken
-    /// off `most`.
+    /// Advances one filter: by up to `most` entities if it iterates over tables, else to its end. Subtracts the
+    /// processed entities from `most`.
     fn look(
         &mut self,
         view: View<'_>,
@@ -187,7 +187,7 @@ impl Progress {
     }
 }
 
-fn find(view: View<'_>, filter: &Kind, found: Found<'_>) -> UpdateResult {
+fn find(view: View<'_>, filter: &Kind, found: EntityVisitor<'_>) -> UpdateResult {
     match filter {
         Kind::TableEntry(entry) => tables::read(view, entry, found),
         Kind::ActionProfileMember(member) => profiles::read_members(view, member, found),
@@ -208,7 +208,7 @@ fn find(view: View<'_>, filter: &Kind, found: Found<'_>) -> UpdateResult {
     }
 }
 
-/// The updates that would undo `update` if it succeeded now, to be applied from last to first.
+/// Returns the updates that would undo `update`, to be applied from last to first.
 pub(super) fn before(device: &Device, update: &Update, now: u64) -> Vec<Update> {
     let (Ok((switch, pipeline)), Ok(kind)) = (device.configured(), entity(update.entity.as_ref()))
     else {
@@ -232,7 +232,7 @@ pub(super) fn before(device: &Device, update: &Update, now: u64) -> Vec<Update> 
     };
     let mut entities = Vec::new();
     let found = &mut |found| entities.push(found);
-    // What cannot be read cannot be updated either; the update will say why.
+    // An entity that cannot be read cannot be updated either; the update reports the error.
     let _ = match kind {
         Kind::TableEntry(entry) => tables::read_exactly(view, entry, found),
         Kind::DirectMeterEntry(entry) => match &entry.table_entry {
@@ -245,7 +245,7 @@ pub(super) fn before(device: &Device, update: &Update, now: u64) -> Vec<Update> 
         },
         other => find(view, other, found),
     };
-    // Reads stand in for the entity as a whole, with its direct resources.
+    // A read returns the whole entity, with its direct resources.
     entities
         .into_iter()
         .map(|mut entity| {
@@ -260,7 +260,7 @@ pub(super) fn before(device: &Device, update: &Update, now: u64) -> Vec<Update> 
         .collect()
 }
 
-/// Entries that the program gives and a controller has deleted, as updates that delete them from a fresh pipeline.
+/// Returns updates that delete, from a fresh pipeline, the initial entries that a controller has deleted.
 pub(super) fn deletions(device: &Device, now: u64) -> UpdateResult<Vec<Update>> {
     let (switch, pipeline) = device.configured()?;
     let view = View {
@@ -273,7 +273,7 @@ pub(super) fn deletions(device: &Device, now: u64) -> UpdateResult<Vec<Update>> 
     Ok(updates.collect())
 }
 
-/// Everything a controller has written, as updates that write it again to a fresh pipeline.
+/// Returns everything that controllers have written, as updates for a fresh pipeline.
 pub(super) fn snapshot(device: &Device, now: u64) -> UpdateResult<Vec<Update>> {
     let (switch, pipeline) = device.configured()?;
     let view = View {
@@ -322,7 +322,7 @@ pub(super) fn snapshot(device: &Device, now: u64) -> UpdateResult<Vec<Update>> {
     Ok(updates)
 }
 
-/// Whether a controller, and not the program, put an entity there. Zeros need no writing.
+/// Returns whether an entity was written by a controller and not by the program. Zero cells need no writing.
 fn is_written(kind: &Kind, pipeline: &Pipeline) -> bool {
     match kind {
         Kind::TableEntry(entry) if entry.is_default_action => {

@@ -1,4 +1,4 @@
-//! Counts and rates, as messages and as the switch has them (P4Runtime § 9.3, § 9.4).
+//! Counter values and meter rates, converted between messages and the switch core (P4Runtime § 9.3, § 9.4).
 
 use alfirk_p4runtime::p4::{
     config::v1::meter_spec,
@@ -58,7 +58,7 @@ pub fn parse_meter(
         meter_spec::Type::SingleRateThreeColor | meter_spec::Type::SingleRateTwoColor => {
             if config.pir != config.cir || config.pburst != config.cburst {
                 return refuse(
-                    "peak rate and burst of a single-rate meter equal the committed ones",
+                    "peak rate and burst of a single-rate meter must equal the committed ones",
                 );
             }
             if config.eburst != 0 {
@@ -79,11 +79,11 @@ pub fn parse_meter(
     })
 }
 
-/// This target does not count by colour (§ 9.4.3).
+/// Rejects counters per colour, which this target does not have (§ 9.4.3).
 pub fn refuse_meter_counters(what: &str, data: Option<&MeterCounterData>) -> UpdateResult {
     match data {
         Some(_) => Err(unimplemented(format!(
-            "{what}: meters do not count by colour"
+            "{what}: meters have no counters per colour on this target"
         ))),
         None => Ok(()),
     }

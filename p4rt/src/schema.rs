@@ -1,8 +1,8 @@
-//! A P4Info, checked against the program it came with and indexed by id.
+//! A P4Info, checked against its program and indexed by id.
 //!
-//! The P4Info speaks in ids, the switch core in names; everything needed to go from one to the
-//! other and to check a request is looked up here. Objects of the P4Info that the compiler
-//! optimised out of the device configuration are kept without a counterpart.
+//! P4Info identifies objects by id, the switch core by name. [`Schema`] maps one to the other and holds what is needed
+//! to check a request. Objects that the compiler has optimised out of the device config have no counterpart in the
+//! core.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,46 +22,46 @@ use super::{
 };
 use alfirk_bmv2::{ActionInfo, GroupLimits, LoadedProgram, ProfileId, TableId, TableInfo};
 
-/// Why a P4Info cannot be used with a program.
+/// Error in a P4Info, or between a P4Info and a program.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SchemaError {
-    /// An object without an id, or two with the same.
-    #[error("p4info: {kind} {name}: id {id:#010x} is zero or taken")]
+    /// An object without an id, or two with the same id.
+    #[error("p4info: {kind} {name}: id {id:#010x} is zero or used twice")]
     BadId {
-        /// "table", "action", ...
+        /// Kind of the object: "table", "action", ...
         kind: &'static str,
-        /// The object's name.
+        /// Name of the object.
         name: String,
-        /// What it has for an id.
+        /// The id in question.
         id: u32,
     },
-    /// A reference to an object that is not there.
-    #[error("p4info: {from} names {kind} {id:#010x}, which does not exist")]
+    /// A reference to an object that does not exist.
+    #[error("p4info: {from} refers to {kind} {id:#010x}, which does not exist")]
     Dangling {
-        /// Name of the object with the reference.
+        /// Name of the referring object.
         from: String,
-        /// What it refers to.
+        /// Kind of the missing object.
         kind: &'static str,
-        /// By this id.
+        /// Id of the missing object.
         id: u32,
     },
-    /// A table or action that looks different in the two files.
-    #[error("p4info and device config do not belong together: {name}: {why}")]
+    /// A table or action that differs between the P4Info and the program.
+    #[error("p4info and device config do not match: {name}: {why}")]
     Mismatch {
-        /// The object's name.
+        /// Name of the object.
         name: String,
-        /// What differs.
+        /// The difference.
         why: String,
     },
-    /// A program's own mappings of translated values.
+    /// Invalid mappings of translated values in the program.
     #[error("p4info: {0}")]
     Mapping(#[from] MappingError),
     /// No table of the P4Info is in the device configuration.
-    #[error("p4info and device config do not belong together: they have no table in common")]
-    Strangers,
+    #[error("p4info and device config do not match: they have no table in common")]
+    NoCommonTable,
 }
 
-/// How a key field matches, as P4Info says it.
+/// Match kind of a key field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchKind {
     Exact,
@@ -76,12 +76,12 @@ pub enum MatchKind {
 pub struct Field {
     pub id: u32,
     pub name: String,
-    /// Width in bits, that of the program when it is narrower than the P4Info's, or when values are translated.
+    /// Width in bits; the program's when that is narrower, or when values are translated.
     pub bits: usize,
     pub kind: MatchKind,
-    /// The program compares the header's validity.
+    /// The field is the header's validity bit.
     pub validity: bool,
-    /// Of a field whose values the controller has in another form.
+    /// Translation of the field's values, if its type is translated.
     pub translation: Option<Arc<Translation>>,
 }
 
@@ -100,20 +100,21 @@ pub struct Table {
     pub fields: Vec<Field>,
     pub actions: Vec<ActionUse>,
     pub const_default: bool,
-    /// The action profile; 0 for a direct table.
+    /// Id of the action profile; 0 for a direct table.
     pub profile: u32,
     pub direct_counter: Option<u32>,
     pub direct_meter: Option<u32>,
     pub idle_timeouts: bool,
-    /// All entries are the program's, and fixed.
+    /// All entries are the program's and cannot be changed.
     pub is_const: bool,
-    /// The program gives the table entries that can be changed, though its BMv2 JSON, which cannot say so, fixes them.
+    /// The table has initial entries that can be changed. The BMv2 JSON format cannot express this and has them as
+    /// const.
     pub is_released: bool,
     /// The key has a field for which entries need priorities.
     pub priorities: bool,
-    /// `core priority = priority_base - P4Runtime priority`: the core's smallest wins, P4Runtime's
-    /// largest. The base is 2^31 - 1, as in PI, so that priorities of Thrift's entries and those of P4Runtime's go over into each
-    /// other; in a table whose `const entries` have ranks for priorities, P4Runtime's are n for the first of n entries, as in p4c.
+    /// `core priority = priority_base - P4Runtime priority`: the core's smallest priority wins, P4Runtime's largest.
+    /// The base is 2^31 - 1, as in PI, so that priorities map between Thrift and P4Runtime. In a table whose `const
+    /// entries` use ranks as priorities, P4Runtime's are n for the first of n entries, as in p4c.
     pub priority_base: i32,
     /// The table in the program; `None` when it was optimised out.
     pub core: Option<TableId>,
@@ -132,7 +133,7 @@ pub struct Param {
     pub id: u32,
     pub name: String,
     pub bits: usize,
-    /// Of a parameter whose values the controller has in another form.
+    /// Translation of the parameter's values, if its type is translated.
     pub translation: Option<Arc<Translation>>,
 }
 
@@ -143,14 +144,14 @@ pub struct Profile {
     pub name: String,
     pub tables: Vec<u32>,
     pub with_selector: bool,
-    /// 0 for no limit.
+    /// Limit of the sum of weights or members; 0 for no limit.
     pub size: u64,
-    /// 0 for no limit.
+    /// Limit per group; 0 for no limit.
     pub max_group_size: i32,
-    /// Sizes count members, not weights; then the greatest weight, 0 for any.
+    /// Set when sizes count members instead of weights; the value is the greatest weight, 0 for no limit.
     pub sum_of_members: Option<i32>,
     pub weights_disallowed: bool,
-    /// How large groups may be, for the switch, which counts those that come by another way, too.
+    /// Group limits for the switch core, which also counts groups from outside P4Runtime.
     pub limits: GroupLimits,
     /// The profile in the program; `None` when it was optimised out.
     pub core: Option<ProfileId>,
@@ -161,10 +162,10 @@ pub struct Profile {
 pub struct Array {
     pub id: u32,
     pub name: String,
-    /// Cells.
+    /// Number of cells.
     pub size: u64,
     pub present: bool,
-    /// Of an array whose index the controller has in another form.
+    /// Translation of the array's index, if its type is translated.
     pub index: Option<Arc<Translation>>,
 }
 
@@ -198,7 +199,7 @@ pub struct ValueSet {
     pub present: bool,
 }
 
-/// All objects of a pipeline.
+/// All objects of a pipeline, by id.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
     pub tables: BTreeMap<u32, Table>,
@@ -212,7 +213,7 @@ pub struct Schema {
     pub registers: BTreeMap<u32, Register>,
     pub digests: BTreeMap<u32, Digest>,
     pub value_sets: BTreeMap<u32, ValueSet>,
-    /// Types whose values the controller has in another form.
+    /// The translated types.
     pub translations: Translations,
     pub packet_in: Option<ControllerHeader>,
     pub packet_out: Option<ControllerHeader>,
@@ -220,11 +221,11 @@ pub struct Schema {
     digest_ids: FxHashMap<String, u32>,
 }
 
-/// What a schema is made of.
+/// Context of building a schema.
 struct Reading<'a> {
     info: &'a P4Info,
     program: &'a LoadedProgram,
-    /// Those taken so far.
+    /// Ids used so far.
     ids: Ids,
 }
 
@@ -259,22 +260,22 @@ impl Schema {
         schema.read_arrays(&mut from)?;
         schema.read_parser_and_digests(&mut from)?;
         if !schema.tables.is_empty() && !schema.tables.values().any(|table| table.core.is_some()) {
-            return Err(SchemaError::Strangers);
+            return Err(SchemaError::NoCommonTable);
         }
         Ok(schema)
     }
 
-    /// The id of an action by its name in the program.
+    /// Returns the id of an action by its name in the program.
     pub fn action_id(&self, name: &str) -> Option<u32> {
         self.action_ids.get(name).copied()
     }
 
-    /// An action by its name in the program.
+    /// Returns an action by its name in the program.
     pub fn action_named(&self, name: &str) -> Option<&Action> {
         self.actions.get(&self.action_id(name)?)
     }
 
-    /// Whether entries of a table can have translated values.
+    /// Returns whether entries of a table can have translated values.
     pub fn translates(&self, table: &Table) -> bool {
         let fields = table.fields.iter().map(|field| &field.translation);
         let actions = table
@@ -286,7 +287,7 @@ impl Schema {
         all.any(Option::is_some)
     }
 
-    /// The id of a digest by its name in the program.
+    /// Returns the id of a digest by its name in the program.
     pub fn digest_id(&self, name: &str) -> Option<u32> {
         self.digest_ids.get(name).copied()
     }
@@ -519,13 +520,13 @@ impl Schema {
 }
 
 impl Action {
-    /// Narrows the parameters to what the program keeps of them.
+    /// Sets the parameters' widths to the program's where those are narrower.
     fn check(&mut self, in_program: &ActionInfo) -> Result<(), SchemaError> {
         if in_program.params.len() != self.params.len() {
             return Err(SchemaError::Mismatch {
                 name: self.name.clone(),
                 why: format!(
-                    "{} parameters in one and {} in the other",
+                    "{} parameters in the p4info and {} in the device config",
                     self.params.len(),
                     in_program.params.len()
                 ),
@@ -557,7 +558,8 @@ impl Array {
         index: Option<Arc<Translation>>,
     ) -> Array {
         Array {
-            // Strings are no numbers, which indices of P4Runtime are: those of such a type are the data plane's.
+            // An index of P4Runtime is a number; arrays indexed by a type translated to strings use the data plane's
+            // index.
             index: index.filter(|of| matches!(of.form(), Form::Bits(_))),
             id,
             name,
@@ -567,7 +569,7 @@ impl Array {
     }
 }
 
-/// Ids seen so far; they share one space over all kinds (§ 6.3).
+/// Ids used so far; they must be unique over all kinds of objects (§ 6.3).
 #[derive(Default)]
 struct Ids(BTreeSet<u32>);
 
@@ -589,8 +591,8 @@ fn width(bitwidth: i32) -> usize {
     usize::try_from(bitwidth).unwrap_or(0)
 }
 
-/// Widths of a value set's fields whose values are translated, which P4Info does not say: known from other objects of the type, or of one
-/// field what the others leave of all bits of the set.
+/// Sets the widths of a value set's translated fields, which P4Info lacks. They are taken from other objects of the
+/// type. A single unknown field gets the bits that the other fields leave.
 fn set_widths(fields: &mut [Field], all: usize) {
     let is_unknown = |field: &Field| {
         let of = field.translation.as_ref();
@@ -615,8 +617,8 @@ fn set_widths(fields: &mut [Field], all: usize) {
     }
 }
 
-/// P4Info gives the controller's width, the program its own. The narrower one limits numbers that pass as they are; 0 means that the
-/// P4Info has a string.
+/// Returns the width of a number that is not translated: the narrower one of P4Info's (the controller's) and the
+/// program's. A width of 0 means that P4Info has a string.
 fn narrow(info: usize, program: usize) -> usize {
     if info == 0 {
         program
@@ -638,7 +640,7 @@ fn fields(
     if let Some(table) = counterpart {
         if table.keys.len() != match_fields.len() {
             return Err(mismatch(format!(
-                "{} key fields in one and {} in the other",
+                "{} key fields in the p4info and {} in the device config",
                 match_fields.len(),
                 table.keys.len()
             )));
@@ -663,7 +665,7 @@ fn fields(
             },
             Some(Match::OtherMatchType(other)) => {
                 return Err(mismatch(format!(
-                    "key field {}: match kind {other} is not one of this target's",
+                    "key field {}: match kind {other} is not supported by this target",
                     field.name
                 )))
             }
@@ -691,7 +693,7 @@ fn fields(
             );
             if !same {
                 return Err(mismatch(format!(
-                    "key field {} is {kind:?} in one and {:?} in the other",
+                    "key field {} is {kind:?} in the p4info and {:?} in the device config",
                     field.name, key.match_type
                 )));
             }

@@ -1,4 +1,4 @@
-//! What one update works on, and what one read looks at.
+//! Arguments of one update and of one read.
 
 use alfirk_p4runtime::p4::v1::{entity::Entity as Kind, update::Type, Entity};
 
@@ -8,14 +8,14 @@ use super::{
 };
 use alfirk_bmv2::Switch;
 
-/// What one update works on.
+/// The state that one update works on.
 pub struct Scope<'a> {
     pub switch: &'a mut Switch,
     pub pipeline: &'a mut Pipeline,
     pub now: u64,
 }
 
-/// What reads look at.
+/// The state that reads use.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub switch: &'a Switch,
@@ -23,23 +23,23 @@ pub struct View<'a> {
     pub now: u64,
 }
 
-/// Takes the entities that a read finds.
-pub type Found<'a> = &'a mut dyn FnMut(Kind);
+/// Receives the entities that a read finds.
+pub type EntityVisitor<'a> = &'a mut dyn FnMut(Kind);
 
-/// The entity itself; unset ones are wrong everywhere.
+/// Returns the entity of a message; an unset one is INVALID_ARGUMENT.
 pub fn entity(entity: Option<&Entity>) -> UpdateResult<&Kind> {
     entity
         .and_then(|entity| entity.entity.as_ref())
         .ok_or_else(|| invalid("entity is unset or of an unknown kind"))
 }
 
-/// Objects that always exist can only be modified.
+/// Rejects INSERT and DELETE of an object that always exists.
 pub fn only_modify(kind: Type, what: &str) -> UpdateResult {
     if kind == Type::Modify {
         Ok(())
     } else {
         Err(invalid(format!(
-            "{what} always exist: they can be modified only"
+            "{what} always exist: they can only be modified"
         )))
     }
 }

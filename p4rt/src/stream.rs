@@ -21,7 +21,7 @@ use super::{
 use alfirk_bmv2::DropReason;
 
 impl Server {
-    /// A client has opened a stream.
+    /// Handles a new stream of a client.
     pub fn stream_open(&mut self) -> ClientId {
         let client = ClientId(self.next_client);
         self.next_client += 1;
@@ -29,7 +29,7 @@ impl Server {
         client
     }
 
-    /// A client's stream has ended. What the client wrote stays.
+    /// Handles the end of a client's stream. What the client wrote stays.
     pub fn stream_close(&mut self, client: ClientId) {
         if self.streams.remove(&client) {
             let notices = self.arbitration.close(client);
@@ -37,7 +37,7 @@ impl Server {
         }
     }
 
-    /// A message has come on a client's stream.
+    /// Handles a message of a client's stream.
     pub fn stream_message(&mut self, client: ClientId, message: StreamMessageRequest, now: u64) {
         if !self.streams.contains(&client) {
             return;
@@ -48,7 +48,7 @@ impl Server {
                 let notices = self.arbitration.update(client, &update);
                 if !self.arbitration.primaries().eq(before) {
                     if let Some(pipeline) = &mut self.active.pipeline {
-                        pipeline.digests.forget_sent();
+                        pipeline.digests.discard_sent();
                     }
                 }
                 self.notify(notices);
@@ -86,8 +86,7 @@ impl Server {
         }
     }
 
-    /// A port has gained or lost its link. Groups leave out members whose watch port is down, and
-    /// backups stand in for replicas.
+    /// Handles a link change of a port: groups exclude members whose watch port is down, and backups replace replicas.
     pub fn set_port(&mut self, port: u32, up: bool) {
         let changed = if up {
             self.down.remove(&port)
@@ -103,14 +102,14 @@ impl Server {
         }
     }
 
-    /// When [`Server::handle_timeout`] has something to do next, in nanoseconds.
+    /// Returns the time of the next call of [`Server::handle_timeout`], in nanoseconds.
     pub fn poll_timeout(&self) -> Option<u64> {
         let pipeline = self.active.pipeline.as_ref()?;
         let digests = pipeline.digests.poll_timeout();
         digests.into_iter().chain(pipeline.idle_check).min()
     }
 
-    /// Sends digest lists that have waited long enough, and notices of idle entries.
+    /// Sends digest lists whose timeout has passed, and notifications of idle entries.
     pub fn handle_timeout(&mut self, now: u64) {
         let Some(pipeline) = &mut self.active.pipeline else {
             return;
@@ -187,7 +186,7 @@ impl Server {
         if !pipeline.schema.digests.contains_key(&ack.digest_id) {
             return Err(invalid(format!("no digest has id {:#010x}", ack.digest_id)));
         }
-        // An ack for a digest that was disabled meanwhile is late, not wrong.
+        // An ack for a digest that was disabled meanwhile is late, not an error.
         pipeline.digests.acknowledge(ack.digest_id, ack.list_id);
         Ok(())
     }
@@ -198,11 +197,11 @@ impl Server {
         }
         Err(Status::new(
             Code::PermissionDenied,
-            "only the primary may send this",
+            "only the primary may send packet-outs and digest acknowledgements",
         ))
     }
 
-    /// Turns what a packet has brought about into events.
+    /// Converts the effects of a packet to events.
     pub(super) fn take_effects(&mut self, now: u64) {
         for packet in self.effects.enqueued.drain(..) {
             if self.waiting < MAX_WAITING {
@@ -227,7 +226,7 @@ impl Server {
         }
         let is_all = to_cpu.is_empty() && self.effects.logs.is_empty();
         if is_all && self.effects.digests.is_empty() {
-            // Nearly always.
+            // The common case.
             return;
         }
         for line in self.effects.logs.drain(..) {
@@ -238,7 +237,7 @@ impl Server {
             self.packet_in(&frame.bytes());
         }
         for digest in digests {
-            self.learn(digest, now);
+            self.add_digest(digest, now);
         }
     }
 
@@ -266,7 +265,7 @@ impl Server {
         }
     }
 
-    fn learn(&mut self, digest: alfirk_bmv2::Digest, now: u64) {
+    fn add_digest(&mut self, digest: alfirk_bmv2::Digest, now: u64) {
         let Some(pipeline) = &mut self.active.pipeline else {
             return;
         };
@@ -278,7 +277,7 @@ impl Server {
             .iter()
             .map(|field| alfirk_p4runtime::bytestring::canonical(field).to_vec())
             .collect();
-        if let Some(list) = pipeline.digests.learn(id, message, now) {
+        if let Some(list) = pipeline.digests.add(id, message, now) {
             self.send_digest(list, now);
         }
     }

@@ -7,14 +7,15 @@ use alfirk_p4runtime::p4::v1::{
 
 use super::{
     actions::{check_action, show_action},
-    books::{Note, OneShot},
     device::Pipeline,
     entry_resources,
     error::{core_error, denied, invalid, unimplemented, UpdateResult},
-    keys, profiles,
+    keys,
+    metadata::{EntryMetadata, OneShot},
+    profiles,
     resources::{refuse_meter_counters, show_counter, show_meter},
     schema::{Schema, Table},
-    scope::{Found, Scope, View},
+    scope::{EntityVisitor, Scope, View},
     translation::Use,
 };
 use alfirk_bmv2::{EntryHandle, EntryTarget, KeyMatch, Switch, TableEntry as CoreEntry, TableId};
@@ -31,7 +32,7 @@ pub fn table(schema: &Schema, id: u32) -> UpdateResult<(&Table, TableId)> {
     Ok((table, core))
 }
 
-/// The core's key and priority of an entry.
+/// Returns the core's key and priority of an entry.
 pub fn key(table: &Table, entry: &TableEntry, how: Use) -> UpdateResult<(Vec<KeyMatch>, i32)> {
     let name = &table.name;
     let key = keys::parse(&format!("table {name}"), &table.fields, &entry.r#match, how)?;
@@ -55,7 +56,7 @@ pub fn key(table: &Table, entry: &TableEntry, how: Use) -> UpdateResult<(Vec<Key
     Ok((key, priority))
 }
 
-/// The priority of an entry as P4Runtime reads it.
+/// Converts a core priority to P4Runtime's.
 fn shown_priority(table: &Table, core: i32) -> i32 {
     match table.priorities {
         true => table.priority_base.saturating_sub(core),
@@ -63,7 +64,7 @@ fn shown_priority(table: &Table, core: i32) -> i32 {
     }
 }
 
-/// The handle of the entry with this key.
+/// Returns the handle of the entry with this key.
 pub fn find(
     switch: &Switch,
     table: &Table,
@@ -84,7 +85,7 @@ pub fn write(scope: &mut Scope<'_>, kind: Type, entry: &TableEntry) -> UpdateRes
     if kind == Type::Delete {
         if table.is_const {
             return Err(denied(format!(
-                "table {name}: its entries are fixed by the program"
+                "table {name}: its entries are const in the program"
             )));
         }
         if entry.is_const {
@@ -96,17 +97,17 @@ pub fn write(scope: &mut Scope<'_>, kind: Type, entry: &TableEntry) -> UpdateRes
     }
     if entry.is_const {
         return Err(invalid(format!(
-            "table {name}: const entries come from the program only"
+            "table {name}: is_const is set; only the program has const entries"
         )));
     }
     if kind == Type::Insert && table.fields.is_empty() {
         return Err(invalid(format!(
-            "table {name}: a table without key has no entries"
+            "table {name}: a table without a key has no entries"
         )));
     }
     if table.is_const && (kind == Type::Insert || entry.action.is_some()) {
         return Err(denied(format!(
-            "table {name}: its entries are fixed by the program"
+            "table {name}: its entries are const in the program"
         )));
     }
     check_times(table, entry)?;
@@ -117,7 +118,8 @@ pub fn write(scope: &mut Scope<'_>, kind: Type, entry: &TableEntry) -> UpdateRes
     }
 }
 
-/// Refusals that clients compare word by word are in those of PI, the server of simple_switch_grpc.
+/// Checks an entry's timeout and timestamps. The messages equal those of PI, the server of simple_switch_grpc, since
+/// clients compare them.
 fn check_times(table: &Table, entry: &TableEntry) -> UpdateResult {
     check_no_last_hit(entry)?;
     if entry.idle_timeout_ns < 0 {
@@ -162,11 +164,11 @@ fn insert(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntr
             return Err(core_error(error));
         }
     };
-    // A slot that was used before has no note left; a new one cannot have any.
+    // The entry's slot may have been used before; its metadata are gone, and a new entry has none.
     scope
         .pipeline
         .tables
-        .set(table.id, handle, Note::of(entry, one_shot));
+        .set(table.id, handle, EntryMetadata::of(entry, one_shot));
     entry_resources::set(scope, table, core, handle, entry)?;
     expect_idle(scope, timeout);
     Ok(())
@@ -178,12 +180,12 @@ fn modify(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntr
     let is_fixed = table.is_const || is_const.map_err(core_error)?;
     if is_fixed && entry.action.is_some() {
         return Err(denied(format!(
-            "table {}: this entry is const in the program; only its direct counter and meter can be set, by a request without action",
+            "table {}: this entry is const in the program; to set its direct counter or meter, leave out the action",
             table.name
         )));
     }
     if !is_fixed {
-        let old = scope.pipeline.tables.notes.remove(&(table.id, handle));
+        let old = scope.pipeline.tables.entries.remove(&(table.id, handle));
         let old_shot = old.as_ref().and_then(|note| note.one_shot.clone());
         let mut one_shot = old_shot.clone();
         if entry.action.is_some() {
@@ -208,7 +210,7 @@ fn modify(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntr
         scope
             .pipeline
             .tables
-            .set(table.id, handle, Note::of(entry, one_shot));
+            .set(table.id, handle, EntryMetadata::of(entry, one_shot));
         if table.idle_timeouts {
             let timeout = entry.idle_timeout_ns as u64;
             scope
@@ -227,19 +229,24 @@ fn delete(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntr
         .switch
         .delete_entry(core, handle)
         .map_err(core_error)?;
-    forget_noted(scope, table, handle);
+    discard_one_shot(scope, table, handle);
     Ok(())
 }
 
-fn forget_noted(scope: &mut Scope<'_>, table: &Table, handle: EntryHandle) {
-    let note = scope.pipeline.tables.notes.remove(&(table.id, handle));
+fn discard_one_shot(scope: &mut Scope<'_>, table: &Table, handle: EntryHandle) {
+    let note = scope.pipeline.tables.entries.remove(&(table.id, handle));
     if let Some(one_shot) = note.and_then(|note| note.one_shot) {
         profiles::remove_one_shot(scope, table.profile, &one_shot);
     }
 }
 
-/// Forgets what is noted of an entry that does not use its one-shot group any more.
-pub(super) fn forget(switch: &mut Switch, pipeline: &mut Pipeline, id: u32, handle: EntryHandle) {
+/// Discards the metadata of an entry, and its one-shot group, if any.
+pub(super) fn discard_metadata(
+    switch: &mut Switch,
+    pipeline: &mut Pipeline,
+    id: u32,
+    handle: EntryHandle,
+) {
     let schema = pipeline.schema.clone();
     let mut scope = Scope {
         switch,
@@ -247,11 +254,11 @@ pub(super) fn forget(switch: &mut Switch, pipeline: &mut Pipeline, id: u32, hand
         now: 0,
     };
     if let Some(table) = schema.tables.get(&id) {
-        forget_noted(&mut scope, table, handle);
+        discard_one_shot(&mut scope, table, handle);
     }
 }
 
-/// Sees to it that the entry is looked at when its timeout may have passed.
+/// Schedules a check for idle entries at the time when this timeout may have passed.
 fn expect_idle(scope: &mut Scope<'_>, timeout: u64) {
     if timeout > 0 {
         let due = scope.now.saturating_add(timeout);
@@ -270,7 +277,7 @@ fn write_default(
     let name = &table.name;
     if kind != Type::Modify {
         return Err(invalid(format!(
-            "table {name}: the default entry can be modified only"
+            "table {name}: the default entry can only be modified"
         )));
     }
     if !entry.r#match.is_empty() || entry.priority != 0 {
@@ -286,7 +293,7 @@ fn write_default(
     }
     if table.const_default {
         return Err(denied(format!(
-            "table {name}: its default entry is fixed by the program"
+            "table {name}: its default entry is const in the program"
         )));
     }
     if entry.meter_config.is_some()
@@ -297,16 +304,16 @@ fn write_default(
             "table {name}: the default entry has no direct counter and no direct meter"
         )));
     }
-    let book = &mut scope.pipeline.tables;
+    let metadata = &mut scope.pipeline.tables;
     let Some(action) = entry.action.as_ref() else {
         scope.switch.reset_default(core).map_err(core_error)?;
-        book.default_notes.remove(&table.id);
-        book.defaults_set.remove(&table.id);
+        metadata.defaults.remove(&table.id);
+        metadata.defaults_set.remove(&table.id);
         return Ok(());
     };
     let Some(table_action::Type::Action(action)) = action.r#type.as_ref() else {
         return Err(invalid(format!(
-            "table {name}: the default entry takes an action"
+            "table {name}: the default entry needs an action, not a member, group or action set"
         )));
     };
     if table.profile != 0 {
@@ -323,49 +330,49 @@ fn write_default(
         .switch
         .set_default(core, &target)
         .map_err(core_error)?;
-    let book = &mut scope.pipeline.tables;
-    book.defaults_set.insert(table.id);
-    match Note::of(entry, None) {
-        Some(note) => book.default_notes.insert(table.id, note),
-        None => book.default_notes.remove(&table.id),
+    let metadata = &mut scope.pipeline.tables;
+    metadata.defaults_set.insert(table.id);
+    match EntryMetadata::of(entry, None) {
+        Some(note) => metadata.defaults.insert(table.id, note),
+        None => metadata.defaults.remove(&table.id),
     };
     Ok(())
 }
 
-/// What an entry of the table is to do; a one-shot's members and group are made on the way, in place of the group `replaced`, which
-/// is removed then.
+/// Converts the action of an entry to the core's. Creates the members and group of a one-shot, in place of the group
+/// `replaced`, which is then removed.
 fn target(
     scope: &mut Scope<'_>,
     table: &Table,
     action: Option<&TableAction>,
     replaced: Option<u32>,
 ) -> UpdateResult<(EntryTarget, Option<OneShot>)> {
-    use table_action::Type as Given;
+    use table_action::Type as ActionKind;
     let name = &table.name;
     let given = action.and_then(|action| action.r#type.as_ref());
     let direct = table.profile == 0;
     match given {
-        Some(Given::Action(action)) if direct => {
+        Some(ActionKind::Action(action)) if direct => {
             let (name, args) = check_action(&scope.pipeline.schema, table, action, false)?;
             Ok((EntryTarget::Action { name, args }, None))
         }
-        Some(Given::ActionProfileMemberId(id)) if !direct => {
-            profiles::check_style(scope, table, false)?;
+        Some(ActionKind::ActionProfileMemberId(id)) if !direct => {
+            profiles::check_one_shot_use(scope, table, false)?;
             Ok((EntryTarget::Member(*id), None))
         }
-        Some(Given::ActionProfileGroupId(id)) if !direct => {
-            profiles::check_style(scope, table, false)?;
+        Some(ActionKind::ActionProfileGroupId(id)) if !direct => {
+            profiles::check_one_shot_use(scope, table, false)?;
             Ok((EntryTarget::Group(*id), None))
         }
-        Some(Given::ActionProfileActionSet(set)) if !direct => {
-            profiles::check_style(scope, table, true)?;
+        Some(ActionKind::ActionProfileActionSet(set)) if !direct => {
+            profiles::check_one_shot_use(scope, table, true)?;
             let one_shot = profiles::make_one_shot(scope, table, set, replaced)?;
             Ok((EntryTarget::Group(one_shot.group), Some(one_shot)))
         }
         None => Err(invalid(format!("table {name}: the entry has no action"))),
-        Some(_) if direct => Err(invalid(format!("table {name}: entries take an action"))),
+        Some(_) if direct => Err(invalid(format!("table {name}: entries need an action, not a member, group or action set"))),
         Some(_) => Err(invalid(format!(
-            "table {name}: entries take a member, group or action set of its action profile"
+            "table {name}: entries need a member, group or action set of its action profile, not an action"
         ))),
     }
 }
@@ -375,21 +382,23 @@ fn show_target(
     target: &EntryTarget,
     one_shot: Option<&OneShot>,
 ) -> Option<TableAction> {
-    use table_action::Type as Shown;
+    use table_action::Type as ActionKind;
     let shown = match (target, one_shot) {
-        (_, Some(one_shot)) => Shown::ActionProfileActionSet(one_shot.set.clone()),
-        (EntryTarget::Action { name, args }, _) => Shown::Action(show_action(schema, name, args)?),
-        (EntryTarget::Member(id), _) => Shown::ActionProfileMemberId(*id),
-        (EntryTarget::Group(id), _) => Shown::ActionProfileGroupId(*id),
+        (_, Some(one_shot)) => ActionKind::ActionProfileActionSet(one_shot.set.clone()),
+        (EntryTarget::Action { name, args }, _) => {
+            ActionKind::Action(show_action(schema, name, args)?)
+        }
+        (EntryTarget::Member(id), _) => ActionKind::ActionProfileMemberId(*id),
+        (EntryTarget::Group(id), _) => ActionKind::ActionProfileGroupId(*id),
     };
     Some(TableAction {
         r#type: Some(shown),
     })
 }
 
-/// Key, action and metadata of an entry; what depends on the request is left out.
+/// Converts key, action and metadata of an entry to a message, without the fields that depend on the request.
 fn show(pipeline: &Pipeline, table: &Table, entry: &CoreEntry) -> TableEntry {
-    let note = pipeline.tables.notes.get(&(table.id, entry.handle));
+    let note = pipeline.tables.entries.get(&(table.id, entry.handle));
     TableEntry {
         table_id: table.id,
         r#match: keys::print(&table.fields, &entry.key),
@@ -407,8 +416,8 @@ fn show(pipeline: &Pipeline, table: &Table, entry: &CoreEntry) -> TableEntry {
     }
 }
 
-/// Reads what a filter lets pass, in one step.
-pub fn read(view: View<'_>, filter: &TableEntry, found: Found<'_>) -> UpdateResult {
+/// Reads all entries selected by a filter, in one step.
+pub fn read(view: View<'_>, filter: &TableEntry, found: EntityVisitor<'_>) -> UpdateResult {
     if let Some(entries) = walk(view, filter)? {
         return read_entries(view, filter, &entries, found);
     }
@@ -432,7 +441,7 @@ pub fn read(view: View<'_>, filter: &TableEntry, found: Found<'_>) -> UpdateResu
     Ok(())
 }
 
-/// The entries that a filter without a key looks at, by the ids of their tables; None for other filters, which look at few.
+/// Returns the entries, with their table ids, of a filter without a key; `None` for other filters, which select few.
 pub fn walk(view: View<'_>, filter: &TableEntry) -> UpdateResult<Option<Vec<(u32, EntryHandle)>>> {
     refuse_meter_counters("table entry", filter.meter_counter_data.as_ref())?;
     let tables = filtered(view, filter)?;
@@ -455,7 +464,7 @@ pub fn read_entries(
     view: View<'_>,
     filter: &TableEntry,
     entries: &[(u32, EntryHandle)],
-    found: Found<'_>,
+    found: EntityVisitor<'_>,
 ) -> UpdateResult {
     for &(id, handle) in entries {
         let (table, core) = table(&view.pipeline.schema, id)?;
@@ -465,7 +474,7 @@ pub fn read_entries(
     Ok(())
 }
 
-/// The table that a filter names, or all.
+/// Returns the table that a filter names, or all tables.
 fn filtered<'a>(view: View<'a>, filter: &TableEntry) -> UpdateResult<Vec<&'a Table>> {
     if filter.table_id == 0 {
         return Ok(view.pipeline.schema.tables.values().collect());
@@ -480,8 +489,14 @@ fn filtered<'a>(view: View<'a>, filter: &TableEntry) -> UpdateResult<Vec<&'a Tab
     Ok(vec![table])
 }
 
-/// Shows an entry if the filter's other fields let it pass, with what the filter asks for.
-fn emit(view: View<'_>, table: &Table, entry: &CoreEntry, filter: &TableEntry, found: Found<'_>) {
+/// Reports an entry if the filter's other fields match, with the resources that the filter requests.
+fn emit(
+    view: View<'_>,
+    table: &Table,
+    entry: &CoreEntry,
+    filter: &TableEntry,
+    found: EntityVisitor<'_>,
+) {
     let mut shown = show(view.pipeline, table, entry);
     let wanted_action = match filter.action.as_ref().and_then(|a| a.r#type.as_ref()) {
         Some(table_action::Type::Action(action)) => Some(action.action_id),
@@ -527,7 +542,7 @@ fn fill(
 fn show_default(view: View<'_>, table: &Table, core: TableId) -> UpdateResult<TableEntry> {
     let target = view.switch.default_entry(core).map_err(core_error)?;
     let schema = &view.pipeline.schema;
-    let note = view.pipeline.tables.default_notes.get(&table.id);
+    let note = view.pipeline.tables.defaults.get(&table.id);
     Ok(TableEntry {
         table_id: table.id,
         action: target.and_then(|target| show_target(schema, &target, None)),
@@ -539,9 +554,8 @@ fn show_default(view: View<'_>, table: &Table, core: TableId) -> UpdateResult<Ta
     })
 }
 
-/// The one entry with this key, whole, with its direct resources. Unlike a read, an empty key
-/// stands for itself here.
-pub fn read_exactly(view: View<'_>, entry: &TableEntry, found: Found<'_>) -> UpdateResult {
+/// Reads the one entry with this key, whole, with its direct resources. Unlike in a read, an empty key is an exact key.
+pub fn read_exactly(view: View<'_>, entry: &TableEntry, found: EntityVisitor<'_>) -> UpdateResult {
     let (table, core) = table(&view.pipeline.schema, entry.table_id)?;
     if entry.is_default_action {
         let mut shown = show_default(view, table, core)?;
@@ -564,7 +578,7 @@ pub fn read_exactly(view: View<'_>, entry: &TableEntry, found: Found<'_>) -> Upd
     Ok(())
 }
 
-/// The program's own entries that were deleted, as requests name entries.
+/// Returns the deleted initial entries of the program, in the form of requests.
 pub fn deleted_initial_entries(view: View<'_>) -> UpdateResult<Vec<TableEntry>> {
     let mut deleted = Vec::new();
     for table in view.pipeline.schema.tables.values() {
@@ -584,7 +598,7 @@ pub fn deleted_initial_entries(view: View<'_>) -> UpdateResult<Vec<TableEntry>> 
     Ok(deleted)
 }
 
-/// Entries whose idle timeout has passed, by table, and when to look again.
+/// Returns the entries whose idle timeout has passed, by table, and the time of the next check.
 pub fn take_idle(
     switch: &mut Switch,
     pipeline: &Pipeline,

@@ -9,7 +9,7 @@ use super::{
     error::{core_error, exhausted, exists, invalid, unimplemented, UpdateResult},
     keys,
     schema::{MatchKind, ValueSet},
-    scope::{only_modify, Found, Scope, View},
+    scope::{only_modify, EntityVisitor, Scope, View},
     translation::Use,
 };
 use alfirk_bmv2::KeyMatch;
@@ -30,7 +30,7 @@ pub fn write(scope: &mut Scope<'_>, kind: Type, entry: &ValueSetEntry) -> Update
     }
     if entry.members.len() as u64 > set.size {
         return Err(exhausted(format!(
-            "value set {name}: holds {} members at most",
+            "value set {name}: the limit is {} members",
             set.size
         )));
     }
@@ -40,7 +40,7 @@ pub fn write(scope: &mut Scope<'_>, kind: Type, entry: &ValueSetEntry) -> Update
         let key = keys::parse(name, &set.fields, &member.r#match, Use::Write)?;
         let value = concatenate(set, &key)?;
         if values.contains(&value) {
-            return Err(exists(format!("value set {name}: a member is given twice")));
+            return Err(exists(format!("value set {name}: a member occurs twice")));
         }
         values.push(value);
         members.push(ValueSetMember {
@@ -55,7 +55,7 @@ pub fn write(scope: &mut Scope<'_>, kind: Type, entry: &ValueSetEntry) -> Update
     Ok(())
 }
 
-pub fn read(view: View<'_>, filter: &ValueSetEntry, found: Found<'_>) -> UpdateResult {
+pub fn read(view: View<'_>, filter: &ValueSetEntry, found: EntityVisitor<'_>) -> UpdateResult {
     let id = filter.value_set_id;
     let sets = &view.pipeline.schema.value_sets;
     if id != 0 && !sets.contains_key(&id) {
@@ -64,7 +64,7 @@ pub fn read(view: View<'_>, filter: &ValueSetEntry, found: Found<'_>) -> UpdateR
     for &value_set_id in sets.keys().filter(|&&set| id == 0 || id == set) {
         let members = match view.pipeline.value_sets.get(&value_set_id) {
             Some(members) => members.clone(),
-            None => foreign(view, &sets[&value_set_id]),
+            None => external_members(view, &sets[&value_set_id]),
         };
         found(Kind::ValueSetEntry(ValueSetEntry {
             value_set_id,
@@ -74,8 +74,8 @@ pub fn read(view: View<'_>, filter: &ValueSetEntry, found: Found<'_>) -> UpdateR
     Ok(())
 }
 
-/// The members of a set that another way than P4Runtime has filled.
-fn foreign(view: View<'_>, set: &ValueSet) -> Vec<ValueSetMember> {
+/// Returns the members of a set that was filled from outside P4Runtime.
+fn external_members(view: View<'_>, set: &ValueSet) -> Vec<ValueSetMember> {
     let values = view.switch.value_set(&set.name).unwrap_or_default();
     let member = |value: &Vec<u8>| {
         // From the last field, which ends with the last bit.
@@ -95,7 +95,7 @@ fn foreign(view: View<'_>, set: &ValueSet) -> Vec<ValueSetMember> {
     values.iter().map(member).collect()
 }
 
-/// So many bits of a number, of which the last is `end` bits before the number's last; in the shortest form.
+/// Extracts `count` bits of a number that end `end` bits before its last bit, in canonical form.
 fn bits(value: &[u8], end: usize, count: usize) -> Vec<u8> {
     let mut taken = vec![0; count.div_ceil(8).max(1)];
     for bit in 0..count {
@@ -109,7 +109,7 @@ fn bits(value: &[u8], end: usize, count: usize) -> Vec<u8> {
     bytestring::canonical(&taken).to_vec()
 }
 
-/// The parser compares one number: all fields, one behind the other.
+/// Concatenates all fields to the single number that the parser compares.
 fn concatenate(set: &ValueSet, key: &[KeyMatch]) -> UpdateResult<Vec<u8>> {
     let total: usize = set.fields.iter().map(|field| field.bits).sum();
     let mut bytes = vec![0; total.div_ceil(8)];

@@ -1,4 +1,4 @@
-//! Updates, one by one and in batches (P4Runtime § 12).
+//! Single updates and batches (P4Runtime § 12).
 
 use std::mem;
 
@@ -21,29 +21,29 @@ use super::{
     tables, translation, value_sets, Server,
 };
 
-/// A batch of updates under way, for drivers that have packets to serve meanwhile: begun by
-/// [`Server::begin_write`], taken on by [`Server::continue_write`].
+/// A batch in progress, so that a driver can handle packets between its steps. Started by [`Server::begin_write`],
+/// advanced by [`Server::continue_write`].
 #[derive(Debug)]
 pub struct PendingWrite {
     request: WriteRequest,
     progress: Progress,
 }
 
-/// How far a batch has come.
+/// Progress of a batch.
 #[derive(Debug)]
 struct Progress {
     atomicity: Atomicity,
-    /// Updates done, failed ones included.
+    /// Updates processed, failed ones included.
     done: usize,
-    /// Empty as long as none has failed; most batches need no list.
+    /// One status per update; empty while none has failed.
     errors: Vec<Error>,
-    /// What undoes the updates done so far, to be applied from last to first.
+    /// Updates that undo those applied so far, to be applied from last to first.
     undo: Vec<Update>,
 }
 
 impl Server {
-    /// Applies updates in order (§ 12). The switch handles no packet in between, so every batch is
-    /// atomic to the data plane; the atomicity mode says what becomes of it when an update fails.
+    /// Applies updates in order (§ 12). The switch handles no packet in between, so every batch is atomic to the data
+    /// plane. The atomicity mode determines the result when an update fails.
     ///
     /// # Errors
     /// One status per request, with an error per update in its details when updates were tried.
@@ -53,9 +53,9 @@ impl Server {
         whole.unwrap_or(Ok(WriteResponse {}))
     }
 
-    /// Checks who writes, and that there is something to write to. No update is applied yet. No other
-    /// request may come in before [`Server::continue_write`] has finished the batch; packets may, and
-    /// find the updates that are done.
+    /// Checks the client's right to write and that a pipeline is set, without applying an update. No other request may
+    /// be handled before [`Server::continue_write`] has finished the batch. Packets may, and see the updates applied so
+    /// far.
     ///
     /// # Errors
     /// One status for the whole request.
@@ -64,8 +64,8 @@ impl Server {
         Ok(PendingWrite { request, progress })
     }
 
-    /// Applies the next `most` updates of a batch; all of them where it must be one step to the data
-    /// plane (DATAPLANE_ATOMIC). None when there are more.
+    /// Applies the next `most` updates of a batch, or all of them if the batch must be atomic to the data plane
+    /// (DATAPLANE_ATOMIC). Returns `None` while updates remain.
     ///
     /// # Errors
     /// As [`Server::write`].
@@ -143,7 +143,7 @@ impl Progress {
     }
 }
 
-/// Undoes updates, the last one first. What was there a moment ago fits again.
+/// Undoes updates, the last one first. This succeeds, since it restores a previous state.
 fn roll_back(device: &mut Device, undo: Vec<Update>, now: u64) {
     for update in undo.iter().rev() {
         if let Err(status) = apply_update(device, update, now) {
@@ -152,12 +152,12 @@ fn roll_back(device: &mut Device, undo: Vec<Update>, now: u64) {
     }
 }
 
-/// All updates but the failed one get ABORTED: none of them is in effect.
+/// Builds the status of an aborted batch: ABORTED for all updates but the failed one.
 fn abort(mut errors: Vec<Error>, updates: usize) -> Status {
     let aborted = || {
         Error::from(Status::new(
             alfirk_p4runtime::Code::Aborted,
-            "rolled back or not tried, because another update of the batch failed",
+            "rolled back or not applied, because another update of the batch failed",
         ))
     };
     for error in &mut errors {
@@ -177,7 +177,7 @@ fn abort(mut errors: Vec<Error>, updates: usize) -> Status {
     status
 }
 
-/// Applies one update. Where no value is left for a translated one, those that nothing uses any more are freed first.
+/// Applies one update. When a translated type has run out of values, unused ones are freed and the update is retried.
 pub(super) fn apply_update(device: &mut Device, update: &Update, now: u64) -> UpdateResult {
     let result = try_update(device, update, now);
     let is_exhausted =

@@ -1,18 +1,18 @@
 //! Canonical byte strings (P4Runtime § 8.4.1).
 //!
-//! A value of `bit<W>` travels in network order, in the fewest bytes that hold it;
-//! zero is one zero byte. A receiver accepts longer forms and cuts leading zeros, but
-//! refuses the empty string and values that need more than `W` bits.
+//! A value of `bit<W>` is encoded in network byte order, in the fewest bytes that hold it; zero is one zero byte. A
+//! receiver accepts longer forms and strips leading zeros, but rejects the empty string and values that need more than
+//! `W` bits.
 
 use thiserror::Error;
 
-/// Why a byte string is no value of its field.
+/// Error of a byte string that is not a valid value of its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BytestringError {
-    /// The empty string stands for no value.
+    /// The empty string is not a value.
     #[error("byte string is empty; zero is written as one zero byte")]
     Empty,
-    /// More significant bits than the field has.
+    /// The value has more significant bits than the field.
     #[error("value needs {bits} bits, field has {width}")]
     TooWide {
         /// Significant bits of the value.
@@ -22,7 +22,7 @@ pub enum BytestringError {
     },
 }
 
-/// The canonical form: no leading zero bytes, but at least one byte.
+/// Returns the canonical form: no leading zero bytes, but at least one byte.
 pub fn canonical(bytes: &[u8]) -> &[u8] {
     let zeros = bytes.iter().take_while(|&&b| b == 0).count();
     if zeros == bytes.len() {
@@ -32,17 +32,17 @@ pub fn canonical(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether `bytes` is in canonical form.
+/// Returns whether `bytes` is in canonical form.
 pub fn is_canonical(bytes: &[u8]) -> bool {
     !bytes.is_empty() && canonical(bytes).len() == bytes.len()
 }
 
-/// The canonical form of a number.
+/// Encodes a number in canonical form.
 pub fn encode(value: impl Into<u128>) -> Vec<u8> {
     canonical(&value.into().to_be_bytes()).to_vec()
 }
 
-/// Number of significant bits; 0 for zero.
+/// Returns the number of significant bits; 0 for zero.
 pub fn significant_bits(bytes: &[u8]) -> usize {
     let bytes = canonical(bytes);
     match bytes.first() {
@@ -63,7 +63,7 @@ pub fn check(bytes: &[u8], width: usize) -> Result<(), BytestringError> {
     Ok(())
 }
 
-/// The value as a number, if it is one of at most `width` bits (and at most 128).
+/// Decodes a number of at most `width` bits (and at most 128).
 pub fn decode(bytes: &[u8], width: usize) -> Result<u128, BytestringError> {
     check(bytes, width.min(128))?;
     Ok(canonical(bytes)
@@ -71,7 +71,7 @@ pub fn decode(bytes: &[u8], width: usize) -> Result<u128, BytestringError> {
         .fold(0, |value, &byte| value << 8 | u128::from(byte)))
 }
 
-/// The value in exactly `ceil(width / 8)` bytes.
+/// Returns the value in exactly `ceil(width / 8)` bytes.
 pub fn pad(bytes: &[u8], width: usize) -> Result<Vec<u8>, BytestringError> {
     check(bytes, width)?;
     let bytes = canonical(bytes);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_survive() {
+    fn numbers_round_trip() {
         for value in [0u128, 1, 255, 256, u128::MAX] {
             assert_eq!(decode(&encode(value), 128), Ok(value));
         }

@@ -1,4 +1,4 @@
-//! The descriptors of all messages, for reflection.
+//! Descriptors of all messages, for reflection.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 
 use crate::p4::config::v1::P4Info;
 
-/// An encoded `google.protobuf.FileDescriptorSet` of every file in `proto/` and of what they import.
+/// An encoded `google.protobuf.FileDescriptorSet` of every file in `proto/` and their imports.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 /// The decoded [`FILE_DESCRIPTOR_SET`].
@@ -21,9 +21,9 @@ pub fn of<M: Name>() -> MessageDescriptor {
     find::<M>(pool())
 }
 
-/// The same for those who need no other message: for a P4Info's, the descriptors of P4Runtime's are not decoded, which takes
-/// longer than to print it.
-pub fn alone<M: Name>() -> MessageDescriptor {
+/// Returns the descriptor of a P4Info message without decoding those of P4Runtime, which would take longer than to
+/// print the P4Info.
+pub fn of_p4info<M: Name>() -> MessageDescriptor {
     static P4INFO: OnceLock<DescriptorPool> = OnceLock::new();
     const SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/p4info_descriptors.bin"));
     if M::PACKAGE != P4Info::PACKAGE {

@@ -7,13 +7,13 @@ use thiserror::Error;
 
 use crate::descriptor;
 
-/// JSON that is no message of the wanted type.
+/// Error of JSON that is not a message of the expected type.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("not a {message} in JSON: {reason}")]
 pub struct ParseError {
-    /// Full name of the wanted message.
+    /// Full name of the expected message.
     pub message: String,
-    /// What and where.
+    /// What is wrong, and where.
     pub reason: String,
 }
 
@@ -22,7 +22,7 @@ pub fn to_string<M: Message + Name>(message: &M) -> String {
     serde_json::to_string_pretty(&to_value(message)).expect("a JSON value prints")
 }
 
-/// The message as a JSON value; map fields are sorted by key.
+/// Converts a message to a JSON value; map fields are sorted by key.
 pub fn to_value<M: Message + Name>(message: &M) -> Value {
     let descriptor = descriptor::of::<M>();
     let mut value = serde_json::to_value(descriptor::to_dynamic(message, descriptor.clone()))
@@ -31,7 +31,7 @@ pub fn to_value<M: Message + Name>(message: &M) -> Value {
     value
 }
 
-/// Parses proto3 JSON; both camel case and original field names are taken.
+/// Parses proto3 JSON; accepts both camel case and original field names.
 pub fn parse<M: Message + Name + Default>(text: &str) -> Result<M, ParseError> {
     let error = |reason: String| ParseError {
         message: M::full_name(),
@@ -44,7 +44,7 @@ pub fn parse<M: Message + Name + Default>(text: &str) -> Result<M, ParseError> {
     dynamic.transcode_to().map_err(|e| error(e.to_string()))
 }
 
-/// The reflection library keeps maps in hash order, which must not reach output.
+/// Sorts maps, which the reflection library keeps in hash order, so that output is deterministic.
 fn sort_maps(value: &mut Value, message: &MessageDescriptor) {
     let Value::Object(members) = value else {
         return;
@@ -81,7 +81,7 @@ mod tests {
     use crate::p4::config::v1::{P4EnumTypeSpec, P4Info, P4TypeInfo, Table};
 
     #[test]
-    fn maps_are_sorted_and_survive() {
+    fn maps_are_sorted_and_round_trip() {
         let enums: Vec<String> = (0..40).map(|i| format!("e{i:02}")).collect();
         let info = P4Info {
             tables: vec![Table {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_json_says_what_and_where() {
+    fn errors_of_json_have_place_and_cause() {
         let error = parse::<P4Info>("{\"tables\": [{\"preamble\": 3}]}").unwrap_err();
         assert!(error.to_string().contains("line 1"), "{error}");
         assert!(parse::<P4Info>("{} x").is_err());

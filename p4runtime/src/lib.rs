@@ -1,11 +1,9 @@
-//! The P4Runtime protocol: messages, services, and what both ends of it need.
+//! The P4Runtime protocol: messages, services, and functions used by server and client.
 //!
-//! The messages are generated from the files in `proto/`, whose names and numbers
-//! are those of P4Runtime 1.5 with the two additions of 1.6. One service is our own:
-//! [`alfirk::links::v1`], for the links that a switch emulates.
-//! Here are only the protocol's own rules: text and JSON forms ([`text`], [`json`]),
-//! canonical byte strings ([`bytestring`]) and status objects ([`status`]).
-//! What a switch or a controller does with a message is written in `bmv2` and `ctrl`.
+//! The messages are generated from the files in `proto/`, whose names and numbers are those of P4Runtime 1.5 with the
+//! two additions of 1.6. One service is Alfirk's own: [`alfirk::links::v1`], for the links that a switch emulates. This
+//! crate contains only the protocol's own rules: text and JSON forms ([`text`], [`json`]), canonical byte strings
+//! ([`bytestring`]) and statuses ([`status`]). The server is in `p4rt`, the client in `ctrl`.
 //!
 //! Feature `grpc` adds client and server of the service
 //! (`p4::v1::p4_runtime_client`, `p4::v1::p4_runtime_server`) and conversions to

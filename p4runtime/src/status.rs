@@ -1,4 +1,4 @@
-//! Status objects: how calls, updates and stream messages fail (P4Runtime § 12.3, § 16.6).
+//! Statuses: errors of calls, updates and stream messages (P4Runtime § 12.3, § 16.6).
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use prost::{Message, Name};
 use crate::{p4::v1, pack, Code, Status};
 
 impl Status {
-    /// A status without details.
+    /// Creates a status without details.
     pub fn new(code: Code, message: impl Into<String>) -> Status {
         Status {
             code: code.into(),
@@ -16,9 +16,9 @@ impl Status {
         }
     }
 
-    /// The outcome of a Write of which some updates failed: one error per update, in order.
+    /// Builds the status of a Write of which some updates failed: one error per update, in order.
     ///
-    /// The overall code is UNKNOWN, as § 12.3 asks for a batch that did not wholly succeed.
+    /// The overall code is UNKNOWN, as § 12.3 requires for a batch that did not wholly succeed.
     pub fn of_updates(errors: &[v1::Error]) -> Status {
         let failed = errors.iter().filter(|e| e.canonical_code != 0).count();
         let first = errors
@@ -34,12 +34,12 @@ impl Status {
         }
     }
 
-    /// The code as an enum; numbers that are no code count as UNKNOWN.
+    /// Returns the code as an enum; an unassigned number is UNKNOWN.
     pub fn canonical_code(&self) -> Code {
         Code::try_from(self.code).unwrap_or(Code::Unknown)
     }
 
-    /// The errors per update, when the status came from a Write.
+    /// Returns the errors per update, when the status is that of a Write.
     pub fn update_errors(&self) -> Vec<v1::Error> {
         self.details
             .iter()
@@ -63,12 +63,12 @@ impl fmt::Display for Status {
 impl std::error::Error for Status {}
 
 impl v1::Error {
-    /// An update that was applied.
+    /// Result of an applied update.
     pub fn ok() -> v1::Error {
         v1::Error::default()
     }
 
-    /// The same failure as a status.
+    /// Converts the error to a status.
     pub fn to_status(&self) -> Status {
         Status {
             code: self.canonical_code,
@@ -95,7 +95,7 @@ fn is_a<M: Name>(type_url: &str) -> bool {
 
 #[cfg(feature = "grpc")]
 impl From<Status> for tonic::Status {
-    /// The whole status travels in `grpc-status-details-bin`, where clients look for it.
+    /// The whole status is sent in `grpc-status-details-bin`, where clients expect it.
     fn from(status: Status) -> tonic::Status {
         let code = tonic::Code::from_i32(status.code);
         let message = status.message.clone();
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn update_errors_survive_in_order() {
+    fn update_errors_round_trip_in_order() {
         let errors = vec![
             v1::Error::ok(),
             Status::new(Code::NotFound, "no such entry").into(),
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     #[cfg(feature = "grpc")]
-    fn details_survive_grpc() {
+    fn details_round_trip_over_grpc() {
         let status = Status::of_updates(&[Status::new(Code::AlreadyExists, "twice").into()]);
         assert_eq!(Status::from(tonic::Status::from(status.clone())), status);
     }

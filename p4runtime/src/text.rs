@@ -1,7 +1,7 @@
 //! Protobuf text format, as p4c writes `*.p4info.txt`.
 //!
-//! Output is what the official text printer gives: fields by number, one line per scalar,
-//! a block per message, maps by key, `Any` expanded where its type is known.
+//! Output equals that of the official text printer: fields by number, one line per scalar, a block per message, maps by
+//! key, `Any` expanded where its type is known.
 
 use std::fmt::Write;
 
@@ -11,25 +11,25 @@ use thiserror::Error;
 
 use crate::descriptor;
 
-/// Text that is no message of the wanted type.
+/// Error of text that is not a message of the expected type.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("not a {message} in text format: {reason}")]
 pub struct ParseError {
-    /// Full name of the wanted message.
+    /// Full name of the expected message.
     pub message: String,
-    /// What and where.
+    /// What is wrong, and where.
     pub reason: String,
 }
 
 /// Prints a message; ends with a newline unless the message is empty.
 pub fn to_string<M: Message + Name>(message: &M) -> String {
     let mut out = String::new();
-    let message = descriptor::to_dynamic(message, descriptor::alone::<M>());
+    let message = descriptor::to_dynamic(message, descriptor::of_p4info::<M>());
     print_message(&message, 0, &mut out);
     out
 }
 
-/// Parses text format; comments, lists and `<>` blocks as protobuf allows.
+/// Parses text format, including comments, lists and `<>` blocks.
 pub fn parse<M: Message + Name + Default>(text: &str) -> Result<M, ParseError> {
     let error = |reason: String| ParseError {
         message: M::full_name(),
@@ -139,7 +139,7 @@ fn write_number(value: impl std::fmt::Display, out: &mut String) {
     write!(out, "{value}").expect("a String takes all writes");
 }
 
-/// C escapes as protobuf writes them: octal for what is not printable ASCII.
+/// Appends a quoted string with C escapes as protobuf writes them: octal for bytes that are not printable ASCII.
 fn quote(bytes: &[u8], out: &mut String) {
     out.push('"');
     for &byte in bytes {
@@ -249,7 +249,7 @@ type_info {
     }
 
     #[test]
-    fn bytes_and_any_survive() {
+    fn bytes_and_any_round_trip() {
         let error = crate::p4::v1::Error {
             canonical_code: 5,
             message: "no".into(),

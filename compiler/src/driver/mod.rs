@@ -343,7 +343,7 @@ impl P4InfoFormat {
     pub fn encode<M: Message + Name>(self, message: &M) -> Vec<u8> {
         match self {
             P4InfoFormat::Text => {
-                let descriptor = alfirk_p4runtime::descriptor::alone::<M>();
+                let descriptor = alfirk_p4runtime::descriptor::of_p4info::<M>();
                 let proto = descriptor.parent_file();
                 let (proto, name) = (proto.name(), descriptor.full_name());
                 let text = alfirk_p4runtime::text::to_string(message);

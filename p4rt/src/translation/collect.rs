@@ -1,4 +1,4 @@
-//! Frees the data plane values of translated types that nothing written uses any more.
+//! Garbage collection of data plane values of translated types that no written object uses any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::{
 };
 use alfirk_bmv2::{EntryTarget, KeyMatch};
 
-/// Values of the data plane that are used, by the name of the type.
+/// Data plane values in use, by the name of their type.
 #[derive(Default)]
-struct Used<'a>(BTreeMap<&'a str, BTreeSet<Vec<u8>>>);
+struct UsedValues<'a>(BTreeMap<&'a str, BTreeSet<Vec<u8>>>);
 
-impl<'a> Used<'a> {
+impl<'a> UsedValues<'a> {
     fn value(&mut self, of: Option<&'a Arc<Translation>>, value: &[u8]) {
         if let Some(of) = of {
             let values = self.0.entry(&of.name).or_default();
@@ -38,8 +38,8 @@ impl<'a> Used<'a> {
     }
 }
 
-/// Frees the values that no entry, member or value set has, if a value could not be given since the last time. False when nothing was to
-/// be done.
+/// Frees the values that no entry, member or value set uses, if a type has run out of values since the last collection.
+/// Returns false when there was nothing to collect.
 pub fn collect(device: &Device) -> bool {
     let Some(pipeline) = &device.pipeline else {
         return false;
@@ -48,7 +48,7 @@ pub fn collect(device: &Device) -> bool {
     if !schema.translations.values().any(|of| of.is_exhausted()) {
         return false;
     }
-    let mut used = Used::default();
+    let mut used = UsedValues::default();
     for table in schema.tables.values() {
         of_table(device, schema, table, &mut used);
     }
@@ -78,7 +78,7 @@ pub fn collect(device: &Device) -> bool {
     true
 }
 
-fn of_table<'a>(device: &Device, schema: &'a Schema, table: &'a Table, used: &mut Used<'a>) {
+fn of_table<'a>(device: &Device, schema: &'a Schema, table: &'a Table, used: &mut UsedValues<'a>) {
     let Some(core) = table.core.filter(|_| schema.translates(table)) else {
         return;
     };
@@ -96,7 +96,7 @@ fn of_table<'a>(device: &Device, schema: &'a Schema, table: &'a Table, used: &mu
     }
 }
 
-/// Keeps the values from being given that the entries of the program have.
+/// Reserves the values that the program's own entries use.
 pub fn reserve(device: &Device) {
     let Some(pipeline) = &device.pipeline else {
         return;
@@ -105,7 +105,7 @@ pub fn reserve(device: &Device) {
     if schema.translations.is_empty() {
         return;
     }
-    let mut used = Used::default();
+    let mut used = UsedValues::default();
     for table in schema.tables.values() {
         of_table(device, schema, table, &mut used);
     }

@@ -1,6 +1,6 @@
-//! `@p4runtime_translation_mappings({ {"CPU", 510}, ... })`: values that the program gives.
+//! `@p4runtime_translation_mappings({ {"CPU", 510}, ... })`: mappings defined by the program.
 //!
-//! P4Info has annotations as text.
+//! P4Info contains annotations as text, which this module parses.
 
 use alfirk_p4runtime::bytestring;
 use thiserror::Error;
@@ -9,7 +9,7 @@ use super::Form;
 
 const ANNOTATION: &str = "@p4runtime_translation_mappings";
 
-/// Why a program's mappings cannot be used.
+/// Error in a program's mappings.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MappingError {
     #[error("type {name}: {ANNOTATION}: expected pairs of a value of the controller ({expected}) and a number, as in {{ {{ {example}, 5 }} }}, found {found}")]
@@ -19,7 +19,7 @@ pub enum MappingError {
         example: &'static str,
         found: String,
     },
-    #[error("type {name}: {ANNOTATION}: {value} or its number is there twice")]
+    #[error("type {name}: {ANNOTATION}: {value} or its number is mapped twice")]
     Twice { name: String, value: String },
 }
 
@@ -30,10 +30,10 @@ enum Token {
     Sign(char),
 }
 
-/// A controller's value, and the data plane's.
+/// A controller's value with the data plane's.
 pub type Pair = (Vec<u8>, Vec<u8>);
 
-/// The pairs of an annotation, both values in canonical form; none of another annotation.
+/// Parses the pairs of an annotation, both values in canonical form. Returns no pairs for another annotation.
 pub fn parse(name: &str, form: Form, annotation: &str) -> Result<Vec<Pair>, MappingError> {
     let Some(body) = annotation.trim().strip_prefix(ANNOTATION) else {
         return Ok(Vec::new());
@@ -94,7 +94,7 @@ fn shown(token: &Token) -> String {
     }
 }
 
-/// Strings, numbers as P4 has them (`10`, `0x1f`, `8w3`), and signs.
+/// Splits text into strings, P4 numbers (`10`, `0x1f`, `8w3`) and punctuation.
 fn tokens(mut text: &str) -> Result<Vec<Token>, String> {
     let mut tokens = Vec::new();
     loop {
@@ -103,7 +103,7 @@ fn tokens(mut text: &str) -> Result<Vec<Token>, String> {
             return Ok(tokens);
         };
         if let Some(quoted) = text.strip_prefix('"') {
-            let (value, rest) = string(quoted).ok_or("a string without end")?;
+            let (value, rest) = string(quoted).ok_or("an unterminated string")?;
             tokens.push(Token::Text(value));
             text = rest;
         } else if first.is_ascii_digit() {
@@ -119,7 +119,7 @@ fn tokens(mut text: &str) -> Result<Vec<Token>, String> {
     }
 }
 
-/// A string up to its closing quotation mark, and what follows.
+/// Splits off a string up to its closing quotation mark; returns it with the remaining text.
 fn string(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut chars = text.char_indices();
@@ -180,7 +180,7 @@ mod tests {
             ("({ {5, 1} })", "found `5`"),
             ("({ {\"a\" 1} })", "found `1`"),
             ("({ {\"a\", 1}", "found the end"),
-            ("({ {\"a, 1} })", "found a string without end"),
+            ("({ {\"a, 1} })", "found an unterminated string"),
             ("(5)", "found `5`"),
         ] {
             let text = format!("{ANNOTATION}{text}");

@@ -1,18 +1,19 @@
-//! Translated types: values that the controller writes in another form than the data plane has them (`@p4runtime_translation`,
-//! P4Runtime, "User-defined types" and "PSA Metadata Translation").
+//! Translated types (`@p4runtime_translation`), whose values differ between the controller and the data plane
+//! (P4Runtime, "User-defined types" and "PSA Metadata Translation").
 //!
-//! The controller's form is a string, or a number of another width. The specification leaves open which value of the data plane stands
-//! for which of the controller's; here
+//! The controller's value is a string, or a number of another width. The specification leaves the mapping to the
+//! target. Here, in order of precedence:
 //!
-//! 1. the program says so (`@p4runtime_translation_mappings`), or
-//! 2. a number, and a string that is a decimal number, stand for themselves, as far as the type has the bits and no other value has
-//!    taken their place, or
-//! 3. a value gets the first free one when it is first written: for strings counted from 1, with 0 last, as fields that nobody has set
-//!    hold 0; for numbers from the middle up, to keep out of the way of small numbers, which stand for themselves, and of the greatest,
-//!    which are often special ones, as are the ports to the CPU and to nowhere.
+//! 1. The program defines it (`@p4runtime_translation_mappings`).
+//! 2. A number, or a string that is a decimal number, maps to itself, if it fits the type and is not in use for another
+//! value.
+//! 3. A value gets the first free one when it is first written. Strings count from 1, with 0 last, since unset fields
+//! hold 0.
+//! Numbers count from the middle up, which keeps clear of small numbers, which map to themselves,
+//! and of the largest, which often have a special meaning (CPU port, drop port).
 //!
-//! A value that was given stays given while an entry, a member or a value set has it. Others are freed, all at once, when none is left
-//! ([`collect`]).
+//! An allocated value stays allocated while an entry, a member or a value set uses it. Unused values are freed, all at
+//! once, when none is left ([`collect`]).
 
 pub mod collect;
 mod mappings;
@@ -33,21 +34,21 @@ pub use mappings::MappingError;
 /// The translated types of a P4Info, by name.
 pub type Translations = BTreeMap<String, Arc<Translation>>;
 
-/// Bytes of a string at most.
+/// Maximum length of a string, in bytes.
 const MAX_STRING: usize = 4096;
 
-/// Values that are given before the first look for those that nothing uses.
+/// Number of allocations before the first garbage collection.
 const FIRST_LIMIT: usize = 4096;
 
-/// Bits of the values that are given automatically; wider types begin with zeros.
-const MAX_GIVEN_BITS: usize = 127;
+/// Maximum width of automatically allocated values, in bits; values of wider types have leading zeros.
+const MAX_ALLOCATED_BITS: usize = 127;
 
-/// Values of the controller.
+/// Form of the controller's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Strings in UTF-8.
+    /// UTF-8 strings.
     Strings,
-    /// Numbers of so many bits.
+    /// Numbers of this width, in bits.
     Bits(usize),
 }
 
@@ -59,31 +60,31 @@ pub struct Translation {
     maps: Mutex<Maps>,
 }
 
-/// Which values stand for which. All are in canonical form.
+/// The mapping in both directions. All values are in canonical form.
 #[derive(Clone, Debug, Default)]
 struct Maps {
-    /// Width of the type in the data plane; none as long as no object with it is known.
+    /// Width of the type in the data plane; `None` while no object of the type is known.
     bits: Option<usize>,
     to_data: FxHashMap<Vec<u8>, Vec<u8>>,
     to_controller: FxHashMap<Vec<u8>, Vec<u8>>,
-    /// Data plane values of the program's own mappings.
+    /// Data plane values of the program's own mappings; never freed.
     pinned: FxHashSet<Vec<u8>>,
-    /// How many values have been tried for giving since the last collection.
+    /// Candidates tried for allocation since the last collection.
     tried: u128,
-    /// At so many values those that nothing uses are looked for.
+    /// Number of tried candidates that triggers a collection.
     limit: usize,
-    /// A value could not be given since the last collection.
+    /// An allocation has failed since the last collection.
     is_exhausted: bool,
 }
 
-/// Why a value cannot be translated.
+/// Error of translating a value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TranslationError {
-    #[error("a value of type {0} is a string in UTF-8 (@p4runtime_translation)")]
+    #[error("a value of type {0} must be UTF-8 text (@p4runtime_translation)")]
     NotText(String),
-    #[error("a string of type {name} has {bytes} bytes; at most {MAX_STRING} are taken")]
+    #[error("a string of type {name} has {bytes} bytes; the limit is {MAX_STRING}")]
     TooLong { name: String, bytes: usize },
-    /// A number that does not have the controller's width.
+    /// A number that does not fit the controller's width.
     #[error("{error} (type {name})")]
     Bytes {
         name: String,
@@ -93,7 +94,7 @@ pub enum TranslationError {
         "type {name} has no value {value} in the data plane: no entry has been written with it"
     )]
     Unknown { name: String, value: String },
-    #[error("type {name} has no value left in the data plane for {value}: all {count} of bit<{bits}> are in use")]
+    #[error("type {name} has no free value in the data plane for {value}: all {count} of bit<{bits}> are in use")]
     Exhausted {
         name: String,
         value: String,
@@ -101,13 +102,13 @@ pub enum TranslationError {
         bits: usize,
     },
     #[error(
-        "the program has no object that says how wide values of type {0} are in the data plane"
+        "the width of type {0} in the data plane is unknown: no object of the program has this type"
     )]
     NoWidth(String),
 }
 
 impl TranslationError {
-    /// The status of a request with such a value; `place` says where in it.
+    /// Converts the error to a status; `place` names the field of the request.
     pub fn at(&self, place: &str) -> Status {
         let code = match self {
             TranslationError::Unknown { .. } => Code::NotFound,
@@ -119,19 +120,19 @@ impl TranslationError {
     }
 }
 
-/// Whether a value that has no counterpart yet is given one.
+/// Whether translation may allocate a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// A write: it is.
+    /// For a write: allocates a value if there is none.
     Write,
-    /// A search for what was written: it is not.
+    /// For a lookup: never allocates.
     Find,
 }
 
-/// The translated types of a P4Info.
+/// Reads the translated types of a P4Info.
 ///
 /// # Errors
-/// When a program's own mappings cannot be read or contradict each other.
+/// When a program's own mappings cannot be parsed or contradict each other.
 pub fn of_types(types: &P4TypeInfo) -> Result<Translations, MappingError> {
     let mut translations = Translations::new();
     for (name, spec) in &types.new_types {
@@ -153,7 +154,7 @@ pub fn of_types(types: &P4TypeInfo) -> Result<Translations, MappingError> {
     Ok(translations)
 }
 
-/// The translation of a type that P4Info names.
+/// Returns the translation of a type by its name in P4Info.
 pub fn of_name(
     translations: &Translations,
     name: Option<&P4NamedType>,
@@ -175,11 +176,11 @@ impl Translation {
     }
 
     fn maps(&self) -> MutexGuard<'_, Maps> {
-        // Nothing leaves the maps half changed.
+        // The maps stay consistent even if a thread panics while holding the lock.
         self.maps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A mapping of the program.
+    /// Adds a mapping of the program.
     fn pin(&self, controller: Vec<u8>, data: Vec<u8>) -> Result<(), MappingError> {
         let mut maps = self.maps();
         if maps.to_data.contains_key(&controller) || maps.to_controller.contains_key(&data) {
@@ -193,12 +194,12 @@ impl Translation {
         Ok(())
     }
 
-    /// Values of the controller.
+    /// Returns the form of the controller's values.
     pub fn form(&self) -> Form {
         self.form
     }
 
-    /// Width in the data plane, or what the controller has where no object has said it.
+    /// Returns the width in the data plane, in bits, or the controller's width while the former is unknown.
     pub fn bits(&self) -> usize {
         match (self.maps().bits, self.form) {
             (Some(bits), _) | (None, Form::Bits(bits)) => bits,
@@ -206,26 +207,26 @@ impl Translation {
         }
     }
 
-    /// Whether the width in the data plane is known.
+    /// Returns whether the width in the data plane is known.
     pub fn has_width(&self) -> bool {
         self.maps().bits.is_some()
     }
 
-    /// Notes how wide the type is in the data plane, where an object of it shows so.
+    /// Sets the width in the data plane, in bits, when an object of the type is found.
     pub fn set_width(&self, bits: usize) {
         let known = &mut self.maps().bits;
         *known = Some(known.map_or(bits, |known| known.min(bits)));
     }
 
-    /// Whether every value stands for itself: numbers that the data plane has the bits for.
+    /// Returns whether every value maps to itself: numbers that fit the data plane's width `bits`.
     pub fn is_identity(&self, bits: usize) -> bool {
         matches!(self.form, Form::Bits(own) if own <= bits) && self.maps().pinned.is_empty()
     }
 
-    /// The data plane's value for one of the controller's.
+    /// Returns the data plane's value for a controller's value.
     ///
     /// # Errors
-    /// When the value is not of the type, or has no counterpart and gets none.
+    /// When the value is not of the type, or has no counterpart and none can be allocated.
     pub fn data_value(&self, given: &[u8], how: Use) -> Result<Vec<u8>, TranslationError> {
         let given = self.canonical(given)?;
         let mut maps = self.maps();
@@ -250,7 +251,7 @@ impl Translation {
         }
     }
 
-    /// The controller's value for one of the data plane's.
+    /// Returns the controller's value for a data plane value.
     pub fn controller_value(&self, data: &[u8]) -> Vec<u8> {
         let data = bytestring::canonical(if data.is_empty() { &[0] } else { data });
         let mut maps = self.maps();
@@ -261,7 +262,7 @@ impl Translation {
         if !maps.to_data.contains_key(&own) {
             return own;
         }
-        // The program gives this value's name to another value.
+        // A mapping of the program uses this value's own name for another value.
         while maps.to_data.contains_key(&own) {
             match self.form {
                 Form::Strings => own.push(b'\''),
@@ -272,7 +273,7 @@ impl Translation {
         own
     }
 
-    /// Sees to it that no other value gets this one of the data plane, which the program uses.
+    /// Maps a data plane value that the program uses, so that it is not allocated.
     pub fn reserve(&self, data: &[u8]) {
         let own = self.controller_value(data);
         let data = bytestring::canonical(if data.is_empty() { &[0] } else { data });
@@ -282,7 +283,7 @@ impl Translation {
         }
     }
 
-    /// Takes over which values stand for which.
+    /// Copies the mappings of another translation of the same type.
     pub fn adopt(&self, old: &Translation) {
         if (&self.name, self.form) != (&old.name, old.form) {
             return;
@@ -301,13 +302,13 @@ impl Translation {
         }
     }
 
-    /// Frees the values that are not used, but for those of the program's mappings.
+    /// Frees the values that are not used, except those of the program's mappings.
     fn retain(&self, is_used: impl Fn(&[u8]) -> bool) {
         let mut maps = self.maps();
         let kept = |data: &Vec<u8>| maps.pinned.contains(data) || is_used(data);
         let unused: Vec<Vec<u8>> = (maps.to_controller.keys())
             .filter(|data| !kept(data))
-            // Its own name would mean another value.
+            // Keeps it where its own name means another value.
             .filter(|data| {
                 let own = self.own_name(data);
                 maps.to_data.get(&own).is_none_or(|known| known == *data)
@@ -324,7 +325,7 @@ impl Translation {
         maps.limit = FIRST_LIMIT.max(maps.to_data.len().saturating_mul(2));
     }
 
-    /// Whether a value could not be given since the last collection.
+    /// Returns whether an allocation has failed since the last collection.
     fn is_exhausted(&self) -> bool {
         self.maps().is_exhausted
     }
@@ -350,7 +351,8 @@ impl Translation {
         }
     }
 
-    /// The value that a number, or a string that is one, stands for if nothing else is said; none when that is taken or too wide.
+    /// Returns the identity mapping of a number, or of a string that is a number; `None` when the result is in use or
+    /// too wide.
     fn natural(&self, maps: &Maps, given: &[u8]) -> Option<Vec<u8>> {
         let data = match self.form {
             Form::Bits(_) => given.to_vec(),
@@ -361,7 +363,7 @@ impl Translation {
         (fits && !maps.to_controller.contains_key(&data)).then_some(data)
     }
 
-    /// What a value of the data plane is called that has no other name.
+    /// Returns the default controller's value of a data plane value: the number itself.
     fn own_name(&self, data: &[u8]) -> Vec<u8> {
         match self.form {
             Form::Bits(_) => data.to_vec(),
@@ -378,7 +380,7 @@ impl Translation {
     fn free_value(&self, maps: &mut Maps, given: &[u8]) -> Result<Vec<u8>, TranslationError> {
         let bits = maps.bits;
         let bits = bits.ok_or_else(|| TranslationError::NoWidth(self.name.clone()))?;
-        let count = 1u128 << bits.min(MAX_GIVEN_BITS);
+        let count = 1u128 << bits.min(MAX_ALLOCATED_BITS);
         let is_full = maps.to_controller.len() as u128 >= count;
         if !is_full && maps.to_data.len() < maps.limit {
             while maps.tried < count {
@@ -402,7 +404,7 @@ impl Translation {
         })
     }
 
-    /// A value of the controller as messages show it.
+    /// Formats a controller's value for messages.
     fn text(&self, value: &[u8]) -> String {
         match self.form {
             Form::Strings => format!("{:?}", String::from_utf8_lossy(value)),
@@ -421,7 +423,7 @@ impl Maps {
     }
 }
 
-/// Two P4Infos describe the same type; which values are given does not count.
+/// Two translations are equal if they describe the same type; allocated values are not compared.
 impl PartialEq for Translation {
     fn eq(&self, other: &Translation) -> bool {
         self.name == other.name && self.form == other.form
@@ -434,7 +436,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The number that a string is: decimal, without leading zeros, below 2^128.
+/// Parses a decimal string without leading zeros, below 2^128, as a number.
 fn number_of(text: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(text).ok()?;
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -444,7 +446,7 @@ fn number_of(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytestring::encode(text.parse::<u128>().ok()?))
 }
 
-/// The number that follows, in canonical form.
+/// Returns the number plus 1, in canonical form.
 fn successor(number: &[u8]) -> Vec<u8> {
     let mut next = number.to_vec();
     for byte in next.iter_mut().rev() {
@@ -488,7 +490,7 @@ mod tests {
         let error = write(&names, b"e").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "type name_t has no value left in the data plane for \"e\": all 4 of bit<2> are in use"
+            "type name_t has no free value in the data plane for \"e\": all 4 of bit<2> are in use"
         );
         assert_eq!(names.controller_value(&[2]), b"b");
     }

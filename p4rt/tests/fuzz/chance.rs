@@ -1,9 +1,9 @@
-//! Random choices that are the same each time.
+//! Reproducible random choices.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// All randomness of one case.
+/// Random generator of one case.
 pub struct Chance {
     random: ChaCha8Rng,
     /// Number of the case.
@@ -22,12 +22,12 @@ impl Chance {
         self.random.next_u64()
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.number() % bound as u64) as usize
     }
 
-    /// True once in so many times.
+    /// Returns true with probability 1 in `times`.
     pub fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
@@ -36,7 +36,7 @@ impl Chance {
         &from[self.below(from.len())]
     }
 
-    /// A number as programs and clients have them: small, at an edge, or any.
+    /// Returns a number typical of programs and clients: small, at the edge of a range, or arbitrary.
     pub fn edgy(&mut self) -> u64 {
         match self.below(6) {
             0 => self.below(4) as u64,

@@ -1,4 +1,4 @@
-//! Right programs, what a controller knows of them, and packets that mean something to them.
+//! Valid programs, their P4Infos, and packets that match them.
 
 use std::{
     fs,
@@ -12,15 +12,15 @@ use alfirk_p4runtime::p4::{config::v1::P4Info, v1::ForwardingPipelineConfig};
 use crate::chance::Chance;
 use crate::fixture;
 
-/// Longest frame, with room for jumbo ones.
+/// Longest frame in bytes, large enough for jumbo frames.
 pub const MAX_FRAME: usize = 9000;
 
-/// A program that is right.
+/// A valid program with matching frames.
 pub struct Subject {
     /// The BMv2 JSON.
     pub json: String,
     pub info: P4Info,
-    /// Those of its packet test, or some of the common protocols.
+    /// The frames of its packet test, or some of common protocols.
     pub frames: Vec<Vec<u8>>,
 }
 
@@ -33,7 +33,7 @@ impl Subject {
         }
     }
 
-    /// A frame that the program may like, more or less damaged, or of any bytes and length.
+    /// Returns a frame for the program: possibly damaged, or of random bytes and length.
     pub fn frame(&self, chance: &mut Chance) -> Vec<u8> {
         if chance.one_in(4) {
             let most = if chance.one_in(8) { MAX_FRAME } else { 200 };
@@ -58,7 +58,8 @@ impl Subject {
     }
 }
 
-/// The programs of the compiler's tests, the data plane, and one with an object of each kind. They are compiled once.
+/// Returns the programs of the compiler's tests, the data plane, and one with an object of each kind. They are compiled
+/// once.
 pub fn subjects() -> &'static [Subject] {
     static SUBJECTS: OnceLock<Vec<Subject>> = OnceLock::new();
     SUBJECTS.get_or_init(|| {
@@ -95,7 +96,7 @@ fn p4_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// None for a file that others include.
+/// Compiles a program; `None` for a file that others include.
 fn subject(path: &Path) -> Option<Subject> {
     let source = fs::read_to_string(path).expect("the file can be read");
     if !source.contains("V1Switch(") {
@@ -112,7 +113,7 @@ fn subject(path: &Path) -> Option<Subject> {
     })
 }
 
-/// The bytes of a line such as `packet 3 0200 0000`.
+/// Parses a line such as `packet 3 0200 0000` to its bytes.
 fn packet(line: &str) -> Option<Vec<u8>> {
     let (_port, digits) = line.strip_prefix("packet ")?.trim().split_once(' ')?;
     let digits: Vec<u32> = digits.chars().filter_map(|c| c.to_digit(16)).collect();
@@ -122,7 +123,7 @@ fn packet(line: &str) -> Option<Vec<u8>> {
     Some(bytes.collect())
 }
 
-/// An ARP request, and two RoCEv2 packets: a SEND, and an acknowledgement.
+/// Returns an ARP request and two RoCEv2 packets: a SEND and an acknowledgement.
 fn common_frames() -> [Vec<u8>; 3] {
     const MACS: [u8; 12] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     let mut arp = MACS.to_vec();

@@ -1,12 +1,12 @@
-//! A switch that is driven to the end of each packet, with what bounds a driver's work.
+//! Driver that runs a switch until each packet has left, within a bound of events.
 
 use alfirk_bmv2::QueueState;
 use alfirk_p4rt::{Event, Server};
 
-/// Events carried out for one frame: a program may send it round for ever.
+/// Limit of events per frame: a program may recirculate a frame for ever.
 const MAX_EVENTS: usize = 300;
 
-/// Carries out what the server wants, and gives up on what goes on and on. How many frames left.
+/// Carries out the server's events up to the limit. Returns the number of frames that left.
 pub fn settle(server: &mut Server, now: u64) -> usize {
     let mut left = 0;
     for _ in 0..MAX_EVENTS {

@@ -1,4 +1,4 @@
-//! Entities as a controller would write them, made from a P4Info by chance: most of them are right.
+//! Random entities as a controller would write them, generated from a P4Info; most of them are valid.
 
 use alfirk_p4runtime::p4::{
     config::v1::{match_field, p4_data_type_spec::TypeSpec, MatchField, P4Info, Preamble, Table},
@@ -11,12 +11,12 @@ use alfirk_p4runtime::p4::{
 
 use crate::chance::Chance;
 
-/// Ports that frames come from and go to.
+/// Number of ports that frames enter and leave.
 pub const PORTS: usize = 8;
-/// Ids of members, groups and sessions are below.
+/// Upper bound of the ids of members, groups and sessions.
 const IDS: usize = 6;
 
-/// An entity of any kind that the program has, or of one that every program has.
+/// Returns an entity of any kind that the program has or that every program has.
 pub fn entity(info: &P4Info, chance: &mut Chance) -> Entity {
     let kind = loop {
         if let Some(kind) = some_kind(info, chance) {
@@ -158,7 +158,7 @@ fn replication(chance: &mut Chance) -> Pre {
     })
 }
 
-/// A value of so many bits in its shortest form, or of a string that the program's target translates.
+/// Returns a value of `bits` bits in its shortest form, or a string of a translated type.
 fn value(bits: i32, chance: &mut Chance) -> Vec<u8> {
     let bits = usize::try_from(bits).unwrap_or(0);
     let len = bits.div_ceil(8);
@@ -186,7 +186,7 @@ fn canonical(bytes: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The value with all but its first bits cleared; what is there is as wide as the field or shorter.
+/// Clears all but the first `prefix` bits of a value that is as wide as the field or shorter.
 fn masked(value: &[u8], bits: usize, prefix: usize) -> Vec<u8> {
     let len = bits.div_ceil(8);
     let mut wide = vec![0; len.saturating_sub(value.len())];
@@ -199,7 +199,7 @@ fn masked(value: &[u8], bits: usize, prefix: usize) -> Vec<u8> {
     canonical(wide)
 }
 
-/// None when the packet need not match anything.
+/// Returns a field match; `None` for a field that is left out.
 fn field_match(field: &MatchField, chance: &mut Chance) -> Option<FieldMatch> {
     use match_field::{Match, MatchType};
     let Some(Match::MatchType(kind)) = field.r#match else {

@@ -1,18 +1,18 @@
-//! Damage to BMv2 JSON that leaves it looking like BMv2 JSON.
+//! Mutation of BMv2 JSON that keeps its general structure.
 
 use serde_json::{json, Map, Value};
 
 use crate::chance::Chance;
 
-/// Longest list that a damage makes, so that a case takes a moment.
+/// Longest list that a mutation creates, to bound the time of a case.
 const MAX_LIST: usize = 3000;
 
-/// Changes a few things somewhere in a program. `donor` lends parts.
+/// Changes a few places of a program. `donor` is a source of parts.
 pub fn damage(program: &mut Value, donor: &Value, chance: &mut Chance) {
     for _ in 0..=chance.below(3) {
         let path = some_path(program, chance);
         let gift = match chance.below(3) {
-            // Something of the same kind from the same place of another program, or from anywhere.
+            // A value from the same place of another program, or from anywhere.
             0 => donor.pointer(&similar(&path, chance)).cloned(),
             1 => {
                 let from = some_path(program, chance);
@@ -26,7 +26,7 @@ pub fn damage(program: &mut Value, donor: &Value, chance: &mut Chance) {
     }
 }
 
-/// The way to some value, deep ones as likely as shallow ones.
+/// Returns the path of a random value; deep ones are as likely as shallow ones.
 fn some_path(value: &Value, chance: &mut Chance) -> String {
     let mut path = String::new();
     let mut at = value;
@@ -53,7 +53,7 @@ fn nth<'a>(members: &'a Map<String, Value>, chance: &mut Chance) -> (&'a String,
     members.iter().nth(index).expect("it is below the length")
 }
 
-/// The same path with other, small indexes.
+/// Returns the path with other, small indexes.
 fn similar(path: &str, chance: &mut Chance) -> String {
     let parts = path.split('/').map(|part| match part.parse::<usize>() {
         Ok(_) => chance.below(4).to_string(),
@@ -107,7 +107,7 @@ fn change_list(items: &mut Vec<Value>, chance: &mut Chance) {
             items.insert(chance.below(len + 1), again);
         }
         3 if len > 0 => {
-            // Many of the same.
+            // Repeats an element many times.
             let times = 1 << chance.below(12);
             let again = items[chance.below(len)].clone();
             let times = times.min(MAX_LIST.saturating_sub(len));
@@ -215,7 +215,7 @@ fn change_text(text: &mut String, chance: &mut Chance) {
     }
 }
 
-/// An expression that is deep or wide.
+/// Returns an expression that is deep or wide.
 fn nested(chance: &mut Chance) -> Value {
     let depth = 1 << chance.below(10);
     let mut value = json!({"type": "hexstr", "value": "0x01"});

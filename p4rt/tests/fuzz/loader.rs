@@ -1,4 +1,4 @@
-//! Damaged programs: they are refused, or they run.
+//! Mutated programs: each is rejected, or runs.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     run::run,
 };
 
-/// Frames that a program which loads must take.
+/// Frames sent to each program that loads.
 const FRAMES: usize = 5;
 
 #[test]

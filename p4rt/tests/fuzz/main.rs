@@ -1,7 +1,7 @@
-//! Chance at work on all that comes to the switch from outside: programs, requests, messages and packets. Whatever it makes of them is
-//! refused or carried out, in bounded time and memory, without a panic. `run.rs` says how long, and how to run a case again.
+//! Fuzz tests of all inputs of the switch: programs, requests, messages and packets. Each input must be rejected or
+//! carried out, in bounded time and memory, without a panic. `run.rs` documents the duration and how to repeat a case.
 //!
-//! What the kernel and gRPC add to that is in the tests on veth pairs, `tests/veth/hostile.rs`.
+//! The tests on veth pairs, `tests/veth/hostile.rs`, cover the kernel and gRPC.
 
 mod chance;
 mod corpus;

@@ -1,14 +1,14 @@
-//! Damage to messages that leaves them messages: by way of their descriptors, so that every field of every kind is reached.
+//! Mutation of valid protobuf messages through their descriptors, so that every field of every kind is reached.
 
 use alfirk_p4runtime::{descriptor, Message, Name};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, ReflectMessage, Value};
 
 use crate::chance::Chance;
 
-/// Longest list that a damage makes.
+/// Longest list that a mutation creates.
 const MAX_LIST: usize = 2000;
 
-/// The message with a few changes somewhere in it.
+/// Returns the message with a few random changes.
 pub fn damaged<M: Message + Name + Default>(message: &M, chance: &mut Chance) -> M {
     let mut dynamic = DynamicMessage::decode(descriptor::of::<M>(), &message.encode_to_vec()[..])
         .expect("an encoded message decodes with its own descriptor");
@@ -107,12 +107,12 @@ fn change_value(value: &mut Value, kind: &Kind, chance: &mut Chance) {
         }
         Value::F32(number) => *number = f32::NAN,
         Value::F64(number) => *number = f64::NAN,
-        // Inside of lists there are none.
+        // Fields of these kinds occur only outside of lists.
         Value::List(_) | Value::Map(_) => {}
     }
 }
 
-/// A number near an old one, or any. The high byte of ids says what they name.
+/// Returns a number near an old one, or a random one. The high byte of ids encodes the kind of object.
 fn id(old: u64, chance: &mut Chance) -> u64 {
     match chance.below(6) {
         0 => old.wrapping_add(1),

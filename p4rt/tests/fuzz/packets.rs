@@ -1,4 +1,4 @@
-//! Any packets through right programs, whose tables a controller has filled.
+//! Random packets through valid programs with filled tables.
 
 use alfirk_p4rt::Programs;
 use alfirk_p4runtime::p4::v1::{update::Type, Update};
@@ -13,7 +13,7 @@ use crate::{
     run::run,
 };
 
-/// Entities written before packets come; some of them are refused.
+/// Entities written before packets are sent; some of them are rejected.
 const ENTITIES: usize = 60;
 /// Frames per case.
 const FRAMES: usize = 100;
@@ -52,7 +52,7 @@ fn any_packet_passes_any_program() {
     );
 }
 
-/// Each case sends frames of one length to one program, so that in time all lengths have been.
+/// Each case sends frames of one length to one program, so that all lengths are covered over time.
 #[test]
 fn frames_of_all_lengths_pass() {
     run(
@@ -89,7 +89,7 @@ fn filled(subject: &Subject, programs: &Programs, chance: &mut Chance) -> Client
             entity: Some(entity.clone()),
         };
         if client.write(vec![update(Type::Insert)]).is_err() {
-            // Cells of arrays and default actions can be modified only.
+            // Cells of arrays and default actions can only be modified.
             let _ = client.write(vec![update(Type::Modify)]);
         }
     }

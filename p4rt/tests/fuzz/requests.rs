@@ -1,4 +1,4 @@
-//! Requests of all types, from right to nonsense, at the P4Runtime server.
+//! Requests of all types, from valid to nonsense, to the P4Runtime server.
 
 use alfirk_bmv2::{Switch, SwitchOptions};
 use alfirk_p4rt::{ClientId, Programs, Server};
@@ -23,7 +23,7 @@ use crate::{
 /// Requests per case.
 const REQUESTS: usize = 60;
 
-/// A server, and its primary.
+/// A server and its primary.
 pub struct Client {
     pub server: Server,
     pub now: u64,
@@ -100,7 +100,7 @@ fn any_request_is_answered() {
                     settle(&mut client.server, client.now);
                 }
             }
-            // It is a server still, whatever was asked of it.
+            // The server must still reply, whatever was requested.
             let capabilities = client
                 .server
                 .capabilities(&CapabilitiesRequest { device_id: DEVICE });
@@ -110,7 +110,7 @@ fn any_request_is_answered() {
     );
 }
 
-/// One request or message, or a frame. Whether it was a request that the server has granted.
+/// Sends one request, message or frame. Returns whether it was a request that succeeded.
 fn request(client: &mut Client, subject: &Subject, chance: &mut Chance) -> bool {
     let (server, now) = (&mut client.server, client.now);
     match chance.below(16) {
@@ -182,7 +182,7 @@ fn request(client: &mut Client, subject: &Subject, chance: &mut Chance) -> bool 
     false
 }
 
-/// What a controller has written and can read, but for the cells of arrays, in an order of its own; empty without a pipeline.
+/// Returns what controllers have written and can read, except cells of arrays, sorted; empty without a pipeline.
 fn held(server: &Server, now: u64) -> Vec<Vec<u8>> {
     let kinds = [
         "table_entry { counter_data {} meter_config {} }",
@@ -219,7 +219,7 @@ fn maybe_damaged<M: Message + Name + Default>(message: M, chance: &mut Chance) -
     match chance.below(8) {
         0..=2 => messages::damaged(&message, chance),
         3 => {
-            // As bytes; what comes out is often still a message.
+            // Damages the encoded bytes; the result is often still a message.
             let mut bytes = message.encode_to_vec();
             chance.damage(&mut bytes);
             M::decode(&bytes[..]).unwrap_or(message)
@@ -236,7 +236,7 @@ fn update(subject: &Subject, chance: &mut Chance) -> Update {
     }
 }
 
-/// The entity, or with parts left out, as a read for many asks.
+/// Returns the entity, or with fields left out as in a wildcard read.
 fn wildcard(entity: Entity, chance: &mut Chance) -> Entity {
     match chance.below(3) {
         0 => entity,
@@ -244,7 +244,7 @@ fn wildcard(entity: Entity, chance: &mut Chance) -> Entity {
     }
 }
 
-/// The subject's config, most often with a damage in one of its halves.
+/// Returns the subject's config, mostly with damage in the P4Info or the device config.
 fn config(subject: &Subject, chance: &mut Chance) -> ForwardingPipelineConfig {
     let mut config = subject.config();
     match chance.below(8) {

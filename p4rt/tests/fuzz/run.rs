@@ -1,7 +1,7 @@
-//! Runs the cases of a target, and sees that each ends, in time and in bounded memory.
+//! Runs the cases of a target, and checks that each ends in time and in bounded memory.
 //!
-//! A case is a number, which is the seed of all its choices. The tests run for about a second per target; `ALFIRK_FUZZ_SECONDS=600`
-//! makes that ten minutes, and `ALFIRK_FUZZ_SEED=N` starts with case N, which is how one that failed is run again.
+//! A case is a number, the seed of all its random choices. The tests run for about a second per target;
+//! `ALFIRK_FUZZ_SECONDS=600` makes that ten minutes. `ALFIRK_FUZZ_SEED=N` starts with case N, to repeat a failed one.
 
 use std::{
     panic::{self, AssertUnwindSafe},
@@ -18,28 +18,28 @@ use alfirk_test_budget::Fuzz;
 
 use crate::chance::Chance;
 
-/// A case that takes longer hangs. It is generous, since tests run hardly optimised and beside others.
+/// Time after which a case counts as hanging. Tests run hardly optimised and in parallel, hence the margin.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Memory that the process may have, all targets and compiled programs together.
+/// Limit of this process's memory in MiB, all targets and compiled programs together.
 const MAX_MIB: u64 = 1_500;
-/// Between two looks at the clock and at the memory.
+/// Interval between two checks of time and memory.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What the thread at work reports to the one that watches it.
+/// Progress that the worker thread reports to the watching one.
 #[derive(Default)]
 struct Progress {
     case: AtomicU64,
     done: AtomicU64,
-    /// What the cases count: see [`run`].
+    /// Sum of the cases' counts: see [`run`].
     counted: AtomicU64,
     stop: AtomicBool,
 }
 
-/// Runs cases of a target on what `prepare` makes, until the time is over. Each case gives a number of `what` came through, which
-/// shows that the target does not stop at the first check.
+/// Runs cases of a target on the result of `prepare` until the time is over. Each case returns a count of `what`
+/// succeeded, which shows that the target does not stop at the first check.
 ///
 /// # Panics
-/// When a case panics, hangs or takes too much memory; the message says which.
+/// When a case panics, hangs or uses too much memory; the message names the case.
 pub fn run<T>(
     target: &str,
     what: &str,
@@ -49,22 +49,22 @@ pub fn run<T>(
     let Fuzz { first, time } = Fuzz::from_env();
     let progress = Arc::new(Progress::default());
     let (ended, end) = mpsc::channel();
-    let told = progress.clone();
+    let shared = progress.clone();
     let again = format!("run it again with ALFIRK_FUZZ_SEED=N and the test's name, {target}");
     thread::spawn(move || {
         let mut state = prepare();
         let start = Instant::now();
         for number in first.. {
-            told.case.store(number, Ordering::Relaxed);
+            shared.case.store(number, Ordering::Relaxed);
             let once = AssertUnwindSafe(|| case(&mut state, &mut Chance::new(number)));
             let Ok(counted) = panic::catch_unwind(once) else {
-                // Nobody waits any more when the watch has failed the test before.
+                // The receiver is gone when the watching thread has failed the test.
                 let _ = ended.send(Err(number));
                 return;
             };
-            told.counted.fetch_add(counted as u64, Ordering::Relaxed);
-            told.done.fetch_add(1, Ordering::Relaxed);
-            if start.elapsed() >= time || told.stop.load(Ordering::Relaxed) {
+            shared.counted.fetch_add(counted as u64, Ordering::Relaxed);
+            shared.done.fetch_add(1, Ordering::Relaxed);
+            if start.elapsed() >= time || shared.stop.load(Ordering::Relaxed) {
                 break;
             }
         }
@@ -103,7 +103,7 @@ pub fn run<T>(
     );
 }
 
-/// Memory of this process; 0 where the system does not say.
+/// Returns the memory of this process in MiB; 0 where the system does not report it.
 fn resident_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

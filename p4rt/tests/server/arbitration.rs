@@ -1,21 +1,21 @@
-//! Who is primary, who is notified of it, and who may write (P4Runtime § 5).
+//! Election of the primary, its notifications, and the right to write (P4Runtime § 5).
 
 use alfirk_p4rt::{ClientId, Event, Server};
 use alfirk_p4runtime::{p4::v1::*, Code, Status};
 
 use crate::fixture::{arbitration, bare, id, DEVICE};
 
-/// Sends an update and collects who gets which notification: client, highest election id, status code.
+/// Sends an update and returns the notifications: client, highest election id, status code.
 fn update(
     server: &mut Server,
     client: ClientId,
     message: StreamMessageRequest,
 ) -> Vec<(ClientId, Option<u64>, Code)> {
     server.stream_message(client, message, 0);
-    told(server)
+    notifications(server)
 }
 
-fn told(server: &mut Server) -> Vec<(ClientId, Option<u64>, Code)> {
+fn notifications(server: &mut Server) -> Vec<(ClientId, Option<u64>, Code)> {
     std::iter::from_fn(|| server.poll())
         .map(|event| match event {
             Event::Stream { client, message } => {
@@ -101,14 +101,14 @@ fn the_highest_election_id_is_primary() {
 }
 
 #[test]
-fn a_primary_that_leaves_leaves_none() {
+fn a_primary_that_leaves_is_not_replaced() {
     let mut server = bare();
     let (a, b) = (server.stream_open(), server.stream_open());
     update(&mut server, a, arbitration(id(5)));
     update(&mut server, b, arbitration(id(3)));
     server.stream_close(a);
-    assert_eq!(told(&mut server), [(b, Some(5), Code::NotFound)]);
-    // An id below the highest ever seen does not do, an equal one does.
+    assert_eq!(notifications(&mut server), [(b, Some(5), Code::NotFound)]);
+    // An id below the highest ever received is not accepted, an equal one is.
     assert_eq!(
         update(&mut server, b, arbitration(id(4))),
         [(b, Some(5), Code::NotFound)]
@@ -132,7 +132,7 @@ fn a_primary_can_step_down() {
 }
 
 #[test]
-fn without_an_election_id_nobody_becomes_primary() {
+fn a_client_without_election_id_does_not_become_primary() {
     let mut server = bare();
     let a = server.stream_open();
     assert_eq!(
@@ -151,7 +151,7 @@ fn roles_have_primaries_of_their_own() {
         update(&mut server, b, in_role("routes", 5)),
         [(b, Some(5), Code::Ok)]
     );
-    // Both get to the next check: there is no pipeline yet.
+    // Both pass arbitration and fail at the next check: there is no pipeline yet.
     assert_eq!(write(&mut server, "", id(5)), Code::FailedPrecondition);
     assert_eq!(
         write(&mut server, "routes", id(5)),
@@ -217,7 +217,7 @@ fn wrong_updates_end_the_stream() {
 }
 
 #[test]
-fn a_flood_of_streams_is_turned_away() {
+fn a_flood_of_streams_is_rejected() {
     let mut server = bare();
     for election_id in 0..256 {
         let client = server.stream_open();
@@ -232,7 +232,7 @@ fn a_flood_of_streams_is_turned_away() {
 }
 
 #[test]
-fn a_flood_of_roles_is_turned_away() {
+fn a_flood_of_roles_is_rejected() {
     let mut server = bare();
     for n in 0..1024 {
         let client = server.stream_open();
@@ -242,7 +242,7 @@ fn a_flood_of_roles_is_turned_away() {
     let client = server.stream_open();
     let one_more = closed(&mut server, client, in_role("one more", 1));
     assert_eq!(one_more.canonical_code(), Code::ResourceExhausted);
-    // Those that are known stay.
+    // Existing roles are kept.
     let client = server.stream_open();
     assert_eq!(
         update(&mut server, client, in_role("role 7", 1)),

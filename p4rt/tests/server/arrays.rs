@@ -39,7 +39,7 @@ fn meters_are_written_read_and_reset() {
     refused(
         f.modify(&of("counter_data {}")),
         Code::Unimplemented,
-        "by colour",
+        "counters per colour",
     );
 }
 
@@ -55,8 +55,8 @@ fn wrong_cells_are_refused() {
             |index: i64| format!("{kind}_entry {{ {field}: {id} index {{ index: {index} }} }}");
         refused(f.modify(&at(-1)), Code::InvalidArgument, "negative");
         refused(f.modify(&at(4)), Code::OutOfRange, "beyond its 4 cells");
-        refused(f.insert(&at(0)), Code::InvalidArgument, "modified only");
-        refused(f.delete(&at(0)), Code::InvalidArgument, "modified only");
+        refused(f.insert(&at(0)), Code::InvalidArgument, "only be modified");
+        refused(f.delete(&at(0)), Code::InvalidArgument, "only be modified");
         assert_eq!(code(&f.try_read(&at(4)).unwrap_err()), Code::OutOfRange);
         refused(
             f.modify(&format!("{kind}_entry {{ {field}: 3 }}")),

@@ -7,7 +7,7 @@ use alfirk_p4runtime::{
 
 use crate::fixture::*;
 
-/// Good, bad (not there), good.
+/// A valid update, an invalid one (no such entry), a valid one.
 fn batch() -> Vec<Update> {
     vec![
         update(Type::Insert, &l2(5, 3, "")),
@@ -101,7 +101,7 @@ fn a_batch_may_be_applied_in_steps_with_packets_between() {
 }
 
 #[test]
-fn an_error_in_a_later_step_is_told_and_rolled_back_as_in_one_step() {
+fn an_error_in_a_later_step_is_reported_and_rolled_back() {
     for (atomicity, expected, left) in [
         (
             Atomicity::ContinueOnError,
@@ -223,7 +223,7 @@ fn rollback_restores_every_kind_of_entity() {
         "{}",
         status.message
     );
-    // Entries that were deleted and came back stand behind the others; order is no state.
+    // Entries that were deleted and restored follow the others; the order is not part of the state.
     let sorted = |mut entities: Vec<Entity>| {
         entities.sort_by_key(alfirk_p4runtime::text::to_string);
         entities

@@ -1,4 +1,4 @@
-//! The entry that is hit on a miss (P4Runtime § 9.1.3).
+//! The default entry, which applies on a miss (P4Runtime § 9.1.3).
 
 use alfirk_p4runtime::Code;
 
@@ -15,7 +15,7 @@ fn forward(port: u8) -> String {
 }
 
 #[test]
-fn it_is_modified_and_reset() {
+fn the_default_entry_is_modified_and_reset() {
     let mut f = Fixture::new();
     let initial = default(
         L2,
@@ -32,11 +32,11 @@ fn it_is_modified_and_reset() {
 }
 
 #[test]
-fn it_is_no_ordinary_entry() {
+fn the_default_entry_cannot_be_inserted_or_deleted() {
     let mut f = Fixture::new();
     let entry = default(L2, &forward(9));
-    refused(f.insert(&entry), Code::InvalidArgument, "modified only");
-    refused(f.delete(&entry), Code::InvalidArgument, "modified only");
+    refused(f.insert(&entry), Code::InvalidArgument, "only be modified");
+    refused(f.delete(&entry), Code::InvalidArgument, "only be modified");
     let with_key = default(L2, r#"match { field_id: 1 exact { value: "\x05" } }"#);
     refused(f.modify(&with_key), Code::InvalidArgument, "no key");
     refused(
@@ -58,7 +58,7 @@ fn const_defaults_and_those_of_indirect_tables_stay() {
     refused(
         f.modify(&default(ROUTES, &forward(9))),
         Code::PermissionDenied,
-        "fixed by the program",
+        "const in the program",
     );
     refused(
         f.modify(&default(ECMP, &forward(9))),
@@ -68,7 +68,7 @@ fn const_defaults_and_those_of_indirect_tables_stay() {
 }
 
 #[test]
-fn all_defaults_are_read_at_once() {
+fn a_wildcard_reads_all_defaults() {
     let f = Fixture::new();
     assert_eq!(f.read("table_entry { is_default_action: true }").len(), 5);
 }

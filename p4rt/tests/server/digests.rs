@@ -54,7 +54,7 @@ fn lists_wait_for_their_timeout() {
 }
 
 #[test]
-fn acknowledged_digests_come_again() {
+fn acknowledged_digests_are_sent_again() {
     let mut f = learning("max_list_size: 1 ack_timeout_ns: 1000000000");
     assert_eq!(f.packet(1, &frame(5)).1.len(), 1);
     assert_eq!(f.packet(1, &frame(5)).1.len(), 0);

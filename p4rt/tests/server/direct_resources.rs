@@ -40,8 +40,8 @@ fn counters_count_and_are_set() {
     );
     f.modify(&left_alone).unwrap();
     assert!(count(&f, 5).contains("packet_count: 11"));
-    refused(f.insert(&set), Code::InvalidArgument, "modified only");
-    refused(f.delete(&set), Code::InvalidArgument, "modified only");
+    refused(f.insert(&set), Code::InvalidArgument, "only be modified");
+    refused(f.delete(&set), Code::InvalidArgument, "only be modified");
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn counters_are_part_of_their_entry_when_asked_for() {
         f.read(&format!("table_entry {{ {} }}", key(5, ""))),
         [entity(&l2(5, 3, ""))]
     );
-    // A modification without data lets the counter go on.
+    // MODIFY without counter data keeps the counter.
     f.modify(&l2(5, 4, "")).unwrap();
     assert!(count(&f, 5).contains("packet_count: 7"));
     f.modify(&l2(5, 4, "counter_data {}")).unwrap();
@@ -156,9 +156,9 @@ fn wrong_resources_are_refused() {
     refused(
         f.insert(&acl(&format!("{ACTION} meter_counter_data {{}}"))),
         Code::Unimplemented,
-        "by colour",
+        "counters per colour",
     );
-    // Nothing of it has left an entry behind.
+    // No failed insert has left an entry behind.
     assert_eq!(f.read(&format!("table_entry {{ table_id: {ACL} }}")), []);
     assert_eq!(f.read(&format!("table_entry {{ table_id: {L2} }}")), []);
 }

@@ -18,7 +18,7 @@ pub const ROUTES: u32 = 0x0200_0002;
 pub const ACL: u32 = 0x0200_0003;
 pub const ECMP: u32 = 0x0200_0004;
 pub const KINDS: u32 = 0x0200_0005;
-/// That of every program, by its name.
+/// Id of `NoAction`, derived from its name in every program.
 pub const NO_ACTION: u32 = 21_257_015;
 pub const FORWARD: u32 = 0x0100_0002;
 pub const FLOOD: u32 = 0x0100_0003;
@@ -29,11 +29,11 @@ pub const SELECTOR: u32 = 0x1100_0001;
 pub const COUNTER: u32 = 0x1200_0001;
 pub const METER: u32 = 0x1400_0001;
 pub const REGISTER: u32 = 0x1600_0001;
-/// By its name, as structs take no `@id`.
+/// Id derived from the name, since structs take no `@id`.
 pub const DIGEST: u32 = 389_049_336;
 pub const VALUE_SET: u32 = 0x0300_0001;
 
-/// A program of this crate.
+/// Compiles a program of this crate.
 pub fn compiled(source: &str) -> Compiled {
     let rooms = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut options = CompileOptions::new(rooms.join("p4rt").join(source));
@@ -42,18 +42,18 @@ pub fn compiled(source: &str) -> Compiled {
     compile(&options).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// `test_data/p4runtime.p4`, compiled once.
+/// Returns `test_data/p4runtime.p4`, compiled once.
 fn program() -> &'static Compiled {
     static COMPILED: OnceLock<Compiled> = OnceLock::new();
     COMPILED.get_or_init(|| compiled("test_data/p4runtime.p4"))
 }
 
-/// The BMv2 JSON.
+/// Returns its BMv2 JSON.
 pub fn device_config() -> String {
     program().json.to_text()
 }
 
-/// The P4Info.
+/// Returns its P4Info.
 pub fn p4info() -> P4Info {
     program().p4info.clone()
 }
@@ -79,7 +79,7 @@ pub fn bare() -> Server {
     }))
 }
 
-/// A server with a primary, which calls for everything in the tests.
+/// A server with a primary, which sends all requests of the tests.
 pub struct Fixture {
     pub server: Server,
     pub primary: ClientId,
@@ -87,7 +87,7 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    /// With the program running.
+    /// Creates a fixture with the program running.
     pub fn new() -> Fixture {
         let mut fixture = Fixture::without_pipeline();
         fixture
@@ -137,7 +137,7 @@ impl Fixture {
         self.server.write(&request, self.now).map(|_| ())
     }
 
-    /// A request of the primary.
+    /// Sends a write request of the primary.
     pub fn write_request(
         &self,
         atomicity: write_request::Atomicity,
@@ -152,7 +152,7 @@ impl Fixture {
         }
     }
 
-    /// Writes one update given in text format, such as `table_entry { ... }`; the error is its own.
+    /// Writes one update in text format, such as `table_entry { ... }`; the error is that of the update.
     pub fn write(&mut self, kind: update::Type, entity: &str) -> Result<(), Error> {
         let result = self.write_all(Default::default(), vec![update(kind, entity)]);
         result.map_err(|status| {
@@ -195,12 +195,12 @@ impl Fixture {
         })
     }
 
-    /// What a read finds, in text format.
+    /// Reads entities; the filter is in text format.
     pub fn read(&self, entity: &str) -> Vec<Entity> {
         self.try_read(entity).unwrap()
     }
 
-    /// Sends a frame in and takes what comes out: frames, and messages to clients.
+    /// Sends a frame in and returns the frames and messages that result.
     pub fn packet(
         &mut self,
         port: u32,
@@ -225,7 +225,7 @@ impl Fixture {
         (frames, messages)
     }
 
-    /// Ports that a frame leaves through.
+    /// Returns the ports that a frame leaves through.
     pub fn ports(&mut self, port: u32, frame: &[u8]) -> Vec<u32> {
         self.packet(port, frame)
             .0
@@ -265,7 +265,7 @@ pub fn update(kind: update::Type, text: &str) -> Update {
     }
 }
 
-/// An entry of `l2` that forwards `dst` to `port`, with more fields of the entry behind.
+/// Returns an entry of `l2` that forwards `dst` to `port`, with more fields of the entry appended.
 pub fn l2(dst: u8, port: u8, more: &str) -> String {
     format!(
         r#"table_entry {{ table_id: {L2} match {{ field_id: 1 exact {{ value: "\x{dst:02x}" }} }}
@@ -273,7 +273,7 @@ pub fn l2(dst: u8, port: u8, more: &str) -> String {
     )
 }
 
-/// A frame to a host whose address is one byte.
+/// Returns a frame to a host whose address is one byte.
 pub fn frame(dst: u8) -> Vec<u8> {
     kind_frame(dst, 0x0800)
 }
@@ -289,7 +289,7 @@ pub fn code(error: &Error) -> alfirk_p4runtime::Code {
     error.to_status().canonical_code()
 }
 
-/// Asserts that an update is refused with a code and says why.
+/// Asserts that an update is rejected with a code and a message that contains `why`.
 #[track_caller]
 pub fn refused(result: Result<(), Error>, expected: alfirk_p4runtime::Code, why: &str) {
     let error = result.expect_err("the update must be refused");

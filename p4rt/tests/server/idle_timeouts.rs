@@ -1,4 +1,4 @@
-//! Idle entries (P4Runtime § 9.1.9, § 16.3).
+//! Idle timeouts of entries (P4Runtime § 9.1.9, § 16.3).
 
 use alfirk_p4runtime::{p4::v1::*, Code};
 

@@ -1,4 +1,4 @@
-//! Entries of the program that exist at the start: `entries` and `const entries` (P4_16 § 14.2.1.4, P4Runtime § 9.1.4 and § 9.1.5).
+//! Initial entries of the program: `entries` and `const entries` (P4_16 § 14.2.1.4, P4Runtime § 9.1.4 and § 9.1.5).
 
 use std::sync::OnceLock;
 
@@ -50,7 +50,7 @@ fn entries(f: &Fixture, table: u32) -> Vec<TableEntry> {
     entries.collect()
 }
 
-/// Priority, whether it is const, and the port of each entry.
+/// Returns priority, constness and port of each entry.
 fn shown(f: &Fixture, table: u32) -> Vec<(i32, bool, u8)> {
     let port = |entry: &TableEntry| {
         let action = entry.action.as_ref()?.r#type.as_ref()?;
@@ -93,7 +93,7 @@ fn priorities_are_those_of_the_program() {
     let f = running();
     assert_eq!(shown(&f, RANKED), [(20, true, 1), (10, false, 2)]);
     assert_eq!(shown(&f, EXACTLY), [(0, false, 3), (0, true, 4)]);
-    // Where the smallest wins in the program, the largest wins here all the same.
+    // In P4Runtime the largest priority wins, even where the smallest wins in the program.
     let smallest = [(MOST - 1, false, 5), (MOST - 6, false, 6)];
     assert_eq!(shown(&f, SMALLEST), smallest);
     let unranked = [(201, false, 5), (101, false, 6), (1, false, 7)];
@@ -102,7 +102,7 @@ fn priorities_are_those_of_the_program() {
 }
 
 #[test]
-fn p4info_says_which_tables_have_initial_entries() {
+fn p4info_marks_tables_with_initial_entries() {
     let info = &program().p4info;
     let kinds = info.tables.iter().map(|table| {
         let id = table.preamble.as_ref().map_or(0, |preamble| preamble.id);
@@ -174,7 +174,7 @@ fn const_entries_stay_beside_others() {
     refused(
         f.insert(&ternary(FIXED, 1, 0xff, 5, &to(7))),
         Code::PermissionDenied,
-        "fixed by the program",
+        "const in the program",
     );
 }
 
@@ -226,7 +226,7 @@ fn reconciling_keeps_what_was_changed_and_deleted() {
     assert_eq!(shown(&f, EXACTLY), kept);
 }
 
-/// BMv2's own format cannot say that entries are not const; the P4Info can.
+/// The BMv2 JSON format cannot express that entries are not const; the P4Info can.
 #[test]
 fn entries_of_a_foreign_device_config_are_released_by_the_p4info() {
     let mut f = Fixture::without_pipeline();

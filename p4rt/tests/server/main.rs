@@ -1,4 +1,4 @@
-//! The P4Runtime server, one file per behaviour.
+//! Tests of the P4Runtime server, one file per feature.
 
 mod arbitration;
 mod arrays;

@@ -40,7 +40,7 @@ fn copies_go_to_the_replicas() {
 }
 
 #[test]
-fn groups_beyond_the_room_are_refused() {
+fn groups_beyond_the_limit_are_refused() {
     use alfirk_bmv2::{PreLimits, Switch, SwitchOptions};
     use alfirk_p4rt::Server;
     use alfirk_p4runtime::p4::v1::set_forwarding_pipeline_config_request::Action;
@@ -59,7 +59,7 @@ fn groups_beyond_the_room_are_refused() {
         .unwrap();
     f.insert(&group(9, "")).unwrap();
     let more = f.insert(&group(8, ""));
-    refused(more, Code::ResourceExhausted, "no room for more than 1");
+    refused(more, Code::ResourceExhausted, "the limit of 1");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn replicas_are_checked() {
         refused(f.insert(&group(1, replicas)), Code::InvalidArgument, why)
     };
     let one = "replicas { egress_port: 2 instance: 1 }";
-    invalid(&format!("{one} {one}"), "given twice");
+    invalid(&format!("{one} {one}"), "occurs twice");
     invalid("replicas { instance: 1 }", "no port");
     invalid(
         "replicas { egress_port: 2 instance: 65536 }",
@@ -93,13 +93,13 @@ fn replicas_are_checked() {
     );
     invalid("replicas { port: \"\" }", "empty");
     let backup = "replicas { egress_port: 2 backup_replicas { port: \"\\x02\" instance: 1 } }";
-    invalid(backup, "given twice in a replica");
+    invalid(backup, "occurs twice in a replica");
     let backup = "replicas { egress_port: 2 backup_replicas { port: \"\\x03\" instance: 65536 } }";
     invalid(backup, "instance 65536");
 }
 
 #[test]
-fn backups_stand_in_for_replicas_whose_port_is_down() {
+fn backups_replace_replicas_whose_port_is_down() {
     let mut f = Fixture::new();
     let protected = group(
         9,
@@ -119,7 +119,7 @@ fn backups_stand_in_for_replicas_whose_port_is_down() {
     assert_eq!(ports_after(2, false), [4, 6]);
     assert_eq!(ports_after(3, true), [3, 6]);
     assert_eq!(ports_after(2, true), [2, 6]);
-    // Who has no backup keeps its port, and so does who has none that is up.
+    // A replica without a backup keeps its port, as does one without a backup that is up.
     assert_eq!(ports_after(6, false), [2, 6]);
     for port in [2, 3] {
         ports_after(port, false);
@@ -131,7 +131,7 @@ fn backups_stand_in_for_replicas_whose_port_is_down() {
 #[test]
 fn sessions_are_written_and_read() {
     let mut f = Fixture::new();
-    // SDN_PORT_CPU stands for the CPU port.
+    // SDN_PORT_CPU means the CPU port.
     let to_cpu = session(100, "replicas { port: \"\\xff\\xff\\xff\\xfd\" instance: 1 } class_of_service: 2 packet_length_bytes: 64");
     f.insert(&to_cpu).unwrap();
     assert_eq!(

@@ -36,7 +36,7 @@ fn an_action_set_acts_and_is_read_as_written() {
         (0..32).flat_map(|dst| f.ports(1, &frame(dst))).collect();
     assert_eq!(ports.into_iter().collect::<Vec<_>>(), [3, 4]);
     assert_eq!(f.read(&key()), [entity(&two)]);
-    // What it is made of is not shown.
+    // Members and groups of a one-shot are not shown.
     assert_eq!(f.read("action_profile_member {}"), []);
     assert_eq!(f.read("action_profile_group {}"), []);
 

@@ -22,7 +22,7 @@ fn error(f: &mut Fixture) -> StreamError {
 }
 
 #[test]
-fn a_packet_out_leaves_where_its_metadata_says() {
+fn a_packet_out_leaves_through_the_port_in_its_metadata() {
     let mut f = Fixture::new();
     f.message(stream_message_request::Update::Packet(packet_out(
         r"\x01\x02",
@@ -56,7 +56,7 @@ fn a_packet_for_the_cpu_port_reaches_the_primary_with_metadata() {
         Some(stream_message_response::Update::Packet(expected))
     );
 
-    // Without a primary it is lost, and counted.
+    // Without a primary the packet is lost and counted.
     f.server.stream_close(f.primary);
     f.settle();
     assert_eq!(f.packet(300, &frame(5)).1, []);

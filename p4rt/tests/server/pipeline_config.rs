@@ -101,7 +101,7 @@ fn the_program_may_come_in_a_device_config_message() {
 }
 
 #[test]
-fn a_switch_may_be_told_to_keep_its_program() {
+fn disable_swap_rejects_new_programs() {
     use alfirk_bmv2::{Switch, SwitchOptions};
     use alfirk_p4rt::Server;
     let mut f = Fixture::without_pipeline();
@@ -187,7 +187,7 @@ fn reconciliation_keeps_what_was_written() {
     assert_eq!(before, after);
 }
 
-/// The table `l2` in a config's P4Info.
+/// Returns the table `l2` in a config's P4Info.
 fn l2_of(config: &mut ForwardingPipelineConfig) -> &mut Table {
     let tables = &mut config.p4info.as_mut().unwrap().tables;
     let is_l2 = |table: &&mut Table| table.preamble.as_ref().is_some_and(|p| p.id == L2);
@@ -195,7 +195,7 @@ fn l2_of(config: &mut ForwardingPipelineConfig) -> &mut Table {
 }
 
 #[test]
-fn what_cannot_be_kept_stops_reconciliation() {
+fn state_that_does_not_fit_stops_reconciliation() {
     let mut f = Fixture::new();
     f.insert(&l2(5, 3, "")).unwrap();
     let mut other = config();
@@ -206,7 +206,7 @@ fn what_cannot_be_kept_stops_reconciliation() {
         .unwrap_err();
     assert_eq!(status.canonical_code(), Code::InvalidArgument);
     assert!(
-        status.message.contains("cannot be kept"),
+        status.message.contains("does not fit the new config"),
         "{}",
         status.message
     );
@@ -271,7 +271,7 @@ fn configs_that_cannot_be_realised_are_refused() {
                 .unwrap()
                 .id = 0x0100_0002
         }),
-        "zero or taken",
+        "zero or used twice",
     );
     refuse(
         Action::Verify,
@@ -281,7 +281,7 @@ fn configs_that_cannot_be_realised_are_refused() {
     refuse(
         Action::Verify,
         with(&|c| l2_of(c).match_fields.clear()),
-        "do not belong together: ingress.l2",
+        "do not match: ingress.l2",
     );
     refuse(
         Action::Verify,

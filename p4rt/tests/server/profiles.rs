@@ -57,7 +57,7 @@ fn entries_point_to_members_and_groups() {
 }
 
 #[test]
-fn what_is_used_is_not_deleted() {
+fn objects_in_use_are_not_deleted() {
     let mut f = Fixture::new();
     f.insert(&member(1, 3)).unwrap();
     f.insert(&group(1, &one(1))).unwrap();
@@ -125,7 +125,7 @@ fn groups_keep_to_their_size() {
     refused(
         f.insert(&group(2, &format!("{} {}", one(1), one(1)))),
         Code::InvalidArgument,
-        "given twice",
+        "occurs twice",
     );
 }
 
@@ -135,7 +135,7 @@ fn malformed_ids_are_refused() {
     refused(
         f.insert(&member(0, 3)),
         Code::InvalidArgument,
-        "ids begin at 1",
+        "ids start at 1",
     );
     refused(
         f.insert("action_profile_member { member_id: 1 }"),
@@ -174,7 +174,7 @@ fn members_whose_watch_port_is_down_are_passed_over() {
     assert!((0..32).any(|dst| f.ports(1, &frame(dst)) == [3]));
 }
 
-/// Four members of weight 1 in a group are as many as the program allows, and 16 in all groups.
+/// The program allows four members of weight 1 per group, and 16 in all groups.
 #[test]
 fn the_size_of_a_selector_limits_all_groups_together() {
     let mut f = Fixture::new();
@@ -185,7 +185,7 @@ fn the_size_of_a_selector_limits_all_groups_together() {
     refused(
         f.insert(&weighing(1, 5)),
         Code::ResourceExhausted,
-        "weights come to 5, above 4",
+        "the sum of weights is 5, above the limit 4",
     );
     for id in 1..=4 {
         f.insert(&weighing(id, 4)).unwrap();
@@ -193,22 +193,22 @@ fn the_size_of_a_selector_limits_all_groups_together() {
     refused(
         f.insert(&weighing(5, 1)),
         Code::ResourceExhausted,
-        "the weights of all groups would come to 17, above its size of 16",
+        "the sum of weights of all groups would be 17, above its size of 16",
     );
-    // A change counts for what it changes.
+    // Modifying a group counts the difference only.
     f.modify(&weighing(1, 3)).unwrap();
     f.insert(&weighing(5, 1)).unwrap();
     refused(
         f.modify(&weighing(1, 4)),
         Code::ResourceExhausted,
-        "come to 17",
+        "would be 17",
     );
     f.delete(&weighing(5, 1)).unwrap();
     f.modify(&weighing(1, 4)).unwrap();
 }
 
 #[test]
-fn members_are_no_part_of_a_selectors_size() {
+fn a_selectors_size_does_not_limit_members() {
     let mut f = Fixture::new();
     for id in 1..=40 {
         f.insert(&member(id, 3)).unwrap();
@@ -243,7 +243,7 @@ fn a_selector_may_count_members() {
     refused(
         f.insert(&group(1, &of(&[1, 2, 3, 4, 5]))),
         Code::ResourceExhausted,
-        "members come to 5, above 4",
+        "the number of members is 5, above the limit 4",
     );
     for id in 1..=4 {
         f.insert(&group(id, &of(&[1, 2, 3, 4]))).unwrap();
@@ -251,6 +251,6 @@ fn a_selector_may_count_members() {
     refused(
         f.insert(&group(5, &of(&[1]))),
         Code::ResourceExhausted,
-        "the members of all groups would come to 17, above its size of 16",
+        "the number of members of all groups would be 17, above its size of 16",
     );
 }

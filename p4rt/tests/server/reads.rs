@@ -1,10 +1,10 @@
-//! Reads in steps (P4Runtime § 13): what is found is the same in however many.
+//! Reads in steps (P4Runtime § 13): the result does not depend on the number of steps.
 
 use alfirk_p4runtime::{p4::v1::*, text, Code, Status};
 
 use crate::fixture::*;
 
-/// Reads by steps of so many entities, with a packet between any two; also counts the steps.
+/// Reads by steps of `most` entities, with a packet between steps; also counts the steps.
 fn read_in_steps(
     f: &mut Fixture,
     filters: &[&str],
@@ -53,7 +53,7 @@ fn steps_find_what_one_read_finds() {
         let (found, result, steps) = read_in_steps(&mut f, &filters, most);
         assert_eq!(result, Ok(()));
         assert_eq!(found, whole, "{most} at a time");
-        // Three filters look at all entries, and no step looks at more than it may.
+        // Three filters process all entries, and no step processes more than `most`.
         assert!(steps >= 3 * 4 / most, "{most} at a time took {steps}");
     }
 }

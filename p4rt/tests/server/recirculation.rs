@@ -1,4 +1,4 @@
-//! Copies that make copies.
+//! Packets whose copies make copies.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn copies_of_copies_are_dropped_when_too_many_wait() {
     switch.pre_mut().unwrap().set_group(4, &replicas).unwrap();
     let mut server = Server::new(switch);
     server.frame_in(3, &[7], 0);
-    // Each of a thousand copies comes back and leaves a thousand.
+    // Each of a thousand copies recirculates and makes a thousand more.
     for _ in 0..80 {
         if let Some(Event::Enqueue(packet)) = server.poll() {
             server.dequeue(packet, 0, QueueState::default());
@@ -26,7 +26,7 @@ fn copies_of_copies_are_dropped_when_too_many_wait() {
     assert_ne!(server.counters().drops["too_many_copies"], 0);
     let waiting = std::iter::from_fn(|| server.poll()).count();
     assert!(waiting <= 1 << 16, "{waiting} packets wait");
-    // When they are gone there is room again.
+    // After they are gone, packets are accepted again.
     server.frame_in(3, &[7], 0);
     assert_eq!(std::iter::from_fn(|| server.poll()).count(), 1000);
 }

@@ -1,4 +1,4 @@
-//! Registers, which official BMv2 does not show at all (P4Runtime § 9.7).
+//! Register reads and writes, which official BMv2 does not implement (P4Runtime § 9.7).
 
 use alfirk_p4runtime::Code;
 
@@ -23,7 +23,7 @@ fn cells_are_written_and_read() {
 }
 
 #[test]
-fn all_cells_are_written_at_once() {
+fn a_write_without_index_sets_all_cells() {
     let mut f = Fixture::new();
     f.modify(&format!(
         "register_entry {{ register_id: {REGISTER} data {{ bitstring: \"\\x07\" }} }}"

@@ -1,4 +1,4 @@
-//! Requests that no honest client sends: no panic, no endless work, and the server still answers.
+//! Malformed requests: no panic, no endless work, and the server still replies.
 
 use alfirk_p4runtime::{
     p4::v1::{set_forwarding_pipeline_config_request::Action, update::Type, *},
@@ -9,7 +9,7 @@ use rand_core::{Rng, SeedableRng};
 
 use crate::fixture::*;
 
-/// One valid entity of each kind, and some that are not.
+/// Returns one valid entity of each kind, and some invalid ones.
 fn entities() -> Vec<Entity> {
     let acl = format!(
         r#"table_entry {{ table_id: {ACL} priority: 9 match {{ field_id: 1 ternary {{ value: "\x01" mask: "\xff" }} }}
@@ -42,7 +42,7 @@ fn entities() -> Vec<Entity> {
     .collect()
 }
 
-/// Changes some bytes; what comes out is often still a message.
+/// Changes some bytes; the result is often still a message.
 fn damage(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) {
     for _ in 0..=random.next_u32() % 4 {
         let at = random.next_u32() as usize % bytes.len().max(1);
@@ -89,7 +89,7 @@ fn damaged_updates_and_reads_are_answered() {
             entity: Some(entity),
         };
         let atomicity = write_request::Atomicity::try_from((random.next_u32() % 3) as i32).unwrap();
-        // A batch that fails at its end is rolled back over what went before.
+        // A batch that fails at its end is rolled back.
         let updates = vec![update; 1 + (random.next_u32() % 2) as usize];
         let _ = f.write_all(atomicity, updates);
         let _ = f.server.read(&read, f.now);

@@ -27,7 +27,7 @@ fn entries_act_on_packets_from_the_moment_they_are_written() {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_groups_are_read() {
     let mut f = Fixture::new();
     let entry = l2(5, 3, r#"metadata: "mine" idle_timeout_ns: 1000"#);
     f.insert(&entry).unwrap();
@@ -37,7 +37,7 @@ fn what_is_written_is_read() {
         f.read(&format!("table_entry {{ table_id: {L2} }}")).len(),
         2
     );
-    // The const entry of another table belongs to all tables' entries.
+    // A read of all tables includes the const entry of another table.
     assert_eq!(f.read("table_entry {}").len(), 3);
     assert_eq!(f.read(&key(9)), []);
 }
@@ -75,7 +75,7 @@ fn presence_is_checked() {
 }
 
 #[test]
-fn a_full_table_takes_no_more() {
+fn a_full_table_rejects_inserts() {
     let mut f = Fixture::new();
     for dst in 1..=4 {
         f.insert(&l2(dst, 1, "")).unwrap();
@@ -96,7 +96,7 @@ fn larger_priorities_win() {
     f.insert(&acl(10, all_from_1, DROP)).unwrap();
     f.insert(&acl(20, low_kinds, NO_ACTION)).unwrap();
     assert_eq!(f.ports(1, &frame(5)), [3]);
-    // No entry of l2 overrides the drop.
+    // Without an entry of l2, the packet is dropped.
     assert!(f.ports(1, &kind_frame(6, 0x86dd)).is_empty());
     let read = f.read(&format!("table_entry {{ table_id: {ACL} priority: 20 }}"));
     assert_eq!(read, [entity(&acl(20, low_kinds, NO_ACTION))]);
@@ -177,10 +177,10 @@ fn malformed_entries_are_refused() {
         "no parameter has id 2",
     );
     let twice = r#"params { param_id: 1 value: "\x02" } params { param_id: 1 value: "\x02" }"#;
-    invalid(forward(twice), "given twice");
+    invalid(forward(twice), "occurs twice");
     invalid(
         with_action("action_profile_member_id: 1"),
-        "entries take an action",
+        "entries need an action, not a member, group or action set",
     );
     invalid(l2(5, 3, "is_const: true"), "const entries");
     invalid(
@@ -225,7 +225,7 @@ fn modify_without_action_keeps_the_action() {
 }
 
 #[test]
-fn delete_looks_at_the_key_alone() {
+fn delete_uses_only_the_key() {
     let mut f = Fixture::new();
     f.insert(&l2(5, 3, "")).unwrap();
     let nonsense = format!(
@@ -248,17 +248,17 @@ fn const_tables_are_read_but_not_written() {
     refused(
         f.insert(&entry(&drop)),
         Code::PermissionDenied,
-        "fixed by the program",
+        "const in the program",
     );
     refused(
         f.modify(&entry(&drop)),
         Code::PermissionDenied,
-        "fixed by the program",
+        "const in the program",
     );
     refused(
         f.delete(&entry("")),
         Code::PermissionDenied,
-        "fixed by the program",
+        "const in the program",
     );
     let shown = entity(&entry(&format!("{drop} is_const: true")));
     assert_eq!(
@@ -296,7 +296,7 @@ fn a_failed_read_names_each_request() {
     assert_eq!(status.canonical_code(), Code::Unknown);
 }
 
-/// As in PI: every priority from 1 to 2^31 - 1, each apart from the next one.
+/// As in PI, all priorities from 1 to 2^31 - 1 are distinct.
 #[test]
 fn all_priorities_are_kept_apart() {
     let mut f = Fixture::new();

@@ -1,4 +1,5 @@
-//! Translated types (`@p4runtime_translation`): what the controller writes, what packets meet, and what reads show.
+//! Translated types (`@p4runtime_translation`): values written by the controller, seen by packets and returned by
+//! reads.
 
 use std::sync::OnceLock;
 
@@ -63,7 +64,7 @@ fn by_label(key: &str, name: &str) -> String {
     exact(BY_LABEL, key, &format!("action {{ {action} }}"))
 }
 
-/// The bytes behind the operation of what a packet becomes.
+/// Sends a packet; returns its port and the bytes behind the operation.
 fn sent(f: &mut Fixture, packet: [u8; 4]) -> (u32, [u8; 3]) {
     let (frames, _) = f.packet(7, &packet);
     let [(port, frame)] = &frames[..] else {
@@ -73,7 +74,7 @@ fn sent(f: &mut Fixture, packet: [u8; 4]) -> (u32, [u8; 3]) {
 }
 
 #[test]
-fn p4info_says_which_types_are_translated() {
+fn p4info_marks_translated_types() {
     let info = &program().p4info;
     let types = &info.type_info.as_ref().unwrap().new_types;
     for name in ["name_t", "port_t", "label_t", "same_t"] {
@@ -92,9 +93,9 @@ fn p4info_says_which_types_are_translated() {
 }
 
 #[test]
-fn strings_of_keys_and_parameters_stand_for_values_of_the_data_plane() {
+fn strings_of_keys_and_parameters_map_to_data_plane_values() {
     let mut f = running();
-    // 0 and 2 are the program's; the others are given in the order of writes.
+    // 0 and 2 are mapped by the program; the others are allocated in the order of writes.
     f.insert(&by_name("", "first")).unwrap();
     f.insert(&by_name("first", "second")).unwrap();
     f.insert(&by_name("pinned", "")).unwrap();
@@ -134,7 +135,7 @@ fn exhaustion_is_reported_and_ends_when_entries_go() {
     refused(
         f.insert(&by_name("c", "a")),
         Code::ResourceExhausted,
-        "type name_t has no value left in the data plane for \"c\": all 4 of bit<2> are in use",
+        "type name_t has no free value in the data plane for \"c\": all 4 of bit<2> are in use",
     );
     f.delete(&exact(BY_NAME, "a", "")).unwrap();
     f.insert(&by_name("c", "d")).unwrap();
@@ -142,7 +143,7 @@ fn exhaustion_is_reported_and_ends_when_entries_go() {
     assert_eq!(f.read(&all), [entity(&by_name("c", "d"))]);
 }
 
-/// A string for each of thousands of entries, again and again: values of entries that are gone are given again.
+/// Writes a string for each of thousands of entries, repeatedly: values of deleted entries are reused.
 #[test]
 fn values_do_not_run_out_while_few_are_used() {
     let mut f = running();
@@ -184,7 +185,7 @@ fn numbers_beyond_the_data_plane_are_translated() {
     );
     let all = format!("table_entry {{ table_id: {BY_PORT} }}");
     assert_eq!(f.read(&all), [entity(&entry(key, wide))]);
-    // The cell of the counter has the controller's index, too.
+    // The counter's cell has the controller's index, too.
     let cell = "counter_entry { counter_id: 0x12000001 index { index: 0x12345678 } }";
     let read = "counter_entry { counter_id: 0x12000001 index { index: 0x12345678 } data { packet_count: 1 byte_count: 4 } }";
     assert_eq!(f.read(cell), [entity(read)]);
@@ -219,7 +220,7 @@ fn masks_match_whole_translated_values() {
         Code::InvalidArgument,
         "only whole values can be matched",
     );
-    // Where the controller's numbers are the data plane's, masks are masks.
+    // Masks work where the controller's numbers equal the data plane's.
     let masked = entry(3, "\\x12\\x00", "\\xff\\x00");
     f.insert(&masked).unwrap();
     assert_eq!(sent(&mut f, [2, 0, 0x12, 0x77]).0, 3);
@@ -240,7 +241,7 @@ fn packets_to_and_from_the_controller_are_translated() {
     };
     f.message(out(&[3]));
     assert_eq!(f.settle().0, [(3, vec![0, 1, 2, 3])]);
-    // A port that entries have is the same one here.
+    // A packet-out has the same mapping of ports as the entries.
     let send = format!(
         "table_entry {{ table_id: {BY_PORT} priority: 1 action {{ {} }} }}",
         action(SEND, "\\x00\\x0f\\x42\\x40")
@@ -282,14 +283,17 @@ fn digests_registers_members_and_value_sets_are_translated() {
         "action { action_profile_member_id: 1 }",
     ))
     .unwrap();
-    // 1 and 3 are the program's.
+    // 1 and 3 are mapped by the program.
     let (frames, messages) = f.packet(7, &[9, 0, 0, 0]);
     assert_eq!(frames, [(5, vec![9, 0, 0, 2])]);
     let Some(stream_message_response::Update::Digest(list)) = &messages[0].update else {
         panic!("{messages:?}");
     };
-    let told = "struct { members { bitstring: \"\\x07\" } members { struct { members { bitstring: \"red\" } } } }";
-    assert_eq!(list.data, [alfirk_p4runtime::text::parse(told).unwrap()]);
+    let expected = "struct { members { bitstring: \"\\x07\" } members { struct { members { bitstring: \"red\" } } } }";
+    assert_eq!(
+        list.data,
+        [alfirk_p4runtime::text::parse(expected).unwrap()]
+    );
     let cell = |value: &str| {
         format!("register_entry {{ register_id: 0x16000001 index {{ index: 1 }} data {{ bitstring: \"{value}\" }} }}")
     };
@@ -329,7 +333,7 @@ fn entries_of_the_program_keep_their_values() {
 }
 
 #[test]
-fn reconciling_keeps_values_and_another_pipeline_begins_anew() {
+fn reconciling_keeps_values_and_another_pipeline_starts_empty() {
     let mut f = running();
     f.insert(&by_label("a", "pinned")).unwrap();
     f.insert(&by_label("b", "pinned")).unwrap();
@@ -346,7 +350,7 @@ fn reconciling_keeps_values_and_another_pipeline_begins_anew() {
 }
 
 #[test]
-fn what_is_no_string_is_refused() {
+fn values_that_are_not_strings_are_refused() {
     let mut f = running();
     refused(
         f.insert(&by_name("\\xff\\xfe", "a")),

@@ -18,7 +18,7 @@ fn set(kinds: &[u16]) -> String {
 #[test]
 fn members_decide_parser_transitions() {
     let mut f = Fixture::new();
-    // A marked packet gets an address, and then a route.
+    // A packet with the mark is parsed as one with an address, and then routed.
     f.insert(&format!(
         r#"table_entry {{ table_id: {ROUTES} match {{ field_id: 1 lpm {{ value: "\x0a\x00\x00\x00" prefix_len: 8 }} }}
            action {{ action {{ action_id: {FORWARD} params {{ param_id: 1 value: "\x08" }} }} }} }}"#
@@ -39,7 +39,11 @@ fn members_decide_parser_transitions() {
 #[test]
 fn wrong_sets_are_refused() {
     let mut f = Fixture::new();
-    refused(f.insert(&set(&[])), Code::InvalidArgument, "modified only");
+    refused(
+        f.insert(&set(&[])),
+        Code::InvalidArgument,
+        "only be modified",
+    );
     refused(
         f.modify(&set(&[1, 2, 3])),
         Code::ResourceExhausted,
@@ -48,7 +52,7 @@ fn wrong_sets_are_refused() {
     refused(
         f.modify(&set(&[0x101, 0x101])),
         Code::AlreadyExists,
-        "given twice",
+        "occurs twice",
     );
     refused(
         f.modify("value_set_entry { value_set_id: 5 }"),

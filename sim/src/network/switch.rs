@@ -104,7 +104,7 @@ impl SwitchNode {
 
     /// Begins again, with nothing of what it held; the controller learns of it.
     fn begin(&mut self, controller: NodeId, ctx: &mut Ctx<'_>) {
-        self.server = self.server.begun_anew();
+        self.server = self.server.fresh_copy();
         self.past_flows = self.flows();
         self.plane = None;
         self.shown.clear();

@@ -1,5 +1,5 @@
-//! Changes that come by another way than P4Runtime (Thrift). The switch is one; what P4Runtime remembers beside it of
-//! an object is forgotten when somebody else changes that object, so that reads show what is there.
+//! Changes from outside P4Runtime (Thrift). Both servers share one switch core. When the other server changes an
+//! object, P4Runtime discards its own data of that object, so that reads show the core's state.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -10,24 +10,24 @@ use super::{
 use alfirk_bmv2::{EntryHandle, LoadedProgram, Switch};
 
 impl Server {
-    /// The switch that reads and writes mean: the one that has been loaded beside the running one, if there is one.
+    /// Returns the switch that reads and writes refer to: the one saved beside the running one, if there is one.
     pub fn target_switch(&self) -> &Switch {
         &self.target().switch
     }
 
-    /// The same, to change it.
+    /// Mutable form of [`Server::target_switch`].
     pub fn target_switch_mut(&mut self) -> &mut Switch {
         &mut self.target_mut().switch
     }
 
-    /// The JSON text of the device config that a controller has set for the running program.
+    /// Returns the JSON text of the device config that a controller has set for the running program.
     pub fn device_config(&self) -> Option<Cow<'_, str>> {
         let pipeline = self.active.pipeline.as_ref()?;
         pipeline::device_text(&pipeline.config.p4_device_config).ok()
     }
 
-    /// Loads a program beside the running one, with the same multicast groups and clone sessions. False when one is
-    /// there already.
+    /// Loads a program beside the running one, with the same multicast groups and clone sessions. Returns false when a
+    /// program has been loaded already.
     pub fn load_beside(&mut self, program: Arc<LoadedProgram>) -> bool {
         if self.saved.is_some() {
             return false;
@@ -44,7 +44,7 @@ impl Server {
         true
     }
 
-    /// Runs the program that was loaded beside the running one. False when there is none.
+    /// Starts the program that was loaded beside the running one. Returns false when there is none.
     pub fn swap(&mut self) -> bool {
         let saved = self.saved.take();
         let is_there = saved.is_some();
@@ -54,75 +54,75 @@ impl Server {
         is_there
     }
 
-    /// Somebody else has set a table's default action, or has put the program's own back.
+    /// Records that Thrift has set a table's default action (`is_set`), or has restored the program's own.
     pub fn default_was_set(&mut self, table: &str, is_set: bool) {
-        self.target_mut().note(table, |device, table| {
+        self.target_mut().with_table(table, |device, table| {
             let pipeline = device.pipeline.as_mut()?;
-            pipeline.tables.note_default(table, is_set);
+            pipeline.tables.mark_default(table, is_set);
             Some(())
         });
     }
 
-    /// Somebody else has deleted an entry, or has given it another action.
-    pub fn forget_entry(&mut self, table: &str, entry: EntryHandle) {
-        self.target_mut().note(table, |device, table| {
-            tables::forget(&mut device.switch, device.pipeline.as_mut()?, table, entry);
+    /// Discards the metadata of an entry that was deleted, or given another action, by Thrift.
+    pub fn discard_entry(&mut self, table: &str, entry: EntryHandle) {
+        self.target_mut().with_table(table, |device, table| {
+            tables::discard_metadata(&mut device.switch, device.pipeline.as_mut()?, table, entry);
             Some(())
         });
     }
 
-    /// Somebody else has emptied a table.
-    pub fn forget_entries(&mut self, table: &str) {
-        self.target_mut().note(table, |device, table| {
+    /// Discards the metadata of all entries of a table that Thrift has cleared.
+    pub fn discard_entries(&mut self, table: &str) {
+        self.target_mut().with_table(table, |device, table| {
             let pipeline = device.pipeline.as_mut()?;
-            for entry in pipeline.tables.noted(table) {
-                tables::forget(&mut device.switch, pipeline, table, entry);
+            for entry in pipeline.tables.entries_of(table) {
+                tables::discard_metadata(&mut device.switch, pipeline, table, entry);
             }
             Some(())
         });
     }
 
-    /// Somebody else has given an entry an idle timeout.
+    /// Schedules a check for idle entries, after Thrift has set an idle timeout.
     pub fn check_idle_entries(&mut self, now: u64) {
         if let Some(pipeline) = &mut self.target_mut().pipeline {
             pipeline.idle_check = Some(now);
         }
     }
 
-    /// Somebody else has changed a member of an action profile.
-    pub fn forget_member(&mut self, profile: &str, member: u32) {
+    /// Discards the message of an action profile member that Thrift has changed.
+    pub fn discard_member(&mut self, profile: &str, member: u32) {
         if let Some(pipeline) = &mut self.target_mut().pipeline {
             if let Some(id) = pipeline.profile_id(profile) {
-                pipeline.profiles.forget_member(id, member);
+                pipeline.profiles.discard_member(id, member);
             }
         }
     }
 
-    /// Somebody else has changed a group of an action profile.
-    pub fn forget_group(&mut self, profile: &str, group: u32) {
+    /// Discards the message of an action profile group that Thrift has changed.
+    pub fn discard_group(&mut self, profile: &str, group: u32) {
         if let Some(pipeline) = &mut self.target_mut().pipeline {
             if let Some(id) = pipeline.profile_id(profile) {
-                pipeline.profiles.forget_group(id, group);
+                pipeline.profiles.discard_group(id, group);
             }
         }
     }
 
-    /// Somebody else has changed a multicast group.
-    pub fn forget_multicast_group(&mut self, group: u32) {
+    /// Discards the message of a multicast group that Thrift has changed.
+    pub fn discard_multicast_group(&mut self, group: u32) {
         if let Some(pipeline) = &mut self.target_mut().pipeline {
-            pipeline.pre.forget_group(group);
+            pipeline.pre.discard_group(group);
         }
     }
 
-    /// Somebody else has changed a clone session.
-    pub fn forget_clone_session(&mut self, session: u32) {
+    /// Discards the message of a clone session that Thrift has changed.
+    pub fn discard_clone_session(&mut self, session: u32) {
         if let Some(pipeline) = &mut self.target_mut().pipeline {
-            pipeline.pre.forget_session(session);
+            pipeline.pre.discard_session(session);
         }
     }
 
-    /// Somebody else has changed a parser value set.
-    pub fn forget_value_set(&mut self, set: &str) {
+    /// Discards the message of a parser value set that Thrift has changed.
+    pub fn discard_value_set(&mut self, set: &str) {
         if let Some(pipeline) = &mut self.target_mut().pipeline {
             let sets = &pipeline.schema.value_sets;
             if let Some((&id, _)) = sets.iter().find(|(_, s)| s.name == set) {
@@ -131,16 +131,16 @@ impl Server {
         }
     }
 
-    /// Somebody else has emptied tables, action profiles and multicast groups.
-    pub fn forget_all(&mut self) {
+    /// Discards everything, after Thrift has cleared tables, action profiles and multicast groups.
+    pub fn discard_all(&mut self) {
         if let Some(pipeline) = &mut self.target_mut().pipeline {
             pipeline.tables = Default::default();
-            pipeline.profiles.forget_all();
-            pipeline.pre.forget_groups();
+            pipeline.profiles.discard_all();
+            pipeline.pre.discard_groups();
         }
     }
 
-    /// Somebody else has seen a list of digests, or these messages of it.
+    /// Handles Thrift's acknowledgement of a digest list, or of the `messages` with these indexes.
     pub fn acknowledge_digests(&mut self, list_id: u32, list: u64, messages: Option<&[usize]>) {
         self.with_digest(list_id, |digests, digest| match messages {
             Some(messages) => digests.acknowledge_some(digest, list, messages),
@@ -150,7 +150,7 @@ impl Server {
         });
     }
 
-    /// Changes how long messages of a digest wait until they are sent, if a controller has asked for it.
+    /// Sets how long messages of a digest wait until they are sent, if a controller has enabled the digest.
     pub fn set_digest_timeout(&mut self, list_id: u32, nanoseconds: i64) {
         self.with_digest(list_id, |digests, digest| {
             if let Some(mut config) = digests.config(digest) {
@@ -160,7 +160,7 @@ impl Server {
         });
     }
 
-    /// The same for how many messages are sent at once.
+    /// Sets the maximum length of a digest's lists, if a controller has enabled the digest.
     pub fn set_digest_list_size(&mut self, list_id: u32, messages: i32) {
         self.with_digest(list_id, |digests, digest| {
             if let Some(mut config) = digests.config(digest) {
@@ -170,7 +170,7 @@ impl Server {
         });
     }
 
-    /// Finds the digest of one of the program's lists of fields.
+    /// Calls `f` with the digest of one of the program's field lists, if it is enabled.
     fn with_digest(&mut self, list_id: u32, f: impl FnOnce(&mut super::digests::Digests, u32)) {
         let Some(name) = self.active.switch.learn_list(list_id) else {
             return;
@@ -191,8 +191,8 @@ impl Pipeline {
 }
 
 impl Device {
-    /// Does something with what P4Runtime remembers of a table.
-    fn note(&mut self, table: &str, f: impl FnOnce(&mut Device, u32) -> Option<()>) {
+    /// Calls `f` with the device and the id of a table.
+    fn with_table(&mut self, table: &str, f: impl FnOnce(&mut Device, u32) -> Option<()>) {
         let Ok(core) = self.switch.table(table) else {
             return;
         };
@@ -201,7 +201,7 @@ impl Device {
         };
         let mut tables = pipeline.schema.tables.values();
         if let Some(id) = tables.find(|t| t.core == Some(core)).map(|t| t.id) {
-            // Without a pipeline nothing is remembered.
+            // Without a pipeline there is no metadata.
             let _ = f(self, id);
         }
     }

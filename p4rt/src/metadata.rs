@@ -1,0 +1,152 @@
+//! State that P4Runtime needs beside the switch core: the messages of controllers, which the core does not store.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use alfirk_p4runtime::p4::v1::{
+    ActionProfileActionSet, ActionProfileGroup, ActionProfileMember, CloneSessionEntry,
+    MulticastGroupEntry, TableEntry,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use alfirk_bmv2::EntryHandle;
+
+/// Per-entry data that the core does not store. Most entries have none.
+#[derive(Debug, Default)]
+pub struct TableMetadata {
+    pub(super) entries: FxHashMap<(u32, EntryHandle), EntryMetadata>,
+    pub(super) defaults: FxHashMap<u32, EntryMetadata>,
+    /// Tables whose default entry has been set by a controller.
+    pub(super) defaults_set: FxHashSet<u32>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct EntryMetadata {
+    pub(super) metadata: Vec<u8>,
+    pub(super) controller_metadata: u64,
+    pub(super) one_shot: Option<OneShot>,
+}
+
+impl EntryMetadata {
+    pub(super) fn of(entry: &TableEntry, one_shot: Option<OneShot>) -> Option<EntryMetadata> {
+        let metadata = EntryMetadata {
+            metadata: entry.metadata.clone(),
+            controller_metadata: entry.controller_metadata,
+            one_shot,
+        };
+        let empty = metadata.metadata.is_empty()
+            && metadata.controller_metadata == 0
+            && metadata.one_shot.is_none();
+        (!empty).then_some(metadata)
+    }
+}
+
+impl TableMetadata {
+    /// Returns whether the default entry is still the program's.
+    pub fn is_initial_default(&self, table: u32) -> bool {
+        !self.defaults_set.contains(&table)
+    }
+
+    /// Iterates over the one-shot groups of all entries, with their table ids.
+    pub fn one_shots(&self) -> impl Iterator<Item = (u32, &OneShot)> {
+        self.entries
+            .iter()
+            .filter_map(|((table, _), metadata)| Some((*table, metadata.one_shot.as_ref()?)))
+    }
+
+    /// Records whether a controller has set the table's default entry (`is_set`), or it is the program's own.
+    pub(super) fn mark_default(&mut self, table: u32, is_set: bool) {
+        self.defaults.remove(&table);
+        match is_set {
+            true => self.defaults_set.insert(table),
+            false => self.defaults_set.remove(&table),
+        };
+    }
+
+    /// Returns the entries of a table that have metadata here.
+    pub(super) fn entries_of(&self, table: u32) -> Vec<EntryHandle> {
+        let entries = self.entries.keys().filter(|(of, _)| *of == table);
+        entries.map(|(_, entry)| *entry).collect()
+    }
+
+    pub(super) fn set(&mut self, table: u32, entry: EntryHandle, metadata: Option<EntryMetadata>) {
+        match metadata {
+            Some(metadata) => self.entries.insert((table, entry), metadata),
+            None => self.entries.remove(&(table, entry)),
+        };
+    }
+}
+
+/// Members, groups and one-shots of action profiles, as the controllers wrote them.
+#[derive(Debug, Default)]
+pub struct ProfileMetadata {
+    pub(super) members: BTreeMap<(u32, u32), ActionProfileMember>,
+    pub(super) groups: BTreeMap<(u32, u32), ActionProfileGroup>,
+    /// Ports that are down.
+    pub(super) down: BTreeSet<u32>,
+    /// Number of one-shots per profile.
+    pub(super) one_shots: BTreeMap<u32, usize>,
+    pub(super) next_id: u32,
+}
+
+impl ProfileMetadata {
+    /// Creates an empty store, with these ports down.
+    pub fn new(down: BTreeSet<u32>) -> ProfileMetadata {
+        ProfileMetadata {
+            down,
+            ..ProfileMetadata::default()
+        }
+    }
+
+    pub(super) fn discard_member(&mut self, profile: u32, id: u32) {
+        self.members.remove(&(profile, id));
+    }
+
+    pub(super) fn discard_group(&mut self, profile: u32, id: u32) {
+        self.groups.remove(&(profile, id));
+    }
+
+    pub(super) fn discard_all(&mut self) {
+        *self = ProfileMetadata::new(std::mem::take(&mut self.down));
+    }
+}
+
+/// Group and members of one entry that was written with an action set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OneShot {
+    pub group: u32,
+    pub(super) members: Vec<u32>,
+    /// The action set as it was written, for reads.
+    pub set: ActionProfileActionSet,
+}
+
+/// Multicast groups and clone sessions as they were written.
+#[derive(Clone, Debug)]
+pub struct PreMetadata {
+    pub(super) groups: BTreeMap<u32, MulticastGroupEntry>,
+    pub(super) sessions: BTreeMap<u32, CloneSessionEntry>,
+    /// Ports that are down.
+    pub(super) down: BTreeSet<u32>,
+}
+
+impl PreMetadata {
+    /// Creates an empty store, with these ports down.
+    pub fn new(down: BTreeSet<u32>) -> PreMetadata {
+        PreMetadata {
+            groups: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            down,
+        }
+    }
+
+    pub(super) fn discard_group(&mut self, group: u32) {
+        self.groups.remove(&group);
+    }
+
+    pub(super) fn discard_session(&mut self, session: u32) {
+        self.sessions.remove(&session);
+    }
+
+    pub(super) fn discard_groups(&mut self) {
+        self.groups.clear();
+    }
+}
