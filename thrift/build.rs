@@ -1,6 +1,6 @@
-//! Turns `idl/` into Rust: types, client and server side of each service.
+//! Generates Rust from `idl/`: types, client and server side of each service.
 
-// The rules of the pure cores (tools/check-pure) are not for programs that run while building.
+// The rules of the pure cores (tools/check-pure) do not apply to build scripts.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 #[path = "build/idl.rs"]

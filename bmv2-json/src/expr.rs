@@ -60,8 +60,8 @@ impl<'de> Deserialize<'de> for FieldRef {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     Field(FieldRef),
-    /// A constant in big-endian hexadecimal, perhaps with a minus sign. `bitwidth` is given in
-    /// inputs of calculations only.
+    /// A constant in big-endian hexadecimal, possibly with a minus sign. `bitwidth` occurs only in inputs of
+    /// calculations.
     Hexstr {
         value: String,
         bitwidth: Option<u32>,
@@ -103,12 +103,11 @@ pub enum Expr {
     /// An action argument as operand of a primitive.
     RuntimeData(u32),
     ParametersVector(Vec<Expr>),
-    /// The rest of the packet after the headers named before (calculations only).
+    /// The rest of the packet after the headers listed before (calculations only).
     Payload,
     /// `{"type": "expression", "value": {"op": ...}}`.
     Op(Box<Op>),
-    /// `{"type": "expression", "value": {"type": ...}}`: the format wraps expressions twice in
-    /// places.
+    /// `{"type": "expression", "value": {"type": ...}}`: in some places the format wraps an expression twice.
     Wrapped(Box<Expr>),
     /// A bare integer: the right side of `access_field` and `access_union_header`.
     Index(u32),
@@ -118,7 +117,7 @@ pub enum Expr {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Op {
     pub op: Operator,
-    /// None for unary operators.
+    /// `None` for unary operators.
     pub left: Option<Expr>,
     pub right: Expr,
     /// The condition of [`Operator::Ternary`].
@@ -135,12 +134,12 @@ macro_rules! operators {
             /// All operators.
             pub const ALL: &'static [Operator] = &[$(Operator::$name,)*];
 
-            /// The text in the file.
+            /// Returns the operator's text in the file.
             pub fn as_str(self) -> &'static str {
                 match self { $(Operator::$name => $text,)* }
             }
 
-            /// The operator of that text.
+            /// Returns the operator with that text.
             pub fn from_text(text: &str) -> Option<Operator> {
                 match text { $($text => Some(Operator::$name),)* _ => None }
             }
@@ -158,11 +157,11 @@ operators! {
     D2b = "d2b",
     /// Boolean to data.
     B2d = "b2d",
-    /// Wrap to a signed number of so many bits.
+    /// Wrap to a signed number of the right operand's width in bits.
     TwoCompMod = "two_comp_mod",
-    /// Saturate to a signed number of so many bits.
+    /// Saturate to a signed number of the right operand's width in bits.
     SatCast = "sat_cast",
-    /// Saturate to an unsigned number of so many bits.
+    /// Saturate to an unsigned number of the right operand's width in bits.
     UsatCast = "usat_cast",
     Ternary = "?",
     DereferenceHeaderStack = "dereference_header_stack",
@@ -178,7 +177,7 @@ impl Expr {
         Expr::Field(FieldRef::new(header, field))
     }
 
-    /// A constant without a stated width.
+    /// Creates a constant without a width.
     pub fn hex(value: impl Into<String>) -> Expr {
         Expr::Hexstr {
             value: value.into(),
@@ -214,12 +213,12 @@ impl Expr {
         }))
     }
 
-    /// The same expression in another `expression` object, as primitives' operands need it.
+    /// Wraps the expression in another `expression` object, as operands of primitives require.
     pub fn wrapped(self) -> Expr {
         Expr::Wrapped(Box::new(self))
     }
 
-    /// The expression without [`Expr::Wrapped`] around it.
+    /// Returns the expression without surrounding [`Expr::Wrapped`].
     pub fn unwrapped(&self) -> &Expr {
         let mut expr = self;
         while let Expr::Wrapped(inner) = expr {
@@ -493,7 +492,7 @@ pub struct HexError(pub String);
 /// The number of bytes is that of the digits, rounded up, so leading zeros are kept.
 ///
 /// # Errors
-/// When there is a character that is no hexadecimal digit. No digits at all read as zero.
+/// When a character is not a hexadecimal digit. An empty string is zero.
 pub fn decode_hex(text: &str) -> Result<(bool, Vec<u8>), HexError> {
     let (negative, rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -16,7 +16,7 @@ pub struct MeterArray {
     pub is_direct: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Two for the two-rate three-colour meters of P4.
+    /// Number of rates: 2 for P4's two-rate three-colour meters.
     #[serde(default = "two")]
     pub rate_count: u32,
     #[serde(rename = "type")]
@@ -24,10 +24,10 @@ pub struct MeterArray {
     /// The table of a direct meter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding: Option<String>,
-    /// Where a direct meter writes its colour.
+    /// Field to which a direct meter writes its colour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_target: Option<FieldRef>,
-    /// Where a direct meter finds the colour that a packet had before. Not in BMv2's own format.
+    /// Field with the packet's colour before a direct meter. Not in BMv2's own format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precolor: Option<FieldRef>,
 }
@@ -67,7 +67,7 @@ pub struct RegisterArray {
     pub size: u64,
     /// Width of a cell in bits.
     pub bitwidth: u32,
-    /// What all cells hold at first, if not 0, as a hexadecimal number. Not in BMv2's own format.
+    /// Initial value of all cells, if not 0, as a hexadecimal number. Not in BMv2's own format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_value: Option<String>,
 }
@@ -87,18 +87,18 @@ pub struct Calculation {
     pub input: Vec<Expr>,
 }
 
-/// A CRC as the Rocksoft model describes it. Numbers are hexadecimal.
+/// A CRC in the Rocksoft model. Numbers are hexadecimal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrcParameters {
-    /// Bits of the result: 8, 16, 32 or 64.
+    /// Width of the result in bits: 8, 16, 32 or 64.
     pub bitwidth: u32,
-    /// Without the highest bit, which is always set; not reflected.
+    /// The polynomial, without its highest bit, which is always set; not reflected.
     pub polynomial: String,
-    /// The remainder at the start.
+    /// Initial remainder.
     pub initial: String,
-    /// What the remainder is combined with in the end.
+    /// Value XORed to the final remainder.
     pub final_xor: String,
-    /// Whether bytes are taken with the lowest bit first, and the remainder likewise.
+    /// Whether input bytes and the remainder are processed lowest bit first.
     pub reflected: bool,
 }
 

@@ -14,7 +14,7 @@ pub struct HeaderType {
     pub id: i64,
     #[serde(default)]
     pub fields: Vec<HeaderField>,
-    /// Length in bits of the variable-length field (P4_14 only; P4_16 gives it to `extract_VL`).
+    /// Length of the variable-length field in bits (P4_14 only; in P4_16 it is an operand of `extract_VL`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length_exp: Option<Expr>,
     /// Greatest length of the whole header in bytes, when it has a variable-length field.
@@ -24,26 +24,26 @@ pub struct HeaderType {
 
 /// A field of a [`HeaderType`]: `[name, width, signed]`, or `[name, "*"]` for a varbit.
 ///
-/// A fourth element, true for fields that saturate instead of wrapping, is known to BMv2 but written
-/// only by compilers of P4_14.
+/// A fourth element, true for fields that saturate instead of wrapping, is read by BMv2, but written only by compilers
+/// of P4_14.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderField {
     pub name: String,
     pub width: FieldWidth,
     pub signed: bool,
-    /// Values beyond the field's range become its nearest end.
+    /// Values beyond the field's range saturate.
     pub saturating: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldWidth {
     Bits(u32),
-    /// A varbit; its greatest length follows from [`HeaderType::max_length`].
+    /// A varbit; [`HeaderType::max_length`] determines its greatest length.
     Variable,
 }
 
 impl HeaderField {
-    /// A field of `width` bits.
+    /// Creates a field of `width` bits.
     pub fn bits(name: impl Into<String>, width: u32, signed: bool) -> HeaderField {
         HeaderField {
             name: name.into(),
@@ -53,7 +53,7 @@ impl HeaderField {
         }
     }
 
-    /// A variable-length field.
+    /// Creates a variable-length field.
     pub fn varbit(name: impl Into<String>) -> HeaderField {
         HeaderField {
             name: name.into(),
@@ -129,7 +129,7 @@ pub struct Header {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_info: Option<SourceInfo>,
     pub header_type: String,
-    /// Metadata is always valid, and zero at first.
+    /// Whether the instance is metadata, which is always valid and initially zero.
     #[serde(default)]
     pub metadata: bool,
     #[serde(default = "yes")]
@@ -154,7 +154,7 @@ pub struct HeaderStack {
 pub struct HeaderUnionType {
     pub name: String,
     pub id: i64,
-    /// Member name and header type.
+    /// Name and header type of each member.
     #[serde(default)]
     pub headers: Vec<(String, String)>,
 }
@@ -182,7 +182,7 @@ pub struct HeaderUnionStack {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Enum {
     pub name: String,
-    /// Member and its number.
+    /// Name and number of each member.
     #[serde(default)]
     pub entries: Vec<(String, u64)>,
 }

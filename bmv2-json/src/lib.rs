@@ -1,11 +1,10 @@
 //! The JSON format of BMv2 (`JSON_format.md`, version 2.23) as typed Rust.
 //!
-//! This is the one contract between a P4 compiler that writes such a file and a switch that loads
-//! it. Reading is tolerant: unknown keys are ignored, optional ones may be missing or `null`, and
-//! the variants that older compilers wrote are understood. Writing is strict and stable: the key
-//! order and the layout are those of `p4c-bm2-ss`.
+//! This format is the contract between a P4 compiler, which writes such a file, and a switch, which loads it. Reading
+//! is tolerant: unknown keys are ignored, optional ones may be missing or `null`, and the variants of older compilers
+//! are accepted. Writing is strict and stable: key order and layout are those of `p4c-bm2-ss`.
 //!
-//! No meaning is checked here (dangling names, wrong widths, ...): that is the business of whoever
+//! This crate does not check semantics (dangling names, wrong widths, ...); the loader of the switch does.
 //! loads the program.
 
 mod action;
@@ -70,12 +69,12 @@ pub struct BmV2Json {
     pub actions: Vec<Action>,
     pub pipelines: Vec<Pipeline>,
     pub checksums: Vec<Checksum>,
-    /// Headers or fields always subject to arithmetic; only a hint for BMv2's own storage.
+    /// Headers or fields used in arithmetic; a hint for BMv2's storage only.
     pub force_arith: Vec<serde_json::Value>,
     pub extern_instances: Vec<ExternInstance>,
-    /// The name a target expects, and the field that plays its part.
+    /// Name expected by a target, and the field mapped to it.
     pub field_aliases: Vec<(String, FieldRef)>,
-    /// What the program is for, where it is not `simple_switch`: `tna` or `t2na`. Not in BMv2's own format.
+    /// The architecture, if it is not `simple_switch`: `tna` or `t2na`. Not in BMv2's own format.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub architecture: Option<String>,
     /// The source file's name.
@@ -85,7 +84,7 @@ pub struct BmV2Json {
     pub meta: Option<Meta>,
 }
 
-/// What wrote the file, and in which version of the format.
+/// Compiler that wrote the file, and version of the format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
     /// Major and minor version of the format.
@@ -94,7 +93,7 @@ pub struct Meta {
     pub compiler: Option<String>,
 }
 
-/// Where in the P4 source something came from.
+/// Position in the P4 source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SourceInfo {
@@ -104,7 +103,7 @@ pub struct SourceInfo {
     pub source_fragment: String,
 }
 
-/// The text is not a program in this format.
+/// Error of text that is not a program in this format.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// Malformed JSON, or a member of the wrong shape; serde_json's message names line and column.

@@ -13,7 +13,7 @@ use serde_json::{json, Value};
 pub struct Parser {
     pub name: String,
     pub id: i64,
-    /// Name of the first state; none only in empty P4_14 parsers.
+    /// Name of the first state; `None` only in empty P4_14 parsers.
     pub init_state: Option<String>,
     #[serde(default)]
     pub parse_states: Vec<ParseState>,
@@ -27,7 +27,7 @@ pub struct ParseState {
     pub parser_ops: Vec<ParserOp>,
     #[serde(default)]
     pub transitions: Vec<Transition>,
-    /// Fields, stack fields and lookaheads, each padded to whole bytes and joined.
+    /// Fields, stack fields and lookaheads, each padded to whole bytes and concatenated.
     #[serde(default)]
     pub transition_key: Vec<Expr>,
 }
@@ -36,11 +36,11 @@ pub struct ParseState {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParserOp {
     Extract(ExtractTarget),
-    /// Extract with the length in bits of the variable-length field.
+    /// Extract a header; the expression is the length of its variable-length field in bits.
     ExtractVl(ExtractTarget, Expr),
     /// Assign the second operand to the first, a field.
     Set(Expr, Expr),
-    /// Go to reject with the error of the second operand unless the first is true.
+    /// Transition to reject with the error of the second operand, unless the first is true.
     Verify(Expr, Expr),
     /// Skip bytes (deprecated in favour of `Advance`).
     Shift(u32),
@@ -164,18 +164,18 @@ impl<'de> Deserialize<'de> for ParserOp {
     }
 }
 
-/// Where to go, and when.
+/// A transition to another state, with its condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transition {
     pub on: TransitionOn,
-    /// None ends the parser (accept).
+    /// `None` ends the parser (accept).
     pub next_state: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransitionOn {
     Default,
-    /// The key under the mask equals the value; both in hexadecimal, padded like the key.
+    /// The masked key equals the value; both are hexadecimal, padded like the key.
     Hexstr {
         value: String,
         mask: Option<String>,
@@ -218,7 +218,7 @@ impl<'de> Deserialize<'de> for Transition {
         }
         let raw = Raw::deserialize(deserializer)?;
         let on = match (raw.kind.as_deref(), raw.value) {
-            // Before version 2.8 there was no type, and the value "default".
+            // Before version 2.8 transitions had no type, and a default had the value "default".
             (Some("default"), _) | (None, None) => TransitionOn::Default,
             (None, Some(value)) if value == "default" => TransitionOn::Default,
             (None, Some(value)) | (Some("hexstr"), Some(value)) => TransitionOn::Hexstr {

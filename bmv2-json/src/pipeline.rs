@@ -9,12 +9,12 @@ use serde_json::Value;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pipeline {
-    /// `ingress` or `egress` for simple_switch.
+    /// Name: `ingress` or `egress` for simple_switch.
     pub name: String,
     pub id: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_info: Option<SourceInfo>,
-    /// The first node; none when the control is empty.
+    /// The first node; `None` for an empty control.
     #[serde(default)]
     pub init_table: Option<String>,
     #[serde(default)]
@@ -52,7 +52,7 @@ pub struct Table {
     /// Name of the direct meter array.
     #[serde(default)]
     pub direct_meters: Option<String>,
-    /// Registers with a cell for each entry. Not in BMv2's own format.
+    /// Direct registers: one cell per entry. Not in BMv2's own format.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub direct_registers: Vec<DirectRegister>,
     #[serde(default)]
@@ -67,20 +67,21 @@ pub struct Table {
     pub next_tables: Vec<(String, Option<String>)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_entry: Option<DefaultEntry>,
-    /// Entries of the program.
+    /// Initial entries of the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entries: Option<Vec<TableEntry>>,
-    /// Whether the control plane can change nothing of the entries. Not in BMv2's own format: without the member they are fixed, and
-    /// their priorities are ranks from 1; with it, priorities are 2^31 - 1 less those of P4Runtime, as everywhere in the switch.
+    /// Whether the control plane cannot change the entries. Not in BMv2's own format. Without the member, entries are
+    /// const and their priorities are ranks from 1. With it, priorities are 2^31 - 1 minus those of P4Runtime, as
+    /// everywhere in the switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub const_entries: Option<bool>,
 }
 
-/// A register with a cell for each entry of a table.
+/// A direct register: one cell per entry of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DirectRegister {
     pub name: String,
-    /// Where the switch writes which entry was hit: the index of its cell.
+    /// Field to which the switch writes the index of the cell of the entry that was hit.
     pub entry: FieldRef,
 }
 
@@ -94,7 +95,7 @@ pub enum MatchType {
     Range,
     /// The key is a header; matches its validity.
     Valid,
-    /// Not written by p4c (which writes `ternary`), but accepted.
+    /// Accepted, but not written by p4c (which writes `ternary`).
     Optional,
 }
 
@@ -124,7 +125,7 @@ pub struct TableKey {
 #[derive(Clone, Debug, PartialEq)]
 pub enum TableKeyTarget {
     Field(FieldRef),
-    /// With [`MatchType::Valid`] only.
+    /// A header, only with [`MatchType::Valid`].
     Header(String),
 }
 
@@ -151,13 +152,13 @@ impl<'de> Deserialize<'de> for TableKeyTarget {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DefaultEntry {
     pub action_id: i64,
-    /// The control plane may not choose another action.
+    /// Whether the control plane cannot choose another action.
     #[serde(default)]
     pub action_const: bool,
     /// Hexadecimal arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_data: Option<Vec<String>>,
-    /// The control plane may not change action or arguments.
+    /// Whether the control plane can change neither action nor arguments.
     #[serde(default)]
     pub action_entry_const: bool,
 }
@@ -171,7 +172,7 @@ pub struct TableEntry {
     /// The smallest number wins.
     #[serde(default)]
     pub priority: i64,
-    /// Whether the control plane cannot change this entry, in a table whose entries it can change. Not in BMv2's own format.
+    /// Whether this entry is const in a table with entries that are not. Not in BMv2's own format.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_const: bool,
 }
@@ -207,7 +208,7 @@ pub struct ActionProfile {
     pub selector: Option<Selector>,
 }
 
-/// How a member of a group is picked.
+/// How a selector chooses a member of a group.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Selector {
     pub algo: String,

@@ -23,7 +23,7 @@ pub fn print(value: &impl Serialize) -> serde_json::Result<String> {
     String::from_utf8(bytes).map_err(serde::ser::Error::custom)
 }
 
-/// The text so far, which the serializer writes to, and the layout may change.
+/// The output so far, shared by the serializer, which appends, and the layout, which may change it.
 #[derive(Clone, Default)]
 struct Text(Rc<RefCell<Vec<u8>>>);
 
@@ -57,16 +57,16 @@ impl io::Write for Text {
 
 struct P4cLayout {
     text: Text,
-    /// Arrays and objects around the present place, the innermost last.
+    /// Open arrays and objects, the innermost last.
     open: Vec<Open>,
-    /// Where the items of the open arrays on one line begin, those of the innermost last.
+    /// Start positions of the items of open one-line arrays, the innermost last.
     starts: Vec<usize>,
 }
 
 enum Open {
-    /// An array on one line, as long as there is nothing but plain values in it.
+    /// An array on one line, used while it contains only plain values.
     Line {
-        /// Its first item in `starts`.
+        /// Index of its first item in `starts`.
         first: usize,
     },
     /// An array with an item on each line.
@@ -75,7 +75,7 @@ enum Open {
 }
 
 impl P4cLayout {
-    /// Here begins an array or an object: if it is within an array on one line, that one must be broken up.
+    /// Begins an array or an object. If it is within a one-line array, that one is broken into lines.
     fn nest(&mut self) {
         let depth = self.open.len();
         let Some(&Open::Line { first }) = self.open.last() else {
@@ -151,7 +151,7 @@ impl Formatter for P4cLayout {
 
     fn end_object<W: ?Sized + io::Write>(&mut self, _: &mut W) -> io::Result<()> {
         self.open.pop();
-        // No value ends with a brace that opens.
+        // `{` at the end of the output means an empty object, since no value ends with `{`.
         let is_empty = self.text.0.borrow().ends_with(b"{");
         if is_empty {
             self.text.push(b" ");
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layout_is_p4cs() {
+    fn layout_equals_p4c() {
         let value = json!({
             "plain": [1, "two", null, true, -0.5],
             "empty": [[], {}],

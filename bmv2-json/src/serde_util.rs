@@ -4,7 +4,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use std::fmt;
 
-/// `"next_tables"`: a JSON object whose order is kept, as a list of pairs.
+/// Serde functions for `"next_tables"`: a JSON object as a list of pairs, to keep its order.
 pub mod pairs {
     use super::*;
 

@@ -1,9 +1,9 @@
-//! What is read is written again, in p4c's key order; what is malformed is refused, not a panic.
+//! Round trip: files are written as they were read, in p4c's key order; malformed ones are rejected without a panic.
 
 use alfirk_bmv2_json::*;
 use proptest::prelude::*;
 
-/// Every kind of object of the format once, written by hand in p4c's layout and key order.
+/// Each kind of object of the format, written by hand in p4c's layout and key order.
 const EVERYTHING: &str = include_str!("everything.json");
 
 #[test]
@@ -30,7 +30,7 @@ fn default_transitions_without_a_type_are_understood() {
 }
 
 #[test]
-fn numbers_serve_as_signedness() {
+fn numbers_are_accepted_as_signedness() {
     let field: HeaderField = serde_json::from_str(r#"["f", 1, 0]"#).unwrap();
     assert_eq!(field, HeaderField::bits("f", 1, false));
 }
@@ -42,7 +42,7 @@ fn a_log_message_without_arguments_has_an_object_for_its_vector() {
 }
 
 #[test]
-fn wrapping_is_kept_and_can_be_looked_through() {
+fn wrapping_is_kept_and_can_be_removed() {
     let inner = Expr::binary(Operator::Add, Expr::Local(0), Expr::hex("0x01"));
     let wrapped = inner.clone().wrapped();
     let text = serde_json::to_string(&wrapped).unwrap();
@@ -51,7 +51,7 @@ fn wrapping_is_kept_and_can_be_looked_through() {
 }
 
 #[test]
-fn errors_name_the_line_and_the_fault() {
+fn errors_have_the_line_and_the_cause() {
     let text = "{\n\"actions\": [{\"name\": \"a\", \"id\": 0, \"primitives\": [\n{\"op\": \"assign\", \"parameters\": [{\"type\": \"fjeld\", \"value\": 1}]}]}]}";
     let message = BmV2Json::from_text(text).unwrap_err().to_string();
     assert!(
@@ -61,7 +61,7 @@ fn errors_name_the_line_and_the_fault() {
 }
 
 #[test]
-fn nesting_without_end_is_refused() {
+fn deep_nesting_is_rejected() {
     let text = format!("{{\"force_arith\":\n{}", "[".repeat(1_000_000));
     assert!(matches!(
         BmV2Json::from_text(&text),

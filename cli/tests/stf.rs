@@ -90,7 +90,7 @@ fn a_failing_test_names_its_line_and_exits_with_1() {
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(
-        text.contains("wrong.stf:2: another packet came out of port 1"),
+        text.contains("wrong.stf:2: the packet at port 1 differs from the expected one"),
         "{text}"
     );
 }
@@ -104,7 +104,7 @@ fn a_mistake_in_a_test_exits_with_2() {
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(
-        text.contains("line 1: there is no command `pakket`; did you mean `packet`?"),
+        text.contains("line 1: unknown command `pakket`; did you mean `packet`?"),
         "{text}"
     );
 }
@@ -134,12 +134,12 @@ fn failures_are_in_the_order_of_the_lines_and_suggest_names() {
     assert_eq!(
         output_text,
         [
-            "2: no packet came out of port 7",
+            "2: expected a packet at port 7, received none",
             "3: there is no table `MyIngress.mixd`; did you mean `MyIngress.mixed`?",
             "4: table `MyIngress.mixed` has no key `the knd`; did you mean `the kind`?",
             "5: table `MyIngress.mixed` has no action `MyIngress.change valu`; did you mean `MyIngress.change value`?",
             "6: action `MyIngress.change value` has no parameter `new valeu`; did you mean `new value`?",
-            "7: no packet came out of port 3",
+            "7: expected a packet at port 3, received none",
             "8: there is no counter `sen`; did you mean `MyIngress.seen`?",
             "9: there is no register `lst`; did you mean `MyIngress.last`?",
             " 8 checks failed",
@@ -205,7 +205,7 @@ fn a_started_switch_that_fails_a_test_names_the_lines() {
     for line in [
         "wrong.stf:2: there is no table `nowhere`; there is I.routes, I.prefixes",
         "wrong.stf:3: an interface takes no packet of 2 bytes",
-        "wrong.stf:5: another packet came out of port 1",
+        "wrong.stf:5: the packet at port 1 differs from the expected one",
     ] {
         assert!(output_text.contains(line), "{output_text}");
     }

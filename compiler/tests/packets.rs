@@ -86,7 +86,7 @@ fn a_packet_that_goes_another_way_is_noticed() {
         .expect("the folder can be written");
     let wrong = wrong(Arch::V1model, &test).unwrap_err();
     assert!(
-        wrong.contains("wrong.stf:2: another packet came out of port 1"),
+        wrong.contains("wrong.stf:2: the packet at port 1 differs from the expected one"),
         "{wrong}"
     );
 }

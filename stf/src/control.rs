@@ -1,4 +1,4 @@
-//! The commands of a test as P4Runtime requests.
+//! Translation of test commands to P4Runtime requests.
 
 use std::collections::BTreeMap;
 
@@ -11,37 +11,39 @@ use crate::entities::{
     canonical, config, copy, entity_of, field_match, find, group_entity, id, index_of, match_type,
     name, no_group, no_node, replica, replicas, replication, signed, without_action,
 };
-use crate::keys::{by_suffix, hex, key_match, keys_in_order, no_handle, not_counted, trimmed};
+use crate::keys::{
+    by_suffix, counter_of_other_table, hex, key_match, keys_in_order, no_handle, trimmed,
+};
 use crate::names::did_you_mean;
 use crate::parse::{Call, Command, CounterIndex, KeyValue};
 use crate::target::{Target, DEVICE};
 
-/// The primary controller of a switch.
+/// The primary controller of a switch, which executes the commands of a test.
 pub struct Control<T> {
     target: T,
     info: P4Info,
-    /// Entries that a test has named.
+    /// Entries by the handles of the test.
     handles: BTreeMap<String, p4::TableEntry>,
-    /// Those that were made, by their numbers.
+    /// Multicast nodes by their numbers, in the order of creation.
     nodes: Vec<Node>,
-    /// Nodes of each group.
+    /// Indexes of the nodes of each group.
     groups: BTreeMap<u32, Vec<usize>>,
     sessions: BTreeMap<u32, Session>,
 }
 
-/// What a group makes copies with.
+/// A multicast node: one replication id on several ports.
 struct Node {
     rid: u32,
     replicas: Vec<p4::Replica>,
-    /// Packets of this level 1 exclusion id get none (Tofino).
+    /// Level 1 exclusion id: packets with this id get no copies from the node (Tofino).
     xid: Option<u16>,
 }
 
-/// Where clones go.
+/// Destinations of a clone session.
 #[derive(Default)]
 struct Session {
     replicas: Vec<p4::Replica>,
-    /// To where this group's copies go, besides.
+    /// Multicast group whose copies are made in addition to `ports`.
     group: Option<u32>,
 }
 
@@ -49,7 +51,7 @@ fn election_id() -> Option<p4::Uint128> {
     Some(p4::Uint128 { high: 0, low: 1 })
 }
 
-/// What makes a client the primary.
+/// Returns the arbitration message that makes the client the primary.
 pub fn arbitration() -> p4::StreamMessageRequest {
     let arbitration = p4::MasterArbitrationUpdate {
         device_id: DEVICE,
@@ -61,7 +63,7 @@ pub fn arbitration() -> p4::StreamMessageRequest {
     }
 }
 
-/// What loads a program.
+/// Returns the request that loads a program.
 pub fn pipeline_config(info: &P4Info, json: &str) -> p4::SetForwardingPipelineConfigRequest {
     let config = p4::ForwardingPipelineConfig {
         p4info: Some(info.clone()),
@@ -79,7 +81,7 @@ pub fn pipeline_config(info: &P4Info, json: &str) -> p4::SetForwardingPipelineCo
 }
 
 impl<T: Target> Control<T> {
-    /// Of a switch that has its program, and takes this client for its primary.
+    /// Creates the controller of a switch that runs its program and has accepted this client as primary.
     pub fn new(target: T, info: P4Info) -> Control<T> {
         Control {
             target,
@@ -91,16 +93,16 @@ impl<T: Target> Control<T> {
         }
     }
 
-    /// The switch.
+    /// Returns the switch.
     pub fn target(&mut self) -> &mut T {
         &mut self.target
     }
 
-    /// Does what a command says, packets left alone.
+    /// Executes a command, except those about packets.
     pub async fn apply(&mut self, command: &Command) -> Result<(), String> {
         use p4::update::Type::{Delete, Insert, Modify};
         match command {
-            // The runner's.
+            // Executed by the runner.
             Command::Packet { .. } | Command::Expect { .. } | Command::NoPacket | Command::Wait => {
                 Ok(())
             }
@@ -280,7 +282,7 @@ impl<T: Target> Control<T> {
         self.target
             .write(request)
             .await
-            .map_err(|status| told(&status))
+            .map_err(|status| refusal(&status))
     }
 
     async fn read(
@@ -295,11 +297,11 @@ impl<T: Target> Control<T> {
             ..Default::default()
         };
         let found = self.target.read(request).await;
-        let found = found.map_err(|status| told(&status))?;
+        let found = found.map_err(|status| refusal(&status))?;
         Ok(found.into_iter().filter_map(|e| e.entity).collect())
     }
 
-    /// A table by its full name, or by a suffix that only it has.
+    /// Finds a table by its full name, or by a unique suffix.
     fn table(&self, wanted: &str) -> Result<&info::Table, String> {
         let names = self
             .info
@@ -349,7 +351,7 @@ impl<T: Target> Control<T> {
             table_id: id(&table.preamble),
             r#match: matches,
             action: Some(self.action(table, call)?),
-            // The largest wins, as in the test; the smallest there is is 1.
+            // In P4Runtime, as in the test, the largest priority wins; the smallest is 1.
             priority: match prioritized {
                 true => priority.unwrap_or(0).saturating_add(1).max(1),
                 false => 0,
@@ -358,7 +360,7 @@ impl<T: Target> Control<T> {
         })
     }
 
-    /// An action of a table with its arguments.
+    /// Builds an action of a table with its arguments.
     fn action(&self, table: &info::Table, call: &Call) -> Result<p4::TableAction, String> {
         let actions = table.action_refs.iter().filter_map(|reference| {
             let mut actions = self.info.actions.iter();
@@ -368,7 +370,7 @@ impl<T: Target> Control<T> {
         let mut found: Option<&info::Action> = None;
         for &action in &actions {
             let full = name(&action.preamble);
-            // The full name wins over a suffix.
+            // The full name takes precedence over a suffix.
             if full == call.name || (found.is_none() && full.ends_with(&format!(".{}", call.name)))
             {
                 found = Some(action);
@@ -387,7 +389,7 @@ impl<T: Target> Control<T> {
         };
         let action = match table.implementation_id {
             0 => p4::table_action::Type::Action(action),
-            // A member of its own.
+            // An entry of a table with a selector gets a member of its own.
             _ => p4::table_action::Type::ActionProfileActionSet(p4::ActionProfileActionSet {
                 action_profile_actions: vec![p4::ActionProfileAction {
                     action: Some(action),
@@ -428,7 +430,7 @@ impl<T: Target> Control<T> {
         Ok(())
     }
 
-    /// Changes a session, which is made if it is not there.
+    /// Changes a clone session, and creates it if necessary.
     async fn mirror(
         &mut self,
         session: u32,
@@ -442,7 +444,8 @@ impl<T: Target> Control<T> {
         self.write_session(kind, session).await
     }
 
-    /// Sessions of P4Runtime list their replicas: those that the session's group has by now.
+    /// Writes a clone session. P4Runtime's sessions list replicas, so those of the session's group are copied at this
+    /// time.
     async fn write_session(&mut self, kind: p4::update::Type, id: u32) -> Result<(), String> {
         let Some(session) = self.sessions.get(&id) else {
             return Ok(());
@@ -463,7 +466,7 @@ impl<T: Target> Control<T> {
         self.write(kind, replication(entry)).await
     }
 
-    /// Writes a group with what its nodes have by now, and the sessions that go to it.
+    /// Writes a group with the present ports of its nodes, and the sessions that use the group.
     async fn write_group(&mut self, kind: p4::update::Type, group: u32) -> Result<(), String> {
         let entity = group_entity(group, self.members(group)?);
         self.write(kind, entity).await?;
@@ -477,7 +480,7 @@ impl<T: Target> Control<T> {
         Ok(())
     }
 
-    /// Says the exclusions of a group's nodes, which requests of P4Runtime do not bear.
+    /// Sets the exclusion ids of a group's nodes, which P4Runtime requests cannot carry.
     fn exclude(&mut self, group: u32) -> Result<(), String> {
         for node in self.groups.get(&group).into_iter().flatten() {
             let node = &self.nodes[*node];
@@ -538,14 +541,15 @@ impl<T: Target> Control<T> {
         }
     }
 
-    /// What a group's nodes have by now.
+    /// Returns the replicas of all nodes of a group.
     fn members(&self, group: u32) -> Result<Vec<p4::Replica>, String> {
         let nodes = self.groups.get(&group).ok_or_else(|| no_group(group))?;
         let nodes = nodes.iter().filter_map(|node| self.nodes.get(*node));
         Ok(nodes.flat_map(|node| node.replicas.clone()).collect())
     }
 
-    /// A cell of a counter, or of a direct counter an entry: the one in that place of its table, or with that name.
+    /// Reads a cell of a counter. For a direct counter, the cell of the entry with this index in its table, or with
+    /// this handle.
     async fn counter(
         &mut self,
         wanted: &str,
@@ -574,7 +578,7 @@ impl<T: Target> Control<T> {
                 let known = self.handles.get(handle).ok_or_else(|| no_handle(handle))?;
                 match direct {
                     Some(direct) if direct.direct_table_id == known.table_id => known.clone(),
-                    _ => return Err(not_counted(wanted, handle)),
+                    _ => return Err(counter_of_other_table(wanted, handle)),
                 }
             }
         };
@@ -586,7 +590,7 @@ impl<T: Target> Control<T> {
         ))
     }
 
-    /// A cell of a meter, all of them, or of a direct meter the entry in that place of its table.
+    /// Sets one cell of a meter or all cells. For a direct meter, `index` selects an entry of its table.
     async fn meter(
         &mut self,
         wanted: &str,
@@ -621,7 +625,7 @@ impl<T: Target> Control<T> {
         }
     }
 
-    /// The entry in that place of a table.
+    /// Returns the entry with this index in a table.
     async fn entry_at(&mut self, table_id: u32, index: u64) -> Result<p4::TableEntry, String> {
         let all = p4::TableEntry {
             table_id,
@@ -648,7 +652,7 @@ impl<T: Target> Control<T> {
     }
 }
 
-/// The arguments of a call in the order of the action's parameters.
+/// Returns the arguments of a call in the order of the action's parameters.
 fn params(action: &info::Action, call: &Call) -> Result<Vec<p4::action::Param>, String> {
     let of = name(&action.preamble);
     let mut values = vec![None; action.params.len()];
@@ -670,15 +674,13 @@ fn params(action: &info::Action, call: &Call) -> Result<Vec<p4::action::Param>, 
         match values.get_mut(position) {
             None => {
                 return Err(format!(
-                    "action `{of}` has {count} parameters; {} arguments are given",
+                    "action `{of}` has {count} parameters; the call has {} arguments",
                     call.args.len()
                 ))
             }
             Some(Some(_)) => {
                 let param = &action.params[position].name;
-                return Err(format!(
-                    "parameter `{param}` of action `{of}` is given twice"
-                ));
+                return Err(format!("parameter `{param}` of action `{of}` occurs twice"));
             }
             Some(empty) => *empty = Some(canonical(value)),
         }
@@ -694,18 +696,18 @@ fn params(action: &info::Action, call: &Call) -> Result<Vec<p4::action::Param>, 
     params.collect()
 }
 
-/// What the switch says of a request that it refuses: of the update in it, if it says that much.
-pub fn told(status: &Status) -> String {
+/// Returns the message of a rejected request; of the first failed update, if the status has details.
+pub fn refusal(status: &Status) -> String {
     if status.canonical_code() == Code::Unimplemented {
         return format!(
-            "this switch does not do that over P4Runtime: {}",
+            "this switch does not support the request over P4Runtime: {}",
             status.message
         );
     }
     let updates = status.update_errors();
     match updates.iter().find(|update| update.canonical_code != 0) {
         Some(update) if update.canonical_code == Code::Unimplemented as i32 => format!(
-            "this switch does not do that over P4Runtime: {}",
+            "this switch does not support the request over P4Runtime: {}",
             update.message
         ),
         Some(update) => update.to_status().to_string(),

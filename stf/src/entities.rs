@@ -1,4 +1,4 @@
-//! Parts of P4Runtime's messages, and objects in a P4Info by their names.
+//! Constructors of P4Runtime messages, and lookup of P4Info objects by name.
 
 use alfirk_bmv2::KeyMatch;
 use alfirk_bmv2_json::MatchType;
@@ -43,7 +43,7 @@ pub fn match_type(field: &info::MatchField) -> MatchType {
     }
 }
 
-/// The value of a key; none for one that takes anything.
+/// Builds the match of a key field; `None` for a key that matches every value.
 pub fn field_match(
     kind: MatchType,
     bits: u32,
@@ -64,12 +64,17 @@ pub fn field_match(
             prefix_len: i32::try_from(prefix_len).unwrap_or(i32::MAX),
         }),
         KeyMatch::Ternary { mask, .. } if trimmed(&mask).is_empty() => return Ok(None),
-        KeyMatch::Ternary { value, mask } if kind == MatchType::Optional => match all(&mask) {
-            true => FieldMatchType::Optional(Optional {
-                value: canonical(&value),
-            }),
-            false => return Err("an optional key takes one value or any, no mask".to_owned()),
-        },
+        KeyMatch::Ternary { value, mask } if kind == MatchType::Optional => {
+            match all(&mask) {
+                true => FieldMatchType::Optional(Optional {
+                    value: canonical(&value),
+                }),
+                false => return Err(
+                    "an optional key matches one value or every value, so a mask is not allowed"
+                        .to_owned(),
+                ),
+            }
+        }
         KeyMatch::Ternary { value, mask } => FieldMatchType::Ternary(Ternary {
             value: canonical(&value),
             mask: canonical(&mask),
@@ -82,7 +87,7 @@ pub fn field_match(
     }))
 }
 
-/// The shortest form, at least one byte (P4Runtime § 8.4.1).
+/// Returns the canonical form: the shortest, but at least one byte (P4Runtime § 8.4.1).
 pub fn canonical(value: &[u8]) -> Vec<u8> {
     match trimmed(value) {
         [] => vec![0],
@@ -109,7 +114,7 @@ pub fn group_entity(group: u32, replicas: Vec<p4::Replica>) -> p4::entity::Entit
     replication(p4::packet_replication_engine_entry::Type::MulticastGroupEntry(entry))
 }
 
-/// In the form that older switches read too.
+/// Builds a replica with the deprecated port field, which older switches also accept.
 pub fn replica(port: u32, instance: u32) -> p4::Replica {
     p4::Replica {
         port_kind: Some(p4::replica::PortKind::EgressPort(port)),
@@ -118,7 +123,7 @@ pub fn replica(port: u32, instance: u32) -> p4::Replica {
     }
 }
 
-/// Port and replication id of what [`replica`] made.
+/// Returns port and replication id of a replica made by [`replica`].
 pub fn copy(replica: &p4::Replica) -> (u32, u16) {
     let port = match replica.port_kind {
         Some(p4::replica::PortKind::EgressPort(port)) => port,
@@ -131,7 +136,7 @@ pub fn replicas(rid: u32, ports: &[u32]) -> Vec<p4::Replica> {
     ports.iter().map(|port| replica(*port, rid)).collect()
 }
 
-/// What names an entry.
+/// Reduces an entry to the fields that identify it.
 pub fn without_action(entry: &p4::TableEntry) -> p4::TableEntry {
     p4::TableEntry {
         action: None,
@@ -150,11 +155,11 @@ pub fn config(rates: MeterRates) -> Result<p4::MeterConfig, String> {
 }
 
 pub fn no_node(node: u32) -> String {
-    format!("node {node} was not made")
+    format!("node {node} does not exist; create it with mc_node_create")
 }
 
 pub fn no_group(group: u32) -> String {
-    format!("there is no multicast group {group}")
+    format!("multicast group {group} does not exist; create it with mc_mgrp_create")
 }
 
 pub fn index_of(index: u64) -> Result<p4::Index, String> {

@@ -1,4 +1,4 @@
-//! Keys, values and names of a test, as tables and switches take them.
+//! Conversion of a test's keys, values and names to those of tables and switches.
 
 use alfirk_bmv2::KeyMatch;
 use alfirk_bmv2_json::MatchType;
@@ -6,7 +6,7 @@ use alfirk_bmv2_json::MatchType;
 use crate::names::did_you_mean;
 use crate::parse::KeyValue;
 
-/// The values given for a table's keys, in their order. A name may leave out what it begins with.
+/// Returns the values of a table's keys in the table's order. A key's name may omit leading components.
 pub fn keys_in_order<'v>(
     table: &str,
     keys: &[&str],
@@ -20,7 +20,7 @@ pub fn keys_in_order<'v>(
             let position = given
                 .iter()
                 .position(|(name, _)| plain(name) == wanted)
-                .or_else(|| given.iter().position(|(name, _)| means(name, &wanted)))?;
+                .or_else(|| given.iter().position(|(name, _)| refers_to(name, &wanted)))?;
             used[position] = true;
             Some(&given[position].1)
         })
@@ -28,9 +28,9 @@ pub fn keys_in_order<'v>(
     match used.iter().position(|used| !used) {
         Some(position) => {
             let name = &given[position].0;
-            let twice = keys.iter().any(|key| means(name, &plain(key)));
+            let twice = keys.iter().any(|key| refers_to(name, &plain(key)));
             Err(match twice {
-                true => format!("key `{name}` of table `{table}` is given twice"),
+                true => format!("key `{name}` of table `{table}` occurs twice"),
                 false => {
                     let near = did_you_mean(name, keys.iter().copied());
                     format!("table `{table}` has no key `{name}`{near}")
@@ -41,8 +41,9 @@ pub fn keys_in_order<'v>(
     }
 }
 
-/// Whether a test's name of a key means one: either may leave out what it begins with, and `data` or `valid` is `data.$valid$`.
-fn means(given: &str, key: &str) -> bool {
+/// Returns whether a test's name refers to a key. Either may omit leading components, and `data` or `valid` refers to
+/// `data.$valid$`.
+fn refers_to(given: &str, key: &str) -> bool {
     let given = plain(given);
     let given = match given.as_str() {
         "valid" => "$valid$",
@@ -55,13 +56,13 @@ fn means(given: &str, key: &str) -> bool {
         || header.is_some_and(|header| header == given || ends_with_name(header, given))
 }
 
-/// Whether `end` is the last part of a name, behind a dot.
+/// Returns whether `end` is the last dotted component of a name.
 fn ends_with_name(name: &str, end: &str) -> bool {
     name.strip_suffix(end)
         .is_some_and(|before| before.ends_with('.'))
 }
 
-/// A key's name without the marks that different tools put in.
+/// Removes the marks that different tools add to a key's name.
 pub fn plain(name: &str) -> String {
     let name = name.replace("isValid()", "$valid$").replace(['"', ' '], "");
     let header = [".valid", ".$valid"]
@@ -71,7 +72,7 @@ pub fn plain(name: &str) -> String {
         Some(header) => format!("{header}.$valid$"),
         None => name,
     };
-    // `stack$1` is the element that programs call `stack[1]`.
+    // `stack$1` is the name of `stack[1]` in the program.
     let mut plain = String::new();
     let mut rest = name.as_str();
     while let Some((before, after)) = rest.split_once('$') {
@@ -94,7 +95,7 @@ pub fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result
         mask: vec![0],
     };
     let zero = KeyValue::Number(vec![0]);
-    // What p4c's tester fills in.
+    // The default of p4c's tester.
     let value = value.unwrap_or(match kind {
         MatchType::Exact | MatchType::Valid => &zero,
         _ => &any,
@@ -120,7 +121,7 @@ pub fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result
             value: number(&under_prefix(value, bits, *length)),
             prefix_len: *length,
         }),
-        // As many bits as digits were given, as p4c's tester counts them.
+        // As wide as the digits, as p4c's tester counts them.
         (
             MatchType::Lpm,
             KeyValue::Digits { value, mask } | KeyValue::Wildcards { value, mask },
@@ -132,7 +133,7 @@ pub fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result
                 prefix_len: length,
             })
         }
-        // One value, whatever number of digits.
+        // An exact value, whatever the number of digits.
         (MatchType::Optional, KeyValue::Digits { value, .. }) => Ok(KeyMatch::Ternary {
             value: number(value),
             mask: full,
@@ -145,7 +146,7 @@ pub fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result
             KeyValue::Wildcards { value, mask }
             | KeyValue::Digits { value, mask }
             | KeyValue::Masked { value, mask } => {
-                // The first digit may have more bits than the key has left.
+                // The first digit may have more bits than remain of the key.
                 let mask = match fits(value, bits) {
                     true => under_mask(mask, &full),
                     false => number(mask),
@@ -184,7 +185,7 @@ pub fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result
     }
 }
 
-/// Whether a number has no more than `bits` bits.
+/// Returns whether a number fits `bits` bits.
 fn fits(value: &[u8], bits: u32) -> bool {
     let value = trimmed(value);
     let zeros = value.first().map_or(0, |first| first.leading_zeros());
@@ -212,7 +213,7 @@ pub fn under_prefix(value: &[u8], bits: u32, length: u32) -> Vec<u8> {
     under_mask(value, &prefix_mask(bits, length))
 }
 
-/// Both numbers end at the same bit.
+/// Applies a mask; both numbers are aligned at their last bit.
 pub fn under_mask(value: &[u8], mask: &[u8]) -> Vec<u8> {
     let mut result: Vec<u8> = value
         .iter()
@@ -224,20 +225,20 @@ pub fn under_mask(value: &[u8], mask: &[u8]) -> Vec<u8> {
     trimmed(&result).to_vec()
 }
 
-/// Without leading zeros.
+/// Strips leading zeros.
 pub fn trimmed(bytes: &[u8]) -> &[u8] {
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
     &bytes[zeros..]
 }
 
-/// What is said of a name that no entry was given.
+/// Returns the message for a handle that no entry has.
 pub fn no_handle(handle: &str) -> String {
-    format!("no entry was added as {handle}")
+    format!("no entry has the handle {handle}")
 }
 
-/// What is said of a counter that the entry of a table does not have.
-pub fn not_counted(counter: &str, handle: &str) -> String {
-    format!("counter {counter} is not of the table that has entry {handle}")
+/// Returns the message for a direct counter that the entry's table does not have.
+pub fn counter_of_other_table(counter: &str, handle: &str) -> String {
+    format!("counter {counter} does not belong to the table of entry {handle}")
 }
 
 pub fn hex(bytes: &[u8]) -> String {
@@ -257,7 +258,7 @@ pub fn by_suffix(
             Err(format!("there is no {what} `{wanted}`{near}"))
         }
         Err(found) => Err(format!(
-            "{what} `{wanted}` may be {}; give the full name",
+            "{what} `{wanted}` is ambiguous: it may be {}; write the full name",
             found.join(" or ")
         )),
     }
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn an_optional_key_takes_its_value_whatever_number_of_digits() {
+    fn an_optional_key_matches_its_value_with_any_number_of_digits() {
         let digits = KeyValue::Digits {
             value: vec![5],
             mask: vec![0x0f],
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_named_when_they_are_wrong() {
+    fn errors_name_the_key() {
         let given = |names: &[&str]| -> Vec<(String, KeyValue)> {
             let value = |name: &&str| ((*name).to_owned(), KeyValue::Number(vec![1]));
             names.iter().map(value).collect()
@@ -307,7 +308,7 @@ mod tests {
         );
         assert_eq!(
             wrong(&["source", "hdr.h.source"]),
-            "key `source` of table `c.t` is given twice"
+            "key `source` of table `c.t` occurs twice"
         );
     }
 }

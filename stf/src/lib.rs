@@ -1,10 +1,10 @@
-//! Packet tests in p4c's STF language, on any switch that speaks P4Runtime.
+//! Packet tests in p4c's STF language, for any switch with a P4Runtime server.
 //!
-//! [`parse`] reads a test; [`Control`] makes P4Runtime requests of its commands, whatever they reach; a [`Target`] is that: [`Local`], our
-//! server and its switch in this process, so that a test takes no ports, no root and no time, or a switch that was started (`alfirk stf
-//! --switch`). [`run`] goes through the lines, and [`run_here`] does so on [`Local`]. No I/O here, no thread and no clock.
+//! [`parse`] reads a test. [`Control`] translates its commands to P4Runtime requests for a [`Target`]. [`Local`] is a
+//! target in this process, without ports, root or real time. Another one is a switch process (`alfirk stf --switch`).
+//! [`run`] executes a test on any target, and [`run_here`] on [`Local`]. This crate has no I/O, threads or clock.
 //!
-//! The compiler's tests, too, run packets by this crate, which knows no compiler: a program comes as BMv2 JSON.
+//! The compiler's tests use this crate, too. It does not depend on the compiler: a program is BMv2 JSON.
 
 mod control;
 mod entities;
@@ -17,7 +17,7 @@ mod program_info;
 mod run;
 mod target;
 
-pub use control::{arbitration, pipeline_config, told, Control};
+pub use control::{arbitration, pipeline_config, refusal, Control};
 pub use local::Local;
 pub use names::{by_suffix, did_you_mean};
 pub use packets::{Failure, Packets};

@@ -1,4 +1,4 @@
-//! The P4Runtime server and its switch in this process: a test takes no ports, no root and no time.
+//! A target in this process: P4Runtime server and switch, without ports, root or real time.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -18,25 +18,25 @@ use crate::target::{Target, DEVICE};
 /// Time between two packets or requests, in nanoseconds.
 const STEP: u64 = 1_000_000;
 
-/// Copies and recirculations of one packet; a program that makes more makes them without end.
-const MOST_EVENTS: usize = 100_000;
+/// Limit of copies and recirculations per packet, against programs that make them without end.
+const MAX_EVENTS: usize = 100_000;
 
-/// A switch that is driven by hand.
+/// A switch driven by method calls.
 pub struct Local {
     server: Server,
     client: ClientId,
-    /// Nanoseconds.
+    /// Virtual time in nanoseconds.
     now: u64,
 }
 
 impl Local {
-    /// A switch that runs this BMv2 JSON, and what may be said to it: the names are those of the JSON, and all of its objects can be
-    /// reached, as by simple_switch_CLI.
+    /// Starts a switch with this BMv2 JSON. The returned P4Info has the names of the JSON and all of its objects, as
+    /// simple_switch_CLI does.
     ///
     /// # Errors
     /// When the program cannot be loaded.
     pub fn start(json: &str, seed: u64) -> Result<(Local, P4Info), String> {
-        // The server finds the program here again.
+        // The server finds the loaded program in this cache.
         let programs = Programs::default();
         let program = programs.load(json).map_err(text)?;
         let options = SwitchOptions {
@@ -62,14 +62,14 @@ impl Local {
         Ok((local, info))
     }
 
-    /// Runs everything that follows from one packet.
+    /// Carries out all events that follow from one packet.
     fn drain(&mut self, packets: &mut Packets) -> Result<(), String> {
         let mut events = 0;
         while let Some(event) = self.server.poll() {
             events += 1;
             match event {
-                // The rest is dropped.
-                Event::Enqueue(_) if events > MOST_EVENTS => {}
+                // Packets beyond the limit are dropped.
+                Event::Enqueue(_) if events > MAX_EVENTS => {}
                 Event::Enqueue(packet) => {
                     let queue = QueueState {
                         enq_timestamp: self.now,
@@ -78,7 +78,7 @@ impl Local {
                     self.server.dequeue(packet, self.now, queue);
                 }
                 Event::Output { port, frame } => packets.received(port, frame.into_bytes()),
-                // Digests and notifications that no test asks for.
+                // Digests and notifications, which no test command checks.
                 Event::Stream { .. } => {}
                 Event::Close { client, status } if client == self.client => {
                     return Err(format!("the switch has closed the stream: {status}"));
@@ -86,8 +86,8 @@ impl Local {
                 Event::Close { .. } => {}
             }
         }
-        match events > MOST_EVENTS {
-            true => Err("the packet makes others without end".to_owned()),
+        match events > MAX_EVENTS {
+            true => Err("the packet causes endless copies or recirculations".to_owned()),
             false => Ok(()),
         }
     }

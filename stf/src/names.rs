@@ -1,9 +1,9 @@
-//! Names of a program's objects, of which a user may leave out what no other needs.
+//! Names of a program's objects, which may be shortened to a unique suffix.
 
-/// The name that is meant: `wanted` itself, or the only one that ends with it behind a dot.
+/// Finds a name: `wanted` itself, or the only one that ends with it after a dot.
 ///
 /// # Errors
-/// Those that it may be; none when nothing has that name.
+/// The candidates; an empty list when there are none.
 pub fn by_suffix<'n>(
     names: impl Iterator<Item = &'n str>,
     wanted: &str,
@@ -24,7 +24,8 @@ pub fn by_suffix<'n>(
     }
 }
 
-/// The name nearest to one that nothing has, if few letters differ: in all of it, or in the parts behind the last dots.
+/// Returns the name with the smallest edit distance to an unknown name, or to its trailing components, if few letters
+/// differ.
 pub fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let last_part = |name: &'n str| name.rsplit('.').next().unwrap_or(name);
     let wanted_part = wanted.rsplit('.').next().unwrap_or(wanted);
@@ -39,21 +40,21 @@ pub fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> Op
         .map(|(_, name)| name)
 }
 
-/// The end of a message about a name that nothing has: `; did you mean ...?` with the [`nearest`] of `names`, all of them (at most
-/// [`MOST_NAMES`]) where none is near, and nothing where there are none or more.
+/// Returns the end of a message about an unknown name: `; did you mean ...?` with the [`nearest`] of `names`. Without a
+/// near one, lists all names if there are at most [`MAX_NAMES`].
 pub fn did_you_mean<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     match nearest(wanted, names.iter().copied()) {
         Some(name) => format!("; did you mean `{name}`?"),
-        None if (1..=MOST_NAMES).contains(&names.len()) => {
+        None if (1..=MAX_NAMES).contains(&names.len()) => {
             format!("; there is {}", names.join(", "))
         }
         None => String::new(),
     }
 }
 
-/// Names that a message lists at most.
-const MOST_NAMES: usize = 40;
+/// Maximum number of names in a message.
+const MAX_NAMES: usize = 40;
 
 #[cfg(test)]
 mod tests {
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_behind_a_dot_is_enough_if_only_one_ends_so() {
+    fn a_unique_suffix_is_enough() {
         let find = |wanted| by_suffix(["a.t", "b.t", "t.u", "t.u", "x"].into_iter(), wanted);
         assert_eq!(find("u"), Ok("t.u"));
         assert_eq!(find("x"), Ok("x"));

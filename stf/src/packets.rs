@@ -1,71 +1,71 @@
-//! What a test expects to come out of the ports, and what came.
+//! Expected and received packets of a test.
 
 use std::collections::BTreeMap;
 
 use crate::keys::hex;
 use crate::parse::Pattern;
 
-/// One thing that did not go as the test says.
+/// A failed check of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Line of the test, from 1; none for what only shows at the end.
+    /// Line of the test, from 1; `None` for a failure at the end of the test.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// Description of the failure.
     pub what: String,
 }
 
-/// Packets by port.
+/// Received and expected packets by port.
 #[derive(Debug, Default)]
 pub struct Packets {
-    /// Line and pattern of each expected packet; no pattern where any will do.
+    /// Line and pattern of each expected packet; `None` matches any packet.
     expected: BTreeMap<u32, Vec<(usize, Option<Pattern>)>>,
     received: BTreeMap<u32, Vec<Vec<u8>>>,
-    /// The line that says that no more packets come.
+    /// Line of the `no_packet` command.
     none: Option<usize>,
 }
 
 impl Packets {
-    /// A packet goes in at a port, which is so one of the test's.
+    /// Records a port to which the test sends a packet, so that its packets are compared.
     pub fn sent(&mut self, port: u32) {
         self.expected.entry(port).or_default();
     }
 
-    /// A packet came out.
+    /// Records a packet that left through a port.
     pub fn received(&mut self, port: u32, frame: Vec<u8>) {
         self.received.entry(port).or_default().push(frame);
     }
 
-    /// A packet is to come out.
+    /// Adds an expected packet.
     pub fn expect(&mut self, port: u32, line: usize, pattern: Option<Pattern>) {
         let expected = self.expected.entry(port).or_default();
         expected.push((line, pattern));
     }
 
-    /// Nothing is to come out of ports for which nothing is expected.
+    /// Expects no packets at ports without expected packets.
     pub fn expect_none(&mut self, line: usize) {
         self.none = Some(line);
     }
 
-    /// Whether each port has sent as many packets as are expected so far.
+    /// Returns whether each port has sent at least as many packets as expected so far.
     pub fn are_complete(&self) -> bool {
         self.expected
             .iter()
             .all(|(port, expected)| self.received.get(port).map_or(0, Vec::len) >= expected.len())
     }
 
-    /// Compares what came with what was expected, port by port and in order. Ports that the test does not name have no interface in
-    /// p4c's tester, so that what goes there is lost.
+    /// Compares received with expected packets, port by port and in order. Ports without commands in the test are
+    /// ignored: p4c's tester has no interfaces for them.
     pub fn failures(&self) -> Vec<Failure> {
         let mut failures = Vec::new();
         for (port, expected) in &self.expected {
             let received = self.received.get(port).map_or(&[][..], Vec::as_slice);
             for (position, (line, pattern)) in expected.iter().enumerate() {
                 let what = match (received.get(position), pattern) {
-                    (None, _) => format!("no packet came out of port {port}"),
+                    (None, _) => format!("expected a packet at port {port}, received none"),
                     (Some(_), None) => continue,
                     (Some(packet), Some(pattern)) if pattern.matches(packet) => continue,
                     (Some(packet), Some(pattern)) => format!(
-                        "another packet came out of port {port}\n  expected {pattern}\n  received {}",
+                        "the packet at port {port} differs from the expected one\n  expected {pattern}\n  received {}",
                         hex(packet)
                     ),
                 };
@@ -76,7 +76,7 @@ impl Packets {
             }
             for packet in received.iter().skip(expected.len()) {
                 let what = format!(
-                    "one packet too many came out of port {port}: {}",
+                    "unexpected additional packet at port {port}: {}",
                     hex(packet)
                 );
                 failures.push(Failure { line: None, what });
@@ -86,7 +86,7 @@ impl Packets {
             for (port, packets) in &self.received {
                 if !self.expected.contains_key(port) {
                     let what = format!(
-                        "a packet came out of port {port}, where none was expected: {}",
+                        "unexpected packet at port {port}, at which no packet is expected: {}",
                         hex(&packets[0])
                     );
                     failures.push(Failure {
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_expectation_without_data_takes_the_packet_in_its_place() {
+    fn an_expectation_without_data_matches_any_packet() {
         let mut packets = Packets::default();
         packets.expect(1, 7, None);
         let ends = Pattern {
@@ -121,7 +121,7 @@ mod tests {
             packets.failures(),
             [Failure {
                 line: None,
-                what: "one packet too many came out of port 1: 04".to_owned()
+                what: "unexpected additional packet at port 1: 04".to_owned()
             }]
         );
     }

@@ -1,7 +1,7 @@
-//! A P4Info of a program as its BMv2 JSON has it.
+//! A P4Info derived from a program's BMv2 JSON.
 //!
-//! Compilers write another one: names and widths in it are the controller's, and it leaves out what controllers need not see. A test
-//! says the names of the JSON, and a JSON may come without any P4Info.
+//! A compiler's P4Info has the controller's names and widths, and omits objects that controllers need not see. A test
+//! uses the names of the JSON, and the JSON may have no P4Info at all.
 
 use alfirk_bmv2::{ActionInfo, ManageError, Switch, TableId};
 use alfirk_bmv2_json::{MatchType, TableType};
@@ -11,7 +11,7 @@ use alfirk_p4runtime::p4::config::v1::{
     P4BitTypeSpec, P4BitstringLikeTypeSpec, P4DataTypeSpec, P4Info, Preamble, Register, Table,
 };
 
-/// First bytes of ids, by kind (P4Runtime § 6.3).
+/// Most significant bytes of ids, by kind of object (P4Runtime § 6.3).
 mod prefix {
     pub const ACTION: u32 = 0x01 << 24;
     pub const TABLE: u32 = 0x02 << 24;
@@ -23,10 +23,10 @@ mod prefix {
     pub const REGISTER: u32 = 0x16 << 24;
 }
 
-/// What may be said to a switch with its program.
+/// Builds the P4Info of a switch's program.
 ///
 /// # Errors
-/// When there is no program.
+/// When the switch has no program.
 pub fn program_info(switch: &Switch) -> Result<P4Info, ManageError> {
     let mut info = P4Info::default();
     let mut actions = Actions::default();
@@ -67,7 +67,7 @@ pub fn program_info(switch: &Switch) -> Result<P4Info, ManageError> {
         info.tables.push(Table {
             preamble: preamble(prefix::TABLE, at, &known.name),
             match_fields: keys.collect(),
-            // Which one it is nobody asks.
+            // The id only marks the default action as const; its value is not used.
             const_default_action_id: if known.const_default { first_action } else { 0 },
             action_refs: refs,
             implementation_id: profile.map_or(0, |at| self::id(prefix::ACTION_PROFILE, at)),
@@ -118,7 +118,7 @@ fn counters(switch: &Switch, info: &mut P4Info) {
 }
 
 fn meters(switch: &Switch, info: &mut P4Info) {
-    // Two rates and three colours: any rates will do.
+    // Two rates, three colours; any rates are valid.
     let spec = Some(MeterSpec::default());
     let tables = switch.tables();
     for (at, meter) in switch.meters().iter().enumerate() {
@@ -142,7 +142,7 @@ fn meters(switch: &Switch, info: &mut P4Info) {
     }
 }
 
-/// Notes that a table has a resource; gives the table's id.
+/// Adds a direct resource to a table; returns the table's id.
 fn of_table(tables: &[TableId], info: &mut P4Info, table: TableId, resource: u32) -> u32 {
     let at = tables.iter().position(|known| *known == table);
     match at.and_then(|at| info.tables.get_mut(at)) {
@@ -154,7 +154,7 @@ fn of_table(tables: &[TableId], info: &mut P4Info, table: TableId, resource: u32
     }
 }
 
-/// Each action once. Those of different tables may have one name and other parameters.
+/// Actions by name and parameters: actions of different tables may have the same name, but other parameters.
 #[derive(Default)]
 struct Actions {
     all: Vec<Action>,

@@ -11,13 +11,13 @@ use crate::packets::{Failure, Packets};
 use crate::parse::{Command, Line};
 use crate::target::Target;
 
-/// What `wait` waits for.
+/// Duration of `wait`.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// Runs all commands and returns what went wrong, in the order of the lines; what has no line is at the end.
+/// Executes all commands and returns the failures in the order of lines; those without a line are last.
 ///
 /// # Errors
-/// When the switch is not to be reached any more.
+/// When the connection to the switch is lost.
 pub async fn run<T: Target>(
     mut control: Control<T>,
     lines: &[Line],
@@ -38,8 +38,8 @@ pub async fn run<T: Target>(
     Ok(failures)
 }
 
-/// Runs all commands on a switch in this process that runs this BMv2 JSON, and returns what went wrong; `seed` is that of the switch's
-/// random numbers.
+/// Executes all commands on a switch in this process with this BMv2 JSON, and returns the failures. `seed` initialises
+/// the switch's random numbers.
 ///
 /// # Errors
 /// When the program cannot be loaded.
@@ -71,7 +71,7 @@ async fn command<T: Target>(
             Ok(())
         }
         command => {
-            // Packets before it find the tables as they were.
+            // Packets sent before this command must see the tables as they were.
             let settled = control.target().settle(packets).await;
             settled.map_err(|_| "cannot receive packets".to_owned())?;
             match command {

@@ -1,4 +1,4 @@
-//! A switch that a test runs on: packets go through its ports, and P4Runtime requests to its server.
+//! The interface of a switch under test: packets at its ports, and P4Runtime requests.
 
 use std::time::Duration;
 
@@ -7,58 +7,59 @@ use alfirk_p4runtime::Status;
 
 use crate::packets::Packets;
 
-/// The switch's number, as it is started.
+/// Device id of the switch.
 pub const DEVICE: u64 = 0;
 
-/// What a test needs of its switch.
-#[allow(async_fn_in_trait)] // One thread drives one test, so nobody needs to know whether the futures can be sent.
+/// Operations of a switch under test.
+#[allow(async_fn_in_trait)] // One thread drives one test, so the futures need not be Send.
 pub trait Target {
-    /// Why nothing can be received any more.
+    /// Error after which nothing can be received any more.
     type Error;
 
-    /// Has a packet come in at a port. What comes out goes to `packets` now, or at the next [`Target::settle`].
+    /// Sends a packet into a port. Packets that leave are added to `packets` now, or by the next [`Target::settle`].
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason why the packet cannot be sent.
     fn send(&mut self, port: u32, data: &[u8], packets: &mut Packets) -> Result<(), String>;
 
-    /// Waits until the packets under way have come out.
+    /// Waits until the packets in the switch have left it.
     ///
     /// # Errors
     /// When nothing can be received any more.
     async fn settle(&mut self, packets: &mut Packets) -> Result<(), Self::Error>;
 
-    /// Lets time pass.
+    /// Waits for this duration.
     async fn pass(&mut self, time: Duration);
 
-    /// As P4Runtime's Write.
+    /// P4Runtime's Write.
     ///
     /// # Errors
-    /// The server's refusal.
+    /// The server's status.
     async fn write(&mut self, request: WriteRequest) -> Result<(), Status>;
 
-    /// As P4Runtime's Read.
+    /// P4Runtime's Read.
     ///
     /// # Errors
-    /// The server's refusal.
+    /// The server's status.
     async fn read(&mut self, request: ReadRequest) -> Result<Vec<Entity>, Status>;
 
-    /// Sets clone session 0, which BMv2's Thrift service has and P4Runtime has not: the port and the replication id of each copy; none
-    /// removes the session.
+    /// Sets clone session 0, which exists in BMv2's Thrift service but not in P4Runtime, to ports and replication ids
+    /// of the copies. `None` removes the session.
     ///
     /// # Errors
-    /// When the switch cannot do so.
+    /// When the switch does not support this.
     fn clone_session_0(&mut self, copies: Option<&[(u32, u16)]>) -> Result<(), String>;
 
-    /// Lets packets of this level 1 exclusion id get no copies from the node of a group with this replication id (Tofino).
+    /// Excludes packets with this level 1 exclusion id from the copies of a group's node with this replication id
+    /// (Tofino).
     ///
     /// # Errors
-    /// When the switch cannot do so.
+    /// When the switch does not support this.
     fn exclude(&mut self, group: u32, rid: u32, xid: u16) -> Result<(), String>;
 
-    /// Lets packets of this level 2 exclusion id get no copies at these ports (Tofino).
+    /// Excludes packets with this level 2 exclusion id from copies at these ports (Tofino).
     ///
     /// # Errors
-    /// When the switch cannot do so.
+    /// When the switch does not support this.
     fn prune(&mut self, yid: u16, ports: &[u32]) -> Result<(), String>;
 }

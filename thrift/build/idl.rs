@@ -1,7 +1,8 @@
-//! Reads the part of Thrift's interface language that `idl/` uses: typedef, enum, struct, exception, service;
-//! `///` comments are kept. A comment `//: NAME` within a service begins a part of it, whose methods have a trait of that name.
+//! Parser of the subset of Thrift's interface language that `idl/` uses: typedef, enum, struct, exception, service.
+//! `///` comments are kept. A comment `//: NAME` within a service begins a part, whose methods get a trait of that
+//! name.
 
-/// A file.
+/// A parsed file.
 #[derive(Default)]
 pub struct Document {
     pub typedefs: Vec<(String, Type)>,
@@ -32,13 +33,13 @@ pub struct Field {
 
 pub struct Function {
     pub docs: Vec<String>,
-    /// The part of the service that it is of, where that has any.
+    /// The part of the service that the method belongs to, if the service has parts.
     pub part: Option<String>,
     pub name: String,
-    /// None for void.
+    /// Return type; `None` for void.
     pub returns: Option<Type>,
     pub args: Vec<Field>,
-    /// At most one.
+    /// At most one exception.
     pub throws: Vec<Field>,
 }
 
@@ -62,10 +63,10 @@ struct Parser {
     at: usize,
 }
 
-/// Parses a file.
+/// Parses an interface file.
 ///
 /// # Errors
-/// The line, and what was expected there.
+/// The line number, and what was expected there.
 pub fn parse(text: &str) -> Result<Document, String> {
     let mut parser = Parser {
         tokens: tokens(text),

@@ -1,4 +1,4 @@
-//! Writes Rust for a parsed interface file; the traits behind it are in `src/wire.rs` and `src/client.rs`.
+//! Generates Rust from a parsed interface file; the traits it uses are in `src/wire.rs` and `src/client.rs`.
 
 use std::{
     collections::BTreeMap,
@@ -7,12 +7,15 @@ use std::{
 
 use crate::idl::{Document, Enum, Field, Function, Struct, Type};
 
-/// The module of one service, which clients name `service`.
+/// Generates the module of one service with the name `service`.
 pub fn generate(document: &Document, service: &str) -> Result<String, Error> {
     let mut out = String::new();
     let o = &mut out;
     let types = Types(document.typedefs.iter().map(|(n, t)| (&n[..], t)).collect());
-    writeln!(o, "/// The name that clients put before a method's.")?;
+    writeln!(
+        o,
+        "/// The service's name, which clients put before a method's."
+    )?;
     writeln!(o, "pub const NAME: &str = {service:?};")?;
     for e in &document.enums {
         enumeration(o, e)?;
@@ -34,7 +37,7 @@ pub fn generate(document: &Document, service: &str) -> Result<String, Error> {
     Ok(out)
 }
 
-/// Names of types in Rust, typedefs resolved.
+/// Type names in Rust, with typedefs resolved.
 struct Types<'a>(BTreeMap<&'a str, &'a Type>);
 
 impl Types<'_> {
@@ -67,7 +70,7 @@ impl Types<'_> {
         }
     }
 
-    /// As a parameter that takes `&str` for texts.
+    /// Returns the type of a parameter; `&str` for strings.
     fn param(&self, field: &Field) -> String {
         match self.field(field).as_str() {
             "String" => "impl Into<String>".into(),
@@ -75,7 +78,7 @@ impl Types<'_> {
         }
     }
 
-    /// What a parameter is turned into its field by.
+    /// Returns the conversion of a parameter to its field.
     fn conversion(&self, field: &Field) -> &'static str {
         match self.field(field).as_str() {
             "String" => ".into()",
@@ -84,7 +87,7 @@ impl Types<'_> {
     }
 }
 
-/// `BMC_NODE` and `bmc_node` as `BmcNode`.
+/// Converts `BMC_NODE` or `bmc_node` to `BmcNode`.
 fn camel(name: &str) -> String {
     let mut out = String::new();
     for part in name.split('_') {
@@ -219,7 +222,7 @@ fn exception(o: &mut String, s: &Struct) -> Result<(), Error> {
     )?;
     writeln!(o, "        f.write_str(self.code.name())\n    }}\n}}")?;
     writeln!(o, "impl std::error::Error for {name} {{}}")?;
-    // All of them hold a code and nothing else.
+    // Every exception holds only a code.
     let code = match &s.fields[..] {
         [Field {
             name,
@@ -251,11 +254,11 @@ fn calls(o: &mut String, functions: &[Function]) -> Result<(), Error> {
     writeln!(o, "    ];")?;
     writeln!(
         o,
-        "    /// Reads the arguments of a method; none when there is no such method."
+        "    /// Reads the arguments of a method; `None` when there is no such method."
     )?;
     writeln!(
         o,
-        "    ///\n    /// # Errors\n    /// When they are none, or the transport fails."
+        "    ///\n    /// # Errors\n    /// When the arguments are malformed, or the transport fails."
     )?;
     writeln!(
         o,
@@ -271,7 +274,7 @@ fn calls(o: &mut String, functions: &[Function]) -> Result<(), Error> {
         )?;
     }
     writeln!(o, "            _ => return Ok(None),\n        }}))\n    }}")?;
-    writeln!(o, "    /// Has it carried out.")?;
+    writeln!(o, "    /// Executes the request.")?;
     writeln!(o, "    pub fn run(self, handler: &mut (impl Handler + ?Sized)) -> Reply {{\n        match self {{")?;
     for f in functions {
         let (name, variant) = (&f.name, camel(&f.name));
@@ -286,13 +289,13 @@ fn calls(o: &mut String, functions: &[Function]) -> Result<(), Error> {
 }
 
 fn replies(o: &mut String, types: &Types<'_>, functions: &[Function]) -> Result<(), Error> {
-    writeln!(o, "/// The answer to a request.")?;
+    writeln!(o, "/// The reply to a request.")?;
     writeln!(o, "#[derive(Clone, Debug, PartialEq)]\npub enum Reply {{")?;
     for f in functions {
         writeln!(o, "    {}({}),", camel(&f.name), result(types, f))?;
     }
     writeln!(o, "}}\nimpl Reply {{")?;
-    writeln!(o, "    /// Writes it as the result of its method.")?;
+    writeln!(o, "    /// Writes the reply as the result of its method.")?;
     writeln!(
         o,
         "    ///\n    /// # Errors\n    /// When the transport fails."
@@ -313,7 +316,7 @@ fn replies(o: &mut String, types: &Types<'_>, functions: &[Function]) -> Result<
     writeln!(o, "        }}\n    }}\n}}")
 }
 
-/// What a handler gives back.
+/// Returns the result type of a handler's method.
 fn result(types: &Types<'_>, f: &Function) -> String {
     let ok = types.returned(f);
     match f.throws.first() {
@@ -322,12 +325,12 @@ fn result(types: &Types<'_>, f: &Function) -> String {
     }
 }
 
-/// One trait for all methods, or one for each part of the service and one that is all of these.
+/// Generates one trait for all methods, or one per part of the service and one that combines them.
 fn handler(o: &mut String, types: &Types<'_>, functions: &[Function]) -> Result<(), Error> {
     let mut names: Vec<&str> = Vec::new();
     for part in functions.chunk_by(|a, b| a.part == b.part) {
         let name = part[0].part.as_deref().unwrap_or("Handler");
-        writeln!(o, "/// What carries out requests.")?;
+        writeln!(o, "/// A handler of requests.")?;
         writeln!(o, "pub trait {name} {{")?;
         for f in part {
             docs(o, &f.docs, "    ")?;
@@ -344,7 +347,7 @@ fn handler(o: &mut String, types: &Types<'_>, functions: &[Function]) -> Result<
         return Ok(());
     }
     let all = names.join(" + ");
-    writeln!(o, "/// What carries out requests of all parts.")?;
+    writeln!(o, "/// A handler of the requests of all parts.")?;
     writeln!(o, "pub trait Handler: {all} {{}}")?;
     writeln!(o, "impl<T: {all}> Handler for T {{}}")
 }
@@ -364,7 +367,7 @@ fn client(o: &mut String, types: &Types<'_>, functions: &[Function]) -> Result<(
         }
         writeln!(
             o,
-            "    /// # Errors\n    /// The server's refusal, or that of the connection."
+            "    /// # Errors\n    /// When the server rejects the request, or the connection fails."
         )?;
         write!(o, "    pub fn {}(&mut self", f.name)?;
         for a in &f.args {

@@ -1,4 +1,4 @@
-//! A connection to a server.
+//! The client's side of a connection.
 
 use std::{
     convert::Infallible,
@@ -20,16 +20,16 @@ use crate::{
     wire::{read_result, Wire},
 };
 
-/// Why a call gave nothing.
+/// Error of a call.
 #[derive(Debug, Error)]
 pub enum Failure<E> {
-    /// The server does not do it, for the interface's reason.
+    /// The server rejected the request, with an exception of the interface.
     #[error("{0}")]
     Refused(E),
-    /// The server knows no such method or service, or could not read the request.
-    #[error("the server answers: {0}")]
+    /// The server does not have the method or service, or could not parse the request.
+    #[error("error of the Thrift server: {0}")]
     Server(String),
-    /// The connection is of no more use.
+    /// The connection failed and cannot be used any more.
     #[error("connection to the switch: {0}")]
     Connection(String),
 }
@@ -45,7 +45,7 @@ impl<E> Failure<E> {
     }
 }
 
-/// A connection to a switch's Thrift server.
+/// A client's connection to a switch's Thrift server.
 pub struct Connection {
     input: TBinaryInputProtocol<BufReader<TcpStream>>,
     output: TBinaryOutputProtocol<BufWriter<TcpStream>>,
@@ -53,22 +53,22 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects to a server.
     ///
     /// # Errors
-    /// Those of the system; the first address that answers is taken.
+    /// Those of the system; the first address that accepts is used.
     pub fn open(address: impl ToSocketAddrs) -> io::Result<Connection> {
         Connection::over(TcpStream::connect(address)?)
     }
 
-    /// Takes a stream that is connected already.
+    /// Uses a stream that is already connected.
     ///
     /// # Errors
-    /// When the stream has no second handle.
+    /// When the stream's handle cannot be duplicated.
     pub fn over(stream: TcpStream) -> io::Result<Connection> {
         stream.set_nodelay(true)?;
         let reader = BufReader::new(stream.try_clone()?);
-        // The server is trusted about the length of its answers.
+        // The client trusts the server about the length of replies.
         let config = TConfiguration::no_limits();
         Ok(Connection {
             input: TBinaryInputProtocol::with_config(reader, false, config),
@@ -138,24 +138,24 @@ impl Connection {
             }
             _ => {
                 let kind = thrift::ProtocolErrorKind::InvalidData;
-                return Err(wrong(kind, "the answer is none"));
+                return Err(wrong(kind, "the reply is not a reply message"));
             }
         }
         if message.sequence_number != self.sequence {
             let kind = thrift::ProtocolErrorKind::InvalidData;
-            return Err(wrong(kind, "the answer is to another request"));
+            return Err(wrong(kind, "the reply belongs to another request"));
         }
         let result = read_result::<T, E>(&mut self.input)?;
         self.input.read_message_end()?;
         match result {
             Err(error) => Ok(Err(error)),
             Ok(Some(value)) => Ok(Ok(value)),
-            // A `void` method has no field for its value.
+            // A `void` method's result has no field for a value.
             Ok(None) => match T::absent() {
                 Some(value) => Ok(Ok(value)),
                 None => Err(ApplicationError::new(
                     ApplicationErrorKind::MissingResult,
-                    format!("{method} gave no result"),
+                    format!("the reply to {method} has no result"),
                 )
                 .into()),
             },
@@ -163,11 +163,11 @@ impl Connection {
     }
 }
 
-/// The exception of a method that has none: no field is read as one.
+/// Exception type of a method that has none; no field is parsed as one.
 impl Wire for Infallible {
     const TYPE: thrift::protocol::TType = thrift::protocol::TType::Stop;
     fn read(_: &mut dyn TInputProtocol) -> thrift::Result<Self> {
-        Err("a method without exceptions has given one".into())
+        Err("the reply has an exception that the method does not declare".into())
     }
     fn write(&self, _: &mut dyn TOutputProtocol) -> thrift::Result<()> {
         match *self {}

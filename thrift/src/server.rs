@@ -1,6 +1,6 @@
-//! The server's side of a connection: requests of all services in, answers out.
+//! The server's side of a connection: receives requests of all services and sends replies.
 //!
-//! What a client sends is bounded before it is kept: the bytes of a message, the length of lists, the depth of structures.
+//! The size of a request is bounded before it is stored: bytes of a message, length of lists, depth of structures.
 
 use std::io::{self, BufReader, BufWriter, Read, Write};
 
@@ -14,13 +14,13 @@ use thrift::{
 
 use crate::{simple_pre, simple_pre_lag, simple_switch, standard};
 
-/// Bytes of a request; keys and arguments are short.
+/// Maximum size of a request in bytes; keys and arguments are short.
 const MAX_REQUEST: u64 = 4 << 20;
-/// Bytes of a request with a program in it.
+/// Maximum size in bytes of a request that contains a program.
 const MAX_PROGRAM: u64 = 64 << 20;
-/// Elements of a list in a request.
+/// Maximum length of a list in a request.
 const MAX_LIST: usize = 1 << 16;
-/// Bytes of a message's header.
+/// Maximum size of a message's header in bytes.
 const MAX_HEADER: u64 = 256;
 
 macro_rules! services {
@@ -31,7 +31,7 @@ macro_rules! services {
             $($variant($module::Call),)*
         }
 
-        /// The answer of one of the services.
+        /// A reply of one of the services.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Reply {
             $($variant($module::Reply),)*
@@ -45,7 +45,7 @@ macro_rules! services {
                 })
             }
 
-            /// Has it carried out.
+            /// Executes the request.
             pub fn run<H>(self, handler: &mut H) -> Reply
             where
                 H: $($module::Handler +)*,
@@ -73,20 +73,20 @@ services! {
     SimpleSwitch: simple_switch
 }
 
-/// Where the answer to a request goes.
+/// Identifies the request that a reply belongs to.
 #[derive(Clone, Debug)]
 pub struct Ticket {
     name: String,
     sequence: i32,
-    /// Nothing is said to a one-way message.
+    /// Whether the client expects a reply; false for a one-way message.
     wanted: bool,
 }
 
-/// What a client has sent.
+/// Result of waiting for a client's request.
 #[derive(Debug)]
 pub enum Incoming {
     Request(Ticket, Box<Call>),
-    /// It has said good-bye.
+    /// The client closed the connection.
     End,
 }
 
@@ -96,7 +96,7 @@ pub struct Requests<R: Read, W: Write> {
     output: TBinaryOutputProtocol<BufWriter<W>>,
 }
 
-/// A stream of which only so many bytes may be read.
+/// A stream with a limit of bytes that may still be read.
 struct Bounded<R> {
     inner: R,
     left: u64,
@@ -119,7 +119,7 @@ impl<R: Read> Read for Bounded<R> {
 }
 
 impl<R: Read, W: Write> Requests<R, W> {
-    /// A connection whose first message is still to come.
+    /// Creates the server's side of a new connection.
     pub fn new(input: R, output: W) -> Self {
         let config = TConfiguration::builder()
             .max_string_size(Some(MAX_PROGRAM as usize))
@@ -131,17 +131,17 @@ impl<R: Read, W: Write> Requests<R, W> {
             left: 0,
         };
         Requests {
-            // As BMv2's server, which takes messages without a version, too.
+            // As in BMv2's server, messages without a version are accepted.
             input: TBinaryInputProtocol::with_config(input, false, config),
             output: TBinaryOutputProtocol::new(BufWriter::new(output), true),
         }
     }
 
-    /// Waits for the next request. Those for unknown methods are answered here.
+    /// Waits for the next request. Requests for unknown methods are rejected here.
     ///
     /// # Errors
-    /// When the bytes are no request, or the connection broke; the connection is of no more use then. The client has
-    /// been told where that was possible.
+    /// When the bytes are not a valid request, or the connection broke. The connection cannot be used any more. The
+    /// client has received an exception where that was possible.
     pub fn receive(&mut self) -> Result<Incoming> {
         loop {
             self.input.transport.left = MAX_HEADER;
@@ -162,7 +162,11 @@ impl<R: Read, W: Write> Requests<R, W> {
                 TMessageType::Call | TMessageType::OneWay
             ) {
                 let kind = ApplicationErrorKind::InvalidMessageType;
-                return Err(self.refuse(&ticket, kind, "only calls are answered".into()));
+                return Err(self.refuse(
+                    &ticket,
+                    kind,
+                    "expected a call or one-way message".into(),
+                ));
             }
             let has_program = ticket.name.ends_with(":bm_load_new_config");
             self.input.transport.left = if has_program {
@@ -177,9 +181,9 @@ impl<R: Read, W: Write> Requests<R, W> {
                     self.input.skip(TType::Struct)?;
                     let why = match service {
                         "" => format!(
-                            "{method}: a service's name must come first, as in standard:{method}"
+                            "{method}: the service's name is missing; send it before the method's, as in standard:{method}"
                         ),
-                        _ => format!("there is no method {}", ticket.name),
+                        _ => format!("unknown method {}", ticket.name),
                     };
                     self.exception(&ticket, ApplicationErrorKind::UnknownMethod, why)?;
                 }
@@ -192,7 +196,7 @@ impl<R: Read, W: Write> Requests<R, W> {
         }
     }
 
-    /// Answers a request.
+    /// Sends the reply to a request.
     ///
     /// # Errors
     /// When the connection broke.
@@ -206,7 +210,7 @@ impl<R: Read, W: Write> Requests<R, W> {
         self.output.flush()
     }
 
-    /// Answers a request that cannot be carried out at all.
+    /// Rejects a request that cannot be executed at all.
     ///
     /// # Errors
     /// When the connection broke.
@@ -215,7 +219,7 @@ impl<R: Read, W: Write> Requests<R, W> {
     }
 
     fn begin(&mut self, ticket: &Ticket, kind: TMessageType) -> Result<()> {
-        // Clients that put the service's name before the method's do not expect it in the answer.
+        // Clients that put the service's name before the method's do not expect it in the reply.
         let method = ticket
             .name
             .split_once(':')
@@ -240,9 +244,9 @@ impl<R: Read, W: Write> Requests<R, W> {
         self.output.flush()
     }
 
-    /// Tells the client, and gives back why the connection ends.
+    /// Sends an exception to the client, and returns the error that ends the connection.
     fn refuse(&mut self, ticket: &Ticket, kind: ApplicationErrorKind, why: String) -> Error {
-        // The connection ends in any case.
+        // The connection ends even if this fails.
         let _ = self.exception(ticket, kind, why.clone());
         ApplicationError::new(kind, why).into()
     }

@@ -1,4 +1,4 @@
-//! How values of the interface files' types are read and written.
+//! Encoding and decoding of the interface files' types.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use thrift::{
     ProtocolError, ProtocolErrorKind, Result,
 };
 
-/// Room made for a container before its elements have come; the sender may claim any number.
+/// Maximum capacity reserved for a container before its elements arrive; the sender may claim any length.
 const RESERVED: i32 = 256;
 
 /// A type of the interface files.
 pub trait Wire: Sized {
-    /// Its mark in front of fields and elements.
+    /// Thrift's type id, which precedes fields and elements.
     const TYPE: TType;
     fn read(p: &mut dyn TInputProtocol) -> Result<Self>;
     fn write(&self, p: &mut dyn TOutputProtocol) -> Result<()>;
-    /// What the lack of a result means.
+    /// Returns the value of a result without fields; `None` if a value is required.
     fn absent() -> Option<Self> {
         None
     }
@@ -49,7 +49,7 @@ scalar!(String, String, read_string, |p, value| p
     .write_string(value));
 scalar!(Vec<u8>, String, read_bytes, |p, value| p.write_bytes(value));
 
-/// Nothing comes back from a `void` method.
+/// The result of a `void` method has no fields.
 impl Wire for () {
     const TYPE: TType = TType::Void;
     fn read(_: &mut dyn TInputProtocol) -> Result<Self> {
@@ -67,9 +67,12 @@ impl<T: Wire> Wire for Vec<T> {
     const TYPE: TType = TType::List;
     fn read(p: &mut dyn TInputProtocol) -> Result<Self> {
         let list = p.read_list_begin()?;
-        // An empty list's type may be anything.
+        // The element type of an empty list is ignored.
         if list.size > 0 && list.element_type != T::TYPE {
-            return Err(invalid(format!("a list of {}", list.element_type)));
+            return Err(invalid(format!(
+                "unexpected element type {} of a list",
+                list.element_type
+            )));
         }
         let mut value = Vec::with_capacity(list.size.clamp(0, RESERVED) as usize);
         for _ in 0..list.size {
@@ -91,7 +94,7 @@ impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {
         let map = p.read_map_begin()?;
         let types = (map.key_type, map.value_type);
         if map.size > 0 && types != (Some(K::TYPE), Some(V::TYPE)) {
-            return Err(invalid("a map of other types".into()));
+            return Err(invalid("unexpected key or value type of a map".into()));
         }
         let mut value = BTreeMap::new();
         for _ in 0..map.size {
@@ -111,7 +114,7 @@ impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {
     }
 }
 
-/// Reads a structure: `read` takes each field or skips it.
+/// Reads a structure: `read` consumes each field or skips it.
 pub fn read_fields(
     p: &mut dyn TInputProtocol,
     mut read: impl FnMut(&mut dyn TInputProtocol, i16, TType) -> Result<()>,
@@ -139,7 +142,7 @@ pub fn write_field<T: Wire>(
     p.write_field_end()
 }
 
-/// Writes what a method gave back: its value as field 0, or its exception as field 1.
+/// Writes the result of a method: its value as field 0, or its exception as field 1.
 pub fn write_result<T: Wire, E: Wire>(
     p: &mut dyn TOutputProtocol,
     value: Option<&T>,
@@ -155,7 +158,7 @@ pub fn write_result<T: Wire, E: Wire>(
     p.write_struct_end()
 }
 
-/// Reads what [`write_result`] has written; no field at all is the answer of a `void` method.
+/// Reads what [`write_result`] wrote; no field at all is the result of a `void` method.
 pub fn read_result<T: Wire, E: Wire>(
     p: &mut dyn TInputProtocol,
 ) -> Result<std::result::Result<Option<T>, E>> {
@@ -171,9 +174,9 @@ pub fn read_result<T: Wire, E: Wire>(
     Ok(result)
 }
 
-/// About a number that no constant has.
+/// Returns the error for a number that is not a constant of the enum.
 pub fn no_such(name: &str, number: i32) -> thrift::Error {
-    invalid(format!("{name} has no {number}"))
+    invalid(format!("{number} is not a value of {name}"))
 }
 
 fn invalid(why: String) -> thrift::Error {

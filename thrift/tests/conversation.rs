@@ -1,4 +1,4 @@
-//! A client and a server talk over a real socket.
+//! Tests of a client with a server over a TCP socket.
 
 use std::{
     io::{Read, Write},
@@ -15,7 +15,7 @@ use alfirk_thrift::{
     Call, Connection, Failure, Incoming, Reply, Requests,
 };
 
-/// A connection whose server answers by `answer` until the client leaves; then it gives back what it was asked.
+/// Starts a server that replies by `answer` until the client leaves; the server's thread returns the requests.
 fn served(
     answer: impl Fn(&Call) -> Reply + Send + 'static,
 ) -> (TcpStream, thread::JoinHandle<Vec<Call>>) {
@@ -104,7 +104,7 @@ fn an_unknown_method_is_answered_and_the_next_one_served() {
         }
         let mut rest = vec![0; 1024];
         let count = stream.read(&mut rest).unwrap();
-        // The answer's name has no service before it; the structure ends with field 2, an i32, and a stop.
+        // The reply's name has no service before it; the structure ends with field 2, an i32, and a stop.
         assert_eq!(&rest[..11], b"\0\0\0\x07nothing");
         assert_eq!(&rest[count - 8..count], [8, 0, 2, 0, 0, 0, 1, 0]);
     }

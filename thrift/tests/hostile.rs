@@ -1,9 +1,9 @@
-//! Whatever bytes a client sends: the server's side ends in order, and keeps no more than was sent.
+//! Arbitrary bytes from a client: the server's side ends in order, and stores no more than was sent.
 
 use alfirk_thrift::{standard, Incoming, Reply, Requests};
 use proptest::prelude::*;
 
-/// Takes all requests that the bytes hold, answers them, and counts them.
+/// Receives all requests in the bytes, replies to them, and counts them.
 fn serve(bytes: &[u8]) -> (usize, Vec<u8>) {
     let mut output = Vec::new();
     let mut count = 0;
@@ -25,7 +25,7 @@ fn header(name: &str, kind: u8) -> Vec<u8> {
     bytes
 }
 
-/// bm_mt_add_entry with a key of one exact field.
+/// Returns a bm_mt_add_entry request with a key of one exact field.
 fn add_entry() -> Vec<u8> {
     let mut bytes = header("standard:bm_mt_add_entry", 1);
     bytes.extend([8, 0, 1, 0, 0, 0, 0]);
@@ -39,15 +39,15 @@ fn add_entry() -> Vec<u8> {
 }
 
 #[test]
-fn the_message_that_is_damaged_below_is_whole() {
+fn the_undamaged_message_is_accepted() {
     let mut twice = add_entry();
     twice.extend(add_entry());
     assert_eq!(serve(&twice).0, 2);
 }
 
 #[test]
-fn lengths_that_no_bytes_follow_take_no_memory() {
-    // A name, a text and a list of two thousand millions.
+fn claimed_lengths_reserve_no_memory() {
+    // A name, a string and a list, each with a claimed length of two billion.
     let huge = [0x7f, 0xff, 0xff, 0xff];
     let mut name = vec![0x80, 1, 0, 1];
     name.extend(huge);
@@ -63,7 +63,7 @@ fn lengths_that_no_bytes_follow_take_no_memory() {
 }
 
 #[test]
-fn structures_without_end_are_left() {
+fn endless_structures_are_rejected() {
     let mut bytes = header("standard:bm_get_config", 1);
     for _ in 0..1_000_000 {
         bytes.extend([12, 0, 1]);
@@ -72,7 +72,7 @@ fn structures_without_end_are_left() {
 }
 
 #[test]
-fn requests_longer_than_any_are_left() {
+fn requests_beyond_the_limit_are_rejected() {
     let mut bytes = header("standard:bm_get_config", 1);
     for _ in 0..80 {
         bytes.extend([11, 0, 1, 0, 1, 0, 0]);
@@ -90,7 +90,7 @@ fn one_way_messages_are_carried_out_and_not_answered() {
 }
 
 #[test]
-fn replies_and_exceptions_are_no_requests() {
+fn replies_and_exceptions_are_rejected() {
     for kind in [2, 3, 9] {
         let mut bytes = header("standard:bm_reset_state", kind);
         bytes.push(0);
@@ -100,7 +100,7 @@ fn replies_and_exceptions_are_no_requests() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {
+    fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {
         serve(&bytes);
         let mut behind_a_header = header("standard:bm_mt_add_entry", 1);
         behind_a_header.extend(&bytes);
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_messages_are_survived(
+    fn damaged_messages_do_not_panic(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         end in any::<prop::sample::Index>(),
     ) {

@@ -153,4 +153,4 @@ def a_busy_port_is_told(program: Path, tmp_path: Path) -> None:
         command = (ALFIRK, "switch", "--as-simple-switch", "--thrift-port", str(port), program)
         second = subprocess.run(command, capture_output=True, text=True, check=False)
         assert second.returncode == 1
-        assert "another switch runs there" in second.stderr
+        assert "another switch uses it" in second.stderr

@@ -10,7 +10,7 @@ use alfirk_compiler::driver::Compiled;
 use alfirk_p4runtime::p4::v1::p4_runtime_client::P4RuntimeClient;
 use alfirk_p4runtime::p4::v1::{Entity, ReadRequest, StreamMessageRequest, WriteRequest};
 use alfirk_p4runtime::Status;
-use alfirk_stf::{arbitration, pipeline_config, told, Packets, Target};
+use alfirk_stf::{arbitration, pipeline_config, refusal, Packets, Target};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint};
@@ -59,7 +59,7 @@ impl Remote {
         let veth = VethPairs::new(ports)?;
         let mut process = Process::start(exe, ADDRESS, &veth.interfaces())?;
         let refused = |error: tonic::Status| {
-            Failure::failed(format_args!("--switch: {}", told(&Status::from(error))))
+            Failure::failed(format_args!("--switch: {}", refusal(&Status::from(error))))
         };
         let endpoint =
             Endpoint::from_shared(format!("http://{ADDRESS}")).map_err(Failure::failed)?;

@@ -1,4 +1,4 @@
-//! Counters and how they are compared.
+//! The `check_counter` command.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use super::number::number;
 use super::words::Words;
 use super::Command;
 
-/// Which counter is meant.
+/// Selects a cell of a counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CounterIndex {
-    /// A cell; of a direct counter, that of the entry in this place.
+    /// The index of a cell; for a direct counter, of a table entry.
     Cell(u64),
-    /// `$HANDLE`: that of the entry which the test added as `HANDLE`.
+    /// `$HANDLE`: the entry that the test added as `HANDLE`.
     Entry(String),
 }
 
@@ -24,10 +24,10 @@ impl fmt::Display for CounterIndex {
     }
 }
 
-/// Bytes that end a frame on the wire and that BMv2 never sees: the check sequence.
+/// Length of a frame check sequence in bytes; it is on the wire, but not in BMv2's counts.
 const FCS: u64 = 4;
 
-/// What of a counter is compared.
+/// The compared unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterUnit {
     Packets,
@@ -35,11 +35,11 @@ pub enum CounterUnit {
 }
 
 impl CounterUnit {
-    /// Compares what was counted with a test's number. Some of p4c's tests were written for hardware, which counts check
-    /// sequences too; theirs is as good a count of bytes.
+    /// Compares a counter with a test's number. Some of p4c's tests were written for hardware that counts check
+    /// sequences too; a byte count that includes them is accepted.
     ///
     /// # Errors
-    /// What was counted, if the comparison does not hold.
+    /// The actual value, if the comparison fails.
     pub fn check(
         self,
         (packets, bytes): (u64, u64),
@@ -65,7 +65,7 @@ impl CounterUnit {
     }
 }
 
-/// How a counter is compared.
+/// Comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     Equal,
@@ -77,7 +77,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether it holds.
+    /// Returns whether the comparison holds.
     fn holds(self, left: u64, right: u64) -> bool {
         match self {
             Comparison::Equal => left == right,
@@ -100,7 +100,7 @@ pub(super) fn check_counter(words: &mut Words) -> Result<Command, String> {
     };
     if bracketed && !words.skip(")") {
         return Err(format!(
-            "the closing parenthesis behind counter `{name}` is missing"
+            "the closing parenthesis after counter `{name}` is missing"
         ));
     }
     let mut comparison = (CounterUnit::Packets, Comparison::Equal, 0);
@@ -128,7 +128,7 @@ pub(super) fn check_counter(words: &mut Words) -> Result<Command, String> {
     })
 }
 
-/// A number, or the name of an entry.
+/// Parses a cell number or the handle of an entry.
 fn index(text: &str) -> Result<CounterIndex, String> {
     match text.starts_with(|c: char| c.is_ascii_digit()) {
         true => Ok(CounterIndex::Cell(number(text, "index")?)),
@@ -136,7 +136,7 @@ fn index(text: &str) -> Result<CounterIndex, String> {
     }
 }
 
-/// Comparisons as tests write them; one that begins with another one is before it.
+/// Operators as text; longer ones precede their prefixes.
 const OPERATORS: [(&str, Comparison); 6] = [
     ("==", Comparison::Equal),
     ("!=", Comparison::NotEqual),
@@ -186,12 +186,12 @@ mod tests {
         );
         assert_eq!(
             what("check_counter c(0) == 1 2"),
-            "`2` is too much at the end of the line"
+            "`2` is unexpected at the end of the line"
         );
     }
 
     #[test]
-    fn counters_of_named_entries_are_compared_with_0_if_with_nothing() {
+    fn a_check_without_comparison_expects_0() {
         assert_eq!(
             one("check_counter cnt($A)"),
             Command::CheckCounter {

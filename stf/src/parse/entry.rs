@@ -1,24 +1,24 @@
-//! Entries of tables: their keys and their actions.
+//! Table entries: their keys and actions.
 
 use super::number::{based, digits_and_mask, not_a_number, number, value};
 use super::words::{missing, Words};
 use super::Command;
 
-/// An action and its arguments; without names they stand for parameters in order.
+/// An action call; arguments without names are positional.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     pub name: String,
     pub args: Vec<(Option<String>, Vec<u8>)>,
 }
 
-/// The value of a key, before the table says how it matches.
+/// The value of a key, before its match kind is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyValue {
     /// A number.
     Number(Vec<u8>),
-    /// A number in a base whose digits are whole bits. As a ternary key it asks for these digits only, as in p4c's tester.
+    /// A number in base 2, 8 or 16. As a ternary key it masks exactly these digits, as in p4c's tester.
     Digits { value: Vec<u8>, mask: Vec<u8> },
-    /// Hexadecimal digits, some of them `*`: value and mask.
+    /// Hexadecimal digits, some of them `*`.
     Wildcards { value: Vec<u8>, mask: Vec<u8> },
     /// `value &&& mask`
     Masked { value: Vec<u8>, mask: Vec<u8> },
@@ -37,7 +37,7 @@ pub(super) fn add(words: &mut Words) -> Result<Command, String> {
         let mut ahead = words.clone();
         let mut name = ahead.name("action with its arguments in parentheses")?;
         if ahead.is_at("(") {
-            // `h.isValid()` is a key if a value follows it, and else an action.
+            // `h.isValid()` is a key if a value follows, otherwise an action.
             let mut behind = ahead.clone();
             let Some(inside) = behind
                 .skip("(")
@@ -45,7 +45,7 @@ pub(super) fn add(words: &mut Words) -> Result<Command, String> {
                 .filter(|_| behind.skip(")"))
             else {
                 return Err(format!(
-                    "the closing parenthesis behind action `{name}` is missing"
+                    "the closing parenthesis after action `{name}` is missing"
                 ));
             };
             if !behind.is_at(":") {
@@ -80,7 +80,7 @@ pub(super) fn add(words: &mut Words) -> Result<Command, String> {
     })
 }
 
-/// `ACTION(NAME:VALUE, ...)`, also without names.
+/// Parses `ACTION(NAME:VALUE, ...)`; the names are optional.
 pub(super) fn call(words: &mut Words) -> Result<Call, String> {
     let name = words.name("action with its arguments in parentheses")?;
     if !words.skip("(") {
@@ -101,7 +101,7 @@ pub(super) fn call(words: &mut Words) -> Result<Call, String> {
         let text = words.word_until(|c| c == ',' || c == ')');
         if !(words.is_at(",") || words.is_at(")")) {
             return Err(format!(
-                "the closing parenthesis behind action `{name}` is missing"
+                "the closing parenthesis after action `{name}` is missing"
             ));
         }
         let of = param
@@ -113,7 +113,7 @@ pub(super) fn call(words: &mut Words) -> Result<Call, String> {
     Ok(Call { name, args })
 }
 
-/// The value behind the colon of a key.
+/// Parses the value after the colon of a key.
 fn key_value(words: &mut Words) -> Result<KeyValue, String> {
     let text = value_text(words, "value")?;
     let first = one_value(text)?;
@@ -129,7 +129,7 @@ fn key_value(words: &mut Words) -> Result<KeyValue, String> {
     }
 }
 
-/// Up to white space or `&&&`.
+/// Returns the text up to white space or `&&&`.
 fn value_text<'a>(words: &mut Words<'a>, what: &str) -> Result<&'a str, String> {
     let text = words.word_until(|c| c.is_whitespace() || c == '&' || c == '"');
     text.ok_or_else(|| missing(what))
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(keys[0].0, "a.b & 0xf0");
     }
 
-    /// The form that P4Testgen writes.
+    /// P4Testgen quotes every name.
     #[test]
     fn every_name_may_be_quoted() {
         let text = "add \"in gress.t\" 5 \"hdr.h.f\":0x1 \"h.isValid()\" : 0x1 \"x & 1\":0b1*  \"ingress.a\"(\"v\":0x2,\"w w\":3)= \"e\"";
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_entry_is_named() {
+    fn errors_of_entries_name_the_cause() {
         let what = |text| parse(text).expect_err("it is wrong").what;
         assert_eq!(
             what("add \"t k:1 a()"),
@@ -243,7 +243,7 @@ mod tests {
         );
         assert_eq!(
             what("add t k:1 a(v:1"),
-            "the closing parenthesis behind action `a` is missing"
+            "the closing parenthesis after action `a` is missing"
         );
         assert_eq!(
             what("add t k:1"),
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(what("add t k:1 a(v:)"), "the value of `v` is missing");
         assert_eq!(
             what("add t k:1 a() b()"),
-            "`b()` is too much at the end of the line"
+            "`b()` is unexpected at the end of the line"
         );
         assert_eq!(
             what("setdefault t a"),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_of_all_bases_may_be_left_open() {
+    fn digits_of_all_bases_may_be_wildcards() {
         let Command::Add { keys, .. } = one("add t a:0b1*0 b:0o1*7 c:0o17 d:0x12 x()") else {
             panic!("not an entry");
         };

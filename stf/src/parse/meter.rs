@@ -1,19 +1,19 @@
-//! Rates of meters.
+//! Meter rates.
 
 use super::number::number;
 use super::words::Words;
 
-/// Committed and peak rate of a meter, each with its burst.
+/// Committed and peak rate of a meter, each with its burst size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeterRates {
-    /// Packets or bytes per second; tests write them per microsecond.
+    /// Committed rate in packets or bytes per second; tests use units per microsecond.
     pub cir: u64,
     pub cburst: u64,
     pub pir: u64,
     pub pburst: u64,
 }
 
-/// `RATE:BURST`, in units per microsecond, committed before peak.
+/// Parses `RATE:BURST RATE:BURST` in units per microsecond, committed rate first.
 pub(super) fn rates(words: &mut Words) -> Result<MeterRates, String> {
     let mut pair = |which: &str| {
         let text = words.word(&format!("{which} RATE:BURST"))?;
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_told_per_microsecond() {
+    fn rates_are_written_per_microsecond() {
         assert_eq!(
             one("meter_set_rates c.m 2 0.000005:4 0.00002:5"),
             Command::MeterSetRates {

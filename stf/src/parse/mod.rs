@@ -1,5 +1,5 @@
-//! The language of STF tests, as p4c's testers read it: one command a line, `#` begins a comment, and every name may be in quotation
-//! marks.
+//! Parser of STF tests, compatible with p4c's testers: one command per line, `#` begins a comment, and every name may
+//! be quoted.
 
 mod counter;
 mod entry;
@@ -17,21 +17,21 @@ use crate::names::nearest;
 use number::value;
 use words::{without_comment, Words};
 
-/// A command and the line that it stands in, from 1.
+/// A command with its line number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Line number.
+    /// Line number, from 1.
     pub number: usize,
-    /// What to do.
+    /// The command.
     pub command: Command,
 }
 
-/// What a line asks for.
+/// A command of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// `packet PORT DATA`
     Packet { port: u32, data: Vec<u8> },
-    /// `expect PORT [DATA] [$]`; without data any packet will do in this place.
+    /// `expect PORT [DATA] [$]`; without data, any packet matches.
     Expect { port: u32, data: Option<Pattern> },
     /// `no_packet`
     NoPacket,
@@ -61,17 +61,18 @@ pub enum Command {
     MirroringGet { session: u32 },
     /// `mc_mgrp_create GROUP`
     GroupCreate { group: u32 },
-    /// `mc_node_create RID PORT ...`; nodes are numbered from 0 in order.
+    /// `mc_node_create RID PORT ...`; nodes are numbered from 0 in the order of creation.
     NodeCreate { rid: u16, ports: Vec<u32> },
     /// `mc_node_update NODE PORT ...`
     NodeUpdate { node: u32, ports: Vec<u32> },
     /// `mc_node_associate GROUP NODE`
     NodeAssociate { group: u32, node: u32 },
-    /// `mc_node_exclude NODE XID`: packets of this level 1 exclusion id get no copies of the node (Tofino).
+    /// `mc_node_exclude NODE XID`: packets with this level 1 exclusion id get no copies from the node (Tofino).
     NodeExclude { node: u32, xid: u16 },
-    /// `mc_exclude YID PORT ...`: packets of this level 2 exclusion id get no copies at these ports from nodes of their rid (Tofino).
+    /// `mc_exclude YID PORT ...`: packets with this level 2 exclusion id get no copies at these ports from nodes of
+    /// their rid (Tofino).
     ExcludePorts { yid: u16, ports: Vec<u32> },
-    /// `register_read NAME INDEX [VALUE]`: with a value, checks it.
+    /// `register_read NAME INDEX [VALUE]`: checks the value, if there is one.
     RegisterRead {
         name: String,
         index: u64,
@@ -104,7 +105,8 @@ pub enum Command {
     },
     /// `meter_array_set_rates NAME RATE:BURST RATE:BURST`
     MeterArraySetRates { name: String, rates: MeterRates },
-    /// `check_counter NAME(INDEX) [[packets|bytes] == N]`; without a comparison it is to be 0, as p4c's grammar has it.
+    /// `check_counter NAME(INDEX) [[packets|bytes] == N]`; without a comparison the counter must be 0, as in p4c's
+    /// grammar.
     CheckCounter {
         name: String,
         index: CounterIndex,
@@ -116,20 +118,20 @@ pub enum Command {
     Dump,
 }
 
-/// A line that is no command.
+/// A line that is not a valid command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct ParseError {
     /// Line number, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub what: String,
 }
 
-/// Reads a whole test.
+/// Parses a whole test.
 ///
 /// # Errors
-/// The first line that is no command.
+/// The first invalid line.
 pub fn parse(text: &str) -> Result<Vec<Line>, ParseError> {
     let mut lines = Vec::new();
     for (number, text) in (1..).zip(text.lines()) {
@@ -240,8 +242,8 @@ fn command(text: &str) -> Result<Command, String> {
         "dump" | "mirroring_dump" | "mc_dump" => return Ok(Command::Dump),
         other => {
             return Err(match nearest(other, COMMANDS) {
-                Some(near) => format!("there is no command `{other}`; did you mean `{near}`?"),
-                None => format!("there is no command `{other}`"),
+                Some(near) => format!("unknown command `{other}`; did you mean `{near}`?"),
+                None => format!("unknown command `{other}`"),
             });
         }
     };
@@ -249,7 +251,7 @@ fn command(text: &str) -> Result<Command, String> {
     Ok(command)
 }
 
-/// The commands, for suggestions.
+/// All commands, for suggestions.
 const COMMANDS: [&str; 28] = [
     "add",
     "check_counter",
@@ -285,7 +287,7 @@ const COMMANDS: [&str; 28] = [
 mod tests {
     use super::*;
 
-    /// The command of a line.
+    /// Parses one line to its command.
     pub(super) fn one(text: &str) -> Command {
         parse(text).expect("it is a command").remove(0).command
     }
@@ -297,15 +299,15 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_their_line() {
+    fn errors_have_the_line() {
         let error = parse("wait\n\npacket x 00").expect_err("x is no port");
         assert_eq!(error.to_string(), "line 3: the port `x` is not a number");
         let error = parse("pakket 1 00").expect_err("no such command");
         assert_eq!(
             error.to_string(),
-            "line 1: there is no command `pakket`; did you mean `packet`?"
+            "line 1: unknown command `pakket`; did you mean `packet`?"
         );
         let error = parse("fly 1").expect_err("no such command");
-        assert_eq!(error.to_string(), "line 1: there is no command `fly`");
+        assert_eq!(error.to_string(), "line 1: unknown command `fly`");
     }
 }

@@ -1,6 +1,6 @@
-//! Numbers as tests write them.
+//! Numbers of STF tests.
 
-/// A number whose digits are whole bits: bits of each digit, and the digits.
+/// Splits a number in base 2, 8 or 16 into bits per digit and digits.
 pub(super) fn based(text: &str) -> Option<(u32, &str)> {
     let (base, digits) = text.split_at_checked(2)?;
     let bits = match base {
@@ -12,7 +12,7 @@ pub(super) fn based(text: &str) -> Option<(u32, &str)> {
     Some((bits, digits))
 }
 
-/// The number and which bits of it were given: those of `*` are not.
+/// Returns the number and the mask of its digits; `*` digits are not in the mask.
 pub(super) fn digits_and_mask(digits: &str, bits: u32) -> Option<(Vec<u8>, Vec<u8>)> {
     let whole = (1u32 << bits) - 1;
     let digits: Vec<(u32, u32)> = digits
@@ -43,10 +43,10 @@ pub(super) fn not_a_number(text: &str) -> String {
     format!("`{text}` is not a number")
 }
 
-/// Longest decimal number that is read, in digits; more than 2^1024 has.
-const MOST_DIGITS: usize = 1 << 10;
+/// Maximum length of a decimal number in digits; enough for 1,024 bits.
+const MAX_DIGITS: usize = 1 << 10;
 
-/// A number of any width: `0x1f`, `0o17`, `0b101`, `31`, also a dotted IPv4 or a MAC address.
+/// Parses a number of any width: `0x1f`, `0o17`, `0b101`, `31`, an IPv4 or a MAC address.
 pub(super) fn value(text: &str) -> Result<Vec<u8>, String> {
     let text = text.trim();
     let wrong = || not_a_number(text);
@@ -65,12 +65,12 @@ pub(super) fn value(text: &str) -> Result<Vec<u8>, String> {
     decimal(text).ok_or_else(wrong)
 }
 
-/// Big-endian bytes of a decimal number of up to [`MOST_DIGITS`] digits.
+/// Converts a decimal number of up to [`MAX_DIGITS`] digits to big-endian bytes.
 fn decimal(text: &str) -> Option<Vec<u8>> {
-    if text.is_empty() || text.len() > MOST_DIGITS {
+    if text.is_empty() || text.len() > MAX_DIGITS {
         return None;
     }
-    // The least significant byte first.
+    // Least significant byte first.
     let mut bytes = vec![0u8];
     for c in text.chars() {
         let mut carry = c.to_digit(10)?;
@@ -87,7 +87,7 @@ fn decimal(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// A number that stands for `what` in a message.
+/// Parses a number; `what` names it in the error message.
 pub(super) fn number<T: TryFrom<u64>>(text: &str, what: &str) -> Result<T, String> {
     let parsed = match based(text) {
         Some((bits, digits)) => u64::from_str_radix(digits, 1 << bits).ok(),
@@ -102,12 +102,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decimal_numbers_may_be_wider_than_any_machine_word() {
+    fn decimal_numbers_may_exceed_128_bits() {
         assert_eq!(value("65536"), Ok(vec![1, 0, 0]));
         let power = value("340282366920938463463374607431768211456").unwrap();
         assert_eq!((power.len(), power[0]), (17, 1));
         assert!(value("-1").is_err() && value("").is_err());
-        assert!(value(&"9".repeat(MOST_DIGITS + 1)).is_err());
+        assert!(value(&"9".repeat(MAX_DIGITS + 1)).is_err());
     }
 
     #[test]

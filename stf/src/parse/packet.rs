@@ -1,21 +1,21 @@
-//! Packets that are sent and expected.
+//! Sent and expected packets.
 
 use std::fmt;
 
 use super::words::Words;
 use super::Command;
 
-/// Bytes of a packet, of which some half-bytes may be anything.
+/// A packet pattern of half-bytes, some of which match any value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// Half-bytes; none for `*`.
+    /// Half-bytes; `None` for `*`.
     pub digits: Vec<Option<u8>>,
-    /// Whether the packet ends there (`$`).
+    /// Whether the packet must end after the digits (`$`).
     pub ends: bool,
 }
 
 impl Pattern {
-    /// Whether a packet fits.
+    /// Returns whether a packet matches.
     pub fn matches(&self, packet: &[u8]) -> bool {
         let long_enough = packet.len() * 2 >= self.digits.len();
         let right_length = !self.ends || packet.len() * 2 == self.digits.len();
@@ -50,7 +50,7 @@ pub(super) fn send(words: &mut Words) -> Result<Command, String> {
     let port = words.number("port")?;
     let digits = digits(words.rest())?;
     let data = bytes_of(&digits)
-        .ok_or("a packet to send has all of its digits; `*` is for packets that are expected")?;
+        .ok_or("`*` is allowed only in an expected packet; write all digits of a packet to send")?;
     Ok(Command::Packet { port, data })
 }
 
@@ -67,7 +67,7 @@ pub(super) fn expect(words: &mut Words) -> Result<Command, String> {
     Ok(Command::Expect { port, data })
 }
 
-/// Half-bytes, `*` for any; two of them are a byte, whatever white space is between them.
+/// Parses half-bytes, with `*` for any value; white space is ignored.
 fn digits(text: &str) -> Result<Vec<Option<u8>>, String> {
     let mut digits = Vec::new();
     for c in text.chars().filter(|c| !c.is_whitespace()) {
@@ -79,19 +79,19 @@ fn digits(text: &str) -> Result<Vec<Option<u8>>, String> {
     }
     match (digits.len() % 2, digits.last()) {
         (0, _) => Ok(digits),
-        // `expect 1 *`, as tests write it: any packet.
+        // `expect 1 *` accepts any packet.
         (_, Some(None)) => {
             digits.push(None);
             Ok(digits)
         }
         _ => Err(format!(
-            "{} hexadecimal digits are not whole bytes: write two for each byte (`0a`, not `a`), or `*` in place of one that may be anything",
+            "{} hexadecimal digits are not whole bytes: write two per byte (`0a`, not `a`), or `*` for a digit of any value",
             digits.len()
         )),
     }
 }
 
-/// The bytes; none where a digit may be anything.
+/// Returns the bytes of digits, or `None` if one of them is `*`.
 fn bytes_of(digits: &[Option<u8>]) -> Option<Vec<u8>> {
     digits
         .chunks(2)
@@ -127,17 +127,17 @@ mod tests {
         );
     }
 
-    /// p4c's tester refuses such a packet, and such an expectation can match no whole packet.
+    /// p4c's tester rejects such a packet, and such an expectation matches no packet of whole bytes.
     #[test]
-    fn half_a_byte_is_refused() {
+    fn a_half_byte_is_rejected() {
         let what = |text| parse(text).expect_err("half a byte").to_string();
-        let told = "hexadecimal digits are not whole bytes: write two for each byte";
-        assert!(what("wait\npacket 1 0a b").starts_with(&format!("line 2: 3 {told}")));
-        assert!(what("expect 1 0a7 $").starts_with(&format!("line 1: 3 {told}")));
+        let expected = "hexadecimal digits are not whole bytes: write two per byte";
+        assert!(what("wait\npacket 1 0a b").starts_with(&format!("line 2: 3 {expected}")));
+        assert!(what("expect 1 0a7 $").starts_with(&format!("line 1: 3 {expected}")));
     }
 
     #[test]
-    fn one_wildcard_stands_for_any_packet() {
+    fn one_wildcard_matches_any_packet() {
         let Command::Expect {
             data: Some(pattern),
             ..

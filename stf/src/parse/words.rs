@@ -1,11 +1,11 @@
-//! A line, read from left to right.
+//! Lexer of one line.
 
 use super::number::number;
 
-/// Characters that end a name which is not in quotation marks.
+/// Characters that end an unquoted name.
 const AFTER_NAMES: [char; 5] = [':', '(', ')', ',', '='];
 
-/// What is left of a line; no white space before it or after it.
+/// The unread part of a line, without surrounding white space.
 #[derive(Clone)]
 pub(super) struct Words<'a> {
     rest: &'a str,
@@ -16,12 +16,13 @@ impl<'a> Words<'a> {
         Words { rest: text.trim() }
     }
 
-    /// The next word, up to white space.
+    /// Takes the next word, up to white space.
     pub(super) fn next(&mut self) -> Option<&'a str> {
         self.word_until(char::is_whitespace)
     }
 
-    /// The next word, up to a character for which `ends` holds; none when the line has no more, or goes on with such a character.
+    /// Takes the next word, up to a character for which `ends` holds; `None` at the end of the line or before such a
+    /// character.
     pub(super) fn word_until(&mut self, ends: impl Fn(char) -> bool) -> Option<&'a str> {
         let end = self.rest.find(ends).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
@@ -47,22 +48,22 @@ impl<'a> Words<'a> {
         std::mem::take(&mut self.rest)
     }
 
-    /// Whether the line goes on with this.
+    /// Returns whether the line continues with this text.
     pub(super) fn is_at(&self, text: &str) -> bool {
         self.rest.starts_with(text)
     }
 
-    /// Whether the line has no more.
+    /// Returns whether the line is finished.
     pub(super) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// Whether the line goes on with a decimal digit.
+    /// Returns whether the line continues with a decimal digit.
     pub(super) fn is_at_digit(&self) -> bool {
         self.rest.starts_with(|c: char| c.is_ascii_digit())
     }
 
-    /// Goes beyond this text, if the line goes on with it.
+    /// Skips this text if the line continues with it.
     pub(super) fn skip(&mut self, text: &str) -> bool {
         match self.rest.strip_prefix(text) {
             Some(rest) => {
@@ -73,17 +74,17 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Checks that the line has no more.
+    /// Checks that the line is finished.
     pub(super) fn end(&self) -> Result<(), String> {
         match self.rest {
             "" => Ok(()),
-            rest => Err(format!("`{rest}` is too much at the end of the line")),
+            rest => Err(format!("`{rest}` is unexpected at the end of the line")),
         }
     }
 
-    /// The name of an object of the program. It, or each part of it, may be in quotation marks, between which every other character
-    /// belongs to the name (p4c's testers; P4Testgen always writes them). Otherwise it ends at white space, `:`, `(`, `)`, `,` or `=`
-    /// outside of square brackets.
+    /// Takes the name of an object of the program. A name, or any component of it, may be quoted; inside quotes every
+    /// other character is part of the name (P4Testgen quotes all names). An unquoted name ends at white space, `:`,
+    /// `(`, `)`, `,` or `=` outside of square brackets.
     pub(super) fn name(&mut self, what: &str) -> Result<String, String> {
         let mut name = String::new();
         let mut depth = 0;
@@ -122,7 +123,7 @@ pub(super) fn missing(what: &str) -> String {
     format!("the {what} is missing")
 }
 
-/// The line without its comment: `#` outside of quotation marks begins one.
+/// Removes a comment: `#` outside of quotation marks begins one.
 pub(super) fn without_comment(line: &str) -> &str {
     let mut quoted = false;
     let comment = line.find(|c| {
