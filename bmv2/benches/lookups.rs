@@ -1,8 +1,8 @@
 //! Packets per second through one table of each match kind, with 1,000, 100,000 and a million entries.
 //!
-//! `cargo bench -p alfirk-bmv2 --bench lookups`; items are frames, each of which hits an entry. A frame's way
-//! through parser, table, queue and deparser is measured whole, so differences between sizes and kinds are
-//! those of the lookup.
+//! `cargo bench -p alfirk-bmv2 --bench lookups`; items are frames, each of which hits an entry. The whole processing of
+//! a frame is measured (parser, table, queue, deparser), so only differences between sizes and kinds are due to the
+//! lookup.
 
 #[allow(dead_code)]
 #[path = "common/group.rs"]
@@ -71,7 +71,7 @@ fn range(bencher: Bencher, entries: u32) {
     });
 }
 
-/// Every second entry says nothing of the second field.
+/// Every second entry matches any value of the second field.
 #[divan::bench(args = SIZES, sample_count = 30)]
 fn optional(bencher: Bencher, entries: u32) {
     lookups(bencher, entries, 4, "ingress.by_optional", |i| {
@@ -90,7 +90,7 @@ fn optional(bencher: Bencher, entries: u32) {
     });
 }
 
-/// Another number for each number, all over the 32 bits.
+/// Maps numbers one-to-one to numbers spread over 32 bits.
 fn scattered(i: u32) -> u32 {
     i.wrapping_mul(0x9e37_79b1)
 }
@@ -113,7 +113,7 @@ fn lookups(
             name: "ingress.forward".to_owned(),
             args: vec![vec![(i % 200) as u8]],
         };
-        // Among a million prefixes some coincide.
+        // Among a million prefixes, some are equal.
         let _ = switch.insert_entry(id, &key(i), (i % 1000 + 1) as i32, &target, 0, 0);
     }
     let frames: Vec<Vec<u8>> = (0..FRAMES)

@@ -18,7 +18,7 @@ fn main() {
     divan::main();
 }
 
-/// What each switch of a fabric takes, with the multicast program and nothing written.
+/// Prints the memory of each switch of a fabric, with the multicast program and no entries.
 fn memory() {
     const SWITCHES: u64 = 320;
     let program = Arc::new(program(MAIN_PROGRAM));
@@ -37,7 +37,7 @@ fn memory() {
     );
 }
 
-/// Memory of this process, in bytes.
+/// Returns the memory of this process in bytes.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux tells it");
     let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
@@ -62,7 +62,7 @@ fn ipv4_routing(bencher: Bencher, bytes: usize) {
             name: "ingress.forward".to_owned(),
             args,
         };
-        // Shorter prefixes coincide now and then.
+        // Shorter prefixes are sometimes equal.
         let _ = switch.insert_entry(table, &[key], 0, &target, 0, 0);
     }
     let frames: Vec<Vec<u8>> = (0..1000u32)
@@ -85,7 +85,7 @@ fn ipv4_routing(bencher: Bencher, bytes: usize) {
         });
 }
 
-/// Packets of each benchmark, so many that a start of the group does not count.
+/// Packets per benchmark; enough to make the start of the group negligible.
 const ROUNDS: u32 = 250;
 
 /// Data packets of 1 KiB, each sent once. Items are the copies that leave.
@@ -94,8 +94,8 @@ fn multicast_replicas(bencher: Bencher, receivers: u32) {
     replicas(bencher, receivers, true);
 }
 
-/// The same data again and again, which nobody has acknowledged: what is lost on all paths is sent so. Each copy asks what
-/// its path has.
+/// Retransmits the same unacknowledged data repeatedly, as after a loss on all paths. Each copy looks up what its path
+/// has acknowledged.
 #[divan::bench(args = [3, 15])]
 fn multicast_retransmissions(bencher: Bencher, receivers: u32) {
     replicas(bencher, receivers, false);
@@ -121,8 +121,7 @@ fn replicas(bencher: Bencher, receivers: u32, anew: bool) {
         });
 }
 
-/// ACKs of all receivers in turn; the last of each turn goes on to the sender. Items are the ACKs
-/// that come in.
+/// ACKs of all receivers in rounds; the last one of each round is forwarded to the sender. Items are the received ACKs.
 #[divan::bench(args = [3, 15])]
 fn multicast_feedback(bencher: Bencher, receivers: u32) {
     let mut group = Group::new(receivers + 1, 0);
@@ -130,7 +129,7 @@ fn multicast_feedback(bencher: Bencher, receivers: u32) {
         .flat_map(|i| (1..=receivers).map(move |p| (i, p)))
         .map(|(i, p)| (p + 1, roce(host(p), 0x11, 1000 + i, &[0x1f, 0, 0, 1])))
         .collect();
-    // The sender's own path counts as having what it sent, from the group's first packet on.
+    // The sender's own path counts as having received its data, from the group's first packet on.
     let data = [1000, 1000 + ROUNDS].map(|psn| roce(host(0), 1, psn, &[0x5a; 64]));
     group.start();
     data.iter().for_each(|data| group.pass(1, data));

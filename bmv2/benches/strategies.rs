@@ -1,7 +1,7 @@
-//! What each way to the minimum PSN costs a switch: `cargo bench -p alfirk-bmv2 --bench strategies`.
+//! Cost of each strategy for the minimum PSN at a switch: `cargo bench -p alfirk-bmv2 --bench strategies`.
 //!
-//! One sender, all others acknowledge every eighth packet, in another order each time. Times are those of the pipeline
-//! core on one thread, without I/O; what the controller does for `punt` is not in them.
+//! One sender; all others acknowledge every eighth packet, in a random order. Times are those of the pipeline core on
+//! one thread, without I/O; for `punt`, the controller's work is not included.
 
 #[path = "common/group.rs"]
 #[allow(dead_code)]
@@ -13,11 +13,11 @@ use group::{host, roce, Group, CPU_PORT, MAIN_PROGRAM};
 use std::path::Path;
 use std::time::Instant;
 
-/// Packets between two acknowledgements of a receiver.
+/// Number of packets per acknowledgement of a receiver.
 const WINDOW: u32 = 8;
-/// Windows of one measurement.
+/// Number of windows per measurement.
 const WINDOWS: u32 = 200;
-/// Measurements, of which the fastest counts.
+/// Number of measurements; the fastest one is reported.
 const RUNS: u32 = 5;
 const SENDER_PORT: u32 = 1;
 
@@ -83,7 +83,7 @@ fn measure(name: &str, min_psn: u64, paths: u32) {
                 while !fx.enqueued.is_empty() {
                     std::mem::swap(&mut fx.enqueued, &mut waiting);
                     if !is_first {
-                        // Only recirculation brings egress to enqueue something here.
+                        // Here, egress enqueues packets only by recirculation.
                         run.recirculations += waiting.len() as u32;
                     }
                     is_first = false;
@@ -119,7 +119,7 @@ fn measure(name: &str, min_psn: u64, paths: u32) {
     );
 }
 
-/// Bytes of registers for 1,000 groups, from the compiled program.
+/// Prints the size of registers for 1,000 groups, from the compiled program.
 fn memory() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()

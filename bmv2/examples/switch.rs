@@ -39,7 +39,7 @@ pub fn main() {
     let mut switch = Switch::new(SwitchOptions::default());
     switch.load(program.into());
 
-    // Time comes in as an argument, frames go out in `effects`; queues are the caller's.
+    // Time is an argument, effects are returned in `effects`; the caller owns the queues.
     let frame = b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x88\xb5hello";
     let mut effects = Effects::default();
     switch.ingress(1, frame, 0, &mut effects);

@@ -1,34 +1,34 @@
-//! Why packets go no further.
+//! Reasons for dropping packets.
 
-/// Why a packet went no further.
+/// Reason why the switch dropped a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DropReason {
     /// `egress_spec` was the drop port at the end of ingress.
     Ingress,
-    /// The same at the end of egress.
+    /// `egress_spec` was the drop port at the end of egress.
     Egress,
-    /// `standard_metadata.priority` named a queue that ports do not have.
+    /// `standard_metadata.priority` was not a queue of the ports.
     Priority,
     /// A multicast group that does not exist or is empty.
     NoGroup,
-    /// A parser of Tofino's found an error, and the program does not look for one.
+    /// A parser of Tofino found an error, and the program does not read `parser_err`.
     ParserError,
-    /// A program of Tofino's let the packet access a register twice.
+    /// A program for Tofino accessed a register twice for one packet.
     RegisterAccessedTwice,
-    /// An `assert` or `assume` did not hold.
+    /// An `assert` or `assume` failed.
     Assertion,
-    /// Resubmitted again and again, or recirculated without end in [`Switch::process`](crate::Switch::process).
+    /// Too many resubmissions, or endless recirculation in [`Switch::process`](crate::Switch::process).
     EndlessLoop,
-    /// More packets at a time than the switch has room for: the program makes copies of copies.
+    /// Too many packets in the switch at a time, because the program copies its copies.
     TooManyCopies,
-    /// Recirculated longer than any frame can be: the program lets the packet grow without end.
+    /// Longer than any frame may be: the program recirculates the packet and makes it longer each time.
     TooLong,
-    /// The program was replaced while the packet was queued, or there is none.
+    /// No program is loaded, or it was replaced while the packet was queued.
     NoProgram,
 }
 
 impl DropReason {
-    /// A short name for counters and traces.
+    /// Returns the short name in counters and traces.
     pub fn name(self) -> &'static str {
         match self {
             DropReason::Ingress => "ingress",

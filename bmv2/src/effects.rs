@@ -1,4 +1,4 @@
-//! What processing a packet brings about.
+//! Effects of processing a packet.
 
 use crate::drop_reason::DropReason;
 use crate::exec::ops::Slot;
@@ -10,30 +10,30 @@ use crate::trace::TraceLine;
 use alfirk_packet_io::frame::SplitFrame;
 use std::sync::Arc;
 
-/// Collects the effects of [`Switch::ingress`](crate::Switch::ingress) and
-/// [`Switch::egress`](crate::Switch::egress). The caller empties it; nothing is ever removed here.
+/// Receives the effects of [`Switch::ingress`](crate::Switch::ingress) and [`Switch::egress`](crate::Switch::egress).
+/// The switch only appends; the caller removes.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Packets for the queues of their egress ports, in order.
     pub enqueued: Vec<Queued>,
     /// Frames to send.
     pub output: Vec<Output>,
-    /// Messages of `digest`.
+    /// `digest` messages.
     pub digests: Vec<Digest>,
-    /// Packets that went nowhere, and why.
+    /// Reasons of the dropped packets.
     pub dropped: Vec<DropReason>,
     /// Lines of `log_msg`, and failed assertions.
     pub logs: Vec<String>,
-    /// What happened to packets, when the switch traces.
+    /// Trace lines, when the switch traces.
     pub trace: Vec<TraceLine>,
-    /// The same in the words of BMv2's log, when the switch logs.
+    /// Log lines in BMv2's format, when the switch logs.
     pub log: Vec<LogLine>,
-    /// Used frames given back, so that the next ones need no memory. Optional.
+    /// Returned buffers of used frames, to avoid allocations. Optional.
     pub spare: Vec<Vec<u8>>,
 }
 
 impl Effects {
-    /// Forgets everything but the spare memory.
+    /// Clears everything but the spare buffers.
     pub fn clear(&mut self) {
         self.enqueued.clear();
         self.output.clear();
@@ -44,7 +44,7 @@ impl Effects {
         self.log.clear();
     }
 
-    /// Takes all output frames and gives their memory back.
+    /// Takes all output frames and keeps their buffers as spare ones.
     pub fn recycle(&mut self) {
         let heads = self.output.drain(..).map(|output| output.frame);
         self.spare.extend(heads.map(|frame| frame.into_parts().0));
@@ -54,49 +54,49 @@ impl Effects {
 /// A packet between ingress and egress.
 #[derive(Debug)]
 pub struct Queued {
-    /// The egress port whose queue it belongs to.
+    /// Egress port in whose queue the packet waits.
     pub port: u32,
-    /// Of the queue, from `standard_metadata.priority` or the clone session; higher goes first.
+    /// Priority of the queue, from `standard_metadata.priority` or the clone session; the highest goes first.
     pub priority: u8,
-    /// Bytes on the wire as far as known now, for the queue's depth in bytes.
+    /// Estimated length on the wire in bytes, for the queue's depth in bytes.
     pub len: usize,
-    /// Which load of a program it belongs to.
+    /// Number of the program load that created the packet.
     pub(crate) generation: u64,
-    pub(crate) packet: Held,
+    pub(crate) packet: QueuedPacket,
 }
 
-/// A packet in a queue.
+/// The contents of a queued packet.
 #[derive(Debug)]
-pub(crate) enum Held {
+pub(crate) enum QueuedPacket {
     Own(Box<Packet>),
-    /// One of several copies. They differ in no more than this until they leave their queues, so that each is made then, in memory that
-    /// the one before has just been in.
+    /// One of several copies, which differ only in these values while they are queued. Each is made when it leaves its
+    /// queue, so that it reuses the memory of the copy before.
     Copy {
-        of: Arc<Original>,
-        /// The replication id, and the number in traces and the log.
+        of: Arc<SharedPacket>,
+        /// Replication id, and number of the copy in traces and the log.
         rid: u16,
         copy: u32,
     },
 }
 
-/// What copies are made of.
+/// A packet shared by its queued copies.
 #[derive(Debug)]
-pub(crate) struct Original(pub Box<Packet>);
+pub(crate) struct SharedPacket(pub Box<Packet>);
 
 /// A packet within the switch.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
-    /// See `Layout`.
+    /// Fields, parameters and temporaries; see `Layout`.
     pub words: Box<[u64]>,
-    /// The bytes it came in with, shared by all of its copies. None only in spare packets.
+    /// Bytes of the received frame, shared by all copies. `None` only in spare packets.
     pub frame: Option<Arc<Frame>>,
-    /// Where in them the payload begins.
+    /// Offset of the payload in the frame.
     pub payload: usize,
     pub ctx: Context,
 }
 
 impl Packet {
-    /// What comes behind the parsed headers.
+    /// Returns the bytes after the parsed headers.
     pub fn rest<'a>(frame: &'a Option<Arc<Frame>>, payload: usize) -> Rest<'a> {
         match frame {
             Some(frame) => Rest::new(frame, payload),
@@ -110,12 +110,12 @@ impl Packet {
     }
 }
 
-/// What the queue reports about a packet that leaves it.
+/// State of the queue when a packet leaves it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueState {
-    /// When it was enqueued, in nanoseconds.
+    /// Time of enqueueing, in nanoseconds.
     pub enq_timestamp: u64,
-    /// Packets in the queue when it was enqueued, and now.
+    /// Number of packets in the queue at the time of enqueueing, and now.
     pub enq_qdepth: u32,
     pub deq_qdepth: u32,
 }
@@ -124,21 +124,21 @@ pub struct QueueState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
     pub port: u32,
-    /// With a tail where the packet came in with one: [`Switch::ingress_owned`](crate::Switch::ingress_owned).
+    /// Has a tail if the packet was received with one: [`Switch::ingress_owned`](crate::Switch::ingress_owned).
     pub frame: SplitFrame,
 }
 
 /// One message of a `digest` call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
-    /// The learn list's number and name in the program.
+    /// Number and name of the learn list in the program.
     pub list: u32,
     pub name: String,
-    /// The fields in order, big-endian, each in as many bytes as its width needs.
+    /// Field values in order, big-endian, each padded to whole bytes of its width.
     pub fields: Vec<Vec<u8>>,
 }
 
-/// A word of metadata.
+/// Sets a metadata field, if the program has it.
 pub(crate) fn set(words: &mut [u64], field: Option<Meta>, value: u64) {
     if let Some(field) = field {
         words[slot(field.slot)] = value & field.mask;

@@ -1,28 +1,28 @@
-//! A frame's bytes, and reading bits from them.
+//! The bytes of a frame, with access to bits.
 
 use crate::exec::big::Big;
 use alfirk_packet_io::frame::{SplitFrame, Tail};
 use std::sync::{Arc, OnceLock};
 
-/// Bytes behind the frame's own, so that eight bytes can be read at once anywhere in it.
+/// Padding after the frame's bytes, so that eight bytes can be read at any offset.
 const PAD: usize = 8;
 
-/// The bytes of a packet as it came in, with a little room behind.
+/// The bytes of a received packet, followed by padding.
 ///
-/// Where it came in with a tail that other frames share, that stays where it is: what leaves has it, too. Only who looks
-/// further than the frame's own bytes has all of them put in a row.
+/// A frame received with a tail that other frames share keeps the tail separate, and frames that leave share it, too. A
+/// tail shared between copies is made contiguous only when it is read.
 #[derive(Debug, Default)]
 pub(crate) struct Frame {
     bytes: Vec<u8>,
-    /// How many of these are the frame's.
+    /// Number of bytes in `bytes` that belong to the frame, without padding.
     own: usize,
     tail: Option<Arc<Tail>>,
-    /// All bytes in a row, and the room.
+    /// All bytes contiguously, with padding; computed on demand.
     whole: OnceLock<Vec<u8>>,
 }
 
 impl Frame {
-    /// Without bytes.
+    /// Creates an empty frame.
     pub const fn empty() -> Frame {
         Frame {
             bytes: Vec::new(),
@@ -38,9 +38,9 @@ impl Frame {
         frame
     }
 
-    /// Replaces the bytes, in the same memory.
+    /// Replaces the contents, reusing the buffer.
     pub fn fill(&mut self, bytes: &[u8]) {
-        self.let_go();
+        self.release_tail();
         self.bytes.clear();
         self.bytes.reserve(bytes.len() + PAD);
         self.bytes.extend_from_slice(bytes);
@@ -48,9 +48,9 @@ impl Frame {
         self.own = bytes.len();
     }
 
-    /// Replaces the bytes by the memory they are in. Gives the old memory.
+    /// Replaces the contents by another buffer. Returns the old buffer.
     pub fn adopt(&mut self, frame: SplitFrame) -> Vec<u8> {
-        self.let_go();
+        self.release_tail();
         let mut bytes;
         (bytes, self.tail) = frame.into_parts();
         self.own = bytes.len();
@@ -62,16 +62,16 @@ impl Frame {
         self.tail.is_some()
     }
 
-    /// Holds on to nothing that is not its own any more.
-    pub fn let_go(&mut self) {
+    /// Drops the shared tail.
+    pub fn release_tail(&mut self) {
         if self.tail.take().is_some() {
             self.whole.take();
         }
     }
 
-    /// Gives the bytes away, with other `headers` in front of what comes after the first `parsed` of them, and
-    /// keeps the memory of `out` instead. Bytes that already are where they belong are not moved.
-    pub fn leave(&mut self, parsed: usize, headers: &[u8], mut out: Vec<u8>) -> SplitFrame {
+    /// Moves the bytes out, with `headers` in place of the first `parsed` bytes, and keeps the buffer `out` for reuse.
+    /// Bytes whose position does not change are not moved.
+    pub fn take_output(&mut self, parsed: usize, headers: &[u8], mut out: Vec<u8>) -> SplitFrame {
         if headers.len() != parsed || parsed > self.own {
             return self.copy_behind(parsed, headers, out);
         }
@@ -84,14 +84,14 @@ impl Frame {
         SplitFrame::new(bytes, tail)
     }
 
-    /// Writes `headers` and what comes after the first `parsed` bytes to the memory of `out`, but for the tail that the frame shares.
+    /// Writes `headers` and the bytes after the first `parsed` ones to the buffer `out`; a shared tail stays shared.
     pub fn copy_behind(&self, parsed: usize, headers: &[u8], mut out: Vec<u8>) -> SplitFrame {
         let (rest, tail) = match self.bytes[..self.own].get(parsed..) {
             Some(rest) => (rest, self.tail.clone()),
             None => (&self.bytes()[parsed..], None),
         };
         out.clear();
-        // Room for the padding that the next switch on the way may add in place.
+        // Space for the padding that the next switch may append in place.
         out.reserve(headers.len() + rest.len() + PAD);
         out.extend_from_slice(headers);
         out.extend_from_slice(rest);
@@ -109,7 +109,7 @@ impl Frame {
         }
     }
 
-    /// All bytes, and eight more.
+    /// Returns all bytes and the padding.
     #[cold]
     fn whole(&self) -> &[u8] {
         self.whole.get_or_init(|| {
@@ -122,7 +122,7 @@ impl Frame {
         })
     }
 
-    /// Bytes from the first to that of `end`, which is no more than the frame's length, and eight more.
+    /// Returns at least the bytes up to `end`, which must be within the frame, and the padding.
     #[inline]
     fn up_to(&self, end: usize) -> &[u8] {
         match end <= self.own || self.tail.is_none() {
@@ -131,13 +131,13 @@ impl Frame {
         }
     }
 
-    /// So many bytes from `offset` on, which must lie within the frame, and eight more.
+    /// Returns `len` bytes from `offset` on, which must be within the frame, and eight bytes more.
     #[inline]
     pub fn padded(&self, offset: usize, len: usize) -> &[u8] {
         &self.up_to(offset + len)[offset..]
     }
 
-    /// Reads `bits` (1 to 64) bits from the bit at `offset`. They must lie within the frame.
+    /// Reads `bits` (1 to 64) bits from bit `offset` on. They must be within the frame.
     #[inline]
     pub fn bits(&self, offset: usize, bits: u32) -> u64 {
         let (byte, skip) = (offset / 8, (offset % 8) as u32);
@@ -167,7 +167,7 @@ impl Frame {
     }
 }
 
-/// What of a frame comes behind the parsed headers; no bytes are looked at before somebody asks for them.
+/// The bytes of a frame after the parsed headers, read on demand.
 #[derive(Clone, Copy)]
 pub(crate) struct Rest<'a> {
     frame: Option<&'a Frame>,
@@ -175,10 +175,10 @@ pub(crate) struct Rest<'a> {
 }
 
 impl<'a> Rest<'a> {
-    /// Nothing.
+    /// No bytes.
     pub const NONE: Rest<'static> = Rest { frame: None, at: 0 };
 
-    /// What is behind the first `at` bytes.
+    /// Returns the bytes after the first `at` ones.
     pub fn new(frame: &'a Frame, at: usize) -> Rest<'a> {
         let frame = Some(frame);
         Rest { frame, at }
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(whole.word(2), u64::from_str_radix(&text[..32], 2).unwrap());
     }
 
-    /// Frames of the same bytes, cut in every way.
+    /// Returns frames with these bytes, split at every position.
     fn splits(bytes: &[u8]) -> impl Iterator<Item = Frame> + '_ {
         (0..=bytes.len()).map(|at| {
             let mut frame = Frame::default();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_matter_where_the_tail_begins() {
+    fn the_position_of_the_tail_does_not_matter() {
         let bytes: Vec<u8> = (1..=20).map(|i: u8| i.wrapping_mul(0x3b)).collect();
         let same = Frame::copy_of(&bytes);
         for frame in splits(&bytes) {
@@ -240,7 +240,10 @@ mod tests {
                 for mut frame in splits(&bytes) {
                     let copy = frame.copy_behind(parsed, headers, vec![1]);
                     assert_eq!(copy.into_bytes(), left);
-                    assert_eq!(frame.leave(parsed, headers, vec![2]).into_bytes(), left);
+                    assert_eq!(
+                        frame.take_output(parsed, headers, vec![2]).into_bytes(),
+                        left
+                    );
                 }
             }
         }

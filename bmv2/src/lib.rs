@@ -1,11 +1,10 @@
 //! A software switch that runs BMv2 JSON as `simple_switch` does.
 //!
-//! [`LoadedProgram::from_json`] compiles what a P4 compiler wrote; a [`Switch`] holds a program and all of
-//! its state and turns frames into frames. It does no I/O and reads no clock: frames and times come
-//! in as arguments, effects go out in [`Effects`]. Ingress and egress are separate calls, because the
-//! queues between them belong to whoever drives the switch.
+//! [`LoadedProgram::from_json`] compiles the output of a P4 compiler. A [`Switch`] holds a program and all of its
+//! state, and processes frames. It has no I/O and no clock: frames and times are arguments, and results are in
+//! [`Effects`]. Ingress and egress are separate calls, because the caller owns the queues between them.
 //!
-//! Semantics are those of BMv2's JSON_format and simple_switch documents.
+//! The semantics are those of BMv2's JSON_format and simple_switch documents.
 
 mod drop_reason;
 mod effects;

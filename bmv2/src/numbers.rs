@@ -1,4 +1,4 @@
-//! Numbers of any width, as words, as bytes and as text.
+//! Conversion of numbers of any width between words, bytes and text.
 
 use smallvec::SmallVec;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 /// The words of a number.
 pub(crate) type Words = SmallVec<[u64; 2]>;
 
-/// Little-endian words of a big-endian number, if it has at most `bits` bits.
+/// Converts a big-endian number of at most `bits` bits to little-endian words; `None` if it has more.
 pub(crate) fn to_words(bytes: &[u8], bits: u32) -> Option<Words> {
     let significant = &bytes[bytes.iter().take_while(|&&b| b == 0).count()..];
     let n = (bits as usize).div_ceil(64).max(1);
@@ -24,19 +24,19 @@ pub(crate) fn to_words(bytes: &[u8], bits: u32) -> Option<Words> {
         .then_some(words)
 }
 
-/// The shortest big-endian form with at least one byte (P4Runtime's canonical byte string).
+/// Returns the shortest big-endian form with at least one byte (P4Runtime's canonical byte string).
 pub(crate) fn shortest(words: &[u64]) -> Vec<u8> {
     let bytes: Vec<u8> = words.iter().rev().flat_map(|w| w.to_be_bytes()).collect();
     let zeros = bytes.iter().take_while(|&&b| b == 0).count();
     bytes[zeros.min(bytes.len().saturating_sub(1))..].to_vec()
 }
 
-/// A mask of the low `bits` bits.
+/// Returns a mask of the low `bits` bits.
 pub(crate) fn ones(bits: u32) -> Words {
     prefix(bits, bits)
 }
 
-/// A mask of the upper `len` of `bits` bits.
+/// Returns a mask of the upper `len` of `bits` bits.
 pub(crate) fn prefix(bits: u32, len: u32) -> Words {
     let n = (bits as usize).div_ceil(64).max(1);
     let below = |bits: u32, i: usize| match (bits as usize).saturating_sub(64 * i) {
@@ -53,7 +53,7 @@ pub(crate) fn is_le(a: &[u64], b: &[u64]) -> bool {
     a.iter().rev().le(b.iter().rev())
 }
 
-/// A number of several words as text.
+/// Formats a number of several words.
 pub(crate) fn number(words: &[u64]) -> String {
     let bytes = shortest(words);
     let mut text = String::from("0x");

@@ -13,66 +13,66 @@ use std::collections::{BTreeMap, BinaryHeap};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Replica {
     pub port: u32,
-    /// What the copy reads in `egress_rid` (P4Runtime: `instance`).
+    /// The copy's `egress_rid` (P4Runtime: `instance`).
     pub rid: u16,
 }
 
-/// Names a node.
+/// Identifies a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeHandle(pub u32);
 
-/// Why a change is refused.
+/// Error of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PreError {
     #[error("multicast group {0} exists already")]
     GroupExists(u32),
-    #[error("there is no multicast group {0}")]
+    #[error("multicast group {0} does not exist")]
     NoGroup(u32),
-    #[error("multicast group 0 means no multicast and cannot be set")]
+    #[error("multicast group 0 is reserved: it means no multicast, and cannot be set")]
     GroupZero,
-    #[error("there is no multicast node {}", .0 .0)]
+    #[error("multicast node {} does not exist", .0 .0)]
     NoNode(NodeHandle),
     #[error("multicast node {} is in a group already; dissociate it first", .0 .0)]
     Associated(NodeHandle),
     #[error("multicast node {} is not in group {group}", .node.0)]
     NotAssociated { node: NodeHandle, group: u32 },
-    #[error("clone session {0} is beyond 32767")]
+    #[error("clone session {0} is above 32767")]
     SessionOutOfRange(u32),
-    #[error("there is no clone session {0}")]
+    #[error("clone session {0} does not exist")]
     NoSession(u32),
-    #[error("there is no room for more than {limit} {what}")]
+    #[error("the limit of {limit} {what} is reached")]
     Full { what: &'static str, limit: usize },
 }
 
-/// What makes copies for a group.
+/// A multicast node: makes copies for its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// What its copies read in `egress_rid`.
+    /// The copies' `egress_rid`.
     pub rid: u16,
-    /// In ascending order.
+    /// Ports, in ascending order.
     pub ports: Vec<u32>,
-    /// Link aggregation groups, of each of which one port gets a copy; in ascending order.
+    /// Link aggregation groups, in ascending order; one port of each gets a copy.
     pub lags: Vec<u16>,
-    /// The group that it is in.
+    /// The group that the node is in.
     pub group: Option<u32>,
-    /// Tofino: packets with this `level1_exclusion_id` get no copy from it.
+    /// Tofino: packets with this `level1_exclusion_id` get no copies from the node.
     pub xid: Option<u16>,
 }
 
-/// Where clones of a session go.
+/// Destinations of a session's clones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CloneSession {
-    /// Copies made for this session.
+    /// Copies of this session.
     pub replicas: Vec<Replica>,
-    /// Also to all members of this multicast group (`mirroring_add_mc`).
+    /// Multicast group that gets copies, too (`mirroring_add_mc`).
     pub group: Option<u32>,
-    /// Clones are cut to so many bytes when not 0.
+    /// Maximum length of clones in bytes; 0 for no limit.
     pub truncate_bytes: u32,
-    /// The queue's priority.
+    /// Priority of the clones' queue.
     pub class_of_service: u32,
 }
 
-/// How much may be set up at a time; simple_switch's `--max-mc-groups` and its like.
+/// Limits of the replication engine, as simple_switch's `--max-mc-groups` and the related options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreLimits {
     pub groups: usize,
@@ -80,7 +80,7 @@ pub struct PreLimits {
 }
 
 impl Default for PreLimits {
-    /// No limits.
+    /// Returns unlimited limits.
     fn default() -> PreLimits {
         PreLimits {
             groups: usize::MAX,
@@ -89,17 +89,17 @@ impl Default for PreLimits {
     }
 }
 
-/// Groups, nodes and sessions.
+/// The packet replication engine: groups, nodes and sessions.
 #[derive(Clone, Debug, Default)]
 pub struct Pre {
     pub(crate) limits: PreLimits,
     groups: FxHashMap<u32, Group>,
     nodes: BTreeMap<NodeHandle, Node>,
-    /// Handles below `next_node` that name nothing.
+    /// Unused handles below `next_node`.
     free_nodes: BinaryHeap<Reverse<u32>>,
     next_node: u32,
     lags: BTreeMap<u16, Vec<u32>>,
-    /// Tofino: ports that packets of a `level2_exclusion_id` do not go to, from nodes of their `rid`.
+    /// Tofino: ports excluded for packets of a `level2_exclusion_id`, at nodes with their `rid`.
     pruned: BTreeMap<u16, Vec<u32>>,
     sessions: FxHashMap<u32, CloneSession>,
 }
@@ -107,25 +107,25 @@ pub struct Pre {
 #[derive(Clone, Debug, Default)]
 struct Group {
     nodes: Vec<NodeHandle>,
-    /// All copies, kept up to date.
+    /// All copies of the group, computed when it changes.
     replicas: Vec<Replica>,
 }
 
-/// BMv2 keeps 15 bits of the session's number.
+/// Largest session number: BMv2 uses 15 bits.
 pub const MAX_SESSION: u32 = 0x7fff;
 
-/// What BMv2 takes for the hash that chooses a port of a link aggregation group.
+/// Hash that BMv2 uses to choose a port of a link aggregation group.
 const LAG_HASH: usize = 0xff;
 
 impl Pre {
-    /// The copies of a group; none when there is no such group.
+    /// Returns the copies of a group; `None` when there is no such group.
     #[inline]
     pub fn replicas(&self, group: u32) -> Option<&[Replica]> {
         self.groups.get(&group).map(|g| &g.replicas[..])
     }
 
-    /// Tofino's replication: the copies of a group for a packet with this `level1_exclusion_id`, `rid` and
-    /// `level2_exclusion_id`. None when there is no such group.
+    /// Tofino's replication: returns the copies of a group for a packet with this `level1_exclusion_id`, `rid` and
+    /// `level2_exclusion_id`. `None` when there is no such group.
     pub fn replicas_without(
         &self,
         group: u32,
@@ -146,7 +146,7 @@ impl Pre {
         Some(copies)
     }
 
-    /// Sets the ports that packets of a `level2_exclusion_id` do not go to, from nodes that have the packet's `rid`.
+    /// Sets the ports excluded for packets of a `level2_exclusion_id`, at nodes with the packet's `rid`.
     pub fn prune(&mut self, yid: u16, ports: &[u32]) {
         match ports.is_empty() {
             true => self.pruned.remove(&yid),
@@ -154,7 +154,7 @@ impl Pre {
         };
     }
 
-    /// Sets the `level1_exclusion_id` of packets that a node makes no copies of, or that there is none.
+    /// Sets or removes the `level1_exclusion_id` of a node, whose packets get no copies from it.
     ///
     /// # Errors
     /// When there is no such node.
@@ -174,10 +174,10 @@ impl Pre {
         })
     }
 
-    /// Makes an empty group. Group 0 can be made, and no packet ever asks for it.
+    /// Creates an empty group. Group 0 can be created, but packets never use it.
     ///
     /// # Errors
-    /// When it exists, or there are as many as there may be.
+    /// When it exists already, or the limit is reached.
     pub fn create_group(&mut self, group: u32) -> Result<(), PreError> {
         if self.groups.contains_key(&group) {
             return Err(PreError::GroupExists(group));
@@ -191,7 +191,7 @@ impl Pre {
         Ok(())
     }
 
-    /// Removes a group; its nodes stay, on their own.
+    /// Removes a group; its nodes stay, without a group.
     ///
     /// # Errors
     /// When there is no such group.
@@ -205,10 +205,10 @@ impl Pre {
         Ok(())
     }
 
-    /// Makes a node that belongs to no group yet. Its handle is the lowest that names nothing.
+    /// Creates a node without a group. Its handle is the lowest unused one.
     ///
     /// # Errors
-    /// When there are as many as there may be.
+    /// When the limit is reached.
     pub fn create_node(
         &mut self,
         rid: u16,
@@ -234,7 +234,7 @@ impl Pre {
         Ok(NodeHandle(handle))
     }
 
-    /// Changes where a node's copies go.
+    /// Changes the ports of a node.
     ///
     /// # Errors
     /// When there is no such node.
@@ -253,7 +253,7 @@ impl Pre {
         Ok(())
     }
 
-    /// Removes a node, from its group too.
+    /// Removes a node, also from its group.
     ///
     /// # Errors
     /// When there is no such node.
@@ -268,7 +268,7 @@ impl Pre {
         Ok(())
     }
 
-    /// Puts a node into a group.
+    /// Adds a node to a group.
     ///
     /// # Errors
     /// When there is no such node or group, or the node is in a group already.
@@ -287,10 +287,10 @@ impl Pre {
         Ok(())
     }
 
-    /// Takes a node out of a group.
+    /// Removes a node from a group.
     ///
     /// # Errors
-    /// When there is no such node or group, or the node is not in it.
+    /// When there is no such node or group, or the node is not in the group.
     pub fn dissociate(&mut self, group: u32, node: NodeHandle) -> Result<(), PreError> {
         let at = self.nodes.get_mut(&node).ok_or(PreError::NoNode(node))?;
         let g = self
@@ -306,11 +306,11 @@ impl Pre {
         Ok(())
     }
 
-    /// Sets all of a group at once, made if need be: one node per replication id, in the order of
-    /// their first mention.
+    /// Sets all copies of a group, creating it if necessary. Each replication id becomes a node, in the order of the
+    /// first occurrence.
     ///
     /// # Errors
-    /// For group 0, and when there is no room for it; nothing has changed then.
+    /// For group 0, and when a limit is reached. Nothing has changed then.
     pub fn set_group(&mut self, group: u32, replicas: &[Replica]) -> Result<(), PreError> {
         if group == 0 {
             return Err(PreError::GroupZero);
@@ -340,19 +340,19 @@ impl Pre {
         Ok(())
     }
 
-    /// Numbers of all groups, ascending.
+    /// Returns the numbers of all groups, ascending.
     pub fn groups(&self) -> Vec<u32> {
         let mut groups: Vec<_> = self.groups.keys().copied().collect();
         groups.sort_unstable();
         groups
     }
 
-    /// Nodes of a group in the order of their association; none when there is no such group.
+    /// Returns the nodes of a group in the order of their association; `None` when there is no such group.
     pub fn nodes_of(&self, group: u32) -> Option<&[NodeHandle]> {
         self.groups.get(&group).map(|g| &g.nodes[..])
     }
 
-    /// All nodes, by handle.
+    /// Iterates over all nodes, by handle.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeHandle, &Node)> {
         self.nodes.iter().map(|(&handle, node)| (handle, node))
     }
@@ -368,7 +368,7 @@ impl Pre {
         }
     }
 
-    /// Link aggregation groups that were set, with their ports in ascending order.
+    /// Iterates over the link aggregation groups, with their ports in ascending order.
     pub fn lags(&self) -> impl Iterator<Item = (u16, &[u32])> {
         self.lags.iter().map(|(&lag, ports)| (lag, &ports[..]))
     }
@@ -390,7 +390,7 @@ impl Pre {
         }
     }
 
-    /// Forgets all groups, nodes and link aggregation groups; sessions stay, as in BMv2.
+    /// Removes all groups, nodes and link aggregation groups; sessions stay, as in BMv2.
     pub fn clear_groups(&mut self) {
         *self = Pre {
             limits: self.limits,
@@ -399,10 +399,10 @@ impl Pre {
         };
     }
 
-    /// Sets a clone session, made if need be.
+    /// Sets a clone session, creating it if necessary.
     ///
     /// # Errors
-    /// When the number is beyond [`MAX_SESSION`].
+    /// When the number is above [`MAX_SESSION`].
     pub fn set_session(&mut self, id: u32, session: CloneSession) -> Result<(), PreError> {
         if id > MAX_SESSION {
             return Err(PreError::SessionOutOfRange(id));
@@ -414,7 +414,7 @@ impl Pre {
     /// Removes a clone session.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no such session.
     pub fn delete_session(&mut self, id: u32) -> Result<(), PreError> {
         self.sessions
             .remove(&id)
@@ -426,7 +426,7 @@ impl Pre {
         self.sessions.get(&id)
     }
 
-    /// Numbers of all sessions, ascending.
+    /// Returns the numbers of all sessions, ascending.
     pub fn sessions(&self) -> Vec<u32> {
         let mut sessions: Vec<_> = self.sessions.keys().copied().collect();
         sessions.sort_unstable();
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_go_by_node_then_by_port() {
+    fn copies_are_ordered_by_node_then_port() {
         let mut pre = Pre::default();
         pre.create_group(1).unwrap();
         let a = pre.create_node(10, &[5, 2], &[]).unwrap();
@@ -495,9 +495,9 @@ mod tests {
             copies(&pre, (0, 0, 0)),
             [(1, 10), (2, 10), (2, 20), (3, 20)]
         );
-        // Level 1: all of a node.
+        // Level 1 excludes whole nodes.
         assert_eq!(copies(&pre, (7, 0, 0)), [(2, 20), (3, 20)]);
-        // Level 2: some ports of the nodes that have the packet's rid.
+        // Level 2 excludes ports of the nodes with the packet's rid.
         assert_eq!(copies(&pre, (0, 10, 5)), [(1, 10), (2, 20), (3, 20)]);
         assert_eq!(copies(&pre, (7, 20, 5)), [(3, 20)]);
         assert_eq!(
@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn misuse_is_refused() {
+    fn invalid_requests_are_refused() {
         let mut pre = Pre::default();
         let node = pre.create_node(1, &[1], &[]).unwrap();
         assert_eq!(pre.associate(9, node), Err(PreError::NoGroup(9)));

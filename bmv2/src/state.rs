@@ -1,6 +1,6 @@
-//! All that packets and the control plane change.
+//! Mutable state of a program.
 
-use crate::exec::join::ROOM;
+use crate::exec::join::SLACK;
 use crate::externs::counter::Counter;
 use crate::externs::hash::{BitBuffer, HashState};
 use crate::externs::meter::Meter;
@@ -12,13 +12,13 @@ use crate::tables::{ProfileState, TableState, Target};
 use crate::trace::Recorder;
 use crate::value_set::{value_sets, ValueSetState};
 
-/// State of a program's objects, and of the replication engine.
+/// State of a program's objects and of the replication engine.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     pub tables: Vec<TableState>,
     pub profiles: Vec<ProfileState>,
     pub registers: Vec<Register>,
-    /// How often packets have read or written one.
+    /// Number of register reads and writes by packets.
     pub register_accesses: u64,
     pub counters: Vec<Vec<Counter>>,
     pub meters: Vec<Vec<Meter>>,
@@ -28,16 +28,16 @@ pub(crate) struct State {
     pub pre: Pre,
     pub random: Random,
     pub buffer: BitBuffer,
-    /// Reused memory of the headers that the deparser writes.
+    /// Reused buffer of the deparser's headers.
     pub headers: Vec<u8>,
-    /// Writes down the way of packets when that is asked for.
+    /// Records the steps of packets, if tracing or the log is on.
     pub recorder: Option<Box<Recorder>>,
-    /// Reused list of the copies being made.
+    /// Reused list of copies.
     pub scratch: Vec<Replica>,
 }
 
 impl State {
-    /// The state right after a program was loaded: entries and default actions of the program, all else empty.
+    /// Creates the state after loading a program: its entries and default actions, everything else empty.
     pub fn new(program: &LoadedProgram, seed: u64) -> State {
         let tofino = program.tofino.iter();
         let tofino = tofino.flat_map(|of| [&of.ingress.deparser, &of.egress.deparser]);
@@ -77,7 +77,7 @@ impl State {
             pre: Pre::default(),
             random: Random::new(seed),
             buffer: BitBuffer::default(),
-            headers: vec![0; longest + ROOM],
+            headers: vec![0; longest + SLACK],
             recorder: None,
             scratch: Vec::new(),
         };
@@ -90,7 +90,7 @@ impl State {
         state
     }
 
-    /// A member or group loses or gains a user.
+    /// Counts a new or removed user of a member or group.
     pub fn count_use(&mut self, profile: usize, target: &Target, change: isize) {
         let profile = &mut self.profiles[profile];
         let uses = match target {

@@ -1,13 +1,13 @@
-//! The way of packets in the words of simple_switch's log, which scripts and courses search for.
+//! Steps of packets in the format of simple_switch's log, which scripts and course material parse.
 //!
-//! Finer than a [trace](crate::trace), and off unless asked for ([`Switch::set_log`](crate::Switch::set_log)).
-//! Conditions and primitives are logged by programs that were loaded with notes
+//! More detailed than a [trace](crate::trace), and off by default ([`Switch::set_log`](crate::Switch::set_log)).
+//! Conditions and primitives are logged only by programs loaded with notes
 //! ([`LoadedProgram::with_notes`](crate::LoadedProgram::with_notes)).
 
 use crate::tables::{EntryTarget, KeyMatch, TableEntry};
 use std::fmt::{self, Display, Formatter};
 
-/// How much a line of the log matters.
+/// Severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Trace,
@@ -17,17 +17,17 @@ pub enum Level {
     Error,
 }
 
-/// One line of the log; some have several.
+/// A log entry of one or several lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// Counts the frames that came in, from 0.
+    /// Number of the received frame, from 0.
     pub packet: u64,
-    /// Counts the packets made of it.
+    /// Number of the copy of the packet.
     pub copy: u32,
     pub step: Step,
 }
 
-/// What happened.
+/// A step of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     Received {
@@ -115,7 +115,7 @@ pub enum Step {
     },
 }
 
-/// A field of a table's key, for showing entries.
+/// A key field, for printing entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryKey {
     pub name: String,
@@ -138,7 +138,7 @@ impl Step {
         }
     }
 
-    /// BMv2 logs these without the packet's number.
+    /// Returns whether BMv2 logs the step without the packet's number.
     fn is_general(&self) -> bool {
         matches!(
             self,
@@ -312,7 +312,7 @@ fn name_width<'a>(names: impl Iterator<Item = &'a str>) -> usize {
     names.map(str::len).max().unwrap_or(0).max(20)
 }
 
-/// In as many digits as a field of so many bits has bytes for.
+/// Formats as many digits as a field of `bits` bits has bytes for.
 pub(crate) fn padded_hex(bytes: &[u8], bits: u32) -> String {
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let width = 2 * bits.div_ceil(8) as usize;
@@ -320,7 +320,7 @@ pub(crate) fn padded_hex(bytes: &[u8], bits: u32) -> String {
     format!("{:0>width$}", &digits[surplus..])
 }
 
-/// Without leading zeros.
+/// Formats without leading zeros.
 pub(crate) fn short_hex(bytes: &[u8]) -> String {
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     match digits.trim_start_matches('0') {

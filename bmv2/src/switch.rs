@@ -1,5 +1,5 @@
-//! The switch: what happens to a packet at the end of ingress and egress (simple_switch document,
-//! "Pseudocode for what happens at the end of ingress and egress processing").
+//! The switch, including the end of ingress and egress (simple_switch document, "Pseudocode for what happens at the end
+//! of ingress and egress processing").
 
 mod copies;
 mod pool;
@@ -21,22 +21,22 @@ use alfirk_packet_io::frame::SplitFrame;
 pub(crate) use pool::Pool;
 use std::sync::Arc;
 
-/// Settings for the whole life of a switch.
+/// Options that are constant for the lifetime of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchOptions {
-    /// P4Runtime's device id; the core itself does not use it.
+    /// P4Runtime's device id; not used by this crate.
     pub device_id: u64,
-    /// Port that leads to the controller; the core itself treats it like any other.
+    /// Port of the controller; this crate treats it like any other.
     pub cpu_port: Option<u32>,
-    /// Packets for this port are dropped. 511 in BMv2.
+    /// Port whose packets are dropped; 511 in BMv2.
     pub drop_port: u32,
-    /// Queues of each port. A packet whose `standard_metadata.priority` is not below it is dropped.
+    /// Number of queues per port. A packet with a `standard_metadata.priority` that is not smaller is dropped.
     pub priority_queues: u32,
-    /// Room for multicast groups and their nodes.
+    /// Limits of multicast groups and their nodes.
     pub pre_limits: PreLimits,
     /// Whether P4Runtime may replace the program.
     pub may_swap: bool,
-    /// Of the random numbers.
+    /// Seed of random numbers.
     pub seed: u64,
 }
 
@@ -64,25 +64,25 @@ mod instance {
     pub const RESUBMITTED: u64 = 6;
 }
 
-/// Resubmissions of one packet. BMv2 has no limit, but its packets share the switch meanwhile.
+/// Limit of resubmissions per packet. BMv2 has none, but there, other packets are processed meanwhile.
 const MAX_RESUBMITS: u32 = 1000;
 
-/// Passes through egress that [`Switch::process`] makes for one frame.
+/// Limit of egress passes by [`Switch::process`] per frame.
 const MAX_PASSES: u32 = 10_000;
 
-/// Bytes of a frame that may come around once more, which is longer than any that comes in.
+/// Maximum length of a recirculated frame in bytes; longer than any received frame.
 pub(crate) const MAX_RECIRCULATED: usize = 1 << 17;
 
-/// A program with all of its state.
+/// A switch: a program with all of its state.
 #[derive(Debug)]
 pub struct Switch {
     options: SwitchOptions,
     pub(crate) loaded: Option<Loaded>,
-    /// Counts loads, so that packets of an older program are known.
+    /// Number of program loads, to recognise packets of an older program.
     generation: u64,
     traces: bool,
     logs: bool,
-    /// Frames that the log has counted, but for those of the running program.
+    /// Number of frames logged under previous programs.
     logged: u64,
     pool: Pool,
 }
@@ -93,7 +93,7 @@ pub(crate) struct Loaded {
     pub state: State,
 }
 
-/// The parts of a switch that a packet needs, borrowed side by side.
+/// The parts of a switch needed to process a packet, borrowed separately.
 pub(crate) struct Machine<'a> {
     pub program: &'a LoadedProgram,
     pub state: &'a mut State,
@@ -101,13 +101,13 @@ pub(crate) struct Machine<'a> {
     drop_port: u32,
     pub cpu_port: Option<u32>,
     pub priority_queues: u32,
-    /// Frames that have come around within this call.
+    /// Number of frames recirculated within this call.
     pub recirculated: u32,
     generation: u64,
 }
 
 impl Switch {
-    /// A switch without a program: it drops everything.
+    /// Creates a switch without a program, which drops all packets.
     pub fn new(options: SwitchOptions) -> Switch {
         Switch {
             options,
@@ -124,8 +124,7 @@ impl Switch {
         &self.options
     }
 
-    /// Starts a program with empty tables and registers. Packets still queued for the old program
-    /// are dropped when they come to egress.
+    /// Loads a program with empty tables and registers. Packets still queued for the old program are dropped at egress.
     pub fn load(&mut self, program: Arc<LoadedProgram>) {
         self.pool = Pool::default();
         self.generation += 1;
@@ -136,8 +135,8 @@ impl Switch {
         self.record();
     }
 
-    /// Goes on with the program and state of another switch, as if it had been loaded and written
-    /// here. Queued packets of the old program are dropped as after [`Switch::load`].
+    /// Takes over the program and state of another switch. Queued packets of the old program are dropped as after
+    /// [`Switch::load`].
     pub fn adopt(&mut self, other: Switch) {
         self.pool = Pool::default();
         self.generation += 1;
@@ -146,19 +145,19 @@ impl Switch {
         self.record();
     }
 
-    /// Starts or ends tracing; see [`Effects::trace`].
+    /// Turns tracing on or off; see [`Effects::trace`].
     pub fn set_trace(&mut self, on: bool) {
         self.traces = on;
         self.record();
     }
 
-    /// Starts or ends the log; see [`Effects::log`].
+    /// Turns the log on or off; see [`Effects::log`].
     pub fn set_log(&mut self, on: bool) {
         self.logs = on;
         self.record();
     }
 
-    /// The log goes on counting over a new program.
+    /// Adds the present program's frames to the log's count, which continues with the next program.
     fn count_logged(&mut self) {
         let state = self.loaded.as_ref().map(|loaded| &loaded.state);
         let recorder = state.and_then(|state| state.recorder.as_ref());
@@ -173,13 +172,13 @@ impl Switch {
         }
     }
 
-    /// The program, if one is loaded.
+    /// Returns the program, if one is loaded.
     pub fn program(&self) -> Option<&Arc<LoadedProgram>> {
         self.loaded.as_ref().map(|loaded| &loaded.program)
     }
 
-    /// How often packets have read or written a register since the program was loaded. Registers wider than 64 bits
-    /// do not count.
+    /// Returns the number of register reads and writes by packets since the program was loaded. Registers wider than 64
+    /// bits are not counted.
     pub fn register_accesses(&self) -> u64 {
         let state = self.loaded.as_ref().map(|loaded| &loaded.state);
         state.map_or(0, |state| state.register_accesses)
@@ -199,7 +198,8 @@ impl Switch {
         })
     }
 
-    /// A number from `low..=high`, as the program's next call of `random` would get it; `low` without a program.
+    /// Returns a number from `low..=high`, the next one that the program's `random` would return; `low` without a
+    /// program.
     pub fn random(&mut self, low: u64, high: u64) -> u64 {
         let Some(machine) = self.machine() else {
             return low;
@@ -207,8 +207,7 @@ impl Switch {
         machine.state.random.between(low, high)
     }
 
-    /// Takes a frame through parser and ingress to the queues. `now` is in nanoseconds since the
-    /// switch started.
+    /// Processes a frame in parser and ingress, up to the queues. `now` is in nanoseconds since the switch started.
     pub fn ingress(&mut self, port: u32, frame: &[u8], now: u64, fx: &mut Effects) {
         let Some(mut m) = self.machine() else {
             fx.dropped.push(DropReason::NoProgram);
@@ -218,8 +217,8 @@ impl Switch {
         m.frame_in(port, frame, now, fx);
     }
 
-    /// Like [`Switch::ingress`], without copying the frame. Its memory is used again for a frame
-    /// that leaves, if that fits into `fx.spare`. Where the program parses nothing of the frame's tail, frames made of it share that.
+    /// Like [`Switch::ingress`], without copying the frame. Its buffer is reused for a frame that leaves, if `fx.spare`
+    /// has space for it. A tail that the program does not parse is shared with the frames that leave.
     pub fn ingress_owned(
         &mut self,
         port: u32,
@@ -235,8 +234,7 @@ impl Switch {
         m.frame_in(port, frame, now, fx);
     }
 
-    /// Takes a packet from its queue through egress and deparser. Clones and recirculated packets
-    /// come back as further enqueued ones.
+    /// Processes a packet from its queue in egress and deparser. Clones and recirculated packets are enqueued again.
     pub fn egress(&mut self, packet: Queued, now: u64, queue: QueueState, fx: &mut Effects) {
         let generation = self.generation;
         match self.machine() {
@@ -252,7 +250,7 @@ impl Switch {
         }
     }
 
-    /// Takes a frame all the way, with empty queues. Gives the frames that leave, in order.
+    /// Processes a frame completely, with empty queues. Returns the frames that leave, in order.
     pub fn process(&mut self, port: u32, frame: &[u8], now: u64) -> Vec<(u32, Vec<u8>)> {
         let mut fx = Effects::default();
         self.process_into(port, frame, now, &mut fx);
@@ -302,7 +300,7 @@ impl Machine<'_> {
             packet.ctx.number = recorder.begin();
             packet.ctx.copy = 0;
             recorder.follow(packet.ctx.number, 0, &packet.words);
-            recorder.tell(TraceEvent::In {
+            recorder.record(TraceEvent::In {
                 port,
                 bytes: length as usize,
             });
@@ -311,15 +309,15 @@ impl Machine<'_> {
         self.give_trace(fx);
     }
 
-    /// Tells a step of the packet at work, when the switch traces.
+    /// Records a trace event of the present packet, if the switch traces.
     #[inline]
-    pub fn tell(&mut self, event: impl FnOnce() -> TraceEvent) {
+    pub fn record(&mut self, event: impl FnOnce() -> TraceEvent) {
         if let Some(recorder) = &mut self.state.recorder {
-            recorder.tell(event());
+            recorder.record(event());
         }
     }
 
-    /// Logs a step of the packet at work, when the switch logs.
+    /// Records a log step of the present packet, if the switch logs.
     #[inline]
     pub fn log(&mut self, step: impl FnOnce() -> Step) {
         if let Some(recorder) = &mut self.state.recorder {
@@ -327,13 +325,13 @@ impl Machine<'_> {
         }
     }
 
-    /// Names a copy of a packet for traces and the log.
+    /// Numbers a copy of a packet for traces and the log.
     pub fn number_copy(&mut self, copy: &mut Packet, of: u64) {
         copy.ctx.number = of;
         copy.ctx.copy = self.copy_number(copy, of);
     }
 
-    /// The number of another copy of a packet, where copies have any.
+    /// Returns the number of the next copy of a packet, if copies are numbered.
     fn copy_number(&mut self, packet: &Packet, of: u64) -> u32 {
         match &mut self.state.recorder {
             Some(recorder) => recorder.copy_number(of),
@@ -341,9 +339,9 @@ impl Machine<'_> {
         }
     }
 
-    /// Tells what has changed in the packet, when the switch traces.
+    /// Records the changed fields of the packet, if the switch traces.
     #[inline]
-    fn tell_changes(&mut self, packet: &Packet) {
+    fn record_changes(&mut self, packet: &Packet) {
         if let Some(recorder) = &mut self.state.recorder {
             recorder.changes(self.program, &packet.words);
         }
@@ -357,7 +355,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Parser, ingress, and the decisions after it; again when the packet is resubmitted.
+    /// Runs parser and ingress, and the decisions after it; again when the packet is resubmitted.
     fn ingress(&mut self, mut packet: Box<Packet>, now: u64, fx: &mut Effects) {
         let program = self.program;
         let intrinsic = &program.intrinsic;
@@ -399,7 +397,7 @@ impl Machine<'_> {
                 set(words, intrinsic.packet_length, length);
                 self.log(|| Step::Resubmit);
                 self.number_copy(&mut fresh, packet.ctx.number);
-                self.tell(|| TraceEvent::Resubmitted);
+                self.record(|| TraceEvent::Resubmitted);
                 self.pool.take_back(packet);
                 packet = fresh;
                 continue;
@@ -426,7 +424,7 @@ impl Machine<'_> {
         self.drop(packet, DropReason::EndlessLoop, fx);
     }
 
-    /// Fills the headers from the frame.
+    /// Parses the frame into headers.
     fn parse(&mut self, packet: &mut Packet, now: u64) {
         packet.ctx.start(packet.frame().len(), now);
         if let Packet {
@@ -446,11 +444,11 @@ impl Machine<'_> {
         }
     }
 
-    /// Runs a pipeline, and reports what it has done.
+    /// Runs a pipeline, and records its effects.
     pub fn run_pipeline(&mut self, packet: &mut Packet, name: &'static str, start: Pc) {
         self.log(|| Step::PipelineStart(name));
         self.run(packet, start);
-        self.tell_changes(packet);
+        self.record_changes(packet);
         if packet.ctx.exit {
             self.log(|| Step::Exit);
         }
@@ -483,13 +481,13 @@ impl Machine<'_> {
     }
 
     fn tell_dropped(&mut self, reason: DropReason, fx: &mut Effects) {
-        self.tell(|| TraceEvent::Dropped {
+        self.record(|| TraceEvent::Dropped {
             reason: reason.name(),
         });
         fx.dropped.push(reason);
     }
 
-    /// Copies the fields of a list from one packet's words to another's.
+    /// Copies the fields of a field list from one packet's words to another's.
     fn keep(&self, from: &[u64], to: &mut [u64], list: u32) {
         for item in self.program.field_lists.get(&list).into_iter().flatten() {
             let range = usize::from(item.slot)..usize::from(item.slot) + usize::from(item.words);
@@ -543,13 +541,13 @@ impl Machine<'_> {
             set(words, intrinsic.qid, u64::from(priority));
         }
         set(words, intrinsic.egress_port, u64::from(port));
-        // Any value but the drop port.
+        // Any value other than the drop port.
         set(words, intrinsic.egress_spec, u64::from(self.drop_port) + 1);
         set(words, intrinsic.packet_length, ctx.length as u64);
 
         if let Some(recorder) = &mut self.state.recorder {
             recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
-            recorder.tell(TraceEvent::Egress { port });
+            recorder.record(TraceEvent::Egress { port });
         }
         self.run_pipeline(&mut packet, "egress", program.egress);
         let ctx = &mut packet.ctx;
@@ -584,8 +582,8 @@ impl Machine<'_> {
         let headers = &self.state.headers[..headers];
         let frame = frame.get_or_insert_default();
         let mut out = match Arc::get_mut(frame) {
-            Some(frame) => frame.leave(*payload, headers, out),
-            // Other copies of the packet need it, too.
+            Some(frame) => frame.take_output(*payload, headers, out),
+            // Other copies of the packet share the frame.
             None => frame.copy_behind(*payload, headers, out),
         };
         if let Some(bytes) = ctx.truncate {
@@ -605,12 +603,12 @@ impl Machine<'_> {
             set(words, intrinsic.packet_length, length);
             self.log(|| Step::Recirculate);
             self.number_copy(&mut fresh, number);
-            self.tell(|| TraceEvent::Recirculated);
+            self.record(|| TraceEvent::Recirculated);
             self.pool.take_back(packet);
             return self.ingress(fresh, now, fx);
         }
         let bytes = out.len();
-        self.tell(|| TraceEvent::Out { port, bytes });
+        self.record(|| TraceEvent::Out { port, bytes });
         self.log(|| Step::Sent { bytes, port });
         self.pool.take_back(packet);
         fx.output.push(Output { port, frame: out });

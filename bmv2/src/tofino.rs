@@ -1,12 +1,12 @@
-//! The way of a packet under the Tofino Native Architecture ("P4_16 Intel Tofino Native Architecture, Public Version").
+//! Packet processing in the Tofino Native Architecture ("P4_16 Intel Tofino Native Architecture, Public Version").
 //!
-//! Ingress and egress have headers and metadata of their own. A parser finds intrinsic metadata in front of the packet;
-//! what a deparser writes, and a mirror or resubmission puts in front of the packet, is bytes to the next parser. Where the
-//! model is not the chip:
+//! Ingress and egress have separate headers and metadata. A parser finds intrinsic metadata in front of the packet.
+//! What a deparser writes, and the header that a mirror or resubmission adds in front, are bytes for the next parser.
+//! Differences to the chip:
 //!
 //! - The depth of queues is in packets, not in cells.
-//! - `ucast_egress_port` is 0x1ff until a program assigns it; a packet that has it at the end is not sent there.
-//! - Metadata is zero at first, and fields are never invalid.
+//! `ucast_egress_port` is 0x1ff until a program assigns it; a packet that has this value at the end is not sent.
+//! Metadata is initially zero, and fields are never invalid.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::steps::Step;
 use crate::switch::Machine;
 use crate::trace::TraceEvent;
 
-/// No port, where a packet has none.
+/// Port number of a packet without a port.
 const NO_PORT: u64 = 0x1ff;
 
 /// Bits of `drop_ctl`.
@@ -39,12 +39,13 @@ mod parser_error {
     pub const TIMEOUT: u64 = 0x0008;
 }
 
-/// Resubmissions of one packet, and recirculations that no queue holds up. The chip has no limit, but its packets share
-/// the switch meanwhile.
+/// Limit of resubmissions per packet, and of recirculations without a queue. The chip has none, but there, other
+/// packets are processed meanwhile.
 const MAX_ROUNDS: u32 = 1000;
 
 impl Chip {
-    /// Bytes between the intrinsic metadata and a packet at the ingress parser: of the port, or of a resubmission.
+    /// Returns the length in bytes of the port or resubmission metadata, which follows the intrinsic metadata at the
+    /// ingress parser.
     fn port_metadata_bytes(self) -> usize {
         match self {
             Chip::Tofino => 8,
@@ -52,7 +53,7 @@ impl Chip {
         }
     }
 
-    /// Ports of the first pipe whose packets come into ingress again.
+    /// Returns whether a port recirculates: ports of the first pipe whose packets enter ingress again.
     fn recirculates(self, port: u32) -> bool {
         match self {
             Chip::Tofino => (68..72).contains(&port),
@@ -61,11 +62,11 @@ impl Chip {
     }
 }
 
-/// Bytes of the ingress intrinsic metadata where a program does not declare it.
+/// Length in bytes of the ingress intrinsic metadata, if a program does not declare it.
 const INGRESS_METADATA_BYTES: usize = 8;
 
 impl Machine<'_> {
-    /// A frame comes in by a port.
+    /// Processes a frame received on a port.
     pub(crate) fn tofino_in(
         &mut self,
         tofino: &Tofino,
@@ -92,7 +93,7 @@ impl Machine<'_> {
         fx.dropped.push(DropReason::EndlessLoop);
     }
 
-    /// One pass through ingress. Gives what a resubmission takes along, and the packet's number for traces.
+    /// Makes one pass through ingress. Returns the resubmitted data, and the packet's number for traces.
     fn tofino_ingress(
         &mut self,
         tofino: &Tofino,
@@ -117,7 +118,7 @@ impl Machine<'_> {
                 None => 0,
             };
             recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
-            recorder.tell(match resubmitted {
+            recorder.record(match resubmitted {
                 false => TraceEvent::In {
                     port,
                     bytes: frame.len(),
@@ -169,7 +170,7 @@ impl Machine<'_> {
         None
     }
 
-    /// Where the packet goes after ingress: unicast, multicast, the CPU.
+    /// Selects the packet's destinations after ingress: unicast, multicast, the CPU.
     fn tofino_traffic(
         &mut self,
         tofino: &Tofino,
@@ -263,7 +264,7 @@ impl Machine<'_> {
         self.enqueue(replica.port, Some(queue), copy, fx);
     }
 
-    /// Sends a mirrored packet, with its header in front, where its session says.
+    /// Enqueues a mirrored packet, with its header in front, for the ports of its session.
     fn mirror(
         &mut self,
         tofino: &Tofino,
@@ -281,7 +282,7 @@ impl Machine<'_> {
         else {
             return;
         };
-        self.tell(|| TraceEvent::Cloned { session });
+        self.record(|| TraceEvent::Cloned { session });
         if truncate_bytes > 0 {
             bytes.truncate(truncate_bytes as usize);
         }
@@ -299,7 +300,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A packet comes from its queue.
+    /// Processes a packet from its queue.
     pub(crate) fn tofino_egress(
         &mut self,
         tofino: &Tofino,
@@ -331,7 +332,7 @@ impl Machine<'_> {
         set(words, md.global_tstamp, now);
         if let Some(recorder) = &mut self.state.recorder {
             recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
-            recorder.tell(TraceEvent::Egress { port });
+            recorder.record(TraceEvent::Egress { port });
         }
         let mut bytes = self.header_bytes(&packet, md.header, 0);
         bytes.extend_from_slice(frame.bytes());
@@ -363,7 +364,7 @@ impl Machine<'_> {
         self.leave(tofino, port, bytes, now, fx);
     }
 
-    /// A frame leaves, or comes into ingress again.
+    /// Sends a frame, or recirculates it.
     fn leave(&mut self, tofino: &Tofino, port: u32, frame: Vec<u8>, now: u64, fx: &mut Effects) {
         if tofino.chip.recirculates(port) {
             if frame.len() > crate::switch::MAX_RECIRCULATED {
@@ -376,17 +377,18 @@ impl Machine<'_> {
                 return;
             }
             self.log(|| Step::Recirculate);
-            self.tell(|| TraceEvent::Recirculated);
+            self.record(|| TraceEvent::Recirculated);
             return self.tofino_in(tofino, port, &frame, now, fx);
         }
         let bytes = frame.len();
-        self.tell(|| TraceEvent::Out { port, bytes });
+        self.record(|| TraceEvent::Out { port, bytes });
         self.log(|| Step::Sent { bytes, port });
         let frame = frame.into();
         fx.output.push(Output { port, frame });
     }
 
-    /// Runs a parser. False when the packet is to be dropped: there was an error, and the program does not look for one.
+    /// Runs a parser. Returns false when the packet must be dropped: there was an error, and the program does not read
+    /// it.
     fn tofino_parse(&mut self, gress: &Gress, field: Option<Meta>, packet: &mut Packet) -> bool {
         let Packet {
             words,
@@ -419,7 +421,7 @@ impl Machine<'_> {
         bits == 0 || field.is_some()
     }
 
-    /// Runs a control and what its deparser does. False when the packet is gone.
+    /// Runs a control and the code of its deparser. Returns false when the packet was dropped.
     fn tofino_gress(
         &mut self,
         gress: &Gress,
@@ -430,7 +432,7 @@ impl Machine<'_> {
     ) -> bool {
         packet.ctx.accessed.clear();
         for (name, code) in [(control, gress.control), (deparser, gress.deparse)] {
-            // An `exit` leaves the control and not the deparser.
+            // `exit` ends the control, but not the deparser.
             packet.ctx.exit = false;
             if packet.ctx.fault.is_none() {
                 self.run_pipeline(packet, name, code);
@@ -440,7 +442,7 @@ impl Machine<'_> {
         match packet.ctx.fault {
             None => true,
             Some(reason) => {
-                self.tell(|| TraceEvent::Dropped {
+                self.record(|| TraceEvent::Dropped {
                     reason: reason.name(),
                 });
                 fx.dropped.push(reason);
@@ -449,7 +451,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The packet as a deparser writes it.
+    /// Returns the packet as the deparser writes it.
     fn tofino_deparse(&mut self, gress: &Gress, packet: &mut Packet) -> Vec<u8> {
         let Packet {
             words,
@@ -468,24 +470,25 @@ impl Machine<'_> {
         bytes
     }
 
-    /// A header's bytes, as its parser expects them; so many zeros where the program does not declare it.
+    /// Returns a header's bytes in the form that its parser expects; `zeros` zero bytes if the program does not declare
+    /// it.
     fn header_bytes(&mut self, packet: &Packet, header: Option<u16>, zeros: usize) -> Vec<u8> {
         let Some(header) = header else {
             return vec![0; zeros];
         };
         let header = &self.program.layout.headers[usize::from(header)];
-        let mut bytes = vec![0; header.bytes + crate::exec::join::ROOM];
+        let mut bytes = vec![0; header.bytes + crate::exec::join::SLACK];
         let length = emit(header, &packet.words, &mut bytes);
         bytes.truncate(length);
         bytes
     }
 
-    /// What a mirror or resubmission puts in front of a packet.
+    /// Returns the bytes that a mirror or resubmission adds in front of a packet.
     fn front(&self, tofino: &Tofino, packet: &Packet, list: u32) -> Vec<u8> {
         let Some(front) = tofino.fronts.get(&list) else {
             return Vec::new();
         };
-        let mut bytes = vec![0; front.bytes + crate::exec::join::ROOM];
+        let mut bytes = vec![0; front.bytes + crate::exec::join::SLACK];
         front.join.write(&packet.words, &mut bytes);
         bytes.truncate(front.bytes);
         bytes

@@ -1,7 +1,7 @@
-//! The way of packets through a program, step by step.
+//! Traces: the steps of packets through a program.
 //!
-//! Off unless asked for ([`Switch::set_trace`](crate::Switch::set_trace)); a switch that does not
-//! trace only tests one flag per packet, parser state and table.
+//! Off by default ([`Switch::set_trace`](crate::Switch::set_trace)). A switch that does not trace only tests one flag
+//! per packet, parser state and table.
 
 use crate::exec::headers::is_valid;
 use crate::exec::words::words_of;
@@ -14,43 +14,43 @@ use std::fmt::{self, Write};
 /// One step of one packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TraceLine {
-    /// Counts the frames that came in since tracing began; copies have their original's number.
+    /// Number of the received frame since tracing began; copies have the number of the original.
     pub packet: u64,
     #[serde(flatten)]
     pub event: TraceEvent,
 }
 
-/// What happened. Numbers of any width are hexadecimal text.
+/// A step of a packet. Numbers of any width are hexadecimal text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum TraceEvent {
-    /// A frame came in.
+    /// A frame was received.
     In {
         port: u32,
         bytes: usize,
     },
-    /// The parser went through these states.
+    /// The parser passed these states.
     Parsed {
         states: Vec<String>,
         headers: Vec<String>,
-        /// Bytes that no header took.
+        /// Length of the payload in bytes.
         payload: usize,
-        /// The parser's error, if it ended with one.
+        /// The parser's error, if there was one.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
     /// A table was applied.
     Table {
         table: String,
-        key: Vec<Named>,
+        key: Vec<NamedValue>,
         hit: bool,
-        /// The entry's handle, on a hit.
+        /// Handle of the matching entry, on a hit.
         #[serde(skip_serializing_if = "Option::is_none")]
         entry: Option<u32>,
         /// The action that ran, if any.
         #[serde(skip_serializing_if = "Option::is_none")]
         action: Option<String>,
-        data: Vec<Named>,
+        data: Vec<NamedValue>,
     },
     /// A field changed, or a header became valid or invalid (`$valid$`).
     Changed {
@@ -58,21 +58,21 @@ pub enum TraceEvent {
         before: String,
         after: String,
     },
-    /// Ingress sent the packet, or a copy of it, to a port's queue.
+    /// Ingress enqueued the packet, or a copy of it, for a port.
     Queued {
         port: u32,
         priority: u8,
         rid: u64,
     },
-    /// Egress begins.
+    /// Egress started.
     Egress {
         port: u32,
     },
-    /// A copy goes to a clone session.
+    /// A clone was made for a clone session.
     Cloned {
         session: u32,
     },
-    /// The packet begins ingress again.
+    /// The packet was resubmitted to ingress.
     Resubmitted,
     Recirculated,
     /// The packet left.
@@ -80,20 +80,20 @@ pub enum TraceEvent {
         port: u32,
         bytes: usize,
     },
-    /// The packet went no further; see [`DropReason::name`](crate::DropReason::name).
+    /// The packet was dropped; see [`DropReason::name`](crate::DropReason::name).
     Dropped {
         reason: &'static str,
     },
 }
 
-/// A named number.
+/// A value with its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Named {
+pub struct NamedValue {
     pub name: String,
     pub value: String,
 }
 
-/// Colours of a terminal; all empty for plain text.
+/// Terminal colours; all empty for plain text.
 struct Colors {
     strong: &'static str,
     name: &'static str,
@@ -119,7 +119,7 @@ const ANSI: Colors = Colors {
 };
 
 impl TraceLine {
-    /// For people: one line without its end, indented under the packet it belongs to.
+    /// Formats for people: one line without its end, indented under the packet it belongs to.
     pub fn text(&self, color: bool) -> String {
         let mut line = String::new();
         // Writing to a string never fails.
@@ -127,7 +127,7 @@ impl TraceLine {
         line
     }
 
-    /// For tools: one JSON object.
+    /// Formats for tools: one JSON object.
     pub fn json(&self) -> String {
         serde_json::to_string(self).expect("plain data becomes JSON")
     }
@@ -217,7 +217,7 @@ impl TraceLine {
     }
 }
 
-fn list(out: &mut String, open: &str, items: &[Named], close: &str) -> fmt::Result {
+fn list(out: &mut String, open: &str, items: &[NamedValue], close: &str) -> fmt::Result {
     out.write_str(open)?;
     for (i, item) in items.iter().enumerate() {
         let comma = if i > 0 { ", " } else { "" };
@@ -226,33 +226,34 @@ fn list(out: &mut String, open: &str, items: &[Named], close: &str) -> fmt::Resu
     out.write_str(close)
 }
 
-/// Writes down what happens to packets.
+/// Records the steps of packets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder {
-    /// Frames so far.
+    /// Number of frames so far.
     pub packets: u64,
-    /// The packet at work.
+    /// Number of the present packet.
     packet: u64,
-    /// Its words when changes were last reported.
+    /// The packet's words when changes were last recorded.
     seen: Vec<u64>,
     states: Vec<String>,
-    /// Whether traces are written, and whether the log is.
+    /// Whether traces are recorded, and whether the log is.
     pub traces: bool,
     pub logs: bool,
-    /// Frames that the log has counted before, under other programs.
+    /// Number of frames logged under previous programs.
     pub logged: u64,
-    /// Of the packet at work, in the log.
+    /// Number of the present copy in the log.
     copy: u32,
-    /// Copies made so far, of the packets with the last [`REMEMBERED`] numbers.
+    /// Number of copies made of each packet, for the last [`REMEMBERED`] packets.
     copies: Vec<u32>,
     pub lines: Vec<TraceLine>,
     pub log: Vec<LogLine>,
 }
 
-/// Packets under way whose copies are numbered; with more, numbers come twice.
+/// Number of packets whose copies are counted; with more packets in the switch, copy numbers may repeat.
 const REMEMBERED: usize = 4096;
 
-/// Lines kept between two looks at them, which a program that goes in circles would fill; more are lost.
+/// Limit of lines between two calls that take them; further ones are discarded. Without it, a program that loops would
+/// fill the memory.
 const MAX_LINES: usize = 10_000;
 
 impl Recorder {
@@ -266,7 +267,7 @@ impl Recorder {
         }
     }
 
-    /// Writes a step to the log, when there is one.
+    /// Records a log step, if the log is on.
     #[inline]
     pub fn log(&mut self, step: impl FnOnce() -> Step) {
         if self.logs && self.log.len() < MAX_LINES {
@@ -277,7 +278,7 @@ impl Recorder {
         }
     }
 
-    /// A packet has come in; gives its number.
+    /// Starts a received packet; returns its number.
     pub fn begin(&mut self) -> u64 {
         self.packets += 1;
         let number = self.packets;
@@ -287,7 +288,7 @@ impl Recorder {
         number
     }
 
-    /// The number of the next copy of a packet.
+    /// Returns the number of the next copy of a packet.
     pub fn copy_number(&mut self, packet: u64) -> u32 {
         self.copies_of(packet).map_or(0, |copies| {
             *copies += 1;
@@ -299,14 +300,14 @@ impl Recorder {
         self.copies.get_mut(packet as usize % REMEMBERED)
     }
 
-    pub fn tell(&mut self, event: TraceEvent) {
+    pub fn record(&mut self, event: TraceEvent) {
         let packet = self.packet;
         if self.traces && self.lines.len() < MAX_LINES {
             self.lines.push(TraceLine { packet, event });
         }
     }
 
-    /// The packet whose steps follow.
+    /// Selects the packet of the following steps.
     pub fn follow(&mut self, packet: u64, copy: u32, phv: &[u64]) {
         (self.packet, self.copy) = (packet, copy);
         self.see(phv);
@@ -324,7 +325,7 @@ impl Recorder {
         self.log(|| Step::State(name.to_owned()));
     }
 
-    /// The parser has ended.
+    /// Records the result of the parser.
     pub fn parsed(&mut self, program: &LoadedProgram, phv: &[u64], payload: usize) {
         if !self.traces {
             return;
@@ -342,11 +343,11 @@ impl Recorder {
             payload,
             error,
         };
-        self.tell(event);
+        self.record(event);
         self.see(phv);
     }
 
-    /// Tells what has changed since it last did.
+    /// Records the fields that have changed since the last call.
     pub fn changes(&mut self, program: &LoadedProgram, phv: &[u64]) {
         let end = program.layout.state_end;
         if !self.traces || self.seen.get(..end) == phv.get(..end) {
@@ -382,7 +383,7 @@ impl Recorder {
 
     fn changed(&mut self, field: String, before: &[u64], after: &[u64]) {
         let (before, after) = (number(before), number(after));
-        self.tell(TraceEvent::Changed {
+        self.record(TraceEvent::Changed {
             field,
             before,
             after,

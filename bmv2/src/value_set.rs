@@ -1,27 +1,27 @@
-//! Parser value sets: their members, as the parser looks for them.
+//! Parser value sets, in the form used by the parser.
 
 use crate::frame::Frame;
 use crate::program::{CaseOn, KeyPart, LoadedProgram};
 use rustc_hash::FxHashSet;
 
-/// Members of a parser value set, as byte strings padded like the parser's key, and as given.
+/// Members of a parser value set, as given and padded like the parser's key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ValueSetState {
-    /// Unpadded members in order of arrival.
+    /// Unpadded members in the order of insertion.
     pub members: Vec<Vec<u8>>,
-    /// Padded and masked for every use of the set in the parser.
+    /// Members padded and masked, one list for every use of the set in the parser.
     pub shadows: Vec<Shadow>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Shadow {
-    /// Widths of the parts of the key.
+    /// Widths of the parts of the key, in bits.
     pub bits: Vec<u32>,
     pub mask: Option<Vec<u8>>,
     pub values: FxHashSet<Vec<u8>>,
 }
 
-/// Empty value sets with a shadow for every way in which the parser uses them.
+/// Creates empty value sets, with a shadow for every use in the parser.
 pub(crate) fn value_sets(program: &LoadedProgram) -> Vec<ValueSetState> {
     let mut sets = vec![ValueSetState::default(); program.vsets.len()];
     let tofino = (program.tofino.iter()).flat_map(|of| [&of.ingress.parser, &of.egress.parser]);
@@ -46,11 +46,11 @@ pub(crate) fn value_sets(program: &LoadedProgram) -> Vec<ValueSetState> {
 }
 
 impl Shadow {
-    /// Takes up a member of the set, given without padding between its parts.
+    /// Adds a member, given without padding between its parts.
     pub(crate) fn insert(&mut self, member: &[u8]) {
         let frame = Frame::copy_of(member);
         let total: usize = self.bits.iter().map(|b| *b as usize).sum();
-        // The member's bits stand at the right end of its bytes.
+        // The member's bits are right-aligned in its bytes.
         let Some(mut at) = (member.len() * 8).checked_sub(total) else {
             return;
         };

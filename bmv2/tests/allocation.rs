@@ -1,4 +1,4 @@
-//! A packet that passes the switch takes no memory from the allocator, and a loaded program little.
+//! Memory use: forwarding a packet allocates no memory, and a loaded program needs little.
 
 use alfirk_bmv2::{
     Effects, EntryTarget, KeyMatch, LoadedProgram, QueueState, Switch, SwitchOptions,
@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 struct Counting;
 
-// Of each thread, as tests run side by side.
+// Per thread, since tests run in parallel.
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-    /// Bytes allocated and not given back.
+    /// Bytes allocated and not yet freed.
     static IN_USE: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -22,18 +22,18 @@ fn in_use() -> usize {
     IN_USE.get()
 }
 
-// SAFETY: everything is handed on to the system's allocator.
+// SAFETY: all calls are forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         IN_USE.set(IN_USE.get().wrapping_add(layout.size()));
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller satisfies the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         IN_USE.set(IN_USE.get().wrapping_sub(layout.size()));
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller satisfies the contract.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -41,7 +41,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A program of the repository.
+/// Loads a program of the repository.
 fn program(source: &str) -> Arc<LoadedProgram> {
     let room = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut options = CompileOptions::new(room.join(source));
@@ -69,7 +69,7 @@ fn routing_switch() -> Switch {
     switch
 }
 
-/// An IPv4 packet from 11.0.0.1 to 10.0.0.1 with a right checksum and a payload.
+/// Returns an IPv4 packet from 11.0.0.1 to 10.0.0.1 with a valid checksum and a payload.
 fn frame() -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
     frame.extend([0x45, 0, 0, 52, 0, 0, 0x40, 0, 64, 17]);
@@ -78,9 +78,9 @@ fn frame() -> Vec<u8> {
     frame
 }
 
-/// Takes the switch's output back as its next input, as neighbours in a simulation do.
+/// The switch's output is its next input, as between neighbours in a simulation.
 #[test]
-fn forwarding_needs_no_memory() {
+fn forwarding_allocates_no_memory() {
     let mut switch = routing_switch();
     let (mut fx, mut waiting) = (Effects::default(), Vec::new());
     let original = frame();
@@ -107,7 +107,7 @@ fn forwarding_needs_no_memory() {
     assert_eq!(ALLOCATIONS.get() - before, 0);
 }
 
-/// Fabrics have hundreds of switches with the same program, and most see few groups.
+/// Fabrics have hundreds of switches with the same program, and most of them have few groups.
 #[test]
 fn registers_take_memory_when_they_are_written() {
     let program = program("../p4src/v1model/main.p4");

@@ -9,12 +9,12 @@ use alfirk_compiler::driver::{compile, CompileOptions};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A program of the workspace.
+/// Loads a program of the workspace.
 pub fn program(source: &str) -> LoadedProgram {
     LoadedProgram::from_typed(&json(source)).unwrap_or_else(|e| panic!("{source}: {e}"))
 }
 
-/// The same as BMv2 JSON.
+/// Compiles a program of the workspace to BMv2 JSON.
 pub fn json(source: &str) -> BmV2Json {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -49,7 +49,7 @@ fn exact(value: u64) -> KeyMatch {
     }
 }
 
-/// Ingress and egress of a frame, reusing all memory.
+/// Runs ingress and egress on a frame, reusing all buffers.
 pub fn pass(
     switch: &mut Switch,
     fx: &mut Effects,
@@ -90,7 +90,7 @@ const GROUP_IP: u32 = 0x0aff_0001;
 pub const CPU_PORT: u32 = 510;
 pub const MAIN_PROGRAM: &str = "p4src/v1model/main.p4";
 
-/// The ICRC as the pipeline computes it over feedback: routers' fields read as ones.
+/// Appends the ICRC as the pipeline computes it for feedback: fields that routers change are ones.
 fn with_icrc(mut frame: Vec<u8>) -> Vec<u8> {
     let mut masked = vec![0xff; 8];
     masked.extend(&frame[14..]);
@@ -114,7 +114,7 @@ pub fn roce(src: u32, opcode: u8, psn: u32, rest: &[u8]) -> Vec<u8> {
     with_icrc(frame)
 }
 
-/// The multicast program with one group: a sender at path 0, and hosts at all other paths.
+/// The multicast program with one group: a sender at path 0, and receivers at all other paths.
 pub struct Group {
     pub switch: Switch,
     paths: u32,
@@ -141,12 +141,12 @@ fn absent(path: u32, paths: u32) -> u64 {
 }
 
 impl Group {
-    /// `min_psn` is one of the program's `MinPsn`.
+    /// Creates a group; `min_psn` is one of the program's `MinPsn`.
     pub fn new(paths: u32, min_psn: u64) -> Group {
         Group::on(switch(MAIN_PROGRAM), paths, min_psn)
     }
 
-    /// On a switch that has the program loaded.
+    /// Creates a group on a switch that has loaded the program.
     pub fn on(mut switch: Switch, paths: u32, min_psn: u64) -> Group {
         insert(
             &mut switch,
@@ -218,7 +218,7 @@ impl Group {
         }
     }
 
-    /// PacketOut: initialise the group at PSN 1000.
+    /// Sends the PacketOut that initialises the group at PSN 1000.
     pub fn start(&mut self) {
         let mut init = vec![1, 0, 0, 1, 0, 0, self.paths as u8, 0, 0, 0, 0];
         init.extend(1000u64.to_be_bytes());

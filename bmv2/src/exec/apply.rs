@@ -1,4 +1,4 @@
-//! Applying tables: what is looked up, and what its action is given. Called by the interpreter ([`super::run`]).
+//! Table application for the interpreter ([`super::run`]): lookup, and arguments of the action.
 
 use super::ops::{Pc, Slot};
 use super::run::Machine;
@@ -9,13 +9,13 @@ use crate::numbers::{number, shortest};
 use crate::program::{Calculation, LoadedProgram};
 use crate::steps::{padded_hex, short_hex, EntryKey, Step};
 use crate::tables::{ActionRef, EntryHandle, Target};
-use crate::trace::{Named, TraceEvent};
+use crate::trace::{NamedValue, TraceEvent};
 
-/// The entry of a packet that hit none, beyond all direct registers.
+/// Entry index on a miss, beyond all direct registers.
 const NO_ENTRY: u64 = u32::MAX as u64;
 
-/// Looks up, and puts the arguments of the action found into place. Gives the action's code, if
-/// one is to run, and the node after the table.
+/// Looks up the packet in a table and stores the arguments of the action found. Returns the action's code, if one is to
+/// run, and the node after the table.
 #[inline(never)]
 pub(super) fn apply(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
     if vm.state.recorder.is_some() {
@@ -29,7 +29,7 @@ fn apply_recorded(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, 
     let program = vm.program;
     let table = &program.tables[at];
     let number = |slot: usize, bits| number(&phv[slot..slot + words_of(bits)]);
-    let key = table.keys.iter().map(|key| Named {
+    let key = table.keys.iter().map(|key| NamedValue {
         name: key.name.clone(),
         value: number(usize::from(key.slot), key.bits),
     });
@@ -43,7 +43,7 @@ fn apply_recorded(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, 
         .and_then(|code| program.actions.iter().find(|action| action.code == code));
     let arguments = usize::from(program.layout.params);
     let data = action.iter().flat_map(|action| &action.params);
-    let data = data.map(|param| Named {
+    let data = data.map(|param| NamedValue {
         name: param.name.clone(),
         value: self::number(&phv[arguments + param.offset..][..param_words(param.bits)]),
     });
@@ -63,7 +63,7 @@ fn apply_recorded(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, 
     });
     if let Some(recorder) = &mut vm.state.recorder {
         recorder.changes(program, phv);
-        recorder.tell(event);
+        recorder.record(event);
         recorder.log(|| Step::Action {
             name,
             args: args.collect(),
@@ -72,7 +72,7 @@ fn apply_recorded(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, 
     found
 }
 
-/// Logs what is looked up, and the entry that it finds.
+/// Logs the lookup key and the matching entry.
 fn log_lookup(vm: &mut Machine, phv: &[u64], at: usize, found: Option<u32>) {
     let (program, table) = (vm.program, &vm.program.tables[at]);
     let Some(mut recorder) = vm.state.recorder.take() else {

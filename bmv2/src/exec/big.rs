@@ -1,18 +1,17 @@
-//! Integers of any size, for the expressions that do not fit 64 bits.
+//! Arbitrary-precision integers, for expressions that do not fit 64 bits.
 //!
-//! BMv2 computes with unbounded integers and wraps only when a value is stored in a field. Nearly
-//! all expressions can be computed in 64-bit words without anybody noticing, and the loader proves
-//! that for each (see `load::lower`). What is left comes here.
+//! BMv2 computes with unbounded integers and wraps only when a value is stored in a field. Nearly all expressions have
+//! the same result in 64-bit words; the loader proves this for each (see `load::lower`). The others use this module.
 
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
-/// Shifts to the left give at most so many words; what is beyond is cut off. No field is wider.
+/// Maximum size of a left shift's result, in words; higher bits are cut off. No field is wider.
 const MAX_WORDS: usize = 2048;
 
 /// A signed integer in two's complement, least significant word first.
 ///
-/// The topmost bit of the last word is the sign. No words mean zero.
+/// The topmost bit of the last word is the sign. An empty vector is zero.
 #[derive(Clone, Debug, Default)]
 pub struct Big {
     words: SmallVec<[u64; 4]>,
@@ -33,7 +32,7 @@ impl Big {
         Big::from_u64(u64::from(value))
     }
 
-    /// From an unsigned number, least significant word first.
+    /// Converts an unsigned number, least significant word first.
     pub fn from_unsigned(words: &[u64]) -> Big {
         let mut words = SmallVec::from_slice(words);
         if words.last().is_some_and(|top: &u64| top >> 63 == 1) {
@@ -42,7 +41,7 @@ impl Big {
         Big { words }.normal()
     }
 
-    /// From a field of `bits` bits as it is stored, with its sign where it has one.
+    /// Converts a field of `bits` bits from its stored form, sign-extended if the field is signed.
     pub fn from_field(words: &[u64], bits: u32, signed: bool) -> Big {
         let value = Big::from_unsigned(words);
         if signed {
@@ -52,7 +51,7 @@ impl Big {
         }
     }
 
-    /// From sign and big-endian magnitude, as hexadecimal constants are read.
+    /// Converts sign and big-endian magnitude, the form of hexadecimal constants.
     pub fn from_sign_and_bytes(negative: bool, bytes: &[u8]) -> Big {
         let mut words: SmallVec<[u64; 4]> = SmallVec::new();
         for chunk in bytes.rchunks(8) {
@@ -70,7 +69,7 @@ impl Big {
         }
     }
 
-    /// The word at `index` of the infinitely sign-extended number.
+    /// Returns the word at `index` of the infinitely sign-extended number.
     pub fn word(&self, index: usize) -> u64 {
         self.words.get(index).copied().unwrap_or(self.fill())
     }
@@ -87,7 +86,7 @@ impl Big {
         self.words.iter().all(|&word| word == 0)
     }
 
-    /// The number when it fits, for range proofs at load time.
+    /// Returns the number if it fits, for range proofs at load time.
     pub fn to_i128(&self) -> Option<i128> {
         let low = (u128::from(self.word(1)) << 64 | u128::from(self.word(0))) as i128;
         let sign = if low < 0 { u64::MAX } else { 0 };
@@ -97,7 +96,7 @@ impl Big {
             .filter(|low| (*low < 0) == self.is_negative())
     }
 
-    /// The number as a shift amount or index: saturated, negative ones as the greatest.
+    /// Returns the number as a shift amount or index: large and negative numbers saturate to the greatest.
     pub fn to_amount(&self) -> u64 {
         if !self.is_negative() && self.words.iter().skip(1).all(|&word| word == 0) {
             self.low()
@@ -180,7 +179,7 @@ impl Big {
     }
 
     pub fn mul(&self, other: &Big) -> Big {
-        // Two's complement multiplies like unsigned when all words of the result are computed.
+        // Modulo 2^(64 n), two's complement and unsigned multiplication are the same.
         let n = (self.words.len() + other.words.len()).min(MAX_WORDS);
         let mut words: SmallVec<[u64; 4]> = SmallVec::from_elem(0, n);
         for i in 0..n {
@@ -196,8 +195,8 @@ impl Big {
         Big { words }.normal()
     }
 
-    /// Quotient and remainder of non-negative numbers. A division by zero, which BMv2 refuses to
-    /// execute, gives zero for both.
+    /// Returns quotient and remainder of non-negative numbers. Division by zero, which BMv2 rejects at run time,
+    /// returns zero for both.
     pub fn div_rem(&self, other: &Big) -> (Big, Big) {
         if other.is_zero() || other.is_negative() || self.is_negative() {
             return (Big::default(), Big::default());
@@ -237,7 +236,7 @@ impl Big {
         .normal()
     }
 
-    /// Rounds towards minus infinity.
+    /// Shifts right, rounding towards minus infinity.
     pub fn shr(&self, amount: u64) -> Big {
         let (skip, bits) = (amount / 64, (amount % 64) as u32);
         if skip >= self.words.len() as u64 {
@@ -258,7 +257,7 @@ impl Big {
         .normal()
     }
 
-    /// The low `bits` bits as an unsigned number.
+    /// Returns the low `bits` bits as an unsigned number.
     pub fn truncate(&self, bits: u32) -> Big {
         let n = (bits as usize).div_ceil(64);
         let mut words: SmallVec<[u64; 4]> = (0..n).map(|i| self.word(i)).collect();
@@ -268,7 +267,7 @@ impl Big {
         Big::from_unsigned(&words)
     }
 
-    /// The low `bits` bits as a signed number.
+    /// Returns the low `bits` bits as a signed number.
     pub fn sign_extend(&self, bits: u32) -> Big {
         let low = self.truncate(bits);
         let sign = bits
@@ -314,7 +313,7 @@ impl Big {
     }
 }
 
-/// In decimal.
+/// Formats in decimal.
 impl std::fmt::Display for Big {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         let ten_18 = Big::from_u64(1_000_000_000_000_000_000);

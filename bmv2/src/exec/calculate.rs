@@ -1,16 +1,16 @@
 //! Calculations over a packet's fields.
 
 use super::headers;
-use super::join::{Join, ROOM};
+use super::join::{Join, SLACK};
 use crate::externs::hash::{crc, fold, hash_bytes, sum_bytes, Algorithm, BitBuffer, HashState};
 use crate::externs::random::Random;
 use crate::frame::Rest;
-use crate::program::{Calculation, Input, Joined, Layout};
+use crate::program::{Calculation, Input, JoinedInputs, Layout};
 
-/// `round_robin_consistent` remembers at most so many different inputs.
+/// Maximum number of inputs stored by `round_robin_consistent`.
 const MAX_SEEN: usize = 1 << 20;
 
-impl Joined {
+impl JoinedInputs {
     #[inline]
     fn applies(&self, phv: &[u64]) -> bool {
         self.valid.iter().all(|&valid| phv[usize::from(valid)] != 0)
@@ -18,7 +18,7 @@ impl Joined {
 }
 
 impl Calculation {
-    /// The value over the packet's fields and, where it is part of the input, its payload.
+    /// Computes the value over the packet's fields and, if it is an input, the payload.
     pub(crate) fn output(
         &self,
         layout: &Layout,
@@ -42,8 +42,8 @@ impl Calculation {
             Some(joined) if self.algorithm == Algorithm::Csum16 => {
                 return self.csum_of_joined(&joined.join, phv, rest);
             }
-            Some(Joined { join, .. }) => {
-                buffer.bytes.resize(join.bytes() + ROOM, 0);
+            Some(JoinedInputs { join, .. }) => {
+                buffer.bytes.resize(join.bytes() + SLACK, 0);
                 join.write(phv, &mut buffer.bytes);
                 buffer.bytes.truncate(join.bytes());
             }
@@ -117,7 +117,7 @@ impl Calculation {
         }
     }
 
-    /// The Internet checksum without joining bytes.
+    /// Computes the Internet checksum directly from words, without concatenating bytes.
     #[inline]
     fn csum_of_joined(&self, join: &Join, phv: &[u64], rest: Rest) -> u64 {
         let mut sum = join.sum(phv);

@@ -8,7 +8,7 @@ use crate::program::{Deparser, Header, LoadedProgram, Place};
 use crate::state::State;
 use crate::steps::Step;
 
-/// Writes the headers to the front of `state.headers`. Gives their number of bytes.
+/// Writes the headers to the front of `state.headers`. Returns their length in bytes.
 pub(crate) fn deparse(
     program: &LoadedProgram,
     deparser: &Deparser,
@@ -24,7 +24,7 @@ pub(crate) fn deparse(
     }
     let mut at = 0;
     for &(valid, header) in &deparser.order {
-        // Most headers are not there, and nothing else is looked at of them.
+        // Most headers are invalid; for these only the validity is read.
         if phv[usize::from(valid)] != 0 {
             let h = &program.layout.headers[usize::from(header)];
             log(state, || Step::Deparse(h.name.clone()));
@@ -65,8 +65,8 @@ fn update_checksums(
     }
 }
 
-/// Writes a header's bytes to the front of `out`, which has room for its longest form and for
-/// [`ROOM`](super::join::ROOM) more. Gives their number.
+/// Writes a header to the front of `out`, which must have space for its longest form and [`SLACK`](super::join::SLACK)
+/// bytes more. Returns its length in bytes.
 #[inline]
 pub(crate) fn emit(h: &Header, phv: &[u64], out: &mut [u8]) -> usize {
     match &h.join {
@@ -78,7 +78,7 @@ pub(crate) fn emit(h: &Header, phv: &[u64], out: &mut [u8]) -> usize {
     }
 }
 
-/// The same for a header that has a variable-length field.
+/// Writes a header with a variable-length field; see [`emit`].
 fn emit_varbit(h: &Header, phv: &[u64], out: &mut [u8]) -> usize {
     let varbit_bits = h.varbit.map_or(0, |v| phv[usize::from(v.length)] as usize);
     let bytes = &mut out[..h.bytes + varbit_bits / 8];
@@ -106,7 +106,7 @@ fn emit_varbit(h: &Header, phv: &[u64], out: &mut [u8]) -> usize {
     bytes.len()
 }
 
-/// Writes the low `bits` bits of `value` at the bit `offset` of zeroed bytes.
+/// Writes the low `bits` bits of `value` at the bit `offset`; the bytes must be zero there.
 #[inline]
 fn put(bytes: &mut [u8], offset: usize, bits: u32, value: u64) {
     if bits == 0 {
@@ -132,7 +132,7 @@ mod tests {
     use crate::frame::Frame;
 
     #[test]
-    fn what_is_put_can_be_read_back() {
+    fn bits_are_read_back_as_written() {
         for offset in 0..17 {
             for bits in 1..=64 {
                 let mut bytes = [0; 12];

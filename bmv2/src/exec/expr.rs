@@ -1,7 +1,7 @@
 //! Evaluation of expressions in unbounded integers.
 //!
-//! The loader compiles most expressions to 64-bit instructions. This evaluator runs the rest, and
-//! is the yardstick for the compiled ones in tests.
+//! The loader compiles most expressions to 64-bit instructions. This evaluator runs the others, and is the reference
+//! for the compiled ones in tests.
 
 use super::big::Big;
 use super::headers;
@@ -78,7 +78,7 @@ fn layout(program: &LoadedProgram) -> &Layout {
     &program.layout
 }
 
-/// Runs an operation of `LoadedProgram::bigs`.
+/// Executes an operation of `LoadedProgram::bigs`.
 pub fn run_big(op: &BigOp, program: &LoadedProgram, state: &mut State, phv: &mut [u64]) {
     let value = eval(&op.node, program, state, phv);
     match &op.dest {

@@ -7,7 +7,7 @@ pub fn is_valid(header: &Header, phv: &[u64]) -> bool {
     header.metadata || phv[usize::from(header.valid)] != 0
 }
 
-/// Present length on the wire in bytes.
+/// Returns a header's present length on the wire in bytes.
 #[inline]
 pub fn length(header: &Header, phv: &[u64]) -> usize {
     match header.varbit {
@@ -16,7 +16,7 @@ pub fn length(header: &Header, phv: &[u64]) -> usize {
     }
 }
 
-/// Sets the validity; a member of a union takes the others' place.
+/// Makes a header valid; the other members of its union become invalid.
 #[inline]
 pub fn mark_valid(layout: &Layout, phv: &mut [u64], header: u16) {
     let h = &layout.headers[usize::from(header)];
@@ -39,7 +39,8 @@ pub fn mark_invalid(layout: &Layout, phv: &mut [u64], header: u16) {
     }
 }
 
-/// `setValid`: an invalid header starts with zeros. Gives the change of the packet's length.
+/// `setValid`: makes a header valid; an invalid one is cleared to zeros. Returns the change of the packet's length in
+/// bytes.
 pub fn add(layout: &Layout, phv: &mut [u64], header: u16) -> i64 {
     let h = &layout.headers[usize::from(header)];
     if is_valid(h, phv) {
@@ -50,7 +51,7 @@ pub fn add(layout: &Layout, phv: &mut [u64], header: u16) -> i64 {
     length(h, phv) as i64
 }
 
-/// `setInvalid`. The fields keep their values. Gives the change of the packet's length.
+/// `setInvalid`: the fields keep their values. Returns the change of the packet's length in bytes.
 pub fn remove(layout: &Layout, phv: &mut [u64], header: u16) -> i64 {
     let h = &layout.headers[usize::from(header)];
     if h.metadata || !is_valid(h, phv) {
@@ -60,7 +61,7 @@ pub fn remove(layout: &Layout, phv: &mut [u64], header: u16) -> i64 {
     -(length(h, phv) as i64)
 }
 
-/// Assigns header to header of the same type. An invalid source only invalidates the target.
+/// Assigns a header to one of the same type. An invalid source only makes the target invalid.
 pub fn assign(layout: &Layout, phv: &mut [u64], dest: u16, source: u16) {
     let (d, s) = (
         &layout.headers[usize::from(dest)],
@@ -77,8 +78,8 @@ pub fn assign(layout: &Layout, phv: &mut [u64], dest: u16, source: u16) {
     );
 }
 
-/// Assigns a variable-length field with its length. Nothing happens to headers without one, or
-/// when the target is too short.
+/// Assigns a variable-length field with its length. Does nothing for headers without one, or when the target is too
+/// short.
 pub fn assign_varbit(layout: &Layout, phv: &mut [u64], dest: u16, source: u16) {
     let varbit = |h: u16| layout.headers[usize::from(h)].varbit;
     let (Some(d), Some(s)) = (varbit(dest), varbit(source)) else {
@@ -135,7 +136,7 @@ pub fn assign_union(layout: &Layout, phv: &mut [u64], dest: u16, source: u16) {
         mark_invalid(layout, phv, header);
     }
     if let Some(at) = source_member {
-        // The source may be the target itself, and is invalid then by now.
+        // The source may be the target itself, which has become invalid by now.
         phv[usize::from(layout.headers[usize::from(source[at])].valid)] = 1;
         assign(layout, phv, dest[at], source[at]);
     }
@@ -163,7 +164,7 @@ pub fn assign_union_stack(layout: &Layout, phv: &mut [u64], dest: u16, source: u
     }
 }
 
-/// A stack's place in the words: first word, words per element, elements, word of the counter.
+/// Position of a stack in the packet's words: first word, words per element, number of elements, word of the counter.
 #[derive(Clone, Copy, Debug)]
 pub struct StackWords {
     pub start: usize,
@@ -173,7 +174,7 @@ pub struct StackWords {
 }
 
 impl StackWords {
-    /// Of a header stack, or behind those of a stack of unions.
+    /// Returns the position of a header stack or a stack of unions; the latter are numbered after the former.
     pub fn of(layout: &Layout, stack: u16) -> StackWords {
         let at = usize::from(stack);
         match layout.stacks.get(at) {
@@ -199,7 +200,7 @@ impl StackWords {
         self.start + elements.start * self.stride..self.start + elements.end * self.stride
     }
 
-    /// `push_front` of P4_16: the first `n` elements become invalid.
+    /// P4_16's `push_front`: the first `n` elements become invalid.
     pub fn push(&self, phv: &mut [u64], n: u64) {
         let n = n.min(self.count as u64) as usize;
         phv.copy_within(self.words(0..self.count - n), self.words(n..n).start);
@@ -207,7 +208,7 @@ impl StackWords {
         phv[self.next] = (phv[self.next] + n as u64).min(self.count as u64);
     }
 
-    /// `pop_front` of P4_16: the last `n` elements become invalid.
+    /// P4_16's `pop_front`: the last `n` elements become invalid.
     pub fn pop(&self, phv: &mut [u64], n: u64) {
         let n = n.min(self.count as u64) as usize;
         phv.copy_within(self.words(n..self.count), self.start);
@@ -216,7 +217,7 @@ impl StackWords {
     }
 }
 
-/// Runs an operation on headers chosen at run time. Gives the change of the packet's length.
+/// Executes an operation on headers selected at run time. Returns the change of the packet's length in bytes.
 pub fn run_dyn(layout: &Layout, phv: &mut [u64], op: &DynHeader) -> i64 {
     let pick = |r: &DynRef| match r.index {
         None => r.headers.first().copied(),

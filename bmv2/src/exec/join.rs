@@ -1,39 +1,39 @@
-//! Fields that lie bit by bit side by side, moved in chunks of eight bytes.
+//! Bitwise concatenation of fields, in chunks of eight bytes.
 //!
-//! The loader works out once which part of which word goes where. Headers are cut out of a frame
-//! and written to one in this way, and the input of hashes and checksums is put together in it.
+//! The loader precomputes the position of each part of each word. Headers are read from and written to frames this way,
+//! and the inputs of hashes and checksums are concatenated.
 
 use super::ops::Slot;
 use super::words::words_of;
 
-/// Room that [`Join::write`] needs behind the last byte, as it writes whole chunks.
-pub const ROOM: usize = 8;
+/// Bytes that [`Join::write`] may overwrite after the last byte, as it writes whole chunks.
+pub const SLACK: usize = 8;
 
-/// Fields side by side, first field first, most significant bit first.
+/// Concatenated fields, first field first, most significant bit first.
 #[derive(Clone, Debug, Default)]
 pub struct Join {
     parts: Vec<Part>,
     bytes: usize,
 }
 
-/// A part of a field within a chunk. The chunk's first bit is the top one.
+/// A part of a field within a chunk. The chunk's first bit is the most significant one.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     mask: u64,
     slot: Slot,
-    /// How far the bits of the mask are rotated to the left; none of them goes around.
+    /// Left rotation of the masked bits; no bit wraps around.
     left: u8,
-    /// Bytes of the chunk when this is its last part, else 0.
+    /// Length of the chunk in bytes if this is its last part, else 0.
     bytes: u8,
 }
 
 impl Join {
-    /// Of fields by their first words and widths (at least one bit).
+    /// Plans the concatenation of fields, each given by its first word and its width (at least 1 bit).
     pub fn new(fields: impl IntoIterator<Item = (Slot, u32)>) -> Join {
         let mut parts: Vec<Part> = Vec::new();
         let mut at = 0usize;
         for (slot, bits) in fields {
-            // Words from the left: the first may be incomplete.
+            // Words from the left; the first may be partly used.
             for i in (0..words_of(bits)).rev() {
                 let n = (bits - 64 * i as u32).min(64);
                 let slot = slot + i as Slot;
@@ -53,7 +53,7 @@ impl Join {
                 if n <= free {
                     parts.push(part(mask, free - n, 0));
                 } else {
-                    // To the right by so many bits is to the left by the others.
+                    // A right shift, as a left rotation by the remaining bits.
                     let over = n - free;
                     parts.push(part(mask & (u64::MAX << over), 64 - over, 8));
                     parts.push(part(mask & !(u64::MAX << over), 64 - over, 0));
@@ -70,12 +70,12 @@ impl Join {
         }
     }
 
-    /// Whole and begun bytes; the last one is filled up with zeros.
+    /// Returns the length in bytes; the last byte is padded with zeros.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Calls back with every chunk and its number of bytes.
+    /// Calls `each` with every chunk and its number of bytes.
     #[inline]
     fn chunks(&self, phv: &[u64], mut each: impl FnMut(u64, usize)) {
         let mut chunk = 0;
@@ -88,8 +88,8 @@ impl Join {
         }
     }
 
-    /// Writes the bytes to the front of `out`, which has [`ROOM`] behind them for what is written
-    /// and does not count.
+    /// Writes the bytes to the front of `out`, which must have [`SLACK`] more bytes; their contents are undefined
+    /// afterwards.
     #[inline]
     pub fn write(&self, phv: &[u64], out: &mut [u8]) {
         let mut at = 0;
@@ -99,25 +99,25 @@ impl Join {
         });
     }
 
-    /// The sum of the bytes as big-endian 16-bit words in one's complement, not folded.
+    /// Returns the one's complement sum of the bytes as big-endian 16-bit words, not folded.
     #[inline]
     pub fn sum(&self, phv: &[u64]) -> u64 {
         let mut sum = 0;
-        // The words of a chunk are summed as two numbers of 32 bits, as 2^16 is 1 modulo 65535.
+        // A chunk is added as two 32-bit numbers, since 2^16 is 1 modulo 65535.
         self.chunks(phv, |chunk, _| sum += (chunk >> 32) + (chunk & 0xffff_ffff));
         sum
     }
 }
 
-/// How the fields of a header are read from its bytes.
+/// Plan for reading the fields of a header from its bytes.
 #[derive(Clone, Debug, Default)]
-pub struct Cut {
-    fields: Vec<CutField>,
+pub struct FieldReader {
+    fields: Vec<WordPosition>,
 }
 
-/// Where a word of a field lies: within eight bytes from `byte` on.
+/// Position of a word of a field: within eight bytes from `byte` on.
 #[derive(Clone, Copy, Debug)]
-struct CutField {
+struct WordPosition {
     byte: u32,
     slot: Slot,
     left: u8,
@@ -125,11 +125,11 @@ struct CutField {
     signed: bool,
 }
 
-impl Cut {
-    /// Of fields by offset in bits, first word, width and sign. None when a word spreads over nine
-    /// bytes.
-    pub fn new(fields: impl IntoIterator<Item = (u32, Slot, u32, bool)>) -> Option<Cut> {
-        let mut cut = Cut::default();
+impl FieldReader {
+    /// Plans reading fields, each given by offset in bits, first word, width and sign. `None` when a word spreads over
+    /// nine bytes.
+    pub fn new(fields: impl IntoIterator<Item = (u32, Slot, u32, bool)>) -> Option<FieldReader> {
+        let mut cut = FieldReader::default();
         for (offset, slot, bits, signed) in fields {
             let mut left = bits;
             for i in 0..words_of(bits) {
@@ -139,7 +139,7 @@ impl Cut {
                 if skip + n > 64 {
                     return None;
                 }
-                cut.fields.push(CutField {
+                cut.fields.push(WordPosition {
                     byte,
                     slot: slot + i as Slot,
                     left: skip as u8,
@@ -151,7 +151,7 @@ impl Cut {
         Some(cut)
     }
 
-    /// Reads the fields. `bytes` has eight bytes more than the header.
+    /// Reads the fields. `bytes` must have eight bytes more than the header.
     #[inline]
     pub fn read(&self, bytes: &[u8], phv: &mut [u64]) {
         for field in &self.fields {
@@ -173,7 +173,7 @@ mod tests {
 
     const WIDTHS: [u32; 12] = [3, 13, 48, 1, 64, 7, 128, 9, 100, 33, 60, 6];
 
-    /// Words with a pattern, and their bits side by side.
+    /// Returns words with a pattern, and their bits concatenated.
     fn words() -> (Vec<u64>, Vec<(Slot, u32)>, String) {
         let (mut phv, mut fields, mut text) = (Vec::new(), Vec::new(), String::new());
         for (i, bits) in WIDTHS.into_iter().enumerate() {
@@ -192,11 +192,11 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_joined_in_order_and_cut_again() {
+    fn bits_are_joined_in_order_and_read_back() {
         let (phv, fields, text) = words();
         let join = Join::new(fields.iter().copied());
         assert_eq!(join.bytes(), text.len() / 8);
-        let mut out = vec![0xee; join.bytes() + ROOM];
+        let mut out = vec![0xee; join.bytes() + SLACK];
         join.write(&phv, &mut out);
         let written: String = out[..join.bytes()]
             .iter()
@@ -210,11 +210,13 @@ mod tests {
             places.push((offset, slot, bits, false));
             offset += bits;
         }
-        // The field of 64 bits begins within a byte, so it spreads over nine.
-        assert!(Cut::new(places.clone()).is_none());
+        // The 64-bit field begins within a byte, so it spreads over nine bytes.
+        assert!(FieldReader::new(places.clone()).is_none());
         places.retain(|&(_, _, bits, _)| bits < 57);
         let mut read = vec![0; phv.len()];
-        Cut::new(places.clone()).unwrap().read(&out, &mut read);
+        FieldReader::new(places.clone())
+            .unwrap()
+            .read(&out, &mut read);
         for (_, slot, bits, _) in places {
             let at = usize::from(slot);
             assert_eq!(read[at], phv[at] & (u64::MAX >> (64 - bits)), "{bits}");
@@ -222,8 +224,8 @@ mod tests {
     }
 
     #[test]
-    fn cut_fields_keep_their_sign() {
-        let cut = Cut::new([(4, 0, 4, true), (0, 1, 4, true)]).unwrap();
+    fn fields_read_keep_their_sign() {
+        let cut = FieldReader::new([(4, 0, 4, true), (0, 1, 4, true)]).unwrap();
         let (mut phv, mut bytes) = ([0; 2], [0u8; 9]);
         bytes[0] = 0x7f;
         cut.read(&bytes, &mut phv);
@@ -235,7 +237,7 @@ mod tests {
         let (phv, fields, _) = words();
         for n in 1..=fields.len() {
             let join = Join::new(fields[..n].iter().copied());
-            let mut out = vec![0; join.bytes() + ROOM];
+            let mut out = vec![0; join.bytes() + SLACK];
             join.write(&phv, &mut out);
             out.truncate(join.bytes());
             out.resize(join.bytes().next_multiple_of(2), 0);

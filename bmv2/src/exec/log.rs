@@ -5,7 +5,7 @@ use crate::program::LoadedProgram;
 use crate::state::State;
 use std::fmt::Write;
 
-/// Fills the `{}` of a message with its arguments in decimal; `\{` and `\}` stand for braces.
+/// Replaces the `{}` of a message with its arguments in decimal; `\{` and `\}` are literal braces.
 pub(crate) fn format(program: &LoadedProgram, state: &State, phv: &[u64], index: u16) -> String {
     let message = &program.logs[usize::from(index)];
     let mut args = message
@@ -18,7 +18,7 @@ pub(crate) fn format(program: &LoadedProgram, state: &State, phv: &[u64], index:
         match (c, chars.peek()) {
             ('\\', Some('{' | '}')) => text.extend(chars.next()),
             ('{', _) => {
-                // Whatever stands between the braces is replaced as well.
+                // Text between the braces is ignored.
                 let closed = chars.by_ref().any(|c| c == '}');
                 match args.next() {
                     Some(value) if closed => {

@@ -1,4 +1,4 @@
-//! Running a program on a packet.
+//! Execution of a program on a packet.
 
 mod apply;
 pub mod big;

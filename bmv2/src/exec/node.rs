@@ -1,33 +1,33 @@
-//! Expressions with resolved names, as the program holds them.
+//! Expressions with resolved names.
 //!
-//! The loader compiles most of them to 64-bit instructions ([`super::ops`]); [`super::expr`] evaluates the rest.
+//! The loader compiles most of them to 64-bit instructions ([`super::ops`]); [`super::expr`] evaluates the others.
 
 use super::big::Big;
 use super::ops::Slot;
 
-/// An expression, with the range of its values where that is known.
+/// An expression with the range of its values, if known.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub kind: Kind,
-    /// Least and greatest value; none when beyond 128 bits or not known.
+    /// Least and greatest value; `None` if unknown or beyond 128 bits.
     pub range: Option<(i128, i128)>,
 }
 
 #[derive(Clone, Debug)]
 pub enum Kind {
     Const(Big),
-    /// A field or an action's argument.
+    /// A field or an action parameter.
     Field {
         slot: Slot,
         bits: u32,
         signed: bool,
     },
-    /// A field of an element of a stack.
+    /// A field of a stack element.
     Element {
         element: u16,
         index: Box<Node>,
     },
-    /// A field of the last element of a stack.
+    /// A field of the last stack element.
     Last {
         element: u16,
         next: Slot,
@@ -40,7 +40,7 @@ pub enum Kind {
     Unary(Unary, Box<Node>),
     Binary(Binary, Box<Node>, Box<Node>),
     Ternary(Box<Node>, Box<Node>, Box<Node>),
-    /// Reduce to a width.
+    /// Conversion to a width in bits.
     Cast(Cast, u32, Box<Node>),
     HeaderEq(u16, u16),
     UnionEq(u16, u16),
@@ -49,13 +49,13 @@ pub enum Kind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unary {
-    /// Bitwise.
+    /// Bitwise complement.
     Not,
-    /// Of a boolean.
+    /// Boolean negation.
     LogicNot,
-    /// Whether a number is not zero.
+    /// Tests whether a number is not zero.
     NonZero,
-    /// One less, modulo 2^64 (`last_stack_index`).
+    /// Decrement modulo 2^64 (`last_stack_index`).
     Decrement,
 }
 
@@ -81,7 +81,7 @@ pub enum Binary {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cast {
-    /// Wrap to a signed number.
+    /// Wraps to a signed number.
     TwoComp,
     SatUnsigned,
     SatSigned,
@@ -99,7 +99,7 @@ pub struct Element {
 }
 
 impl Element {
-    /// Word of the field in element `index`, unless there is none.
+    /// Returns the word of the field in element `index`; `None` beyond the stack.
     #[inline]
     pub fn slot(&self, index: u64) -> Option<usize> {
         (index < u64::from(self.count))
@@ -107,7 +107,7 @@ impl Element {
     }
 }
 
-/// An expression computed in unbounded integers, and where the result goes.
+/// An expression in unbounded integers, with the destination of its result.
 #[derive(Clone, Debug)]
 pub struct BigOp {
     pub node: Node,
@@ -116,9 +116,9 @@ pub struct BigOp {
 
 #[derive(Clone, Debug)]
 pub enum BigDest {
-    /// A temporary: the value modulo 2^64.
+    /// A temporary, which receives the value modulo 2^64.
     Word(Slot),
-    /// A field: wrapped to its width.
+    /// A field, which receives the value wrapped to its width.
     Field {
         slot: Slot,
         bits: u32,

@@ -1,9 +1,9 @@
-//! The instructions that a program is compiled to.
+//! The instruction set of compiled programs.
 //!
-//! All operands are *slots*: indexes into one flat array of 64-bit words that holds the packet's
-//! fields, the arguments of the running action, temporaries and the program's constants. A slot of
-//! a field of up to 64 bits holds its value, sign-extended when the field is signed; wider fields
-//! have several slots, least significant word first. A temporary holds a value modulo 2^64.
+//! All operands are *slots*: indexes into one flat array of 64-bit words with the packet's fields, the parameters of
+//! the running action, temporaries and the program's constants. A field of up to 64 bits occupies one slot,
+//! sign-extended if the field is signed. A wider field occupies several, least significant word first. A temporary
+//! holds a value modulo 2^64.
 
 /// Index into the packet's words.
 pub type Slot = u16;
@@ -17,13 +17,13 @@ pub enum Op {
         d: Slot,
         a: Slot,
     },
-    /// The low `bits` bits, unsigned.
+    /// `d` := low `bits` bits of `a`, unsigned.
     Mask {
         d: Slot,
         a: Slot,
         bits: u8,
     },
-    /// The low `bits` bits, signed.
+    /// `d` := low `bits` bits of `a`, signed.
     Sext {
         d: Slot,
         a: Slot,
@@ -63,7 +63,7 @@ pub enum Op {
         d: Slot,
         a: Slot,
     },
-    /// Zero when `b` is 64 or more, as for `ShrU`.
+    /// Zero when `b` is 64 or more, as `ShrU`.
     Shl {
         d: Slot,
         a: Slot,
@@ -79,7 +79,7 @@ pub enum Op {
         a: Slot,
         b: Slot,
     },
-    /// Zero when `b` is zero, as for `ModU`.
+    /// Zero when `b` is zero, as `ModU`.
     DivU {
         d: Slot,
         a: Slot,
@@ -90,32 +90,32 @@ pub enum Op {
         a: Slot,
         b: Slot,
     },
-    /// Clamp a signed number to `bits` bits, unsigned.
+    /// Saturates a signed number to `bits` bits, unsigned.
     UsatS {
         d: Slot,
         a: Slot,
         bits: u8,
     },
-    /// Clamp an unsigned number to `bits` bits, unsigned.
+    /// Saturates an unsigned number to `bits` bits, unsigned.
     UsatU {
         d: Slot,
         a: Slot,
         bits: u8,
     },
-    /// Clamp a signed number to `bits` bits, signed.
+    /// Saturates a signed number to `bits` bits, signed.
     SatS {
         d: Slot,
         a: Slot,
         bits: u8,
     },
-    /// Clamp an unsigned number to `bits` bits, signed.
+    /// Saturates an unsigned number to `bits` bits, signed.
     SatU {
         d: Slot,
         a: Slot,
         bits: u8,
     },
 
-    /// Bits `low` to `low + bits - 1`.
+    /// Bits `low` to `low + bits - 1` of `a`.
     Bits {
         d: Slot,
         a: Slot,
@@ -135,7 +135,7 @@ pub enum Op {
         b: Slot,
         bits: u8,
     },
-    /// `a << shift` joined with so many bits of `b`, from `low` on.
+    /// `a << shift`, combined with `bits` bits of `b` from `low` on.
     Join {
         d: Slot,
         a: Slot,
@@ -144,7 +144,7 @@ pub enum Op {
         low: u8,
         bits: u8,
     },
-    /// One bit of `(a >> low_a) - (b >> low_b)`: the order of two serial numbers.
+    /// Bit `bit` of `(a >> low_a) - (b >> low_b)`: the order of two serial numbers.
     SubBit {
         d: Slot,
         a: Slot,
@@ -224,7 +224,7 @@ pub enum Op {
         test: Test,
     },
 
-    /// Jumps unless `Bits` is `b`, or is not, as `equal` says.
+    /// `if (Bits(a, low, bits) == b) != equal { goto to }`
     JumpUnlessBits {
         a: Slot,
         low: u8,
@@ -233,7 +233,7 @@ pub enum Op {
         equal: bool,
         to: Pc,
     },
-    /// Jumps unless `SubBit` is `set`.
+    /// `if SubBit(...) != set { goto to }`
     JumpUnlessSubBit {
         a: Slot,
         low_a: u8,
@@ -244,8 +244,8 @@ pub enum Op {
         to: Pc,
     },
 
-    // Pairs and triples of instructions in one, made by `fuse`: the first one's operands, then
-    // those of the next that are not the result before.
+    // Fused pairs and triples of instructions, made by `fuse`. The operands are those of the first instruction, then
+    // those of the following ones that are not results of the first.
     Mov2 {
         d: Slot,
         a: Slot,
@@ -260,7 +260,7 @@ pub enum Op {
         f: Slot,
         c: Slot,
     },
-    /// The same word to `n` words from `d` on, which would be `n` moves.
+    /// Copies word `a` to the `n` words from `d` on, in place of `n` moves.
     Fill {
         d: Slot,
         a: Slot,
@@ -271,7 +271,8 @@ pub enum Op {
         a: Slot,
         to: Pc,
     },
-    /// Two jumps in a row, each when `==` is not as its `equal` says; `to` counts from the next one, forward.
+    /// Two consecutive conditional jumps; `to` counts forward from the next instruction.
+    /// `if (a == b) != equal[0] { goto next + to[0] }; if (x == y) != equal[1] { goto next + to[1] }; skip one`
     JumpPair {
         a: Slot,
         b: Slot,
@@ -280,8 +281,8 @@ pub enum Op {
         equal: [bool; 2],
         to: [u16; 2],
     },
-    /// A jump when `==` is not as its `equal` says, behind the second one, which jumps as that says; `to` counts from here,
-    /// forward.
+    /// A conditional jump to another one; `to` counts forward from the next instruction.
+    /// `if (a == b) != equal[0] { goto next + to[if (x == y) == equal[1] { 0 } else { 1 }] }`
     JumpElse {
         a: Slot,
         b: Slot,
@@ -290,7 +291,7 @@ pub enum Op {
         equal: [bool; 2],
         to: [u16; 2],
     },
-    /// `Mov`, then a jump when `==` is not as `equal` says.
+    /// `d := a; if (x == y) != equal { goto to }`
     MovJumpUnless {
         d: Slot,
         a: Slot,
@@ -307,7 +308,7 @@ pub enum Op {
         low: [u8; 2],
         bits: [u8; 2],
     },
-    /// `RegisterRead`, then `JumpUnlessSubBit` of what was read; `to` counts from the next one, forward.
+    /// `RegisterRead`, then `JumpUnlessSubBit` of the value read; `to` counts forward from the next instruction.
     ReadJump {
         d: Slot,
         array: u16,
@@ -319,7 +320,7 @@ pub enum Op {
         set: bool,
         to: u16,
     },
-    /// `JumpIfNot` with the test known.
+    /// `JumpIfNot` with a fixed test.
     JumpUnlessEq {
         a: Slot,
         b: Slot,
@@ -331,24 +332,24 @@ pub enum Op {
         to: Pc,
     },
 
-    /// Copy `n` words.
+    /// Copies `n` words.
     Copy {
         d: Slot,
         a: Slot,
         n: u16,
     },
-    /// Evaluate `LoadedProgram::bigs[index]`.
+    /// Evaluates `LoadedProgram::bigs[index]`.
     Big {
         index: u32,
     },
 
-    /// Read a field of an element of a stack: `LoadedProgram::elements[element]`, at index `i`.
+    /// Reads a field of stack element `i`: `LoadedProgram::elements[element]`.
     LoadElement {
         d: Slot,
         element: u16,
         i: Slot,
     },
-    /// Write one; the value is already wrapped. Indexes outside of the stack are ignored.
+    /// Writes a field of stack element `i`. The value must be wrapped; indexes beyond the stack are ignored.
     StoreElement {
         element: u16,
         i: Slot,
@@ -365,11 +366,11 @@ pub enum Op {
         d: u16,
         s: u16,
     },
-    /// The same on elements of stacks: `LoadedProgram::dyn_headers[op]`.
+    /// A header operation on stack elements: `LoadedProgram::dyn_headers[op]`.
     DynHeader {
         op: u16,
     },
-    /// Validity and all fields are equal, and both are valid.
+    /// True if both headers are valid and all fields are equal.
     HeaderEq {
         d: Slot,
         a: u16,
@@ -423,14 +424,14 @@ pub enum Op {
         array: u16,
         i: Slot,
     },
-    /// `before` is the colour that the packet had, 0 for none.
+    /// `before`: colour of the packet before this meter, 0 if none.
     Meter {
         d: Slot,
         array: u16,
         i: Slot,
         before: Slot,
     },
-    /// `d := filtered`, of a value; both arrays are registers.
+    /// Applies a low-pass filter to a value; configuration and memory are cells of registers.
     Filter {
         d: Slot,
         spec: u16,
@@ -452,13 +453,13 @@ pub enum Op {
         high: Slot,
     },
 
-    /// `spec := drop port` in so many bits, `group := 0`.
+    /// `spec := drop port` (`bits` wide), `group := 0`.
     MarkToDrop {
         spec: Slot,
         bits: u8,
         group: Option<Slot>,
     },
-    /// A packet may do this once for each register.
+    /// Marks a register access; a packet may do this once per register (Tofino).
     RegisterAccess {
         array: u16,
         site: u16,
@@ -486,34 +487,34 @@ pub enum Op {
     Log {
         index: u16,
     },
-    /// Drop the packet and report when `a` is zero.
+    /// Drops the packet and logs the assertion when `a` is zero.
     Assert {
         a: Slot,
         index: u16,
     },
     Exit,
-    /// Tell the log.
+    /// Writes a note to the log.
     Note {
         index: u16,
     },
 
-    /// Look the packet up and call the action found.
+    /// Looks up the packet in a table and calls the action found.
     Apply {
         table: u16,
     },
-    /// Call an action and come back.
+    /// Calls an action.
     Call {
         action: u16,
     },
-    /// End of the pipeline when the packet has met `Exit`.
+    /// Ends the pipeline if the packet has executed `Exit`.
     EndIfExit,
-    /// End of an action.
+    /// Returns from an action.
     Return,
-    /// End of a pipeline.
+    /// Ends a pipeline.
     End,
 }
 
-/// What `JumpIfNot` tests.
+/// Comparison operator of `JumpIfNot`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Test {
     Eq,

@@ -13,10 +13,10 @@ use crate::state::State;
 use crate::steps::{padded_hex, Step};
 use crate::value_set::ValueSetState;
 
-/// States that one packet may go through; then the parser gives up with `ParserTimeout`.
+/// Limit of parser states per packet; beyond it the parser ends with `ParserTimeout`.
 const MAX_STATES: u32 = 4096;
 
-/// Fills the headers. Gives the offset of the payload; the error, if any, is in the metadata.
+/// Parses a packet into its headers. Returns the offset of the payload; an error is stored in the metadata.
 pub(crate) fn parse(
     program: &LoadedProgram,
     state: &mut State,
@@ -44,7 +44,7 @@ pub(crate) fn parse(
     cursor
 }
 
-/// Runs a parser. Gives the error's number and the offset of the payload.
+/// Runs a parser. Returns the number of the error and the offset of the payload.
 pub(crate) fn parse_with(
     program: &LoadedProgram,
     parser: &program::Parser,
@@ -129,7 +129,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// Gives the error's number.
+    /// Runs the states. Returns the number of the error.
     fn run(&mut self, state: &mut State, ctx: &mut Context) -> u64 {
         let parser = self.parser;
         let mut at = parser.start;
@@ -380,7 +380,7 @@ impl Parser<'_> {
                     KeyPart::Field { slot, .. } => self.phv[usize::from(slot)],
                     _ => self.part(part)?.low(),
                 };
-                // Parts of 64 bits come alone.
+                // A part of 57 to 64 bits is the only one.
                 key = if bits > 56 {
                     wrap(value, bits, false)
                 } else {
@@ -436,7 +436,7 @@ impl Parser<'_> {
         Ok(parse_state.default)
     }
 
-    /// A part of the key as a number.
+    /// Returns a part of the key as a number.
     fn part(&self, part: &KeyPart) -> Result<Big, u64> {
         let layout = &self.program.layout;
         let last = |next: u16, start: usize, stride: usize, offset: u16| {

@@ -8,56 +8,56 @@ use crate::frame::Rest;
 use crate::program::LoadedProgram;
 use crate::state::State;
 
-/// Backward jumps and tables that one packet may pass in one pipeline. No compiler makes programs
-/// that long; a malformed one must not hang the switch.
+/// Limit of backward jumps, calls and table applications per packet and pipeline. No compiler creates such programs; a
+/// malformed one must not hang the switch.
 const MAX_STEPS: u32 = 100_000;
 
-/// What a packet carries besides its words.
+/// Per-packet state besides the packet's words.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Context {
     /// Time in nanoseconds.
     pub now: u64,
-    /// In traces and the log, where copies have numbers, too.
+    /// Number of the packet in traces and the log; copies have numbers of their own.
     pub number: u64,
     pub copy: u32,
-    /// Length when the packet came in; what counters and byte meters count.
+    /// Length of the received packet in bytes, used by counters and byte meters.
     pub ingress_length: usize,
-    /// Length with the headers added and removed since.
+    /// Present length in bytes, after headers were added and removed.
     pub length: i64,
     pub clone: Option<CloneRequest>,
-    /// Field list; 0 for no resubmission, as for the next two.
+    /// Field list of a resubmission; 0 for none, as in the next two fields.
     pub resubmit: u32,
     pub recirculate: u32,
     pub digest: u32,
-    /// Bytes the packet is cut to when it leaves.
+    /// Maximum length of the packet when it leaves, in bytes.
     pub truncate: Option<u64>,
     pub exit: bool,
-    /// Registers that the packet has accessed in this gress, and where, where a target allows each once.
+    /// Registers accessed in this gress and the places of access, for targets that allow one access per register.
     pub accessed: Vec<(u16, u16)>,
-    /// Set when the packet must not go on.
+    /// Set when the packet must be dropped.
     pub fault: Option<DropReason>,
     pub logs: Vec<String>,
 }
 
-/// What the last call of a clone primitive asked for.
+/// A clone requested by the last call of a clone primitive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CloneRequest {
     pub session: u32,
-    /// Field list that the clone keeps.
+    /// Field list whose fields the clone keeps.
     pub list: u32,
 }
 
 impl Context {
-    /// Starts anew, for a packet of `length` bytes at the start of ingress.
+    /// Resets the context for a packet of `length` bytes at the start of ingress.
     pub fn start(&mut self, length: usize, now: u64) {
         self.now = now;
         self.ingress_length = length;
         self.length = length as i64;
-        self.forget();
+        self.clear_requests();
     }
 
-    /// Forgets what primitives have asked for.
-    pub fn forget(&mut self) {
+    /// Clears the requests of primitives.
+    pub fn clear_requests(&mut self) {
         self.clone = None;
         self.resubmit = 0;
         self.recirculate = 0;
@@ -69,7 +69,7 @@ impl Context {
     }
 }
 
-/// Runs code from `pc` to its `End`, or to the `Return` that no `Apply` waits for.
+/// Runs code from `pc` to `End`, or to a `Return` without a caller.
 pub(crate) fn run(
     program: &LoadedProgram,
     state: &mut State,
@@ -85,11 +85,11 @@ pub(crate) fn run(
         drop_port,
         rest,
         ctx,
-        back: None,
+        return_pc: None,
         steps: 0,
     };
     let code = &program.code[..];
-    // What comes after the instruction at work: to go on takes fewer steps than with a number.
+    // Remaining code; iterating is cheaper than indexing by pc.
     let mut next = code[pc as usize..].iter();
     macro_rules! w {
         ($slot:expr) => {
@@ -106,7 +106,7 @@ pub(crate) fn run(
             continue;
         }};
     }
-    macro_rules! pass {
+    macro_rules! skip {
         ($n:expr) => {
             next = next.as_slice()[usize::from($n)..].iter()
         };
@@ -119,8 +119,8 @@ pub(crate) fn run(
             }
         };
     }
-    // Only what programs do all the time is here, so that the loop keeps its few variables in
-    // registers; see `Machine::step` for the rest.
+    // Only frequent instructions are here, so that the loop's few variables stay in registers; `Machine::step` has the
+    // others.
     while let Some(op) = next.next() {
         match *op {
             Op::Mov { d, a } => w!(d) = w!(a),
@@ -211,23 +211,23 @@ pub(crate) fn run(
             Op::Mov2 { d, a, e, b } => {
                 w!(d) = w!(a);
                 w!(e) = w!(b);
-                pass!(1u16);
+                skip!(1u16);
             }
             Op::Mov3 { d, a, e, b, f, c } => {
                 w!(d) = w!(a);
                 w!(e) = w!(b);
                 w!(f) = w!(c);
-                pass!(2u16);
+                skip!(2u16);
             }
             Op::Fill { d, a, n } => {
                 let value = w!(a);
                 let d = usize::from(d);
                 phv[d..d + usize::from(n)].fill(value);
-                pass!(n - 1);
+                skip!(n - 1);
             }
             Op::MovJump { d, a, to } => {
                 w!(d) = w!(a);
-                pass!(1u16);
+                skip!(1u16);
                 jump!(to);
             }
             Op::JumpPair {
@@ -239,14 +239,14 @@ pub(crate) fn run(
                 to,
             } => {
                 if (w!(a) == w!(b)) != equal[0] {
-                    pass!(to[0]);
+                    skip!(to[0]);
                     continue;
                 }
                 if (w!(x) == w!(y)) != equal[1] {
-                    pass!(to[1]);
+                    skip!(to[1]);
                     continue;
                 }
-                pass!(1u16);
+                skip!(1u16);
             }
             Op::JumpElse {
                 a,
@@ -258,7 +258,7 @@ pub(crate) fn run(
             } => {
                 if (w!(a) == w!(b)) != equal[0] {
                     let holds = (w!(x) == w!(y)) == equal[1];
-                    pass!(to[usize::from(!holds)]);
+                    skip!(to[usize::from(!holds)]);
                     continue;
                 }
             }
@@ -271,7 +271,7 @@ pub(crate) fn run(
                 to,
             } => {
                 w!(d) = w!(a);
-                pass!(1u16);
+                skip!(1u16);
                 if (w!(x) == w!(y)) != equal {
                     jump!(to);
                 }
@@ -286,7 +286,7 @@ pub(crate) fn run(
             } => {
                 w!(d) = field(w!(a), low[0], bits[0]);
                 w!(e) = field(w!(b), low[1], bits[1]);
-                pass!(1u16);
+                skip!(1u16);
             }
             Op::RegisterRead { d, array, i } => {
                 read!(d, array, i);
@@ -304,10 +304,10 @@ pub(crate) fn run(
             } => {
                 read!(d, array, i);
                 if (sub_bit(w!(d), low_a, w!(b), low_b, bit) == 1) != set {
-                    pass!(to);
+                    skip!(to);
                     continue;
                 }
-                pass!(1u16);
+                skip!(1u16);
             }
             Op::RegisterWrite { array, i, a } => {
                 vm.state.register_accesses += 1;
@@ -326,7 +326,7 @@ pub(crate) fn run(
                 let (action, after) = apply(&mut vm, phv, usize::from(table));
                 match action {
                     Some(action) => {
-                        vm.back = Some(after);
+                        vm.return_pc = Some(after);
                         next = code[action as usize..].iter();
                         continue;
                     }
@@ -337,7 +337,7 @@ pub(crate) fn run(
                 if vm.is_endless() {
                     return;
                 }
-                vm.back = Some((code.len() - next.len()) as Pc);
+                vm.return_pc = Some((code.len() - next.len()) as Pc);
                 next = code[program.actions[usize::from(action)].code as usize..].iter();
                 continue;
             }
@@ -346,13 +346,13 @@ pub(crate) fn run(
                     return;
                 }
             }
-            Op::Return => match vm.back.take() {
+            Op::Return => match vm.return_pc.take() {
                 Some(_) if vm.ctx.exit => return,
                 Some(after) => jump!(after),
                 None => return,
             },
             Op::End => return,
-            // All by name, so that no number of an instruction is out of range.
+            // Listed by name: the jump table of an exhaustive match without `_` needs no range check.
             rare @ (Op::Sext { .. }
             | Op::Mul { .. }
             | Op::Not { .. }
@@ -422,33 +422,33 @@ fn shr(a: u64, b: u64) -> u64 {
     }
 }
 
-/// Bits `low` to `low + bits - 1`; both are as the loader made them, `low` below 64 and `bits` from 1 to 64.
+/// Returns bits `low` to `low + bits - 1`. The loader guarantees `low < 64` and `1 <= bits <= 64`.
 #[inline(always)]
 pub(crate) fn field(a: u64, low: u8, bits: u8) -> u64 {
     a >> (low & 63) & u64::MAX >> (64u8.wrapping_sub(bits) & 63)
 }
 
-/// A bit of the difference of upper parts.
+/// Returns a bit of the difference of two shifted numbers.
 #[inline(always)]
 fn sub_bit(a: u64, low_a: u8, b: u64, low_b: u8, bit: u8) -> u64 {
     let difference = (a >> (low_a & 63)).wrapping_sub(b >> (low_b & 63));
     difference >> (bit & 63) & 1
 }
 
-/// What instructions need besides the packet's words.
+/// Interpreter state besides the packet's words.
 pub(super) struct Machine<'a> {
     pub program: &'a LoadedProgram,
     pub state: &'a mut State,
     pub drop_port: u32,
     pub rest: Rest<'a>,
     pub ctx: &'a mut Context,
-    /// Where the running action returns to.
-    back: Option<Pc>,
+    /// Return address of the running action.
+    return_pc: Option<Pc>,
     steps: u32,
 }
 
 impl Machine<'_> {
-    /// Counts a step that could be part of a loop. True when there were too many.
+    /// Counts a step that could be part of a loop. Returns true beyond the limit.
     #[inline(always)]
     fn is_endless(&mut self) -> bool {
         self.steps += 1;
@@ -460,7 +460,7 @@ impl Machine<'_> {
     }
 }
 
-/// Evaluates a condition: a word, and the code that fills it where it takes any.
+/// Evaluates a condition: runs the code that computes its word, if there is any, and reads the word.
 #[inline]
 pub(crate) fn test(
     program: &LoadedProgram,

@@ -1,4 +1,4 @@
-//! Instructions that are not so common, for the interpreter ([`super::run`]).
+//! Infrequent instructions of the interpreter ([`super::run`]).
 
 use super::expr::run_big;
 use super::headers::{self, StackWords};
@@ -12,16 +12,16 @@ use crate::program::{LoadedProgram, Note};
 use crate::state::State;
 use crate::steps::Step;
 
-/// Messages that one packet may log in one pipeline; more are lost.
+/// Limit of log messages per packet and pipeline; further ones are discarded.
 const MAX_LOGS: usize = 1000;
 
-/// The packet goes no further.
-pub(super) struct Stopped;
+/// Signal that the packet must be dropped.
+pub(super) struct Halt;
 
 impl Machine<'_> {
-    /// Runs an instruction that is not so common.
+    /// Executes an infrequent instruction.
     #[inline(never)]
-    pub(super) fn step(&mut self, phv: &mut [u64], op: Op) -> Result<(), Stopped> {
+    pub(super) fn step(&mut self, phv: &mut [u64], op: Op) -> Result<(), Halt> {
         let Machine {
             program,
             state,
@@ -147,7 +147,7 @@ impl Machine<'_> {
                         place(site),
                     ));
                     ctx.fault = Some(DropReason::RegisterAccessedTwice);
-                    return Err(Stopped);
+                    return Err(Halt);
                 }
                 ctx.accessed.push((array, site));
             }
@@ -170,7 +170,7 @@ impl Machine<'_> {
                 if logs || ctx.logs.len() < MAX_LOGS {
                     let message = super::log::format(program, state, phv, index);
                     match &mut state.recorder {
-                        // Among the other steps.
+                        // The message is logged in order with the other steps.
                         Some(recorder) if logs => recorder.log(|| Step::Message(message)),
                         _ => ctx.logs.push(message),
                     }
@@ -180,7 +180,7 @@ impl Machine<'_> {
                 if w!(a) == 0 {
                     ctx.logs.push(program.asserts[usize::from(index)].clone());
                     ctx.fault = Some(DropReason::Assertion);
-                    return Err(Stopped);
+                    return Err(Halt);
                 }
             }
             Op::Exit => ctx.exit = true,

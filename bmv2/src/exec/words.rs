@@ -1,13 +1,13 @@
-//! Numbers in a packet's words: 64 bits each, least significant word first.
+//! Access to numbers in a packet's words: 64 bits each, least significant word first.
 
 use super::big::Big;
 
-/// Words that a field of `bits` bits takes.
+/// Returns the number of words of a field of `bits` bits.
 pub fn words_of(bits: u32) -> usize {
     (bits as usize).div_ceil(64)
 }
 
-/// Words of an action's parameter; one without bits has a word like any other.
+/// Returns the number of words of an action parameter, at least 1.
 pub fn param_words(bits: u32) -> usize {
     words_of(bits).max(1)
 }
@@ -36,7 +36,7 @@ pub fn write_field(phv: &mut [u64], slot: usize, bits: u32, signed: bool, value:
     }
 }
 
-/// The low `bits` bits (1 to 64), sign-extended when the field is signed.
+/// Returns the low `bits` bits (1 to 64), sign-extended if the field is signed.
 #[inline]
 pub fn wrap(value: u64, bits: u32, signed: bool) -> u64 {
     let unused = 64 - bits;

@@ -1,10 +1,10 @@
-//! Counters. BMv2's always count both packets and bytes.
+//! Counters; as in BMv2, all of them count both packets and bytes.
 
 /// The two counts of a counter cell or a table entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counter {
     pub packets: u64,
-    /// Bytes of the packets as they entered the switch.
+    /// Sum of the packets' lengths when they entered the switch, in bytes.
     pub bytes: u64,
 }
 

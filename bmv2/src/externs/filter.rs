@@ -1,45 +1,46 @@
-//! Low pass filters (`Lpf` of Tofino): a mean that follows a value, or the fading sum of amounts, with a time constant for each direction.
+//! Low-pass filters (`Lpf` of Tofino): an exponential moving average of a value, or a decaying sum of amounts, with a
+//! time constant for each direction.
 //!
-//! Between two calls that are `t` apart, what is remembered fades to its `exp(-t / T)`th part. All numbers are whole ones, so that results
-//! are the same on all machines.
+//! Between two calls at a distance of `t`, the stored value decays by the factor `exp(-t / T)`. All computations use
+//! integers, so that results are the same on all machines.
 
 use crate::exec::big::Big;
 
-/// How a filter is set: what the compiler's `Lpf` describes as a cell of 80 bits.
+/// Configuration of a filter, decoded from the 80-bit cell that the compiler's `Lpf` describes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spec {
     kind: Kind,
-    /// Nanoseconds, of a value above the mean.
+    /// Time constant for values above the mean, in nanoseconds.
     gain: u64,
-    /// Nanoseconds, of a value below the mean, and of rates.
+    /// Time constant for values below the mean, and of rates, in nanoseconds.
     decay: u64,
-    /// Places to shift results to the right.
+    /// Right shift of results, in bits.
     scale: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
-    /// Results are the values themselves.
+    /// The result is the value itself.
     #[default]
     Off,
-    /// The mean of values.
+    /// The moving average of values.
     Sample,
-    /// The sum of amounts, which fades.
+    /// The decaying sum of amounts.
     Rate,
 }
 
-/// What a filter remembers: a cell of 128 bits.
+/// Memory of a filter, stored in a 128-bit cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// With [`POINT`] bits behind the point.
+    /// The mean or sum, as a fixed-point number with [`POINT`] fractional bits.
     mean: u64,
-    /// Nanoseconds of the last call.
+    /// Time of the last call in nanoseconds.
     at: u64,
 }
 
-/// Bits behind the point.
+/// Number of fractional bits.
 const POINT: u32 = 16;
-/// Results have so many bits.
+/// Width of results in bits.
 const RESULT_BITS: u32 = 32;
 
 impl Spec {
@@ -57,7 +58,7 @@ impl Spec {
         }
     }
 
-    /// The result for a value at a time in nanoseconds.
+    /// Returns the result for a value at time `now` in nanoseconds.
     pub(crate) fn apply(self, memory: &mut Memory, value: u64, now: u64) -> u64 {
         let value = value & ((1 << RESULT_BITS) - 1);
         if self.kind == Kind::Off {
@@ -67,9 +68,9 @@ impl Spec {
         memory.at = memory.at.max(now);
         let new = value << POINT;
         memory.mean = match self.kind {
-            Kind::Rate => faded(memory.mean, elapsed, self.decay).saturating_add(new),
-            _ if new >= memory.mean => new - faded(new - memory.mean, elapsed, self.gain),
-            _ => new + faded(memory.mean - new, elapsed, self.decay),
+            Kind::Rate => decayed(memory.mean, elapsed, self.decay).saturating_add(new),
+            _ if new >= memory.mean => new - decayed(new - memory.mean, elapsed, self.gain),
+            _ => new + decayed(memory.mean - new, elapsed, self.decay),
         };
         let result = (memory.mean >> POINT).checked_shr(self.scale).unwrap_or(0);
         result.min((1 << RESULT_BITS) - 1)
@@ -89,12 +90,12 @@ impl Memory {
     }
 }
 
-/// What is left of `amount` after a time: its `exp(-elapsed / constant)`th part. Nothing, if the constant is 0.
-fn faded(amount: u64, elapsed: u64, constant: u64) -> u64 {
+/// Returns `amount * exp(-elapsed / constant)`; 0 if the constant is 0.
+fn decayed(amount: u64, elapsed: u64, constant: u64) -> u64 {
     if constant == 0 {
         return 0;
     }
-    // exp(-t / T) = 2^-n, with n = t / T * log2(e), of which 32 bits are behind the point.
+    // exp(-t / T) = 2^-n, with n = t / T * log2(e) in fixed point with 32 fractional bits.
     const LOG2_E: u128 = 0x1_7154_7653;
     let halvings = u128::from(elapsed).saturating_mul(LOG2_E) / u128::from(constant);
     let whole = halvings >> 32;
@@ -111,7 +112,7 @@ fn faded(amount: u64, elapsed: u64, constant: u64) -> u64 {
     left as u64
 }
 
-/// 2^(-1/2), 2^(-1/4), 2^(-1/8), ..., with 63 bits behind the point.
+/// 2^(-1/2), 2^(-1/4), 2^(-1/8), ..., with 63 fractional bits.
 const ROOTS_OF_HALF: [u64; 32] = {
     let mut roots = [0; 32];
     let mut root = 1u128 << 62;
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_says_kind_times_and_scale() {
+    fn a_cell_is_decoded_to_kind_times_and_scale() {
         let bits: u128 = 2 << 72 | 0x1122_3344 << 40 | 0x5566_7788 << 8 | 3;
         let cell = Big::from_unsigned(&[bits as u64, (bits >> 64) as u64]);
         let expected = Spec {
@@ -154,21 +155,21 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_is_not_set_gives_the_value_and_remembers_nothing() {
+    fn an_unconfigured_filter_returns_the_value_and_stores_nothing() {
         let mut memory = Memory::default();
         assert_eq!(Spec::default().apply(&mut memory, 77, 1_000), 77);
         assert_eq!(memory, Memory::default());
     }
 
     #[test]
-    fn a_mean_has_come_within_a_hundredth_after_five_time_constants() {
+    fn a_mean_is_within_one_percent_after_five_time_constants() {
         let filter = spec(Kind::Sample, 1_000, 4_000);
         let mut memory = Memory::default();
         filter.apply(&mut memory, 0, 0);
-        // One time constant: 1 - 1/e of the way.
+        // After one time constant: 1 - 1/e of the step.
         assert_eq!(filter.apply(&mut memory, 100_000, 1_000), 63_212);
         assert!(filter.apply(&mut memory, 100_000, 5_000) > 99_000);
-        // Downwards it takes four times as long.
+        // Decreases have a time constant four times as large.
         let mut memory = Memory {
             mean: 100_000 << POINT,
             at: 0,
@@ -180,7 +181,7 @@ mod tests {
     fn a_rate_is_the_amount_in_a_time_constant() {
         let filter = spec(Kind::Rate, 0, 1_000_000);
         let mut memory = Memory::default();
-        // 100 bytes each microsecond: 100,000 in a millisecond.
+        // 100 bytes per microsecond: 100,000 per millisecond.
         let last = (0..20_000)
             .map(|n| filter.apply(&mut memory, 100, n * 1_000))
             .last();
@@ -190,16 +191,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fading_is_as_exact_as_the_bits_allow(amount in 0u64..1 << 48, elapsed in 0u64..1 << 40, constant in 1u64..1 << 32) {
+        fn decay_is_exact_to_the_last_bits(amount in 0u64..1 << 48, elapsed in 0u64..1 << 40, constant in 1u64..1 << 32) {
             let exact = amount as f64 * (-(elapsed as f64) / constant as f64).exp();
-            let left = faded(amount, elapsed, constant) as f64;
+            let left = decayed(amount, elapsed, constant) as f64;
             prop_assert!((left - exact).abs() <= 34.0 + exact * 1e-7, "{left} for {exact}");
         }
 
         #[test]
-        fn fading_in_two_steps_is_fading_in_one(amount in 0u64..1 << 48, first in 0u64..1 << 33, second in 0u64..1 << 33, constant in 1u64..1 << 32) {
-            let two = faded(faded(amount, first, constant), second, constant);
-            let one = faded(amount, first + second, constant);
+        fn decay_in_two_steps_equals_decay_in_one(amount in 0u64..1 << 48, first in 0u64..1 << 33, second in 0u64..1 << 33, constant in 1u64..1 << 32) {
+            let two = decayed(decayed(amount, first, constant), second, constant);
+            let one = decayed(amount, first + second, constant);
             prop_assert!(one.abs_diff(two) <= 70 + (amount >> 24), "{one} and {two}");
         }
 

@@ -1,23 +1,23 @@
 //! Hash and checksum algorithms over lists of fields, as BMv2 computes them.
 //!
-//! The inputs are joined bit by bit without padding; fields of invalid headers are left out. Bits
-//! that do not fill the last byte are zero. The payload, where wanted, starts at the next byte.
+//! Inputs are concatenated bit by bit without padding; fields of invalid headers are left out. The last byte is padded
+//! with zeros. The payload, if it is an input, starts at the next byte.
 
 use crate::exec::words::words_of;
 use rustc_hash::FxHashMap;
 
-/// The algorithms by BMv2's names.
+/// Algorithms by their BMv2 names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     Crc16,
     Crc32,
     CrcCcitt,
-    /// With parameters that the control plane may change; see [`CrcParams`].
+    /// A CRC whose parameters the control plane may change; see [`CrcParams`].
     Custom(CrcParams),
     Csum16,
     Xor16,
     Xor32,
-    /// The first eight bytes.
+    /// Identity: the first eight bytes of the input.
     Identity,
     Random,
     RoundRobin,
@@ -69,20 +69,20 @@ impl Algorithm {
     }
 }
 
-/// What algorithms remember between packets.
+/// State of an algorithm between packets.
 #[derive(Clone, Debug, Default)]
 pub struct HashState {
-    /// Takes the place of a custom CRC's own.
+    /// Replaces the parameters of a custom CRC.
     pub(crate) crc: Option<CrcParams>,
     pub(crate) next: u64,
     pub(crate) seen: FxHashMap<Vec<u8>, u64>,
 }
 
-/// Reused memory of the joined input bits.
+/// Reused buffer of concatenated input bits.
 #[derive(Clone, Debug, Default)]
 pub struct BitBuffer {
     pub(crate) bytes: Vec<u8>,
-    /// Bits of an incomplete last byte, in the upper part.
+    /// Bits of an incomplete last byte, left-aligned.
     pending: u64,
     pending_bits: u32,
 }
@@ -94,7 +94,7 @@ impl BitBuffer {
         self.pending_bits = 0;
     }
 
-    /// Appends the low `bits` (up to 64) of `value`.
+    /// Appends the low `bits` bits (up to 64) of `value`.
     #[inline]
     pub fn push(&mut self, value: u64, bits: u32) {
         if bits > 56 {
@@ -114,7 +114,7 @@ impl BitBuffer {
         self.pending = if n == 8 { 0 } else { self.pending << (8 * n) };
     }
 
-    /// Appends the low `bits` of a number of several words, least significant word first.
+    /// Appends the low `bits` bits of a number of several words, least significant word first.
     pub fn push_words(&mut self, words: &[u64], bits: u32) {
         let top = bits % 64;
         let n = words_of(bits);
@@ -126,7 +126,7 @@ impl BitBuffer {
         }
     }
 
-    /// Fills the last byte with zeros.
+    /// Pads the last byte with zeros and returns the bytes.
     pub fn finish(&mut self) -> &[u8] {
         if self.pending_bits > 0 {
             self.bytes.push((self.pending >> 56) as u8);
@@ -137,7 +137,7 @@ impl BitBuffer {
     }
 }
 
-/// Sums big-endian 16-bit words in one's complement, folded to 16 bits.
+/// Returns the one's complement sum of big-endian 16-bit words, folded to 16 bits.
 pub(crate) fn sum_bytes(bytes: &[u8]) -> u64 {
     let mut sum = 0u64;
     let mut chunks = bytes.chunks_exact(4);
@@ -163,7 +163,7 @@ pub fn crc16(bytes: &[u8]) -> u16 {
     hash_bytes(Algorithm::Crc16, bytes) as u16
 }
 
-/// Hashes bytes with an algorithm without memory.
+/// Computes the hash of an algorithm without state.
 pub(crate) fn hash_bytes(algorithm: Algorithm, bytes: &[u8]) -> u64 {
     match algorithm {
         Algorithm::Crc32 => u64::from(crc32fast::hash(bytes)),
@@ -214,7 +214,7 @@ const CRC16_REFLECTED: [u16; 256] = {
     table
 };
 
-/// Any CRC, bit by bit.
+/// Computes any CRC, bit by bit.
 pub(crate) fn crc(params: &CrcParams, bytes: &[u8]) -> u64 {
     let mask = u64::MAX >> (64 - params.bits);
     let top = 1u64 << (params.bits - 1);
@@ -241,7 +241,7 @@ pub(crate) fn crc(params: &CrcParams, bytes: &[u8]) -> u64 {
     (crc ^ params.final_xor) & mask
 }
 
-/// XOR of big-endian words of `n` bytes; a short last one is filled with zeros.
+/// XORs the big-endian words of `n` bytes; a short last one is padded with zeros.
 fn xor(bytes: &[u8], n: usize) -> u64 {
     bytes.chunks(n).fold(0, |sum, chunk| {
         let word = chunk

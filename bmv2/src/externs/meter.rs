@@ -1,8 +1,9 @@
-//! Two-rate three-colour meters (RFC 2698), in packets or bytes; colour-blind, unless a packet has a colour from before.
+//! Two-rate three-colour markers (RFC 2698) in packets or bytes; colour-blind, or colour-aware for packets that have a
+//! colour.
 
 use alfirk_bmv2_json::MeterType;
 
-/// Rates per second and burst sizes, in packets or bytes as the meter counts.
+/// Rates per second and burst sizes, in packets or bytes depending on the meter's type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeterConfig {
     /// Committed information rate.
@@ -13,7 +14,7 @@ pub struct MeterConfig {
     pub pburst: u64,
 }
 
-/// What a packet is marked with; the value is what P4 programs read.
+/// Colour of a packet; the value is that in P4 programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Color {
     Green = 0,
@@ -22,7 +23,7 @@ pub enum Color {
 }
 
 impl Color {
-    /// The colour that a value of BMv2's or Tofino's stands for: beyond yellow it is red.
+    /// Converts a colour value of BMv2 or Tofino; values beyond yellow are red.
     pub(crate) fn of(value: u64) -> Color {
         match value {
             0 => Color::Green,
@@ -32,7 +33,7 @@ impl Color {
     }
 }
 
-/// One meter. Without a configuration all packets are green.
+/// A meter cell. Without a configuration all packets are green.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
     config: Option<Box<Buckets>>,
@@ -45,11 +46,11 @@ struct Buckets {
     peak: Bucket,
 }
 
-/// Tokens are kept in millionths, so that rates below one per microsecond add up.
+/// A token bucket. Tokens are in millionths, so that rates below one per microsecond accumulate.
 #[derive(Clone, Debug)]
 struct Bucket {
     tokens: u128,
-    /// Microseconds of the last refill.
+    /// Time of the last refill in microseconds.
     at: u64,
 }
 
@@ -91,7 +92,7 @@ impl Meter {
         });
     }
 
-    /// Marks a packet that had a colour before: it gets no better one. Green is that of packets without.
+    /// Marks a packet with a previous colour; the new colour is never better. Packets without one are green.
     pub(crate) fn execute(
         &mut self,
         kind: MeterType,
@@ -143,7 +144,7 @@ mod tests {
             .collect();
         use Color::*;
         assert_eq!(colors, [Green, Green, Yellow, Red, Red]);
-        // After one second: one committed token, two peak tokens.
+        // After one second: one committed token and two peak tokens.
         let colors: Vec<_> = (0..3)
             .map(|_| meter.execute(MeterType::Packets, 64, 1_000_000, Color::Green))
             .collect();
@@ -209,7 +210,7 @@ mod tests {
         meter.configure(Some(config), 0);
         let before = [Red, Yellow, Green, Red, Yellow, Green, Green];
         let after = before.map(|color| meter.execute(MeterType::Packets, 1, 0, color));
-        // Red ones took nothing, yellow ones only of the peak.
+        // Red packets took no tokens, yellow ones only peak tokens.
         assert_eq!(after, [Red, Yellow, Green, Red, Yellow, Green, Red]);
         assert_eq!([0, 1, 2, 3].map(Color::of), [Green, Yellow, Red, Red]);
     }

@@ -1,4 +1,4 @@
-//! Stateful and computing extern objects: registers, counters, meters, hashes, random numbers.
+//! Extern objects: registers, counters, meters, filters, hashes, random numbers.
 
 pub mod counter;
 pub(crate) mod filter;

@@ -1,4 +1,4 @@
-//! Random numbers from a seed: the same seed and packets give the same run.
+//! Random numbers from a seed: equal seeds and packets give equal runs.
 
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators").
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// Uniform in `low..=high`. With `low > high`, which P4 leaves open, `low`.
+    /// Returns a uniform number in `low..=high`; `low` if `low > high`, which P4 leaves undefined.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         let Some(span) = high.checked_sub(low) else {
             return low;

@@ -1,12 +1,12 @@
 //! Register arrays.
 //!
-//! Programs declare room for the largest network they may see, and most of it is never written: cells
-//! take memory from the first value that is not zero, a page of them at a time.
+//! Programs declare arrays for the largest network they support, and most cells are never written. Memory is therefore
+//! allocated by pages, when the first non-zero value is written to one.
 
 use crate::exec::big::Big;
 use crate::exec::words::words_of;
 
-/// Cells of a page, as a power of two.
+/// Binary logarithm of the number of cells per page.
 const PAGE_BITS: u32 = 8;
 const PAGE: usize = 1 << PAGE_BITS;
 
@@ -15,9 +15,9 @@ const PAGE: usize = 1 << PAGE_BITS;
 pub struct Register {
     bits: u32,
     words: usize,
-    /// Cells in all.
+    /// Number of cells.
     size: usize,
-    /// Empty while all of its cells are zero; the last one may be shorter than others.
+    /// Pages of cells; empty while all of their cells are zero. The last one may be shorter.
     pages: Vec<Box<[u64]>>,
 }
 
@@ -31,7 +31,7 @@ impl Register {
         }
     }
 
-    /// A cell of up to 64 bits.
+    /// Returns a cell of up to 64 bits.
     #[inline]
     pub(crate) fn get(&self, index: u64) -> Option<u64> {
         debug_assert_eq!(self.words, 1);
@@ -42,7 +42,7 @@ impl Register {
         }
     }
 
-    /// Writes a cell of up to 64 bits, wrapped to its width. Outside of the array nothing happens.
+    /// Writes a cell of up to 64 bits, wrapped to its width. Does nothing outside of the array.
     #[inline]
     pub(crate) fn set(&mut self, index: u64, value: u64) {
         debug_assert_eq!(self.words, 1);
@@ -61,7 +61,7 @@ impl Register {
         }
     }
 
-    /// The words of a cell, on a page that takes memory from now on; `None` outside of the array.
+    /// Returns the words of a cell for writing, and allocates its page if necessary; `None` outside of the array.
     #[cold]
     fn touch(&mut self, index: u64) -> Option<&mut [u64]> {
         let (page, cell) = place(index).filter(|_| index < self.size as u64)?;
@@ -73,7 +73,7 @@ impl Register {
         page.get_mut(cell * self.words..(cell + 1) * self.words)
     }
 
-    /// Any cell; zero outside of the array.
+    /// Returns a cell of any width; zero outside of the array.
     pub(crate) fn read(&self, index: u64) -> Big {
         let words = place(index).and_then(|(page, cell)| {
             let page = self.pages.get(page)?;
@@ -84,7 +84,7 @@ impl Register {
 
     pub(crate) fn write(&mut self, index: u64, value: &Big) {
         let value = value.truncate(self.bits);
-        // Nothing to write to cells that have no memory.
+        // Cells of unallocated pages are zero already.
         let is_untouched = |(page, _)| self.is_untouched(page);
         if value.is_zero() && place(index).is_none_or(is_untouched) {
             return;
@@ -105,7 +105,7 @@ impl Register {
     }
 }
 
-/// The page of a cell, and the cell within it.
+/// Splits a cell's index into its page and the position within it.
 #[inline]
 fn place(index: u64) -> Option<(usize, usize)> {
     let page = usize::try_from(index >> PAGE_BITS).ok()?;
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_take_memory_from_the_first_value_on() {
+    fn cells_take_memory_when_first_written() {
         let mut register = Register::new(3 * PAGE + 5, 16);
         for index in [0, PAGE as u64, 3 * PAGE as u64 + 4] {
             register.set(index, 0x1_0000);
@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pages_are_no_different_from_an_array(
+        fn pages_behave_like_an_array(
             size in 0usize..1000,
             bits in prop_oneof![1u32..200, Just(64), Just(65)],
             writes in proptest::collection::vec((0u64..1100, any::<u64>()), 0..50),

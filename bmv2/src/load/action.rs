@@ -52,7 +52,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// The number of an action by its id in the file.
+    /// Returns the number of an action by its id in the file.
     pub(super) fn action_by_id(&self, id: i64, at: &str) -> Result<u16, LoadError> {
         let position = self.actions.iter().position(|a| a.id == id);
         position
@@ -127,7 +127,9 @@ impl Loader<'_> {
         };
         let target = target.filter(|t| *t <= count);
         target.ok_or_else(|| {
-            scope.invalid(format!("the target must be a constant of at most {count}"))
+            scope.invalid(format!(
+                "the jump target must be a constant of at most {count}"
+            ))
         })
     }
 
@@ -265,7 +267,7 @@ impl Loader<'_> {
                 let array = find(&self.meter_names, "meter array", name, scope.at)?;
                 let i = self.amount_arg(args.get(1)?, scope)?;
                 self.note(|| Note::Meter { array, i });
-                // Beyond the array neither meter nor field change.
+                // Beyond the array, neither meter nor field change.
                 let size = self.meters[usize::from(array)].size as u64;
                 let b = self.constant(size)?;
                 let skip = self.emit(Op::JumpIfNot {
@@ -467,7 +469,7 @@ impl Loader<'_> {
         self.assign_to(dest, &value, scope)
     }
 
-    /// An operand that is a count, an index or a small number.
+    /// Resolves an operand that is a count, an index or another small number.
     fn amount_arg(&mut self, expr: &Expr, scope: Scope) -> Result<Slot, LoadError> {
         let node = self.node(expr, scope)?;
         self.amount(&node)
@@ -482,8 +484,8 @@ impl Loader<'_> {
         Ok((session, list))
     }
 
-    /// The drop port goes to the header that is named, which may be a copy of standard metadata. Compilers of old
-    /// name none.
+    /// `mark_to_drop`: the operand is the header whose `egress_spec` is set, which may be a copy of standard metadata.
+    /// Files of older compilers have no operand.
     fn mark_to_drop(&mut self, args: &Args, scope: Scope) -> Result<(), LoadError> {
         let Some(Expr::Header(name)) = args.args.first().map(Expr::unwrapped) else {
             return self.drop_packet();
@@ -531,7 +533,7 @@ impl Loader<'_> {
         let i = self.amount(&index)?;
         self.note(|| Note::RegisterRead { array, i });
         match dest {
-            // The instruction leaves the field alone when the index is beyond the array.
+            // The instruction does not write the field when the index is beyond the array.
             Dest::Field {
                 slot,
                 bits: field,
@@ -625,7 +627,7 @@ impl Loader<'_> {
     }
 }
 
-/// What BMv2 logs of something in the source, or not.
+/// Prepares the log entry of a source location, if the program has notes.
 pub(super) fn located(
     info: Option<&SourceInfo>,
     text: impl FnOnce(&SourceInfo) -> String,
@@ -637,7 +639,7 @@ pub(super) fn located(
     }
 }
 
-/// A word as an operand of so many bits.
+/// Returns a word as an operand of `bits` bits.
 fn word(slot: Slot, bits: u32) -> Node {
     Node::new(Kind::Field {
         slot,
@@ -656,7 +658,7 @@ fn first(header: &HeaderRef, scope: Scope) -> Result<u16, LoadError> {
     }
 }
 
-/// A primitive's operands.
+/// The operands of a primitive.
 struct Args<'a> {
     args: &'a [Expr],
     scope: Scope<'a>,

@@ -1,14 +1,14 @@
-//! Assigning conjunctions and disjunctions.
+//! Assignment of conjunctions and disjunctions.
 
 use super::{LoadError, Loader};
 use crate::exec::node::{Binary, Cast, Kind, Node, Unary};
 use crate::exec::ops::{Op, Slot};
 
 impl Loader<'_> {
-    /// Code that assigns a conjunction or disjunction to a field without a sign. False when the value is something else.
+    /// Emits code that assigns a conjunction or disjunction to an unsigned field. Returns false for other values.
     ///
-    /// It is not computed: as a condition it ends as soon as one side decides, and each way knows afterwards what the field
-    /// is ([`super::thread`]).
+    /// The value is compiled as a branch instead of an expression. Evaluation stops at the first deciding operand, and
+    /// the value of the field is then known on each path ([`super::jump_threading`]).
     pub(super) fn assign_compound(&mut self, slot: Slot, value: &Node) -> Result<bool, LoadError> {
         let Some(condition) = compound(value) else {
             return Ok(false);
@@ -24,7 +24,7 @@ impl Loader<'_> {
     }
 }
 
-/// The conjunction or disjunction that a value is, in whatever type.
+/// Returns the conjunction or disjunction inside of conversions, if the value is one.
 fn compound(value: &Node) -> Option<&Node> {
     match &value.kind {
         Kind::Binary(Binary::And | Binary::Or, ..) => Some(value),

@@ -1,13 +1,13 @@
-//! Why a program cannot be loaded.
+//! Errors of loading a program.
 
 use alfirk_bmv2_json::ReadError;
 
-/// A BMv2 JSON program cannot be loaded. Nothing has changed in the switch.
+/// Error of loading a BMv2 JSON program. The switch is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The format's major version is another one.
+    /// The format has another major version.
     #[error("format version {major}.{minor} is not supported; compile for version 2.x")]
     Version { major: u32, minor: u32 },
     #[error("{at}: there is no {what} named {name:?}")]
@@ -20,7 +20,7 @@ pub enum LoadError {
     Duplicate { what: &'static str, name: String },
     #[error("{at}: {why}")]
     Invalid { at: String, why: String },
-    /// The program needs more than this switch provides.
+    /// The program exceeds a limit of this switch.
     #[error("{what}: the program needs {need}, the limit is {limit}")]
     TooLarge {
         what: &'static str,

@@ -1,4 +1,4 @@
-//! Expressions of the JSON with their names resolved.
+//! Name resolution in expressions of the JSON.
 
 use super::simplify::simplified;
 use super::{find, LoadError, Loader, Scope};
@@ -7,18 +7,18 @@ use crate::exec::node::{Binary, Cast, Element, Kind, Node, Unary};
 use crate::exec::ops::Slot;
 use alfirk_bmv2_json::{decode_hex, Expr, FieldRef, Op, Operator};
 
-/// A header, or an element of a stack chosen at run time.
+/// A header, or a stack element selected at run time.
 pub(super) enum HeaderRef {
     Static(u16),
     Dynamic {
-        /// The candidates.
+        /// The headers that the index may select.
         headers: Vec<u16>,
         stride: usize,
         index: Node,
     },
 }
 
-/// What an assignment writes to.
+/// Target of an assignment.
 pub(super) enum Dest {
     Field { slot: Slot, bits: u32, signed: bool },
     Element { element: u16, index: Node },
@@ -26,12 +26,12 @@ pub(super) enum Dest {
 }
 
 impl Node {
-    /// A node with the range of its values, in its simplest form.
+    /// Creates a simplified node with its value range.
     pub(super) fn new(kind: Kind) -> Node {
         simplified(kind)
     }
 
-    /// A node just as it is given, with the range of its values.
+    /// Creates a node with its value range, without simplification.
     pub(super) fn of(kind: Kind) -> Node {
         let range = range(&kind);
         Node { kind, range }
@@ -41,13 +41,13 @@ impl Node {
         Node::of(Kind::Const(value))
     }
 
-    /// All values fit an unsigned word.
+    /// Returns whether all values fit an unsigned word.
     pub(super) fn is_u64(&self) -> bool {
         self.range
             .is_some_and(|(low, high)| low >= 0 && high <= u64::MAX.into())
     }
 
-    /// All values fit a signed word.
+    /// Returns whether all values fit a signed word.
     pub(super) fn is_i64(&self) -> bool {
         self.range
             .is_some_and(|(low, high)| low >= i64::MIN.into() && high <= i64::MAX.into())
@@ -69,7 +69,7 @@ fn range(kind: &Kind) -> Option<(i128, i128)> {
     match kind {
         Kind::Const(value) => value.to_i128().map(|v| (v, v)),
         Kind::Field { bits, signed, .. } => field(*bits, *signed),
-        // Their widths are set by `Loader::element_node`.
+        // `Loader::element_node` sets their ranges.
         Kind::Element { .. } | Kind::Last { .. } => None,
         Kind::Register { bits, .. } => field(*bits, false),
         Kind::Unary(Unary::Not, a) => a.range.map(|(low, high)| (!high, !low)),
@@ -137,7 +137,7 @@ fn range(kind: &Kind) -> Option<(i128, i128)> {
                     shift(a.1, b.1),
                 ])
             }
-            // Both are zero for negative operands.
+            // Both results are zero for negative operands.
             Binary::Div => a.range.map(|(_, high)| (0, high.max(0))),
             Binary::Mod => match (a.range, b.range) {
                 (Some(a), Some(b)) => Some((0, a.1.min(b.1).max(0))),
@@ -148,7 +148,7 @@ fn range(kind: &Kind) -> Option<(i128, i128)> {
     }
 }
 
-/// The smallest range of a power of two, with the sign if need be, that holds both.
+/// Returns the smallest range of a power of two, signed if necessary, that includes both ranges.
 fn signed_hull(a: (i128, i128), b: (i128, i128)) -> (i128, i128) {
     let reach = [a.0, a.1, b.0, b.1]
         .map(|v| if v < 0 { !v } else { v })
@@ -288,7 +288,7 @@ impl Loader<'_> {
                 }
             }
             O::Add => return self.binary(Binary::Add, op, scope),
-            // A minus sign in front of a number has no left operand.
+            // A unary minus has no left operand.
             O::Sub if op.left.is_none() => {
                 let zero = Box::new(Node::constant(Big::default()));
                 Kind::Binary(Binary::Sub, zero, self.right(op, scope)?)
@@ -425,7 +425,7 @@ impl Loader<'_> {
             }
             O::DereferenceHeaderStack | O::DereferenceUnionStack | O::AccessUnionHeader => {
                 return Err(
-                    scope.invalid(format!("{} gives a header, not a value", op.op.as_str()))
+                    scope.invalid(format!("{} returns a header, not a value", op.op.as_str()))
                 );
             }
         };
@@ -452,7 +452,7 @@ impl Loader<'_> {
         )))
     }
 
-    /// A header operand.
+    /// Resolves a header operand.
     pub(super) fn header_ref(&mut self, expr: &Expr, scope: Scope) -> Result<HeaderRef, LoadError> {
         match expr.unwrapped() {
             Expr::Header(name) => Ok(HeaderRef::Static(self.header(name, scope.at)?)),
@@ -531,7 +531,7 @@ impl Loader<'_> {
             return Err(scope.invalid("the stack is empty"));
         };
         let h = &self.layout.headers[usize::from(first)];
-        // The hidden validity comes after the last field.
+        // The hidden validity follows the last field.
         let name = match h.fields.get(offset) {
             Some(field) => field.name.clone(),
             None if offset == h.fields.len() && !h.metadata => FieldRef::VALID.to_owned(),
@@ -563,7 +563,7 @@ impl Loader<'_> {
         (stack.headers.clone(), stack.stride)
     }
 
-    /// The same member of all unions of a stack.
+    /// Returns the same member of all unions of a stack.
     pub(super) fn union_stack_headers(&self, stack: u16, member: usize) -> Vec<u16> {
         let unions = &self.layout.union_stacks[usize::from(stack)].unions;
         let member = |u: &u16| {
@@ -575,7 +575,7 @@ impl Loader<'_> {
         unions.iter().filter_map(member).collect()
     }
 
-    /// The number of a union's member by its name in the union's type.
+    /// Returns the index of a union's member by its name in the union's type.
     pub(super) fn union_member(
         &self,
         stack: u16,
@@ -596,7 +596,7 @@ impl Loader<'_> {
         })
     }
 
-    /// A field of the elements of a stack.
+    /// Resolves a field of the elements of a stack.
     fn element(
         &mut self,
         headers: &[u16],
@@ -608,7 +608,7 @@ impl Loader<'_> {
             return Err(scope.invalid("the stack is empty"));
         };
         let f = self.field_of(first, field, scope.at)?;
-        // Fields without bits share one word.
+        // Fields of width 0 share one word.
         let stride = if f.bits == 0 { 0 } else { stride };
         let (Ok(stride), Ok(count), Ok(at)) = (
             u16::try_from(stride),
@@ -671,12 +671,12 @@ impl Loader<'_> {
             .try_for_each(|(a, b)| self.same_type(*a, *b, scope))
     }
 
-    /// What an assignment can write to.
+    /// Resolves the target of an assignment.
     pub(super) fn dest(&mut self, expr: &Expr, scope: Scope) -> Result<Dest, LoadError> {
         let node = self.node(expr, scope)?;
         match node.kind {
             Kind::Field { slot, bits, signed } if slot < self.layout.params => {
-                // Written as a number, it holds more than its length says.
+                // An assigned number may occupy more words than the present length.
                 self.layout.varbits.retain(|varbit| varbit.slot != slot);
                 Ok(Dest::Field { slot, bits, signed })
             }

@@ -1,21 +1,21 @@
-//! What is known of a packet's words at a place in a pipeline, because of the conditions and assignments on the
-//! way to it.
+//! Dataflow facts: values and conditions of a packet's words that are known at a point of a pipeline, from conditions
+//! and assignments on the paths to it.
 
 use super::lower::dest_of;
 use crate::exec::ops::{Op, Pc, Slot, Test};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Of how many values it is remembered that a word does not have them.
-const MAX_NOT: usize = 8;
+/// Maximum number of values stored as excluded for a word.
+const MAX_EXCLUDED: usize = 8;
 
-/// Words that never change, with their values.
+/// Constant words with their values.
 pub(super) type Constants = FxHashMap<Slot, u64>;
 
-/// What a conditional jump asks.
+/// Condition of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Condition {
-    /// Of two words.
+    /// Comparison of two words.
     Order { a: Slot, b: Slot, test: Test },
     /// See `Op::JumpUnlessBits`.
     Bits { a: Slot, low: u8, bits: u8, b: Slot },
@@ -39,17 +39,17 @@ impl Condition {
     }
 }
 
-/// A conditional jump: what it asks, the answer with which the code goes on, and where the other one leads.
+/// A conditional jump: its condition, the outcome with which control falls through, and the target of the jump.
 #[derive(Clone, Copy)]
 pub(super) struct Branch {
     pub condition: Condition,
-    pub goes_on: bool,
+    pub falls_through_on: bool,
     pub to: Pc,
 }
 
-/// `zero` is the word of the constant 0.
+/// Returns the conditional jump that an instruction is; `zero` is the word of the constant 0.
 pub(super) fn branch(op: Op, zero: Slot) -> Option<Branch> {
-    let (condition, goes_on, to) = match op {
+    let (condition, falls_through_on, to) = match op {
         Op::JumpIfZero { a, to } => {
             let test = Test::Eq;
             (Condition::Order { a, b: zero, test }, false, to)
@@ -91,7 +91,7 @@ pub(super) fn branch(op: Op, zero: Slot) -> Option<Branch> {
     };
     Some(Branch {
         condition,
-        goes_on,
+        falls_through_on,
         to,
     })
 }
@@ -100,7 +100,7 @@ pub(super) fn branch(op: Op, zero: Slot) -> Option<Branch> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Writes {
     Words(Vec<Slot>),
-    /// Any that are no constants.
+    /// Any but constants.
     All,
 }
 
@@ -115,7 +115,7 @@ impl Writes {
     }
 }
 
-/// What an instruction that does not jump may write.
+/// Returns the words that an instruction other than a jump may write.
 pub(super) fn writes(op: Op) -> Writes {
     if let Some(d) = dest_of(&op) {
         return Writes::Words(vec![d]);
@@ -144,13 +144,13 @@ pub(super) fn writes(op: Op) -> Writes {
         | Op::Exit
         | Op::Note { .. }
         | Op::EndIfExit => Writes::NONE,
-        // What takes longer than a few conditions anyway.
+        // Rare or slow instructions: assume that every word changes.
         _ => Writes::All,
     }
 }
 
-/// Words that a known result of an instruction comes from, and the word it goes to.
-pub(super) fn computes(op: Op) -> Option<(Slot, [Slot; 3])> {
+/// Returns the definition and the uses of a computing instruction: the word written and the words read.
+pub(super) fn def_and_uses(op: Op) -> Option<(Slot, [Slot; 3])> {
     match op {
         Op::Mov { d, a } | Op::Mask { d, a, .. } | Op::Bits { d, a, .. } => Some((d, [a; 3])),
         Op::And { d, a, b }
@@ -169,31 +169,31 @@ pub(super) fn computes(op: Op) -> Option<(Slot, [Slot; 3])> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Known {
+enum WordFact {
     Is(u64),
-    /// None of these, in order.
+    /// Excluded values, sorted.
     Not(Vec<u64>),
 }
 
-/// What is known of words.
+/// Facts about words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
-    words: BTreeMap<Slot, Known>,
-    /// Answers to conditions that say of no word what it is.
-    answers: BTreeMap<Condition, bool>,
+    words: BTreeMap<Slot, WordFact>,
+    /// Outcomes of conditions that do not determine the value of a word.
+    outcomes: BTreeMap<Condition, bool>,
 }
 
 impl Facts {
-    /// The value of a word, where that is known.
+    /// Returns the value of a word, if known.
     pub fn value(&self, slot: Slot, constants: &Constants) -> Option<u64> {
         match (constants.get(&slot), self.words.get(&slot)) {
-            (Some(value), _) | (_, Some(Known::Is(value))) => Some(*value),
+            (Some(value), _) | (_, Some(WordFact::Is(value))) => Some(*value),
             _ => None,
         }
     }
 
     fn is_not(&self, slot: Slot, value: u64) -> bool {
-        matches!(self.words.get(&slot), Some(Known::Not(values)) if values.contains(&value))
+        matches!(self.words.get(&slot), Some(WordFact::Not(values)) if values.contains(&value))
     }
 
     fn equal(&self, a: Slot, b: Slot, constants: &Constants) -> Option<bool> {
@@ -205,8 +205,8 @@ impl Facts {
         }
     }
 
-    /// The answer to a condition, where it is known.
-    pub fn answer(&self, condition: Condition, constants: &Constants) -> Option<bool> {
+    /// Returns the outcome of a condition, if known.
+    pub fn outcome(&self, condition: Condition, constants: &Constants) -> Option<bool> {
         let known = match condition {
             Condition::Order {
                 a,
@@ -224,11 +224,11 @@ impl Facts {
             }
             Condition::SubBit { .. } => None,
         };
-        known.or_else(|| self.answers.get(&condition).copied())
+        known.or_else(|| self.outcomes.get(&condition).copied())
     }
 
-    /// Takes an answer that was not known for given.
-    pub fn assume(&mut self, condition: Condition, answer: bool, constants: &Constants) {
+    /// Adds the outcome of a condition that was unknown.
+    pub fn assume(&mut self, condition: Condition, outcome: bool, constants: &Constants) {
         let pair = match condition {
             Condition::Order {
                 a,
@@ -242,25 +242,25 @@ impl Facts {
             _ => None,
         };
         let Some((slot, value)) = pair else {
-            self.answers.insert(condition, answer);
+            self.outcomes.insert(condition, outcome);
             return;
         };
-        if answer {
-            self.words.insert(slot, Known::Is(value));
+        if outcome {
+            self.words.insert(slot, WordFact::Is(value));
             return;
         }
-        let known = self.words.entry(slot).or_insert(Known::Not(Vec::new()));
-        if let Known::Not(values) = known {
-            if let (Err(at), true) = (values.binary_search(&value), values.len() < MAX_NOT) {
+        let known = self.words.entry(slot).or_insert(WordFact::Not(Vec::new()));
+        if let WordFact::Not(values) = known {
+            if let (Err(at), true) = (values.binary_search(&value), values.len() < MAX_EXCLUDED) {
                 values.insert(at, value);
             }
         }
     }
 
-    /// What an instruction that does not jump leaves known.
-    pub fn pass(&mut self, op: Op, constants: &Constants) {
-        let Some((d, [x, a, b])) = computes(op) else {
-            return self.forget(&writes(op));
+    /// Transfer function of an instruction other than a jump.
+    pub fn transfer(&mut self, op: Op, constants: &Constants) {
+        let Some((d, [x, a, b])) = def_and_uses(op) else {
+            return self.invalidate(&writes(op));
         };
         let value = |slot| self.value(slot, constants);
         let equal = |equal| self.equal(a, b, constants).map(|e| u64::from(e == equal));
@@ -268,32 +268,34 @@ impl Facts {
         let known = match op {
             Op::Mov { .. } => match value(a) {
                 None => self.words.get(&a).cloned(),
-                value => value.map(Known::Is),
+                value => value.map(WordFact::Is),
             },
             Op::Mask { bits, .. } => {
-                value(a).map(|a| Known::Is(crate::exec::run::field(a, 0, bits)))
+                value(a).map(|a| WordFact::Is(crate::exec::run::field(a, 0, bits)))
             }
             Op::Bits { low, bits, .. } => {
-                value(a).map(|a| Known::Is(crate::exec::run::field(a, low, bits)))
+                value(a).map(|a| WordFact::Is(crate::exec::run::field(a, low, bits)))
             }
-            Op::And { .. } => both(|a, b| a & b).map(Known::Is),
-            Op::Or { .. } => both(|a, b| a | b).map(Known::Is),
-            Op::Xor { .. } => both(|a, b| a ^ b).map(Known::Is),
-            Op::Eq { .. } => self.equal(x, a, constants).map(|e| Known::Is(u64::from(e))),
+            Op::And { .. } => both(|a, b| a & b).map(WordFact::Is),
+            Op::Or { .. } => both(|a, b| a | b).map(WordFact::Is),
+            Op::Xor { .. } => both(|a, b| a ^ b).map(WordFact::Is),
+            Op::Eq { .. } => self
+                .equal(x, a, constants)
+                .map(|e| WordFact::Is(u64::from(e))),
             Op::Ne { .. } => self
                 .equal(x, a, constants)
-                .map(|e| Known::Is(u64::from(!e))),
-            Op::LtU { .. } => both(|a, b| u64::from(a < b)).map(Known::Is),
-            Op::LeU { .. } => both(|a, b| u64::from(a <= b)).map(Known::Is),
+                .map(|e| WordFact::Is(u64::from(!e))),
+            Op::LtU { .. } => both(|a, b| u64::from(a < b)).map(WordFact::Is),
+            Op::LeU { .. } => both(|a, b| u64::from(a <= b)).map(WordFact::Is),
             Op::AndEq { .. } | Op::AndNe { .. } => {
                 match (value(x), equal(matches!(op, Op::AndEq { .. }))) {
-                    (Some(0), _) | (_, Some(0)) => Some(Known::Is(0)),
-                    (Some(x), Some(y)) => Some(Known::Is(x & y)),
+                    (Some(0), _) | (_, Some(0)) => Some(WordFact::Is(0)),
+                    (Some(x), Some(y)) => Some(WordFact::Is(x & y)),
                     _ => None,
                 }
             }
             _ => match (value(x), equal(matches!(op, Op::OrEq { .. }))) {
-                (Some(x), Some(y)) => Some(Known::Is(x | y)),
+                (Some(x), Some(y)) => Some(WordFact::Is(x | y)),
                 _ => None,
             },
         };
@@ -305,27 +307,28 @@ impl Facts {
 
     fn write(&mut self, slot: Slot) {
         self.words.remove(&slot);
-        self.answers.retain(|c, _| !c.words().contains(&slot));
+        self.outcomes.retain(|c, _| !c.words().contains(&slot));
     }
 
-    pub fn forget(&mut self, writes: &Writes) {
+    pub fn invalidate(&mut self, writes: &Writes) {
         match writes {
             Writes::Words(words) => words.iter().for_each(|slot| self.write(*slot)),
             Writes::All => *self = Facts::default(),
         }
     }
 
-    /// Keeps what is about words and conditions that matter.
+    /// Removes facts about words and conditions that are not selected.
     pub fn restrict(
         &mut self,
         word: impl Fn(&Slot) -> bool,
         condition: impl Fn(&Condition) -> bool,
     ) {
         self.words.retain(|slot, _| word(slot));
-        self.answers.retain(|asked, _| condition(asked));
+        self.outcomes
+            .retain(|test_counts, _| condition(test_counts));
     }
 
-    /// Keeps what others hold, too. True when that was less.
+    /// Meet of the lattice: keeps the facts that also hold in `other`. Returns true if facts were lost.
     pub fn meet(&mut self, other: &Facts) -> bool {
         let before = self.clone();
         let without = |values: &[u64], value: u64| -> Vec<u64> {
@@ -334,40 +337,40 @@ impl Facts {
         self.words.retain(|slot, known| {
             let both = match (&*known, other.words.get(slot)) {
                 (_, None) => return false,
-                (Known::Is(a), Some(Known::Is(b))) => return a == b,
-                (Known::Is(value), Some(Known::Not(values)))
-                | (Known::Not(values), Some(Known::Is(value))) => without(values, *value),
-                (Known::Not(a), Some(Known::Not(b))) => {
+                (WordFact::Is(a), Some(WordFact::Is(b))) => return a == b,
+                (WordFact::Is(value), Some(WordFact::Not(values)))
+                | (WordFact::Not(values), Some(WordFact::Is(value))) => without(values, *value),
+                (WordFact::Not(a), Some(WordFact::Not(b))) => {
                     a.iter().copied().filter(|v| b.contains(v)).collect()
                 }
             };
             let any = !both.is_empty();
-            *known = Known::Not(both);
+            *known = WordFact::Not(both);
             any
         });
-        let others = &other.answers;
-        self.answers
-            .retain(|condition, answer| others.get(condition) == Some(answer));
+        let others = &other.outcomes;
+        self.outcomes
+            .retain(|condition, outcome| others.get(condition) == Some(outcome));
         *self != before
     }
 
-    /// Whether all of this is known where `other` is.
-    pub fn follow_from(&self, other: &Facts) -> bool {
-        let word = |(slot, known): (&Slot, &Known)| match (known, other.words.get(slot)) {
-            (Known::Is(a), Some(Known::Is(b))) => a == b,
-            (Known::Not(a), Some(Known::Is(b))) => !a.contains(b),
-            (Known::Not(a), Some(Known::Not(b))) => a.iter().all(|value| b.contains(value)),
+    /// Returns whether `other` implies all of these facts.
+    pub fn is_implied_by(&self, other: &Facts) -> bool {
+        let word = |(slot, known): (&Slot, &WordFact)| match (known, other.words.get(slot)) {
+            (WordFact::Is(a), Some(WordFact::Is(b))) => a == b,
+            (WordFact::Not(a), Some(WordFact::Is(b))) => !a.contains(b),
+            (WordFact::Not(a), Some(WordFact::Not(b))) => a.iter().all(|value| b.contains(value)),
             _ => false,
         };
         self.words.iter().all(word)
             && self
-                .answers
+                .outcomes
                 .iter()
-                .all(|(condition, answer)| other.answers.get(condition) == Some(answer))
+                .all(|(condition, outcome)| other.outcomes.get(condition) == Some(outcome))
     }
 
-    /// How much is known.
+    /// Returns the number of facts.
     pub fn len(&self) -> usize {
-        self.words.len() + self.answers.len()
+        self.words.len() + self.outcomes.len()
     }
 }

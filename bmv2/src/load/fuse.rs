@@ -1,12 +1,12 @@
-//! Fusing instructions that often follow each other.
+//! Instruction fusion.
 //!
-//! Input: the program's final code. Output: code of the same length that does the same, in which an
-//! instruction may also do the work of the next one or two and then passes over them. These stay
-//! where they are, so every jump, also one between them, leads where it led.
+//! A peephole pass over the final code. An instruction may be replaced by a fused one that also does the work of the
+//! next one or two and skips them. The skipped instructions stay in place, so every jump target remains valid, even one
+//! between them.
 
 use crate::exec::ops::{Op, Pc, Slot, Test};
 
-/// `zero` is the word of the constant 0.
+/// Fuses instructions of the code; `zero` is the word of the constant 0.
 pub(super) fn fuse(code: &[Op], zero: Slot) -> Vec<Op> {
     let at = |i: usize| code.get(i).copied().unwrap_or(Op::End);
     (0..code.len())
@@ -22,20 +22,20 @@ pub(super) fn fuse(code: &[Op], zero: Slot) -> Vec<Op> {
         .collect()
 }
 
-/// At least four moves of one word to words side by side: a control's variables at its start.
+/// Fuses four or more moves of one word to consecutive words, such as the initialisation of a control's variables.
 fn fill(code: &[Op]) -> Option<Op> {
     let Op::Mov { d, a } = *code.first()? else {
         return None;
     };
     let follows = |(op, d): &(&Op, Slot)| **op == Op::Mov { d: *d, a };
     let n = code.iter().zip(d..).take_while(follows).count();
-    // Every one of them gets what the word had before the first.
+    // The source is not overwritten by an earlier move, so every target gets the same value.
     let n = u16::try_from(n).ok()?;
     let is_apart = a < d || a - d >= n;
     (n >= 4 && is_apart).then_some(Op::Fill { d, a, n })
 }
 
-/// Up to three moves, or one with a jump.
+/// Fuses up to three moves, or a move with a jump.
 fn moves(first: Op, second: Op, third: Op) -> Option<Op> {
     let Op::Mov { d, a } = first else {
         return None;
@@ -48,7 +48,7 @@ fn moves(first: Op, second: Op, third: Op) -> Option<Op> {
     }
 }
 
-/// A move, and a condition that has no other to go with.
+/// Fuses a move with a condition, if the condition cannot be fused with another one.
 fn move_and_test(code: &[Op], here: usize, zero: Slot) -> Option<Op> {
     let Op::Mov { d, a } = *code.get(here)? else {
         return None;
@@ -88,7 +88,8 @@ fn bits(first: Op, second: Op) -> Option<Op> {
     }
 }
 
-/// What `JumpIfZero`, and `JumpIfNot` of an equality, compare: two words, and whether they must be equal to go on.
+/// Returns the comparison of `JumpIfZero`, or of `JumpIfNot` with an equality: two words, whether equality falls
+/// through, and the target.
 fn condition(op: Op, zero: Slot) -> Option<(Slot, Slot, bool, Pc)> {
     match op {
         Op::JumpIfZero { a, to } => Some((a, zero, false, to)),
@@ -97,13 +98,13 @@ fn condition(op: Op, zero: Slot) -> Option<(Slot, Slot, bool, Pc)> {
     }
 }
 
-/// How far forward a jump from `here` leads, beyond the next instruction.
+/// Returns the forward distance of a jump from the instruction after `here`, if it is positive.
 fn forward(here: usize, to: Pc) -> Option<u16> {
     let offset = (to as usize).checked_sub(here + 1).filter(|n| *n > 0)?;
     u16::try_from(offset).ok()
 }
 
-/// Two conditions that lead forward: the one at `here`, and the one after it or the one that it leads to.
+/// Fuses two forward conditional jumps: the one at `here` with the next instruction or with the one at its target.
 fn conditions(code: &[Op], here: usize, zero: Slot) -> Option<Op> {
     let (a, b, equal, to) = condition(*code.get(here)?, zero)?;
     let second = |at: usize| condition(*code.get(at)?, zero);
@@ -129,7 +130,7 @@ fn conditions(code: &[Op], here: usize, zero: Slot) -> Option<Op> {
     })
 }
 
-/// A register's value compared at once, where that leads forward.
+/// Fuses a register read with a forward conditional jump on its value.
 fn read_and_compare(here: usize, first: Op, second: Op) -> Option<Op> {
     match (first, second) {
         (

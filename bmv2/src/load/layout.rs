@@ -1,7 +1,7 @@
-//! Places headers, stacks, unions and metadata in the packet's words.
+//! Placement of headers, stacks, unions and metadata in the packet's words.
 
 use super::{number, LoadError, Loader};
-use crate::exec::join::{Cut, Join};
+use crate::exec::join::{FieldReader, Join};
 use crate::exec::words::{param_words, words_of};
 use crate::program::{
     Field, FieldPlan, Header, Intrinsic, Meta, Place, Queueing, Stack, Union, UnionStack, Varbit,
@@ -10,7 +10,7 @@ use alfirk_bmv2_json::{FieldRef, FieldWidth, HeaderType};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 impl Loader<'_> {
-    /// Metadata first, then the elements of each stack side by side, then all other headers.
+    /// Places metadata first, then the elements of each stack contiguously, then all other headers.
     pub(super) fn place_headers(&mut self) -> Result<(), LoadError> {
         let json = self.json;
         self.header_names = number("header", json.headers.iter().map(|h| h.name.as_str()))?;
@@ -56,7 +56,10 @@ impl Loader<'_> {
                 let i = by_id(id, &at)?;
                 self.place_element(i, &type_of, &mut placed, &at)?;
                 if type_of[i] != type_of[usize::from(*headers.first().unwrap_or(&(i as u16)))] {
-                    return Err(LoadError::invalid(at, "elements have different types"));
+                    return Err(LoadError::invalid(
+                        at,
+                        "the elements have different header types",
+                    ));
                 }
                 headers.push(i as u16);
             }
@@ -109,7 +112,10 @@ impl Loader<'_> {
                         .map(|h| type_of[usize::from(*h)])
                 };
                 if !types(i).eq(types(usize::from(*unions.first().unwrap_or(&(i as u16))))) {
-                    return Err(LoadError::invalid(at, "elements have different types"));
+                    return Err(LoadError::invalid(
+                        at,
+                        "the elements have different header types",
+                    ));
                 }
                 for member in members {
                     self.place_element(usize::from(member), &type_of, &mut placed, &at)?;
@@ -167,7 +173,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Variable-length fields that take many words, outside of stacks, whose elements move.
+    /// Returns the variable-length fields of many words, except those in stacks, whose elements are moved.
     fn large_varbits(&self) -> Vec<Varbit> {
         const MANY: usize = 8;
         let (stacks, layout) = (&self.layout.stacks, &self.layout);
@@ -192,7 +198,7 @@ impl Loader<'_> {
     ) -> Result<(), LoadError> {
         if placed[i].is_some() {
             let name = &self.json.headers[i].name;
-            let why = format!("header {name} is metadata or an element of something else too");
+            let why = format!("header {name} is metadata, or belongs to another stack or union");
             return Err(LoadError::invalid(at, why));
         }
         placed[i] = Some(self.place(i, type_of[i])?);
@@ -214,7 +220,7 @@ impl Loader<'_> {
                 }
             })
             .sum();
-        // Metadata has no validity; the word keeps `start - 1` meaningful for headers only.
+        // Only headers have a validity word, at `start - 1`; metadata is always valid.
         let valid = if header.metadata { 0 } else { self.words(1)? };
         let start = self.layout.initial.len() as u16;
         let mut fields = Vec::new();
@@ -285,8 +291,9 @@ impl Loader<'_> {
         let union = None;
         let fixed = || varbit.is_none().then_some(&plan);
         let join = fixed().map(|plan| Join::new(plan.iter().map(|f| (f.slot, f.bits))));
-        let cut = fixed()
-            .and_then(|plan| Cut::new(plan.iter().map(|f| (f.offset, f.slot, f.bits, f.signed))));
+        let cut = fixed().and_then(|plan| {
+            FieldReader::new(plan.iter().map(|f| (f.offset, f.slot, f.bits, f.signed)))
+        });
         Ok(Header {
             name,
             type_id,
@@ -305,7 +312,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Finds the fields that the architecture itself uses.
+    /// Resolves the fields that the architecture uses.
     pub(super) fn intrinsic(&self) -> Result<Intrinsic, LoadError> {
         let required = |header: &str, field: &str| {
             self.meta(header, field)?
@@ -353,7 +360,7 @@ impl Loader<'_> {
         })
     }
 
-    /// A field by the target's name for it: an alias, or a field of that very name.
+    /// Resolves a field by the target's name for it: an alias, or a field of that name.
     pub(super) fn meta(&self, header: &str, field: &str) -> Result<Option<Meta>, LoadError> {
         let wanted = FieldRef::new(header, field);
         let name = wanted.to_string();
@@ -385,7 +392,7 @@ fn varbit_bits(kind: &HeaderType, fixed: u64) -> Result<u32, LoadError> {
     match bits.and_then(|bits| u32::try_from(bits).ok()) {
         Some(0) | None => Err(LoadError::invalid(
             at(),
-            format!("max_length of {max} bytes is impossible"),
+            format!("max_length of {max} bytes leaves no bits for the variable-length field, or too many"),
         )),
         Some(bits) => Ok(bits),
     }

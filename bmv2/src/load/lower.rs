@@ -1,9 +1,8 @@
-//! From expressions to 64-bit instructions, where that gives the same result as unbounded integers.
+//! Lowering of expressions to 64-bit instructions, where the result equals that in unbounded integers.
 //!
-//! Two facts carry this. First, sums, differences, products, bitwise operations and shifts to the
-//! left can be computed modulo 2^64 when only the low 64 bits of the result are wanted. Second, when
-//! all values of a node fit a word (its range says so), its value modulo 2^64 *is* its value. What
-//! neither fact covers, such as comparing two 128-bit fields, becomes an `Op::Big`.
+//! This rests on two facts. First, the low 64 bits of sums, differences, products, bitwise operations and left shifts
+//! can be computed modulo 2^64. Second, if a node's range fits a word, its value modulo 2^64 *is* its value. Other
+//! operations, such as the comparison of two 128-bit fields, become an `Op::Big`.
 
 use super::expr::Dest;
 use super::{LoadError, Loader};
@@ -14,7 +13,7 @@ use crate::exec::words::words_of;
 use std::borrow::Cow;
 
 impl Loader<'_> {
-    /// Code that leaves a node's value modulo 2^64 in the word returned.
+    /// Emits code for a node's value modulo 2^64; returns the word that holds it.
     pub(super) fn low(&mut self, node: &Node) -> Result<Slot, LoadError> {
         match self.try_low(node)? {
             Some(slot) => Ok(slot),
@@ -22,7 +21,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Code that leaves the value in the word returned; none when it may not fit a word.
+    /// Emits code for a node's exact value; returns the word that holds it, or `None` if the value may not fit a word.
     pub(super) fn exact(&mut self, node: &Node) -> Result<Option<Slot>, LoadError> {
         if node.is_u64() || node.is_i64() {
             self.low(node).map(Some)
@@ -31,7 +30,7 @@ impl Loader<'_> {
         }
     }
 
-    /// An index or amount: an unsigned word, the greatest when it does not fit.
+    /// Emits code for an index or amount: an unsigned word, saturated to the greatest one.
     pub(super) fn amount(&mut self, node: &Node) -> Result<Slot, LoadError> {
         if node.is_u64() {
             return self.low(node);
@@ -66,7 +65,7 @@ impl Loader<'_> {
     fn try_low(&mut self, node: &Node) -> Result<Option<Slot>, LoadError> {
         let slot = match &node.kind {
             Kind::Const(value) => self.constant(value.low())?,
-            // The first word of a wide field is its lowest.
+            // The first word of a wide field is the least significant one.
             Kind::Field { slot, .. } => *slot,
             Kind::Element { element, index } => {
                 let i = self.amount(index)?;
@@ -135,7 +134,7 @@ impl Loader<'_> {
             }
             Kind::Cast(cast, bits, a) => {
                 if *bits > 64 {
-                    // Wrapping to more than a word does not change the low one.
+                    // Wrapping to more than 64 bits does not change the low word.
                     return if *cast == Cast::TwoComp {
                         self.low(a).map(Some)
                     } else {
@@ -276,7 +275,7 @@ impl Loader<'_> {
         Ok(dest_of(&op))
     }
 
-    /// Code for what has an instruction of its own.
+    /// Emits code for patterns that have an instruction of their own.
     fn pattern(&mut self, op: Binary, a: &Node, b: &Node) -> Result<Option<Slot>, LoadError> {
         let op = match op {
             Binary::BitAnd | Binary::Shr => {
@@ -334,7 +333,7 @@ impl Loader<'_> {
         Ok(dest_of(&op))
     }
 
-    /// Code for a conjunction or disjunction with `==` or `!=`.
+    /// Emits code for a conjunction or disjunction with `==` or `!=`.
     fn with_comparison(
         &mut self,
         op: Binary,
@@ -380,7 +379,7 @@ impl Loader<'_> {
         ))
     }
 
-    /// Code that jumps when bits of a field are, or are not, what they are compared to.
+    /// Emits a conditional jump on bits of a field.
     fn branch_on_bits(
         &mut self,
         node: &Node,
@@ -390,7 +389,7 @@ impl Loader<'_> {
         let (Kind::Binary(op, a, b), Kind::Const(value)) = (&node.kind, &other.kind) else {
             return Ok(None);
         };
-        // A jump unless the condition holds.
+        // Jumps unless the condition holds.
         let equal = !wanted;
         if let Some(order) = order(*op, a, b) {
             let value = value.to_i128();
@@ -422,7 +421,7 @@ impl Loader<'_> {
         })]))
     }
 
-    /// The operands of a comparison in words that compare alike.
+    /// Returns the operands of a comparison in words, with an operator that gives the same result.
     fn comparison(
         &mut self,
         op: Binary,
@@ -444,7 +443,7 @@ impl Loader<'_> {
         Ok(Some((self.low(a)?, self.low(b)?, test)))
     }
 
-    /// Code that jumps when a boolean is `wanted`, and goes on when not. Gives the jumps to patch.
+    /// Emits code that jumps when a boolean is `wanted`, and falls through otherwise. Returns the jumps to patch.
     pub(super) fn branch(&mut self, node: &Node, wanted: bool) -> Result<Vec<usize>, LoadError> {
         match &node.kind {
             Kind::Const(value) => {
@@ -456,7 +455,7 @@ impl Loader<'_> {
             }
             Kind::Unary(Unary::LogicNot, a) => return self.branch(a, !wanted),
             Kind::Binary(op @ (Binary::And | Binary::Or), a, b) => {
-                // `and` is false, and `or` is true, as soon as one side is.
+                // One operand decides: a false one for `and`, a true one for `or`.
                 let one_decides = *op == Binary::Or;
                 let mut jumps = self.branch(a, one_decides)?;
                 if wanted == one_decides {
@@ -507,7 +506,7 @@ impl Loader<'_> {
         Ok(vec![self.emit(op)])
     }
 
-    /// Lets jumps lead here.
+    /// Patches jumps to lead to the present end of the code.
     pub(super) fn land(&mut self, jumps: Vec<usize>) {
         let here = self.pc();
         for jump in jumps {
@@ -515,10 +514,10 @@ impl Loader<'_> {
         }
     }
 
-    /// Code that assigns a value, wrapped to the target's width.
+    /// Emits code that assigns a value, wrapped to the target's width.
     pub(super) fn assign(&mut self, dest: Dest, value: &Node) -> Result<(), LoadError> {
         match dest {
-            // Nothing can be stored in it.
+            // A field of width 0 has no value.
             Dest::Field { bits: 0, .. } => Ok(()),
             Dest::Field { slot, bits, signed } => {
                 let value = &self.saturated(slot, bits, signed, value);
@@ -547,7 +546,7 @@ impl Loader<'_> {
         }
     }
 
-    /// The value as the field takes it, where the field saturates.
+    /// Returns the value saturated to the field's width, if the field saturates.
     fn saturated<'n>(&self, slot: Slot, bits: u32, signed: bool, value: &'n Node) -> Cow<'n, Node> {
         if !self.saturating.contains(&slot) {
             return Cow::Borrowed(value);
@@ -599,7 +598,7 @@ impl Loader<'_> {
         if bits <= 64 {
             let first = self.code.len();
             let from = self.wrapped(value, bits, signed)?;
-            // The last instruction can write the field itself when it wrote a temporary.
+            // If the last instruction wrote a temporary, it can write the field instead.
             match self.code[first..].last_mut().and_then(dest_mut) {
                 Some(d) if *d == from && self.temps.contains(&from) => *d = slot,
                 _ if from == slot => {}
@@ -636,7 +635,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Code for a value as a field of up to 64 bits stores it.
+    /// Emits code for a value in the form in which a field of up to 64 bits stores it.
     pub(super) fn wrapped(
         &mut self,
         value: &Node,
@@ -661,7 +660,7 @@ impl Loader<'_> {
     }
 }
 
-/// Bits of a field that fits a word: `(field >> low) & mask`, without the one or the other.
+/// Matches bits of a field that fits a word: `(field >> low) & mask`, or one of both operations.
 fn bits<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<(&'n Node, u8, u8)> {
     let Kind::Const(b) = &b.kind else {
         return None;
@@ -688,7 +687,7 @@ fn bits<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<(&'n Node, u8, u8)> {
     (low == 0 && bits < 64 || field.is_u64()).then_some((field, low, bits))
 }
 
-/// A bit of a difference of numbers, or of their upper parts.
+/// A bit of the difference of two numbers or of their upper parts.
 struct Order<'n> {
     a: &'n Node,
     low_a: u8,
@@ -722,7 +721,7 @@ fn order<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<Order<'n>> {
     })
 }
 
-/// One bit of what need not fit a word: `(x >> n) & 1`.
+/// Matches one bit of a number of any width: `(x >> n) & 1`.
 fn one_bit<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<(&'n Node, u8, u8)> {
     let (Binary::BitAnd, Kind::Const(mask), Kind::Binary(Binary::Shr, x, n)) =
         (op, &b.kind, &a.kind)
@@ -736,7 +735,8 @@ fn one_bit<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<(&'n Node, u8, u8)> 
     (mask.to_i128() == Some(1)).then_some((x, n, 1))
 }
 
-/// `(high << shift) | bits of a field`: the high part, the shift, the field, its lowest bit wanted, and how many.
+/// Matches `(high << shift) | bits of a field`; returns the high part, the shift, the field, and the lowest bit and
+/// number of its bits.
 fn join<'n>(high: &'n Node, low: &'n Node) -> Option<(&'n Node, u8, &'n Node, u8, u8)> {
     let Kind::Binary(Binary::Shl, high, n) = &high.kind else {
         return None;
@@ -760,7 +760,7 @@ fn node_bits(node: &Node) -> u8 {
     }
 }
 
-/// A comparison that holds when the given one does not.
+/// Returns the negation of a comparison.
 fn negate(a: Slot, b: Slot, test: Test) -> (Slot, Slot, Test) {
     match test {
         Test::Eq => (a, b, Test::Ne),
@@ -772,13 +772,13 @@ fn negate(a: Slot, b: Slot, test: Test) -> (Slot, Slot, Test) {
     }
 }
 
-/// The word that a computing instruction writes.
+/// Returns the word written by a computing instruction.
 pub(super) fn dest_of(op: &Op) -> Option<Slot> {
     let mut op = *op;
     dest_mut(&mut op).copied()
 }
 
-/// The same, to be changed. All operands are read before it is written.
+/// Mutable form of [`dest_of`]. All operands are read before this word is written.
 fn dest_mut(op: &mut Op) -> Option<&mut Slot> {
     match op {
         Op::Mask { d, .. }

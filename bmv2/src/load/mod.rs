@@ -1,10 +1,9 @@
-//! From BMv2 JSON to a [`LoadedProgram`]: names are resolved, everything is checked, expressions and
-//! actions become flat code.
+//! Compilation of BMv2 JSON to a [`LoadedProgram`]: resolves names, validates everything, and translates expressions
+//! and actions to flat code.
 //!
-//! Phases: `layout` places headers and metadata, `objects` the extern objects and calculations,
-//! `action`, `parser` and `pipeline` make code by way of `expr` (names), `simplify` and
-//! `lower` (instructions); `thread` leads pipelines past conditions whose answers are known (`facts`), and `fuse` joins
-//! instructions that follow each other.
+//! Phases: `layout` places headers and metadata; `objects` loads extern objects and calculations; `action`, `parser`
+//! and `pipeline` emit code through `expr` (name resolution), `simplify` and `lower` (instructions); `jump_threading`
+//! removes conditions with known outcomes (`facts`); `fuse` fuses consecutive instructions.
 
 mod action;
 mod compound;
@@ -12,13 +11,13 @@ mod error;
 mod expr;
 mod facts;
 mod fuse;
+mod jump_threading;
 mod layout;
 mod lower;
 mod objects;
 mod parser;
 mod pipeline;
 mod simplify;
-mod thread;
 mod tofino;
 
 pub use error::LoadError;
@@ -34,7 +33,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 type Names = FxHashMap<String, u16>;
 
-/// What is known so far of the program being loaded.
+/// State of loading a program.
 struct Loader<'a> {
     json: &'a BmV2Json,
     layout: Layout,
@@ -63,20 +62,20 @@ struct Loader<'a> {
     with_notes: bool,
     notes: Vec<Note>,
     constants: FxHashMap<u64, Slot>,
-    /// The word of all fields without bits. It is zero, and never written.
+    /// Word shared by all fields of width 0: always zero, never written.
     void: Slot,
-    /// First words of fields that saturate instead of wrapping.
+    /// First words of saturating fields.
     saturating: FxHashSet<Slot>,
-    /// Temporaries of the statement being compiled, taken again for the next one.
+    /// Temporaries of the statement being compiled, reused by the next one.
     temps: Vec<Slot>,
     temps_used: usize,
 }
 
-/// Where an expression stands: for messages, and for what locals mean there.
+/// Context of an expression: its place for messages, and the meaning of local references.
 #[derive(Clone, Copy)]
 struct Scope<'a> {
     at: &'a str,
-    /// Parameters of the action.
+    /// Parameters of the enclosing action.
     params: &'a [Param],
     /// Fields of the header whose length is computed (P4_14).
     fields: &'a [Field],
@@ -97,15 +96,15 @@ impl<'a> Scope<'a> {
 }
 
 impl LoadedProgram {
-    /// Loads the text that `p4c-bm2-ss` (or `alfirk p4c`) wrote.
+    /// Loads the output of `p4c-bm2-ss` or `alfirk p4c`.
     ///
     /// # Errors
-    /// Names what is wrong and where; see [`LoadError`]. No input makes it panic.
+    /// What is wrong and where; see [`LoadError`]. No input causes a panic.
     pub fn from_json(text: &str) -> Result<LoadedProgram, LoadError> {
         LoadedProgram::from_typed(&BmV2Json::from_text(text)?)
     }
 
-    /// Loads a program that is already in memory.
+    /// Loads a parsed program.
     ///
     /// # Errors
     /// As [`LoadedProgram::from_json`].
@@ -113,8 +112,8 @@ impl LoadedProgram {
         load(json, false)
     }
 
-    /// Loads a text with notes of its conditions and primitives, for [the log](crate::steps). It does the same,
-    /// more slowly.
+    /// Loads a program with notes about its conditions and primitives, for [the log](crate::steps). It behaves the
+    /// same, but runs more slowly.
     ///
     /// # Errors
     /// As [`LoadedProgram::from_json`].
@@ -228,7 +227,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Takes `n` more words.
+    /// Allocates `n` words.
     fn words(&mut self, n: usize) -> Result<Slot, LoadError> {
         let start = self.layout.initial.len();
         let need = start + n;
@@ -244,7 +243,7 @@ impl<'a> Loader<'a> {
         Ok(start as Slot)
     }
 
-    /// The word of a constant.
+    /// Returns the word of a constant, allocating it if necessary.
     fn constant(&mut self, value: u64) -> Result<Slot, LoadError> {
         if let Some(&slot) = self.constants.get(&value) {
             return Ok(slot);
@@ -255,7 +254,7 @@ impl<'a> Loader<'a> {
         Ok(slot)
     }
 
-    /// The words of a wide constant.
+    /// Returns the words of a wide constant, allocating them if necessary.
     fn wide_constant(&mut self, words: &[u64]) -> Result<Slot, LoadError> {
         let slot = self.words(words.len())?;
         self.layout.initial[usize::from(slot)..][..words.len()].copy_from_slice(words);
@@ -271,7 +270,7 @@ impl<'a> Loader<'a> {
         Ok(self.temps[self.temps_used - 1])
     }
 
-    /// The next statement may use all temporaries again.
+    /// Frees all temporaries for the next statement.
     fn end_statement(&mut self) {
         self.temps_used = 0;
     }
@@ -285,7 +284,7 @@ impl<'a> Loader<'a> {
         self.code.len() - 1
     }
 
-    /// Lets the code write to the log, where programs do. More notes than a program may have are left out.
+    /// Emits a note for the log, if the program is loaded with notes. Notes beyond the limit are omitted.
     fn note(&mut self, note: impl FnOnce() -> Note) {
         if !self.with_notes {
             return;
@@ -296,7 +295,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Lets the jump at `at` lead to `to`.
+    /// Sets the target of the jump at `at`.
     fn patch(&mut self, at: usize, to: Pc) {
         *target(&mut self.code[at]) = to;
     }
@@ -340,7 +339,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// Where a jump leads.
+/// Returns the target of a jump.
 fn target(jump: &mut Op) -> &mut Pc {
     match jump {
         Op::Jump { to }
@@ -363,7 +362,7 @@ fn find(names: &Names, what: &'static str, name: &str, at: &str) -> Result<u16, 
         })
 }
 
-/// Numbers named things; two of one name are an error.
+/// Numbers objects by name; a duplicate name is an error.
 fn number<'a>(
     what: &'static str,
     names: impl Iterator<Item = &'a str>,

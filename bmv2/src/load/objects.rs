@@ -8,13 +8,13 @@ use crate::exec::ops::{Op, Pc, Slot};
 use crate::exec::words::words_of;
 use crate::externs::hash::{Algorithm, CrcParams};
 use crate::program::{
-    Calculation, Checksum, CounterArray, Input, Joined, LearnList, ListItem, MeterArray,
+    Calculation, Checksum, CounterArray, Input, JoinedInputs, LearnList, ListItem, MeterArray,
     RegisterArray, ValueSet,
 };
 use alfirk_bmv2_json::{CrcParameters, Expr, FieldList};
 use rustc_hash::FxHashMap;
 
-/// Words that all registers, counters and meters of a program may take: 2 GiB.
+/// Limit of the state of all registers, counters and meters, in words (2 GiB).
 const MAX_STATE_WORDS: u64 = 1 << 28;
 
 impl Loader<'_> {
@@ -47,7 +47,7 @@ impl Loader<'_> {
         for register in &json.register_arrays {
             if register.bitwidth == 0 {
                 let at = format!("register array {}", register.name);
-                return Err(LoadError::invalid(at, "cells have no bits"));
+                return Err(LoadError::invalid(at, "the bitwidth of cells is 0"));
             }
             self.registers.push(RegisterArray {
                 name: register.name.clone(),
@@ -186,7 +186,7 @@ impl Loader<'_> {
                 Expr::Payload => payload = true,
                 Expr::Header(name) => inputs.push(Input::Header(self.header(name, scope.at)?)),
                 Expr::Hexstr { value, bitwidth } => {
-                    // Without a stated width the digits count.
+                    // Without a width, the number of digits determines it.
                     let digits =
                         value.trim_start_matches('-').trim_start_matches("0x").len() as u32;
                     let bits = bitwidth.unwrap_or(digits.saturating_mul(4));
@@ -227,8 +227,8 @@ impl Loader<'_> {
         })
     }
 
-    /// The inputs side by side, where all have a fixed length.
-    fn joined(&mut self, inputs: &[Input]) -> Result<Option<Joined>, LoadError> {
+    /// Plans the concatenation of inputs, if all have a fixed length.
+    fn joined(&mut self, inputs: &[Input]) -> Result<Option<JoinedInputs>, LoadError> {
         let mut fields = Vec::new();
         let mut all_valid = Vec::new();
         for input in inputs {
@@ -239,7 +239,7 @@ impl Loader<'_> {
                     *valid
                 }
                 Input::Const { words, bits } => {
-                    // Bits from the left: the first word may be incomplete.
+                    // Words from the left; the first may be partly used.
                     for i in (0..words_of(*bits)).rev() {
                         let slot = self.constant(words[i])?;
                         fields.push((slot, (bits - 64 * i as u32).min(64)));
@@ -259,13 +259,13 @@ impl Loader<'_> {
                 all_valid.push(valid);
             }
         }
-        Ok(Some(Joined {
+        Ok(Some(JoinedInputs {
             valid: all_valid,
             join: Join::new(fields),
         }))
     }
 
-    /// Fields that clones, resubmitted and recirculated packets keep.
+    /// Loads the field lists of clone, resubmit and recirculate.
     pub(super) fn field_lists(&mut self) -> Result<FxHashMap<u32, Vec<ListItem>>, LoadError> {
         let mut lists = FxHashMap::default();
         for list in &self.json.field_lists {
@@ -294,7 +294,7 @@ impl Loader<'_> {
                             words: h.end - h.start,
                         });
                     }
-                    // Constants have nothing to keep.
+                    // Constants have no value to keep.
                     Expr::Hexstr { .. } | Expr::Bool(_) => {}
                     other => {
                         return Err(LoadError::invalid(at, format!("{other:?} is not a field")))
@@ -340,7 +340,7 @@ impl Loader<'_> {
         Ok(lists)
     }
 
-    /// Checksums to verify and to update, in the order of the file.
+    /// Compiles the checksums to verify and to update, in the order of the file.
     pub(super) fn compile_checksums(
         &mut self,
     ) -> Result<(Vec<Checksum>, Vec<Checksum>), LoadError> {
@@ -390,7 +390,7 @@ impl Loader<'_> {
         Ok((verify, update))
     }
 
-    /// Code of its own that leaves a value in a word.
+    /// Emits separate code for a value; returns its start and the word of the result.
     pub(super) fn compile_value(&mut self, node: &Node) -> Result<(Pc, Slot), LoadError> {
         let code = self.pc();
         let slot = self.low(node)?;
@@ -399,7 +399,7 @@ impl Loader<'_> {
         Ok((code, slot))
     }
 
-    /// A value that is used as a count of bits: negative or too large ones become the greatest.
+    /// Emits separate code for a number of bits; negative and too large values saturate to the greatest.
     pub(super) fn compile_amount(&mut self, node: &Node) -> Result<(Pc, Slot), LoadError> {
         let code = self.pc();
         let slot = self.amount(node)?;
@@ -408,7 +408,7 @@ impl Loader<'_> {
         Ok((code, slot))
     }
 
-    /// Little-endian words of a hexadecimal constant wrapped to a width.
+    /// Returns the little-endian words of a hexadecimal constant, wrapped to a width.
     pub(super) fn hex_words(
         &self,
         text: &str,
@@ -428,7 +428,7 @@ pub(super) fn insert_list<T>(
     let id = u32::try_from(list.id).map_err(|_| {
         LoadError::invalid(
             format!("list {}", list.name),
-            format!("id {} is impossible", list.id),
+            format!("id {} is not from 0 to 2^32 - 1", list.id),
         )
     })?;
     if lists.insert(id, value).is_some() {

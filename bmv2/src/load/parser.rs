@@ -1,4 +1,4 @@
-//! The parser and the deparser.
+//! Parsers and deparsers.
 
 use super::{find, number, LoadError, Loader, Scope};
 use crate::exec::node::Kind;
@@ -6,10 +6,10 @@ use crate::exec::ops::{Op, Slot};
 use crate::program::{Case, CaseOn, Deparser, KeyPart, ParseState, Parser, ParserErrors, Step};
 use alfirk_bmv2_json::{decode_hex, Expr, ExtractTarget, ParserOp, TransitionOn};
 
-/// What BMv2 uses for core errors that the program does not number.
+/// BMv2's number for core errors that the program does not define.
 const UNKNOWN_ERROR: u64 = 0x7fff_ffff;
 
-/// More than fits into any frame.
+/// Limit of a header's length in bytes; longer than any frame.
 const MAX_HEADER_BYTES: usize = 1 << 24;
 
 impl Loader<'_> {
@@ -53,7 +53,7 @@ impl Loader<'_> {
                 let target = next(&transition.next_state, &at)?;
                 match &transition.on {
                     TransitionOn::Default => {
-                        // Later transitions are never looked at.
+                        // Transitions after the default are unreachable.
                         default = target;
                         break;
                     }
@@ -267,8 +267,7 @@ impl Loader<'_> {
         }
     }
 
-    /// P4_14 gives the length of a variable-length field with the header's type, as an expression
-    /// of the header's own fields.
+    /// Compiles the length of a variable-length field, which in P4_14 is an expression of the header's own fields.
     fn vl_length(&mut self, header: u16, scope: Scope) -> Result<Option<(u32, u16)>, LoadError> {
         let h = &self.layout.headers[usize::from(header)];
         let (type_id, fields) = (h.type_id, h.fields.clone());
@@ -333,7 +332,7 @@ impl Loader<'_> {
         })
     }
 
-    /// Right-aligned bytes of a case's value or mask.
+    /// Returns the right-aligned bytes of a case's value or mask.
     fn key_value(&self, text: &str, bytes: usize, scope: Scope) -> Result<Vec<u8>, LoadError> {
         let (negative, value) = decode_hex(text).map_err(|e| scope.invalid(e.to_string()))?;
         let zeros = value.iter().take_while(|b| **b == 0).count();
@@ -431,7 +430,7 @@ enum Target {
 fn check_lookahead(offset: u32, bits: u32, scope: Scope) -> Result<(), LoadError> {
     if bits == 0 || bits > 65536 || offset > 1 << 24 {
         return Err(scope.invalid(format!(
-            "a lookahead of {bits} bits at {offset} is impossible"
+            "a lookahead of {bits} bits at bit {offset} is out of range"
         )));
     }
     Ok(())

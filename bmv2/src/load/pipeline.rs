@@ -1,4 +1,4 @@
-//! Ingress and egress: nodes become code, tables get their keys, actions and entries.
+//! Ingress and egress: compiles nodes to code, and loads the keys, actions and entries of tables.
 
 use super::action::located;
 use super::parser::missing;
@@ -14,16 +14,16 @@ use alfirk_bmv2_json::{
 };
 use rustc_hash::FxHashMap;
 
-/// What pipelines give to the program.
+/// Result of loading the pipelines.
 pub(super) struct Pipelines {
-    /// First instructions, by name.
+    /// First instructions of pipelines, by name.
     pub starts: Vec<(String, Pc)>,
     pub tables: Vec<Table>,
     pub profiles: Vec<Profile>,
 }
 
 impl Pipelines {
-    /// The first instruction of a pipeline.
+    /// Returns the first instruction of a pipeline.
     pub fn start(&self, name: &str) -> Result<Pc, LoadError> {
         let known = self.starts.iter().rev().find(|(known, _)| known == name);
         known
@@ -32,10 +32,10 @@ impl Pipelines {
     }
 }
 
-/// A node of a control flow, by its place in the JSON.
+/// A node of a control flow in the JSON.
 #[derive(Clone, Copy)]
 enum Node<'a> {
-    /// Number among the tables of all pipelines.
+    /// A table, with its number over all pipelines.
     Table(u16, &'a json::Table),
     Conditional(&'a json::Conditional),
     Call(&'a json::ActionCall),
@@ -72,7 +72,7 @@ impl<'a> Loader<'a> {
         let mut starts = Vec::new();
         for pipeline in all() {
             let (start, mut labels) = self.compile_flow(pipeline, &table_names)?;
-            let start = self.thread(start, &mut labels, pipeline, &table_names)?;
+            let start = self.thread_jumps(start, &mut labels, pipeline, &table_names)?;
             for table in &pipeline.tables {
                 let number = tables.len() as u16;
                 tables.push(self.table(number, table, &labels, &profile_names)?);
@@ -86,7 +86,7 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// Compiles the control flow. Gives its first instruction and that of each node.
+    /// Compiles a control flow. Returns its first instruction and those of its nodes.
     fn compile_flow(
         &mut self,
         pipeline: &'a Pipeline,
@@ -127,7 +127,7 @@ impl<'a> Loader<'a> {
             fixes: Vec::new(),
             pending: Vec::new(),
         };
-        // Nodes that nothing leads to are compiled too: what they name must be right.
+        // Unreachable nodes are compiled too, to validate their names.
         flow.pending.extend(names.iter().rev());
         self.chain(pipeline.init_table.as_deref(), &nodes, &mut flow)?;
         while let Some(name) = flow.pending.pop() {
@@ -142,7 +142,7 @@ impl<'a> Loader<'a> {
         Ok((start, flow.labels))
     }
 
-    /// Compiles a node and those that follow it without a choice.
+    /// Compiles a node and its successors up to the next branch.
     fn chain(
         &mut self,
         first: Option<&'a str>,
@@ -220,8 +220,8 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Compilers wrap plain statements in tables that have no key and always run one action. Such
-    /// a table needs no lookup: its action is compiled in place. Gives the next node then.
+    /// Compiles a table without a key whose action is always the same, which compilers generate for plain statements,
+    /// as an inlined action. Returns the next node in this case.
     fn inline(&mut self, table: &'a json::Table) -> Result<Option<Option<&'a str>>, LoadError> {
         let plain = table.key.is_empty()
             && table.kind == TableType::Simple
@@ -230,7 +230,7 @@ impl<'a> Loader<'a> {
             && table.direct_registers.is_empty()
             && table.entries.is_none();
         let default = match &table.default_entry {
-            // The log has every table.
+            // The log contains every table.
             _ if self.with_notes => return Ok(None),
             Some(default) if plain && default.action_entry_const => default,
             _ => return Ok(None),
@@ -293,7 +293,7 @@ impl<'a> Loader<'a> {
             ids.push(self.action_by_id(*id, &at)?);
         }
         if ids.is_empty() {
-            // Older files have names only.
+            // Older files have only names of actions.
             for name in &table.actions {
                 let position = self.actions.iter().position(|a| a.name == *name);
                 ids.push(
@@ -316,7 +316,7 @@ impl<'a> Loader<'a> {
                 "__HIT__" => on_hit = Some(next),
                 "__MISS__" => on_miss = Some(next),
                 name => {
-                    // Names of actions need not be unique in P4_14, but their next nodes agree.
+                    // In P4_14, actions of different ids may have the same name; their next nodes are equal.
                     for (action, pc) in &mut actions {
                         if self.actions[usize::from(*action)].name == *name {
                             *pc = next;
@@ -374,15 +374,14 @@ impl<'a> Loader<'a> {
         };
         if let Some(default) = &table.default_entry {
             let action = self.action_by_id(default.action_id, &at)?;
-            // A default action that is not in the list leads where all others would.
+            // A default action that is not in the list continues at the common next node.
             if !made.actions.iter().any(|(a, _)| *a == action) {
                 made.actions.push((action, on_nothing));
             }
             let args = match &default.action_data {
                 Some(data) => Some(self.args(action, data, scope)?),
                 None if self.actions[usize::from(action)].words == 0 => Some(Vec::new()),
-                // Only the choice of the action is fixed; there is nothing to run until the
-                // control plane gives arguments.
+                // Only the choice of the action is const; nothing runs until the control plane sets its arguments.
                 None => None,
             };
             made.default = args.map(|args| DefaultAction {
@@ -481,11 +480,11 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// Where a field of up to 64 bits is.
+    /// Resolves a field of up to 64 bits to its word.
     fn word_field(&self, name: &FieldRef, scope: Scope) -> Result<Slot, LoadError> {
         let (_, field) = self.field(name, scope.at)?;
         if !(1..=64).contains(&field.bits) || field.varbit {
-            return Err(scope.invalid(format!("{name} is no number of up to 64 bits")));
+            return Err(scope.invalid(format!("{name} is not a field of 1 to 64 bits")));
         }
         Ok(field.slot)
     }
@@ -494,7 +493,10 @@ impl<'a> Loader<'a> {
         let action = &self.actions[usize::from(action)];
         if data.len() != action.params.len() {
             let (need, has) = (action.params.len(), data.len());
-            let why = format!("action {} takes {need} arguments, not {has}", action.name);
+            let why = format!(
+                "action {} has {need} parameters, but {has} arguments",
+                action.name
+            );
             return Err(scope.invalid(why));
         }
         let mut args = Vec::new();
@@ -540,7 +542,7 @@ impl<'a> Loader<'a> {
             0
         };
         let priority = i32::try_from(priority)
-            .map_err(|_| scope.invalid(format!("priority {priority} is impossible")))?;
+            .map_err(|_| scope.invalid(format!("priority {priority} does not fit 32 bits")))?;
         let is_const = table.const_entries || entry.is_const;
         let entry = NewEntry {
             keys,
@@ -556,7 +558,7 @@ impl<'a> Loader<'a> {
             let words = self.hex_words(text, key.bits, scope)?;
             Ok(crate::numbers::shortest(&words))
         };
-        // Files may set bits that the mask leaves out; they never count.
+        // Files may set bits outside of the mask; these never match.
         let masked = |value: &[u8], mask: &[u8]| -> Vec<u8> {
             let n = value.len().max(mask.len());
             let at =
@@ -599,15 +601,15 @@ impl<'a> Loader<'a> {
 
 struct Flow<'a> {
     labels: Labels<'a>,
-    /// Jumps and the nodes they lead to.
+    /// Jumps to patch, with the nodes they lead to.
     fixes: Vec<(usize, &'a str)>,
     pending: Vec<&'a str>,
 }
 
-/// Where nodes begin.
+/// Code positions of nodes.
 pub(super) struct Labels<'a> {
     pub at: FxHashMap<&'a str, Pc>,
-    /// The pipeline's end, which stands in front of its code.
+    /// End of the pipeline, which precedes its code.
     pub end: Pc,
     pipeline: &'a str,
 }
@@ -632,7 +634,7 @@ fn condition(json: &json::Conditional, holds: bool) -> Note {
     Note::Text(located(json.source_info.as_ref(), text, none))
 }
 
-/// The kind of lookup that the keys need, and that the file should state.
+/// Determines the match type of a table from its keys, which must agree with the one in the file.
 fn match_type(keys: &[Key], stated: MatchType, scope: Scope) -> Result<MatchType, LoadError> {
     let count = |wanted: MatchType| keys.iter().filter(|k| k.match_type == wanted).count();
     let needed = if count(MatchType::Range) > 0 {
@@ -652,7 +654,7 @@ fn match_type(keys: &[Key], stated: MatchType, scope: Scope) -> Result<MatchType
     };
     if rank(stated) < rank(needed) {
         return Err(scope.invalid(format!(
-            "a key of type {needed:?} does not go with a {stated:?} table"
+            "a key of type {needed:?} is not allowed in a table of type {stated:?}"
         )));
     }
     let chosen = if rank(stated) > rank(needed) {
@@ -661,7 +663,7 @@ fn match_type(keys: &[Key], stated: MatchType, scope: Scope) -> Result<MatchType
         needed
     };
     if chosen == MatchType::Lpm && count(MatchType::Lpm) > 1 {
-        return Err(scope.invalid("a table can have one lpm key"));
+        return Err(scope.invalid("a table can have at most one lpm key"));
     }
     Ok(chosen)
 }
@@ -672,7 +674,7 @@ fn check_duplicates(table: &Table, entries: &[InitialEntry], at: &str) -> Result
         if !seen.insert(crate::tables::identity(table, &entry.keys, entry.priority)) {
             return Err(LoadError::invalid(
                 format!("{at}, entry {i}"),
-                "there is an equal one before it",
+                "an earlier entry has the same key and priority",
             ));
         }
     }

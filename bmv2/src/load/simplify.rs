@@ -1,12 +1,12 @@
-//! Expressions in the form that takes the fewest instructions. Values stay what they were, in unbounded integers.
+//! Algebraic simplification of expressions; values in unbounded integers do not change.
 
 use crate::exec::big::Big;
 use crate::exec::node::{Binary, Kind, Node, Unary};
 
-/// Shifts by greater constants are left as they are.
+/// Shifts by greater constants are not simplified.
 const MAX_SHIFT: u64 = 1024;
 
-/// A node of this kind, or a simpler one with the same value. Its operands are simple already.
+/// Creates a node or a simpler one with the same value. Its operands must be simplified already.
 pub(super) fn simplified(kind: Kind) -> Node {
     match kind {
         Kind::Unary(Unary::LogicNot, a) => not(*a),
@@ -54,7 +54,7 @@ fn plain(op: Binary, a: Node, b: Node) -> Node {
     Node::of(Kind::Binary(op, Box::new(a), Box::new(b)))
 }
 
-/// `a & mask`, with one mask.
+/// Simplifies `a & mask` to a single mask.
 fn masked(a: Node, mask: Big) -> Node {
     if let (Some((low, high)), Some(mask)) = (a.range, mask.to_i128()) {
         let is_solid = mask >= 0 && mask & mask.wrapping_add(1) == 0;
@@ -75,7 +75,7 @@ fn masked(a: Node, mask: Big) -> Node {
     }
 }
 
-/// `a >> n`, with one shift, and masks after it: bits of bits are bits.
+/// Simplifies `a >> n` to a single shift followed by masks.
 fn shifted(a: Node, n: u64) -> Node {
     let by = |n| Node::constant(Big::from_u64(n));
     match a.kind {
@@ -89,7 +89,7 @@ fn shifted(a: Node, n: u64) -> Node {
                 let mask = mask.shr(n);
                 masked(shifted(*x, n), mask)
             }
-            // The bits of what does not fit a word are chosen before they are shifted, which makes it fit.
+            // Masking before the shift makes a value that exceeds a word fit one.
             _ => plain(Binary::Shr, plain(Binary::BitAnd, *x, *m), by(n)),
         },
         _ => plain(Binary::Shr, a, by(n)),

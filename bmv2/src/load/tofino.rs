@@ -1,4 +1,5 @@
-//! What a program of the Tofino Native Architecture has besides: parsers and deparsers of two gresses, and intrinsic metadata.
+//! Loading of programs for the Tofino Native Architecture: parsers and deparsers of two gresses, and intrinsic
+//! metadata.
 
 use super::{LoadError, Loader};
 use crate::exec::join::Join;
@@ -10,7 +11,7 @@ use alfirk_bmv2_json::{Expr, FieldList};
 use rustc_hash::FxHashMap;
 
 impl Loader<'_> {
-    /// The chip that a program is for; none for simple_switch.
+    /// Returns the chip that a program is for; `None` for simple_switch.
     pub(super) fn chip(&self) -> Result<Option<Chip>, LoadError> {
         match self.json.architecture.as_deref() {
             None => Ok(None),
@@ -23,7 +24,7 @@ impl Loader<'_> {
         }
     }
 
-    /// What both gresses of a Tofino program have; ingress first. `pipeline` finds the first instruction of a pipeline.
+    /// Loads ingress and egress of a program for Tofino. `pipeline` returns the first instruction of a pipeline.
     pub(super) fn tofino(
         &mut self,
         chip: Chip,
@@ -97,7 +98,7 @@ impl Loader<'_> {
         })
     }
 
-    /// The header that the field of an alias is in.
+    /// Returns the header of an alias' field.
     fn header_of(&self, alias: &str) -> Result<Option<u16>, LoadError> {
         let Some(field) = self.aliases.get(alias) else {
             return Ok(None);
@@ -106,7 +107,7 @@ impl Loader<'_> {
         Ok(Some(header))
     }
 
-    /// Field lists as bytes in front of a packet.
+    /// Plans the encoding of field lists as bytes in front of a packet.
     fn fronts(&self) -> Result<FxHashMap<u32, Front>, LoadError> {
         let mut fronts = FxHashMap::default();
         for list in &self.json.field_lists {
@@ -140,7 +141,7 @@ impl Loader<'_> {
         })
     }
 
-    /// What the parts that all architectures share know of Tofino's metadata: the copy's number, for traces.
+    /// Returns the metadata of Tofino that the shared code uses: the copy's number, for traces.
     pub(super) fn tofino_intrinsic(&self) -> Result<Intrinsic, LoadError> {
         let egress_rid: Option<Meta> = self.meta("egress_intrinsic_metadata", "egress_rid")?;
         let ingress_port = self.meta("ingress_intrinsic_metadata", "ingress_port")?;

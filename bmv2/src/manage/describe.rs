@@ -1,4 +1,4 @@
-//! What a program has: its tables, actions and arrays, by name and by number.
+//! Descriptions of a program's objects: tables, actions and arrays, by name and by number.
 
 use super::{
     ActionId, ActionInfo, CounterInfo, KeyInfo, MeterInfo, ParamInfo, ProfileId, RegisterInfo,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::program::{self, LoadedProgram};
 
-/// The place of what is called `name`.
+/// Returns the index of the object with this name.
 fn place<T>(all: &[T], name: &str, name_of: impl Fn(&T) -> &str) -> Option<u16> {
     let at = all.iter().position(|one| name_of(one) == name)?;
     u16::try_from(at).ok()
@@ -28,7 +28,7 @@ impl LoadedProgram {
         place(&self.profiles, name, |p| &p.name).map(ProfileId)
     }
 
-    /// Describes a table; none when the number is from another program.
+    /// Describes a table; `None` for a number of another program.
     pub fn table_info(&self, table: TableId) -> Option<TableInfo> {
         let t = self.tables.get(usize::from(table.0))?;
         let key = |k: &program::Key| KeyInfo {
@@ -54,7 +54,7 @@ impl LoadedProgram {
         })
     }
 
-    /// Describes an action; none when the number is from another program.
+    /// Describes an action; `None` for a number of another program.
     pub fn action_info(&self, action: ActionId) -> Option<ActionInfo> {
         let a = self.actions.get(usize::from(action.0))?;
         let param = |p: &program::Param| ParamInfo {
@@ -67,8 +67,8 @@ impl LoadedProgram {
         })
     }
 
-    /// Widths in bits of the fields of a header that has fields of these names, in this order, and behind them nothing but padding.
-    /// None when no header of the program has, or it has fields of variable length.
+    /// Returns the field widths, in bits, of a header that consists of fields with these names in this order and
+    /// padding. `None` when the program has no such header, or it has fields of variable length.
     pub fn header_widths(&self, names: &[&str]) -> Option<Vec<u32>> {
         let headers = self.layout.headers.iter().filter(|h| !h.metadata);
         let mut found = headers.filter(|header| {
@@ -82,7 +82,7 @@ impl LoadedProgram {
         Some(fields.iter().map(|field| field.bits).collect())
     }
 
-    /// All register arrays.
+    /// Describes all register arrays.
     pub fn registers(&self) -> Vec<RegisterInfo> {
         let info = |r: &program::RegisterArray| RegisterInfo {
             name: r.name.clone(),
@@ -92,7 +92,7 @@ impl LoadedProgram {
         self.registers.iter().map(info).collect()
     }
 
-    /// All counter arrays.
+    /// Describes all counter arrays.
     pub fn counters(&self) -> Vec<CounterInfo> {
         let info = |c: &program::CounterArray| CounterInfo {
             name: c.name.clone(),
@@ -102,7 +102,7 @@ impl LoadedProgram {
         self.counters.iter().map(info).collect()
     }
 
-    /// All meter arrays.
+    /// Describes all meter arrays.
     pub fn meters(&self) -> Vec<MeterInfo> {
         let info = |m: &program::MeterArray| MeterInfo {
             name: m.name.clone(),
@@ -113,7 +113,7 @@ impl LoadedProgram {
         self.meters.iter().map(info).collect()
     }
 
-    /// Names, widths in bits and greatest sizes of all parser value sets.
+    /// Returns names, widths in bits and maximum sizes of all parser value sets.
     pub fn value_sets(&self) -> Vec<(String, u32, Option<u64>)> {
         self.vsets
             .iter()

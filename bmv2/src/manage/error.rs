@@ -1,33 +1,35 @@
-//! Why a request is refused.
+//! Errors of control plane requests.
 
 use crate::pre::PreError;
 use crate::tables::KeyFault;
 
-/// A management request is refused; nothing has changed.
+/// Error of a control plane request; the switch is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManageError {
     #[error("no program is loaded")]
     NoProgram,
     #[error("the program has no {what} named {name:?}")]
     Unknown { what: &'static str, name: String },
-    #[error("table {table}: its entries are fixed by the program")]
+    #[error("table {table}: its entries are const in the program")]
     ConstEntries { table: String },
-    /// The program fixes one entry of a table.
+    /// One entry of the table is const.
     #[error("table {table}: this entry is const in the program, and cannot be changed or deleted")]
     ConstEntry { table: String },
-    #[error("table {table} has no key, so no entries; set its default action")]
+    #[error("table {table} has no key and therefore no entries; set its default action")]
     NoKey { table: String },
-    #[error("table {table}: its default action is fixed by the program")]
+    #[error("table {table}: its default action is const in the program")]
     ConstDefault { table: String },
     #[error("table {table} is full with {size} entries")]
     TableFull { table: String, size: u64 },
     #[error("table {table}: an equal entry exists")]
     EntryExists { table: String },
-    #[error("table {table}: there is no such entry")]
+    #[error("table {table}: no such entry exists")]
     NoEntry { table: String },
-    #[error("table {table}: the entry is gone, and another one has its place")]
+    #[error(
+        "table {table}: the entry's handle is stale; the entry was deleted and its slot reused"
+    )]
     StaleEntry { table: String },
-    #[error("table {table}: the key has {expected} fields, not {got}")]
+    #[error("table {table}: the key has {expected} fields; the request has {got}")]
     KeyCount {
         table: String,
         expected: usize,
@@ -41,20 +43,20 @@ pub enum ManageError {
     },
     #[error("table {table} does not have the action {action}")]
     ActionNotInTable { table: String, action: String },
-    #[error("action {action} takes {expected} arguments, not {got}")]
+    #[error("action {action} has {expected} parameters; the request has {got} arguments")]
     ArgCount {
         action: String,
         expected: usize,
         got: usize,
     },
-    #[error("action {action}: the argument {param} has more than {bits} bits")]
+    #[error("action {action}: the argument for parameter {param} does not fit {bits} bits")]
     ArgTooWide {
         action: String,
         param: String,
         bits: u32,
     },
     /// An action for an indirect table, or a member for a direct one.
-    #[error("table {table}: entries must name {expected}")]
+    #[error("table {table}: entries must have {expected}")]
     WrongTarget {
         table: String,
         expected: &'static str,
@@ -68,7 +70,7 @@ pub enum ManageError {
         index: u64,
         size: u64,
     },
-    #[error("{what} {name}: the value has more than {bits} bits")]
+    #[error("{what} {name}: the value does not fit {bits} bits")]
     ValueTooWide {
         what: &'static str,
         name: String,
@@ -76,30 +78,30 @@ pub enum ManageError {
     },
     #[error("action profile {profile}: member {id} exists")]
     MemberExists { profile: String, id: u32 },
-    #[error("action profile {profile}: there is no member {id}")]
+    #[error("action profile {profile}: member {id} does not exist")]
     NoMember { profile: String, id: u32 },
     #[error("action profile {profile}: member {id} is used by an entry or a group")]
     MemberInUse { profile: String, id: u32 },
     #[error("action profile {profile}: group {id} exists")]
     GroupExists { profile: String, id: u32 },
-    #[error("action profile {profile}: there is no group {id}")]
+    #[error("action profile {profile}: group {id} does not exist")]
     NoGroup { profile: String, id: u32 },
     #[error("action profile {profile}: group {id} is used by an entry")]
     GroupInUse { profile: String, id: u32 },
-    #[error("action profile {profile} has no selector, so no groups")]
+    #[error("action profile {profile} has no selector and therefore no groups")]
     NoSelector { profile: String },
     #[error("action profile {profile} is full with {size} members")]
     ProfileFull { profile: String, size: u64 },
-    /// The groups of a selector would be larger together than its size.
-    #[error("action selector {profile}: the {unit} of all groups would come to {sum}, above its size of {size}")]
+    /// The total size of a selector's groups would exceed the selector's size.
+    #[error("action selector {profile}: the {unit} of all groups would be {sum}, above its size of {size}")]
     SelectorFull {
         profile: String,
         unit: &'static str,
         sum: u64,
         size: u64,
     },
-    /// A group would be larger than groups may be.
-    #[error("action selector {profile}: the {unit} of group {id} would come to {sum}, above the {limit} of a group")]
+    /// The size of a group would exceed the limit per group.
+    #[error("action selector {profile}: the {unit} of group {id} would be {sum}, above the limit of {limit} per group")]
     GroupFull {
         profile: String,
         unit: &'static str,
@@ -109,9 +111,9 @@ pub enum ManageError {
     },
     #[error("meter {name}: the committed rate is above the peak rate")]
     MeterRates { name: String },
-    #[error("calculation {calculation} is not by crc{bits}_custom")]
+    #[error("calculation {calculation} does not use crc{bits}_custom")]
     NotCustom { calculation: String, bits: u32 },
-    #[error("parser value set {set}: it holds {size} values at most")]
+    #[error("parser value set {set}: the limit is {size} values")]
     ValueSetFull { set: String, size: u64 },
     #[error(transparent)]
     Pre(#[from] PreError),

@@ -12,16 +12,16 @@ use crate::switch::Switch;
 use alfirk_bmv2_json::MeterType;
 use std::ops::Range;
 
-/// What a register array is like.
+/// Properties of a register array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisterInfo {
     pub name: String,
     pub size: usize,
-    /// Width of a cell.
+    /// Width of a cell in bits.
     pub bits: u32,
 }
 
-/// What a counter array is like.
+/// Properties of a counter array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterInfo {
     pub name: String,
@@ -31,7 +31,7 @@ pub struct CounterInfo {
     pub table: Option<TableId>,
 }
 
-/// What a meter array is like.
+/// Properties of a meter array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterInfo {
     pub name: String,
@@ -63,13 +63,13 @@ pub(super) fn check_rates(name: &str, config: Option<MeterConfig>) -> Result<()>
 }
 
 impl Switch {
-    /// All register arrays.
+    /// Describes all register arrays.
     pub fn registers(&self) -> Vec<RegisterInfo> {
         self.parts()
             .map_or_else(|_| Vec::new(), |(program, _)| program.registers())
     }
 
-    /// Cells of a register array.
+    /// Returns the number of cells of a register array.
     ///
     /// # Errors
     /// When there is no such array.
@@ -84,7 +84,7 @@ impl Switch {
         at.ok_or_else(|| unknown("register array", name))
     }
 
-    /// A register cell.
+    /// Returns a register cell.
     ///
     /// # Errors
     /// When there is no such array or cell.
@@ -122,7 +122,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Sets the cells of a register array from `range.start` to before `range.end`; a value that is too wide is wrapped.
+    /// Sets the cells `range` of a register array; a value that is too wide is wrapped.
     ///
     /// # Errors
     /// When there is no such array, or the range is not within it.
@@ -151,7 +151,7 @@ impl Switch {
         Ok(())
     }
 
-    /// All counter arrays.
+    /// Describes all counter arrays.
     pub fn counters(&self) -> Vec<CounterInfo> {
         self.parts()
             .map_or_else(|_| Vec::new(), |(program, _)| program.counters())
@@ -163,7 +163,7 @@ impl Switch {
         at.ok_or_else(|| unknown("counter array", name))
     }
 
-    /// A cell of an indirect counter.
+    /// Returns a cell of an indirect counter.
     ///
     /// # Errors
     /// When there is no such array or cell.
@@ -197,7 +197,7 @@ impl Switch {
         Ok(())
     }
 
-    /// All meter arrays.
+    /// Describes all meter arrays.
     pub fn meters(&self) -> Vec<MeterInfo> {
         self.parts()
             .map_or_else(|_| Vec::new(), |(program, _)| program.meters())
@@ -209,7 +209,7 @@ impl Switch {
         at.ok_or_else(|| unknown("meter array", name))
     }
 
-    /// The rates of a cell of an indirect meter.
+    /// Returns the rates of a cell of an indirect meter.
     ///
     /// # Errors
     /// When there is no such array or cell.
@@ -254,10 +254,10 @@ impl Switch {
         Ok(())
     }
 
-    /// Gives a calculation by a custom CRC other parameters.
+    /// Sets the parameters of a calculation with a custom CRC.
     ///
     /// # Errors
-    /// When there is no such calculation, or its CRC is fixed or of another width.
+    /// When there is no such calculation, or its CRC is not custom or has another width.
     pub fn set_crc(&mut self, name: &str, params: CrcParams) -> Result<()> {
         let (program, state) = self.parts_mut()?;
         let at = program.calculations.iter().position(|c| c.name == name);
@@ -274,25 +274,25 @@ impl Switch {
         }
     }
 
-    /// Whether the program has a calculation of this name.
+    /// Returns whether the program has a calculation of this name.
     pub fn has_calculation(&self, name: &str) -> bool {
         self.parts()
             .is_ok_and(|(program, _)| program.calculations.iter().any(|c| c.name == name))
     }
 
-    /// The name of the list of digest fields with this id.
+    /// Returns the name of the learn list with this id.
     pub fn learn_list(&self, id: u32) -> Option<String> {
         let (program, _) = self.parts().ok()?;
         Some(program.learn_lists.get(&id)?.name.clone())
     }
 
-    /// Names, widths in bits and greatest sizes of all parser value sets.
+    /// Returns names, widths in bits and maximum sizes of all parser value sets.
     pub fn value_sets(&self) -> Vec<(String, u32, Option<u64>)> {
         self.parts()
             .map_or_else(|_| Vec::new(), |(program, _)| program.value_sets())
     }
 
-    /// Members of a parser value set, in order of arrival.
+    /// Returns the members of a parser value set, in the order of insertion.
     ///
     /// # Errors
     /// When there is no such set.
@@ -303,8 +303,7 @@ impl Switch {
         Ok(state.vsets[at].members.clone())
     }
 
-    /// Sets all members of a parser value set. A member's fields are joined without padding, and
-    /// stand at the right end of its bytes.
+    /// Sets all members of a parser value set. A member's fields are concatenated without padding and right-aligned.
     ///
     /// # Errors
     /// When there is no such set, a value is too wide, or there are too many.
@@ -341,8 +340,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Empties tables, action profiles, registers, counters, meters and multicast groups. As in BMv2, entries that the
-    /// program fixes go too; value sets and clone sessions stay.
+    /// Clears tables, action profiles, registers, counters, meters and multicast groups. As in BMv2, const entries are
+    /// removed too; value sets and clone sessions stay.
     ///
     /// # Errors
     /// When no program is loaded.
@@ -368,7 +367,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Multicast groups and clone sessions.
+    /// Returns the multicast groups and clone sessions.
     ///
     /// # Errors
     /// When no program is loaded.
@@ -376,7 +375,7 @@ impl Switch {
         Ok(&self.parts()?.1.pre)
     }
 
-    /// Multicast groups and clone sessions, to change them.
+    /// Returns the multicast groups and clone sessions for changes.
     ///
     /// # Errors
     /// When no program is loaded.

@@ -23,7 +23,7 @@ impl Switch {
             .ok_or_else(|| unknown("action profile", name))
     }
 
-    /// All action profiles and selectors of the program.
+    /// Returns all action profiles and selectors of the program.
     pub fn profiles(&self) -> Vec<ProfileId> {
         let count = self
             .parts()
@@ -31,7 +31,7 @@ impl Switch {
         (0..count as u16).map(ProfileId).collect()
     }
 
-    /// The name of an action profile.
+    /// Returns the name of an action profile.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -43,7 +43,7 @@ impl Switch {
     /// Adds a member.
     ///
     /// # Errors
-    /// When it exists, the profile is full, or the action is not right.
+    /// When it exists already, the profile is full, or the action is invalid.
     pub fn insert_member(&mut self, profile: ProfileId, member: &ProfileMember) -> Result<()> {
         let (program, state) = self.parts_mut()?;
         let info = profile_of(program, profile)?;
@@ -55,7 +55,7 @@ impl Switch {
                 id: member.id,
             });
         }
-        // The size of a selector is about its groups.
+        // The size of a selector limits its groups, not its members.
         let is_full = match info.selector {
             Some(_) => members.len() as u64 >= MAX_ENTRIES,
             None => info.max_size > 0 && members.len() as u64 >= info.max_size,
@@ -71,10 +71,10 @@ impl Switch {
         Ok(())
     }
 
-    /// Gives a member another action.
+    /// Changes the action of a member.
     ///
     /// # Errors
-    /// When there is no such member, or the action is not right.
+    /// When there is no such member, or the action is invalid.
     pub fn modify_member(&mut self, profile: ProfileId, member: &ProfileMember) -> Result<()> {
         let (program, state) = self.parts_mut()?;
         let info = profile_of(program, profile)?;
@@ -92,10 +92,10 @@ impl Switch {
         Ok(())
     }
 
-    /// Removes a member that nothing uses.
+    /// Removes an unused member.
     ///
     /// # Errors
-    /// When there is no such member, or it is used.
+    /// When there is no such member, or it is in use.
     pub fn delete_member(&mut self, profile: ProfileId, id: u32) -> Result<()> {
         let (program, state) = self.parts_mut()?;
         let info = profile_of(program, profile)?;
@@ -116,7 +116,7 @@ impl Switch {
         }
     }
 
-    /// All members, by id.
+    /// Returns all members, by id.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -127,7 +127,7 @@ impl Switch {
         let mut list: Vec<_> = members
             .iter()
             .map(|(&id, member)| {
-                let (action, args) = member.action.given(program);
+                let (action, args) = member.action.name_and_args(program);
                 ProfileMember { id, action, args }
             })
             .collect();
@@ -135,7 +135,7 @@ impl Switch {
         Ok(list)
     }
 
-    /// A member.
+    /// Returns a member.
     ///
     /// # Errors
     /// When there is no such member.
@@ -147,11 +147,11 @@ impl Switch {
             profile: info.name.clone(),
             id,
         })?;
-        let (action, args) = member.action.given(program);
+        let (action, args) = member.action.name_and_args(program);
         Ok(ProfileMember { id, action, args })
     }
 
-    /// The lowest number that names no member.
+    /// Returns the lowest unused member id.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -162,7 +162,7 @@ impl Switch {
         Ok(lowest_free(|id| members.contains_key(&id)))
     }
 
-    /// The lowest number that names no group.
+    /// Returns the lowest unused group id.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -173,7 +173,7 @@ impl Switch {
         Ok(lowest_free(|id| groups.contains_key(&id)))
     }
 
-    /// A group.
+    /// Returns a group.
     ///
     /// # Errors
     /// When there is no such group.
@@ -188,7 +188,7 @@ impl Switch {
         Ok(group.group.clone())
     }
 
-    /// Removes all members and groups, whoever uses them.
+    /// Removes all members and groups, even those in use.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -200,7 +200,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Sets how large groups may be. Those that are there stay.
+    /// Sets the limits of group sizes. Existing groups stay.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -217,12 +217,12 @@ impl Switch {
     /// Adds a group.
     ///
     /// # Errors
-    /// When it exists, a member does not, the profile has no selector, or groups would be too large.
+    /// When it exists already, a member does not exist, the profile has no selector, or groups would be too large.
     pub fn insert_group(&mut self, profile: ProfileId, group: &ProfileGroup) -> Result<()> {
         self.put_group(profile, group, true, None)
     }
 
-    /// Adds a group; one that will be removed for it, `replaced`, does not count any more for the sizes of all groups.
+    /// Adds a group in place of `replaced`, which the caller removes afterwards and whose size is not counted.
     ///
     /// # Errors
     /// As [`Switch::insert_group`].
@@ -235,7 +235,7 @@ impl Switch {
         self.put_group(profile, group, true, replaced)
     }
 
-    /// Gives a group other members.
+    /// Changes the members of a group.
     ///
     /// # Errors
     /// When there is no such group or member, or groups would be too large.
@@ -312,10 +312,10 @@ impl Switch {
         Ok(())
     }
 
-    /// Removes a group that no entry uses.
+    /// Removes an unused group.
     ///
     /// # Errors
-    /// When there is no such group, or it is used.
+    /// When there is no such group, or it is in use.
     pub fn delete_group(&mut self, profile: ProfileId, id: u32) -> Result<()> {
         let (program, state) = self.parts_mut()?;
         let info = profile_of(program, profile)?;
@@ -345,7 +345,7 @@ impl Switch {
         Ok(())
     }
 
-    /// All groups, by id.
+    /// Returns all groups, by id.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -363,7 +363,7 @@ fn lowest_free(is_taken: impl Fn(u32) -> bool) -> u32 {
     (0..u32::MAX).find(|&id| !is_taken(id)).unwrap_or(u32::MAX)
 }
 
-/// Checks that a group of this size fits where sizes of `freed` become free.
+/// Checks that a group fits the limits when sizes of `freed` become free.
 fn check_size(name: &str, state: &ProfileState, group: &ProfileGroup, freed: u64) -> Result<()> {
     let limits = state.limits;
     let (profile, unit) = (|| name.to_owned(), limits.unit());
@@ -399,7 +399,7 @@ fn profile_of(program: &LoadedProgram, profile: ProfileId) -> Result<&Profile> {
         .ok_or_else(|| unknown("action profile", &profile.0.to_string()))
 }
 
-/// The member's action, which some table of the profile must have.
+/// Converts the member's action, which some table of the profile must have.
 fn member_action(
     program: &LoadedProgram,
     profile: ProfileId,

@@ -15,19 +15,19 @@ use crate::tables::{
 };
 use alfirk_bmv2_json::{MatchType, TableType};
 
-/// What a table is like.
+/// Properties of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableInfo {
     pub name: String,
     pub keys: Vec<KeyInfo>,
     pub actions: Vec<ActionId>,
-    /// Entries at most.
+    /// Maximum number of entries.
     pub size: u64,
-    /// Entries have priorities.
+    /// Whether entries have priorities.
     pub has_priorities: bool,
-    /// Entries are fixed by the program.
+    /// Whether all entries are const.
     pub const_entries: bool,
-    /// The greatest priority among the program's own entries, where those are ranks, from 1.
+    /// The greatest rank, from 1, if the priorities of the program's entries are ranks.
     pub greatest_rank: Option<i32>,
     pub const_default: bool,
     pub kind: TableType,
@@ -37,7 +37,7 @@ pub struct TableInfo {
     pub idle_timeout: bool,
 }
 
-/// A field of a table's key.
+/// Properties of a key field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyInfo {
     pub name: String,
@@ -45,7 +45,7 @@ pub struct KeyInfo {
     pub match_type: MatchType,
 }
 
-/// What an action is like.
+/// Properties of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActionInfo {
     pub name: String,
@@ -71,7 +71,7 @@ impl Switch {
         Ok((program, state))
     }
 
-    /// All tables of the program, the compiler's hidden ones included.
+    /// Returns all tables of the program, including hidden ones of the compiler.
     pub fn tables(&self) -> Vec<TableId> {
         let count = self.parts().map_or(0, |(program, _)| program.tables.len());
         (0..count as u16).map(TableId).collect()
@@ -117,8 +117,8 @@ impl Switch {
             .ok_or_else(|| unknown("action", &action.0.to_string()))
     }
 
-    /// Adds an entry. `priority` counts in ternary and range tables only, and the smallest number
-    /// wins. `idle_timeout` is in nanoseconds, 0 for none.
+    /// Adds an entry. `priority` is used in ternary and range tables only; the smallest number wins. `idle_timeout` is
+    /// in nanoseconds, 0 for none.
     ///
     /// # Errors
     /// See [`ManageError`].
@@ -167,17 +167,17 @@ impl Switch {
         Ok(state.tables[usize::from(table.0)].insert(t, entry, false, now))
     }
 
-    /// Whether an entry of the table may have this target.
+    /// Checks that an entry of the table may have this target.
     ///
     /// # Errors
-    /// When it may not.
+    /// When the table does not allow it.
     pub fn check_entry_target(&self, table: TableId, target: &EntryTarget) -> Result<()> {
         let (program, state) = self.parts()?;
         let t = table_of(program, table)?;
         check_target(program, state, t, target, Table::next_on_hit).map(|_| ())
     }
 
-    /// Finds an entry by its key and, where it counts, its priority.
+    /// Finds an entry by its key and, if the table has priorities, its priority.
     ///
     /// # Errors
     /// When the key is malformed, or there is no such entry.
@@ -198,7 +198,7 @@ impl Switch {
             })
     }
 
-    /// Gives an entry another target. Counters go on, idle times start anew.
+    /// Changes the target of an entry. Counters are kept, the idle time restarts.
     ///
     /// # Errors
     /// See [`ManageError`].
@@ -223,7 +223,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Sets when an entry without hits is reported, in nanoseconds from `now`; 0 for never.
+    /// Sets the idle timeout of an entry in nanoseconds, starting at `now`; 0 for none.
     ///
     /// # Errors
     /// When the table does not support it, or there is no such entry.
@@ -244,8 +244,8 @@ impl Switch {
         set.ok_or_else(|| no_entry(t, entries, entry))
     }
 
-    /// Entries that have had no hit for their timeout, each again after every further timeout,
-    /// and the earliest time at which there can be more.
+    /// Returns entries without a hit for their timeout, again after every further timeout, and the earliest time at
+    /// which there can be more.
     pub fn idle_entries(&mut self, now: u64) -> (Vec<(TableId, EntryHandle)>, Option<u64>) {
         let Ok((program, state)) = self.parts_mut() else {
             return (Vec::new(), None);
@@ -261,7 +261,7 @@ impl Switch {
         (idle, next)
     }
 
-    /// Whether the program fixes an entry, so that nothing of it but counter and meter can be changed.
+    /// Returns whether an entry is const, so that only its counter and meter can be changed.
     ///
     /// # Errors
     /// When there is no such entry.
@@ -273,9 +273,9 @@ impl Switch {
         is_const.ok_or_else(|| no_entry(t, entries, entry))
     }
 
-    /// Lets the control plane change the entries that the program gives a table, and add others, though the program says otherwise:
-    /// BMv2's own format cannot say that entries are not constant. Priorities, which are ranks there, become 2^31 - 1 less the rank
-    /// from the end.
+    /// Makes the program's entries of a table mutable, and the table open to others. BMv2's own format cannot express
+    /// that entries are not const. Their priorities, which are ranks there, become 2^31 - 1 minus the rank from the
+    /// end.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -291,7 +291,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Keys and priorities of the program's own entries that the control plane may delete and has deleted.
+    /// Returns keys and priorities of the program's mutable entries that the control plane has deleted.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -306,7 +306,7 @@ impl Switch {
         });
         let shown = deleted.map(|(entry, _)| {
             let keys = entry.keys.iter().zip(&t.keys);
-            let keys = keys.map(|(key, info)| key.given(info));
+            let keys = keys.map(|(key, info)| key.to_match(info));
             (keys.collect(), entry.priority)
         });
         Ok(shown.collect())
@@ -315,7 +315,7 @@ impl Switch {
     /// Removes an entry.
     ///
     /// # Errors
-    /// When the table is fixed by the program, or there is no such entry.
+    /// When the table or the entry is const, or there is no such entry.
     pub fn delete_entry(&mut self, table: TableId, entry: EntryHandle) -> Result<()> {
         let (program, state) = self.parts_mut()?;
         let t = table_of(program, table)?;
@@ -330,10 +330,10 @@ impl Switch {
         Ok(())
     }
 
-    /// Removes all entries but those that the program fixes.
+    /// Removes all entries that are not const.
     ///
     /// # Errors
-    /// When the table is fixed by the program.
+    /// When the table is const.
     pub fn clear_table(&mut self, table: TableId) -> Result<()> {
         let (program, state) = self.parts()?;
         let entries = &state.tables[usize::from(table.0)];
@@ -346,8 +346,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Removes all entries, those that the program fixes too, and starts with handles from the beginning, as BMv2
-    /// does when a table's state is reset.
+    /// Removes all entries, including const ones, and restarts the handles, as BMv2 does when a table's state is reset.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -363,7 +362,7 @@ impl Switch {
         Ok(())
     }
 
-    /// An entry.
+    /// Returns an entry.
     ///
     /// # Errors
     /// When there is no such entry.
@@ -375,7 +374,7 @@ impl Switch {
         found.ok_or_else(|| no_entry(t, entries, entry))
     }
 
-    /// How many entries a table has.
+    /// Returns the number of entries of a table.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -385,7 +384,7 @@ impl Switch {
         Ok(state.tables[usize::from(table.0)].len())
     }
 
-    /// The handles of all entries of a table, oldest first.
+    /// Returns the handles of all entries of a table, oldest first.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -395,7 +394,7 @@ impl Switch {
         Ok(state.tables[usize::from(table.0)].handles())
     }
 
-    /// All entries of a table, oldest first.
+    /// Returns all entries of a table, oldest first.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -410,10 +409,10 @@ impl Switch {
             .collect())
     }
 
-    /// Sets what a miss does.
+    /// Sets the default action, which runs on a miss.
     ///
     /// # Errors
-    /// When the program fixes it, or the target is not right for the table.
+    /// When it is const, or the target is invalid for the table.
     pub fn set_default(&mut self, table: TableId, target: &EntryTarget) -> Result<()> {
         let (program, state) = self.parts_mut()?;
         let t = table_of(program, table)?;
@@ -429,7 +428,7 @@ impl Switch {
         self.replace_default(table, Some(new))
     }
 
-    /// Sets the program's own default action again.
+    /// Restores the program's own default action.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -459,7 +458,7 @@ impl Switch {
         Ok(())
     }
 
-    /// What a miss does; none when nothing happens.
+    /// Returns the default action; `None` when a miss has no effect.
     ///
     /// # Errors
     /// When the number is from another program.
@@ -471,13 +470,13 @@ impl Switch {
         Ok(direct
             .as_ref()
             .or(entries.default_target.as_ref())
-            .map(|t| t.given(program)))
+            .map(|t| t.to_entry_target(program)))
     }
 
     /// Sets an entry's direct counter.
     ///
     /// # Errors
-    /// When the table has none, or there is no such entry.
+    /// When the table has no direct counter, or there is no such entry.
     pub fn set_direct_counter(
         &mut self,
         table: TableId,
@@ -500,7 +499,7 @@ impl Switch {
     /// Sets the direct counters of all entries to zero.
     ///
     /// # Errors
-    /// When the table has none.
+    /// When the table has no direct counter.
     pub fn clear_direct_counters(&mut self, table: TableId) -> Result<()> {
         let (program, state) = self.parts_mut()?;
         let t = table_of(program, table)?;
@@ -511,10 +510,10 @@ impl Switch {
         Ok(())
     }
 
-    /// Sets an entry's direct meter, or removes its rates.
+    /// Sets the rates of an entry's direct meter, or removes them.
     ///
     /// # Errors
-    /// When the table has none, there is no such entry, or the rates contradict each other.
+    /// When the table has no direct meter, there is no such entry, or the rates contradict each other.
     pub fn set_direct_meter(
         &mut self,
         table: TableId,
@@ -544,9 +543,8 @@ fn no_resource(table: &Table, what: &'static str) -> ManageError {
     }
 }
 
-/// Why a handle names nothing.
-/// The entries that a table has from the program, and whether each is fixed. In a table whose entries are fixed only in the program's
-/// text ([`Switch::release_initial_entries`]) they are not, and have priorities as P4Runtime's entries do.
+/// Returns the program's own entries of a table, and whether each is const. In a table released by
+/// [`Switch::release_initial_entries`] they are not const, and have priorities as P4Runtime's entries do.
 fn initial_entries(table: &Table, entries: &TableState) -> Vec<(NewEntry, bool)> {
     let released = table.const_entries && !entries.is_fixed;
     let ranks = table.entries.iter().map(|initial| initial.entry.priority);
@@ -585,7 +583,7 @@ fn check_changeable(table: &Table, entries: &TableState) -> Result<()> {
     }
 }
 
-/// Checks that the program does not fix the entry; whether there is one is not checked.
+/// Checks that an entry is not const; it need not exist.
 fn check_entry_changeable(table: &Table, entries: &TableState, entry: EntryHandle) -> Result<()> {
     check_changeable(table, entries)?;
     match entries.is_const(entry) {
@@ -631,7 +629,7 @@ fn check_target(
     let profile = table.profile.map(usize::from);
     match (target, profile) {
         (EntryTarget::Action { name, args }, None) => {
-            // Actions of one name differ in P4_14 only; the table decides.
+            // Only in P4_14 do actions of the same name differ; the table determines which one is meant.
             let named = |a: &&(u16, u32)| program.actions[usize::from(a.0)].name == *name;
             let Some((action, _)) = table.actions.iter().find(named) else {
                 let (table, action) = (table.name.clone(), name.clone());
@@ -663,7 +661,7 @@ fn check_target(
     }
 }
 
-/// Checks an action's arguments. The node after the table is left open.
+/// Checks an action and its arguments. The node after the table is not set.
 pub(super) fn check_action(
     program: &LoadedProgram,
     action: u16,

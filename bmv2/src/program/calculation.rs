@@ -1,4 +1,4 @@
-//! Calculations: an algorithm and what it is computed over. [`crate::exec::calculate`] runs them.
+//! Calculations: an algorithm with its inputs. [`crate::exec::calculate`] executes them.
 
 use crate::exec::join::Join;
 use crate::exec::ops::Slot;
@@ -7,32 +7,32 @@ use crate::externs::hash::Algorithm;
 /// A calculation of the program, or the hash of an action selector.
 #[derive(Clone, Debug)]
 pub struct Calculation {
-    /// Empty for the hash of a selector.
+    /// Name; empty for the hash of a selector.
     pub(crate) name: String,
     pub(crate) algorithm: Algorithm,
     pub(crate) inputs: Vec<Input>,
     pub(crate) payload: bool,
-    /// The usual case that all headers are valid; none with parts of variable length.
-    pub(crate) joined: Option<Joined>,
+    /// Plan for the usual case that all headers are valid; `None` if inputs have a variable length.
+    pub(crate) joined: Option<JoinedInputs>,
 }
 
-/// The inputs put together at once.
+/// Plan for concatenating all inputs at once.
 #[derive(Clone, Debug)]
-pub(crate) struct Joined {
-    /// Words that are not zero when all inputs count.
+pub(crate) struct JoinedInputs {
+    /// Words that must be non-zero for all inputs to be present.
     pub valid: Vec<Slot>,
     pub join: Join,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
-    /// A field; none of its bits count when `valid` names a word that is zero.
+    /// A field, which is omitted when `valid` is a word that is zero.
     Field {
         slot: Slot,
         bits: u32,
         valid: Option<Slot>,
     },
-    /// The present part of a variable-length field.
+    /// The present bits of a variable-length field.
     Varbit {
         slot: Slot,
         length: Slot,

@@ -2,7 +2,7 @@
 
 use crate::exec::ops::Slot;
 
-/// Words of the fields that the architecture reads and writes, where the program has them.
+/// Words of the fields that the architecture reads and writes, if the program has them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Intrinsic {
     pub ingress_port: Option<Meta>,
@@ -21,7 +21,7 @@ pub(crate) struct Intrinsic {
     pub qid: Option<Meta>,
 }
 
-/// BMv2 fills these only when a program declares all four.
+/// Queueing metadata, which BMv2 fills only if a program declares all four fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queueing {
     pub enq_timestamp: Meta,
@@ -37,16 +37,16 @@ pub(crate) struct Meta {
     pub mask: u64,
 }
 
-/// Intrinsic metadata of ingress, where the program has it.
+/// Intrinsic metadata of ingress, if the program has it.
 #[derive(Clone, Debug)]
 pub(crate) struct IngressMetadata {
-    /// What stands in front of a packet at the parser.
+    /// Header in front of a packet at the parser.
     pub header: Option<u16>,
     pub ingress_port: Option<Meta>,
     pub resubmit_flag: Option<Meta>,
     pub mac_tstamp: Option<Meta>,
     pub global_tstamp: Option<Meta>,
-    /// None where the program does not read it: packets with errors are dropped then.
+    /// `None` if the program does not read it; packets with parser errors are then dropped.
     pub parser_err: Option<Meta>,
     pub drop_ctl: Option<Meta>,
     pub ucast_egress_port: Option<Meta>,
@@ -60,7 +60,7 @@ pub(crate) struct IngressMetadata {
     pub rid: Option<Meta>,
 }
 
-/// Intrinsic metadata of egress, where the program has it.
+/// Intrinsic metadata of egress, if the program has it.
 #[derive(Clone, Debug)]
 pub(crate) struct EgressMetadata {
     pub header: Option<u16>,

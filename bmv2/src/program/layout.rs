@@ -1,32 +1,32 @@
-//! Where a packet's headers and metadata are in its words.
+//! Positions of a packet's headers and metadata in its words.
 
-use crate::exec::join::{Cut, Join};
+use crate::exec::join::{FieldReader, Join};
 use crate::exec::ops::Slot;
 use crate::exec::words::words_of;
 use std::ops::Range;
 
-/// Where everything is in the packet's words.
+/// Positions of all values in the packet's words.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
     pub headers: Vec<Header>,
     pub stacks: Vec<Stack>,
     pub unions: Vec<Union>,
     pub union_stacks: Vec<UnionStack>,
-    /// Metadata is in front: words `0..metadata_end`.
+    /// End of metadata, which occupies the words from 0 on.
     pub metadata_end: usize,
-    /// Headers, validity bits and stack counters follow: all that belongs to a packet.
+    /// End of the packet's state: headers, validity bits and stack counters follow the metadata.
     pub state_end: usize,
-    /// Large variable-length fields, by place. Behind what is in them all their words are zero, so that
-    /// packets are copied and cleared without touching those.
+    /// Large variable-length fields, by position. The words beyond their present length are zero, so that copying and
+    /// clearing a packet skips these.
     pub varbits: Vec<Varbit>,
-    /// Arguments of the running action.
+    /// Parameters of the running action.
     pub params: Slot,
-    /// The words at start: zeros, then the constants at their places.
+    /// Initial words: zeros, and the constants.
     pub initial: Vec<u64>,
 }
 
 impl Layout {
-    /// Makes a packet's state zero.
+    /// Sets a packet's state to zero.
     pub fn clear(&self, words: &mut [u64]) {
         let mut at = 0;
         for varbit in &self.varbits {
@@ -52,28 +52,28 @@ impl Layout {
     }
 }
 
-/// A header instance. Its words are contiguous: validity, then the fields.
+/// A header instance. Its words are contiguous: validity, then fields.
 #[derive(Debug)]
 pub(crate) struct Header {
     pub name: String,
     pub type_id: usize,
     pub metadata: bool,
-    /// Word of the validity bit. Metadata is always valid and has none.
+    /// Word of the validity bit. Metadata is always valid and has no such word.
     pub valid: Slot,
-    /// First and one past the last word of the fields.
+    /// First word of the fields, and the one after the last.
     pub start: Slot,
     pub end: Slot,
     pub fields: Vec<Field>,
-    /// Bytes on the wire without the variable-length field.
+    /// Length on the wire in bytes without the variable-length field.
     pub bytes: usize,
     pub varbit: Option<Varbit>,
     pub union: Option<u16>,
     pub plan: Vec<FieldPlan>,
-    /// The same in chunks of eight bytes, for writing and reading. None with a variable-length
-    /// field; reading may have none besides.
+    /// Plan for writing and reading in chunks of eight bytes. `None` with a variable-length field; the plan for reading
+    /// is also `None` for fields that spread over nine bytes.
     pub join: Option<Join>,
-    pub cut: Option<Cut>,
-    /// Fields fill whole bytes: the header can be extracted and emitted.
+    pub cut: Option<FieldReader>,
+    /// Whether the fields fill whole bytes, so that the header can be extracted and emitted.
     pub whole_bytes: bool,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Header {
 pub(crate) struct Field {
     pub name: String,
     pub slot: Slot,
-    /// For a varbit the greatest width.
+    /// Width in bits; the maximum one for a varbit.
     pub bits: u32,
     pub signed: bool,
     pub varbit: bool,
@@ -92,18 +92,18 @@ pub(crate) struct Field {
 pub(crate) struct Varbit {
     pub slot: Slot,
     pub max_bits: u32,
-    /// Word with the present length in bits.
+    /// Word of the present length in bits.
     pub length: Slot,
 }
 
 impl Varbit {
-    /// All words that it may take.
+    /// Returns all words that the field may occupy.
     pub fn words(&self) -> Range<usize> {
         let start = usize::from(self.slot);
         start..start + words_of(self.max_bits)
     }
 
-    /// The words that it takes in a packet.
+    /// Returns the words that the field occupies in a packet.
     pub fn used(&self, words: &[u64]) -> Range<usize> {
         let all = self.words();
         let bits = words[usize::from(self.length)].min(u64::from(self.max_bits));
@@ -111,13 +111,13 @@ impl Varbit {
     }
 }
 
-/// How one field lies on the wire. Offsets after a varbit are those with an empty varbit.
+/// Position of a field on the wire. Offsets after a varbit are for an empty varbit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldPlan {
     pub slot: Slot,
     pub bits: u32,
     pub signed: bool,
-    /// The field is the varbit, or comes after it.
+    /// Position relative to the varbit.
     pub place: Place,
     pub offset: u32,
 }
@@ -154,7 +154,7 @@ pub(crate) struct UnionStack {
     pub next: Slot,
 }
 
-/// A header operation whose operands are elements at indexes known only at run time.
+/// A header operation on elements at indexes known only at run time.
 #[derive(Clone, Debug)]
 pub(crate) struct DynHeader {
     pub op: DynHeaderOp,
@@ -169,7 +169,7 @@ pub(crate) enum DynHeaderOp {
     Assign,
 }
 
-/// Candidates, and the word that picks one. A plain header has one candidate and no word.
+/// Candidate headers and the word that selects one. A plain header has one candidate and no word.
 #[derive(Clone, Debug)]
 pub(crate) struct DynRef {
     pub headers: Vec<u16>,
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Two varbits of 20 and 10 words between other words, 40 in all.
+    /// Returns a layout with two varbits of 20 and 10 words between other words, 40 in all.
     fn layout() -> Layout {
         let varbit = |slot, max_bits, length| Varbit {
             slot,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     prop_compose! {
-        /// A packet's words, with so much in its varbits, and two words behind its state.
+        /// Generates a packet's words, with varbits of these lengths, and two words after its state.
         fn packet()(
             words in proptest::collection::vec(1u64.., 40),
             lengths in (0u64..=1280, 0u64..=640),

@@ -1,7 +1,7 @@
 //! A loaded program: validated, with all names resolved, compiled to flat code.
 //!
-//! Everything here is immutable after loading and shared by `Arc`. The state that packets and the
-//! control plane change is in `state::State`.
+//! A program is immutable and shared by `Arc`. `state::State` holds the state that packets and the control plane
+//! change.
 
 mod calculation;
 mod intrinsic;
@@ -18,7 +18,7 @@ use alfirk_bmv2_json::{MatchType, MeterType, TableType};
 use rustc_hash::FxHashMap;
 
 pub(crate) use self::{
-    calculation::{Calculation, Input, Joined},
+    calculation::{Calculation, Input, JoinedInputs},
     intrinsic::{EgressMetadata, IngressMetadata, Intrinsic, Meta, Queueing},
     layout::{
         DynHeader, DynHeaderOp, DynRef, Field, FieldPlan, Header, Layout, Place, Stack, Union,
@@ -56,22 +56,22 @@ pub struct LoadedProgram {
     pub(crate) meters: Vec<MeterArray>,
     pub(crate) vsets: Vec<ValueSet>,
     pub(crate) errors: Vec<(String, u64)>,
-    /// What a program of the Tofino Native Architecture has instead of parser, controls and deparser of simple_switch.
+    /// Parsers, controls and deparsers of a program for the Tofino Native Architecture.
     pub(crate) tofino: Option<Tofino>,
-    /// Places in the source that access registers, for messages.
+    /// Source locations of register accesses, for messages.
     pub(crate) access_sites: Vec<String>,
-    /// What it writes to the log while it runs.
+    /// Notes written to the log at run time.
     pub(crate) notes: Vec<Note>,
 }
 
 impl LoadedProgram {
-    /// The name of an error constant.
+    /// Returns the name of an error constant.
     pub(crate) fn error_name(&self, code: u64) -> String {
         let name = self.errors.iter().find(|(_, number)| *number == code);
         name.map_or_else(|| number(&[code]), |(name, _)| name.clone())
     }
 
-    /// Error constants of the program, by name.
+    /// Returns the error constants of the program, by name.
     pub fn errors(&self) -> &[(String, u64)] {
         &self.errors
     }
@@ -83,7 +83,7 @@ pub(crate) struct LogMessage {
     pub args: Vec<Node>,
 }
 
-/// What a program writes to the log while it runs, at its place in the code.
+/// A note that a program writes to the log at run time.
 #[derive(Clone, Debug)]
 pub(crate) enum Note {
     Text(String),
@@ -99,7 +99,7 @@ pub(crate) enum Note {
 pub(crate) struct Checksum {
     pub name: String,
     pub calculation: u16,
-    /// The word of the condition, and the code that fills it where it takes any.
+    /// Code that computes the condition, if any, and the word that holds it.
     pub condition: Option<(Option<Pc>, Slot)>,
     pub header: u16,
     pub slot: Slot,
@@ -125,7 +125,7 @@ pub(crate) struct Action {
     pub name: String,
     pub id: i64,
     pub params: Vec<Param>,
-    /// Words of all arguments.
+    /// Number of words of all parameters.
     pub words: usize,
     pub code: Pc,
 }
@@ -134,7 +134,7 @@ pub(crate) struct Action {
 pub(crate) struct Param {
     pub name: String,
     pub bits: u32,
-    /// First word after `Layout::params`.
+    /// Offset of the first word after `Layout::params`.
     pub offset: usize,
 }
 
@@ -149,28 +149,28 @@ pub(crate) struct Table {
     pub support_timeout: bool,
     pub direct_meter: Option<DirectMeter>,
     pub direct_registers: Vec<DirectRegister>,
-    /// Allowed actions and where each leads.
+    /// Allowed actions, with the next instruction of each.
     pub actions: Vec<(u16, Pc)>,
-    /// Where a hit leads, when that does not depend on the action.
+    /// Next instruction after a hit, if it does not depend on the action.
     pub on_hit: Option<Pc>,
     pub on_miss: Option<Pc>,
-    /// Where a miss without any action leads.
+    /// Next instruction after a miss without any action.
     pub on_nothing: Pc,
     pub profile: Option<u16>,
     pub default: Option<DefaultAction>,
-    /// Entries of the program.
+    /// Initial entries of the program.
     pub entries: Vec<InitialEntry>,
-    /// The control plane can add no entries, and change none.
+    /// Whether the control plane can neither add nor change entries.
     pub const_entries: bool,
-    /// The entries of the program have their ranks as priorities, from 1, as in BMv2's own format.
+    /// Whether the priorities of the program's entries are ranks from 1, as in BMv2's own format.
     pub ranked: bool,
 }
 
-/// An entry of the program.
+/// An initial entry of the program.
 #[derive(Clone, Debug)]
 pub(crate) struct InitialEntry {
     pub entry: NewEntry,
-    /// The control plane cannot change it.
+    /// Whether the control plane cannot change the entry.
     pub is_const: bool,
 }
 
@@ -187,15 +187,15 @@ pub(crate) struct DirectMeter {
     pub slot: Slot,
     pub bits: u32,
     pub kind: MeterType,
-    /// The colour that the packet had before.
+    /// Word of the packet's previous colour.
     pub precolor: Option<Slot>,
 }
 
-/// A register with a cell for each entry of a table.
+/// A direct register: one cell per entry of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirectRegister {
     pub array: u16,
-    /// Where the number of the entry goes that a packet hits.
+    /// Word that receives the index of the entry that was hit.
     pub slot: Slot,
 }
 
@@ -205,7 +205,7 @@ pub(crate) struct Key {
     pub match_type: MatchType,
     pub slot: Slot,
     pub bits: u32,
-    /// Always applied to the field, least significant word first.
+    /// Mask that is always applied to the field, least significant word first.
     pub mask: Option<Vec<u64>>,
 }
 
@@ -221,7 +221,7 @@ pub(crate) struct RegisterArray {
     pub name: String,
     pub size: usize,
     pub bits: u32,
-    /// What all cells hold at first.
+    /// Initial value of all cells.
     pub initial: Big,
 }
 
@@ -249,7 +249,7 @@ pub(crate) struct ValueSet {
 }
 
 impl Profile {
-    /// How large groups may be as far as the program says.
+    /// Returns the group limits of the program.
     pub fn group_limits(&self) -> GroupLimits {
         GroupLimits {
             size: match self.selector {
@@ -262,7 +262,7 @@ impl Profile {
 }
 
 impl Table {
-    /// Entries need a priority: several may match one packet, and no prefix decides.
+    /// Returns whether entries need priorities: several may match one packet, and no prefix length decides.
     pub fn has_priorities(&self) -> bool {
         matches!(
             self.match_type,
@@ -270,13 +270,13 @@ impl Table {
         )
     }
 
-    /// Where a hit of `action` leads; none when the table does not have the action.
+    /// Returns the next instruction after a hit of `action`; `None` when the table does not have the action.
     pub fn next_on_hit(&self, action: u16) -> Option<Pc> {
         let next = self.actions.iter().find(|(a, _)| *a == action)?.1;
         Some(self.on_hit.unwrap_or(next))
     }
 
-    /// Where a miss leads whose default action is `action`.
+    /// Returns the next instruction after a miss with the default action `action`.
     pub fn next_on_miss(&self, action: u16) -> Option<Pc> {
         let next = self
             .actions
@@ -286,7 +286,7 @@ impl Table {
         self.on_miss.or(next)
     }
 
-    /// The program's own default action.
+    /// Returns the program's own default action.
     pub(crate) fn initial_default(&self, program: &LoadedProgram) -> Option<ActionRef> {
         let default = self.default.as_ref()?;
         Some(ActionRef {

@@ -18,7 +18,7 @@ pub(crate) struct ParserErrors {
     pub header_too_short: u64,
     pub parser_timeout: u64,
     pub parser_invalid_argument: u64,
-    /// Tofino's own: a counter's field was beyond its range.
+    /// Tofino only: the value of a parser counter was out of its range.
     pub counter_range: u64,
 }
 
@@ -27,16 +27,15 @@ pub(crate) struct ParseState {
     pub name: String,
     pub steps: Vec<Step>,
     pub key: Vec<KeyPart>,
-    /// Bytes of the key; each part is padded to whole bytes.
+    /// Length of the key in bytes; each part is padded to whole bytes.
     pub key_bytes: usize,
-    /// Bytes that lookaheads in the key need.
+    /// Number of bytes that the key's lookaheads need.
     pub lookahead_bytes: usize,
     pub cases: Vec<Case>,
     pub default: Option<u16>,
 }
 
-/// A statement of the parser. Expressions are code that ends in `Return` and leaves its result
-/// in a word.
+/// A statement of the parser. An expression is code that ends in `Return` and leaves its result in a word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Extract {
@@ -47,7 +46,7 @@ pub(crate) enum Step {
         code: Pc,
         bits: Slot,
     },
-    /// The length depends on the header's own first fields (P4_14).
+    /// The length is an expression of the header's own first fields (P4_14).
     ExtractOwnVl {
         header: u16,
         code: Pc,
@@ -155,9 +154,9 @@ pub(crate) enum CaseOn {
 
 #[derive(Debug, Default)]
 pub(crate) struct Deparser {
-    /// Headers, each with the word that says whether it is valid.
+    /// Headers in order, each with the word of its validity.
     pub order: Vec<(Slot, u16)>,
-    /// Bytes of all of them, at their longest.
+    /// Maximum length of all headers in bytes.
     pub max_bytes: usize,
     /// Primitives of the deparser.
     pub code: Option<Pc>,

@@ -1,4 +1,4 @@
-//! What programs of the Tofino Native Architecture have.
+//! Parts of a program for the Tofino Native Architecture.
 
 use super::intrinsic::{EgressMetadata, IngressMetadata};
 use super::parser::{Deparser, Parser};
@@ -6,7 +6,7 @@ use crate::exec::join::Join;
 use crate::exec::ops::Pc;
 use rustc_hash::FxHashMap;
 
-/// The chip that a program of the Tofino Native Architecture is for.
+/// Chip that a program is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chip {
     Tofino,
@@ -21,7 +21,7 @@ pub(crate) struct Tofino {
     pub egress: Gress,
     pub ingress_metadata: IngressMetadata,
     pub egress_metadata: EgressMetadata,
-    /// Field lists as bytes in front of mirrored and resubmitted packets.
+    /// Plans for encoding field lists in front of mirrored and resubmitted packets.
     pub fronts: FxHashMap<u32, Front>,
 }
 
@@ -30,12 +30,12 @@ pub(crate) struct Tofino {
 pub(crate) struct Gress {
     pub parser: Parser,
     pub control: Pc,
-    /// What the deparser does besides emitting headers.
+    /// Code of the deparser besides emitting headers.
     pub deparse: Pc,
     pub deparser: Deparser,
 }
 
-/// Fields side by side.
+/// Concatenated fields.
 #[derive(Debug)]
 pub(crate) struct Front {
     pub bytes: usize,

@@ -1,19 +1,19 @@
-//! From ingress to the queues: copies for the ports of a group, and clones.
+//! From ingress to the queues: multicast copies and clones.
 
 use std::sync::Arc;
 
 use super::{instance, Machine};
 use crate::drop_reason::DropReason;
-use crate::effects::{get, set, Effects, Held, Original, Packet, Queued};
+use crate::effects::{get, set, Effects, Packet, Queued, QueuedPacket, SharedPacket};
 use crate::exec::run::CloneRequest;
 use crate::pre::{CloneSession, Replica};
 use crate::steps::Step;
 use crate::trace::TraceEvent;
 
-/// Packets that one frame may leave behind for the queues: a multicast group of every port, and more.
+/// Limit of enqueued packets per frame; more than a multicast group of every port needs.
 const MAX_ENQUEUED: usize = 1 << 16;
 
-/// Where a packet is queued: a [`Queued`] without it.
+/// Destination of a packet: a [`Queued`] without the packet.
 struct Queue {
     port: u32,
     priority: u8,
@@ -22,7 +22,7 @@ struct Queue {
 }
 
 impl Queue {
-    fn with(self, packet: Held) -> Queued {
+    fn with(self, packet: QueuedPacket) -> Queued {
         let Queue {
             port,
             priority,
@@ -49,12 +49,12 @@ impl Machine<'_> {
     ) {
         let rid = get(&packet.words, self.program.intrinsic.egress_rid);
         match self.queue_of(port, priority, rid, &packet, fx) {
-            Some(queue) => fx.enqueued.push(queue.with(Held::Own(packet))),
+            Some(queue) => fx.enqueued.push(queue.with(QueuedPacket::Own(packet))),
             None => self.pool.take_back(packet),
         }
     }
 
-    /// The queue for a packet, or for a copy of it with such a replication id; `None` if it is dropped.
+    /// Returns the queue of a packet, or of its copy with this replication id; `None` if it is dropped.
     fn queue_of(
         &mut self,
         port: u32,
@@ -75,7 +75,7 @@ impl Machine<'_> {
             return None;
         }
         let priority = u8::try_from(priority).unwrap_or(u8::MAX);
-        self.tell(|| TraceEvent::Queued {
+        self.record(|| TraceEvent::Queued {
             port,
             priority,
             rid,
@@ -95,7 +95,7 @@ impl Machine<'_> {
         if replicas.is_empty() {
             self.log(|| Step::NoGroup(group));
             fx.dropped.push(DropReason::NoGroup);
-            self.tell(|| TraceEvent::Dropped {
+            self.record(|| TraceEvent::Dropped {
                 reason: DropReason::NoGroup.name(),
             });
         }
@@ -103,7 +103,7 @@ impl Machine<'_> {
         self.state.scratch = replicas;
     }
 
-    /// One copy per replica.
+    /// Enqueues one copy per replica.
     fn replicate(
         &mut self,
         replicas: &[Replica],
@@ -112,29 +112,30 @@ impl Machine<'_> {
         fx: &mut Effects,
     ) {
         let number = packet.ctx.number;
-        let of = Arc::new(Original(packet));
+        let of = Arc::new(SharedPacket(packet));
         for &Replica { port, rid } in replicas {
             self.log(|| Step::Replicate { port });
             let copy = self.copy_number(&of.0, number);
             if let Some(queue) = self.queue_of(port, priority, rid.into(), &of.0, fx) {
                 let of = Arc::clone(&of);
-                fx.enqueued.push(queue.with(Held::Copy { of, rid, copy }));
+                fx.enqueued
+                    .push(queue.with(QueuedPacket::Copy { of, rid, copy }));
             }
         }
-        if let Some(Original(packet)) = Arc::into_inner(of) {
+        if let Some(SharedPacket(packet)) = Arc::into_inner(of) {
             self.pool.take_back(packet);
         }
     }
 
-    /// A packet that leaves its queue: if it is a copy, that is made now.
-    pub fn take(&mut self, held: Held) -> Box<Packet> {
+    /// Takes a packet that leaves its queue; a copy is made now.
+    pub fn take(&mut self, held: QueuedPacket) -> Box<Packet> {
         let (of, rid, copy) = match held {
-            Held::Own(packet) => return packet,
-            Held::Copy { of, rid, copy } => (of, rid, copy),
+            QueuedPacket::Own(packet) => return packet,
+            QueuedPacket::Copy { of, rid, copy } => (of, rid, copy),
         };
         let mut packet = match Arc::try_unwrap(of) {
-            // The last one is the packet itself.
-            Ok(Original(packet)) => packet,
+            // The last copy reuses the packet itself.
+            Ok(SharedPacket(packet)) => packet,
             Err(of) => self.pool.copy(&of.0, self.program),
         };
         packet.ctx.copy = copy;
@@ -143,7 +144,7 @@ impl Machine<'_> {
         packet
     }
 
-    /// A clone of the packet as it came into ingress; it is parsed anew.
+    /// Clones the packet as ingress received it; the clone is parsed again.
     pub(super) fn clone_ingress(
         &mut self,
         packet: &Packet,
@@ -158,40 +159,40 @@ impl Machine<'_> {
         let Some(frame) = packet.frame.clone() else {
             return;
         };
-        self.tell(|| TraceEvent::Cloned {
+        self.record(|| TraceEvent::Cloned {
             session: clone.session,
         });
         let mut copy = self.pool.packet(program, frame);
         self.number_copy(&mut copy, packet.ctx.number);
         set(&mut copy.words, program.intrinsic.ingress_port, port);
         self.parse(&mut copy, packet.ctx.now);
-        self.forget_all_but(clone.list, packet, &mut copy, instance::INGRESS_CLONE);
-        // The packet itself goes on.
+        self.reset_clone_metadata(clone.list, packet, &mut copy, instance::INGRESS_CLONE);
+        // The original packet continues.
         if let Some(recorder) = &mut self.state.recorder {
             recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
         }
         self.send_clones(&session, copy, fx);
     }
 
-    /// A clone of the packet as egress left it. It is neither deparsed nor parsed.
+    /// Clones the packet as it left egress, neither deparsed nor parsed.
     pub(super) fn clone_egress(&mut self, packet: &Packet, clone: CloneRequest, fx: &mut Effects) {
         let Some(session) = self.state.pre.session(clone.session).cloned() else {
             return;
         };
-        self.tell(|| TraceEvent::Cloned {
+        self.record(|| TraceEvent::Cloned {
             session: clone.session,
         });
         let program = self.program;
         let mut copy = self.pool.copy(packet, program);
         self.number_copy(&mut copy, packet.ctx.number);
-        self.forget_all_but(clone.list, packet, &mut copy, instance::EGRESS_CLONE);
+        self.reset_clone_metadata(clone.list, packet, &mut copy, instance::EGRESS_CLONE);
         self.send_clones(&session, copy, fx);
     }
 
-    /// Leaves a clone what a field list names of the packet's metadata, and says what the clone is.
-    fn forget_all_but(&self, list: u32, packet: &Packet, clone: &mut Packet, what: u64) {
+    /// Resets the clone's metadata except for the fields of a list, and sets its instance type.
+    fn reset_clone_metadata(&self, list: u32, packet: &Packet, clone: &mut Packet, what: u64) {
         let program = self.program;
-        clone.ctx.forget();
+        clone.ctx.clear_requests();
         clone.words[..program.layout.metadata_end].fill(0);
         self.keep(&packet.words, &mut clone.words, list);
         set(&mut clone.words, program.intrinsic.instance_type, what);
@@ -214,7 +215,7 @@ impl Machine<'_> {
             self.log(|| Step::CloneTo { what, number });
         }
         replicas.extend_from_slice(&session.replicas);
-        // BMv2 knows no classes, so clones of any find a queue.
+        // BMv2 has no classes, so every clone must get a valid queue.
         let class = session.class_of_service.min(self.priority_queues - 1);
         let class = u8::try_from(class).unwrap_or(u8::MAX);
         self.replicate(&replicas, (class > 0).then_some(class), packet, fx);

@@ -1,4 +1,4 @@
-//! Memory of packets and frames, used again.
+//! Pools of packet and frame buffers.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use crate::exec::run::Context;
 use crate::frame::Frame;
 use crate::program::LoadedProgram;
 
-/// Packets whose memory is kept for the next ones.
+/// Maximum number of pooled packets.
 const POOL: usize = 4096;
 
-/// Output frames whose memory is kept by [`Switch::ingress_owned`](crate::Switch::ingress_owned).
+/// Maximum number of output buffers kept by [`Switch::ingress_owned`](crate::Switch::ingress_owned).
 const SPARE: usize = 256;
 
-/// Memory of packets that have left.
+/// Buffers of packets that have left.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    // Boxes, because that is how packets travel: moving one is cheap.
+    // Boxed, since packets are moved as boxes.
     #[allow(clippy::vec_box)]
     packets: Vec<Box<Packet>>,
     frames: Vec<Arc<Frame>>,
 }
 
 impl Pool {
-    /// A packet whose words are the program's constants, and all else zero.
+    /// Returns a packet whose words are the program's constants and zeros.
     pub fn packet(&mut self, program: &LoadedProgram, frame: Arc<Frame>) -> Box<Packet> {
         match self.packets.pop() {
             Some(mut packet) => {
@@ -42,7 +42,7 @@ impl Pool {
         }
     }
 
-    /// A copy of a packet. Arguments and temporaries are not part of a packet.
+    /// Copies a packet, without parameters and temporaries.
     pub(super) fn copy(&mut self, packet: &Packet, program: &LoadedProgram) -> Box<Packet> {
         match self.packets.pop() {
             Some(mut copy) => {
@@ -65,8 +65,7 @@ impl Pool {
         frame
     }
 
-    /// The same, keeping the bytes in the memory they are in. What memory that frees goes to
-    /// `spare`.
+    /// Creates a frame from a buffer without copying. A buffer freed by this is added to `spare`.
     pub(super) fn adopt(&mut self, bytes: SplitFrame, spare: &mut Vec<Vec<u8>>) -> Arc<Frame> {
         let mut frame = self.frames.pop().unwrap_or_default();
         match Arc::get_mut(&mut frame) {
@@ -87,9 +86,9 @@ impl Pool {
 
     pub fn take_back(&mut self, mut packet: Box<Packet>) {
         if let Some(mut frame) = packet.frame.take() {
-            // Nearly all that come back have given their tail away, or had none.
+            // Most returned frames have given their tail away, or had none.
             if frame.has_tail() {
-                Arc::get_mut(&mut frame).map(Frame::let_go);
+                Arc::get_mut(&mut frame).map(Frame::release_tail);
             }
             if Arc::strong_count(&frame) == 1 && self.frames.len() < POOL {
                 self.frames.push(frame);

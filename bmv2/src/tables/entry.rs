@@ -1,18 +1,18 @@
-//! Entries that have been checked, as programs and tables hold them.
+//! Checked entries, in the form used by programs and tables.
 
 use crate::exec::ops::Pc;
 use crate::numbers::Words;
 use smallvec::SmallVec;
 
-/// A checked key field: matches where `field & mask == value`, and within `range`.
+/// A checked key field: matches if `field & mask == value`, and the field is within `range`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewKey {
-    /// Of a range, with `mask`: the prefix that all of its values share.
+    /// Value; for a range, the common prefix of all of its values (with `mask`).
     pub value: Words,
     pub mask: Words,
-    /// Both ends. Boxed, because few keys have one.
+    /// Both ends of a range, inclusive. Boxed, since few keys have one.
     pub range: Option<Box<(Words, Words)>>,
-    /// Of an lpm field.
+    /// Prefix length of an lpm field.
     pub prefix_len: u32,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct NewKey {
 pub(crate) struct ActionRef {
     pub action: u16,
     pub code: Pc,
-    /// The node after the table. Not known to members of profiles.
+    /// The instruction after the table; not set for members of profiles.
     pub next: Pc,
     pub args: SmallVec<[u64; 4]>,
 }

@@ -1,6 +1,6 @@
-//! Finding the entry of a packet: by hash for exact keys, by prefix length for lpm, by tuple space
-//! search for ternary and range keys. A range is sought by the prefix that all of its values share, so
-//! that only ranges across the same power of two are compared one by one, as in an interval tree.
+//! Lookup structures: a hash table for exact keys, one hash table per prefix length for lpm, tuple space search for
+//! ternary and range keys. A range is looked up by the common prefix of its values. Only ranges that cross the same
+//! power of two are compared one by one, as in an interval tree.
 
 use super::entry::NewKey;
 use super::key::{Packing, WideKey};
@@ -10,15 +10,15 @@ use rustc_hash::FxHashMap;
 use smallvec::{smallvec, SmallVec};
 use std::{collections::BTreeMap, hash::Hash};
 
-/// A packed key: one word, or several.
-pub(crate) trait Packed: Clone + Eq + Hash {
+/// A packed key of one or several words.
+pub(crate) trait PackedKey: Clone + Eq + Hash {
     fn from_wide(key: WideKey) -> Self;
     fn and(&self, mask: &Self) -> Self;
-    /// The words of one field, for range checks.
+    /// Returns the words of one field, for range checks.
     fn field(&self, packing: &Packing, part: usize) -> Words;
 }
 
-impl Packed for u64 {
+impl PackedKey for u64 {
     fn from_wide(key: WideKey) -> u64 {
         key.first().copied().unwrap_or(0)
     }
@@ -34,7 +34,7 @@ impl Packed for u64 {
     }
 }
 
-impl Packed for WideKey {
+impl PackedKey for WideKey {
     fn from_wide(key: WideKey) -> WideKey {
         key
     }
@@ -51,11 +51,11 @@ impl Packed for WideKey {
     }
 }
 
-/// An entry as the index sees it.
-pub(crate) struct Indexed<'a> {
+/// An entry, in the form used by the index.
+pub(crate) struct IndexedEntry<'a> {
     pub keys: &'a [NewKey],
     pub priority: i32,
-    /// Of equal priorities the older entry wins.
+    /// Insertion order: of equal priorities the older entry wins.
     pub age: u64,
     pub handle: u32,
 }
@@ -63,9 +63,9 @@ pub(crate) struct Indexed<'a> {
 #[derive(Clone, Debug)]
 pub(crate) enum Index<K> {
     Exact(FxHashMap<K, u32>),
-    /// Longest prefix first.
+    /// Hash tables per prefix length, longest first.
     Lpm(Vec<Prefixes<K>>),
-    /// Best priority first.
+    /// Tuples, best priority first.
     Tuples(Vec<Tuple<K>>),
 }
 
@@ -76,16 +76,16 @@ pub(crate) struct Prefixes<K> {
     entries: FxHashMap<K, u32>,
 }
 
-/// Entries with the same mask.
+/// The entries with the same mask.
 #[derive(Clone, Debug)]
 pub(crate) struct Tuple<K> {
     mask: K,
-    /// The smallest of its priorities: what it holds cannot beat an entry of a smaller one.
+    /// Smallest priority of the entries. The tuple is not searched after a match with a smaller one.
     best: i32,
-    /// How many entries it has of each priority.
+    /// Number of entries per priority.
     priorities: BTreeMap<i32, u32>,
-    /// Entries of one masked key, best first. There are several only with ranges, or when the
-    /// program installs entries that hide one another.
+    /// Entries by masked key, best first. A key has several only with ranges, or when entries of the program shadow
+    /// each other.
     entries: FxHashMap<K, SmallVec<[Candidate; 1]>>,
 }
 
@@ -93,12 +93,12 @@ pub(crate) struct Tuple<K> {
 struct Candidate {
     rank: (i32, u64),
     handle: u32,
-    /// Both ends of each range field, by its position.
+    /// Position and both ends of each range field.
     ranges: Box<[(usize, Words, Words)]>,
 }
 
 impl Candidate {
-    fn matches<K: Packed>(&self, key: &K, packing: &Packing) -> bool {
+    fn matches<K: PackedKey>(&self, key: &K, packing: &Packing) -> bool {
         self.ranges.iter().all(|(part, low, high)| {
             let value = key.field(packing, *part);
             is_le(low, &value) && is_le(&value, high)
@@ -106,7 +106,7 @@ impl Candidate {
     }
 }
 
-impl<K: Packed> Index<K> {
+impl<K: PackedKey> Index<K> {
     pub(crate) fn new(match_type: MatchType) -> Index<K> {
         match match_type {
             MatchType::Exact | MatchType::Valid => Index::Exact(FxHashMap::default()),
@@ -143,7 +143,7 @@ impl<K: Packed> Index<K> {
         }
     }
 
-    pub(crate) fn insert(&mut self, entry: &Indexed, packing: &Packing) {
+    pub(crate) fn insert(&mut self, entry: &IndexedEntry, packing: &Packing) {
         let key = K::from_wide(packing.pack(entry.keys.iter().map(|k| &k.value)));
         let mask = K::from_wide(packing.pack(entry.keys.iter().map(|k| &k.mask)));
         match self {
@@ -204,7 +204,7 @@ impl<K: Packed> Index<K> {
         }
     }
 
-    pub(crate) fn remove(&mut self, entry: &Indexed, packing: &Packing) {
+    pub(crate) fn remove(&mut self, entry: &IndexedEntry, packing: &Packing) {
         let key = K::from_wide(packing.pack(entry.keys.iter().map(|k| &k.value)));
         match self {
             Index::Exact(entries) => {
@@ -246,8 +246,7 @@ impl<K: Packed> Index<K> {
         }
     }
 
-    /// The entry of the same values and prefix lengths. None for tuples, where entries may differ in
-    /// more than that.
+    /// Returns the entry with the same values and prefix lengths. `None` for tuples, where entries may differ in more.
     pub(crate) fn same(&self, keys: &[NewKey], packing: &Packing) -> Option<u32> {
         let key = || K::from_wide(packing.pack(keys.iter().map(|k| &k.value)));
         match self {
@@ -263,7 +262,7 @@ impl<K: Packed> Index<K> {
 }
 
 fn prefix_len(keys: &[NewKey]) -> u32 {
-    // Exact fields count their whole width in every entry alike.
+    // The width of exact fields is the same in every entry.
     keys.iter().map(|k| k.prefix_len).sum()
 }
 

@@ -1,4 +1,4 @@
-//! What an entry matches, as the control plane says it and as lookups need it.
+//! Match keys of entries, in the control plane's form and in that of lookups.
 
 use super::entry::NewKey;
 use crate::numbers::{is_le, ones, prefix, shortest, to_words, Words};
@@ -20,33 +20,33 @@ pub enum KeyMatch {
         value: Vec<u8>,
         mask: Vec<u8>,
     },
-    /// Both ends are included.
+    /// A range, both ends inclusive.
     Range {
         low: Vec<u8>,
         high: Vec<u8>,
     },
-    /// Whether the header is valid.
+    /// The header's validity.
     Valid {
         value: bool,
     },
 }
 
-/// Why a key field is refused.
+/// Error of a key field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
-    #[error("the table matches it by {expected:?}")]
+    #[error("the table matches this field by {expected:?}")]
     Kind { expected: MatchType },
-    #[error("the value has more than {bits} bits")]
+    #[error("the value does not fit {bits} bits")]
     TooWide { bits: u32 },
     #[error("a prefix of {prefix_len} bits is longer than the field's {bits}")]
     PrefixTooLong { bits: u32, prefix_len: u32 },
-    #[error("the value sets bits that its mask or prefix leaves out")]
+    #[error("the value has bits set outside of its mask or prefix")]
     BeyondMask,
     #[error("the low end of the range is above the high end")]
     EmptyRange,
 }
 
-/// A mask of the upper bits that two numbers of `bits` bits have in common.
+/// Returns a mask of the upper bits in which two numbers of `bits` bits agree.
 fn shared_prefix(bits: u32, a: &[u64], b: &[u64]) -> Words {
     let differ = a.iter().zip(b).enumerate().rev().find(|(_, (a, b))| a != b);
     let below = differ.map_or(0, |(i, (a, b))| {
@@ -56,7 +56,7 @@ fn shared_prefix(bits: u32, a: &[u64], b: &[u64]) -> Words {
 }
 
 impl NewKey {
-    /// Checks one field against the table's key.
+    /// Checks a field against the table's key.
     pub(crate) fn new(key: &Key, given: &KeyMatch) -> Result<NewKey, KeyFault> {
         let bits = key.bits;
         let words = |bytes: &[u8]| to_words(bytes, bits).ok_or(KeyFault::TooWide { bits });
@@ -94,7 +94,7 @@ impl NewKey {
                     prefix_len: bits,
                 }
             }
-            // An optional field that is given at all is given exactly.
+            // A present optional field is an exact match.
             (MatchType::Ternary | MatchType::Optional, KeyMatch::Exact { value }) => {
                 full(words(value)?)
             }
@@ -120,7 +120,7 @@ impl NewKey {
         if new.value.iter().zip(&new.mask).any(|(v, m)| v & !m != 0) {
             return Err(KeyFault::BeyondMask);
         }
-        // The program's own mask is applied to the field; bits of a value that it leaves out say nothing, as in BMv2.
+        // The program's own mask is applied to the field; bits of a value outside of it are ignored, as in BMv2.
         if let (Some(fixed), None) = (&key.mask, &new.range) {
             let bits = new.value.iter_mut().zip(fixed);
             bits.for_each(|(value, fixed)| *value &= fixed);
@@ -128,8 +128,8 @@ impl NewKey {
         Ok(new)
     }
 
-    /// Back to what the control plane said.
-    pub(crate) fn given(&self, key: &Key) -> KeyMatch {
+    /// Converts the field back to the control plane's form.
+    pub(crate) fn to_match(&self, key: &Key) -> KeyMatch {
         let value = shortest(&self.value);
         match key.match_type {
             MatchType::Exact => KeyMatch::Exact { value },
@@ -155,11 +155,11 @@ impl NewKey {
     }
 }
 
-/// How the fields of a key are packed for lookup.
+/// Packing of a key's fields for lookup.
 #[derive(Clone, Debug)]
 pub(crate) struct Packing {
     pub parts: Vec<Part>,
-    /// All fits one word.
+    /// Whether the key fits one word.
     pub one_word: bool,
 }
 
@@ -168,11 +168,11 @@ pub(crate) struct Part {
     pub slot: usize,
     pub bits: u32,
     pub words: usize,
-    /// Applied to the field on lookup: its width, and the program's mask.
+    /// Mask applied to the field on lookup: its width, and the program's mask.
     pub mask: Words,
-    /// The mask's first word.
+    /// First word of the mask.
     pub low_mask: u64,
-    /// Bits from the right in a one-word key; words from the left in a wide one.
+    /// Offset in bits from the right in a one-word key; in words from the left in a wide key.
     pub offset: u32,
 }
 
@@ -212,7 +212,7 @@ impl Packing {
         Packing { parts, one_word }
     }
 
-    /// The packet's key in one word.
+    /// Packs the packet's key into one word.
     #[inline]
     pub(crate) fn word(&self, phv: &[u64]) -> u64 {
         let mut packed = 0;
@@ -222,7 +222,7 @@ impl Packing {
         packed
     }
 
-    /// The packet's key in several words.
+    /// Packs the packet's key into several words.
     #[inline]
     pub(crate) fn wide(&self, phv: &[u64]) -> WideKey {
         let mut packed = WideKey::new();
@@ -234,7 +234,7 @@ impl Packing {
         packed
     }
 
-    /// Packs per-field words in the same way.
+    /// Packs the words of fields in the same way.
     pub(crate) fn pack<'a>(&self, fields: impl Iterator<Item = &'a Words>) -> WideKey {
         if !self.one_word {
             return fields.flat_map(|words| words.iter().copied()).collect();

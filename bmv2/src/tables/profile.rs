@@ -1,9 +1,9 @@
-//! Action profiles: actions shared by entries, singly or in groups with a selector.
+//! Action profiles: actions shared by entries, directly or in groups with a selector.
 
 use super::entry::ActionRef;
 use rustc_hash::FxHashMap;
 
-/// A member of an action profile, as the control plane reads it.
+/// A member of an action profile, in the control plane's form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileMember {
     pub id: u32,
@@ -16,7 +16,7 @@ pub struct ProfileMember {
 pub struct ProfileGroup {
     pub id: u32,
     pub members: Vec<GroupMember>,
-    /// Greatest number of members; 0 for no limit of its own.
+    /// Maximum number of members; 0 for no limit of its own.
     pub max_size: u32,
 }
 
@@ -24,9 +24,9 @@ pub struct ProfileGroup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupMember {
     pub id: u32,
-    /// Its share of the hash values.
+    /// Weight: its share of the hash values.
     pub weight: u32,
-    /// Passed over when false (the member's watch port is down).
+    /// False excludes the member, since its watch port is down.
     pub active: bool,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct ProfileState {
     pub members: FxHashMap<u32, MemberState>,
     pub groups: FxHashMap<u32, GroupState>,
     pub limits: GroupLimits,
-    /// Sizes of all groups, as the limits count them.
+    /// Total size of all groups, in the unit of the limits.
     pub size: u64,
 }
 
@@ -48,19 +48,19 @@ impl ProfileState {
     }
 }
 
-/// How large the groups of a selector may be.
+/// Limits of a selector's groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupLimits {
-    /// Greatest sum of the sizes of all groups; 0 for no limit.
+    /// Maximum total size of all groups; 0 for no limit.
     pub size: u64,
-    /// Greatest size of one group; 0 for no limit.
+    /// Maximum size of one group; 0 for no limit.
     pub max_group_size: u64,
-    /// The size of a group is the number of its members, not the sum of their weights.
+    /// Whether a group's size is the number of its members instead of the sum of their weights.
     pub counts_members: bool,
 }
 
 impl GroupLimits {
-    /// The size of a group.
+    /// Returns the size of a group.
     pub fn size_of(&self, group: &ProfileGroup) -> u64 {
         match self.counts_members {
             true => group.members.len() as u64,
@@ -68,11 +68,11 @@ impl GroupLimits {
         }
     }
 
-    /// What sizes count.
+    /// Returns the name of the unit of sizes.
     pub fn unit(&self) -> &'static str {
         match self.counts_members {
-            true => "members",
-            false => "weights",
+            true => "number of members",
+            false => "sum of weights",
         }
     }
 }
@@ -80,14 +80,14 @@ impl GroupLimits {
 #[derive(Clone, Debug)]
 pub(crate) struct MemberState {
     pub action: ActionRef,
-    /// Table entries and groups that point here.
+    /// Number of table entries and groups that refer to the member.
     pub uses: usize,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct GroupState {
     pub group: ProfileGroup,
-    /// Members by weight in ascending order of their ids; a hash picks one.
+    /// Members in ascending order of ids, with cumulative weights; a hash selects one.
     choices: Vec<(u64, u32)>,
     total: u64,
     pub uses: usize,
@@ -113,7 +113,7 @@ impl GroupState {
         }
     }
 
-    /// The member that a hash value selects; none when the group is empty.
+    /// Returns the member that a hash value selects; `None` when the group is empty.
     pub fn choose(&self, hash: u64) -> Option<u32> {
         let point = hash.checked_rem(self.total)?;
         let at = self.choices.partition_point(|(end, _)| *end <= point);
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hash_values_fall_to_members_by_id_and_weight() {
+    fn hash_values_select_members_by_id_and_weight() {
         let member = |id, weight, active| GroupMember { id, weight, active };
         let members = vec![member(7, 1, true), member(3, 2, true), member(5, 9, false)];
         let group = GroupState::new(

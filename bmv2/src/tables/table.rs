@@ -1,7 +1,7 @@
-//! One table's entries and its lookup.
+//! Entries and lookup of one table.
 
 use super::entry::{ActionRef, NewEntry, NewKey, Target};
-use super::index::{Index, Indexed, Packed};
+use super::index::{Index, IndexedEntry, PackedKey};
 use super::key::{Packing, WideKey};
 use crate::exec::words::param_words;
 use crate::externs::counter::Counter;
@@ -12,14 +12,14 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Names an entry for as long as it exists. As in BMv2, the low 24 bits are its place in the table, the lowest that
-/// was free; those above count, modulo 256, the entries that had the place before.
+/// Identifies an entry for as long as it exists. As in BMv2, the low 24 bits are its slot in the table, the lowest free
+/// one. The upper 8 bits count the previous entries of the slot, modulo 256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntryHandle(pub u32);
 
 const PLACE_BITS: u32 = 24;
 
-/// Entries that a table can hold, whatever its size: as many as handles can name.
+/// Limit of entries of a table, whatever its size: the number of slots.
 pub(crate) const MAX_ENTRIES: u64 = 1 << PLACE_BITS;
 
 impl EntryHandle {
@@ -27,7 +27,7 @@ impl EntryHandle {
         EntryHandle(u32::from(version) << PLACE_BITS | place)
     }
 
-    /// The entry's place in its table.
+    /// Returns the entry's slot in its table.
     pub fn place(self) -> u32 {
         self.0 & ((1 << PLACE_BITS) - 1)
     }
@@ -37,7 +37,7 @@ impl EntryHandle {
     }
 }
 
-/// What an entry does with a packet.
+/// Target of an entry: what it does with a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryTarget {
     /// Run an action. Arguments are big-endian bytes in declaration order.
@@ -48,33 +48,33 @@ pub enum EntryTarget {
     Group(u32),
 }
 
-/// An entry as the control plane reads it.
+/// An entry in the control plane's form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableEntry {
     pub handle: EntryHandle,
     pub key: Vec<super::KeyMatch>,
-    /// The smallest number wins, as in BMv2. 0 in tables without priorities.
+    /// Priority: the smallest number wins, as in BMv2. 0 in tables without priorities.
     pub priority: i32,
     pub target: EntryTarget,
-    /// Set by the program, not by the control plane.
+    /// Whether the program declares the entry const.
     pub is_const: bool,
-    /// Of a table with a direct counter.
+    /// Counter, in a table with a direct counter.
     pub counter: Option<Counter>,
-    /// Of a table with a direct meter.
+    /// Meter rates, in a table with a direct meter.
     pub meter: Option<crate::externs::meter::MeterConfig>,
-    /// Nanoseconds without a hit after which the entry is reported; 0 for never.
+    /// Idle timeout in nanoseconds; 0 for none.
     pub idle_timeout: u64,
-    /// When a packet last hit the entry, or it was made.
+    /// Time of the last hit, or of the insertion.
     pub last_hit: u64,
 }
 
-/// What lookups touch of an entry.
+/// The part of an entry that lookups use.
 #[derive(Clone, Debug)]
-struct Hot {
+struct HotEntry {
     target: Target,
     counter: Counter,
     last_hit: u64,
-    /// No packet has hit it.
+    /// Whether no packet has hit the entry.
     is_new: bool,
 }
 
@@ -84,7 +84,7 @@ struct Cold {
     priority: i32,
     age: u64,
     idle_timeout: u64,
-    /// When the entry was last reported as idle; 0 for never.
+    /// Time at which the entry was last reported as idle; 0 for never.
     reported: u64,
     is_const: bool,
 }
@@ -99,31 +99,31 @@ enum AnyIndex {
 pub(crate) struct TableState {
     packing: Packing,
     index: AnyIndex,
-    hot: Vec<Hot>,
+    hot: Vec<HotEntry>,
     cold: Vec<Option<Cold>>,
     meters: Vec<Meter>,
-    /// Of each place: the entries that it had before.
+    /// Number of previous entries per slot.
     versions: Vec<u8>,
-    /// Places below `hot.len()` without an entry.
+    /// Free slots below `hot.len()`.
     free: BinaryHeap<Reverse<u32>>,
     live: usize,
-    /// Entries by their identity, in tables whose index does not hold it: those with priorities.
+    /// Entries by identity, in tables whose index lacks it: those with priorities.
     handles: FxHashMap<Vec<u64>, u32>,
     age: u64,
-    /// The control plane can change no entries.
+    /// Whether the control plane cannot change the entries.
     pub is_fixed: bool,
     pub default: Option<ActionRef>,
-    /// Indirect tables take a member or group as default.
+    /// Default member or group of an indirect table.
     pub default_target: Option<Target>,
 }
 
 /// Result of a lookup.
-pub(crate) struct Found<'a> {
+pub(crate) struct LookupResult<'a> {
     pub target: &'a Target,
     pub meter: Option<&'a mut Meter>,
-    /// Where the entry is; another one may take the place when this one is gone.
+    /// The entry's slot, which may be reused after the entry is removed.
     pub place: u32,
-    /// The packet is the first one that hits it.
+    /// Whether this is the first packet that hits the entry.
     pub is_new: bool,
 }
 
@@ -156,14 +156,14 @@ impl TableState {
         self.live
     }
 
-    /// Finds the packet's entry and counts the hit.
+    /// Looks up the packet's entry and counts the hit.
     #[inline]
-    pub(crate) fn hit(&mut self, phv: &[u64], bytes: usize, now: u64) -> Option<Found<'_>> {
+    pub(crate) fn hit(&mut self, phv: &[u64], bytes: usize, now: u64) -> Option<LookupResult<'_>> {
         let handle = self.peek(phv)?;
         let hot = &mut self.hot[handle as usize];
         hot.counter.count(bytes);
         hot.last_hit = now;
-        Some(Found {
+        Some(LookupResult {
             target: &hot.target,
             place: handle,
             is_new: std::mem::take(&mut hot.is_new),
@@ -171,7 +171,7 @@ impl TableState {
         })
     }
 
-    /// The packet's entry, without counting it.
+    /// Looks up the packet's entry without counting.
     #[inline]
     pub(crate) fn peek(&self, phv: &[u64]) -> Option<u32> {
         match &self.index {
@@ -197,19 +197,19 @@ impl TableState {
         handle.map(|place| self.handle(place))
     }
 
-    /// The name of the entry at a place.
+    /// Returns the handle of the entry in a slot.
     pub(crate) fn handle(&self, place: u32) -> EntryHandle {
         let version = self.versions.get(place as usize);
         EntryHandle::new(place, version.copied().unwrap_or(0))
     }
 
-    /// Whether the place of a handle has another entry now.
+    /// Returns whether the slot of a handle has another entry now.
     pub(crate) fn is_stale(&self, handle: EntryHandle) -> bool {
         let now = self.cold.get(handle.place() as usize);
         now.is_some_and(Option::is_some) && self.cold(handle).is_none()
     }
 
-    /// Takes all entries out, and forgets their names. Their targets come back.
+    /// Removes all entries and restarts the handles. Returns the targets.
     pub(crate) fn clear(&mut self, table: &Table) -> Vec<Target> {
         let empty = TableState {
             is_fixed: self.is_fixed,
@@ -233,7 +233,7 @@ impl TableState {
         is_const: bool,
         now: u64,
     ) -> EntryHandle {
-        let hot = Hot {
+        let hot = HotEntry {
             target: entry.target,
             counter: Counter::default(),
             last_hit: now,
@@ -279,9 +279,9 @@ impl TableState {
     }
 
     fn change_index(&mut self, handle: u32, cold: &Cold, insert: bool) {
-        fn change<K: Packed>(
+        fn change<K: PackedKey>(
             index: &mut Index<K>,
-            entry: &Indexed,
+            entry: &IndexedEntry,
             packing: &Packing,
             insert: bool,
         ) {
@@ -291,7 +291,7 @@ impl TableState {
                 index.remove(entry, packing)
             }
         }
-        let entry = Indexed {
+        let entry = IndexedEntry {
             keys: &cold.keys,
             priority: cold.priority,
             age: cold.age,
@@ -308,18 +308,18 @@ impl TableState {
         self.cold[place].as_ref()
     }
 
-    /// Where the handle's entry is, unless another one has taken the place.
+    /// Returns the slot of a handle, unless another entry uses it now.
     fn place(&self, handle: EntryHandle) -> Option<usize> {
         let place = handle.place() as usize;
         (*self.versions.get(place)? == handle.version()).then_some(place)
     }
 
-    /// Whether the program fixes the entry; none when there is none.
+    /// Returns whether an entry is const; `None` when there is no such entry.
     pub(crate) fn is_const(&self, handle: EntryHandle) -> Option<bool> {
         Some(self.cold(handle)?.is_const)
     }
 
-    /// Takes an entry out.
+    /// Removes an entry; returns its target.
     pub(crate) fn remove(&mut self, table: &Table, handle: EntryHandle) -> Option<Target> {
         let place = self.place(handle)?;
         let cold = self.cold[place].take()?;
@@ -334,7 +334,7 @@ impl TableState {
         Some(self.hot[place].target.clone())
     }
 
-    /// Gives the entry another target; the old one comes back.
+    /// Changes an entry's target; returns the old one.
     pub(crate) fn modify(&mut self, handle: EntryHandle, target: Target) -> Option<Target> {
         self.cold(handle)?;
         Some(std::mem::replace(
@@ -373,8 +373,8 @@ impl TableState {
         Some(())
     }
 
-    /// Entries without a hit for their timeout, and again after each further one without a hit.
-    /// Also the earliest time at which there can be more.
+    /// Returns entries without a hit for their timeout, again after every further timeout, and the earliest time at
+    /// which there can be more.
     pub(crate) fn idle(&mut self, now: u64) -> (Vec<EntryHandle>, Option<u64>) {
         let (mut idle, mut next) = (Vec::new(), None::<u64>);
         for (place, cold) in self.cold.iter_mut().enumerate() {
@@ -393,7 +393,7 @@ impl TableState {
         (idle, next)
     }
 
-    /// Handles of all entries, oldest first.
+    /// Returns the handles of all entries, oldest first.
     pub(crate) fn handles(&self) -> Vec<EntryHandle> {
         let live = self
             .cold
@@ -421,10 +421,10 @@ impl TableState {
                 .keys
                 .iter()
                 .zip(&table.keys)
-                .map(|(k, info)| k.given(info))
+                .map(|(k, info)| k.to_match(info))
                 .collect(),
             priority: cold.priority,
-            target: hot.target.given(program),
+            target: hot.target.to_entry_target(program),
             is_const: cold.is_const,
             counter: table.with_counters.then_some(hot.counter),
             meter: self
@@ -437,7 +437,7 @@ impl TableState {
     }
 }
 
-/// What makes an entry the same as another: values, masks, ranges and, where it counts, priority.
+/// Returns the identity of an entry: values, masks, ranges and, if the table has priorities, the priority.
 pub(crate) fn identity(table: &Table, keys: &[NewKey], priority: i32) -> Vec<u64> {
     let mut identity = Vec::with_capacity(keys.len() * 2 + 1);
     for key in keys {
@@ -455,8 +455,8 @@ pub(crate) fn identity(table: &Table, keys: &[NewKey], priority: i32) -> Vec<u64
 }
 
 impl ActionRef {
-    /// The action's name and its arguments as the shortest byte strings.
-    pub(crate) fn given(&self, program: &LoadedProgram) -> (String, Vec<Vec<u8>>) {
+    /// Returns the action's name and its arguments as the shortest byte strings.
+    pub(crate) fn name_and_args(&self, program: &LoadedProgram) -> (String, Vec<Vec<u8>>) {
         let action = &program.actions[usize::from(self.action)];
         let args = action.params.iter().map(|param| {
             let words = param_words(param.bits);
@@ -467,10 +467,10 @@ impl ActionRef {
 }
 
 impl Target {
-    pub(crate) fn given(&self, program: &LoadedProgram) -> EntryTarget {
+    pub(crate) fn to_entry_target(&self, program: &LoadedProgram) -> EntryTarget {
         match self {
             Target::Action(action) => {
-                let (name, args) = action.given(program);
+                let (name, args) = action.name_and_args(program);
                 EntryTarget::Action { name, args }
             }
             Target::Member(id) => EntryTarget::Member(*id),

@@ -5,12 +5,12 @@ use crate::p4::P4;
 use alfirk_bmv2::*;
 use serde_json::{json, Value};
 
-/// A header of `fields` that ingress changes; sent to port 1.
+/// Returns a switch with a header of `fields` that ingress changes; packets are sent to port 1.
 fn edits(fields: &str, ingress: &str) -> Switch {
     edits_with(fields, "", ingress)
 }
 
-/// The same with declarations of its own.
+/// Like [`edits`], with additional declarations.
 fn edits_with(fields: &str, locals: &str, ingress: &str) -> Switch {
     let program = P4 {
         fields,
@@ -21,7 +21,7 @@ fn edits_with(fields: &str, locals: &str, ingress: &str) -> Switch {
     program.switch()
 }
 
-/// The same as JSON, for primitives and forms of them that our compiler does not write.
+/// Like [`edits`], as JSON, for primitives and forms of them that Alfirk's compiler does not generate.
 fn edits_json(fields: Value, primitives: &[Value]) -> Builder {
     let mut b = Builder::new();
     b.header("h_t", &["h"], fields)
@@ -137,7 +137,7 @@ fn saturating_fields_stop_at_the_ends() {
 }
 
 #[test]
-fn ternaries_choose_and_only_then_compute() {
+fn ternaries_evaluate_only_the_selected_operand() {
     let mut switch = edits(
         "bit<8> a; bit<8> b;",
         "hdr.h.b = hdr.h.a > 9 ? hdr.h.b + 1 : hdr.h.a;",
@@ -147,11 +147,11 @@ fn ternaries_choose_and_only_then_compute() {
 }
 
 #[test]
-fn headers_appear_zeroed_and_vanish() {
+fn headers_are_added_zeroed_and_removed() {
     let program = P4 {
         fields: "bit<8> a; bit<8> b;",
         headers: "h_t g;",
-        // What makes a valid header valid changes nothing.
+        // `setValid` on a valid header changes nothing.
         ingress: "sm.egress_spec = 1;
                   hdr.g.setValid();
                   hdr.g.a = hdr.h.a;
@@ -199,7 +199,7 @@ fn registers_keep_values_between_packets_and_ignore_wrong_indexes() {
 }
 
 #[test]
-fn registers_wider_than_a_word_work_alike() {
+fn registers_may_be_wider_than_a_word() {
     let mut switch = edits_with(
         "bit<8> i; bit<96> v;",
         "@name(\".r\") register<bit<96>>(3) r;",
@@ -344,7 +344,7 @@ fn messages_are_filled_in() {
     };
     let values = json!([field("h", "a"), num(7)]);
     assert_eq!(logged("a={} of \\{{}\\}", values), ["a=-1 of {7}"]);
-    // So does p4c write that there are none.
+    // p4c writes an empty object for a message without arguments.
     assert_eq!(logged("plain", json!({})), ["plain"]);
 }
 
@@ -415,7 +415,7 @@ fn headers_are_copied_and_added_by_the_names_of_p4_14() {
 }
 
 #[test]
-fn drop_drops() {
+fn drop_of_p4_14_drops() {
     let mut fx = Effects::default();
     let b = edits_json(json!([["a", 8, false]]), &[call("drop", json!([]))]);
     b.switch().process_into(0, &[1], 0, &mut fx);
@@ -423,7 +423,7 @@ fn drop_drops() {
 }
 
 #[test]
-fn what_was_assumed_in_vain_drops() {
+fn a_failed_assumption_drops() {
     let mut fx = Effects::default();
     let mut switch = edits("bit<8> a;", "assume(hdr.h.a == 5);");
     assert_eq!(out(&mut switch, &[5]), [5]);

@@ -1,11 +1,12 @@
-//! Parser, tables, actions, deparser: the way of a plain packet.
+//! Parser, tables, actions and deparser on plain packets.
 
 use crate::builder::*;
 use crate::p4::P4;
 use alfirk_bmv2::*;
 use serde_json::json;
 
-/// One header of a byte and a 16-bit number, forwarded by a table over the byte, or bits of it.
+/// Returns a switch with a header of a byte and a 16-bit number, forwarded by a table over the byte or some of its
+/// bits.
 fn forwarder(key: &str) -> Switch {
     let table = format!(
         "@name(\".forward\") action forward(bit<9> port) {{ sm.egress_spec = port; }}
@@ -62,7 +63,7 @@ fn the_longest_prefix_wins() {
 }
 
 #[test]
-fn fields_without_bits_are_zero_and_take_no_room() {
+fn fields_of_width_0_are_zero_and_take_no_space() {
     let mut b = Builder::new();
     b.scalar("none", 0).scalar("s", 8);
     let fields = json!([["a", 8, false], ["z", 0, false], ["b", 8, false]]);
@@ -113,13 +114,13 @@ fn fields_without_bits_are_zero_and_take_no_room() {
 }
 
 #[test]
-fn bits_that_the_programs_mask_leaves_out_of_a_key_say_nothing_in_entries() {
+fn bits_outside_of_the_programs_mask_are_ignored_in_entries() {
     let mut switch = forwarder("hdr.h.a & 0xf0: exact");
     let table = switch.table("t").unwrap();
     let (key, forward) = ([exact(0x1f)], run_action("forward", &[3]));
     let entry = switch.insert_entry(table, &key, 0, &forward, 0, 0).unwrap();
     assert_eq!(switch.process(1, &[0x12, 0, 0], 0)[0].0, 3);
-    // It is one entry, whatever those bits are.
+    // The masked bits do not distinguish entries.
     assert_eq!(switch.find_entry(table, &[exact(0x15)], 0), Ok(entry));
     assert!(switch
         .insert_entry(table, &[exact(0x10)], 0, &forward, 0, 0)

@@ -1,5 +1,5 @@
-//! Puts small BMv2 programs together. The notation is that of the JSON, with the parts that every
-//! simple_switch program has filled in.
+//! Builder of small BMv2 programs. The notation is that of the JSON; parts common to all simple_switch programs are
+//! predefined.
 
 use alfirk_bmv2::{EntryTarget, KeyMatch, LoadedProgram, Switch, SwitchOptions};
 use serde_json::{json, Value};
@@ -32,7 +32,7 @@ const STANDARD: [(&str, u32); 17] = [
 ];
 
 impl Builder {
-    /// Standard metadata, and parser, deparser and pipelines that do nothing.
+    /// Creates a program with standard metadata, and empty parser, deparser and pipelines.
     pub fn new() -> Builder {
         let standard: Vec<Value> = STANDARD.iter().map(|(n, w)| json!([n, w, false])).collect();
         let alias = |header: &str, field: &str| {
@@ -106,7 +106,7 @@ impl Builder {
         self
     }
 
-    /// A metadata field `scalars.name`.
+    /// Adds a metadata field `scalars.name`.
     pub fn scalar(&mut self, name: &str, bits: u32) -> &mut Builder {
         let field = json!([name, bits, false]);
         self.list("header_types")[1]["fields"]
@@ -116,7 +116,7 @@ impl Builder {
         self
     }
 
-    /// A header type and one header for each name.
+    /// Adds a header type, and one header for each name.
     pub fn header(&mut self, kind: &str, names: &[&str], fields: Value) -> &mut Builder {
         self.add("header_types", json!({"name": kind, "fields": fields}));
         for name in names {
@@ -135,7 +135,7 @@ impl Builder {
             .unwrap()
     }
 
-    /// A parse state; the first is where the parser starts.
+    /// Adds a parse state; the first one is the start state.
     pub fn state(
         &mut self,
         name: &str,
@@ -151,7 +151,7 @@ impl Builder {
         self
     }
 
-    /// A parser that extracts headers one after the other.
+    /// Adds a parser that extracts headers in sequence.
     pub fn extracts(&mut self, headers: &[&str]) -> &mut Builder {
         let ops: Vec<Value> = headers.iter().map(|h| extract(h)).collect();
         self.state(
@@ -167,7 +167,7 @@ impl Builder {
         self
     }
 
-    /// An action; its number comes back.
+    /// Adds an action; returns its number.
     pub fn action(&mut self, name: &str, params: &[(&str, u32)], primitives: Value) -> u64 {
         let params: Vec<Value> = params
             .iter()
@@ -192,7 +192,7 @@ impl Builder {
         self
     }
 
-    /// A node of a pipeline: `tables`, `conditionals`, `action_calls` or `action_profiles`.
+    /// Adds a node of a pipeline: `tables`, `conditionals`, `action_calls` or `action_profiles`.
     pub fn node(&mut self, pipeline: &str, kind: &str, mut object: Value) -> &mut Builder {
         let p = self.pipeline(pipeline);
         if p.get(kind).is_none() {
@@ -206,7 +206,7 @@ impl Builder {
         self
     }
 
-    /// Primitives that a pipeline runs, as p4c does it: a table without a key.
+    /// Adds primitives to a pipeline as p4c does: in a table without a key.
     pub fn runs(&mut self, pipeline: &str, primitives: Value) -> &mut Builder {
         let name = format!("{pipeline}_act");
         let id = self.action(&name, &[], primitives);
@@ -219,7 +219,7 @@ impl Builder {
         self.start_at(pipeline, &table)
     }
 
-    /// A table that begins the ingress pipeline.
+    /// Adds a table at the start of the ingress pipeline.
     pub fn table(
         &mut self,
         name: &str,
@@ -240,7 +240,7 @@ impl Builder {
         self.start_at("ingress", name)
     }
 
-    /// Changes anything, by JSON pointer.
+    /// Sets any value, by JSON pointer.
     pub fn set(&mut self, pointer: &str, value: Value) -> &mut Builder {
         let (parent, key) = pointer.rsplit_once('/').unwrap();
         match self.json.pointer_mut(parent).unwrap() {
@@ -298,7 +298,7 @@ pub fn expr(op: &str, left: Value, right: Value) -> Value {
     json!({"type": "expression", "value": {"op": op, "left": left, "right": right}})
 }
 
-/// The same as an operand, wrapped once more.
+/// Returns an expression as an operand, wrapped once more.
 pub fn operand(expression: Value) -> Value {
     json!({"type": "expression", "value": expression})
 }
@@ -323,7 +323,7 @@ pub fn on(value: &str, next: Value) -> Value {
     json!({"type": "hexstr", "value": value, "mask": null, "next_state": next})
 }
 
-/// Sends the packet out of a port.
+/// Returns a primitive that sends the packet to a port.
 pub fn send_to(port: u64) -> Value {
     assign(standard("egress_spec"), num(port))
 }

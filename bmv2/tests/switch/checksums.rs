@@ -2,7 +2,7 @@
 
 use crate::p4::P4;
 
-/// Sixteen bits of checksum over a number; egress_spec is checksum_error.
+/// Returns a program with a 16-bit checksum over a number; egress_spec is checksum_error.
 fn summed() -> P4<'static> {
     P4 {
         fields: "bit<16> n; bit<16> sum;",
@@ -12,7 +12,7 @@ fn summed() -> P4<'static> {
 }
 
 #[test]
-fn wrong_checksums_are_seen_in_ingress() {
+fn wrong_checksums_set_checksum_error() {
     let verify = "verify_checksum(true, { hdr.h.n }, hdr.h.sum, HashAlgorithm.csum16);";
     let mut switch = P4 { verify, ..summed() }.switch();
     assert_eq!(switch.process(0, &[0x12, 0x34, 0xed, 0xcb], 0)[0].0, 0);
@@ -20,14 +20,14 @@ fn wrong_checksums_are_seen_in_ingress() {
 }
 
 #[test]
-fn checksums_of_headers_that_are_not_there_are_not_verified() {
+fn checksums_of_invalid_headers_are_not_verified() {
     let verify = "verify_checksum(true, { hdr.h.n }, hdr.h.sum, HashAlgorithm.csum16);";
     let mut switch = P4 { verify, ..summed() }.switch();
     assert_eq!(switch.process(0, &[0x12], 0), [(0, vec![0x12])]);
 }
 
 #[test]
-fn conditions_decide_about_checksums() {
+fn checksums_depend_on_their_conditions() {
     let verify = "verify_checksum(hdr.h.n & 1 == 1, { hdr.h.n }, hdr.h.sum, HashAlgorithm.csum16);";
     let mut switch = P4 { verify, ..summed() }.switch();
     assert_eq!(switch.process(0, &[0, 2, 0, 0], 0)[0].0, 0);

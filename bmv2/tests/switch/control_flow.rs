@@ -1,11 +1,12 @@
-//! Conditions, and where tables lead.
+//! Conditions, and control flow after tables.
 
 use crate::builder::*;
 use crate::p4::P4;
 use alfirk_bmv2::{LoadError, LoadedProgram, Switch};
 use serde_json::{json, Value};
 
-/// Headers of two bytes: `h`, which every packet has, and `other`, which follows it if the packet is long enough for `states`.
+/// Returns a program with headers of two bytes: `h`, which every packet has, and `other`, which the parser states
+/// `states` may extract after it.
 fn program(locals: &str, ingress: &str, states: &str) -> Switch {
     let program = P4 {
         fields: "bit<8> a; bit<8> b;",
@@ -18,14 +19,14 @@ fn program(locals: &str, ingress: &str, states: &str) -> Switch {
     program.switch()
 }
 
-/// Sends to port 1 what fulfils the condition, the rest to port 2.
+/// Sends packets that satisfy the condition to port 1, others to port 2.
 fn branches(condition: &str, states: &str) -> Switch {
     let ingress =
         format!("if ({condition}) {{ sm.egress_spec = 1; }} else {{ sm.egress_spec = 2; }}");
     program("", &ingress, states)
 }
 
-/// A table on the first byte, with actions that do nothing.
+/// A table on the first byte, with empty actions.
 const NOTHING: &str = r#"@name(".x") action x() {} @name(".y") action y() {}
     @name(".t") table t { key = { hdr.h.a: exact; } actions = { x; y; NoAction; } }"#;
 
@@ -38,7 +39,7 @@ fn mark(b: &mut Builder, name: &str, port: u64, next: Value) {
     }));
 }
 
-/// The same as JSON, for conditions and nodes that our compiler does not write.
+/// Like [`branches`], as JSON, for conditions and nodes that Alfirk's compiler does not generate.
 fn branches_json(condition: Value) -> Builder {
     let mut b = Builder::new();
     b.header(
@@ -60,7 +61,7 @@ fn branches_json(condition: Value) -> Builder {
 }
 
 #[test]
-fn conditions_choose_the_way() {
+fn conditions_select_the_branch() {
     let cases = [
         (
             "hdr.h.a > 3 && hdr.h.a <= 9",
@@ -160,7 +161,7 @@ fn hit_and_miss_lead_to_different_nodes() {
 }
 
 #[test]
-fn the_action_run_decides_where_to_go() {
+fn the_action_selects_the_next_node() {
     let mut switch = program(
         NOTHING,
         "switch (t.apply().action_run) {
@@ -181,7 +182,7 @@ fn the_action_run_decides_where_to_go() {
 }
 
 #[test]
-fn a_table_without_a_default_goes_where_no_action_leads() {
+fn a_miss_without_default_goes_to_the_base_default() {
     let mut b = Builder::new();
     b.header("h_t", &["h"], json!([["a", 8, false]]));
     b.extracts(&["h"]).emits(&["h"]);
@@ -231,7 +232,7 @@ fn action_calls_and_shared_ends_work() {
 }
 
 #[test]
-fn control_flow_in_circles_ends_with_a_drop() {
+fn endless_control_flow_ends_with_a_drop() {
     let mut b = Builder::new();
     b.extracts(&[]);
     mark(&mut b, "a", 1, json!("tbl_b"));
@@ -243,7 +244,7 @@ fn control_flow_in_circles_ends_with_a_drop() {
 }
 
 #[test]
-fn dangling_names_are_named() {
+fn errors_name_undefined_objects() {
     let mut b = branches_json(expr("==", field("h", "a"), num(1)));
     b.set("/pipelines/0/conditionals/0/true_next", json!("nowhere"));
     match LoadedProgram::from_json(&b.text()) {

@@ -1,5 +1,5 @@
-//! Expressions compiled to 64-bit words give what unbounded integers give. They are JSON, which has such integers; P4 has none
-//! when a program runs.
+//! Property tests: expressions compiled to 64-bit words have the same value as in unbounded integers. They are JSON,
+//! since P4 has no unbounded integers at run time.
 
 use crate::builder::*;
 use alfirk_test_budget::Cost;
@@ -44,7 +44,7 @@ impl E {
         }
     }
 
-    /// The value in 128 bits; none when they are not enough.
+    /// Evaluates the expression in 128 bits; `None` if these are not enough.
     fn eval(&self, fields: &[i128]) -> Option<i128> {
         Some(match self {
             E::Field(i) => fields[*i],
@@ -112,7 +112,8 @@ fn slice(a: E, low: i64, bits: u32) -> E {
     bin("&", bin(">>", a, E::Const(low)), E::Const(mask))
 }
 
-/// What compilers write often: bits of fields and of bits, their order as serial numbers, concatenations, and tests of a few bits.
+/// Expressions that compilers often generate: bits of fields, comparisons of serial numbers, concatenations, and tests
+/// of a few bits.
 fn shapes(inner: impl Strategy<Value = E> + Clone + 'static) -> BoxedStrategy<E> {
     let sliced =
         (inner.clone(), 0i64..66, 1u32..=63).prop_map(|(a, low, bits)| slice(a, low, bits));

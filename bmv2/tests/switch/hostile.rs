@@ -1,4 +1,4 @@
-//! Nothing that comes from outside may bring the switch down. The program is JSON: what is tried is to put nonsense into it.
+//! Robustness against malformed input. The programs are JSON, since their values are replaced by nonsense.
 
 use crate::builder::*;
 use alfirk_bmv2::*;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{json, Value};
 use std::sync::Arc;
 
-/// A program with something of everything.
+/// Returns a program with every kind of object.
 fn everything() -> Builder {
     let mut b = Builder::new();
     b.scalar("tmp", 16);
@@ -212,7 +212,7 @@ proptest! {
         }
     }
 
-    /// Some leaf of the JSON replaced by another of its kind, or by nonsense.
+    /// Replaces a random leaf of the JSON by another one of its kind, or by nonsense.
     #[test]
     fn any_program_loads_or_is_refused(
         picks in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0u8..6), 1..4),
@@ -263,7 +263,7 @@ fn leaves(value: &Value, path: String, out: &mut Vec<String>) {
 }
 
 #[test]
-fn programs_of_absurd_size_are_refused() {
+fn programs_beyond_the_limits_are_refused() {
     let refused = |pointer: &str, value: Value| {
         let mut b = everything();
         b.set(pointer, value);

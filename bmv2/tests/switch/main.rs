@@ -1,4 +1,5 @@
-//! Behaviour of the switch core, on small programs: in P4 ([`p4`]), or as JSON where JSON is what is tested ([`builder`]).
+//! Tests of the switch core with small programs: in P4 ([`p4`]), or in JSON where the JSON itself is tested
+//! ([`builder`]).
 
 mod actions;
 mod basics;

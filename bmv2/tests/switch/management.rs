@@ -1,4 +1,4 @@
-//! What the control plane may do, and what it may not.
+//! Control plane operations and their errors.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use crate::p4::{run, P4};
 use alfirk_bmv2::*;
 use serde_json::{json, Value};
 
-/// A table of two entries, which may time out, on a byte and a number of 16 bits; its default and entries are `properties`.
+/// Returns a program with a table of two entries with idle timeouts, on a byte and a 16-bit number; `properties` are
+/// its default action and entries.
 fn text(properties: &str) -> String {
     let locals = format!(
         r#"@name(".forward") action forward(bit<9> port) {{ sm.egress_spec = port; }}
@@ -37,7 +38,7 @@ fn with(properties: &str) -> Switch {
     load(&text(properties))
 }
 
-/// A switch whose table has a default entry of this form, which no compiler writes.
+/// Returns a switch whose table has a default entry of a form that compilers do not generate.
 fn with_default_entry(change: impl Fn(&mut Value)) -> Switch {
     let mut json: Value = serde_json::from_str(&text("default_action = forward(3);")).unwrap();
     let table = &mut json["pipelines"][0]["tables"][0];
@@ -127,7 +128,7 @@ fn entries_can_be_changed_and_removed() {
 }
 
 #[test]
-fn what_is_wrong_with_an_entry_is_said() {
+fn errors_of_entries_name_the_cause() {
     let mut switch = with("");
     let table = switch.table("t").unwrap();
     let forward = run_action("forward", &[1]);
@@ -222,7 +223,7 @@ fn tables_without_a_key_have_no_entries() {
         .set_default(table, &run_action("forward", &[4]))
         .unwrap();
     assert_eq!(switch.process(0, &[1], 0)[0].0, 4);
-    // A constant default with arguments is part of the code.
+    // A const default action with arguments is part of the code.
     let mut switch = with("const default_action = forward(7);");
     assert_eq!(switch.process(0, &[1], 0)[0].0, 7);
 }
@@ -264,7 +265,7 @@ fn constant_defaults_and_entries_stay() {
 
 #[test]
 fn defaults_can_be_set_and_reset() {
-    // The action stays, and its arguments may be others.
+    // The action is const, its arguments are not.
     let mut switch = with_default_entry(|entry| entry["action_const"] = json!(true));
     let table = switch.table("t").unwrap();
     assert!(matches!(
@@ -284,7 +285,7 @@ fn defaults_can_be_set_and_reset() {
     );
     switch.reset_default(table).unwrap();
     assert_eq!(switch.process(0, &[2, 0, 0], 0)[0].0, 3);
-    // There is no default at all.
+    // Without a default entry.
     let switch = with_default_entry(|entry| *entry = Value::Null);
     let table = switch.table("t").unwrap();
     assert_eq!(switch.default_entry(table).unwrap(), None);

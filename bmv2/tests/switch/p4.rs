@@ -1,5 +1,4 @@
-//! Programs of these tests in P4, compiled where they are used: what a switch does with what a compiler writes. Programs of
-//! [`crate::builder`] are for what no compiler writes, or not in this form.
+//! P4 programs of these tests, compiled on use. [`crate::builder`] is for programs that compilers do not generate.
 
 use std::sync::Arc;
 
@@ -7,7 +6,7 @@ use alfirk_bmv2::{LoadedProgram, Switch, SwitchOptions};
 use alfirk_compiler::driver::{compile_with, CompileOptions};
 use alfirk_compiler::preproc::MemoryLoader;
 
-/// The parts of a program of v1model that a test has of its own.
+/// The test-specific parts of a v1model program.
 #[derive(Clone, Copy, Default)]
 pub struct P4<'p> {
     /// Fields of the header type `h_t`; `hdr.h` is one.
@@ -18,35 +17,35 @@ pub struct P4<'p> {
     pub headers: &'p str,
     /// Members of `meta`.
     pub metadata: &'p str,
-    /// States of the parser; without any `hdr.h` is extracted.
+    /// States of the parser; by default, `hdr.h` is extracted.
     pub states: &'p str,
     /// Statements that verify checksums.
     pub verify: &'p str,
     /// Declarations in the ingress control.
     pub locals: &'p str,
-    /// What the ingress control does.
+    /// Statements of the ingress control.
     pub ingress: &'p str,
-    /// What the egress control does.
+    /// Statements of the egress control.
     pub egress: &'p str,
     /// Statements that update checksums.
     pub update: &'p str,
-    /// What the deparser does, if it does not emit `hdr.h`.
+    /// Statements of the deparser, if it does not emit `hdr.h`.
     pub deparser: Option<&'p str>,
 }
 
 impl P4<'_> {
-    /// A switch that runs the program.
+    /// Returns a switch that runs the program.
     pub fn switch(&self) -> Switch {
         run(self.program())
     }
 
-    /// The program, for tests that have many switches run it.
+    /// Returns the program, for tests in which several switches run it.
     pub fn program(&self) -> Arc<LoadedProgram> {
         let program = LoadedProgram::from_json(&self.text());
         Arc::new(program.expect("it is BMv2 JSON"))
     }
 
-    /// The program as BMv2 JSON.
+    /// Returns the program as BMv2 JSON.
     pub fn text(&self) -> String {
         let P4 {
             fields,
@@ -97,12 +96,12 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
     }
 }
 
-/// A switch that runs a program.
+/// Returns a switch that runs a program.
 pub fn run(program: Arc<LoadedProgram>) -> Switch {
     run_with(program, SwitchOptions::default())
 }
 
-/// The same with options.
+/// Returns a switch with options that runs a program.
 pub fn run_with(program: Arc<LoadedProgram>, options: SwitchOptions) -> Switch {
     let mut switch = Switch::new(options);
     switch.load(program);

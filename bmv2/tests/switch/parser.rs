@@ -5,13 +5,13 @@ use crate::p4::P4;
 use serde_json::{json, Value};
 
 const SEND: &str = "sm.egress_spec = 1;";
-/// The parser's error by the egress port.
-const TELL_ERROR: &str = "
+/// Sends the packet to the port whose number is the parser's error.
+const PORT_FROM_ERROR: &str = "
     if (sm.parser_error == error.PacketTooShort) { sm.egress_spec = 1; }
     else if (sm.parser_error == error.HeaderTooShort) { sm.egress_spec = 4; }";
 
-/// Tells the parser's error by the egress port.
-fn tells_error(b: &mut Builder) {
+/// Sends the packet to the port whose number is the parser's error.
+fn port_from_error(b: &mut Builder) {
     b.runs(
         "ingress",
         json!([assign(standard("egress_spec"), standard("parser_error"))]),
@@ -126,7 +126,7 @@ fn errors_stop_the_parser_with_their_number() {
         b.header("h_t", &["h"], json!([["a", 16, false]]));
         b.scalar("tmp", 40);
         b.state("start", ops, json!([]), json!([default(Value::Null)]));
-        tells_error(&mut b);
+        port_from_error(&mut b);
         b.switch().process(0, frame, 0)[0].clone()
     };
     let one = [extract("h")];
@@ -151,7 +151,7 @@ fn errors_stop_the_parser_with_their_number() {
     );
 }
 
-/// Our compiler refuses such a program.
+/// Alfirk's compiler rejects such a program.
 #[test]
 fn loops_without_progress_time_out() {
     let mut b = Builder::new();
@@ -161,7 +161,7 @@ fn loops_without_progress_time_out() {
         json!([]),
         json!([default(json!("start"))]),
     );
-    tells_error(&mut b);
+    port_from_error(&mut b);
     assert_eq!(b.switch().process(0, &[1], 0)[0].0, 5, "ParserTimeout");
 }
 
@@ -184,7 +184,7 @@ fn varbit() -> Builder {
         {"op": "extract_VL", "parameters": [{"type": "regular", "value": "opt"}, operand(expr("*", field("len", "bytes"), num(8)))]},
     ]), json!([]), json!([default(Value::Null)]));
     b.emits(&["opt"]);
-    tells_error(&mut b);
+    port_from_error(&mut b);
     b
 }
 
@@ -200,7 +200,7 @@ fn variable_lengths_are_extracted_and_emitted() {
         pkt.extract(hdr.opt, (bit<32>)hdr.h.bytes * 8);
         transition accept;
     }",
-        ingress: TELL_ERROR,
+        ingress: PORT_FROM_ERROR,
         deparser: Some("pkt.emit(hdr.opt);"),
         ..P4::default()
     };
@@ -341,7 +341,7 @@ fn value_sets_are_filled_at_run_time() {
     assert!(switch.set_value_set("pvs", &[vec![1, 0, 0]]).is_err());
 }
 
-/// A mask that the program gives, which our compiler does not write.
+/// A mask in a value set, which Alfirk's compiler does not generate.
 #[test]
 fn value_sets_may_have_masks() {
     let mut b = Builder::new();

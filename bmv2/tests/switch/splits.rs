@@ -1,4 +1,4 @@
-//! Frames that come in with a tail: what leaves is what leaves of the same bytes without one.
+//! Frames with a separate tail: the output equals that for contiguous frames.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::p4::{run, P4};
 
-/// What becomes of a packet depends on its first byte.
+/// The first byte of a packet determines what happens to it.
 static PROGRAM: LazyLock<Arc<LoadedProgram>> = LazyLock::new(|| {
     P4 {
         fields: "bit<8> kind; bit<16> n; bit<16> sum;",
@@ -50,7 +50,7 @@ fn switch() -> Switch {
     switch
 }
 
-/// All that leaves, and whether any of it shares the tail.
+/// Returns all output frames, and whether any of them shares the tail.
 fn pass(switch: &mut Switch, frame: SplitFrame) -> (Vec<(u32, Vec<u8>)>, bool) {
     let tail = frame.tail().cloned();
     let mut fx = Effects::default();
@@ -74,7 +74,7 @@ proptest! {
     #![proptest_config(Cost::Packets.cases())]
 
     #[test]
-    fn what_leaves_does_not_depend_on_where_the_tail_begins(
+    fn output_does_not_depend_on_the_position_of_the_tail(
         kind: u8,
         rest in proptest::collection::vec(any::<u8>(), 0..30),
         end in 0..=Tail::MAX_END,
@@ -89,7 +89,7 @@ proptest! {
             let frame = SplitFrame::new(head.to_vec(), Some(Arc::new(tail)));
             let (left, shares) = pass(&mut switch, frame);
             prop_assert_eq!(&left, &expected, "the tail begins at {}", at);
-            // Behind all headers, unless it is cut off, or parsed when it comes around with fewer headers.
+            // After all headers, unless the packet is truncated, or parsed again with fewer headers.
             let stays = at >= 8 && kind & 0b1_0100 == 0;
             prop_assert!(shares || !stays || left.is_empty());
         }

@@ -5,7 +5,8 @@ use crate::p4::P4;
 use alfirk_bmv2::Switch;
 use serde_json::{json, Value};
 
-/// Tags until one is zero, on a stack of three; sent to port 3 if the stack was too small. Another stack is sent behind it.
+/// Returns a switch that parses tags until one is zero, into a stack of three. Packets go to port 3 if the stack was
+/// too small. Another stack is emitted after it.
 fn stacked(ingress: &str) -> Switch {
     let program = P4 {
         fields: "bit<8> unused;",
@@ -24,7 +25,8 @@ fn stacked(ingress: &str) -> Switch {
     program.switch()
 }
 
-/// The same as JSON: our compiler makes choices of computed indexes, and P4 has `last` in parsers only.
+/// Like [`stacked`], as JSON. Alfirk's compiler turns computed indexes into branches, and P4 has `last` in parsers
+/// only.
 fn stacked_json(primitives: &[Value]) -> Builder {
     let mut b = Builder::new();
     b.scalar("i", 32);
@@ -68,7 +70,7 @@ fn elements_fill_up_until_the_stack_is_full() {
 }
 
 #[test]
-fn push_makes_room_in_front_and_pop_takes_away() {
+fn push_inserts_and_pop_removes_elements() {
     let out = |ingress: &str, frame: &[u8]| stacked(ingress).process(0, frame, 0).remove(0).1;
     let push = |n: u32| {
         let ingress = format!("hdr.t.push_front({n}); hdr.t[0].setValid(); hdr.t[0].id = 0xaa;");
@@ -95,7 +97,7 @@ fn elements_are_reached_by_computed_indexes() {
             operand(element("t", i())),
             operand(expr("+", element("t", num(0)), i())),
         ),
-        // Beyond the stack nothing is written, and zero is read.
+        // Beyond the stack, writes are ignored and reads return zero.
         assign(operand(element("t", num(3))), num(1)),
         assign(
             field("t[0]", "id"),
@@ -150,7 +152,7 @@ fn elements_at_computed_indexes_are_copied() {
     assert_eq!(b.switch().process(0, &[5, 0, 9], 0)[0].1, [5, 5, 0, 9]);
 }
 
-/// Unions with a member of one byte and one of two; what is sent begins with `first`, goes on with `second`.
+/// Returns a switch with unions of a one-byte and a two-byte member; output begins with `first`, then `second`.
 fn unions(headers: &str, states: &str, ingress: &str, [first, second]: [&str; 2]) -> Switch {
     let program = P4 {
         fields: "bit<8> unused;",

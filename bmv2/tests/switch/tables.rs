@@ -8,7 +8,7 @@ use alfirk_bmv2::*;
 use proptest::prelude::*;
 use serde_json::{json, Value};
 
-/// A header of a byte, a signed byte and 80 bits, and a table `t` whose action `forward` gives the port.
+/// A header of a byte, a signed byte and 80 bits, and a table `t` whose action `forward` sets the port.
 const FORWARD: &str = "@name(\".forward\") action forward(bit<9> port) { sm.egress_spec = port; }";
 const FIELDS: &str = "bit<8> a; int<8> b; bit<80> w;";
 
@@ -28,7 +28,7 @@ fn by_keys(keys: &str) -> Switch {
     run(program(FIELDS, FORWARD, &format!("key = {{ {keys} }}")))
 }
 
-/// The same as JSON, for what our compiler writes otherwise.
+/// Returns a table as JSON, for match types and forms that Alfirk's compiler generates differently.
 fn lookup(match_type: &str, keys: Value, size: u64) -> Builder {
     let mut b = Builder::new();
     b.header(
@@ -149,7 +149,7 @@ struct Rule {
 }
 
 proptest! {
-    /// Tuple space search against a plain list.
+    /// Compares tuple space search with a linear scan.
     #[test]
     fn ternary_and_range_lookups_find_what_a_scan_finds(
         rules in proptest::collection::vec(

@@ -1,5 +1,5 @@
-//! The multicast program does the same with its jumps threaded (`load/thread.rs`) as without, which is how it is loaded
-//! for the log.
+//! Jump threading (`load/jump_threading.rs`) does not change the behaviour of the multicast program. Programs loaded
+//! for the log have no jump threading.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,7 +14,7 @@ use group::{host, ipv4, json, roce, Group, CPU_PORT, MAIN_PROGRAM};
 
 const PATHS: u32 = 6;
 
-/// The program with its jumps threaded, and without.
+/// The program with and without jump threading.
 static PROGRAMS: LazyLock<[Arc<LoadedProgram>; 2]> = LazyLock::new(|| {
     let json = json(MAIN_PROGRAM);
     let text = json.to_text();
@@ -23,7 +23,7 @@ static PROGRAMS: LazyLock<[Arc<LoadedProgram>; 2]> = LazyLock::new(|| {
     [threaded, plain].map(Arc::new)
 });
 
-/// A port, and a frame that comes in there.
+/// Generates a port, and a frame received on it.
 fn packet() -> impl Strategy<Value = (u32, Vec<u8>)> {
     let opcode = prop_oneof![
         6 => Just(0x01), 2 => Just(0x0a), 8 => Just(0x11), 1 => Just(0x0c), 1 => Just(0x81), 1 => any::<u8>(),
@@ -37,7 +37,7 @@ fn packet() -> impl Strategy<Value = (u32, Vec<u8>)> {
             0x0a | 0x0c => vec![msn; 16],
             _ => vec![msn; 24],
         };
-        // Some come in where they do not belong.
+        // Some frames arrive on a wrong port.
         let port = if odd == 0 { 1 } else { path + 1 };
         let mut frame = roce(host(path), opcode, psn, &rest);
         if odd == 1 {
@@ -48,7 +48,7 @@ fn packet() -> impl Strategy<Value = (u32, Vec<u8>)> {
     let unicast = (1..=PATHS, any::<u32>(), any::<u32>(), any::<u8>());
     let unicast =
         unicast.prop_map(|(port, from, to, protocol)| (port, ipv4(from, to, protocol, &[0; 20])));
-    // To read and write registers, among other things.
+    // Control requests, such as reading and writing registers.
     let control = (0..3u8, 0..8u8, 0..20u8, any::<u64>());
     let control = control.prop_map(|(kind, op, reg, value)| {
         let mut frame = vec![kind, 0, 0, op, reg, 0, PATHS as u8, 0, 0, 0, 0];
@@ -63,7 +63,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn threaded_pipelines_do_what_they_did(
+    fn threaded_pipelines_are_equivalent(
         packets in proptest::collection::vec(packet(), 200),
         min_psn in 0..3u64,
     ) {

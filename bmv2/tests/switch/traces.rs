@@ -1,4 +1,4 @@
-//! What `Switch::set_trace` reports.
+//! Traces and logs: `Switch::set_trace` and `Switch::set_log`.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::p4::P4;
 use alfirk_bmv2::*;
 use serde_json::json;
 
-/// A header of a byte, looked up in a table; its hits add one to it and forward it.
+/// A header of a byte, looked up in a table; a hit adds one to it and forwards the packet.
 const LOOKUP: P4<'_> = P4 {
     fields: "bit<8> a; bit<72> wide;",
     locals: TABLE,
@@ -32,7 +32,7 @@ const TABLE: &str = r#"@name(".forward") action forward(bit<9> port) {
         default_action = discard();
     }"#;
 
-/// The log's lines, without the packet's number.
+/// Returns the log's lines, without the packet's number.
 fn logged(switch: &mut Switch, frame: &[u8]) -> Vec<String> {
     let mut fx = Effects::default();
     switch.process_into(1, frame, 0, &mut fx);
@@ -40,7 +40,7 @@ fn logged(switch: &mut Switch, frame: &[u8]) -> Vec<String> {
     lines.collect()
 }
 
-/// The same program, with a condition and a register around its table.
+/// Returns the same program with a condition and a register around its table.
 fn noted() -> Switch {
     let program = P4 {
         types: "@name(\".r\") register<bit<8>>(2) r;",
@@ -60,7 +60,7 @@ fn noted() -> Switch {
 }
 
 #[test]
-fn the_log_tells_the_way_in_the_words_of_bmv2() {
+fn the_log_equals_that_of_bmv2() {
     let mut switch = noted();
     switch.set_log(true);
     assert_eq!(
@@ -122,19 +122,19 @@ fn the_log_tells_the_way_in_the_words_of_bmv2() {
 }
 
 #[test]
-fn the_log_says_where_the_program_gives_no_place() {
-    fn without_places(json: &mut serde_json::Value) {
+fn the_log_names_actions_without_source_locations() {
+    fn without_source_locations(json: &mut serde_json::Value) {
         match json {
             serde_json::Value::Object(members) => {
                 members.remove("source_info");
-                members.values_mut().for_each(without_places);
+                members.values_mut().for_each(without_source_locations);
             }
-            serde_json::Value::Array(items) => items.iter_mut().for_each(without_places),
+            serde_json::Value::Array(items) => items.iter_mut().for_each(without_source_locations),
             _ => {}
         }
     }
     let mut json = serde_json::from_str(&LOOKUP.text()).unwrap();
-    without_places(&mut json);
+    without_source_locations(&mut json);
     let mut switch = Switch::new(SwitchOptions::default());
     let program = LoadedProgram::with_notes(&json.to_string()).unwrap();
     switch.load(Arc::new(program));
@@ -183,7 +183,7 @@ fn the_log_numbers_packets_and_their_copies() {
 }
 
 #[test]
-fn the_log_goes_on_counting_over_a_new_program() {
+fn the_log_continues_counting_with_a_new_program() {
     let mut switch = LOOKUP.switch();
     switch.set_log(true);
     switch.process(1, &FRAME, 0);
@@ -195,7 +195,7 @@ fn the_log_goes_on_counting_over_a_new_program() {
 }
 
 #[test]
-fn notes_change_nothing_that_happens() {
+fn notes_do_not_change_behaviour() {
     let run = |log: bool| {
         let mut switch = noted();
         switch.set_log(log);
@@ -220,7 +220,7 @@ fn traced(switch: &mut Switch, frame: &[u8]) -> Vec<String> {
 const FRAME: [u8; 12] = [7, 0, 0, 0, 0, 0, 0, 0, 0x12, 0x34, 0xee, 0xff];
 
 #[test]
-fn the_way_of_a_packet_is_told_step_by_step() {
+fn a_trace_has_every_step_of_a_packet() {
     let mut switch = LOOKUP.switch();
     switch.set_trace(true);
     let table = switch.table("t").unwrap();
@@ -246,7 +246,7 @@ fn the_way_of_a_packet_is_told_step_by_step() {
         "#2   parser start: ; 1 bytes of payload; PacketTooShort"
     );
     assert_eq!(short.pop().unwrap(), "#2 dropped: ingress");
-    // Tracing goes on over a new program, until it is ended.
+    // Tracing continues with a new program until it is turned off.
     let program = switch.program().unwrap().clone();
     switch.load(program);
     assert_eq!(traced(&mut switch, &FRAME)[0], "#1 in port 1, 12 bytes");
@@ -255,7 +255,7 @@ fn the_way_of_a_packet_is_told_step_by_step() {
 }
 
 #[test]
-fn traces_change_nothing_that_happens() {
+fn traces_do_not_change_behaviour() {
     let run = |trace: bool| {
         let mut switch = LOOKUP.switch();
         switch.set_trace(trace);

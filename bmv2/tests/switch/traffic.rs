@@ -1,4 +1,4 @@
-//! What becomes of packets at the end of ingress and egress.
+//! Decisions at the end of ingress and egress.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use crate::p4::{run, run_with, P4};
 use alfirk_bmv2::*;
 use serde_json::{json, Value};
 
-/// A header of one byte, and one that may trail it; metadata `kept` (in field list 1) and `lost`.
+/// Returns a program with a header of one byte, and one that may trail it; metadata `kept` (in field list 1) and
+/// `lost`.
 fn traffic(ingress: &str, egress: &str) -> Arc<LoadedProgram> {
     let program = P4 {
         fields: "bit<8> a;",
@@ -25,12 +26,12 @@ const SEND: &str = "sm.egress_spec = 1;";
 const DROP: &str = "mark_to_drop(sm);";
 const CLONE: &str = "clone(CloneType.I2E, 5);";
 
-/// Appends a byte in egress.
+/// Returns statements that append a byte in egress.
 fn trail(value: &str) -> String {
     format!("hdr.trail.setValid(); hdr.trail.a = (bit<8>)({value});")
 }
 
-/// The same as JSON, for what our compiler writes otherwise.
+/// Like [`traffic`], as JSON, for forms that Alfirk's compiler does not generate.
 fn traffic_json(ingress: &[Value], egress: &[Value]) -> Builder {
     let mut b = Builder::new();
     b.scalar("kept", 8).scalar("lost", 8);
@@ -60,7 +61,7 @@ fn session(replicas: &[Replica]) -> CloneSession {
     }
 }
 
-/// Ports with so many queues.
+/// Returns options with this number of queues per port.
 fn queues(priority_queues: u32) -> SwitchOptions {
     SwitchOptions {
         priority_queues,
@@ -86,7 +87,7 @@ fn dropping_beats_unicast_in_both_pipelines() {
     );
     let fx = effects(&mut run(traffic(SEND, DROP)), &[7]);
     assert_eq!((fx.output.len(), fx.dropped), (0, vec![DropReason::Egress]));
-    // A later choice of a port takes the drop back.
+    // A later assignment of a port cancels the drop.
     let fx = effects(
         &mut run(traffic("mark_to_drop(sm); sm.egress_spec = 1;", "")),
         &[7],
@@ -98,13 +99,13 @@ fn dropping_beats_unicast_in_both_pipelines() {
             frame: vec![7].into()
         }]
     );
-    // egress_spec does not move a packet in egress.
+    // Assigning egress_spec in egress does not change the port.
     let fx = effects(&mut run(traffic(SEND, "sm.egress_spec = 9;")), &[7]);
     assert_eq!(fx.output[0].port, 1);
 }
 
 #[test]
-fn what_drops_a_copy_of_standard_metadata_drops_the_copy_alone() {
+fn mark_to_drop_on_a_copy_of_standard_metadata_changes_only_the_copy() {
     let drop_copy = call("mark_to_drop", json!([named("header", "copy")]));
     let build = |ingress: &[Value]| {
         let mut b = traffic_json(ingress, &[]);
@@ -118,7 +119,7 @@ fn what_drops_a_copy_of_standard_metadata_drops_the_copy_alone() {
     let mut switch = build(&[send_to(1), group, drop_copy.clone()]).switch();
     assert_eq!(switch.process(0, &[7], 0), [(1, vec![7])]);
 
-    // What compilers write for an inout parameter: the copy comes back.
+    // As compilers write an inout parameter: the copy is assigned back.
     let back = |name| assign(standard(name), field("copy", name));
     let ingress = [
         send_to(1),
@@ -154,7 +155,7 @@ fn a_priority_beyond_the_queues_drops() {
 }
 
 #[test]
-fn room_for_groups_and_nodes_is_an_option() {
+fn limits_of_groups_and_nodes_are_options() {
     let options = SwitchOptions {
         pre_limits: PreLimits {
             groups: 2,
@@ -170,7 +171,7 @@ fn room_for_groups_and_nodes_is_an_option() {
     assert_eq!(pre.set_group(2, &nodes(2)), full("multicast nodes", 3));
     pre.set_group(2, &nodes(1)).unwrap();
     assert_eq!(pre.set_group(3, &[]), full("multicast groups", 2));
-    // Groups that are there may change within the room.
+    // Existing groups may change within the limit.
     pre.set_group(1, &nodes(1)).unwrap();
     assert!(pre.create_node(7, &[1], &[]).is_ok());
     assert!(pre.create_node(8, &[1], &[]).is_err());
@@ -199,7 +200,7 @@ fn multicast_beats_drop_and_numbers_its_copies() {
         [(2, vec![7, 11]), (4, vec![7, 11]), (3, vec![7, 12])]
     );
     assert_eq!(effects(&mut switch, &[8]).dropped, [DropReason::NoGroup]);
-    // mark_to_drop after the choice of a group takes it back.
+    // mark_to_drop after the assignment of a group cancels the group.
     let mcast = "sm.mcast_grp = (bit<16>)hdr.h.a; mark_to_drop(sm);";
     let mut switch = run(traffic(mcast, ""));
     switch.pre_mut().unwrap().set_group(7, &group).unwrap();
@@ -222,7 +223,7 @@ fn copies_do_not_share_their_headers() {
 }
 
 #[test]
-fn instance_types_tell_where_a_packet_comes_from() {
+fn instance_types_give_the_origin_of_a_packet() {
     let of = |ingress: &str, setup: fn(&mut Switch)| {
         let mut switch = run(traffic(ingress, &trail("sm.instance_type")));
         setup(&mut switch);
@@ -252,14 +253,14 @@ fn instance_types_tell_where_a_packet_comes_from() {
 }
 
 #[test]
-fn ingress_clones_start_from_the_packet_as_it_came() {
+fn ingress_clones_have_the_packet_as_received() {
     let ingress = "
         sm.egress_spec = 1;
         meta.kept = 0x55;
         meta.lost = 0x66;
         hdr.h.a = 0xee;
         clone(CloneType.I2E, 4);
-        // Only the last call counts.
+        // Only the last call has an effect.
         clone_preserving_field_list(CloneType.I2E, 5, 1);";
     let mut switch = run(traffic(ingress, &trail("meta.kept + meta.lost")));
     switch
@@ -328,7 +329,7 @@ fn clones_can_go_to_a_multicast_group() {
 #[test]
 fn egress_clones_keep_the_changes_of_egress() {
     let ingress = "sm.egress_spec = 1; meta.kept = 3; meta.lost = 4;";
-    // The clone is not cloned again, and shows what metadata it has kept.
+    // The clone is not cloned again, and has the metadata of the field list.
     let egress = format!(
         "if (sm.instance_type == 2) {{ {} }} else {{
             hdr.h.a = 0xee;
@@ -357,7 +358,7 @@ fn resubmitted_packets_start_over_with_the_listed_fields() {
         sm.egress_spec = (bit<9>)meta.lost + (bit<9>)sm.instance_type;
         if (meta.kept != 3) { resubmit_preserving_field_list(1); }";
     let mut switch = run(traffic(ingress, ""));
-    // Two resubmissions; the header starts afresh each time.
+    // Two resubmissions; each time the header has its original value.
     assert_eq!(switch.process(0, &[7, 1], 0), [(7, vec![9, 1])]);
 }
 
@@ -372,7 +373,7 @@ fn resubmitting_for_ever_ends_with_a_drop() {
 
 #[test]
 fn recirculated_packets_come_back_deparsed() {
-    // Recirculated packets are normal ones again for egress.
+    // In egress, recirculated packets have the instance type of normal ones.
     let ingress = "
         sm.egress_spec = (bit<9>)(meta.kept + 1);
         meta.lost = (bit<8>)sm.instance_type;
@@ -386,7 +387,7 @@ fn recirculated_packets_come_back_deparsed() {
         trail("sm.packet_length")
     );
     let mut switch = run(traffic(ingress, &egress));
-    // packet_length in egress was 2 before the trail.
+    // packet_length in egress was 2 before the trailing byte was added.
     assert_eq!(switch.process(0, &[7, 1], 0), [(3, vec![11, 2, 1])]);
 }
 
@@ -522,7 +523,7 @@ fn the_same_seed_and_frames_give_the_same_run() {
 }
 
 #[test]
-fn one_frame_leaves_no_more_copies_than_the_switch_has_room_for() {
+fn copies_of_one_frame_are_limited() {
     let ingress = CLONE.to_owned() + "resubmit_preserving_field_list(1);";
     let mut switch = run(traffic(&ingress, ""));
     let replicas: Vec<Replica> = (0..100).map(|rid| replica(1, rid)).collect();
@@ -553,7 +554,7 @@ fn packets_that_grow_without_end_are_dropped() {
 }
 
 #[test]
-fn what_one_packet_logs_is_bounded() {
+fn log_messages_per_packet_are_bounded() {
     let log = call(
         "log_msg",
         json!([{"type": "string", "value": "again"}, {"type": "parameters_vector", "value": []}]),
@@ -567,7 +568,7 @@ fn what_one_packet_logs_is_bounded() {
 }
 
 #[test]
-fn what_one_packet_leaves_in_the_trace_is_bounded() {
+fn trace_lines_per_packet_are_bounded() {
     let ingress = CLONE.to_owned() + "resubmit_preserving_field_list(1);";
     let mut switch = run(traffic(&ingress, ""));
     let replicas: Vec<Replica> = (0..100).map(|rid| replica(1, rid)).collect();

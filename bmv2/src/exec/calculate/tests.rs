@@ -21,7 +21,7 @@ fn output(calculation: &Calculation, phv: &[u64], payload: &[u8], state: &mut Ha
 }
 
 proptest! {
-    /// The checksum by arithmetic equals the one over the joined bytes.
+    /// The checksum computed from words equals that over the concatenated bytes.
     #[test]
     fn inputs_joined_at_once_hash_as_bit_by_bit(
         fields in proptest::collection::vec((any::<u64>(), 1u32..=64), 0..12),
@@ -40,7 +40,7 @@ proptest! {
                     slot, bits, valid: Some(slot + 1),
                 }).collect(),
                 payload: payload.is_some(),
-                joined: Some(Joined {
+                joined: Some(JoinedInputs {
                     valid: slots.clone().map(|(slot, _)| slot + 1).collect(),
                     join: Join::new(slots.clone()),
                 }),
@@ -74,7 +74,7 @@ proptest! {
 }
 
 #[test]
-fn round_robin_counts_and_its_consistent_kin_remembers() {
+fn round_robin_counts_and_the_consistent_variant_is_stable() {
     let mut calculation = Calculation {
         name: String::new(),
         algorithm: named("round_robin"),

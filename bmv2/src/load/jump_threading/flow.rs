@@ -1,6 +1,6 @@
-//! What a pipeline that is being loaded is to [`thread`]: its code, and what its tables may do.
+//! Preparation of a pipeline for [`thread_jumps`]: its code and the effects of its tables.
 
-use super::{thread, Applied, Flow};
+use super::{thread_jumps, Flow, TableEffect};
 use crate::exec::ops::{Op, Pc, Slot};
 use crate::load::facts::{self, Writes};
 use crate::load::pipeline::Labels;
@@ -10,15 +10,15 @@ use alfirk_bmv2_json::{self as json, Pipeline};
 use rustc_hash::FxHashSet;
 
 impl<'a> Loader<'a> {
-    /// Threads the jumps of the flow that was compiled last. Gives its first instruction.
-    pub(in crate::load) fn thread(
+    /// Threads the jumps of the pipeline that was compiled last. Returns its first instruction.
+    pub(in crate::load) fn thread_jumps(
         &mut self,
         start: Pc,
         labels: &mut Labels<'a>,
         pipeline: &'a Pipeline,
         table_names: &Names,
     ) -> Result<Pc, LoadError> {
-        // The log tells of every condition.
+        // The log contains every condition.
         if self.with_notes {
             return Ok(start);
         }
@@ -36,7 +36,7 @@ impl<'a> Loader<'a> {
             .iter()
             .map(|table| (table_names[&table.name], table))
             .filter(|(number, _)| applied.contains(number))
-            .map(|(number, table)| (number, self.applied(table, labels, zero)));
+            .map(|(number, table)| (number, self.table_effect(table, labels, zero)));
         let flow = Flow {
             tables: tables.collect(),
             code: &self.code[base as usize..],
@@ -45,12 +45,12 @@ impl<'a> Loader<'a> {
             constants: self.constants.iter().map(|(v, slot)| (*slot, *v)).collect(),
             zero,
         };
-        let Some((code, at)) = thread(&flow) else {
+        let Some((code, at)) = thread_jumps(&flow) else {
             return Ok(start);
         };
         self.code.truncate(base as usize);
         self.code.extend(code);
-        // Only what is applied leads anywhere, so any place does for the rest.
+        // Nodes without a new position are unreachable, so any position is valid.
         let start = at.get(&start).copied().unwrap_or(base);
         labels.end = at.get(&labels.end).copied().unwrap_or(base);
         for pc in labels.at.values_mut() {
@@ -59,8 +59,8 @@ impl<'a> Loader<'a> {
         Ok(start)
     }
 
-    /// What an applied table may do, for all entries that it can have.
-    fn applied(&self, table: &json::Table, labels: &Labels, zero: Slot) -> Applied {
+    /// Returns the effect of a table with any entries.
+    fn table_effect(&self, table: &json::Table, labels: &Labels, zero: Slot) -> TableEffect {
         let nexts = table.next_tables.iter().map(|(_, next)| next);
         let nexts = nexts.chain([&table.base_default_next]);
         let next = nexts.map(|next| match next {
@@ -84,13 +84,13 @@ impl<'a> Loader<'a> {
         for action in actions.into_iter().flatten() {
             writes.add(self.action_writes(action, zero));
         }
-        Applied {
+        TableEffect {
             writes,
             next: next.collect(),
         }
     }
 
-    /// What an action may write, its parameters included.
+    /// Returns the words that an action may write, including its parameters.
     fn action_writes(&self, action: &Action, zero: Slot) -> Writes {
         let params = self.layout.params..self.layout.params + action.words as Slot;
         let mut writes = Writes::Words(params.collect());

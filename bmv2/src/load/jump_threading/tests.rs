@@ -1,22 +1,22 @@
-//! Code made by chance does the same before and after.
+//! Property tests: random code behaves the same before and after jump threading.
 
 use super::*;
 use crate::exec::ops::Test;
 use crate::exec::run::field;
 use proptest::prelude::*;
 
-/// Words that change; behind them are the constants 0 to 2.
+/// Number of variable words, which the constants 0 to 2 follow.
 const WORDS: Slot = 5;
 const ZERO: Slot = WORDS;
 const LENGTH: u32 = 40;
-/// Of the pipeline within the program's code.
+/// Start of the pipeline in the program's code.
 const BASE: Pc = 7;
 
 fn word() -> impl Strategy<Value = Slot> {
     0..WORDS
 }
 
-/// A word, as often one that is constant.
+/// A random word, half of them constant.
 fn operand() -> impl Strategy<Value = Slot> {
     prop_oneof![0..WORDS, WORDS..WORDS + 3]
 }
@@ -24,7 +24,7 @@ fn operand() -> impl Strategy<Value = Slot> {
 fn test() -> impl Strategy<Value = Test> {
     let mut all = vec![Test::Eq, Test::Ne, Test::LtU, Test::LeU];
     all.extend([Test::LtS, Test::LeS]);
-    // Most are of equality, of which most is known.
+    // Most tests are of equality, about which most facts are known.
     prop_oneof![
         Just(Test::Eq),
         Just(Test::Ne),
@@ -32,7 +32,7 @@ fn test() -> impl Strategy<Value = Test> {
     ]
 }
 
-/// An instruction, with jumps forward so far.
+/// A random instruction; jumps are forward.
 fn op() -> impl Strategy<Value = Op> {
     let to = 1..12u32;
     let three = || (word(), operand(), operand());
@@ -64,7 +64,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => to.prop_map(|to| Op::Jump { to }),
         1 => (0..2u16).prop_map(|table| Op::Apply { table }),
         1 => Just(Op::MarkToDrop { spec: 0, bits: 1, group: Some(1) }),
-        // As one that may write anything.
+        // An instruction that may write any word.
         1 => Just(Op::AddHeader { h: 0 }),
     ]
 }
@@ -86,21 +86,21 @@ fn program() -> impl Strategy<Value = Vec<Op>> {
     })
 }
 
-/// Tables lead to places at the end, so that packets pass few of them.
-fn tables() -> BTreeMap<u16, Applied> {
-    let table = |slots: &[Slot], next: &[Pc]| Applied {
+/// The targets of tables are at the end, so that a packet applies few tables.
+fn tables() -> BTreeMap<u16, TableEffect> {
+    let table = |slots: &[Slot], next: &[Pc]| TableEffect {
         writes: Writes::Words(slots.to_vec()),
         next: next.iter().map(|n| BASE + n).collect(),
     };
     BTreeMap::from([(0, table(&[2], &[20, 30])), (1, table(&[], &[31, LENGTH]))])
 }
 
-/// What a packet's words are at the end, and which steps were neither assignments nor jumps.
+/// Runs code; returns the final words and the executed instructions other than assignments and jumps.
 fn run(code: &[Op], mut pc: Pc, at: impl Fn(Pc) -> Pc, words: &[u64]) -> (Vec<u64>, Vec<Op>) {
     let (mut words, mut seen) = (words.to_vec(), Vec::new());
     words.extend([0, 1, 2]);
     let tables = tables();
-    // What is different for each step, and the same for both.
+    // A change that differs per step, but not between both runs.
     let stir = |words: &mut [u64], slot: Slot, step: usize| {
         words[usize::from(slot)] = words[usize::from(slot)].wrapping_add(step as u64) % 3;
     };
@@ -133,7 +133,7 @@ fn run(code: &[Op], mut pc: Pc, at: impl Fn(Pc) -> Pc, words: &[u64]) -> (Vec<u6
             Op::Apply { table } => {
                 seen.push(op);
                 let applied = &tables[&table];
-                if let Writes::Words(slots) = &applied.writes {
+                if let Writes::Words(slots) = &effect.writes {
                     slots
                         .iter()
                         .for_each(|slot| stir(&mut words, *slot, seen.len()));
@@ -184,7 +184,7 @@ fn run(code: &[Op], mut pc: Pc, at: impl Fn(Pc) -> Pc, words: &[u64]) -> (Vec<u6
                 }
                 continue;
             }
-            other => unreachable!("{other:?} is not made here"),
+            other => unreachable!("{other:?} is not version_count here"),
         };
         words[usize::from(d)] = value;
     }
@@ -204,11 +204,11 @@ fn flow(code: &[Op]) -> Flow<'_> {
 
 proptest! {
     #[test]
-    fn threaded_code_does_the_same(
+    fn threaded_code_is_equivalent(
         code in program(),
         packets in proptest::collection::vec(proptest::collection::vec(0u64..3, WORDS as usize), 30),
     ) {
-        let (threaded, at) = thread(&flow(&code)).expect("it is short");
+        let (threaded, at) = thread_jumps(&flow(&code)).expect("it is short");
         for packet in &packets {
             let expected = run(&code, BASE, |pc| pc, packet);
             let found = run(&threaded, at[&BASE], |pc| at[&pc], packet);
@@ -218,7 +218,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_is_asked_twice() {
+fn no_condition_is_tested_twice() {
     // if (w0 == 1) { w1 = 1; } else { w1 = 0; }  if (w1 == 1) { w2 = 2; }  if (w0 == 1) { w3 = 2; }
     let (one, two) = (ZERO + 1, ZERO + 2);
     let unless = |a, to| {
@@ -241,7 +241,7 @@ fn nothing_is_asked_twice() {
         tables: BTreeMap::new(),
         ..flow(&code)
     };
-    let (threaded, at) = thread(&flow).expect("it is short");
+    let (threaded, at) = thread_jumps(&flow).expect("it is short");
     assert_eq!(at[&BASE], BASE);
     let expected = [
         unless(0, 5),
@@ -256,8 +256,8 @@ fn nothing_is_asked_twice() {
 }
 
 #[test]
-fn long_code_grows_no_more_than_it_may() {
-    // Each condition makes two ways of what follows.
+fn growth_of_code_is_bounded() {
+    // Each condition splits what follows into two versions.
     let (zero, one) = (300, 301);
     let mut code = Vec::new();
     for i in 0..60u16 {
@@ -277,7 +277,7 @@ fn long_code_grows_no_more_than_it_may() {
         tables: BTreeMap::new(),
         ..flow(&code)
     };
-    let (threaded, _) = thread(&flow).expect("it is short enough");
+    let (threaded, _) = thread_jumps(&flow).expect("it is short enough");
     assert!(
         threaded.len() <= 2 * (MAX_GROWTH + 1) * code.len(),
         "{}",

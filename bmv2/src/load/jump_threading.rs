@@ -1,83 +1,83 @@
-//! Jumps lead past conditions whose answers are known.
+//! Jump threading: removes conditional jumps whose outcome is known.
 //!
-//! Controls ask the same thing again and again: each step of a pipeline that only some packets take begins with what
-//! kind of packet it is, and variables that one branch sets are tested by the next statement. Input: the code of a
-//! pipeline. Output: code that does the same, where what comes after a branch exists once for each thing that is known
-//! there, so that nothing is asked twice on one way through it.
+//! Controls test the same conditions repeatedly: each step for some packets starts with a test of the kind of packet,
+//! and variables set in one branch are tested by the next statement. The pass copies code after a branch once per set
+//! of dataflow facts (block versioning), so that no condition is tested twice on a path.
 
 mod flow;
 
-use super::facts::{branch, computes, Branch, Condition, Constants, Facts, Writes};
+use super::facts::{branch, def_and_uses, Branch, Condition, Constants, Facts, Writes};
 use super::target;
 use crate::exec::ops::{Op, Pc, Slot};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Copies of one place, for different facts. The next ones share the copy that needs none.
-const MAX_COPIES: usize = 24;
+/// Maximum number of versions per block. Further facts use the version for the facts common to all paths.
+const MAX_VERSIONS: usize = 24;
 
-/// So many of them for all that is known; the others only for words that the pipeline asks for often.
-const MAX_EXACT: usize = 4;
+/// Number of versions per block that use all facts; further ones use only facts about frequently tested words.
+const MAX_EXACT_VERSIONS: usize = 4;
 
-/// How often that is.
-const OFTEN: usize = 10;
+/// Number of tests that makes a word a frequently tested one.
+const FREQUENT: usize = 10;
 
-/// Copies of all places where jumps lead, for each such place: how many times as long the code may become.
+/// Limit of all versions, as a multiple of the number of blocks: bounds the growth of the code.
 const MAX_GROWTH: usize = 8;
 
-/// Longer pipelines stay as they are, so that loading them takes no time.
+/// Maximum length of a pipeline in instructions; longer ones are not threaded, to bound the loading time.
 const MAX_LENGTH: usize = 1 << 13;
 
-/// What the application of a table may do.
-pub(super) struct Applied {
+/// Effect of a table on the packet's words and on control flow.
+pub(super) struct TableEffect {
     pub writes: Writes,
-    /// Where it may lead.
+    /// Possible next instructions.
     pub next: Vec<Pc>,
 }
 
-/// A pipeline before its jumps are threaded.
+/// The control flow of a pipeline before jump threading.
 pub(super) struct Flow<'a> {
     pub code: &'a [Op],
-    /// The number of its first instruction.
+    /// Index of its first instruction in the program's code.
     pub base: Pc,
     pub start: Pc,
-    /// By number.
-    pub tables: BTreeMap<u16, Applied>,
+    /// Tables by number.
+    pub tables: BTreeMap<u16, TableEffect>,
     pub constants: Constants,
     pub zero: Slot,
 }
 
-/// The new code, and where the start and the places that tables lead to are in it. None where it would be too long.
-pub(super) fn thread(flow: &Flow) -> Option<(Vec<Op>, FxHashMap<Pc, Pc>)> {
+/// Threads the jumps of a pipeline. Returns the new code, and the new positions of the start and of the targets of
+/// tables. `None` for a pipeline that is too long.
+pub(super) fn thread_jumps(flow: &Flow) -> Option<(Vec<Op>, FxHashMap<Pc, Pc>)> {
     if flow.code.len() > MAX_LENGTH {
         return None;
     }
-    let matters = Matters::of(flow);
-    let everywhere = everywhere(flow, &matters);
-    let mut threading = Threading {
+    let live = LiveFacts::of(flow);
+    let on_all_paths = facts_on_all_paths(flow, &live);
+    let mut threader = JumpThreader {
         flow,
-        matters: &matters,
-        everywhere: &everywhere,
+        live: &live,
+        on_all_paths: &on_all_paths,
         leaders: flow.leaders(),
         code: Vec::new(),
-        copies: FxHashMap::default(),
-        made: 0,
+        versions: FxHashMap::default(),
+        version_count: 0,
         fixes: Vec::new(),
         waiting: VecDeque::new(),
         by_value: flow.constants.iter().map(|(s, v)| (*v, *s)).collect(),
-        asked: flow.asked(),
+        test_counts: flow.test_counts(),
     };
     let entries = flow.entries();
     for &entry in &entries {
-        let facts = everywhere.get(&entry).cloned().unwrap_or_default();
-        threading.copy_for(entry, facts);
+        let facts = on_all_paths.get(&entry).cloned().unwrap_or_default();
+        threader.version_for(entry, facts);
     }
-    threading.run();
+    threader.run();
     let at = entries
         .iter()
-        .map(|entry| (*entry, threading.copies[entry][0].at.unwrap_or_default()));
+        .map(|entry| (*entry, threader.versions[entry][0].at.unwrap_or_default()));
     let at = at.collect();
-    Some((threading.code, at))
+    Some((threader.code, at))
 }
 
 impl Flow<'_> {
@@ -86,13 +86,13 @@ impl Flow<'_> {
         self.code.get(at).copied().unwrap_or(Op::End)
     }
 
-    /// Where the code is entered from outside.
+    /// Returns the instructions at which control enters the code: the start and the targets of tables.
     fn entries(&self) -> BTreeSet<Pc> {
         let nexts = self.tables.values().flat_map(|table| &table.next);
         nexts.copied().chain([self.start]).collect()
     }
 
-    /// Entries, and where jumps lead.
+    /// Returns the first instructions of basic blocks: entries and targets of jumps.
     fn leaders(&self) -> BTreeSet<Pc> {
         let jumps = self.code.iter().filter_map(|op| match *op {
             Op::Jump { to } => Some(to),
@@ -101,85 +101,85 @@ impl Flow<'_> {
         jumps.chain(self.entries()).collect()
     }
 
-    fn asked(&self) -> FxHashMap<Slot, usize> {
-        let mut asked = FxHashMap::default();
+    fn test_counts(&self) -> FxHashMap<Slot, usize> {
+        let mut test_counts = FxHashMap::default();
         let conditions = self.code.iter().filter_map(|op| branch(*op, self.zero));
         for slot in conditions.flat_map(|b| b.condition.words()) {
-            *asked.entry(slot).or_default() += 1;
+            *test_counts.entry(slot).or_default() += 1;
         }
-        asked
+        test_counts
     }
 
     fn is_constant(&self, slot: Slot) -> bool {
         self.constants.contains_key(&slot)
     }
 
-    /// What a table leaves known.
-    fn forget_for(&self, table: u16, facts: &mut Facts) -> &[Pc] {
+    /// Applies the effect of a table to facts; returns its targets.
+    fn apply_table(&self, table: u16, facts: &mut Facts) -> &[Pc] {
         match self.tables.get(&table) {
-            Some(applied) => {
-                facts.forget(&applied.writes);
-                &applied.next
+            Some(effect) => {
+                facts.invalidate(&effect.writes);
+                &effect.next
             }
             None => &[],
         }
     }
 }
 
-/// Which words' values, and which answers, the code from each instruction on may ask for.
-struct Matters {
+/// Backward dataflow analysis: words and conditions that the code after each instruction may test.
+struct LiveFacts {
     base: Pc,
-    /// The bit of each word and condition.
+    /// Bit index of each word and condition.
     words: FxHashMap<Slot, usize>,
     conditions: FxHashMap<Condition, usize>,
-    /// The bits that a write to a word clears.
-    of_word: FxHashMap<Slot, Vec<usize>>,
+    /// Bits that a write to a word clears.
+    bits_of_word: FxHashMap<Slot, Vec<usize>>,
     bits: Vec<Vec<u64>>,
 }
 
-impl Matters {
-    fn of(flow: &Flow) -> Matters {
+impl LiveFacts {
+    fn of(flow: &Flow) -> LiveFacts {
         let (mut words, mut conditions) = (FxHashMap::default(), FxHashMap::default());
-        let mut of_word: FxHashMap<Slot, Vec<usize>> = FxHashMap::default();
+        let mut bits_of_word: FxHashMap<Slot, Vec<usize>> = FxHashMap::default();
         let mut next = 0;
         for op in flow.code {
             let condition = branch(*op, flow.zero).map(|b| b.condition);
-            let computed = computes(*op).map(|(_, from)| from.to_vec());
-            let asked = condition.map(|c| c.words().to_vec()).or(computed);
-            for slot in asked.unwrap_or_default() {
+            let computed = def_and_uses(*op).map(|(_, from)| from.to_vec());
+            let test_counts = condition.map(|c| c.words().to_vec()).or(computed);
+            for slot in test_counts.unwrap_or_default() {
                 if !flow.is_constant(slot) && !words.contains_key(&slot) {
                     words.insert(slot, next);
-                    of_word.entry(slot).or_default().push(next);
+                    bits_of_word.entry(slot).or_default().push(next);
                     next += 1;
                 }
             }
             if let Some(condition) = condition.filter(|c| !conditions.contains_key(c)) {
                 conditions.insert(condition, next);
                 for slot in condition.words() {
-                    of_word.entry(slot).or_default().push(next);
+                    bits_of_word.entry(slot).or_default().push(next);
                 }
                 next += 1;
             }
         }
-        let mut matters = Matters {
+        let mut live = LiveFacts {
             base: flow.base,
             words,
             conditions,
-            of_word,
+            bits_of_word,
             bits: vec![vec![0; next.div_ceil(64)]; flow.code.len()],
         };
         let mut changes = true;
         while changes {
             changes = false;
             for at in (0..flow.code.len()).rev() {
-                let bits = matters.before(flow, flow.base + at as Pc);
-                if bits != matters.bits[at] {
-                    matters.bits[at] = bits;
+                let bits = live.before(flow, flow.base + at as Pc);
+                if bits != live.bits[at] {
+                    live.bits[at] = bits;
                     changes = true;
                 }
             }
         }
-        matters
+        live
     }
 
     fn at(&self, pc: Pc) -> Vec<u64> {
@@ -194,13 +194,13 @@ impl Matters {
         }
     }
 
-    /// True when the word's value mattered.
+    /// Clears the bits of a word that is written. Returns true if its value was live.
     fn remove(&self, bits: &mut [u64], slot: Slot) -> bool {
-        let matters = self.words.get(&slot).is_some_and(|bit| has(bits, *bit));
-        for bit in self.of_word.get(&slot).into_iter().flatten() {
+        let live = self.words.get(&slot).is_some_and(|bit| has(bits, *bit));
+        for bit in self.bits_of_word.get(&slot).into_iter().flatten() {
             bits[bit / 64] &= !(1 << (bit % 64));
         }
-        matters
+        live
     }
 
     fn before(&self, flow: &Flow, pc: Pc) -> Vec<u64> {
@@ -212,21 +212,21 @@ impl Matters {
             let mut words = self.at(pc + 1);
             merge(&mut words, &self.at(to));
             for slot in condition.words() {
-                Matters::add(&mut words, self.words.get(&slot));
+                LiveFacts::add(&mut words, self.words.get(&slot));
             }
-            Matters::add(&mut words, self.conditions.get(&condition));
+            LiveFacts::add(&mut words, self.conditions.get(&condition));
             return words;
         }
         let mut words = self.at(pc + 1);
-        if let Some((d, from)) = computes(op) {
+        if let Some((d, from)) = def_and_uses(op) {
             if self.remove(&mut words, d) {
                 for slot in from {
-                    Matters::add(&mut words, self.words.get(&slot));
+                    LiveFacts::add(&mut words, self.words.get(&slot));
                 }
             }
             return words;
         }
-        let forget = |words: &mut Vec<u64>, writes: &Writes| match writes {
+        let invalidate = |words: &mut Vec<u64>, writes: &Writes| match writes {
             Writes::All => words.fill(0),
             Writes::Words(slots) => slots.iter().for_each(|slot| {
                 self.remove(words, *slot);
@@ -237,19 +237,19 @@ impl Matters {
             Op::End | Op::Return | Op::Call { .. } => words.fill(0),
             Op::Apply { table } => {
                 words.fill(0);
-                if let Some(applied) = flow.tables.get(&table) {
-                    for next in &applied.next {
+                if let Some(effect) = flow.tables.get(&table) {
+                    for next in &effect.next {
                         merge(&mut words, &self.at(*next));
                     }
-                    forget(&mut words, &applied.writes);
+                    invalidate(&mut words, &effect.writes);
                 }
             }
-            op => forget(&mut words, &super::facts::writes(op)),
+            op => invalidate(&mut words, &super::facts::writes(op)),
         }
         words
     }
 
-    /// Leaves of facts what matters from an instruction on.
+    /// Removes facts that are not live at an instruction.
     fn restrict(&self, facts: &mut Facts, pc: Pc) {
         let Some(bits) = self.bits.get((pc - self.base) as usize) else {
             return;
@@ -264,8 +264,8 @@ fn has(bits: &[u64], bit: usize) -> bool {
     bits[bit / 64] >> (bit % 64) & 1 == 1
 }
 
-/// What is known at leaders, whichever way a packet came.
-fn everywhere(flow: &Flow, matters: &Matters) -> FxHashMap<Pc, Facts> {
+/// Forward dataflow analysis: facts that hold at block starts on all paths.
+fn facts_on_all_paths(flow: &Flow, live: &LiveFacts) -> FxHashMap<Pc, Facts> {
     let leaders = flow.leaders();
     let mut known: FxHashMap<Pc, Facts> = FxHashMap::default();
     known.insert(flow.start, Facts::default());
@@ -273,7 +273,7 @@ fn everywhere(flow: &Flow, matters: &Matters) -> FxHashMap<Pc, Facts> {
     while let Some(leader) = waiting.pop_front() {
         let mut facts = known[&leader].clone();
         let mut reach = |to: Pc, mut facts: Facts| {
-            matters.restrict(&mut facts, to);
+            live.restrict(&mut facts, to);
             let less = match known.get_mut(&to) {
                 Some(known) => known.meet(&facts),
                 None => {
@@ -294,21 +294,21 @@ fn everywhere(flow: &Flow, matters: &Matters) -> FxHashMap<Pc, Facts> {
             let op = flow.op(pc);
             if let Some(Branch {
                 condition,
-                goes_on,
+                falls_through_on,
                 to,
             }) = branch(op, flow.zero)
             {
-                match facts.answer(condition, &flow.constants) {
-                    Some(answer) if answer == goes_on => {}
+                match facts.outcome(condition, &flow.constants) {
+                    Some(outcome) if outcome == falls_through_on => {}
                     Some(_) => {
                         reach(to, facts);
                         break;
                     }
                     None => {
                         let mut jumped = facts.clone();
-                        jumped.assume(condition, !goes_on, &flow.constants);
+                        jumped.assume(condition, !falls_through_on, &flow.constants);
                         reach(to, jumped);
-                        facts.assume(condition, goes_on, &flow.constants);
+                        facts.assume(condition, falls_through_on, &flow.constants);
                     }
                 }
                 pc += 1;
@@ -321,12 +321,12 @@ fn everywhere(flow: &Flow, matters: &Matters) -> FxHashMap<Pc, Facts> {
                 }
                 Op::End | Op::Return => break,
                 Op::Apply { table } => {
-                    for next in flow.forget_for(table, &mut facts) {
+                    for next in flow.apply_table(table, &mut facts) {
                         reach(*next, facts.clone());
                     }
                     break;
                 }
-                op => facts.pass(op, &flow.constants),
+                op => facts.transfer(op, &flow.constants),
             }
             pc += 1;
         }
@@ -334,38 +334,38 @@ fn everywhere(flow: &Flow, matters: &Matters) -> FxHashMap<Pc, Facts> {
     known
 }
 
-/// A place of the old code, for packets of which so much is known.
-struct Copied {
+/// A version of a block, specialised to facts at its start.
+struct BlockVersion {
     facts: Facts,
     at: Option<Pc>,
 }
 
-struct Threading<'a> {
+struct JumpThreader<'a> {
     flow: &'a Flow<'a>,
-    matters: &'a Matters,
-    everywhere: &'a FxHashMap<Pc, Facts>,
+    live: &'a LiveFacts,
+    on_all_paths: &'a FxHashMap<Pc, Facts>,
     leaders: BTreeSet<Pc>,
     code: Vec<Op>,
-    copies: FxHashMap<Pc, Vec<Copied>>,
-    /// How many.
-    made: usize,
-    /// New jumps, and the copies they lead to.
+    versions: FxHashMap<Pc, Vec<BlockVersion>>,
+    /// Number of versions of all blocks.
+    version_count: usize,
+    /// New jumps to patch, with the versions they lead to.
     fixes: Vec<(usize, (Pc, usize))>,
     waiting: VecDeque<(Pc, usize)>,
     by_value: FxHashMap<u64, Slot>,
-    /// How many conditions ask for a word.
-    asked: FxHashMap<Slot, usize>,
+    /// Number of conditions that test each word.
+    test_counts: FxHashMap<Slot, usize>,
 }
 
-impl Threading<'_> {
+impl JumpThreader<'_> {
     fn run(&mut self) {
-        while let Some(copy) = self.waiting.pop_front() {
-            self.place(copy);
+        while let Some(version) = self.waiting.pop_front() {
+            self.emit(version);
         }
         for (jump, (pc, number)) in std::mem::take(&mut self.fixes) {
-            *target(&mut self.code[jump]) = self.copies[&pc][number].at.unwrap_or_default();
+            *target(&mut self.code[jump]) = self.versions[&pc][number].at.unwrap_or_default();
         }
-        // A jump to a jump leads where that leads; cycles of jumps stay.
+        // A jump to a jump leads to the final target; cycles of jumps are kept.
         for at in 0..self.code.len() {
             let op = self.code[at];
             let is_jump = matches!(op, Op::Jump { .. }) || branch(op, self.flow.zero).is_some();
@@ -390,57 +390,63 @@ impl Threading<'_> {
         self.flow.base + self.code.len() as Pc
     }
 
-    /// The copy of a place for what is known, which waits for its turn if it is new.
-    fn copy_for(&mut self, pc: Pc, mut facts: Facts) -> (Pc, usize) {
-        self.matters.restrict(&mut facts, pc);
-        let least = self.everywhere.get(&pc).cloned().unwrap_or_default();
-        let full = self.made >= MAX_GROWTH * self.leaders.len();
-        let copies = self.copies.entry(pc).or_default();
-        if let Some(known) = copies.iter().position(|copy| copy.facts == facts) {
+    /// Returns the version of a block for facts; a new one is queued.
+    fn version_for(&mut self, pc: Pc, mut facts: Facts) -> (Pc, usize) {
+        self.live.restrict(&mut facts, pc);
+        let least = self.on_all_paths.get(&pc).cloned().unwrap_or_default();
+        let full = self.version_count >= MAX_GROWTH * self.leaders.len();
+        let versions = self.versions.entry(pc).or_default();
+        if let Some(known) = versions.iter().position(|version| version.facts == facts) {
             return (pc, known);
         }
-        if copies.len() >= MAX_EXACT {
-            let often = |slot: &Slot| self.asked.get(slot).is_some_and(|n| *n >= OFTEN);
+        if versions.len() >= MAX_EXACT_VERSIONS {
+            let often = |slot: &Slot| self.test_counts.get(slot).is_some_and(|n| *n >= FREQUENT);
             facts.restrict(often, |_| false);
-            if let Some(known) = copies.iter().position(|copy| copy.facts == facts) {
+            if let Some(known) = versions.iter().position(|version| version.facts == facts) {
                 return (pc, known);
             }
         }
-        if full || copies.len() + 1 >= MAX_COPIES {
-            let fits = (0..copies.len()).filter(|at| copies[*at].facts.follow_from(&facts));
-            if let Some(best) = fits.max_by_key(|at| copies[*at].facts.len()) {
+        if full || versions.len() + 1 >= MAX_VERSIONS {
+            let fits = (0..versions.len()).filter(|at| versions[*at].facts.is_implied_by(&facts));
+            if let Some(best) = fits.max_by_key(|at| versions[*at].facts.len()) {
                 return (pc, best);
             }
-            if let Some(known) = copies.iter().position(|copy| copy.facts == least) {
+            if let Some(known) = versions.iter().position(|version| version.facts == least) {
                 return (pc, known);
             }
             facts = least;
         }
-        self.made += 1;
-        copies.push(Copied { facts, at: None });
-        let copy = (pc, copies.len() - 1);
-        self.waiting.push_back(copy);
-        copy
+        self.version_count += 1;
+        versions.push(BlockVersion { facts, at: None });
+        let version = (pc, versions.len() - 1);
+        self.waiting.push_back(version);
+        version
     }
 
-    /// Writes the code of a copy, and of all that follow without a choice.
-    fn place(&mut self, copy: (Pc, usize)) {
+    /// Emits the code of a version, and of its successors up to the next branch.
+    fn emit(&mut self, version: (Pc, usize)) {
         let here = self.here();
-        let first = self.copies.get_mut(&copy.0).map(|all| &mut all[copy.1]);
+        let first = self
+            .versions
+            .get_mut(&version.0)
+            .map(|all| &mut all[version.1]);
         let Some(first) = first.filter(|first| first.at.is_none()) else {
             return;
         };
         first.at = Some(here);
-        let (mut facts, mut pc) = (first.facts.clone(), copy.0);
+        let (mut facts, mut pc) = (first.facts.clone(), version.0);
         let mut entered = true;
         let constants = &self.flow.constants;
         loop {
             if !entered && self.leaders.contains(&pc) {
-                let copy = self.copy_for(pc, facts);
+                let version = self.version_for(pc, facts);
                 let here = self.here();
-                let next = &mut self.copies.get_mut(&pc).expect("it was just made")[copy.1];
+                let next = &mut self
+                    .versions
+                    .get_mut(&pc)
+                    .expect("it was just version_count")[version.1];
                 if next.at.is_some() {
-                    self.fixes.push((self.code.len(), copy));
+                    self.fixes.push((self.code.len(), version));
                     self.code.push(Op::Jump { to: 0 });
                     return;
                 }
@@ -451,19 +457,25 @@ impl Threading<'_> {
             let op = self.flow.op(pc);
             if let Some(Branch {
                 condition,
-                goes_on,
+                falls_through_on,
                 to,
             }) = branch(op, self.flow.zero)
             {
-                match facts.answer(condition, constants) {
-                    Some(answer) => pc = if answer == goes_on { pc + 1 } else { to },
+                match facts.outcome(condition, constants) {
+                    Some(outcome) => {
+                        pc = if outcome == falls_through_on {
+                            pc + 1
+                        } else {
+                            to
+                        }
+                    }
                     None => {
                         let mut jumped = facts.clone();
-                        jumped.assume(condition, !goes_on, constants);
-                        let copy = self.copy_for(to, jumped);
-                        self.fixes.push((self.code.len(), copy));
+                        jumped.assume(condition, !falls_through_on, constants);
+                        let version = self.version_for(to, jumped);
+                        self.fixes.push((self.code.len(), version));
                         self.code.push(op);
-                        facts.assume(condition, goes_on, constants);
+                        facts.assume(condition, falls_through_on, constants);
                         pc += 1;
                     }
                 }
@@ -480,11 +492,11 @@ impl Threading<'_> {
                 }
                 _ => {}
             }
-            let before = computes(op).and_then(|(d, _)| facts.value(d, constants));
-            facts.pass(op, constants);
-            let after = computes(op).and_then(|(d, _)| Some((d, facts.value(d, constants)?)));
+            let before = def_and_uses(op).and_then(|(d, _)| facts.value(d, constants));
+            facts.transfer(op, constants);
+            let after = def_and_uses(op).and_then(|(d, _)| Some((d, facts.value(d, constants)?)));
             match after {
-                // It has the value.
+                // The word has this value already.
                 Some((_, value)) if before == Some(value) => {}
                 Some((d, value)) => self.code.push(match self.by_value.get(&value) {
                     Some(&a) => Op::Mov { d, a },
