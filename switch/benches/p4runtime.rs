@@ -1,5 +1,5 @@
-//! Table writes per second: the server alone, and a switch process over gRPC on loopback, one by one
-//! and in batches of 1,000 up to a million entries, with the memory they take. Prints one line for each.
+//! Table writes per second: the server alone, and a switch process over gRPC on loopback. Entries are written one by
+//! one, and in batches of 1,000 up to a million entries, with the memory they need. Prints one line for each.
 
 #[allow(dead_code)]
 #[path = "../../bmv2/tests/switch/builder.rs"]
@@ -23,7 +23,7 @@ const BATCHED_ENTRIES: u32 = 200_000;
 const MILLION: u32 = 1_000_000;
 const SINGLE_TIME: Duration = Duration::from_secs(2);
 
-/// The fixture with room for over a million entries.
+/// Returns the fixture's config with space for over a million entries.
 fn config() -> ForwardingPipelineConfig {
     let mut config = fixture::config();
     let text = String::from_utf8(config.p4_device_config.to_vec()).expect("JSON is text");
@@ -34,7 +34,7 @@ fn config() -> ForwardingPipelineConfig {
     config
 }
 
-/// An entry of `l2` for each number.
+/// Returns an entry of `l2` for each number.
 fn insert(n: u32) -> Update {
     let entry = TableEntry {
         table_id: fixture::L2,

@@ -1,4 +1,4 @@
-//! The command line of `alfirk switch`, which is that of `simple_switch_grpc`.
+//! Command line of `alfirk switch`, compatible with `simple_switch_grpc`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -123,7 +123,7 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "MIB", default_value_t = 4, value_parser = clap::value_parser!(u32).range(..=256), help_heading = "Ports")]
     pub ring: u32,
 
-    /// Seed of losses and of the program's random numbers.
+    /// Seed of random losses and of the program's random numbers
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
@@ -140,7 +140,7 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "PORT", value_parser = parse_thrift_port, help_heading = "Control")]
     pub thrift_port: Option<SocketAddr>,
 
-    /// Run as simple_switch, without P4Runtime; set when started under that name.
+    /// Run as simple_switch, without P4Runtime; implied when started under that name
     #[arg(long, hide = true)]
     pub as_simple_switch: bool,
 
@@ -152,11 +152,11 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "ADDR", hide = true)]
     pub nanolog: Option<String>,
 
-    /// Refused: there is no debugger.
+    /// Not supported: there is no debugger
     #[arg(long, hide = true)]
     pub debugger: bool,
 
-    /// Refused: there is no debugger.
+    /// Not supported: there is no debugger
     #[arg(long, value_name = "ADDR", hide = true)]
     pub debugger_addr: Option<String>,
 
@@ -169,20 +169,20 @@ pub struct SwitchArgs {
     )]
     pub use_files: Option<i32>,
 
-    /// Refused.
+    /// Not supported
     #[arg(long, value_name = "ADDR", hide = true)]
     pub packet_in: Option<String>,
 
-    /// Refused.
+    /// Not supported
     #[arg(long, value_name = "FILE", hide = true)]
     pub restore_state: Option<PathBuf>,
 
-    /// Target options; see below.
+    /// Target options; see below
     #[arg(last = true, value_name = "TARGET OPTIONS")]
     pub target: Vec<OsString>,
 }
 
-/// Levels by BMv2's names.
+/// Log levels by BMv2's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogLevel {
     Trace,
@@ -194,7 +194,7 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// As the filter of the `tracing` crates.
+    /// Returns the level as a filter of the `tracing` crates.
     pub fn filter(self) -> &'static str {
         match self {
             LogLevel::Trace => "trace",
@@ -219,7 +219,7 @@ struct TargetArgs {
     #[arg(long, default_value = "127.0.0.1:9559")]
     grpc_server_addr: String,
 
-    /// Port number for packet-in and packet-out; not that of an interface, and not 0
+    /// Port number for packet-in and packet-out; must not be 0 or the port of an interface
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     cpu_port: Option<u32>,
 
@@ -227,15 +227,15 @@ struct TargetArgs {
     #[arg(long, default_value_t = 511)]
     drop_port: u32,
 
-    /// Queues per port
+    /// Number of queues per port
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     priority_queues: u32,
 
-    /// Refuse new programs at run time
+    /// Reject new programs at run time
     #[arg(long)]
     disable_swap: bool,
 
-    /// Let Thrift clients replace the program (simple_switch)
+    /// Allow Thrift clients to replace the program (simple_switch)
     #[arg(long, hide = true)]
     enable_swap: bool,
 
@@ -251,11 +251,11 @@ struct TargetArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     max_l2_entries: Option<u32>,
 
-    /// Refused: there is nothing to load into
+    /// Not supported: there is nothing to load into
     #[arg(long, value_name = "FILES", hide = true)]
     load_modules: Option<String>,
 
-    /// Refused: set egress_spec in the program
+    /// Not supported: set egress_spec in the program
     #[arg(long, hide = true)]
     egress_spec_init_to_drop: bool,
 
@@ -263,11 +263,11 @@ struct TargetArgs {
     #[arg(long)]
     grpc_server_ssl: bool,
 
-    /// The server's certificate, a PEM file
+    /// Server certificate, a PEM file
     #[arg(long, value_name = "FILE")]
     grpc_server_cert: Option<PathBuf>,
 
-    /// Its private key, a PEM file
+    /// Private key of the server, a PEM file
     #[arg(long, value_name = "FILE")]
     grpc_server_key: Option<PathBuf>,
 
@@ -275,11 +275,11 @@ struct TargetArgs {
     #[arg(long, value_name = "FILE")]
     grpc_server_cacert: Option<PathBuf>,
 
-    /// Refuse clients without such a certificate
+    /// Reject clients without a certificate of that authority
     #[arg(long)]
     grpc_server_with_client_auth: bool,
 
-    /// Refused: attach interfaces instead
+    /// Not supported: attach interfaces instead
     #[arg(long, hide = true)]
     dp_grpc_server_addr: Option<String>,
 }
@@ -293,89 +293,89 @@ impl TargetArgs {
         }
     }
 
-    /// What TLS needs, if it is asked for.
+    /// Returns the TLS files, if TLS is requested.
     fn tls(&self) -> Result<Option<TlsFiles>, SwitchError> {
         let (cert, key) = (&self.grpc_server_cert, &self.grpc_server_key);
         let authority = &self.grpc_server_cacert;
         if !self.grpc_server_ssl {
             let files = [cert, key, authority].iter().any(|file| file.is_some());
             return match files || self.grpc_server_with_client_auth {
-                true => bad("--grpc-server-cert and its like: without --grpc-server-ssl there is no TLS; add it"),
+                true => bad("--grpc-server-cert, --grpc-server-key, --grpc-server-cacert and --grpc-server-with-client-auth need --grpc-server-ssl"),
                 false => Ok(None),
             };
         }
         let (Some(cert), Some(key)) = (cert, key) else {
             return bad(
-                "--grpc-server-ssl: it needs --grpc-server-cert FILE and --grpc-server-key FILE",
+                "--grpc-server-ssl: needs --grpc-server-cert FILE and --grpc-server-key FILE",
             );
         };
         let with_client_auth = self.grpc_server_with_client_auth;
         if with_client_auth && authority.is_none() {
             return bad(
-                "--grpc-server-with-client-auth: it needs --grpc-server-cacert FILE, whose \
-                 certificates clients must have",
+                "--grpc-server-with-client-auth: needs --grpc-server-cacert FILE, the authority of \
+                 client certificates",
             );
         }
         Ok(Some(TlsFiles {
             cert: cert.clone(),
             key: key.clone(),
-            // As in simple_switch_grpc, clients are not asked for theirs by default.
+            // As in simple_switch_grpc, client certificates are not requested by default.
             clients: authority.clone().filter(|_| with_client_auth),
         }))
     }
 }
 
-/// Where the P4Runtime server listens.
+/// Listening address of the P4Runtime server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerAddress {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
 
-/// A checked command line.
+/// A validated command line.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// JSON to load at start.
+    /// JSON file to load at the start.
     pub json: Option<PathBuf>,
     /// Interfaces by port.
     pub interfaces: BTreeMap<u32, String>,
     pub switch: SwitchOptions,
     pub address: ServerAddress,
-    /// Files for TLS, if the server is to speak it.
+    /// TLS files, if the server uses TLS.
     pub tls: Option<TlsFiles>,
-    /// Links of ports with options of their own, and of all others.
+    /// Link options of ports with options of their own, and of all others.
     pub links: BTreeMap<u32, LinkOptions>,
     pub default_link: LinkOptions,
-    /// Frames that ports lose on purpose.
-    pub chosen: Vec<(u32, LossFilter)>,
-    /// Queues of each port, and packets that each holds, where a link has a rate.
+    /// Filters of frames to drop, by port.
+    pub loss_filters: Vec<(u32, LossFilter)>,
+    /// Number of queues per port, and their depth in packets, for links with a rate.
     pub priority_queues: usize,
     pub queue_depth: usize,
-    /// Bytes that may wait at ports where that is limited instead.
+    /// Limits of queued bytes per port, which replace the depth in packets.
     pub queue_bytes: BTreeMap<u32, u64>,
-    /// What the switch goes by.
+    /// Clock of the switch.
     pub clock: Clock,
-    /// Bytes of each port's receive ring.
+    /// Size of each port's receive ring in bytes.
     pub ring: usize,
-    /// Directory of captures.
+    /// Directory of capture files.
     pub pcap: Option<PathBuf>,
     pub trace: Option<TraceFormat>,
-    /// Where Prometheus is answered.
+    /// Listening address of the Prometheus endpoint.
     pub metrics: Option<SocketAddr>,
-    /// Bytes of each frame that the log shows.
+    /// Number of bytes of each frame in the log.
     pub dump_packet_data: usize,
-    /// Thrift, where it is served.
+    /// Thrift server, if enabled.
     pub thrift: Option<thrift::Settings>,
-    /// P4Runtime is served.
+    /// Whether P4Runtime is served.
     pub serves_p4runtime: bool,
-    /// Ports are files, read after this time.
+    /// Set if ports are files: the delay before they are read.
     pub use_files: Option<Duration>,
-    /// Things worth telling that are no errors.
+    /// Warnings about the command line.
     pub warnings: Vec<String>,
 }
 
 impl Config {
-    /// How ports are made that come while the switch runs.
+    /// Returns the options of ports added at run time.
     pub fn port_defaults(&self) -> PortDefaults {
         PortDefaults {
             link: self.default_link,
@@ -393,28 +393,28 @@ impl Config {
         }
     }
 
-    /// The link of a port.
+    /// Returns the link options of a port.
     pub fn link(&self, port: u32) -> LinkOptions {
         self.links.get(&port).copied().unwrap_or(self.default_link)
     }
 
-    /// Bytes that may wait at a port, in place of a number of packets.
+    /// Returns the limit of queued bytes of a port, if it replaces the depth in packets.
     pub fn queue_bytes(&self, port: u32) -> Option<u64> {
         self.queue_bytes.get(&port).copied()
     }
 
-    /// The frames that a port loses on purpose.
-    pub fn chosen(&self, port: u32) -> Vec<LossFilter> {
-        let of_port = self.chosen.iter().filter(|(of, _)| *of == port);
-        of_port.map(|(_, chosen)| chosen.clone()).collect()
+    /// Returns the filters of frames that a port drops.
+    pub fn loss_filters(&self, port: u32) -> Vec<LossFilter> {
+        let of_port = self.loss_filters.iter().filter(|(of, _)| *of == port);
+        of_port.map(|(_, filter)| filter.clone()).collect()
     }
 }
 
 impl SwitchArgs {
-    /// Checks everything that can be checked without touching the system.
+    /// Checks everything that can be checked without system calls.
     ///
     /// # Errors
-    /// Bad usage, in one message.
+    /// All usage errors are reported in one message.
     pub fn check(&self) -> Result<Config, SwitchError> {
         let target = TargetArgs::try_parse_from(&self.target).map_err(SwitchError::Usage)?;
         self.refuse_unsupported(&target)?;
@@ -424,15 +424,15 @@ impl SwitchArgs {
         let (count, max) = (self.interfaces.len(), self.max_port_count);
         if count > max {
             return bad(format!(
-                "-i: {count} interfaces are more than --max-port-count {max}"
+                "-i: {count} interfaces exceed --max-port-count {max}"
             ));
         }
         for (port, name) in &self.interfaces {
             if interfaces.insert(*port, name.clone()).is_some() {
-                return bad(format!("-i {port}@{name}: port {port} is given twice"));
+                return bad(format!("-i {port}@{name}: port {port} occurs twice"));
             }
             if !names.insert(name) {
-                return bad(format!("-i {port}@{name}: interface {name} is given twice"));
+                return bad(format!("-i {port}@{name}: interface {name} occurs twice"));
             }
             if Some(*port) == target.cpu_port {
                 return bad(format!("-i {port}@{name}: port {port} is the CPU port"));
@@ -443,29 +443,32 @@ impl SwitchArgs {
         }
         if target.cpu_port == Some(target.drop_port) {
             return bad(format!(
-                "--cpu-port {0}: port {0} is the drop port; give another --drop-port",
+                "--cpu-port {0}: port {0} is the drop port; choose another --drop-port",
                 target.drop_port
             ));
         }
 
         let (default_link, links) = self.links.links().map_err(SwitchError::BadInput)?;
-        let chosen = self.links.port_drop.clone();
+        let loss_filters = self.links.port_drop.clone();
         let queue_bytes: BTreeMap<u32, u64> = self.links.port_queue.iter().copied().collect();
         let mut ports = links
             .keys()
-            .chain(chosen.iter().map(|(port, _)| port))
+            .chain(loss_filters.iter().map(|(port, _)| port))
             .chain(queue_bytes.keys());
         if let Some(port) = ports.find(|port| !interfaces.contains_key(port)) {
-            return bad(format!("--port-...: no interface is on port {port}"));
+            return bad(format!(
+                "--port-...: port {port} has no interface; attach one with -i {port}@IFACE"
+            ));
         }
 
         let mut warnings = Vec::new();
         if self.notifications_addr.is_some() {
-            warnings.push("--notifications-addr: there are no nanomsg notifications".into());
+            warnings.push(
+                "--notifications-addr: ignored, nanomsg notifications are not supported".into(),
+            );
         }
         if let Some(address) = &self.nanolog {
-            let why =
-                "nothing is published there; events go to the log (--log-console, --log-file)";
+            let why = "nanomsg is not supported; events go to the log (--log-console, --log-file)";
             warnings.push(format!("--nanolog {address}: {why}"));
         }
         if self.log_flush && self.log_file.is_none() {
@@ -491,7 +494,7 @@ impl SwitchArgs {
             tls: target.tls()?,
             links,
             default_link,
-            chosen,
+            loss_filters,
             priority_queues: target.priority_queues as usize,
             queue_depth: self.links.queue_depth,
             queue_bytes,
@@ -508,7 +511,7 @@ impl SwitchArgs {
         })
     }
 
-    /// Thrift is served when that is asked for, and by simple_switch always.
+    /// Returns the settings of the Thrift server, which simple_switch always runs.
     fn thrift(&self, target: &TargetArgs) -> Option<thrift::Settings> {
         let default = thrift::Settings::default().address;
         let address = self
@@ -516,7 +519,7 @@ impl SwitchArgs {
             .or(self.as_simple_switch.then_some(default))?;
         Some(thrift::Settings {
             address,
-            // simple_switch has to be asked, simple_switch_grpc has to be asked not to.
+            // simple_switch needs an option to allow this, simple_switch_grpc one to forbid it.
             may_swap: match self.as_simple_switch {
                 true => target.enable_swap,
                 false => !target.disable_swap,
@@ -573,12 +576,12 @@ fn parse_address(text: &str) -> Result<ServerAddress, SwitchError> {
     match address {
         Some(address) => Ok(ServerAddress::Tcp(address)),
         None => bad(format!(
-            "--grpc-server-addr {text}: not an address with a port, such as 127.0.0.1:9559"
+            "--grpc-server-addr {text}: expected an address with a port, such as 127.0.0.1:9559"
         )),
     }
 }
 
-/// A port, or an address with one.
+/// Parses a port, or an address with a port.
 fn parse_thrift_port(text: &str) -> Result<SocketAddr, String> {
     let port = text.parse().map(|port| (Ipv4Addr::LOCALHOST, port).into());
     let address = port.or_else(|_: std::num::ParseIntError| text.parse());
@@ -586,7 +589,7 @@ fn parse_thrift_port(text: &str) -> Result<SocketAddr, String> {
 }
 
 fn parse_interface(text: &str) -> Result<(u32, String), String> {
-    // p4c's test runner gives `-i 0@pcap0` as one word.
+    // p4c's test runner passes `-i 0@pcap0` as one argument.
     let parsed = text.trim_start().split_once('@').and_then(|(port, name)| {
         let port = port.parse().ok()?;
         (!name.is_empty()).then(|| (port, name.to_owned()))
@@ -617,37 +620,37 @@ mod tests {
     }
 
     #[test]
-    fn thrift_is_served_when_asked_for_and_by_simple_switch() {
+    fn thrift_is_served_on_request_and_by_simple_switch() {
         let thrift = |line: &str| parse(line).unwrap().thrift;
         assert!(thrift("--no-p4").is_none());
-        let asked = thrift("--no-p4 --thrift-port 9091").unwrap();
-        assert_eq!(asked.address, "127.0.0.1:9091".parse().unwrap());
-        assert!(asked.may_swap);
+        let requested = thrift("--no-p4 --thrift-port 9091").unwrap();
+        assert_eq!(requested.address, "127.0.0.1:9091".parse().unwrap());
+        assert!(requested.may_swap);
         let all = thrift("--no-p4 --thrift-port 0.0.0.0:9092").unwrap();
         assert_eq!(all.address, "0.0.0.0:9092".parse().unwrap());
-        let named = parse("--no-p4 --as-simple-switch").unwrap();
-        assert!(!named.serves_p4runtime);
-        let named = named.thrift.unwrap();
-        assert_eq!(named.address, "127.0.0.1:9090".parse().unwrap());
-        assert!(!named.may_swap);
+        let config = parse("--no-p4 --as-simple-switch").unwrap();
+        assert!(!config.serves_p4runtime);
+        let config = find_table.thrift.unwrap();
+        assert_eq!(config.address, "127.0.0.1:9090".parse().unwrap());
+        assert!(!config.may_swap);
         let swaps = thrift("--no-p4 --as-simple-switch -- --enable-swap").unwrap();
         assert!(swaps.may_swap);
     }
 
     #[test]
-    fn files_take_the_place_of_interfaces() {
+    fn files_replace_interfaces() {
         let config = parse("--no-p4 --use-files 3 -i 0@pcap0").unwrap();
         assert_eq!(config.use_files, Some(Duration::from_secs(3)));
         assert_eq!(
             parse("--no-p4 --use-files -1").unwrap().use_files,
             Some(Duration::ZERO)
         );
-        // p4c's runner gives it as one word.
+        // p4c's test runner passes the option and its value as one argument.
         assert_eq!(parse_interface(" 0@pcap0"), Ok((0, "pcap0".into())));
     }
 
     #[test]
-    fn the_command_line_of_simple_switch_grpc_is_taken() {
+    fn the_command_line_of_simple_switch_grpc_is_accepted() {
         let config = parse(
             "-i 1@s1-eth1 -i 2@s1-eth2 --device-id 3 --thrift-port 9090 --log-console -L debug \
              --pcap=/tmp/x main.json -- --grpc-server-addr 0.0.0.0:50051 --cpu-port 255",
@@ -666,7 +669,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flags_of_mininet_scripts_are_taken_and_tell_what_they_do_not() {
+    fn the_flags_of_mininet_scripts_are_accepted_with_warnings() {
         let config = parse(
             "-i 1@s1-eth1 --pcap /tmp --nanolog ipc:///tmp/bm-0-log.ipc --device-id 0 main.json \
              --log-console --dump-packet-data 64 -- --grpc-server-addr 0.0.0.0:50051 \
@@ -685,9 +688,9 @@ mod tests {
         );
         assert!(!config.switch.may_swap);
         let [nanolog] = &config.warnings[..] else {
-            panic!("one line is told")
+            panic!("expected one warning")
         };
-        assert!(nanolog.contains("nothing is published"));
+        assert!(nanolog.contains("nanomsg is not supported"));
 
         let config = parse("--no-p4 main.json --log-flush").unwrap();
         assert_eq!(config.json, None);
@@ -697,7 +700,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_stays_on_loopback_unless_told_otherwise() {
+    fn the_server_listens_on_loopback_by_default() {
         let config = parse("--no-p4").unwrap();
         assert_eq!(
             config.address,
@@ -708,7 +711,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_asked_for_certificates_when_told_so() {
+    fn client_certificates_are_requested_with_client_auth() {
         let line = "--no-p4 -- --grpc-server-ssl --grpc-server-cert c.pem --grpc-server-key k.pem \
                     --grpc-server-cacert ca.pem";
         let tls = parse(line).unwrap().tls.unwrap();
@@ -720,7 +723,7 @@ mod tests {
     }
 
     #[test]
-    fn links_take_options_for_all_ports_and_for_one() {
+    fn link_options_apply_to_all_ports_or_one() {
         let config = parse(
             "--no-p4 -i 1@a -i 2@b --loss 0.01 --port-loss 2=0.5 --port-delay 2=1.5ms --seed 9",
         )
@@ -746,12 +749,12 @@ mod tests {
 
         let config =
             parse("--no-p4 -i 1@a -i 2@b --port-drop 2=in,1 --port-drop 2=out,3,42=11").unwrap();
-        assert_eq!(config.chosen(1), []);
-        assert_eq!(config.chosen(2)[1], "out,3,42=11".parse().unwrap());
+        assert_eq!(config.loss_filters(1), []);
+        assert_eq!(config.loss_filters(2)[1], "out,3,42=11".parse().unwrap());
     }
 
     #[test]
-    fn traces_are_text_unless_asked_otherwise() {
+    fn traces_are_text_by_default() {
         assert_eq!(parse("--no-p4").unwrap().trace, None);
         let config = parse("--trace main.json").unwrap();
         assert_eq!(config.trace, Some(TraceFormat::Text));
@@ -761,11 +764,11 @@ mod tests {
     }
 
     #[test]
-    fn misuse_is_named() {
+    fn errors_name_the_option() {
         assert!(why("").contains("JSON"));
         assert!(why("--no-p4 -i veth0").contains("PORT@IFACE"));
-        assert!(why("--no-p4 -i 1@a -i 1@b").contains("port 1 is given twice"));
-        assert!(why("--no-p4 -i 1@a -i 2@a").contains("interface a is given twice"));
+        assert!(why("--no-p4 -i 1@a -i 1@b").contains("port 1 occurs twice"));
+        assert!(why("--no-p4 -i 1@a -i 2@a").contains("interface a occurs twice"));
         assert!(why("--no-p4 -i 5@a -- --cpu-port 5").contains("is the CPU port"));
         assert!(why("--no-p4 -i 511@a").contains("is the drop port"));
         assert!(why("--no-p4 -- --cpu-port 511").contains("give another --drop-port"));

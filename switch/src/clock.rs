@@ -1,10 +1,10 @@
-//! The time of day where the switch runs.
+//! Wall-clock time in the local time zone.
 
 use std::{fmt, mem::MaybeUninit, time::SystemTime};
 
 use tracing_subscriber::fmt::{format::Writer, time::FormatTime};
 
-/// `13:15:44.123`, as BMv2 writes it.
+/// Formats the time as BMv2 does: `13:15:44.123`.
 pub struct LocalTime;
 
 impl FormatTime for LocalTime {
@@ -13,7 +13,7 @@ impl FormatTime for LocalTime {
         let now = now.unwrap_or_default();
         let seconds = now.as_secs() as libc::time_t;
         let mut local = MaybeUninit::uninit();
-        // SAFETY: both pointers are good for the call, which fills the second or gives null.
+        // SAFETY: both pointers are valid for the call, which fills the second or returns null.
         let local = unsafe { libc::localtime_r(&seconds, local.as_mut_ptr()).as_ref() };
         let (hour, minute, second) = local.map_or((0, 0, 0), |t| (t.tm_hour, t.tm_min, t.tm_sec));
         let millis = now.subsec_millis();

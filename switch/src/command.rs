@@ -1,4 +1,4 @@
-//! What the gRPC server asks of the thread that owns the switch.
+//! Commands of the gRPC, Thrift and metrics servers to the thread that owns the switch.
 
 use std::{
     io, mem,
@@ -18,17 +18,17 @@ use tokio::sync::{
 
 use super::{
     stream_queue::StreamSender,
-    thrift::request::{Answer, Request},
+    thrift::request::{Request, Response},
 };
 use alfirk_p4rt::ClientId;
 
-/// Commands that wait; who has more to ask waits for room.
+/// Maximum number of queued commands; further senders wait.
 const BACKLOG: usize = 1024;
 
-/// One request; answers go back through its channel.
+/// A command; replies are sent through its channel.
 pub enum Command {
     Write(WriteRequest, oneshot::Sender<Result<WriteResponse, Status>>),
-    /// The channel closes behind the last part of the answer.
+    /// A read; the channel closes after the last part of the reply.
     Read(
         ReadRequest,
         mpsc::UnboundedSender<Result<ReadResponse, Status>>,
@@ -53,32 +53,32 @@ pub enum Command {
         ChangeRequest,
         oneshot::Sender<Result<ChangeResponse, Status>>,
     ),
-    /// Of a Thrift client.
-    Thrift(Request, oneshot::Sender<Answer>),
-    /// A frame of a port that reads files.
+    /// A request of a Thrift client.
+    Thrift(Request, oneshot::Sender<Response>),
+    /// A frame for a port that reads files.
     Frame(u32, Vec<u8>),
-    /// For the text that Prometheus reads.
+    /// Request for the metrics in Prometheus' format.
     Metrics(oneshot::Sender<String>),
     Shutdown,
 }
 
-/// The sending end: puts a command into the queue and wakes the switch.
+/// Sending end: queues a command and wakes the switch's thread.
 #[derive(Clone)]
 pub struct CommandSender {
     queue: mpsc::Sender<Command>,
-    bell: Arc<Bell>,
+    event: Arc<EventFd>,
 }
 
-/// The receiving end. Its descriptor is readable while commands wait.
+/// Receiving end. Its descriptor is readable while commands are queued.
 pub struct CommandReceiver {
     queue: mpsc::Receiver<Command>,
-    bell: Arc<Bell>,
+    event: Arc<EventFd>,
 }
 
 /// An eventfd.
-struct Bell(OwnedFd);
+struct EventFd(OwnedFd);
 
-/// A queue of commands.
+/// Creates a queue of commands.
 pub fn commands() -> io::Result<(CommandSender, CommandReceiver)> {
     // SAFETY: eventfd takes no pointers; the descriptor is owned from here on.
     let fd = unsafe {
@@ -88,59 +88,59 @@ pub fn commands() -> io::Result<(CommandSender, CommandReceiver)> {
         }
         OwnedFd::from_raw_fd(fd)
     };
-    let bell = Arc::new(Bell(fd));
+    let event = Arc::new(EventFd(fd));
     let (sender, receiver) = mpsc::channel(BACKLOG);
     Ok((
         CommandSender {
             queue: sender,
-            bell: bell.clone(),
+            event: event.clone(),
         },
         CommandReceiver {
             queue: receiver,
-            bell,
+            event,
         },
     ))
 }
 
 impl CommandSender {
-    /// False when the switch has stopped.
+    /// Sends a command. Returns false when the switch has stopped.
     pub async fn send(&self, command: Command) -> bool {
         let sent = self.queue.send(command).await.is_ok();
-        self.bell.ring();
+        self.event.signal();
         sent
     }
 
-    /// The same, for threads that may wait.
+    /// Blocking form of [`CommandSender::send`].
     pub fn send_blocking(&self, command: Command) -> bool {
         let sent = self.queue.blocking_send(command).is_ok();
-        self.bell.ring();
+        self.event.signal();
         sent
     }
 }
 
 impl CommandReceiver {
-    /// The next command, if one waits.
+    /// Takes the next command, if there is one.
     pub fn try_recv(&mut self) -> Option<Command> {
         match self.queue.try_recv() {
             Ok(command) => Some(command),
             Err(TryRecvError::Empty) => None,
-            // Nobody is left who could ask for anything.
+            // All senders are gone, so no more commands can arrive.
             Err(TryRecvError::Disconnected) => Some(Command::Shutdown),
         }
     }
 
-    /// Makes the descriptor readable again, for commands that are left for later.
-    pub fn ring_again(&self) {
-        self.bell.ring();
+    /// Makes the descriptor readable again, for commands left in the queue.
+    pub fn signal_again(&self) {
+        self.event.signal();
     }
 
-    /// Stops the bell; to be called before the queue is emptied.
-    pub fn silence(&self) {
+    /// Clears the event; must be called before the queue is emptied.
+    pub fn clear_event(&self) {
         let mut count = [0u8; mem::size_of::<u64>()];
-        // SAFETY: the buffer is as long as said. An error means that the bell was silent.
+        // SAFETY: the buffer has the given length. An error means that the event was clear.
         unsafe {
             libc::read(
-                self.bell.0.as_raw_fd(),
+                self.event.0.as_raw_fd(),
                 count.as_mut_ptr().cast(),
                 count.len(),
             )
@@ -150,15 +150,15 @@ impl CommandReceiver {
 
 impl AsRawFd for CommandReceiver {
     fn as_raw_fd(&self) -> RawFd {
-        self.bell.0.as_raw_fd()
+        self.event.0.as_raw_fd()
     }
 }
 
-impl Bell {
-    fn ring(&self) {
+impl EventFd {
+    fn signal(&self) {
         let one = 1u64.to_ne_bytes();
-        // SAFETY: the buffer is as long as said. The only error is a full counter, and then the
-        // bell rings already.
+        // SAFETY: the buffer has the given length. The only error is a full counter, and then the descriptor is
+        // readable already.
         unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
 }

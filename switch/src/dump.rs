@@ -4,7 +4,7 @@ use tracing::info;
 
 use super::logging::TARGET;
 
-/// Shows so many bytes of each frame.
+/// Logs the first bytes of each frame, up to this number.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dump(pub usize);
 

@@ -1,4 +1,4 @@
-//! The thread that owns the switch: takes frames and commands, runs each to its end.
+//! Event loop of the thread that owns the switch: receives frames and commands, and processes each completely.
 
 mod commands;
 mod exposition;
@@ -28,9 +28,9 @@ use self::{
 use super::{
     command::CommandReceiver,
     dump::Dump,
-    helper::{Done, Helper},
     logging,
     port_defaults::PortDefaults,
+    send_thread::{SendThread, SentBatch},
     stream_queue::StreamSender,
     thrift,
     trace::{TraceFormat, TracePrinter},
@@ -38,48 +38,48 @@ use super::{
 use alfirk_bmv2::{QueueState, Queued};
 use alfirk_p4rt::{ClientId, Event, Server};
 
-/// Token of the command queue; ports have their numbers.
+/// Poller token of the command queue; ports use their numbers.
 const COMMANDS: u64 = 1 << 32;
-/// Token of the link watch.
+/// Poller token of the link watch.
 const WATCH: u64 = 1 << 33;
-/// Events carried out between two looks at the ports.
+/// Maximum number of events between two polls of the ports.
 const EVENTS_PER_TURN: usize = 100_000;
-/// Frames between two looks at the clock, which costs as much as a table lookup.
+/// Number of frames between two readings of the clock, which costs as much as a table lookup.
 const CLOCK: usize = 4;
 
 /// The switch with its ports and clients.
 pub struct Engine {
     server: Server,
     poller: Poller,
-    /// None where there is no processor for it.
-    helper: Option<Helper>,
+    /// `None` on a machine with a single processor.
+    send_thread: Option<SendThread>,
     commands: CommandReceiver,
     watch: LinkWatch,
     ports: BTreeMap<u32, Port>,
     clients: FxHashMap<ClientId, StreamSender>,
     clock: Clock,
-    /// What the clock said at the start; the switch counts from there, as BMv2 does.
+    /// Clock at the start; the switch's time counts from here, as in BMv2.
     start: u64,
     batch: ReceiveBatch,
     trace: Option<TracePrinter>,
     logs: bool,
     dump: Dump,
-    /// How ports are made that come while the switch runs.
+    /// Options of ports added at run time.
     defaults: PortDefaults,
     thrift: thrift::Settings,
-    /// The JSON text of the program, for Thrift clients; P4Runtime keeps its own.
+    /// JSON text of the program for Thrift clients; P4Runtime stores its own.
     config: Option<Arc<str>>,
-    /// Ports whose link may take a packet from their queues.
+    /// Ports whose link may accept a packet from their queues.
     runnable: VecDeque<u32>,
-    /// A request that takes several turns. Other commands wait.
+    /// A request processed in several steps; other commands wait.
     work: Option<Work>,
-    /// There is more to do than one turn may take.
+    /// Whether there is work left for the next turn.
     unfinished: bool,
     running: bool,
 }
 
 impl Engine {
-    /// An engine without ports, which makes those that come later by `defaults`.
+    /// Creates an engine without ports; ports added later get the options `defaults`.
     pub fn new(
         server: Server,
         commands: CommandReceiver,
@@ -95,7 +95,7 @@ impl Engine {
         Ok(Engine {
             server,
             poller,
-            helper: Helper::start(),
+            send_thread: SendThread::start(),
             commands,
             watch,
             ports: BTreeMap::new(),
@@ -116,30 +116,30 @@ impl Engine {
         })
     }
 
-    /// Goes by this clock, before anything is done.
+    /// Sets the clock; must be called before the engine runs.
     pub fn set_clock(&mut self, clock: Clock) {
         self.clock = clock;
         self.start = clock.now();
     }
 
-    /// Prints the way of every packet from now on.
+    /// Turns on printing of traces.
     pub fn trace(&mut self, format: TraceFormat) {
         self.server.switch_mut().set_trace(true);
         self.trace = Some(TracePrinter::new(format));
     }
 
-    /// Logs the way of every packet from now on, as BMv2 does.
+    /// Turns on logging of packets in BMv2's format.
     pub fn log_packets(&mut self) {
         self.server.switch_mut().set_log(true);
         self.logs = true;
     }
 
-    /// Logs so many bytes of every frame.
+    /// Logs the first `bytes` bytes of every frame.
     pub fn dump_packet_data(&mut self, bytes: usize) {
         self.dump = Dump(bytes);
     }
 
-    /// Answers Thrift clients so; `config` is the text of the program that runs.
+    /// Sets the options of Thrift; `config` is the JSON text of the running program.
     pub fn serve_thrift(&mut self, settings: thrift::Settings, config: Option<Arc<str>>) {
         self.thrift = settings;
         self.config = config;
@@ -148,10 +148,14 @@ impl Engine {
     /// Adds a port that writes a file instead of an interface.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// When the file cannot be created.
     pub fn attach_file(&mut self, setup: PortSetup<'_>) -> io::Result<()> {
         let port = Port::of_file(setup)?;
-        info!(port = port.number, file = port.interface, "port of files");
+        info!(
+            port = port.number,
+            file = port.interface,
+            "port attached to files"
+        );
         self.ports.insert(port.number, port);
         Ok(())
     }
@@ -159,7 +163,7 @@ impl Engine {
     /// Attaches an interface.
     ///
     /// # Errors
-    /// `NotFound` without such an interface, `PermissionDenied` without CAP_NET_RAW.
+    /// `NotFound` for an unknown interface, `PermissionDenied` without CAP_NET_RAW.
     pub fn attach(&mut self, setup: PortSetup<'_>) -> io::Result<()> {
         let port = Port::open(setup, &self.poller)?;
         info!(
@@ -167,13 +171,13 @@ impl Engine {
             interface = port.interface,
             "port attached"
         );
-        // The answer comes with the other news, before any frame leaves.
+        // The reply is handled with the other link events, before any frame is sent.
         self.watch.ask(port.index)?;
         self.ports.insert(port.number, port);
         Ok(())
     }
 
-    /// Runs until it is stopped.
+    /// Runs until a shutdown command.
     pub fn run(mut self) {
         let mut ready = Vec::new();
         while self.running {
@@ -183,7 +187,7 @@ impl Engine {
                 error!("cannot wait for packets: {error}");
                 break;
             }
-            self.take_back();
+            self.reclaim_buffers();
             for &token in &ready {
                 match token {
                     COMMANDS => self.take_commands(),
@@ -207,27 +211,27 @@ impl Engine {
         self.finish();
     }
 
-    /// Takes back the memory of frames that the helper has sent.
-    fn take_back(&mut self) {
-        while let Some(done) = self.helper.as_mut().and_then(Helper::done) {
-            self.has_sent(done);
+    /// Reclaims the buffers of frames that the sender thread has sent.
+    fn reclaim_buffers(&mut self) {
+        while let Some(done) = self.send_thread.as_mut().and_then(SendThread::next_sent) {
+            self.frames_sent(done);
         }
     }
 
-    /// Waits until the helper has sent what it has: frames of a port stay in order, and are counted
-    /// before anybody asks.
+    /// Waits until the sender thread has sent all its frames, so that frames of a port stay in order and counters are
+    /// up to date.
     fn settle(&mut self) {
-        while let Some(done) = self.helper.as_mut().and_then(Helper::wait) {
-            self.has_sent(done);
+        while let Some(done) = self.send_thread.as_mut().and_then(SendThread::wait) {
+            self.frames_sent(done);
         }
     }
 
-    fn has_sent(&mut self, mut done: Done) {
+    fn frames_sent(&mut self, mut done: SentBatch) {
         if let Some(port) = self.ports.get_mut(&done.port) {
-            port.has_sent(&mut done, &mut self.server);
+            port.frames_sent(&mut done, &mut self.server);
         }
-        if let Some(helper) = &mut self.helper {
-            helper.recycle(done.frames);
+        if let Some(send_thread) = &mut self.send_thread {
+            send_thread.recycle(done.frames);
         }
     }
 
@@ -243,7 +247,7 @@ impl Engine {
         links.chain(self.server.poll_timeout()).min()
     }
 
-    /// Takes what an interface has received, a batch of it at the most, and runs each frame to its end.
+    /// Receives up to one batch of frames from an interface, and processes each completely.
     fn receive(&mut self, number: u32) {
         let dump = self.dump;
         self.batch.clear();
@@ -296,8 +300,7 @@ impl Engine {
         }
     }
 
-    /// Carries out what the server wants, until it wants nothing, or so much that other things
-    /// must have a turn (a program may recirculate for ever).
+    /// Carries out the server's events until there are none, or up to a limit: a program may recirculate for ever.
     fn drain(&mut self, now: u64) {
         for _ in 0..EVENTS_PER_TURN {
             let Some(event) = self.server.poll() else {
@@ -310,15 +313,15 @@ impl Engine {
             match event {
                 Event::Enqueue(packet) => self.enqueue(packet, now),
                 Event::Output { port, frame } => {
-                    // Its lines in the log come first.
+                    // Log lines of the packet precede those of the sent frame.
                     if self.logs {
                         self.print_trace();
                     }
                     self.output(port, frame.into_bytes(), now);
                 }
-                Event::Stream { client, message } => self.tell(client, Ok(*message)),
+                Event::Stream { client, message } => self.send_to_client(client, Ok(*message)),
                 Event::Close { client, status } => {
-                    self.tell(client, Err(status));
+                    self.send_to_client(client, Err(status));
                     self.clients.remove(&client);
                 }
             }
@@ -342,7 +345,7 @@ impl Engine {
                 port.enqueue(packet, now);
                 self.runnable.push_back(port.number);
             }
-            // The packet leaves before the next one comes.
+            // Frames are sent in order, before the next packet is processed.
             _ => {
                 let state = QueueState {
                     enq_timestamp: now,
@@ -353,7 +356,7 @@ impl Engine {
         }
     }
 
-    /// Lets an idle link take the next packet. One that egress drops takes no time on it.
+    /// Starts the next packet of an idle link. A packet that egress drops takes no time on it.
     fn serve(&mut self, number: u32, now: u64) {
         let next = self.ports.get_mut(&number).and_then(|port| port.next(now));
         if let Some((packet, state)) = next {
@@ -362,11 +365,11 @@ impl Engine {
         }
     }
 
-    /// Goes on with a port whose interface takes frames again.
+    /// Continues sending on a port whose interface accepts frames again.
     fn resume(&mut self, number: u32) {
         if let Some(port) = self.ports.get_mut(&number) {
             port.release(&self.poller);
-            port.send(&self.poller, &mut self.server, &mut self.helper);
+            port.send(&self.poller, &mut self.server, &mut self.send_thread);
             self.runnable.push_back(number);
             let now = self.now();
             self.drain(now);
@@ -387,15 +390,15 @@ impl Engine {
             port.link.push(since, frame);
         } else if !port.link.loses(Direction::Out, &frame) {
             port.sending.push(frame);
-            // Whether a discipline takes it decides about the next packet.
+            // The queueing discipline must report whether it accepts the frame before the next packet is selected.
             let is_due = port.is_shaped || port.sending.len() >= BATCH;
-            if is_due && !port.is_held {
-                port.send(&self.poller, &mut self.server, &mut self.helper);
+            if is_due && !port.is_blocked {
+                port.send(&self.poller, &mut self.server, &mut self.send_thread);
             }
         }
     }
 
-    /// Moves what waits on links and before them.
+    /// Advances all links and their queues.
     fn serve_links(&mut self, now: u64) {
         let waiting = self.ports.values().filter(|port| !port.queues.is_empty());
         self.runnable.extend(waiting.map(|port| port.number));
@@ -411,19 +414,20 @@ impl Engine {
 
     fn send_all(&mut self) {
         let ports = self.ports.values_mut();
-        for port in ports.filter(|port| !port.sending.is_empty() && !port.is_held) {
-            port.send(&self.poller, &mut self.server, &mut self.helper);
+        for port in ports.filter(|port| !port.sending.is_empty() && !port.is_blocked) {
+            port.send(&self.poller, &mut self.server, &mut self.send_thread);
         }
     }
 
-    /// The kernel counts what its rings have no room for; that is asked for when somebody wants to know.
+    /// Updates the counters of frames that the kernel dropped for lack of space in the receive rings; done only when
+    /// counters are read.
     fn count_not_received(&mut self) {
         for port in self.ports.values_mut() {
             port.count_not_received();
         }
     }
 
-    /// Others may read the files while the switch runs.
+    /// Flushes the capture files, which may be read while the switch runs.
     fn flush_captures(&mut self) {
         let captures = self
             .ports

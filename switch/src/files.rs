@@ -1,8 +1,8 @@
-//! Ports that read and write pcap files instead of interfaces, as `--use-files` of simple_switch makes them.
+//! Ports that read and write pcap files instead of interfaces, as with `--use-files` of simple_switch.
 //!
-//! Port X@NAME reads NAME_in.pcap and writes NAME_out.pcap. Frames are taken in the order of their timestamps, of equal
-//! ones that of the lowest port first, and all of them at once: the times between them do not count. A named pipe may
-//! stand for a file; its frames are taken as they come, and nobody waits for them.
+//! Port X@NAME reads NAME_in.pcap and writes NAME_out.pcap. Frames are processed in the order of their timestamps and,
+//! for equal ones, of the ports. The intervals between timestamps are ignored. A file may be a find_table pipe; its frames
+//! are processed when they arrive, without waiting for the order.
 
 use std::{
     fs::{File, OpenOptions},
@@ -24,17 +24,17 @@ use tracing::{error, info, warn};
 
 use super::command::{Command, CommandSender};
 
-/// Bytes read at a time.
+/// Size of a read in bytes.
 const CHUNK: usize = 64 << 10;
 
-/// What a port reads.
+/// Input file of a port.
 pub struct Input {
     port: u32,
     path: PathBuf,
     file: File,
     reader: PcapReader,
     next: Option<PcapFrame>,
-    /// A pipe has something to say: before, it looks as if it were at its end.
+    /// Whether a pipe has data or has been closed; before that, it looks like the end of a file.
     is_ready: bool,
     is_pipe: bool,
     is_at_end: bool,
@@ -44,16 +44,16 @@ impl Input {
     /// Opens NAME_in.pcap.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the file cannot be read.
     pub fn open(port: u32, name: &str) -> io::Result<Input> {
         let path = PathBuf::from(format!("{name}_in.pcap"));
-        // A pipe that nobody writes to yet must not hold up the others.
+        // Opening a pipe without a writer must not block.
         let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
         let file = OpenOptions::new()
             .read(true)
             .custom_flags(flags)
             .open(&path)
-            .map_err(|error| named(&path, &error))?;
+            .map_err(|error| with_path(&path, &error))?;
         let is_pipe = !file.metadata()?.is_file();
         Ok(Input {
             port,
@@ -67,7 +67,7 @@ impl Input {
         })
     }
 
-    /// Looks for the next frame; there may be none yet.
+    /// Reads the next frame, if it is available.
     fn fill(&mut self, chunk: &mut [u8]) {
         while self.next.is_none() && !self.is_at_end {
             match self.reader.next_frame() {
@@ -94,21 +94,21 @@ impl Input {
     }
 }
 
-/// Makes NAME_out.pcap. Its timestamps have microseconds, as readers are simple.
+/// Creates NAME_out.pcap. Timestamps are in microseconds, which all readers support.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the file cannot be written.
 pub fn output(name: &str) -> io::Result<PcapFile> {
     let path = PathBuf::from(format!("{name}_out.pcap"));
-    let file = File::create(&path).map_err(|error| named(&path, &error))?;
+    let file = File::create(&path).map_err(|error| with_path(&path, &error))?;
     PcapWriter::in_microseconds(BufWriter::new(file))
 }
 
-fn named(path: &Path, error: &io::Error) -> io::Error {
+fn with_path(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Reads all files from now on, on a thread of its own.
+/// Starts a thread that reads all files.
 ///
 /// # Errors
 /// When the thread cannot be started.
@@ -123,7 +123,7 @@ pub fn read(inputs: Vec<Input>, wait: Duration, commands: CommandSender) -> io::
     thread.spawn(run).map(|_| ())
 }
 
-/// Gives all frames in order, until nobody takes them.
+/// Passes all frames to `take` in order, until it returns false.
 fn replay(mut inputs: Vec<Input>, mut take: impl FnMut(u32, Vec<u8>) -> bool) {
     inputs.sort_by_key(|input| input.port);
     let mut chunk = vec![0; CHUNK];
@@ -151,7 +151,7 @@ fn replay(mut inputs: Vec<Input>, mut take: impl FnMut(u32, Vec<u8>) -> bool) {
     }
 }
 
-/// Waits until one of the pipes has something to say.
+/// Waits until one of the pipes has data or is closed.
 fn wait(inputs: &mut [Input]) -> io::Result<()> {
     let mut waiting: Vec<&mut Input> = inputs
         .iter_mut()
@@ -166,7 +166,7 @@ fn wait(inputs: &mut [Input]) -> io::Result<()> {
         .iter()
         .map(|input| poll(input.file.as_raw_fd()))
         .collect();
-    // SAFETY: the list is as long as said, and lives as long as the call.
+    // SAFETY: the list has the given length, and outlives the call.
     let count = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, -1) };
     if count < 0 {
         let error = io::Error::last_os_error();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_all_files_come_in_the_order_of_their_time() {
+    fn frames_of_all_files_are_ordered_by_timestamp() {
         let dir = tempfile::tempdir().unwrap();
         let (a, b) = (name(&dir, "a"), name(&dir, "b"));
         std::fs::write(format!("{a}_in.pcap"), capture(&[(1, 1), (5, 2)])).unwrap();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn pipes_are_read_until_their_writers_go() {
+    fn pipes_are_read_until_they_are_closed() {
         let dir = tempfile::tempdir().unwrap();
         let (a, b) = (name(&dir, "a"), name(&dir, "b"));
         for pipe in [&a, &b] {
@@ -235,7 +235,7 @@ mod tests {
                     .open(format!("{name}_in.pcap"))
             };
             let (mut a, mut b) = (open(a).unwrap(), open(b).unwrap());
-            // The second speaks first, in two parts.
+            // The second pipe receives its frame first, in two parts.
             let bytes = capture(&[(9, 3)]);
             b.write_all(&bytes[..30]).unwrap();
             b.write_all(&bytes[30..]).unwrap();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_capture_ends_its_port_alone() {
+    fn an_invalid_capture_ends_only_its_port() {
         let dir = tempfile::tempdir().unwrap();
         let (a, b) = (name(&dir, "a"), name(&dir, "b"));
         std::fs::write(format!("{a}_in.pcap"), b"no capture").unwrap();

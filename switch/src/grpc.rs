@@ -1,4 +1,4 @@
-//! The P4Runtime service and that of links: pass every request to the thread that owns the switch.
+//! The P4Runtime and links services: pass every request to the thread that owns the switch.
 
 use std::pin::Pin;
 
@@ -14,12 +14,12 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::{
     command::{Command, CommandSender},
+    limit::TrailerLimit,
     reads::Reads,
-    room::Room,
     stream_queue::stream_queue,
 };
 
-/// The services.
+/// Implementation of the services.
 #[derive(Clone)]
 pub struct Service {
     commands: CommandSender,
@@ -27,7 +27,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Serves with the switch at the other end of the queue.
+    /// Creates the services for the switch at the other end of the command queue.
     pub fn new(commands: CommandSender) -> Service {
         Service {
             commands,
@@ -35,15 +35,17 @@ impl Service {
         }
     }
 
-    async fn ask<T>(
+    async fn request<T>(
         &self,
-        room: Room,
+        limit: TrailerLimit,
         command: impl FnOnce(oneshot::Sender<Result<T, alfirk_p4runtime::Status>>) -> Command,
     ) -> Result<Response<T>, Status> {
         let (answer, answered) = oneshot::channel();
         self.commands.send(command(answer)).await;
         match answered.await {
-            Ok(result) => result.map(Response::new).map_err(|status| room.fit(status)),
+            Ok(result) => result
+                .map(Response::new)
+                .map_err(|status| limit.fit(status)),
             Err(_) => Err(stopping()),
         }
     }
@@ -64,9 +66,9 @@ impl P4Runtime for Service {
         &self,
         request: Request<WriteRequest>,
     ) -> Result<Response<WriteResponse>, Status> {
-        let room = Room::of(&request);
+        let limit = TrailerLimit::of(&request);
         let request = request.into_inner();
-        self.ask(room, |answer| Command::Write(request, answer))
+        self.request(limit, |answer| Command::Write(request, answer))
             .await
     }
 
@@ -74,11 +76,11 @@ impl P4Runtime for Service {
         &self,
         request: Request<ReadRequest>,
     ) -> Result<Response<Self::ReadStream>, Status> {
-        let room = Room::of(&request);
-        let answer = self.reads.answer(&self.commands, request.into_inner());
+        let limit = TrailerLimit::of(&request);
+        let answer = self.reads.start(&self.commands, request.into_inner());
         match answer.await {
             Some(answer) => {
-                let answer = answer.map(move |part| part.map_err(|status| room.fit(status)));
+                let answer = answer.map(move |part| part.map_err(|status| limit.fit(status)));
                 Ok(Response::new(Box::pin(answer)))
             }
             None => Err(stopping()),
@@ -89,9 +91,9 @@ impl P4Runtime for Service {
         &self,
         request: Request<SetForwardingPipelineConfigRequest>,
     ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
-        let room = Room::of(&request);
+        let limit = TrailerLimit::of(&request);
         let request = Box::new(request.into_inner());
-        self.ask(room, |answer| Command::SetPipeline(request, answer))
+        self.request(limit, |answer| Command::SetPipeline(request, answer))
             .await
     }
 
@@ -99,9 +101,9 @@ impl P4Runtime for Service {
         &self,
         request: Request<GetForwardingPipelineConfigRequest>,
     ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
-        let room = Room::of(&request);
+        let limit = TrailerLimit::of(&request);
         let request = request.into_inner();
-        self.ask(room, |answer| Command::GetPipeline(request, answer))
+        self.request(limit, |answer| Command::GetPipeline(request, answer))
             .await
     }
 
@@ -109,7 +111,7 @@ impl P4Runtime for Service {
         &self,
         request: Request<Streaming<StreamMessageRequest>>,
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
-        let room = Room::of(&request);
+        let limit = TrailerLimit::of(&request);
         let (sender, receiver) = stream_queue();
         let (opened, id) = oneshot::channel();
         self.commands
@@ -118,12 +120,12 @@ impl P4Runtime for Service {
         let client = id
             .await
             .map_err(|_| stopping())?
-            .map_err(|status| room.fit(status))?;
+            .map_err(|status| limit.fit(status))?;
 
         let commands = self.commands.clone();
         let mut requests = request.into_inner();
         tokio::spawn(async move {
-            // An error or the end means that the client closed its side or is gone.
+            // An error or the end means that the client has closed its side or is gone.
             while let Some(Ok(message)) = requests.next().await {
                 if !commands.send(Command::StreamMessage(client, message)).await {
                     return;
@@ -131,7 +133,7 @@ impl P4Runtime for Service {
             }
             commands.send(Command::StreamClose(client)).await;
         });
-        let stream = receiver.map(move |message| message.map_err(|status| room.fit(status)));
+        let stream = receiver.map(move |message| message.map_err(|status| limit.fit(status)));
         Ok(Response::new(Box::pin(stream)))
     }
 
@@ -139,9 +141,9 @@ impl P4Runtime for Service {
         &self,
         request: Request<CapabilitiesRequest>,
     ) -> Result<Response<CapabilitiesResponse>, Status> {
-        let room = Room::of(&request);
+        let limit = TrailerLimit::of(&request);
         let request = request.into_inner();
-        self.ask(room, |answer| Command::Capabilities(request, answer))
+        self.request(limit, |answer| Command::Capabilities(request, answer))
             .await
     }
 }
@@ -149,9 +151,9 @@ impl P4Runtime for Service {
 #[tonic::async_trait]
 impl Links for Service {
     async fn list(&self, request: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
-        let room = Room::of(&request);
+        let limit = TrailerLimit::of(&request);
         let request = request.into_inner();
-        self.ask(room, |answer| Command::ListLinks(request, answer))
+        self.request(limit, |answer| Command::ListLinks(request, answer))
             .await
     }
 
@@ -159,9 +161,9 @@ impl Links for Service {
         &self,
         request: Request<ChangeRequest>,
     ) -> Result<Response<ChangeResponse>, Status> {
-        let room = Room::of(&request);
+        let limit = TrailerLimit::of(&request);
         let request = request.into_inner();
-        self.ask(room, |answer| Command::ChangeLinks(request, answer))
+        self.request(limit, |answer| Command::ChangeLinks(request, answer))
             .await
     }
 }

@@ -1,9 +1,8 @@
-//! The real driver: packet sockets, a P4Runtime server over gRPC, and the `alfirk switch` command.
+//! The real driver of the switch: packet sockets, a P4Runtime server over gRPC, and the `alfirk switch` command.
 //!
-//! One thread owns the [`Server`](alfirk_p4rt::Server) and all ports ([`engine`]); it sleeps in
-//! epoll when nothing happens. Another one sends what is much ([`helper`]). The gRPC server runs on
-//! the calling thread and passes requests to the first through a queue. Nothing here decides what
-//! happens to a packet.
+//! One thread owns the [`Server`](alfirk_p4rt::Server) and all ports ([`engine`]); when idle it sleeps in epoll.
+//! Another one sends large batches ([`send_thread`]). The gRPC server runs on the calling thread and passes requests to
+//! the first through a queue. Decisions about packets are made in `p4rt` and `bmv2`, not in this crate.
 
 mod args;
 mod clock;
@@ -12,7 +11,6 @@ mod dump;
 mod engine;
 mod files;
 mod grpc;
-mod helper;
 mod link_args;
 mod link_change;
 mod logging;
@@ -20,11 +18,12 @@ mod metrics;
 mod port_defaults;
 mod queue;
 mod reads;
-mod room;
+mod send_thread;
 mod stream_queue;
 mod thrift;
 mod tls;
 mod trace;
+mod trailer_limit;
 
 use std::{
     fs,
@@ -54,7 +53,9 @@ use tracing::{debug, info, warn};
 
 pub use args::{Config, LogLevel, ServerAddress, SwitchArgs};
 pub use link_change::LinkChangeArgs;
-pub use thrift::{Answer, Begun, Long, Ports, Request, Runtime, Settings as ThriftSettings};
+pub use thrift::{
+    LongRequest, Ports, Request, Response, Runtime, Settings as ThriftSettings, Started,
+};
 #[cfg(not(feature = "tls"))]
 pub use tls::NO_TLS;
 pub use trace::TraceFormat;
@@ -66,29 +67,29 @@ use self::{
 use alfirk_bmv2::Switch;
 use alfirk_p4rt::{Programs, Server};
 
-/// Pipeline configurations of a few megabytes are common.
+/// Maximum size of a gRPC request in bytes; pipeline configs of a few megabytes are common.
 const MAX_REQUEST: usize = 256 << 20;
-/// A client that does not answer for so long is gone.
+/// Time after which a client without a reply to keepalives is disconnected.
 const KEEPALIVE: Duration = Duration::from_secs(30);
-/// After a failed accept.
+/// Pause after a failed accept.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Why the switch could not run.
+/// Error that prevents the switch from running.
 #[derive(Debug, Error)]
 pub enum SwitchError {
-    /// About the options behind the `--`; also their help, which is no error to the user.
+    /// Error in the options after the `--`; also their help, which is not an error.
     #[error("options behind --: {0}")]
     Usage(clap::Error),
-    /// Bad usage or input; nothing was tried.
+    /// Invalid usage or input; nothing has been started.
     #[error("{0}")]
     BadInput(String),
-    /// The system did not let it.
+    /// A system call failed.
     #[error("{0}")]
     Failed(String),
 }
 
 impl SwitchError {
-    /// 2 for bad usage and input, 1 for the rest.
+    /// Returns the exit code: 2 for invalid usage and input, 1 for other errors.
     pub fn exit_code(&self) -> u8 {
         match self {
             SwitchError::Usage(_) | SwitchError::BadInput(_) => 2,
@@ -100,7 +101,7 @@ impl SwitchError {
 /// Runs a switch until SIGINT or SIGTERM.
 ///
 /// # Errors
-/// See [`SwitchError`]; every message says what to do.
+/// See [`SwitchError`]; every message suggests a remedy.
 pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
     if args.version || args.json_version {
         let (major, minor) = BmV2Json::VERSION;
@@ -115,8 +116,8 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
         warn!("{warning}");
     }
     let grpc = grpc_server(&config)?;
-    // Known here, as the log has been set up.
-    let logs = logging::tells_packets();
+    // Determined here, after the log has been set up.
+    let logs = logging::logs_packets();
     let programs = match logs {
         true => Programs::with_notes(),
         false => Programs::default(),
@@ -139,7 +140,7 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
             number,
             interface,
             link: config.link(number),
-            chosen: config.chosen(number),
+            loss_filters: config.loss_filters(number),
             queue_bytes: config.queue_bytes(number),
             priority_queues: config.priority_queues,
             queue_depth: config.queue_depth,
@@ -167,7 +168,7 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
         let address = settings.address;
         let listener =
             std::net::TcpListener::bind(address).map_err(|e| cannot_listen(address, &e))?;
-        // Another port when it was 0.
+        // The system has chosen a port if it was 0.
         let address = listener.local_addr().unwrap_or(address);
         engine.serve_thrift(
             thrift::Settings {
@@ -177,7 +178,7 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
             text,
         );
         thrift::serve(listener, commands.clone(), programs).map_err(|e| failed("a thread", &e))?;
-        // With stdout gone, clients can still connect.
+        // If stdout is closed, clients can still connect.
         let _ = writeln!(io::stdout(), "Thrift server listening on {address}");
     }
 
@@ -188,7 +189,7 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
     runtime.block_on(serve(&config, grpc, commands, engine))
 }
 
-/// The switch with the program that it starts with, and that program's text for Thrift clients.
+/// Creates the switch with its initial program, and returns that program's text for Thrift clients.
 fn load(config: &Config, programs: &Programs) -> Result<(Switch, Option<Arc<str>>), SwitchError> {
     let mut switch = Switch::new(config.switch.clone());
     if let Some(path) = &config.json {
@@ -220,7 +221,7 @@ async fn serve(
     engine: Engine,
 ) -> Result<(), SwitchError> {
     let address = &config.address;
-    // Before the P4Runtime server says that the switch is ready.
+    // Before the P4Runtime server announces that the switch is ready.
     let metrics = match config.metrics {
         Some(at) => Some(
             metrics::listen(at)
@@ -254,7 +255,7 @@ async fn serve(
         .name("switch".into())
         .spawn(move || {
             engine.run();
-            // The receiver is gone when a signal came first.
+            // The receiver is gone when a signal arrived first.
             let _ = stopped.send(());
         })
         .map_err(|e| failed("the switch's thread", &e))?;
@@ -269,7 +270,7 @@ async fn serve(
     commands.send(Command::Shutdown).await;
     let joined = thread.join();
     if let ServerAddress::Unix(path) = address {
-        // Somebody may have removed it already.
+        // The file may have been removed already.
         let _ = fs::remove_file(path);
     }
     match (result, joined) {
@@ -286,7 +287,7 @@ async fn listen(address: &ServerAddress, router: Router) -> Result<Serving, Swit
             let listener = TcpListener::bind(address).await.map_err(|error| {
                 let hint = match error.kind() {
                     io::ErrorKind::AddrInUse => {
-                        "; another switch runs there: give each its own --grpc-server-addr behind `--`"
+                        "; another switch uses it: give each its own --grpc-server-addr after `--`"
                     }
                     _ => "",
                 };
@@ -294,14 +295,14 @@ async fn listen(address: &ServerAddress, router: Router) -> Result<Serving, Swit
             })?;
             let address = listener.local_addr().unwrap_or(*address);
             announce(&address.to_string());
-            // Else a PacketIn that follows another waits for the client's delayed acknowledgement, 40 ms.
+            // Without this, a PacketIn that follows another waits for the client's delayed acknowledgement, 40 ms.
             let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
             Ok(Box::pin(router.serve_with_incoming(patient(incoming))))
         }
         ServerAddress::Unix(path) => {
             let listener = bind_unix(path).map_err(|error| {
                 let hint = match error.kind() {
-                    io::ErrorKind::AddrInUse => "; another switch runs there, or it is no socket",
+                    io::ErrorKind::AddrInUse => "; another switch uses it, or it is not a socket",
                     _ => "",
                 };
                 let path = path.display();
@@ -314,7 +315,7 @@ async fn listen(address: &ServerAddress, router: Router) -> Result<Serving, Swit
     }
 }
 
-/// Listens on a unix socket. One that a killed switch has left behind is replaced.
+/// Listens on a unix socket, replacing one that a killed switch has left behind.
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     let error = match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => error,
@@ -330,21 +331,21 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-/// Connections as they come. One that cannot be taken, for want of descriptors mostly, is tried again after a pause,
-/// as the server asks for the next one at once.
+/// Retries failed accepts after a pause, since the server polls for the next connection immediately. The usual cause is
+/// a lack of file descriptors.
 fn patient<T>(incoming: impl Stream<Item = io::Result<T>>) -> impl Stream<Item = io::Result<T>> {
     incoming.then(|connection| async {
         if let Err(error) = &connection {
-            debug!("cannot take a connection: {error}");
+            debug!("cannot accept a connection: {error}");
             tokio::time::sleep(PAUSE).await;
         }
         connection
     })
 }
 
-/// What simple_switch_grpc prints when it is ready; scripts wait for it.
+/// Prints the line of simple_switch_grpc for which scripts wait.
 fn announce(address: &str) {
-    // With stdout gone, clients can still connect.
+    // If stdout is closed, clients can still connect.
     let _ = writeln!(io::stdout(), "Server listening on {address}");
 }
 
@@ -354,7 +355,7 @@ fn failed(what: &str, error: &io::Error) -> SwitchError {
 
 fn cannot_listen(address: SocketAddr, error: &io::Error) -> SwitchError {
     let hint = match error.kind() {
-        io::ErrorKind::AddrInUse => "; another switch runs there: give each its own --thrift-port",
+        io::ErrorKind::AddrInUse => "; another switch uses it: give each its own --thrift-port",
         _ => "",
     };
     SwitchError::Failed(format!(
@@ -373,7 +374,7 @@ fn cannot_attach(port: u32, name: &str, pcap: Option<&Path>, error: &io::Error) 
             format!("--pcap {}: no such directory", dir.display())
         }
         (io::ErrorKind::NotFound, _) => {
-            format!("there is no interface {name} in this network namespace")
+            format!("interface {name} does not exist in this network namespace")
         }
         _ => error.to_string(),
     };

@@ -1,4 +1,4 @@
-//! The options of emulated links: each for all ports, or as `--port-...` for one.
+//! Options of emulated links: each for all ports, or as `--port-...` for one port.
 
 use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
@@ -77,10 +77,10 @@ pub struct LinkArgs {
 }
 
 impl LinkArgs {
-    /// The link of ports without options of their own, and those of all others.
+    /// Returns the link options of ports without options of their own, and those of all others.
     ///
     /// # Errors
-    /// Options that make no sense together.
+    /// Options that contradict each other.
     pub fn links(&self) -> Result<(LinkOptions, BTreeMap<u32, LinkOptions>), String> {
         let default = LinkOptions {
             loss: self.loss,
@@ -118,7 +118,7 @@ impl LinkArgs {
         for link in links.values().chain([&default]) {
             link.check().map_err(|fault| match fault {
                 LinkError::ReorderWithoutDelay => {
-                    "--reorder: without a --delay there is nothing to overtake".to_owned()
+                    "--reorder: has no effect without --delay; add --delay TIME".to_owned()
                 }
                 fault => format!("--{fault}"),
             })?;
@@ -143,7 +143,7 @@ fn of_port<T, E: ToString>(
         .ok_or("expected PORT=VALUE, such as 1=0.001")?;
     let port = port
         .parse()
-        .map_err(|_| format!("{port:?} is no port number"))?;
+        .map_err(|_| format!("{port:?} is not a port number"))?;
     let value = parse(value).map_err(|error| error.to_string())?;
     Ok((port, value))
 }

@@ -1,4 +1,4 @@
-//! The options of `alfirk link set`, which are those of `alfirk switch`: changes of links while the switch runs.
+//! Options of `alfirk link set`, which changes links while the switch runs.
 
 use std::str::FromStr;
 
@@ -48,7 +48,7 @@ pub struct LinkChangeArgs {
 }
 
 impl LinkChangeArgs {
-    /// The change for one port.
+    /// Returns the change for one port.
     pub fn of_port(&self, port: u32) -> LinkChange {
         LinkChange {
             port,
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_stays() {
+    fn options_left_out_do_not_change() {
         let change = parse("--delay 1.5ms --rate 2kpps").unwrap();
         let wanted = LinkChange {
             port: 3,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn misuse_is_named() {
+    fn errors_name_the_option() {
         let why = |line: &str| parse(line).unwrap_err();
         assert!(why("").contains("--delay"), "something is to change");
         assert!(why("--up --down").contains("cannot be used with"));

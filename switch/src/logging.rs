@@ -1,4 +1,4 @@
-//! BMv2's logging flags, and the form of its log.
+//! BMv2's logging options and log format.
 
 use std::{
     fmt,
@@ -20,15 +20,15 @@ use tracing_subscriber::{
 use super::{clock::LocalTime, LogLevel, SwitchArgs, SwitchError};
 use alfirk_bmv2::steps::{self, LogLine};
 
-/// Of what the log says of packets.
+/// Target of log lines about packets.
 pub const TARGET: &str = "bmv2";
 
-/// Whether the log has the way of packets in it.
-pub fn tells_packets() -> bool {
+/// Returns whether the log contains the steps of packets.
+pub fn logs_packets() -> bool {
     enabled!(target: TARGET, Level::DEBUG)
 }
 
-/// Puts what happened to packets into the log.
+/// Writes the steps of packets to the log.
 pub fn log_packets(lines: &[LogLine]) {
     for line in lines {
         match line.step.level() {
@@ -41,7 +41,7 @@ pub fn log_packets(lines: &[LogLine]) {
     }
 }
 
-/// The form of a line in BMv2: `[13:15:44.123] [bmv2] [D] [thread 1234] text`.
+/// BMv2's format of a log line: `[13:15:44.123] [bmv2] [D] [thread 1234] text`.
 struct Bmv2Format;
 
 impl<S, N> FormatEvent<S, N> for Bmv2Format
@@ -59,7 +59,7 @@ where
         LocalTime.format_time(&mut writer)?;
         let level = event.metadata().level().as_str();
         let letter = level.get(..1).unwrap_or("?");
-        // SAFETY: it takes nothing and always succeeds.
+        // SAFETY: gettid has no arguments and always succeeds.
         let thread = unsafe { libc::gettid() };
         write!(writer, "] [bmv2] [{letter}] [thread {thread}] ")?;
         context.format_fields(writer.by_ref(), event)?;
@@ -67,7 +67,7 @@ where
     }
 }
 
-/// A log file that is put aside when it is full: `NAME.txt`, then `NAME.1.txt` and so on, as BMv2's.
+/// A log file with rotation: `NAME.txt`, then `NAME.1.txt` and so on, as in BMv2.
 struct RotatingFile {
     base: PathBuf,
     max_size: u64,
@@ -99,7 +99,7 @@ impl RotatingFile {
 
     fn rotate(&mut self) -> io::Result<()> {
         for older in (0..self.max_files).rev() {
-            // What is not there yet cannot be moved.
+            // Files that do not exist yet cannot be renamed.
             let _ = fs::rename(numbered(&self.base, older), numbered(&self.base, older + 1));
         }
         self.file = File::create(numbered(&self.base, 0))?;
@@ -108,7 +108,7 @@ impl RotatingFile {
     }
 }
 
-/// The name of a log file by its age.
+/// Returns the name of a log file by its age.
 fn numbered(base: &std::path::Path, age: u32) -> PathBuf {
     let mut name = base.as_os_str().to_owned();
     name.push(match age {
@@ -134,12 +134,12 @@ impl Write for RotatingFile {
 }
 
 impl SwitchArgs {
-    /// Starts the log: to standard output with `--log-console`, to a file with `--log-file`, both in BMv2's form
-    /// and from level trace on unless `--log-level` says otherwise; else to standard error, where `default` is the
-    /// filter when `--log-level` is not given.
+    /// Starts the log. With `--log-console` it goes to standard output, with `--log-file` to a file, both in BMv2's
+    /// format and at level trace unless `--log-level` is given. Otherwise it goes to standard error, with the filter
+    /// `default` unless `--log-level` is given.
     ///
     /// # Errors
-    /// A filter or file that cannot be used. A process that logs already keeps its log.
+    /// An invalid filter or file. A process that logs already keeps its log.
     pub fn start_logging(&self, default: &str) -> Result<(), SwitchError> {
         let asked = self.log_console || self.log_file.is_some();
         let filter = match self.log_level {
@@ -151,7 +151,7 @@ impl SwitchArgs {
             .parse(&filter)
             .map_err(|error| SwitchError::BadInput(format!("log filter {filter}: {error}")))?;
         let log = SubscriberBuilder::default().with_env_filter(filter);
-        // A log that is set up already stays.
+        // This fails if a log is set up already, which is kept.
         let _ = match &self.log_file {
             Some(base) => {
                 let (size, files) = (self.log_file_max_size, self.log_file_max_files);
@@ -178,7 +178,7 @@ impl SwitchArgs {
     }
 }
 
-/// The switch's own log from a level on, and of the libraries below it what went wrong.
+/// Returns the filter for the switch's own log from a level on, and warnings of the libraries below it.
 fn own(level: LogLevel) -> String {
     let level = level.filter();
     match level {
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn full_log_files_are_put_aside_and_the_oldest_goes() {
+    fn full_log_files_are_rotated_and_the_oldest_is_removed() {
         let dir = std::env::temp_dir().join(format!("alfirk-log-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let Ok(mut log) = RotatingFile::open(dir.join("log"), 10, 2) else {

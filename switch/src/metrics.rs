@@ -1,4 +1,4 @@
-//! Counters for Prometheus, over the little HTTP that it needs.
+//! Counters for Prometheus, served over a minimal HTTP.
 
 use std::{
     fmt::{Display, Write},
@@ -17,26 +17,26 @@ use tracing::debug;
 
 use super::command::{Command, CommandSender};
 
-/// A client that takes longer to ask, or to take its answer, is left alone.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest request head that is read.
+/// Timeout of a client's request, and of sending the reply.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum size of a request head in bytes.
 const MAX_HEAD: usize = 8192;
-/// After a failed accept (out of descriptors, mostly).
+/// Pause after a failed accept (mostly for lack of descriptors).
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Text in Prometheus's exposition format.
+/// Text in Prometheus' exposition format.
 #[derive(Debug, Default)]
 pub struct Exposition {
     text: String,
 }
 
 impl Exposition {
-    /// Begins a family of counters.
+    /// Starts a family of counters.
     pub fn counter(&mut self, name: &str, help: &str) -> &mut Exposition {
         self.family(name, help, "counter")
     }
 
-    /// Begins a family of gauges.
+    /// Starts a family of gauges.
     pub fn gauge(&mut self, name: &str, help: &str) -> &mut Exposition {
         self.family(name, help, "gauge")
     }
@@ -47,7 +47,7 @@ impl Exposition {
         self
     }
 
-    /// One sample of a family.
+    /// Adds a sample of the family.
     pub fn sample(
         &mut self,
         name: &str,
@@ -71,22 +71,23 @@ impl Exposition {
     }
 }
 
-/// Starts to listen.
+/// Starts listening.
 ///
 /// # Errors
-/// When the address is taken or not of this machine.
+/// When the address is in use or not of this machine.
 pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-/// Answers requests for ever.
+/// Serves requests for ever.
 pub async fn serve(listener: TcpListener, commands: CommandSender) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let commands = commands.clone();
                 tokio::spawn(async move {
-                    if let Ok(Err(error)) = timeout(PATIENCE, answer(stream, &commands)).await {
+                    if let Ok(Err(error)) = timeout(CLIENT_TIMEOUT, answer(stream, &commands)).await
+                    {
                         debug!("metrics: {error}");
                     }
                 });
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_are_what_prometheus_reads() {
+    fn samples_are_in_prometheus_format() {
         let mut out = Exposition::default();
         out.counter("a_total", "What a is.")
             .sample("a_total", &[("port", &1), ("name", &"x\"y\\z")], 5)

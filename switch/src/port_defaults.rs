@@ -1,17 +1,17 @@
-//! What the command line says of ports that come while the switch runs.
+//! Command line options for ports added at run time.
 
 use alfirk_packet_io::link::LinkOptions;
 
-/// How ports are made that come while the switch runs.
+/// Options of ports added at run time.
 #[derive(Clone, Debug)]
 pub struct PortDefaults {
     pub link: LinkOptions,
     pub priority_queues: usize,
     pub queue_depth: usize,
-    /// Packets per second of each queue; 0 for as many as the link takes.
+    /// Rate of each queue in packets per second; 0 for no limit.
     pub queue_rate: u64,
     pub seed: u64,
     pub ring: usize,
-    /// Port numbers that are something else.
+    /// Port numbers with a special meaning.
     pub reserved: Vec<u32>,
 }

@@ -1,33 +1,33 @@
-//! The queues of one port, for links that do not take every packet at once.
+//! The queues of one port, for links that do not accept every packet at once.
 //!
-//! As in BMv2: one queue per priority, the highest goes first; each holds a number of packets, and
-//! what comes to a full one is dropped. A queue may have a rate: its packets become due one after
-//! another. Depths, as programs see them, count the whole port.
+//! As in BMv2, there is one queue per priority, and the highest is served first. A queue has a maximum number of
+//! packets; packets for a full queue are dropped. A queue may have a rate, at which its packets become due. Depths, as
+//! programs see them, count all queues of the port.
 
 use std::collections::VecDeque;
 
 use alfirk_bmv2::QueueState;
 
-/// Packets on their way to a port.
+/// The queues of a port.
 #[derive(Debug)]
 pub struct PortQueues<T> {
-    /// By priority; at least one.
+    /// Queues by priority; at least one.
     queues: Vec<Queue<T>>,
     len: usize,
-    /// Whether some queue has a rate, or holds nothing.
+    /// Whether a queue has a rate, or depth 0.
     is_limited: bool,
-    /// Packets that came to a full queue.
+    /// Packets dropped at a full queue.
     pub dropped: u64,
 }
 
 #[derive(Debug)]
 struct Queue<T> {
     packets: VecDeque<Waiting<T>>,
-    /// Packets that it holds.
+    /// Maximum number of packets.
     depth: usize,
-    /// Nanoseconds between two packets; 0 without a rate.
+    /// Interval between two packets in nanoseconds; 0 without a rate.
     interval: u64,
-    /// When the last packet that came is due.
+    /// Time at which the last queued packet is due.
     last_due: u64,
 }
 
@@ -40,7 +40,7 @@ struct Waiting<T> {
 }
 
 impl<T> PortQueues<T> {
-    /// `priorities` queues (at least one) of `depth` packets each, without rates.
+    /// Creates `priorities` queues (at least one) of `depth` packets each, without rates.
     pub fn new(priorities: usize, depth: usize) -> PortQueues<T> {
         let queue = || Queue {
             packets: VecDeque::new(),
@@ -58,16 +58,15 @@ impl<T> PortQueues<T> {
         queues
     }
 
-    /// Lets the queue of one priority, or all of them, hold so many packets. Those that wait stay.
-    /// False when there is no such priority.
+    /// Sets the depth of the queue of one priority, or of all queues. Queued packets stay. Returns false when there is
+    /// no such priority.
     #[allow(dead_code)]
     pub fn set_depth(&mut self, priority: Option<usize>, depth: usize) -> bool {
         self.change(priority, |queue| queue.depth = depth)
     }
 
-    /// Lets packets leave the queue of one priority, or each of them, at so many per second at most; 0
-    /// for as fast as they can. Those that wait are due when they were. False when there is no such
-    /// priority.
+    /// Sets the rate of the queue of one priority, or of all queues; 0 for no limit. Queued packets keep their due
+    /// times. Returns false when there is no such priority.
     #[allow(dead_code)]
     pub fn set_rate(&mut self, priority: Option<usize>, packets_per_second: u64) -> bool {
         let interval = 1_000_000_000u64
@@ -94,13 +93,13 @@ impl<T> PortQueues<T> {
         self.is_limited = self.queues.iter().any(|q| q.interval > 0 || q.depth == 0);
     }
 
-    /// Whether a packet may have to wait, or be dropped, whatever the link does.
+    /// Returns whether a packet may be delayed or dropped independently of the link.
     pub fn is_limited(&self) -> bool {
         self.is_limited
     }
 
-    /// Adds a packet; priorities beyond the highest count as the highest. A packet for a full queue
-    /// is dropped and counted.
+    /// Adds a packet; priorities beyond the highest count as the highest. A packet for a full queue is dropped and
+    /// counted.
     pub fn push(&mut self, priority: u8, packet: T, now: u64) {
         let highest = self.queues.len() - 1;
         let queue = &mut self.queues[usize::from(priority).min(highest)];
@@ -118,7 +117,7 @@ impl<T> PortQueues<T> {
         self.len += 1;
     }
 
-    /// The packet whose turn it is, and what its program may know of the queue.
+    /// Takes the next packet, with the queue state for its program.
     pub fn pop(&mut self, now: u64) -> Option<(T, QueueState)> {
         let mut queues = self.queues.iter_mut().rev();
         let due = |waiting: &Waiting<T>| waiting.due <= now;
@@ -133,13 +132,13 @@ impl<T> PortQueues<T> {
         Some((next.packet, state))
     }
 
-    /// When the next packet is due.
+    /// Returns the time when the next packet is due.
     pub fn due_at(&self) -> Option<u64> {
         let first = self.queues.iter().filter_map(|queue| queue.packets.front());
         first.map(|waiting| waiting.due).min()
     }
 
-    /// Packets that wait.
+    /// Returns the number of queued packets.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn full_queues_drop_what_comes() {
+    fn full_queues_drop_packets() {
         let mut queues = PortQueues::new(2, 2);
         for packet in 0..5 {
             queues.push(0, packet, 0);
@@ -211,7 +210,7 @@ mod tests {
         );
         assert_eq!(pop(&mut queues, 1_000_000), Some("a"));
         assert_eq!(queues.due_at(), Some(2_000_000));
-        // Also when the rate has been taken away.
+        // Also after the rate has been removed.
         assert!(queues.set_rate(None, 0));
         assert!(!queues.is_limited());
         queues.push(1, "d", 1_000_001);
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn another_depth_holds_for_what_comes() {
+    fn a_new_depth_applies_to_later_packets() {
         let mut queues = PortQueues::new(2, 3);
         for packet in 0..3 {
             queues.push(0, packet, 0);

@@ -1,6 +1,6 @@
-//! Answers to Read requests. The switch makes one at a time, in steps between which it serves its ports and no other request;
-//! what it has found waits here until the client has taken it. Only so many answers may wait, and none for ever: memory is
-//! bounded by that many copies of the tables.
+//! Replies to Read requests. The switch processes one read at a time, in steps, and between steps only its ports.
+//! Results are buffered here until the client has received them. The number of buffered replies and their lifetime are
+//! limited, which bounds the memory to that many copies of the tables.
 
 use std::{
     pin::Pin,
@@ -16,53 +16,57 @@ use tonic::Status;
 
 use super::command::{Command, CommandSender};
 
-/// Answers that wait to be taken; other requests wait for their turn.
-const AT_A_TIME: usize = 16;
-/// A client that takes nothing of its answer for so long is given up.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum number of buffered replies; further requests wait.
+const MAX_CONCURRENT: usize = 16;
+/// Time after which a read of a client that receives nothing is aborted.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The room for answers.
+/// Limits the number of concurrent reads.
 #[derive(Clone)]
 pub struct Reads {
     turns: Arc<Semaphore>,
-    patience: Duration,
+    client_timeout: Duration,
 }
 
 impl Default for Reads {
     fn default() -> Reads {
-        Reads::new(AT_A_TIME, PATIENCE)
+        Reads::new(MAX_CONCURRENT, CLIENT_TIMEOUT)
     }
 }
 
 impl Reads {
-    fn new(at_a_time: usize, patience: Duration) -> Reads {
+    fn new(max_concurrent: usize, client_timeout: Duration) -> Reads {
         Reads {
-            turns: Arc::new(Semaphore::new(at_a_time)),
-            patience,
+            turns: Arc::new(Semaphore::new(max_concurrent)),
+            client_timeout,
         }
     }
 
-    /// Has the switch answer a request when it is its turn. `None` when the switch is stopping.
-    pub async fn answer(&self, commands: &CommandSender, request: ReadRequest) -> Option<Answer> {
+    /// Starts a read when a slot is free. Returns `None` when the switch is stopping.
+    pub async fn start(
+        &self,
+        commands: &CommandSender,
+        request: ReadRequest,
+    ) -> Option<ReplyStream> {
         let turn = self.turns.clone().acquire_owned().await.ok()?;
         let (finds, mut found) = mpsc::unbounded_channel();
         if !commands.send(Command::Read(request, finds)).await {
             return None;
         }
         let (sender, parts) = mpsc::channel(1);
-        let patience = self.patience;
+        let client_timeout = self.client_timeout;
         tokio::spawn(async move {
-            // Until all has been taken, or nobody takes it.
+            // The slot is held until the whole reply was received, or the read was aborted.
             let _turn = turn;
             while let Some(part) = found.recv().await {
                 let part = Part::Found(part.map_err(Status::from));
-                if sender.send_timeout(part, patience).await.is_err() {
+                if sender.send_timeout(part, client_timeout).await.is_err() {
                     return;
                 }
             }
-            let _ = sender.send_timeout(Part::End, patience).await;
+            let _ = sender.send_timeout(Part::End, client_timeout).await;
         });
-        Some(Answer { parts, over: false })
+        Some(ReplyStream { parts, over: false })
     }
 }
 
@@ -71,13 +75,13 @@ enum Part {
     End,
 }
 
-/// The parts of an answer as they are taken.
-pub struct Answer {
+/// The parts of a reply, as a stream.
+pub struct ReplyStream {
     parts: mpsc::Receiver<Part>,
     over: bool,
 }
 
-impl Stream for Answer {
+impl Stream for ReplyStream {
     type Item = Result<ReadResponse, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -89,9 +93,9 @@ impl Stream for Answer {
         Poll::Ready(match part {
             Some(Part::Found(part)) => Some(part),
             Some(Part::End) => None,
-            // Nobody may take a part for the whole.
+            // An incomplete reply must not be mistaken for a complete one.
             None => Some(Err(Status::deadline_exceeded(
-                "the answer was not taken in time, and the rest of it is dropped",
+                "the client did not receive the reply in time; the rest of it was dropped",
             ))),
         })
     }
@@ -109,11 +113,11 @@ mod tests {
     fn next_read(queue: &mut CommandReceiver) -> Option<Finds> {
         match queue.try_recv()? {
             Command::Read(_, finds) => Some(finds),
-            _ => panic!("only reads are asked for"),
+            _ => panic!("expected a read"),
         }
     }
 
-    /// An answer of so many entities, each in its own part.
+    /// Returns this number of entities, each in its own part.
     fn find(finds: Finds, parts: usize) {
         for _ in 0..parts {
             let entities = vec![Entity::default()];
@@ -122,15 +126,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_are_given_in_turn() {
+    async fn reads_are_answered_one_by_one() {
         let (commands, mut queue) = commands().unwrap();
-        let reads = Reads::new(1, PATIENCE);
+        let reads = Reads::new(1, CLIENT_TIMEOUT);
         let request = ReadRequest::default;
-        let mut first = reads.answer(&commands, request()).await.unwrap();
+        let mut first = reads.start(&commands, request()).await.unwrap();
         find(next_read(&mut queue).unwrap(), 3);
 
         let (reads, commands) = (reads.clone(), commands.clone());
-        let second = tokio::spawn(async move { reads.answer(&commands, request()).await });
+        let second = tokio::spawn(async move { reads.start(&commands, request()).await });
         for _ in 0..3 {
             assert!(first.next().await.unwrap().is_ok());
             assert!(next_read(&mut queue).is_none(), "it is not its turn");
@@ -143,15 +147,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_takes_nothing_gives_way_and_is_told() {
+    async fn a_client_that_receives_nothing_is_aborted_with_a_status() {
         let (commands, mut queue) = commands().unwrap();
         let reads = Reads::new(1, Duration::from_millis(10));
         let mut first = reads
-            .answer(&commands, ReadRequest::default())
+            .start(&commands, ReadRequest::default())
             .await
             .unwrap();
         find(next_read(&mut queue).unwrap(), 3);
-        let second = reads.answer(&commands, ReadRequest::default()).await;
+        let second = reads.start(&commands, ReadRequest::default()).await;
         assert!(second.is_some() && next_read(&mut queue).is_some());
         assert!(first.next().await.unwrap().is_ok(), "it was there to take");
         let status = first.next().await.unwrap().unwrap_err();
@@ -160,10 +164,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn errors_end_the_answer() {
+    async fn errors_end_the_reply() {
         let (commands, mut queue) = commands().unwrap();
         let request = ReadRequest::default();
-        let mut answer = Reads::default().answer(&commands, request).await.unwrap();
+        let mut answer = Reads::default().start(&commands, request).await.unwrap();
         let finds = next_read(&mut queue).unwrap();
         let status = alfirk_p4runtime::Status::new(alfirk_p4runtime::Code::NotFound, "no table");
         finds.send(Err(status)).unwrap();

@@ -1,4 +1,4 @@
-//! Messages on their way to a stream's client, bounded in number and in bytes.
+//! Queue of messages to a stream's client, bounded in number and in bytes.
 
 use std::{
     pin::Pin,
@@ -13,20 +13,20 @@ use alfirk_p4runtime::{p4::v1::StreamMessageResponse, Message, Status};
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio_stream::Stream;
 
-/// Messages that wait for a slow client.
+/// Maximum number of queued messages per client.
 const BACKLOG: usize = 4096;
-/// Bytes that wait for all clients together; each has an equal share.
+/// Maximum number of queued bytes of all clients; each has an equal share.
 const BYTES: usize = 256 << 20;
 
-/// The end of the switch.
+/// The switch's end of the queue.
 #[derive(Debug)]
 pub struct StreamSender {
     queue: mpsc::Sender<Waiting>,
-    /// Bytes in the queue.
+    /// Number of bytes in the queue.
     bytes: Arc<AtomicUsize>,
 }
 
-/// The end of the client: messages, or the status that ends its stream.
+/// The client's end: messages, or the status that ends its stream.
 #[derive(Debug)]
 pub struct StreamReceiver {
     queue: mpsc::Receiver<Waiting>,
@@ -39,16 +39,16 @@ struct Waiting {
     bytes: usize,
 }
 
-/// Why a message did not go into the queue.
+/// Reason why a message was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotSent {
-    /// The client takes messages too slowly.
+    /// The queue is full, since the client receives too slowly.
     Full,
     /// The client is gone.
     Closed,
 }
 
-/// A queue for one client.
+/// Creates a queue for one client.
 pub fn stream_queue() -> (StreamSender, StreamReceiver) {
     let (sender, receiver) = mpsc::channel(BACKLOG);
     let bytes = Arc::new(AtomicUsize::new(0));
@@ -65,13 +65,13 @@ pub fn stream_queue() -> (StreamSender, StreamReceiver) {
 }
 
 impl StreamSender {
-    /// Puts a message into the queue of one of so many clients.
+    /// Queues a message to a client; `clients` is the number of all clients.
     ///
     /// # Errors
-    /// When there is no room, or nobody to take it.
+    /// When the queue is full, or the client is gone.
     pub fn try_send(&self, message: StreamMessageResponse, clients: usize) -> Result<(), NotSent> {
         let bytes = message.encoded_len();
-        // A queue that is empty takes a message of any size.
+        // An empty queue accepts a message of any size.
         let waiting = self.bytes.load(Ordering::Relaxed);
         if waiting > 0 && waiting + bytes > BYTES / clients.max(1) {
             return match self.queue.is_closed() {
@@ -82,7 +82,7 @@ impl StreamSender {
         self.push(Ok(message), bytes)
     }
 
-    /// Puts one into the queue that must not be lost and is small.
+    /// Queues a small message that must not be lost.
     ///
     /// # Errors
     /// As [`StreamSender::try_send`].
@@ -98,7 +98,7 @@ impl StreamSender {
         message: Result<StreamMessageResponse, Status>,
         bytes: usize,
     ) -> Result<(), NotSent> {
-        // Before the client can take it out again.
+        // Before the client can take the message.
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.queue
             .try_send(Waiting { message, bytes })
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(sender.try_send(packet(half), clients), Ok(()));
         assert_eq!(sender.try_send(packet(half), clients), Ok(()));
         assert_eq!(sender.try_send(packet(half), clients), Err(NotSent::Full));
-        // With fewer clients each has more.
+        // With fewer clients, each has a larger share.
         assert_eq!(sender.try_send(packet(half), clients / 2), Ok(()));
         let end = Status::new(Code::Aborted, "the end");
         assert_eq!(sender.try_send_vital(Err(end)), Ok(()));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn messages_are_counted_too() {
+    async fn messages_are_bounded_by_number_too() {
         let (sender, receiver) = stream_queue();
         for _ in 0..BACKLOG {
             assert_eq!(sender.try_send(packet(1), 1), Ok(()));

@@ -1,4 +1,4 @@
-//! TLS for the P4Runtime server, in builds that have it.
+//! TLS for the P4Runtime server (a build feature).
 
 #[cfg(feature = "tls")]
 mod files;
@@ -9,23 +9,23 @@ use std::path::PathBuf;
 pub use self::files::secure;
 use super::SwitchError;
 
-/// Files in PEM form, by the options of `simple_switch_grpc`.
+/// PEM files, find_table by the options of `simple_switch_grpc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// `--grpc-server-cert`: the server's certificate, and those between it and the CA's.
+    /// `--grpc-server-cert`: the server's certificate with the intermediate ones.
     pub cert: PathBuf,
-    /// `--grpc-server-key`: its private key.
+    /// `--grpc-server-key`: the server's private key.
     pub key: PathBuf,
-    /// `--grpc-server-cacert`, with `--grpc-server-with-client-auth`: whose certificates clients must have.
+    /// `--grpc-server-cacert` with `--grpc-server-with-client-auth`: the CA of required client certificates.
     pub clients: Option<PathBuf>,
 }
 
-/// What builds without TLS say to those who want it.
+/// Message of builds without TLS.
 #[cfg(not(feature = "tls"))]
 pub const NO_TLS: &str =
     "this alfirk was built without TLS, as `make quick` builds it; build it with `make build`";
 
-/// Says that this build has no TLS.
+/// Reports that this build has no TLS.
 ///
 /// # Errors
 /// Always.

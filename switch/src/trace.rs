@@ -1,4 +1,4 @@
-//! Printing what the switch reports of packets.
+//! Printing of traces.
 
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
@@ -6,10 +6,10 @@ use clap::ValueEnum;
 
 use alfirk_bmv2::trace::TraceLine;
 
-/// How traces are printed.
+/// Format of traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TraceFormat {
-    /// For people, in colour on a terminal.
+    /// For people, with colours on a terminal.
     Text,
     /// One JSON object per line.
     Json,
@@ -32,7 +32,7 @@ impl TracePrinter {
         }
     }
 
-    /// Prints lines at once. With standard output gone the switch goes on.
+    /// Prints lines immediately. Errors of standard output are ignored.
     pub fn print(&mut self, lines: &[TraceLine]) {
         for line in lines {
             let text = match self.format {

@@ -1,4 +1,4 @@
-//! What clients ask for: requests of P4Runtime, Thrift, the service of links and Prometheus, as commands from their threads.
+//! Requests of clients: P4Runtime, Thrift, the links service and Prometheus, received as commands from their threads.
 
 use alfirk_p4runtime::{
     p4::v1::{stream_message_response::Update, ReadResponse, StreamMessageResponse, WriteResponse},
@@ -11,32 +11,32 @@ use super::Engine;
 use crate::{
     command::Command,
     stream_queue::NotSent,
-    thrift::{self, Begun, Long},
+    thrift::{self, LongRequest, Started},
 };
 use alfirk_p4rt::{ClientId, PendingRead, PendingWrite};
 
-/// Commands handled between two looks at the ports.
+/// Maximum number of commands between two polls of the ports.
 const COMMANDS_PER_TURN: usize = 64;
-/// Updates of a batch between two looks at the ports; they take a few microseconds each.
+/// Maximum number of updates between two polls of the ports; each takes a few microseconds.
 const UPDATES_PER_TURN: usize = 64;
-/// Entities that a read looks at between two looks at the ports; they take about a microsecond each.
+/// Maximum number of read entities between two polls of the ports; each takes about a microsecond.
 pub(super) const ENTITIES_PER_TURN: usize = 256;
-/// Clients at a time.
+/// Maximum number of clients.
 const MAX_STREAMS: usize = 1024;
 
-/// A request under way, and where its answer goes.
+/// A request in progress, and the channel of its reply.
 pub(super) enum Work {
     Write(PendingWrite, oneshot::Sender<Result<WriteResponse, Status>>),
     Read(
         PendingRead,
         mpsc::UnboundedSender<Result<ReadResponse, Status>>,
     ),
-    Thrift(Long, oneshot::Sender<thrift::Answer>),
+    Thrift(LongRequest, oneshot::Sender<thrift::Response>),
 }
 
 impl Engine {
     pub(super) fn take_commands(&mut self) {
-        self.commands.silence();
+        self.commands.clear_event();
         if self.work.is_some() {
             let now = self.now();
             self.work_on(now);
@@ -56,10 +56,10 @@ impl Engine {
                 return;
             }
         }
-        self.commands.ring_again();
+        self.commands.signal_again();
     }
 
-    /// Goes on with the request at work, if any. The rest of it waits until the ports had a turn.
+    /// Continues the request in progress, if any. The rest of it waits until the ports were polled.
     fn work_on(&mut self, now: u64) {
         match self.work.take() {
             Some(Work::Write(mut batch, answer)) => {
@@ -71,7 +71,7 @@ impl Engine {
                     None => self.work = Some(Work::Write(batch, answer)),
                 }
             }
-            // Nobody is left to take it.
+            // The client is gone.
             Some(Work::Read(_, parts)) if parts.is_closed() => {}
             Some(Work::Read(mut read, parts)) => {
                 let take = &mut |part| drop(parts.send(Ok(part)));
@@ -84,9 +84,11 @@ impl Engine {
                     None => self.work = Some(Work::Read(read, parts)),
                 }
             }
-            // Nobody is left to take it; what was to be written is written.
-            Some(Work::Thrift(Long::Entries { .. } | Long::ReadCells { .. }, answer))
-                if answer.is_closed() => {}
+            // The client is gone; a write is completed, a read is not.
+            Some(Work::Thrift(
+                LongRequest::Entries { .. } | LongRequest::ReadCells { .. },
+                answer,
+            )) if answer.is_closed() => {}
             Some(Work::Thrift(mut long, answer)) => match self.continue_thrift(&mut long, now) {
                 Some(done) => drop(answer.send(done)),
                 None => self.work = Some(Work::Thrift(long, answer)),
@@ -95,7 +97,7 @@ impl Engine {
         }
     }
 
-    /// Answers to clients that have gone away are dropped.
+    /// Handles a command. Replies to clients that are gone are dropped.
     fn handle(&mut self, command: Command, now: u64) {
         match command {
             Command::Write(request, answer) => match self.server.begin_write(request) {
@@ -116,7 +118,7 @@ impl Engine {
                 let result = self.server.set_forwarding_pipeline_config(&request, now);
                 match &result {
                     Ok(_) => info!(action = request.action().as_str_name(), "pipeline set"),
-                    Err(status) => warn!("pipeline refused: {status}"),
+                    Err(status) => warn!("pipeline rejected: {status}"),
                 }
                 let _ = answer.send(result);
             }
@@ -128,7 +130,7 @@ impl Engine {
             }
             Command::StreamOpen(sender, opened) => {
                 if self.clients.len() >= MAX_STREAMS {
-                    let why = format!("{MAX_STREAMS} streams are open already");
+                    let why = format!("{MAX_STREAMS} streams are open already, which is the limit");
                     let _ = opened.send(Err(Status::new(Code::ResourceExhausted, why)));
                     return;
                 }
@@ -155,9 +157,9 @@ impl Engine {
                 self.settle();
                 let _ = answer.send(self.change_links(&request, now));
             }
-            Command::Thrift(request, answer) => match self.begin_thrift(request, now) {
-                Begun::Done(done) => drop(answer.send(done)),
-                Begun::Long(long) => {
+            Command::Thrift(request, answer) => match self.start_thrift(request, now) {
+                Started::Done(done) => drop(answer.send(done)),
+                Started::LongRequest(long) => {
                     self.work = Some(Work::Thrift(long, answer));
                     self.work_on(now);
                 }
@@ -179,8 +181,9 @@ impl Engine {
         }
     }
 
-    /// Messages that a slow client does not take are lost, but never a status or an arbitration.
-    pub(super) fn tell(
+    /// Sends a message to a client. If the client is too slow, messages are dropped, but never a status or an
+    /// arbitration.
+    pub(super) fn send_to_client(
         &mut self,
         client: ClientId,
         message: Result<StreamMessageResponse, Status>,
@@ -196,10 +199,7 @@ impl Engine {
         };
         match sent {
             Err(NotSent::Full) if vital => {
-                warn!(
-                    ?client,
-                    "client does not read its stream; it is disconnected"
-                );
+                warn!(?client, "client does not read its stream; disconnecting it");
                 self.clients.remove(&client);
                 self.server.stream_close(client);
             }

@@ -1,4 +1,4 @@
-//! The engine's counters, as Prometheus reads them.
+//! The engine's counters in Prometheus' format.
 
 use std::fmt::Display;
 

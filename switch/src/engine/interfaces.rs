@@ -1,4 +1,4 @@
-//! What the kernel reports of interfaces: up, down, gone, back again, another queueing discipline.
+//! Handling of interface events from the kernel: up, down, removed, added, queueing discipline changed.
 
 use alfirk_packet_io::{interface_index, LinkChange, LinkWatch};
 use tracing::{info, warn};
@@ -8,17 +8,17 @@ use super::{Engine, Port};
 impl Engine {
     pub(super) fn take_link_news(&mut self) {
         self.settle();
-        let Some(news) = self.watch.receive() else {
-            warn!("news of interfaces were lost; looking at all of them");
+        let Some(events) = self.watch.receive() else {
+            warn!("events of interfaces were lost; all interfaces are checked again");
             for port in self.ports.values_mut().filter(|p| p.file.is_none()) {
                 if let Ok(index) = interface_index(&port.interface) {
-                    port.come_back(index, &self.poller);
+                    port.interface_added(index, &self.poller);
                     ask(&self.watch, index);
                 }
             }
             return;
         };
-        for item in news {
+        for item in events {
             match item {
                 LinkChange::Present {
                     name,
@@ -31,7 +31,7 @@ impl Engine {
                         continue;
                     };
                     if port.socket.is_none() || port.index != index {
-                        port.come_back(index, &self.poller);
+                        port.interface_added(index, &self.poller);
                     }
                     if let Some(discipline) = discipline {
                         port.set_discipline(discipline);
@@ -53,9 +53,9 @@ impl Engine {
                         warn!(
                             port = port.number,
                             interface = name,
-                            "interface is gone; waiting for it"
+                            "interface was removed; waiting until it exists again"
                         );
-                        port.go();
+                        port.interface_removed();
                         port.running = false;
                         self.server.set_port(port.number, false);
                     }
@@ -74,6 +74,6 @@ impl Engine {
 
 fn ask(watch: &LinkWatch, index: u32) {
     if let Err(error) = watch.ask(index) {
-        warn!("cannot ask for the state of interface {index}: {error}");
+        warn!("cannot query the state of interface {index}: {error}");
     }
 }

@@ -1,4 +1,4 @@
-//! What the service of links asks for: to see the links of ports, and to change them.
+//! The links service: lists and changes the links of ports.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,10 +14,10 @@ use tracing::info;
 use super::{Engine, Port};
 
 impl Engine {
-    /// The ports that a request names, or all.
+    /// Returns the ports that a request names, or all ports.
     ///
     /// # Errors
-    /// NOT_FOUND for a port that there is not.
+    /// NOT_FOUND for a port that does not exist.
     pub(super) fn list_links(&self, request: &ListRequest) -> Result<ListResponse, Status> {
         let mut ports = BTreeMap::new();
         for &number in &request.ports {
@@ -34,7 +34,7 @@ impl Engine {
     /// Changes all links that a request names, or none.
     ///
     /// # Errors
-    /// NOT_FOUND for a port that there is not, INVALID_ARGUMENT for a link that cannot be.
+    /// NOT_FOUND for a port that does not exist, INVALID_ARGUMENT for invalid link options.
     pub(super) fn change_links(
         &mut self,
         request: &ChangeRequest,
@@ -73,7 +73,10 @@ impl Engine {
     fn port(&self, number: u32) -> Result<&Port, Status> {
         self.ports.get(&number).ok_or_else(|| {
             let here: Vec<String> = self.ports.keys().map(u32::to_string).collect();
-            let why = format!("there is no port {number}; ports are {}", here.join(", "));
+            let why = format!(
+                "port {number} does not exist; ports are {}",
+                here.join(", ")
+            );
             Status::new(Code::NotFound, why)
         })
     }
@@ -103,7 +106,7 @@ impl Port {
 }
 
 fn described(link: LinkOptions) -> proto::Link {
-    // Times come from nanoseconds in 64 bits, or from a command line that may ask for more.
+    // Times set by clients are 64-bit nanoseconds; those of the command line may be longer.
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     proto::Link {
         loss: link.loss,
@@ -119,7 +122,7 @@ fn described(link: LinkOptions) -> proto::Link {
     }
 }
 
-/// A link after a change; whether there is such a link is not checked here.
+/// Applies a change to link options, without validation.
 fn changed(link: LinkOptions, change: &proto::LinkChange) -> Result<LinkOptions, &'static str> {
     let nanos = |time: Option<u64>, now| time.map_or(now, Duration::from_nanos);
     Ok(LinkOptions {
@@ -134,7 +137,7 @@ fn changed(link: LinkOptions, change: &proto::LinkChange) -> Result<LinkOptions,
             Some(link_change::Rate::PacketsPerSecond(rate)) => Some(Rate::Packets(rate)),
             Some(link_change::Rate::Unlimited(true)) => None,
             Some(link_change::Rate::Unlimited(false)) => {
-                return Err("unlimited: false says nothing; give a rate");
+                return Err("unlimited: false is not allowed; set a rate instead");
             }
         },
         on_wire: link.on_wire,

@@ -1,4 +1,4 @@
-//! One port: its interface, its link, and what waits for either.
+//! A port: its interface, its link, and the queues of both.
 
 use std::{io, os::fd::AsRawFd, path::Path};
 
@@ -12,28 +12,28 @@ use tracing::{debug, info, warn};
 
 use crate::{
     files,
-    helper::{Done, Helper},
     queue::PortQueues,
+    send_thread::{SendThread, SentBatch},
 };
 use alfirk_bmv2::{QueueState, Queued};
 use alfirk_p4rt::Server;
 
-/// Frames for which it is worth to wake a thread up that sends them.
-const WORTH_HELP: usize = 24;
+/// Minimum number of frames for which waking the sender thread pays off.
+const MIN_BATCH_FOR_THREAD: usize = 24;
 
-/// In the token of a port of which the poller reports that it takes frames again.
+/// Bit in the poller token of a port for the event that it accepts frames again.
 pub(super) const WRITABLE: u64 = 1 << 34;
 
-/// Frames counted since the start.
+/// Frame counters since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PortCounters {
     pub received: u64,
-    /// Came when the receive ring was full.
+    /// Frames dropped because the receive ring was full.
     pub not_received: u64,
     pub sent: u64,
-    /// Given to the kernel and not taken, or to a port that is down.
+    /// Frames that the kernel rejected, or that were sent to a port that is down.
     pub unsent: u64,
-    /// Contradictory offload data.
+    /// Frames with contradictory offload data.
     pub malformed: u64,
 }
 
@@ -41,51 +41,51 @@ pub(super) struct Port {
     pub(super) number: u32,
     pub(super) interface: String,
     pub(super) socket: Option<PacketSocket>,
-    /// Bytes of its receive ring.
+    /// Size of the receive ring in bytes.
     pub(super) ring: usize,
     pub(super) index: u32,
     pub(super) running: bool,
-    /// The interface's queueing discipline, as far as it is known yet.
+    /// Name of the interface's queueing discipline; `None` until known.
     discipline: Option<String>,
-    /// Frames pass a queueing discipline, which may take its time; so it is taken for granted until known.
+    /// Whether frames pass a queueing discipline, which may delay them; assumed until known.
     pub(super) is_shaped: bool,
     pub(super) link: Link,
-    /// Packets that wait for the link, or for the interface.
+    /// Packets waiting for the link or the interface.
     pub(super) queues: PortQueues<Queued>,
-    /// Bytes that may wait in the queues together; any number without.
+    /// Limit of queued bytes; `None` for no limit.
     queue_bytes: Option<u64>,
-    /// Bytes that wait.
+    /// Number of queued bytes.
     queued_bytes: u64,
-    /// Since when the packet has waited that the link takes next.
+    /// Time since which the next packet of the link has been queued.
     pub(super) since: Option<u64>,
-    /// To be sent at the end of the turn, or when the interface takes frames again.
+    /// Frames to send at the end of the turn, or when the interface accepts frames again.
     pub(super) sending: Vec<Vec<u8>>,
-    /// The interface takes no frames now; the poller reports when it does.
-    pub(super) is_held: bool,
-    /// Batches that the helper has.
+    /// Whether the interface accepts no frames at present; the poller reports when it does.
+    pub(super) is_blocked: bool,
+    /// Number of batches at the sender thread.
     under_way: usize,
     pub(super) capture: Option<(PcapFile, PcapFile)>,
-    /// What frames are written to in place of an interface.
+    /// File that replaces the interface's sent frames.
     pub(super) file: Option<PcapFile>,
     pub(super) counters: PortCounters,
 }
 
-/// A port to attach.
+/// Options of a port to attach.
 pub struct PortSetup<'a> {
     pub number: u32,
     pub interface: &'a str,
     pub link: LinkOptions,
-    /// Frames to lose on purpose.
-    pub chosen: Vec<LossFilter>,
-    /// Used when the link does not take all packets at once.
+    /// Filters of frames to drop.
+    pub loss_filters: Vec<LossFilter>,
+    /// Number of queues, which are used when the link does not accept all packets at once.
     pub priority_queues: usize,
     pub queue_depth: usize,
-    /// Bytes that may wait in place of that number of packets.
+    /// Limit of queued bytes, which replaces the depth in packets.
     pub queue_bytes: Option<u64>,
     pub seed: u64,
-    /// Bytes of the receive ring; 0 for none.
+    /// Size of the receive ring in bytes; 0 for none.
     pub ring: usize,
-    /// Directory of captures.
+    /// Directory of capture files.
     pub pcap: Option<&'a Path>,
 }
 
@@ -99,10 +99,10 @@ impl PortSetup<'_> {
 }
 
 impl Port {
-    /// Opens the interface, and has the poller watch it.
+    /// Opens the interface and adds it to the poller.
     ///
     /// # Errors
-    /// `NotFound` without such an interface, `PermissionDenied` without CAP_NET_RAW.
+    /// `NotFound` for an unknown interface, `PermissionDenied` without CAP_NET_RAW.
     pub(super) fn open(setup: PortSetup<'_>, poller: &Poller) -> io::Result<Port> {
         let index = interface_index(setup.interface)?;
         let depth = setup.depth();
@@ -126,13 +126,13 @@ impl Port {
             running: true,
             discipline: None,
             is_shaped: true,
-            link: Link::new(setup.link, setup.seed, setup.number).with_loss_filters(setup.chosen),
+            link: Link::new(setup.link, setup.seed, setup.number).with_loss_filters(setup.loss_filters),
             queues: PortQueues::new(setup.priority_queues, depth),
             queue_bytes: setup.queue_bytes,
             queued_bytes: 0,
             since: None,
             sending: Vec::with_capacity(BATCH),
-            is_held: false,
+            is_blocked: false,
             under_way: 0,
             capture,
             file: None,
@@ -140,10 +140,10 @@ impl Port {
         })
     }
 
-    /// A port that writes to a file what leaves it.
+    /// Creates a port that writes sent frames to a file.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// When the file cannot be created.
     pub(super) fn of_file(setup: PortSetup<'_>) -> io::Result<Port> {
         let depth = setup.depth();
         Ok(Port {
@@ -155,13 +155,13 @@ impl Port {
             running: true,
             discipline: None,
             is_shaped: false,
-            link: Link::new(setup.link, setup.seed, setup.number).with_loss_filters(setup.chosen),
+            link: Link::new(setup.link, setup.seed, setup.number).with_loss_filters(setup.loss_filters),
             queues: PortQueues::new(setup.priority_queues, depth),
             queue_bytes: setup.queue_bytes,
             queued_bytes: 0,
             since: None,
             sending: Vec::with_capacity(BATCH),
-            is_held: false,
+            is_blocked: false,
             under_way: 0,
             capture: None,
             file: Some(files::output(setup.interface)?),
@@ -169,13 +169,12 @@ impl Port {
         })
     }
 
-    /// Whether frames can come and go.
+    /// Returns whether frames can be sent and received.
     pub(super) fn is_up(&self) -> bool {
         self.running && !self.link.options().down
     }
 
-    /// Whether the next packet goes through the queues: it may have to wait there. Behind those that
-    /// wait already, also when what they wait for has been taken away.
+    /// Returns whether the next packet must be queued: it may have to wait, or other packets are queued already.
     pub(super) fn has_queue(&self) -> bool {
         self.link.has_rate()
             || self.is_shaped
@@ -183,11 +182,11 @@ impl Port {
             || !self.queues.is_empty()
     }
 
-    /// Has a packet wait for its turn; one without room is dropped and counted.
+    /// Queues a packet; a packet beyond the limit is dropped and counted.
     pub(super) fn enqueue(&mut self, packet: Queued, now: u64) {
         let (len, before) = (packet.len as u64, self.queues.len());
-        let room = self.queue_bytes.unwrap_or(u64::MAX);
-        if self.queued_bytes.saturating_add(len) > room {
+        let limit = self.queue_bytes.unwrap_or(u64::MAX);
+        if self.queued_bytes.saturating_add(len) > limit {
             self.queues.dropped += 1;
             return;
         }
@@ -197,10 +196,10 @@ impl Port {
         }
     }
 
-    /// The packet that may leave the queues now. What it waited for without need, as this thread came late, the link gives back:
-    /// it begins with the packet when it was free.
+    /// Takes the next packet, if the link can accept it now. If this thread woke late, the start of the transmission is
+    /// back-dated to when the link became free.
     pub(super) fn next(&mut self, now: u64) -> Option<(Queued, QueueState)> {
-        if self.is_held || !self.link.is_idle(now) {
+        if self.is_blocked || !self.link.is_idle(now) {
             return None;
         }
         let (packet, state) = self.queues.pop(now)?;
@@ -209,26 +208,26 @@ impl Port {
         Some((packet, state))
     }
 
-    /// When the queues or the link have something to do.
+    /// Returns the time of the next event of the queues or the link.
     pub(super) fn poll_timeout(&self) -> Option<u64> {
-        let next = self.queues.due_at().filter(|_| !self.is_held);
+        let next = self.queues.due_at().filter(|_| !self.is_blocked);
         let next = next.map(|due| due.max(self.link.idle_at()));
         next.into_iter().chain(self.link.poll_timeout()).min()
     }
 
-    /// Chooses how frames leave, by the interface's queueing discipline.
+    /// Sets the interface's queueing discipline, which determines how frames are sent.
     pub(super) fn set_discipline(&mut self, discipline: String) {
         if self.discipline.as_ref() == Some(&discipline) {
             return;
         }
-        // `noop` stands in while an interface is down.
+        // `noop` is the discipline of an interface that is down.
         let is_shaped = !matches!(discipline.as_str(), "noqueue" | "noop");
         self.is_shaped = is_shaped;
         let before = self.discipline.replace(discipline);
         let (port, interface) = (self.number, &self.interface);
         if let Some(socket) = &self.socket {
             if let Err(error) = socket.outlet().set_bypass(!is_shaped) {
-                warn!(port, interface, "cannot change how frames leave: {error}");
+                warn!(port, interface, "cannot change the qdisc bypass: {error}");
             }
         }
         let discipline = self.discipline.as_deref().unwrap_or_default();
@@ -237,26 +236,26 @@ impl Port {
                 port,
                 interface,
                 discipline,
-                "frames leave through the interface's queueing discipline; while it holds all it may, packets wait in the port's queues"
+                "frames pass the interface's queueing discipline; while it is full, packets wait in the port's queues"
             );
         } else if before.is_some() {
             info!(
                 port,
                 interface,
                 discipline,
-                "the interface has no queueing discipline any more; frames leave straight to the device"
+                "the interface has no queueing discipline any more; frames are sent directly to the device"
             );
         }
     }
 
-    /// Sends what there is to send. What the queueing discipline has no room for is held until it has;
-    /// the memory of the others goes back to the server. Many at once leave by the helper, and so do those
-    /// behind them.
+    /// Sends the frames to send. Frames that the queueing discipline rejects are kept until it accepts them; the
+    /// buffers of the others return to the server. Large batches, and frames that follow them, are sent by the sender
+    /// thread.
     pub(super) fn send(
         &mut self,
         poller: &Poller,
         server: &mut Server,
-        helper: &mut Option<Helper>,
+        send_thread: &mut Option<SendThread>,
     ) {
         if let Some(file) = &mut self.file {
             let now = wall_clock();
@@ -267,12 +266,14 @@ impl Port {
             self.counters.sent += self.sending.len() as u64;
             return server.recycle(&mut self.sending);
         }
-        let is_much = self.under_way > 0 || self.sending.len() >= WORTH_HELP;
-        if let (Some(_), Some(helper), true) = (&self.socket, helper, is_much && !self.is_shaped) {
+        let is_much = self.under_way > 0 || self.sending.len() >= MIN_BATCH_FOR_THREAD;
+        if let (Some(_), Some(send_thread), true) =
+            (&self.socket, send_thread, is_much && !self.is_shaped)
+        {
             self.capture_first(self.sending.len());
             if let Some(socket) = &self.socket {
                 self.under_way += 1;
-                return helper.send(self.number, socket.outlet(), &mut self.sending);
+                return send_thread.send(self.number, socket.outlet(), &mut self.sending);
             }
         }
         let sent = match &self.socket {
@@ -301,7 +302,7 @@ impl Port {
         }
     }
 
-    /// Writes down so many of the frames to send.
+    /// Captures the first `count` of the frames to send.
     fn capture_first(&mut self, count: usize) {
         if let Some((_, capture)) = &mut self.capture {
             let now = wall_clock();
@@ -311,55 +312,58 @@ impl Port {
         }
     }
 
-    /// Counts what the helper has sent, and gives its memory back to the server.
-    pub(super) fn has_sent(&mut self, done: &mut Done, server: &mut Server) {
+    /// Counts frames sent by the sender thread, and returns their buffers to the server.
+    pub(super) fn frames_sent(&mut self, done: &mut SentBatch, server: &mut Server) {
         self.under_way -= 1;
         self.counters.sent += done.sent.taken as u64;
         self.counters.unsent += (done.frames.len() - done.sent.taken) as u64;
         server.recycle(&mut done.frames);
     }
 
-    /// Has the poller report when the interface takes frames again. False when it cannot.
+    /// Asks the poller to report when the interface accepts frames again. Returns false on failure.
     fn hold(&mut self, poller: &Poller) -> bool {
-        if let (false, Some(socket)) = (self.is_held, &self.socket) {
+        if let (false, Some(socket)) = (self.is_blocked, &self.socket) {
             let token = WRITABLE | u64::from(self.number);
-            self.is_held = match poller.add_writer(socket.outlet().writer(), token) {
+            self.is_blocked = match poller.add_writer(socket.outlet().writer(), token) {
                 Ok(()) => true,
                 Err(error) => {
-                    warn!(port = self.number, "cannot wait for room: {error}");
+                    warn!(
+                        port = self.number,
+                        "cannot wait until the interface accepts frames: {error}"
+                    );
                     false
                 }
             };
         }
-        self.is_held
+        self.is_blocked
     }
 
-    /// The interface takes frames again.
+    /// Handles the event that the interface accepts frames again.
     pub(super) fn release(&mut self, poller: &Poller) {
-        if let (true, Some(socket)) = (self.is_held, &self.socket) {
-            // It cannot fail for a descriptor that is in the set.
+        if let (true, Some(socket)) = (self.is_blocked, &self.socket) {
+            // This cannot fail, since the descriptor is in the set.
             let _ = poller.remove(socket.outlet().writer());
         }
-        self.is_held = false;
+        self.is_blocked = false;
     }
 
-    /// Counts the frames that the receive ring had no room for since the last look.
+    /// Adds the frames dropped by a full receive ring since the last call.
     pub(super) fn count_not_received(&mut self) {
         let frames = self.socket.as_ref().map_or(0, PacketSocket::not_received);
         self.counters.not_received += u64::from(frames);
     }
 
-    /// The interface is gone.
-    pub(super) fn go(&mut self) {
+    /// Handles the removal of the interface.
+    pub(super) fn interface_removed(&mut self) {
         self.socket = None;
-        self.is_held = false;
+        self.is_blocked = false;
         self.discipline = None;
         self.is_shaped = true;
     }
 
-    /// The interface exists (again), perhaps as another one of the same name.
-    pub(super) fn come_back(&mut self, index: u32, poller: &Poller) {
-        self.go();
+    /// Handles a new interface of this name, possibly with another index.
+    pub(super) fn interface_added(&mut self, index: u32, poller: &Poller) {
+        self.interface_removed();
         let opened = PacketSocket::with_ring(index, self.ring).and_then(|socket| {
             poller.add(socket.as_raw_fd(), self.number.into())?;
             Ok(socket)
@@ -369,13 +373,13 @@ impl Port {
                 info!(
                     port = self.number,
                     interface = self.interface,
-                    "interface is back"
+                    "interface exists again"
                 );
                 self.socket = Some(socket);
                 self.index = index;
             }
             Err(error) => {
-                // It was renamed or removed again; the next report will say.
+                // The interface was renamed or removed again; another event will follow.
                 debug!(
                     port = self.number,
                     interface = self.interface,
@@ -386,7 +390,7 @@ impl Port {
     }
 }
 
-/// A full disk must not stop the switch.
+/// Logs the failure of a capture; a full disk must not stop the switch.
 pub(super) fn log_failure(result: io::Result<()>) {
     if let Err(error) = result {
         warn!("cannot write a capture: {error}");

@@ -1,4 +1,4 @@
-//! What Thrift clients ask of ports and queues.
+//! Thrift requests about ports and queues.
 
 use std::{collections::BTreeMap, io, path::Path};
 
@@ -7,27 +7,33 @@ use alfirk_thrift::standard::DevMgrPortInfo;
 use tracing::info;
 
 use super::{commands::ENTITIES_PER_TURN, Engine, Port, PortDefaults, PortSetup};
-use crate::thrift::{self, Begun, Long, Ports, Runtime};
+use crate::thrift::{self, LongRequest, Ports, Runtime, Started};
 
-/// The engine's ports.
+/// The engine's ports, for Thrift.
 struct EnginePorts<'a> {
     ports: &'a mut BTreeMap<u32, Port>,
     poller: &'a Poller,
     watch: &'a LinkWatch,
     defaults: &'a mut PortDefaults,
-    /// Ports that have come or gone, for the server to know.
-    news: Vec<(u32, bool)>,
+    /// Ports added or removed, to be reported to the server.
+    port_changes: Vec<(u32, bool)>,
 }
 
 impl Engine {
-    /// Does what a Thrift client asks for, or begins with it.
-    pub(super) fn begin_thrift(&mut self, request: thrift::Request, now: u64) -> Begun {
-        self.with_runtime(now, |runtime| runtime.begin(request))
+    /// Executes a Thrift request, or starts a long one.
+    pub(super) fn start_thrift(&mut self, request: thrift::Request, now: u64) -> Started {
+        self.with_runtime(now, |runtime| runtime.start(request))
     }
 
-    /// Goes on with what has been begun; gives the answer when that was all.
-    pub(super) fn continue_thrift(&mut self, long: &mut Long, now: u64) -> Option<thrift::Answer> {
-        self.with_runtime(now, |runtime| runtime.go_on(long, ENTITIES_PER_TURN))
+    /// Continues a long request; returns the response when it is complete.
+    pub(super) fn continue_thrift(
+        &mut self,
+        long: &mut LongRequest,
+        now: u64,
+    ) -> Option<thrift::Response> {
+        self.with_runtime(now, |runtime| {
+            runtime.continue_request(long, ENTITIES_PER_TURN)
+        })
     }
 
     fn with_runtime<T>(
@@ -40,7 +46,7 @@ impl Engine {
             poller: &self.poller,
             watch: &self.watch,
             defaults: &mut self.defaults,
-            news: Vec::new(),
+            port_changes: Vec::new(),
         };
         let mut runtime = Runtime {
             server: &mut self.server,
@@ -51,7 +57,7 @@ impl Engine {
             wall_clock: wall_clock(),
         };
         let result = f(&mut runtime);
-        for (port, is_up) in ports.news {
+        for (port, is_up) in ports.port_changes {
             self.server.set_port(port, is_up);
         }
         result
@@ -75,7 +81,7 @@ impl Ports for EnginePorts<'_> {
                 number: port,
                 interface,
                 link: self.defaults.link,
-                chosen: Vec::new(),
+                loss_filters: Vec::new(),
                 priority_queues: self.defaults.priority_queues,
                 queue_depth: self.defaults.queue_depth,
                 queue_bytes: None,
@@ -89,7 +95,7 @@ impl Ports for EnginePorts<'_> {
         made.queues.set_rate(None, self.defaults.queue_rate);
         info!(port, interface, "port attached");
         self.ports.insert(port, made);
-        self.news.push((port, true));
+        self.port_changes.push((port, true));
         Ok(())
     }
 
@@ -97,7 +103,7 @@ impl Ports for EnginePorts<'_> {
         let removed = self.ports.remove(&port).is_some();
         if removed {
             info!(port, "port detached");
-            self.news.push((port, false));
+            self.port_changes.push((port, false));
         }
         removed
     }
@@ -116,7 +122,7 @@ impl Ports for EnginePorts<'_> {
         if port.is_none() {
             self.defaults.queue_depth = packets;
         }
-        for port in self.chosen(port) {
+        for port in self.selected_ports(port) {
             port.queues.set_depth(priority, packets);
         }
     }
@@ -125,17 +131,17 @@ impl Ports for EnginePorts<'_> {
         if port.is_none() {
             self.defaults.queue_rate = packets_per_second;
         }
-        for port in self.chosen(port) {
+        for port in self.selected_ports(port) {
             port.queues.set_rate(priority, packets_per_second);
         }
     }
 }
 
 impl EnginePorts<'_> {
-    /// One port, or all.
-    fn chosen(&mut self, port: Option<u32>) -> impl Iterator<Item = &mut Port> {
+    /// Iterates over one port, or all ports.
+    fn selected_ports(&mut self, port: Option<u32>) -> impl Iterator<Item = &mut Port> {
         let ports = self.ports.iter_mut();
-        let chosen = ports.filter(move |(number, _)| port.is_none_or(|port| port == **number));
-        chosen.map(|(_, port)| port)
+        let selected = ports.filter(move |(number, _)| port.is_none_or(|port| port == **number));
+        selected.map(|(_, port)| port)
     }
 }

@@ -1,22 +1,22 @@
-//! What clients ask about the text of the program.
+//! Requests about the JSON text of the program.
 
 use alfirk_bmv2_json::BmV2Json;
 use alfirk_thrift::standard::{BmResourceType, IdLookupErrorCode, InvalidIdLookup};
 use md5::{Digest, Md5};
 
-/// By which clients know the text that they have.
+/// MD5 hash by which clients identify the text.
 pub fn md5(text: &str) -> Vec<u8> {
     Md5::digest(text).to_vec()
 }
 
-/// The id that the text gives to an object.
+/// Returns the id of an object in the text.
 pub fn id_of(text: &str, kind: BmResourceType, name: &str) -> Result<i32, InvalidIdLookup> {
     let unknown = || InvalidIdLookup::from(IdLookupErrorCode::InvalidResourceName);
     let json = BmV2Json::from_text(text).map_err(|_| unknown())?;
-    let named = |list: Vec<(String, i64)>| list.into_iter().find(|(n, _)| n == name).map(|n| n.1);
+    let id_in = |list: Vec<(String, i64)>| list.into_iter().find(|(n, _)| n == name).map(|n| n.1);
     macro_rules! list {
         ($objects:expr) => {
-            named(
+            id_in(
                 $objects
                     .map(|object| (object.name.clone(), i64::from(object.id)))
                     .collect(),

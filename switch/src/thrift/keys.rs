@@ -1,4 +1,4 @@
-//! Keys of entries, as Thrift has them and as tables do.
+//! Conversion of match keys between Thrift and the switch.
 
 use alfirk_bmv2_json::MatchType;
 use alfirk_thrift::standard::{
@@ -8,10 +8,9 @@ use alfirk_thrift::standard::{
 
 use alfirk_bmv2::{KeyInfo, KeyMatch, TableInfo};
 
-/// The key that a client means; none when it is not one for the table. As in BMv2, each value has
-/// just as many bytes as its field, bits beyond the field's do not count, nor do those that a mask or prefix leaves
-/// out; and a prefix begins with the first bit of those bytes, which is not the field's first where its width is no multiple
-/// of 8: of 20 bits, /24 takes all.
+/// Converts a client's key; `None` when it is not valid for the table. As in BMv2, each value has exactly as many bytes
+/// as its field. Bits beyond the field's width, and those outside of a mask or prefix, are ignored. A prefix starts at
+/// the first bit of the bytes, not of the field: for a 20-bit field, /24 covers all bits.
 pub fn from_wire(table: &TableInfo, key: &[BmMatchParam]) -> Option<Vec<KeyMatch>> {
     if key.len() != table.keys.len() {
         return None;
@@ -63,7 +62,7 @@ fn bytes_of(bits: u32) -> usize {
     bits.div_ceil(8) as usize
 }
 
-/// Bits of a value's bytes before its field's.
+/// Returns the number of padding bits before a field's value.
 fn spare(bits: u32) -> u32 {
     bits.next_multiple_of(8) - bits
 }
@@ -79,7 +78,7 @@ fn masked(value: &[u8], mask: &[u8]) -> Vec<u8> {
     value.iter().zip(mask).map(|(v, m)| v & m).collect()
 }
 
-/// The upper `len` of a number's `bits` bits.
+/// Returns the upper `len` of a number's `bits` bits.
 fn prefix(bits: u32, len: u32) -> Vec<u8> {
     let spare = spare(bits);
     let mut mask = vec![0u8; bytes_of(bits)];
@@ -89,7 +88,7 @@ fn prefix(bits: u32, len: u32) -> Vec<u8> {
     mask
 }
 
-/// A key as clients read it: each value as long as its field.
+/// Converts a key to Thrift's form: each value is as long as its field.
 pub fn to_wire(table: &TableInfo, key: &[KeyMatch]) -> Vec<BmMatchParam> {
     let fields = table.keys.iter().zip(key);
     fields.map(|(info, field)| param(info, field)).collect()
@@ -135,7 +134,7 @@ fn param(info: &KeyInfo, field: &KeyMatch) -> BmMatchParam {
     }
 }
 
-/// A number as long as a field of so many bits.
+/// Pads a number to the bytes of a field of `bits` bits.
 pub fn padded(bytes: &[u8], bits: u32) -> Vec<u8> {
     let missing = bytes_of(bits).saturating_sub(bytes.len());
     let mut padded = vec![0; missing];
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_beyond_field_and_prefix_do_not_count() {
+    fn bits_beyond_field_and_prefix_are_ignored() {
         let table = table(MatchType::Lpm, 9);
         let key = from_wire(&table, &lpm(&[0xff, 0xff], 7 + 3)).unwrap();
         let value = vec![1, 0b1100_0000];
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_other_lengths_and_kinds_are_none() {
+    fn keys_of_other_lengths_and_kinds_are_rejected() {
         let table = table(MatchType::Lpm, 9);
         assert_eq!(from_wire(&table, &lpm(&[1], 3)), None);
         assert_eq!(from_wire(&table, &lpm(&[1, 0, 0], 3)), None);

@@ -1,5 +1,5 @@
-//! Requests that look at many entries or cells: they are taken on in steps, so that packets do not wait for them. No
-//! other request comes in between.
+//! Requests about many entries or cells, processed in steps so that packets are not delayed. Other requests wait until
+//! they are complete.
 
 use std::ops::Range;
 
@@ -11,15 +11,15 @@ use alfirk_thrift::{
 use super::{
     codes,
     runtime::{Ports, Runtime},
-    standard::{named, register_value, shown, Named},
-    Answer, Request,
+    standard::{find_table, register_value, shown, TableRef},
+    Request, Response,
 };
 use alfirk_bmv2::EntryHandle;
 
-/// A request under way.
-pub enum Long {
+/// A request in progress.
+pub enum LongRequest {
     Entries {
-        table: Named,
+        table: TableRef,
         handles: std::vec::IntoIter<EntryHandle>,
         found: Vec<BmMtEntry>,
     },
@@ -35,33 +35,33 @@ pub enum Long {
     },
 }
 
-/// What becomes of a request at once.
-pub enum Begun {
-    Done(Answer),
-    Long(Long),
+/// Result of starting a request.
+pub enum Started {
+    Done(Response),
+    LongRequest(LongRequest),
 }
 
 impl<P: Ports> Runtime<'_, P> {
-    /// Does what a client asks for, or begins with it.
-    pub fn begin(&mut self, request: Request) -> Begun {
+    /// Executes a request, or starts a long one.
+    pub fn start(&mut self, request: Request) -> Started {
         let long = match &request {
-            Request::Call(call) => self.long(call),
+            Request::Call(call) => self.long_request(call),
             _ => None,
         };
         match long {
-            Some(long) => Begun::Long(long),
-            None => Begun::Done(self.answer(request)),
+            Some(long) => Started::LongRequest(long),
+            None => Started::Done(self.handle(request)),
         }
     }
 
-    /// The request, if it is a long one and nothing is wrong with it.
-    fn long(&self, call: &Call) -> Option<Long> {
+    /// Returns the state of a request if it is a valid long one.
+    fn long_request(&self, call: &Call) -> Option<LongRequest> {
         match call {
             Call::Standard(Standard::BmMtGetEntries(args)) => {
-                let table = named(self.switch(), &args.table_name).ok()?;
+                let table = find_table(self.switch(), &args.table_name).ok()?;
                 let mut handles = self.switch().entry_handles(table.id).ok()?;
                 handles.sort_by_key(|handle| handle.place());
-                Some(Long::Entries {
+                Some(LongRequest::Entries {
                     table,
                     found: Vec::with_capacity(handles.len()),
                     handles: handles.into_iter(),
@@ -70,7 +70,7 @@ impl<P: Ports> Runtime<'_, P> {
             Call::Standard(Standard::BmRegisterReadAll(args)) => {
                 let register = args.register_array_name.clone();
                 let size = self.switch().register_size(&register).ok()?;
-                Some(Long::ReadCells {
+                Some(LongRequest::ReadCells {
                     register,
                     left: 0..size as u64,
                     found: Vec::with_capacity(size),
@@ -81,7 +81,7 @@ impl<P: Ports> Runtime<'_, P> {
                 let size = self.switch().register_size(&register).ok()? as u64;
                 let left = args.start_index as u64..args.end_index as u64;
                 let is_right = left.start <= left.end && left.end <= size;
-                is_right.then_some(Long::WriteCells {
+                is_right.then_some(LongRequest::WriteCells {
                     register,
                     left,
                     value: args.value,
@@ -91,16 +91,16 @@ impl<P: Ports> Runtime<'_, P> {
         }
     }
 
-    /// Goes on with a request, by so many entries or cells. Gives the answer when that was all.
-    pub fn go_on(&mut self, long: &mut Long, steps: usize) -> Option<Answer> {
+    /// Processes up to `steps` entries or cells. Returns the response when the request is complete.
+    pub fn continue_request(&mut self, long: &mut LongRequest, steps: usize) -> Option<Response> {
         let reply = match long {
-            Long::Entries {
+            LongRequest::Entries {
                 table,
                 handles,
                 found,
             } => {
                 for handle in handles.by_ref().take(steps) {
-                    // Only timeouts could have taken one away, and they do not.
+                    // Handles stay valid, since no other request is processed meanwhile.
                     if let Ok(entry) = self.switch().entry(table.id, handle) {
                         found.push(shown(&table.info, entry, self.now));
                     }
@@ -110,7 +110,7 @@ impl<P: Ports> Runtime<'_, P> {
                 }
                 StandardReply::BmMtGetEntries(Ok(std::mem::take(found)))
             }
-            Long::ReadCells {
+            LongRequest::ReadCells {
                 register,
                 left,
                 found,
@@ -129,7 +129,7 @@ impl<P: Ports> Runtime<'_, P> {
                 }
                 StandardReply::BmRegisterReadAll(Ok(std::mem::take(found)))
             }
-            Long::WriteCells {
+            LongRequest::WriteCells {
                 register,
                 left,
                 value,
@@ -148,6 +148,6 @@ impl<P: Ports> Runtime<'_, P> {
     }
 }
 
-fn done(reply: StandardReply) -> Option<Answer> {
-    Some(Answer::Reply(Box::new(Reply::Standard(reply))))
+fn done(reply: StandardReply) -> Option<Response> {
+    Some(Response::Reply(Box::new(Reply::Standard(reply))))
 }

@@ -1,8 +1,7 @@
-//! BMv2's runtime services over Thrift, for `simple_switch_CLI` and its like.
+//! BMv2's runtime services over Thrift, for `simple_switch_CLI` and similar clients.
 //!
-//! Each client has a thread of its own, which reads requests and writes answers; what a request does is done by the
-//! thread that owns the switch, between two packets, as with P4Runtime ([`Runtime`]). Programs are compiled on the
-//! client's thread.
+//! Each client has a thread, which reads requests and writes replies. The thread that owns the switch executes the
+//! requests between two packets, as with P4Runtime ([`Runtime`]). Programs are compiled on the client's thread.
 
 mod codes;
 mod config;
@@ -34,35 +33,35 @@ use tokio::sync::oneshot;
 use tracing::{debug, error, info};
 
 pub use self::{
-    long::{Begun, Long},
-    request::{Answer, Request},
+    long::{LongRequest, Started},
+    request::{Request, Response},
     runtime::{Ports, Runtime, Settings},
 };
 use super::command::{Command, CommandSender};
 use alfirk_p4rt::Programs;
 
-/// Clients at a time; each has a thread.
+/// Maximum number of clients; each has a thread.
 const MAX_CLIENTS: usize = 256;
-/// After a failed accept.
+/// Pause after a failed accept.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl<P: Ports> Runtime<'_, P> {
-    /// Does what a client asks for.
-    pub fn answer(&mut self, request: Request) -> Answer {
+    /// Executes a client's request.
+    pub fn handle(&mut self, request: Request) -> Response {
         match request {
-            Request::Call(call) => Answer::Reply(Box::new(call.run(self))),
+            Request::Call(call) => Response::Reply(Box::new(call.run(self))),
             Request::Load(program, text) => {
                 let result = self.load_beside(program, text);
-                Answer::Reply(Box::new(Reply::Standard(StandardReply::BmLoadNewConfig(
+                Response::Reply(Box::new(Reply::Standard(StandardReply::BmLoadNewConfig(
                     result,
                 ))))
             }
-            Request::Config => Answer::Config(self.config_text()),
+            Request::Config => Response::Config(self.config_text()),
         }
     }
 }
 
-/// Serves a port from now on, on threads of its own.
+/// Starts threads that serve Thrift on a port.
 ///
 /// # Errors
 /// When a thread cannot be started.
@@ -72,13 +71,13 @@ pub fn serve(listener: TcpListener, commands: CommandSender, programs: Programs)
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
             Err(error) => {
-                debug!("cannot take a Thrift connection: {error}");
+                debug!("cannot accept a Thrift connection: {error}");
                 thread::sleep(PAUSE);
                 continue;
             }
         };
         if clients.fetch_add(1, Ordering::Relaxed) >= MAX_CLIENTS {
-            debug!("{MAX_CLIENTS} Thrift clients are connected already; another one is sent away");
+            debug!("{MAX_CLIENTS} Thrift clients are connected already; a further one is rejected");
             clients.fetch_sub(1, Ordering::Relaxed);
             continue;
         }
@@ -99,7 +98,7 @@ pub fn serve(listener: TcpListener, commands: CommandSender, programs: Programs)
         .map(|_| ())
 }
 
-/// Answers a client until it goes.
+/// Serves a client until it disconnects.
 fn talk(stream: &TcpStream, commands: &CommandSender, programs: &Programs) {
     if let Err(error) = stream.set_nodelay(true) {
         debug!("Thrift client: {error}");
@@ -110,7 +109,7 @@ fn talk(stream: &TcpStream, commands: &CommandSender, programs: &Programs) {
             Ok(Incoming::Request(ticket, call)) => (ticket, call),
             Ok(Incoming::End) => return,
             Err(error) => {
-                info!("a Thrift client is disconnected: {error}");
+                info!("disconnecting a Thrift client: {error}");
                 return;
             }
         };
@@ -119,20 +118,20 @@ fn talk(stream: &TcpStream, commands: &CommandSender, programs: &Programs) {
             None => requests.fail(&ticket, "the switch is stopping".into()),
         };
         if let Err(error) = answered {
-            debug!("a Thrift client has gone: {error}");
+            debug!("a Thrift client disconnected: {error}");
             return;
         }
     }
 }
 
-/// None when the switch has stopped.
+/// Executes a call; `None` when the switch has stopped.
 fn carry_out(call: Call, commands: &CommandSender, programs: &Programs) -> Option<Reply> {
     let reply = match call {
         Call::Standard(Standard::BmLoadNewConfig(args)) => match programs.load(&args.config_str) {
             Ok(program) => return reply(commands, Request::Load(program, args.config_str.into())),
             Err(error) => {
                 error!("bm_load_new_config: {error}");
-                // There is no code for it; nothing has been loaded that could be swapped in.
+                // BMv2 has no code for this error; no program has been loaded that could be swapped in.
                 let code = SwapOperationErrorCode::NoOngoingSwap;
                 StandardReply::BmLoadNewConfig(Err(code.into()))
             }
@@ -155,19 +154,19 @@ fn carry_out(call: Call, commands: &CommandSender, programs: &Programs) -> Optio
 
 fn reply(commands: &CommandSender, request: Request) -> Option<Reply> {
     match ask(commands, request)? {
-        Answer::Reply(reply) => Some(*reply),
-        Answer::Config(_) => None,
+        Response::Reply(reply) => Some(*reply),
+        Response::Config(_) => None,
     }
 }
 
 fn config_text(commands: &CommandSender) -> Option<Arc<str>> {
     match ask(commands, Request::Config)? {
-        Answer::Config(text) => Some(text),
-        Answer::Reply(_) => None,
+        Response::Config(text) => Some(text),
+        Response::Reply(_) => None,
     }
 }
 
-fn ask(commands: &CommandSender, request: Request) -> Option<Answer> {
+fn ask(commands: &CommandSender, request: Request) -> Option<Response> {
     let (answer, answered) = oneshot::channel();
     let sent = commands.send_blocking(Command::Thrift(request, answer));
     sent.then(|| answered.blocking_recv().ok()).flatten()

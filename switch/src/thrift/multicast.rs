@@ -1,4 +1,5 @@
-//! The services "simple_pre" and "simple_pre_lag": multicast groups with and without link aggregation, on one state.
+//! The services "simple_pre" and "simple_pre_lag": multicast groups with and without link aggregation, on the same
+//! state.
 
 use alfirk_thrift::{
     simple_pre::{self, InvalidMcOperation as Refusal},
@@ -12,12 +13,12 @@ use super::{
 };
 use alfirk_bmv2::{NodeHandle, Pre, PreError};
 
-/// Digits of a map at most: BMv2 has so many ports, and so many link aggregation groups.
+/// Maximum number of digits of a map: BMv2's limit of ports and of link aggregation groups.
 const MAP_SIZE: usize = 512;
-/// The highest number of a link aggregation group.
+/// Largest number of a link aggregation group.
 const MAX_LAG: i16 = 256;
 
-/// The numbers whose digit is 1; the last digit is that of 0.
+/// Parses a map of binary digits to the numbers whose digit is 1; the last digit is that of number 0.
 fn map(digits: &str) -> Result<Vec<u32>, Code> {
     let mut numbers = Vec::new();
     for (number, digit) in digits.bytes().rev().enumerate() {
@@ -37,7 +38,7 @@ impl<P: Ports> Runtime<'_, P> {
 
     fn create_mgrp(&mut self, group: i32) -> Result<i32, Code> {
         match self.pre_mut()?.create_group(group as u32) {
-            // Again, as in BMv2.
+            // Creating an existing group succeeds, as in BMv2.
             Ok(()) | Err(PreError::GroupExists(_)) => Ok(group),
             Err(error) => Err(codes::multicast(error.into())),
         }
@@ -45,9 +46,9 @@ impl<P: Ports> Runtime<'_, P> {
 
     fn destroy_mgrp(&mut self, group: i32) -> Result<(), Code> {
         match self.pre_mut()?.delete_group(group as u32) {
-            // BMv2 does not mind.
+            // Deleting a missing group succeeds, as in BMv2.
             Ok(()) | Err(PreError::NoGroup(_)) => {
-                self.server.forget_multicast_group(group as u32);
+                self.server.discard_multicast_group(group as u32);
                 Ok(())
             }
             Err(error) => Err(codes::multicast(error.into())),
@@ -56,7 +57,7 @@ impl<P: Ports> Runtime<'_, P> {
 
     fn create_node(&mut self, rid: i32, ports: &str, lags: &str) -> Result<i32, Code> {
         let (ports, lags) = (map(ports)?, lag_map(lags)?);
-        // Programs have 16 bits for it.
+        // The rid has 16 bits in programs.
         let node = self.pre_mut()?.create_node(rid as u16, &ports, &lags);
         let node = node.map_err(|error| codes::multicast(error.into()))?;
         Ok(node.0 as i32)
@@ -78,7 +79,7 @@ impl<P: Ports> Runtime<'_, P> {
     ) -> Result<(), Code> {
         let changed = change(self.pre_mut()?, group as u32, NodeHandle(node as u32));
         changed.map_err(|error| codes::multicast(error.into()))?;
-        self.server.forget_multicast_group(group as u32);
+        self.server.discard_multicast_group(group as u32);
         Ok(())
     }
 
@@ -102,7 +103,7 @@ impl<P: Ports> Runtime<'_, P> {
         let group = group.and_then(|(_, node)| node.group);
         change(pre, node).map_err(|error| codes::multicast(error.into()))?;
         if let Some(group) = group {
-            self.server.forget_multicast_group(group);
+            self.server.discard_multicast_group(group);
         }
         Ok(())
     }
@@ -116,7 +117,7 @@ impl<P: Ports> Runtime<'_, P> {
         Ok(())
     }
 
-    /// Groups, nodes (l1) with their ports (l2), and link aggregation groups.
+    /// Lists groups, nodes (l1) with their ports (l2), and link aggregation groups, as JSON.
     fn multicast_entries(&self) -> Result<serde_json::Value, Code> {
         let pre = self.switch().pre().map_err(codes::multicast)?;
         let groups = pre.groups().into_iter().map(|group| {
@@ -124,7 +125,7 @@ impl<P: Ports> Runtime<'_, P> {
             let nodes: Vec<u32> = nodes.iter().map(|node| node.0).collect();
             json!({ "id": group, "l1_handles": nodes })
         });
-        // Each node has one list of ports, which goes by the node's number.
+        // Each node has one list of ports, with the node's number.
         let nodes = pre.nodes().map(
             |(handle, node)| json!({ "handle": handle.0, "rid": node.rid, "l2_handle": handle.0 }),
         );
@@ -143,7 +144,7 @@ fn lag_map(digits: &str) -> Result<Vec<u16>, Code> {
     Ok(map(digits)?.into_iter().map(|lag| lag as u16).collect())
 }
 
-/// The codes of both services have the same meaning.
+/// Converts a code between the services; all codes have the same meaning.
 fn without_lag(code: Code) -> Refusal {
     match code {
         Code::TableFull => simple_pre::McOperationErrorCode::TableFull,

@@ -1,4 +1,4 @@
-//! What passes between a client's thread and the one that owns the switch.
+//! Messages between a client's thread and the thread that owns the switch.
 
 use std::sync::Arc;
 
@@ -6,17 +6,17 @@ use alfirk_thrift::{Call, Reply};
 
 use alfirk_bmv2::LoadedProgram;
 
-/// What a client's thread asks of the one that owns the switch.
+/// A request of a client's thread.
 pub enum Request {
     Call(Box<Call>),
-    /// `bm_load_new_config`, with its program compiled.
+    /// `bm_load_new_config` with the compiled program and its text.
     Load(Arc<LoadedProgram>, Arc<str>),
-    /// The text of the program.
+    /// Request for the text of the program.
     Config,
 }
 
-/// What comes back.
-pub enum Answer {
+/// The response to a [`Request`].
+pub enum Response {
     Reply(Box<Reply>),
     Config(Arc<str>),
 }

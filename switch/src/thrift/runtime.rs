@@ -1,4 +1,4 @@
-//! What Thrift's requests work on, beside the switch itself.
+//! State used by Thrift requests, besides the switch itself.
 
 use std::{
     io,
@@ -11,33 +11,33 @@ use alfirk_thrift::standard::DevMgrPortInfo;
 use alfirk_bmv2::Switch;
 use alfirk_p4rt::Server;
 
-/// Ports and their queues, which belong to the driver.
+/// Ports and their queues, which the driver owns.
 pub trait Ports {
-    /// Attaches an interface; captures go to files whose names start with `pcap`, unless that is empty.
+    /// Attaches an interface. Captures go to files whose names start with `pcap`, unless that is empty.
     ///
     /// # Errors
-    /// When the port is taken, or the interface cannot be attached.
+    /// When the port number is in use, or the interface cannot be attached.
     fn add(&mut self, interface: &str, port: u32, pcap: &str) -> io::Result<()>;
 
-    /// Detaches a port. False when there is none.
+    /// Detaches a port. Returns false when there is no such port.
     fn remove(&mut self, port: u32) -> bool;
 
-    /// All ports, by number.
+    /// Lists all ports, by number.
     fn list(&self) -> Vec<DevMgrPortInfo>;
 
-    /// Lets queues hold so many packets: those of one port or all, of one priority or all.
+    /// Sets the depth of queues in packets: of one port or all, of one priority or all.
     fn set_depth(&mut self, port: Option<u32>, priority: Option<usize>, packets: usize);
 
-    /// The same for their rates, in packets per second; 0 for as fast as the link takes them.
+    /// Sets the rate of queues in packets per second; 0 for no limit.
     fn set_rate(&mut self, port: Option<u32>, priority: Option<usize>, packets_per_second: u64);
 }
 
-/// What does not change while the switch runs.
+/// Settings that are constant while the switch runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where Thrift is served.
+    /// Listening address of the Thrift server.
     pub address: SocketAddr,
-    /// `bm_load_new_config` and `bm_swap_configs` are allowed.
+    /// Whether `bm_load_new_config` and `bm_swap_configs` are allowed.
     pub may_swap: bool,
 }
 
@@ -50,26 +50,26 @@ impl Default for Settings {
     }
 }
 
-/// The switch, as requests see it.
+/// The state that requests work on.
 pub struct Runtime<'a, P> {
     pub server: &'a mut Server,
     pub ports: &'a mut P,
     pub settings: &'a Settings,
-    /// The JSON text of the program, unless P4Runtime has set it.
+    /// JSON text of the program, unless P4Runtime has set it.
     pub config: &'a mut Option<Arc<str>>,
-    /// Nanoseconds since the switch started.
+    /// Time since the switch started, in nanoseconds.
     pub now: u64,
-    /// The wall clock, in nanoseconds since the Unix epoch.
+    /// Wall-clock time in nanoseconds since the Unix epoch.
     pub wall_clock: u64,
 }
 
 impl<P: Ports> Runtime<'_, P> {
-    /// The switch whose tables requests mean: the one that is loaded beside the running one, if there is one.
+    /// Returns the switch that requests refer to: the one loaded beside the running one, if there is one.
     pub fn switch(&self) -> &Switch {
         self.server.target_switch()
     }
 
-    /// The same, to change it.
+    /// Mutable form of [`Runtime::switch`].
     pub fn switch_mut(&mut self) -> &mut Switch {
         self.server.target_switch_mut()
     }

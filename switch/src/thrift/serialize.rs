@@ -1,5 +1,5 @@
-//! The state of a switch as a text, for people and tools to look at: entries, action profiles and meters, as BMv2 writes
-//! them in a format of its own that depends on its memory.
+//! The state of a switch as text: entries, action profiles and meters. BMv2 writes them in a format of its own that
+//! depends on its memory layout.
 
 use serde_json::{json, Value};
 
@@ -9,10 +9,10 @@ use super::{
 };
 use alfirk_bmv2::{EntryTarget, KeyMatch, MeterConfig, Switch};
 
-/// The first thing in the text.
+/// First line of the text.
 const FORMAT: &str = "alfirk switch state 1";
 
-/// The state that requests mean.
+/// Serializes the state that requests refer to.
 pub fn state<P: Ports>(runtime: &Runtime<'_, P>) -> String {
     let switch = runtime.switch();
     let text = json!({

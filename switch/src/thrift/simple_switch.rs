@@ -5,7 +5,7 @@ use alfirk_thrift::simple_switch::*;
 use super::runtime::{Ports, Runtime};
 use alfirk_bmv2::{CloneSession, Replica, MAX_SESSION};
 
-/// What older clients get.
+/// Return value for success in the deprecated methods.
 const OK: i32 = 0;
 
 impl<P: Ports> Runtime<'_, P> {
@@ -21,18 +21,18 @@ impl<P: Ports> Runtime<'_, P> {
         };
         let set = self.switch_mut().pre_mut();
         let set = set.is_ok_and(|pre| pre.set_session(session as u32, new).is_ok());
-        self.server.forget_clone_session(session as u32);
+        self.server.discard_clone_session(session as u32);
         set
     }
 
     fn delete_session(&mut self, session: i32) -> bool {
         let deleted = self.switch_mut().pre_mut();
         let deleted = deleted.is_ok_and(|pre| pre.delete_session(session as u32).is_ok());
-        self.server.forget_clone_session(session as u32);
+        self.server.discard_clone_session(session as u32);
         deleted
     }
 
-    /// A session as a client may have set it: of several copies, which P4Runtime can ask for, the first is shown.
+    /// Returns a session as Thrift describes it; of several copies, which only P4Runtime can set, the first one.
     fn session(&self, session: i32) -> Option<MirroringSessionConfig> {
         let session = self.switch().pre().ok()?.session(session as u32)?;
         Some(MirroringSessionConfig {
@@ -42,18 +42,19 @@ impl<P: Ports> Runtime<'_, P> {
     }
 }
 
-/// A port or priority that a client names.
+/// Converts a client's port or priority.
 fn at<T: TryFrom<i32>>(number: i32) -> Option<T> {
     T::try_from(number).ok()
 }
 
-/// A depth as BMv2 takes it: a negative one is a very large one.
+/// Converts a depth as BMv2 does: a negative one is a very large one.
 fn depth(packets: i32) -> usize {
     packets as u32 as usize
 }
 
 impl<P: Ports> Handler for Runtime<'_, P> {
-    /// BMv2 gives 1 for success here, as C++ turns its answers into numbers; a session beyond the last one is none.
+    /// BMv2 returns 1 for success here, since C++ converts its enum to a number; it accepts sessions beyond the last
+    /// one without an effect.
     fn mirroring_mapping_add(&mut self, session: i32, port: i32) -> i32 {
         let config = MirroringSessionConfig {
             port: Some(port),
@@ -77,7 +78,7 @@ impl<P: Ports> Handler for Runtime<'_, P> {
         config: MirroringSessionConfig,
     ) -> Result<(), InvalidMirroringOperation> {
         if !self.set_session(session, &config) {
-            // BMv2 takes no notice, and has no such session either.
+            // BMv2 ignores this error, and has no such session either.
             tracing::error!("mirroring_session_add: {session} is not from 0 to {MAX_SESSION}, or no program is loaded");
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The files of TLS, checked before anything else is touched.
+//! TLS files, checked before anything is started.
 
 use std::{error::Error, fs, path::Path, time::Duration};
 
@@ -7,13 +7,13 @@ use tonic::transport::{server::Server, Certificate, Identity, ServerTlsConfig};
 
 use super::{SwitchError, TlsFiles};
 
-/// A client that has not finished its handshake by then is gone.
+/// Timeout of a client's TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Makes a server speak TLS, and nothing else.
+/// Makes a server use TLS only.
 ///
 /// # Errors
-/// `BadInput` for a file that is missing or holds something else, and for two that do not belong together.
+/// `BadInput` for a missing or invalid file, and for a certificate and key that do not match.
 pub fn secure(server: Server, files: &TlsFiles) -> Result<Server, SwitchError> {
     let cert = certificates("--grpc-server-cert", &files.cert)?;
     let key = read("--grpc-server-key", &files.key)?;
@@ -21,7 +21,7 @@ pub fn secure(server: Server, files: &TlsFiles) -> Result<Server, SwitchError> {
         return Err(bad(
             "--grpc-server-key",
             &files.key,
-            format!("no private key in PEM form without a password ({error})"),
+            format!("contains no private key in PEM format without a password ({error})"),
         ));
     }
     let mut config = ServerTlsConfig::new()
@@ -44,14 +44,18 @@ pub fn secure(server: Server, files: &TlsFiles) -> Result<Server, SwitchError> {
     })
 }
 
-/// A file with at least one certificate.
+/// Reads a file with at least one certificate.
 fn certificates(option: &str, path: &Path) -> Result<Vec<u8>, SwitchError> {
     let text = read(option, path)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     match found {
         Ok(found) if !found.is_empty() => Ok(text),
-        Ok(_) => Err(bad(option, path, "no certificate in PEM form".into())),
-        Err(error) => Err(bad(option, path, format!("no PEM file: {error}"))),
+        Ok(_) => Err(bad(
+            option,
+            path,
+            "contains no certificate in PEM format".into(),
+        )),
+        Err(error) => Err(bad(option, path, format!("not a PEM file: {error}"))),
     }
 }
 

@@ -39,7 +39,7 @@ fn program() -> Builder {
 }
 
 #[test]
-fn registers_wrap_to_their_width_and_know_their_bounds() {
+fn registers_wrap_to_their_width_and_check_bounds() {
     let mut served = Served::new(&program());
     let mut client = served.client.standard();
     client.bm_register_write(0, "r", 1, 0x1fff).unwrap();

@@ -1,4 +1,4 @@
-//! BMv2's Thrift services, asked by the generated client of a switch in this process.
+//! BMv2's Thrift services, called by the generated client of a switch in this process.
 
 mod arrays;
 #[allow(dead_code)]
@@ -21,14 +21,14 @@ use std::{
 
 use alfirk_bmv2::Switch;
 use alfirk_p4rt::Server;
-use alfirk_switch::{Answer, Ports, Request, Runtime, ThriftSettings};
+use alfirk_switch::{Ports, Request, Response, Runtime, ThriftSettings};
 use alfirk_thrift::{
     standard::{BmMatchParam, BmMatchParamExact, DevMgrPortInfo},
     Connection, Failure, Incoming, Requests,
 };
 use builder::Builder;
 
-/// Ports that write down what is asked of them.
+/// Ports that record the requests.
 #[derive(Default)]
 struct NotedPorts {
     ports: Vec<(u32, String)>,
@@ -71,13 +71,13 @@ impl Ports for NotedPorts {
     }
 }
 
-/// What is left of a switch when its client has gone.
+/// State of a switch after its client has left.
 struct After {
     server: Server,
     ports: NotedPorts,
 }
 
-/// A switch that answers one client.
+/// A switch that serves one client.
 struct Served {
     client: Connection,
     server: thread::JoinHandle<After>,
@@ -107,7 +107,7 @@ impl Served {
                     now,
                     wall_clock: 5_000_000_000,
                 };
-                let Answer::Reply(reply) = runtime.answer(Request::Call(call)) else {
+                let Response::Reply(reply) = runtime.handle(Request::Call(call)) else {
                     panic!("a call is answered by a reply");
                 };
                 requests.answer(&ticket, &reply).unwrap();
@@ -120,14 +120,14 @@ impl Served {
         }
     }
 
-    /// The switch as the client leaves it.
+    /// Ends the client, and returns the switch.
     fn end(self) -> After {
         drop(self.client);
         self.server.join().unwrap()
     }
 }
 
-/// The name of the code with which a call was refused.
+/// Returns the name of the code of a rejected call.
 #[track_caller]
 fn refusal<T: std::fmt::Debug, E: std::fmt::Display>(result: Result<T, Failure<E>>) -> String {
     match result {

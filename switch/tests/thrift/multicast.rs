@@ -18,7 +18,7 @@ fn groups_send_to_the_ports_of_their_nodes() {
     let mut served = Served::new(&program());
     let mut client = served.client.simple_pre_lag();
     assert_eq!(client.bm_mc_mgrp_create(0, 3).unwrap(), 3);
-    // Twice is once, as in BMv2.
+    // Creating a group twice succeeds, as in BMv2.
     assert_eq!(client.bm_mc_mgrp_create(0, 3).unwrap(), 3);
     let node = client.bm_mc_node_create(0, 7, "10010", "10").unwrap();
     assert_eq!(client.bm_mc_node_create(0, 8, "", "").unwrap(), node + 1);
@@ -94,7 +94,7 @@ fn sessions_hold_a_port_or_a_group() {
     assert_eq!(client.mirroring_mapping_add(5, 1).unwrap(), 1);
     assert_eq!(client.mirroring_mapping_delete(5).unwrap(), 1);
     assert_eq!(client.mirroring_mapping_delete(5).unwrap(), 0);
-    // BMv2 says nothing to one that cannot be.
+    // BMv2 does not report an invalid session.
     client
         .mirroring_session_add(40_000, config(Some(2), None))
         .unwrap();
@@ -111,7 +111,7 @@ fn queues_and_ports_belong_to_the_driver() {
     client.set_all_egress_queue_depths(9).unwrap();
     client.set_egress_queue_rate(2, 100).unwrap();
     client.set_egress_priority_queue_depth(2, 1, 3).unwrap();
-    // Time stands still between requests; each takes a millisecond.
+    // Time advances only with requests, by one millisecond each.
     assert_eq!(client.get_time_elapsed_us().unwrap(), 4000);
     assert_eq!(client.get_time_since_epoch_us().unwrap(), 5_000_000);
     let mut client = served.client.standard();

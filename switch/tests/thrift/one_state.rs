@@ -1,7 +1,7 @@
-//! P4Runtime and Thrift on one switch: what one writes the other one reads.
+//! P4Runtime and Thrift on one switch: each reads what the other has written.
 
 use alfirk_p4runtime::Code;
-use alfirk_switch::{Answer, Request, Runtime, ThriftSettings};
+use alfirk_switch::{Request, Response, Runtime, ThriftSettings};
 use alfirk_thrift::{
     simple_pre_lag as pre, simple_switch,
     standard::{self, BmAddEntryOptions},
@@ -10,7 +10,7 @@ use alfirk_thrift::{
 
 use crate::{exact, fixture::*, NotedPorts};
 
-/// What Thrift answers.
+/// Returns Thrift's reply to a call.
 fn ask(f: &mut Fixture, call: Call) -> Reply {
     let (mut ports, mut config) = (NotedPorts::default(), None);
     let mut runtime = Runtime {
@@ -21,9 +21,9 @@ fn ask(f: &mut Fixture, call: Call) -> Reply {
         now: 0,
         wall_clock: 0,
     };
-    match runtime.answer(Request::Call(Box::new(call))) {
-        Answer::Reply(reply) => *reply,
-        Answer::Config(_) => panic!("a call is answered by a reply"),
+    match runtime.handle(Request::Call(Box::new(call))) {
+        Response::Reply(reply) => *reply,
+        Response::Config(_) => panic!("a call is answered by a reply"),
     }
 }
 
@@ -39,7 +39,7 @@ fn add(dst: u8, port: u8) -> Call {
 }
 
 #[test]
-fn entries_are_the_same() {
+fn entries_are_shared() {
     let mut f = Fixture::new();
     let reply = ask(&mut f, add(5, 2));
     assert_eq!(reply, Reply::Standard(standard::Reply::BmMtAddEntry(Ok(0))));
@@ -47,7 +47,7 @@ fn entries_are_the_same() {
     assert_eq!(f.read(&all), [entity(&l2(5, 2, ""))]);
     refused(f.insert(&l2(5, 3, "")), Code::AlreadyExists, "l2");
 
-    // P4Runtime takes it away, with what it had noted of one of its own.
+    // P4Runtime deletes the entry, and the metadata of an entry of its own.
     f.delete(&l2(5, 2, "")).unwrap();
     f.insert(&l2(6, 3, "metadata: \"m\"")).unwrap();
     let entries = standard::BmMtGetEntries {
@@ -75,13 +75,13 @@ fn entries_are_the_same() {
         Call::Standard(standard::Call::BmMtClearEntries(cleared)),
     );
     assert_eq!(f.read(&all), []);
-    // The next entry has the first place again, and nothing of the old one.
+    // The next entry reuses the first slot, without the old metadata.
     ask(&mut f, add(7, 2));
     assert_eq!(f.read(&all), [entity(&l2(7, 2, ""))]);
 }
 
 #[test]
-fn multicast_groups_are_the_same() {
+fn multicast_groups_are_shared() {
     let mut f = Fixture::new();
     let group =
         "packet_replication_engine_entry { multicast_group_entry { multicast_group_id: 9 } }";
@@ -124,7 +124,7 @@ fn multicast_groups_are_the_same() {
 }
 
 #[test]
-fn clone_sessions_are_the_same() {
+fn clone_sessions_are_shared() {
     let mut f = Fixture::new();
     let session = "packet_replication_engine_entry { clone_session_entry { session_id: 3
         replicas { egress_port: 2 instance: 1 } } }";
@@ -208,9 +208,9 @@ fn acl(priority: i32) -> String {
     )
 }
 
-/// As in BMv2's P4Runtime server, both add up to 2^31 - 1.
+/// As in BMv2's P4Runtime server, both priorities add up to 2^31 - 1.
 #[test]
-fn priorities_go_over_both_ways() {
+fn priorities_map_both_ways() {
     let mut f = Fixture::new();
     let all = format!("table_entry {{ table_id: {ACL} }}");
     for priority in [0, 1, 10, i32::MAX - 1] {
@@ -230,7 +230,7 @@ fn priorities_go_over_both_ways() {
     }
 }
 
-/// P4Runtime could not name entries with other priorities.
+/// P4Runtime cannot express other priorities.
 #[test]
 fn thrift_takes_priorities_that_p4runtime_has() {
     let mut f = Fixture::new();
@@ -287,7 +287,7 @@ fn the_size_of_a_selector_limits_groups_of_both() {
         };
         ask(&mut f, call(standard::Call::BmMtActProfAddMember(add)));
     }
-    // The fifth of a group is one too many, and so is the 17th of all.
+    // The fifth member of a group exceeds the limit, as does the 17th of all groups.
     for _ in 0..4 {
         assert_eq!(group(&mut f, 5), [true, true, true, true, false]);
     }

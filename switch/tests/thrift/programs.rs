@@ -1,4 +1,4 @@
-//! The program's text, and other programs in its place.
+//! The program's text, and replacing the program.
 
 use alfirk_switch::ThriftSettings;
 use alfirk_thrift::standard::*;
@@ -28,7 +28,7 @@ fn served(may_swap: bool) -> Served {
 }
 
 #[test]
-fn the_text_is_told_with_its_hash_and_ids() {
+fn the_text_is_returned_with_its_hash_and_ids() {
     let mut served = served(false);
     let mut client = served.client.standard();
     assert_eq!(client.bm_get_config().unwrap(), program(1).text());
@@ -46,7 +46,7 @@ fn the_text_is_told_with_its_hash_and_ids() {
 }
 
 #[test]
-fn programs_are_swapped_when_that_is_allowed() {
+fn programs_are_swapped_if_allowed() {
     let mut served = served(true);
     let mut client = served.client.standard();
     assert_eq!(refusal(client.bm_swap_configs()), "NO_ONGOING_SWAP");
@@ -54,7 +54,7 @@ fn programs_are_swapped_when_that_is_allowed() {
     client.bm_load_new_config(program(2).text()).unwrap();
     let again = client.bm_load_new_config(program(2).text());
     assert_eq!(refusal(again), "ONGOING_SWAP");
-    // From now on requests mean the new one, whose registers are empty.
+    // From now on requests refer to the new program, whose registers are zero.
     assert_eq!(client.bm_register_read(0, "r", 0).unwrap(), 0);
     assert_eq!(client.bm_get_config().unwrap(), program(2).text());
     client.bm_swap_configs().unwrap();
@@ -63,7 +63,7 @@ fn programs_are_swapped_when_that_is_allowed() {
 }
 
 #[test]
-fn no_program_is_swapped_when_that_is_not_allowed() {
+fn programs_are_not_swapped_unless_allowed() {
     let mut served = served(false);
     let mut client = served.client.standard();
     let loaded = client.bm_load_new_config(program(2).text());

@@ -47,7 +47,7 @@ fn ternary_key(key: [u8; 2], mask: [u8; 2]) -> Vec<BmMatchParam> {
 const NO_OPTIONS: BmAddEntryOptions = BmAddEntryOptions { priority: None };
 
 #[test]
-fn handles_are_the_lowest_free_place_and_count_its_entries() {
+fn handles_have_the_lowest_free_slot_and_its_version() {
     let mut served = Served::new(&program());
     let mut client = served.client.standard();
     let mut add = |value: u8| {
@@ -91,7 +91,7 @@ fn entries_forward_and_are_read_back_as_long_as_their_fields() {
         .bm_mt_add_entry(0, "t", key.clone(), "forward", port, options.clone())
         .unwrap();
     let shown = client.bm_mt_get_entry(0, "t", entry).unwrap();
-    // What the mask leaves out does not count; numbers of actions are as short as they can be.
+    // Bits outside of the mask are cleared; parameters are in the shortest form.
     assert_eq!(shown.match_key, ternary_key([0x12, 0], [0xff, 0]));
     assert_eq!(shown.options, options);
     assert_eq!(
@@ -152,7 +152,7 @@ fn wrong_entries_are_refused_with_the_codes_of_bmv2() {
 }
 
 #[test]
-fn default_actions_are_set_shown_and_put_back() {
+fn default_actions_are_set_shown_and_reset() {
     let mut b = program();
     let nop = json!({"action_id": 1, "action_const": false, "action_data": [], "action_entry_const": false});
     b.set("/pipelines/0/tables/0/default_entry", nop);
@@ -210,7 +210,7 @@ fn direct_counters_and_timeouts_go_with_their_entry() {
     client.bm_mt_reset_counters(0, "t").unwrap();
     let read = client.bm_mt_read_counter(0, "t", entry).unwrap();
     assert_eq!(read, BmCounterValue::default());
-    // Each request takes a millisecond here.
+    // Each request takes one millisecond here.
     client.bm_mt_set_entry_ttl(0, "t", entry, 500).unwrap();
     let life = client.bm_mt_get_entry(0, "t", entry).unwrap().life;
     let expected = BmMtEntryLife {
@@ -286,7 +286,7 @@ fn members_and_groups_choose_actions() {
 }
 
 #[test]
-fn a_table_without_a_program_is_none() {
+fn without_a_program_there_are_no_tables() {
     let switch = alfirk_bmv2::Switch::new(Default::default());
     let mut served = Served::with(switch, "", Default::default());
     let mut client = served.client.standard();
@@ -299,7 +299,7 @@ fn a_table_without_a_program_is_none() {
     assert_eq!(client.bm_get_config().unwrap(), "");
 }
 
-/// Entries of the program that are not const are changed as others are; those that are const stay.
+/// Mutable entries of the program can be changed, const ones cannot.
 #[test]
 fn entries_of_the_program_are_changed_unless_they_are_const() {
     let mut program = ternary();

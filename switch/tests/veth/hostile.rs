@@ -1,4 +1,4 @@
-//! Clients that no honest one is like. The switch goes on forwarding, answers others, and its memory stays small.
+//! Misbehaving clients: the switch continues forwarding and serving others, and its memory stays small.
 
 use alfirk_test_budget::Fuzz;
 use std::{
@@ -27,11 +27,11 @@ use crate::{
     start, to_controller, DEADLINE, FAR,
 };
 
-/// Streams that one switch takes.
+/// Maximum number of streams per switch.
 const MAX_STREAMS: usize = 1024;
-/// Streams that one HTTP/2 connection takes.
+/// Maximum number of streams per HTTP/2 connection.
 const STREAMS_PER_CONNECTION: usize = 200;
-/// What hostile clients may add to the switch's memory: what a few thousand messages and connections need.
+/// Maximum growth of the switch's memory in MiB; a few thousand messages and connections need that much.
 const MOST_MIB: u64 = 64;
 
 fn still_works(runtime: &Runtime, controller: &mut Controller) {
@@ -59,7 +59,7 @@ pub fn streams_beyond_the_limit_are_refused() {
                 open.push((connect(&process).await, Vec::new()));
             }
             let (client, streams) = open.last_mut().expect("there is a connection");
-            // Nothing is ever sent on it, and nothing read.
+            // Nothing is sent or read on this stream.
             let (requests, stream) = tokio::sync::mpsc::channel::<StreamMessageRequest>(1);
             match client.stream_channel(ReceiverStream::new(stream)).await {
                 Ok(responses) => streams.push((requests, responses)),
@@ -69,11 +69,11 @@ pub fn streams_beyond_the_limit_are_refused() {
                 }
             }
         }
-        // One is the controller's.
+        // One stream is the controller's.
         assert_eq!(refused, 101);
     });
     still_works(&runtime, &mut controller);
-    // When they are gone, there is room again.
+    // After they are closed, new streams are accepted.
     runtime.block_on(async {
         let mut client = connect(&process).await;
         let deadline = Instant::now() + DEADLINE;
@@ -98,7 +98,7 @@ pub fn clients_that_do_not_read_cost_little_memory() {
     let mut large = fixture::frame(5);
     large.resize(1400, 0);
     let before = process.memory();
-    // The primary, that is: a message each, and more than may wait.
+    // More messages for the primary than the queue holds.
     for round in 0..100 {
         for _ in 0..200 {
             one.send(&large);
@@ -119,7 +119,7 @@ fn numbered(number: u8) -> Vec<u8> {
 pub fn batches_of_failures_are_answered() {
     let (runtime, process, mut controller) = start(&[]);
     for size in [1, 100, 10_000] {
-        // All but the first are there already, and each says so.
+        // All entries but the first exist already, so each update has an error.
         let updates = vec![fixture::update(Type::Insert, &fixture::l2(8, 2, "")); size + 1];
         let request = WriteRequest {
             device_id: fixture::DEVICE,
@@ -140,7 +140,7 @@ pub fn batches_of_failures_are_answered() {
 }
 
 pub fn any_bytes_on_the_socket_are_survived() {
-    /// What opens an HTTP/2 connection: the preface, and empty settings.
+    /// Start of an HTTP/2 connection: the preface, and empty settings.
     const OPENING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     let (runtime, process, mut controller) = start(&[]);
     let before = process.memory();
@@ -161,7 +161,7 @@ pub fn any_bytes_on_the_socket_are_survived() {
             chance.damage(&mut bytes);
         }
         let mut stream = TcpStream::connect(process.address()).unwrap();
-        // It may be closed from the other side already.
+        // The server may have closed the connection already.
         let _ = stream.write_all(&bytes);
         match chance.below(3) {
             0 => held.push(stream),
@@ -186,16 +186,16 @@ pub fn any_bytes_on_the_socket_are_survived() {
     process.stop();
 }
 
-/// A frame of HTTP/2 with a length, a type, flags, a stream and a payload that may fit together.
+/// Returns an HTTP/2 frame whose length, type, flags, stream and payload may be inconsistent.
 fn http2_frame(chance: &mut Chance) -> Vec<u8> {
     let most = if chance.one_in(8) { 20_000 } else { 64 };
     let len = chance.below(most);
     let payload = chance.bytes(len);
-    let told = match chance.one_in(8) {
+    let length = match chance.one_in(8) {
         true => chance.number() as u32,
         false => payload.len() as u32,
     };
-    let mut frame = told.to_be_bytes()[1..].to_vec();
+    let mut frame = length.to_be_bytes()[1..].to_vec();
     frame.push(chance.below(12) as u8);
     frame.push(chance.number() as u8);
     let stream = if chance.one_in(4) {
@@ -208,7 +208,7 @@ fn http2_frame(chance: &mut Chance) -> Vec<u8> {
     frame
 }
 
-/// Messages as the bytes that they are.
+/// Messages as raw bytes.
 #[derive(Clone, Copy, Default)]
 struct Raw;
 
@@ -289,7 +289,7 @@ pub fn requests_of_any_bytes_are_answered() {
                 .parse()
                 .expect("it is a path");
             let call = grpc.streaming(Request::new(tokio_stream::iter(messages)), path, Raw);
-            // Some wait for all answers, some for none, and some are cancelled on the way.
+            // Some calls wait for all replies, some for none, and some are cancelled.
             let answer = match chance.below(4) {
                 0 => {
                     tokio::time::timeout(Duration::from_micros(chance.below(2000) as u64), call)
@@ -302,7 +302,7 @@ pub fn requests_of_any_bytes_are_answered() {
             if let (Ok(Ok(response)), true) = (answer, chance.one_in(2)) {
                 let mut answers = response.into_inner();
                 let all = async { while let Ok(Some(())) = answers.message().await {} };
-                // The stream channel has no end, if its requests are right.
+                // The stream channel stays open if its requests are valid.
                 let patience = if method == "StreamChannel" {
                     Duration::from_millis(5)
                 } else {
@@ -321,7 +321,7 @@ pub fn requests_of_any_bytes_are_answered() {
         }
         cases
     });
-    // Some of these may have been right, and have made another one the primary, or another program.
+    // Some requests may have been valid, and have replaced the primary or the program.
     drop(controller);
     controller = runtime.block_on(Controller::connect_as(u64::MAX, process.address()));
     runtime.block_on(controller.set_pipeline(fixture::config()));
@@ -332,7 +332,7 @@ pub fn requests_of_any_bytes_are_answered() {
     process.stop();
 }
 
-/// One right message of each type.
+/// Returns one valid message of each type.
 fn bodies() -> Vec<Vec<u8>> {
     let device_id = fixture::DEVICE;
     let election_id = fixture::id(1);

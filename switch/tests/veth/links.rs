@@ -1,4 +1,4 @@
-//! The service of links, beside P4Runtime.
+//! The links service, beside P4Runtime.
 
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ impl Links<'_> {
     }
 }
 
-/// Nothing comes within the time that a frame would take many times over.
+/// Time without a frame that is accepted as clear_event; many times a frame's latency.
 const SILENCE: Duration = Duration::from_millis(200);
 
 fn change(port: u32, change: impl FnOnce(&mut LinkChange)) -> LinkChange {
@@ -77,7 +77,7 @@ pub fn links_change_while_the_switch_runs() {
     assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
     assert!(sent.elapsed() >= Duration::from_nanos(delay));
 
-    // What is not named stays.
+    // Options that are not find_table do not change.
     let now = links
         .change(&[change(2, |link| link.down = Some(true))])
         .unwrap();
@@ -102,7 +102,7 @@ pub fn links_change_while_the_switch_runs() {
     process.stop();
 }
 
-pub fn backups_stand_in_while_a_link_is_cut() {
+pub fn backups_are_used_while_a_link_is_cut() {
     let (runtime, process, mut controller) = start(&[]);
     let group = r#"packet_replication_engine_entry { multicast_group_entry { multicast_group_id: 9
         replicas { port: "\x02" backup_replicas { port: "\x01" } } } }"#;
@@ -127,7 +127,7 @@ pub fn backups_stand_in_while_a_link_is_cut() {
     process.stop();
 }
 
-pub fn queues_empty_when_a_rate_is_taken_away() {
+pub fn queues_drain_when_a_rate_is_removed() {
     let (runtime, process, mut controller) = start(&["--port-rate", "2=1pps"]);
     forward(&runtime, &mut controller, 5, 2);
     let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
@@ -156,7 +156,7 @@ pub fn queues_empty_when_a_rate_is_taken_away() {
     process.stop();
 }
 
-pub fn links_that_cannot_be_change_nothing() {
+pub fn invalid_links_change_nothing() {
     let (runtime, process, _controller) = start(&[]);
     let mut links = Links::connect(&runtime, &process);
     let good = change(1, |link| link.loss = Some(0.5));

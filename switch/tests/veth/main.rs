@@ -1,7 +1,7 @@
-//! `alfirk switch` as a process on real veth pairs, spoken to over gRPC.
+//! `alfirk switch` as a process on veth pairs, controlled over gRPC.
 //!
-//! The whole test runs in a network namespace of its own, which the kernel takes apart at the end,
-//! however it ends. Making one needs root: without, the test says so and runs what needs no ports.
+//! The test runs in its own network namespace, which the kernel removes when the process ends. This needs root; without
+//! it, the test prints a message and runs only the cases without ports.
 
 #[allow(dead_code)]
 #[path = "../../../p4rt/tests/fuzz/chance.rs"]
@@ -28,43 +28,46 @@ use tokio::runtime::Runtime;
 use net::{ip, Wire};
 use process::{Controller, Process};
 
-/// The far end of each switch port.
+/// The far end of each port's veth pair.
 const FAR: [&str; 2] = ["far1", "far2"];
 const NEAR: [&str; 2] = ["near1", "near2"];
 const DEADLINE: Duration = Duration::from_secs(10);
 
 type Case = (&'static str, fn());
 
-/// Those that need no ports, and so no root.
+/// Cases without ports, which do not need root.
 const PORTLESS: &[Case] = &[
-    ("a_unix_socket_will_do", server::a_unix_socket_will_do),
+    (
+        "the_server_listens_on_a_unix_socket",
+        server::the_server_listens_on_a_unix_socket,
+    ),
     (
         "a_unix_socket_left_behind_is_taken_over",
         server::a_unix_socket_left_behind_is_taken_over,
     ),
     (
-        "a_flood_of_connections_costs_little_and_passes",
-        server::a_flood_of_connections_costs_little_and_passes,
+        "a_flood_of_connections_does_not_affect_others",
+        server::a_flood_of_connections_does_not_affect_others,
     ),
     (
         "clients_that_trust_the_authority_are_served",
         tls::clients_that_trust_the_authority_are_served,
     ),
     (
-        "clients_without_a_certificate_are_refused_if_asked",
-        tls::clients_without_a_certificate_are_refused_if_asked,
+        "clients_without_a_required_certificate_are_rejected",
+        tls::clients_without_a_required_certificate_are_rejected,
     ),
     (
-        "files_that_are_no_use_are_named",
-        tls::files_that_are_no_use_are_named,
+        "errors_of_tls_files_name_the_file",
+        tls::errors_of_tls_files_name_the_file,
     ),
 ];
 
 const CASES: &[Case] = &[
     ("frames_cross_between_ports", frames_cross_between_ports),
     (
-        "a_frame_too_long_for_a_link_takes_no_others_along",
-        a_frame_too_long_for_a_link_takes_no_others_along,
+        "a_frame_too_long_for_a_link_affects_no_others",
+        a_frame_too_long_for_a_link_affects_no_others,
     ),
     (
         "packets_reach_and_leave_the_controller",
@@ -76,38 +79,38 @@ const CASES: &[Case] = &[
         checksums_of_kernel_packets_are_complete,
     ),
     (
-        "an_interface_may_vanish_and_come_back",
-        an_interface_may_vanish_and_come_back,
+        "an_interface_may_be_removed_and_added_again",
+        an_interface_may_be_removed_and_added_again,
     ),
     ("links_lose_frames_by_seed", links_lose_frames_by_seed),
     ("delayed_frames_arrive_late", delayed_frames_arrive_late),
     (
-        "links_of_a_rate_queue_what_comes_faster",
-        links_of_a_rate_queue_what_comes_faster,
+        "links_with_a_rate_queue_faster_traffic",
+        links_with_a_rate_queue_faster_traffic,
     ),
     (
         "links_change_while_the_switch_runs",
         links::links_change_while_the_switch_runs,
     ),
     (
-        "backups_stand_in_while_a_link_is_cut",
-        links::backups_stand_in_while_a_link_is_cut,
+        "backups_are_used_while_a_link_is_cut",
+        links::backups_are_used_while_a_link_is_cut,
     ),
     (
-        "queues_empty_when_a_rate_is_taken_away",
-        links::queues_empty_when_a_rate_is_taken_away,
+        "queues_drain_when_a_rate_is_removed",
+        links::queues_drain_when_a_rate_is_removed,
     ),
     (
-        "links_that_cannot_be_change_nothing",
-        links::links_that_cannot_be_change_nothing,
+        "invalid_links_change_nothing",
+        links::invalid_links_change_nothing,
     ),
     (
         "a_slow_discipline_fills_the_queues_of_its_port_alone",
         shaping::a_slow_discipline_fills_the_queues_of_its_port_alone,
     ),
     (
-        "what_a_discipline_drops_is_counted_and_takes_no_others_along",
-        shaping::what_a_discipline_drops_is_counted_and_takes_no_others_along,
+        "drops_of_a_discipline_are_counted",
+        shaping::drops_of_a_discipline_are_counted,
     ),
     (
         "disciplines_come_and_go_while_the_switch_runs",
@@ -115,8 +118,8 @@ const CASES: &[Case] = &[
     ),
     ("traces_are_printed", traces_are_printed),
     (
-        "the_log_tells_the_way_of_packets",
-        the_log_tells_the_way_of_packets,
+        "the_log_has_the_steps_of_packets",
+        the_log_has_the_steps_of_packets,
     ),
     ("metrics_count_what_happened", metrics_count_what_happened),
     (
@@ -127,7 +130,10 @@ const CASES: &[Case] = &[
         "an_idle_switch_takes_no_processor_time_and_little_memory",
         an_idle_switch_takes_no_processor_time_and_little_memory,
     ),
-    ("bad_starts_say_why", bad_starts_say_why),
+    (
+        "errors_at_the_start_have_their_cause",
+        errors_at_the_start_have_their_cause,
+    ),
     (
         "segments_arrive_as_they_were",
         streams::segments_arrive_as_they_were,
@@ -179,14 +185,14 @@ fn main() {
         process::run_as_switch(&arguments[2..]);
     }
     if arguments.iter().any(|argument| argument == "--list") {
-        // How cargo-nextest asks; ignored tests there are none.
+        // cargo-nextest lists ignored tests separately; there are none.
         let ignored = arguments.iter().any(|argument| argument == "--ignored");
         for (name, _) in PORTLESS.iter().chain(CASES).filter(|_| !ignored) {
             println!("{name}: test");
         }
         return;
     }
-    // `cargo test NAME` runs those whose name contains it; cargo-nextest asks for one, exactly.
+    // `cargo test NAME` runs the cases whose name contains NAME; cargo-nextest runs one exactly.
     let exact = arguments.iter().any(|argument| argument == "--exact");
     let filter = arguments[1..]
         .iter()
@@ -215,7 +221,7 @@ fn main() {
     }
 }
 
-/// Runs a case, and returns whether it passed.
+/// Runs a case; returns whether it passed.
 fn run((name, case): &Case) -> bool {
     let well = std::panic::catch_unwind(case).is_ok();
     println!("test {name} ... {}", if well { "ok" } else { "FAILED" });
@@ -233,7 +239,7 @@ fn run_with_ports(case: &Case) -> bool {
     well
 }
 
-/// A switch with both ports and the fixture's program, and a primary for it.
+/// Starts a switch with both ports and the fixture's program, and a primary controller.
 fn start(options: &[&str]) -> (Runtime, Process, Controller) {
     let ports: Vec<String> = (1..)
         .zip(NEAR)
@@ -252,7 +258,7 @@ fn forward(runtime: &Runtime, controller: &mut Controller, dst: u8, port: u8) {
     runtime.block_on(controller.insert(&fixture::l2(dst, port, "")));
 }
 
-/// An entry that sends frames to 5 to the CPU port.
+/// Returns an entry that sends frames for station 5 to the CPU port.
 fn to_controller() -> String {
     format!(
         r#"table_entry {{ table_id: {} match {{ field_id: 1 exact {{ value: "\x05" }} }}
@@ -271,7 +277,7 @@ fn frames_cross_between_ports() {
     assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
     two.send(&fixture::frame(6));
     assert_eq!(one.receive(DEADLINE), Some(fixture::frame(6)));
-    // Bursts arrive whole and in order.
+    // Bursts arrive complete and in order.
     let numbered = |n: u32| [&fixture::frame(5)[..], &n.to_be_bytes()].concat();
     for n in 0..1000 {
         one.send(&numbered(n));
@@ -282,7 +288,7 @@ fn frames_cross_between_ports() {
     process.stop();
 }
 
-fn a_frame_too_long_for_a_link_takes_no_others_along() {
+fn a_frame_too_long_for_a_link_affects_no_others() {
     for end in [NEAR[0], FAR[0]] {
         ip(&format!("link set {end} mtu 9000")).unwrap();
     }
@@ -324,8 +330,8 @@ fn packets_reach_and_leave_the_controller() {
 fn vlan_tags_survive() {
     let (runtime, process, mut controller) = start(&[]);
     runtime.block_on(controller.insert(&to_controller()));
-    // The kernel takes the tag off on the way, and would take it off again at the far end of
-    // another port: what the controller gets is what the program saw.
+    // The kernel removes the tag on the way, and would do so again at the far end of another port. The packet-in shows
+    // the frame as the program received it.
     let mut tagged = fixture::frame(5);
     tagged.splice(12..12, [0x81, 0x00, 0x20, 77]);
     Wire::open(FAR[0]).send(&tagged);
@@ -360,19 +366,19 @@ fn checksums_of_kernel_packets_are_complete() {
     process.stop();
 }
 
-fn an_interface_may_vanish_and_come_back() {
+fn an_interface_may_be_removed_and_added_again() {
     let (runtime, mut process, mut controller) = start(&["--log-console", "-L", "info"]);
     forward(&runtime, &mut controller, 5, 2);
     ip(&format!("link del {}", NEAR[1])).unwrap();
-    process.wait_for_line("interface is gone");
+    process.wait_for_line("interface was removed");
     let one = Wire::open(FAR[0]);
     one.send(&fixture::frame(5));
     net::make_pair(NEAR[1], FAR[1]);
-    process.wait_for_line("interface is back");
+    process.wait_for_line("interface exists again");
     let two = Wire::open(FAR[1]);
     one.send(&fixture::frame(5));
     assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
-    // Down and up again is survived, too.
+    // The port also works after being set down and up.
     ip(&format!("link set {} down", NEAR[0])).unwrap();
     process.wait_for_line("interface is down");
     ip(&format!("link set {} up", NEAR[0])).unwrap();
@@ -392,7 +398,7 @@ fn links_lose_frames_by_seed() {
         for n in 0..100 {
             one.send(&numbered(5, n));
         }
-        // The end marker may be lost itself, so it is repeated until it arrives.
+        // The end marker may be lost, so it is repeated until it arrives.
         let mut arrived = Vec::new();
         loop {
             one.send(&numbered(6, 0));
@@ -421,7 +427,7 @@ fn delayed_frames_arrive_late() {
     process.stop();
 }
 
-fn links_of_a_rate_queue_what_comes_faster() {
+fn links_with_a_rate_queue_faster_traffic() {
     let (runtime, process, mut controller) =
         start(&["--port-rate", "2=100pps", "--queue-depth", "5"]);
     forward(&runtime, &mut controller, 5, 2);
@@ -431,7 +437,8 @@ fn links_of_a_rate_queue_what_comes_faster() {
     for n in 0..30 {
         one.send(&numbered(n));
     }
-    // The link takes one, five wait, and the rest is dropped; a slow start may let a few more in.
+    // The link takes one frame, five are queued, and the others are dropped. With a slow start of the switch, a few
+    // more may pass.
     let arrived: Vec<u8> = std::iter::from_fn(|| two.receive(Duration::from_millis(500)))
         .inspect(|_| assert!(sent.elapsed() >= Duration::from_millis(10)))
         .map(|frame| *frame.last().unwrap())
@@ -453,7 +460,7 @@ fn traces_are_printed() {
     process.stop();
 }
 
-fn the_log_tells_the_way_of_packets() {
+fn the_log_has_the_steps_of_packets() {
     let line = [
         "--log-console",
         "--dump-packet-data",
@@ -484,14 +491,14 @@ fn the_log_tells_the_way_of_packets() {
     process.stop();
 }
 
-/// Where a switch started with `--metrics` and `--log-console` serves them.
+/// Returns the metrics address of a switch started with `--metrics` and `--log-console`.
 fn metrics_address(process: &mut Process) -> String {
     let line = process.wait_for_line("metrics at http://");
     let address = line.split("http://").nth(1).unwrap().trim();
     address.trim_end_matches("/metrics").to_owned()
 }
 
-/// What it answers at a path.
+/// Sends an HTTP request; returns the response.
 fn http_get(address: &str, path: &str) -> String {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(address).unwrap();
@@ -526,25 +533,25 @@ fn metrics_count_what_happened() {
 fn an_idle_switch_takes_no_processor_time_and_little_memory() {
     let (_runtime, process, _controller) = start(&[]);
     let before = process.processor_ticks();
-    // Nothing ever arrives here: the wait is the measurement.
+    // No frame arrives; the wait is the measurement.
     assert_eq!(Wire::open(FAR[1]).receive(Duration::from_secs(2)), None);
     let used = process.processor_ticks() - before;
     assert!(used <= 1, "{used} ticks in two seconds");
-    // Tens of them share a laptop. This binary with its tests is the greater part.
+    // Tens of switches share a laptop. Most of the memory is this test binary.
     let memory = process.memory();
     assert!(memory < 64 << 20, "{memory} bytes");
     process.stop();
 }
 
-fn bad_starts_say_why() {
+fn errors_at_the_start_have_their_cause() {
     let refused = |line: &[&str], code: i32, why: &str| {
         let (status, output) = Process::fail(line);
         assert_eq!(status, Some(code), "{output}");
         assert!(output.contains(why), "{output}");
     };
-    refused(&["-i1@nosuch"], 1, "no interface nosuch");
-    refused(&["-i1@near1", "-i1@near2"], 2, "port 1 is given twice");
-    refused(&["-i1@near1", "-i2@near1"], 2, "near1 is given twice");
+    refused(&["-i1@nosuch"], 1, "interface nosuch does not exist");
+    refused(&["-i1@near1", "-i1@near2"], 2, "port 1 occurs twice");
+    refused(&["-i1@near1", "-i2@near1"], 2, "near1 occurs twice");
     refused(
         &["-i1@near1", "--pcap", "/no/such/directory"],
         1,

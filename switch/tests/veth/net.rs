@@ -1,4 +1,4 @@
-//! Namespaces, veth pairs and raw frames.
+//! Network namespaces, veth pairs and raw frames.
 
 use std::{
     io, mem,
@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Moves this process into a fresh network namespace.
+/// Moves this process into a new network namespace.
 pub fn enter_own_namespace() -> Result<(), String> {
     // SAFETY: unshare takes no pointers, and there are no other threads yet.
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } < 0 {
@@ -20,7 +20,7 @@ pub fn enter_own_namespace() -> Result<(), String> {
     ip("link set lo up")
 }
 
-/// Runs `ip`.
+/// Runs `ip` with these arguments.
 pub fn ip(line: &str) -> Result<(), String> {
     let output = Command::new("ip")
         .args(line.split_whitespace())
@@ -35,7 +35,7 @@ pub fn ip(line: &str) -> Result<(), String> {
     ))
 }
 
-/// Makes a veth pair whose ends are up and on which the kernel says nothing of its own.
+/// Creates a veth pair with both ends up, on which the kernel sends no frames of its own.
 pub fn make_pair(near: &str, far: &str) {
     ip(&format!("link add {near} type veth peer name {far}")).unwrap();
     for end in [near, far] {
@@ -44,7 +44,7 @@ pub fn make_pair(near: &str, far: &str) {
     }
 }
 
-/// Has the kernel finish all frames of an interface itself.
+/// Turns offloads off, so that the kernel sends complete frames.
 pub fn offloads_off(interface: &str) {
     const SIOCETHTOOL: libc::c_ulong = 0x8946;
     const SET: [(&str, u32); 4] = [
@@ -56,7 +56,7 @@ pub fn offloads_off(interface: &str) {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     for (what, command) in SET {
         let mut value = [command, 0];
-        // SAFETY: ifreq is plain data and zero is valid; the value is what these commands take.
+        // SAFETY: ifreq is plain data and zero is valid; the value is that of these commands.
         let set = unsafe {
             let mut request: libc::ifreq = mem::zeroed();
             for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
@@ -77,15 +77,15 @@ pub struct Wire {
 impl Wire {
     pub fn open(interface: &str) -> Wire {
         let name = std::ffi::CString::new(interface).unwrap();
-        // SAFETY: plain system calls on a descriptor that is owned at once; zero is valid for
-        // sockaddr_ll, and the pointers are alive for their calls.
+        // SAFETY: plain system calls on a descriptor that is owned immediately. Zero is valid for sockaddr_ll, and the
+        // pointers outlive their calls.
         unsafe {
             let index = libc::if_nametoindex(name.as_ptr());
             assert_ne!(index, 0, "{interface} exists");
             let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0);
             assert!(fd >= 0);
             let fd = OwnedFd::from_raw_fd(fd);
-            // A burst must not be lost at this end.
+            // A large buffer, so that a burst is not lost at this end.
             let buffer: libc::c_int = 8 << 20;
             for (level, option, value) in [
                 (libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1),
@@ -115,13 +115,13 @@ impl Wire {
     }
 
     pub fn send(&self, frame: &[u8]) {
-        // SAFETY: the frame is as long as said.
+        // SAFETY: the frame has the given length.
         let sent =
             unsafe { libc::send(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
         assert_eq!(sent, frame.len() as isize, "{}", io::Error::last_os_error());
     }
 
-    /// The next frame, if one comes in time.
+    /// Receives the next frame; `None` on a timeout.
     pub fn receive(&self, timeout: Duration) -> Option<Vec<u8>> {
         let mut frame = vec![0; 65_536];
         let len = self.receive_into(&mut frame, timeout)?;
@@ -129,7 +129,7 @@ impl Wire {
         Some(frame)
     }
 
-    /// The same into a buffer; the frame's length, cut to the buffer's.
+    /// Receives into a buffer; returns the frame's length, at most that of the buffer.
     pub fn receive_into(&self, frame: &mut [u8], timeout: Duration) -> Option<usize> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -139,7 +139,7 @@ impl Wire {
                 events: libc::POLLIN,
                 revents: 0,
             };
-            // SAFETY: one descriptor, and a buffer as long as said.
+            // SAFETY: one descriptor, and a buffer of the given length.
             let len = unsafe {
                 if libc::poll(&mut poll, 1, left.as_millis() as i32) == 0 {
                     return None;

@@ -1,4 +1,4 @@
-//! The switch as a process, and a controller for it.
+//! A switch process and its controller.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -22,7 +22,7 @@ use tonic::{
 
 use crate::fixture;
 
-/// First argument with which this program is the switch.
+/// First argument that makes this binary the switch.
 pub const AS_SWITCH: &str = "as-switch";
 
 #[derive(Parser)]
@@ -31,7 +31,7 @@ struct Cli {
     args: SwitchArgs,
 }
 
-/// What `alfirk switch` does.
+/// Runs `alfirk switch`.
 pub fn run_as_switch(arguments: &[String]) -> ! {
     let words = std::iter::once("switch").chain(arguments.iter().map(String::as_str));
     let args = Cli::parse_from(words).args;
@@ -48,7 +48,7 @@ pub fn run_as_switch(arguments: &[String]) -> ! {
     std::process::exit(code);
 }
 
-/// This program as the switch, or the `alfirk` that `ALFIRK` names.
+/// Returns the command of the switch: this binary, or the one in `ALFIRK`.
 fn command(address: &str, line: &[&str], target: &[String]) -> Command {
     let (program, verb) = match std::env::var_os("ALFIRK") {
         Some(alfirk) => (alfirk.into(), "switch"),
@@ -64,7 +64,7 @@ fn command(address: &str, line: &[&str], target: &[String]) -> Command {
         .args(target)
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
-    // A test that is killed takes its switch along, and with it the namespace.
+    // If the test is killed, the switch ends too, and with it the namespace.
     // SAFETY: prctl is a plain system call, allowed between fork and exec.
     unsafe {
         command.pre_exec(|| {
@@ -90,7 +90,7 @@ impl Process {
         Process::start_with(line, &[])
     }
 
-    /// The same, with more options behind the `--`.
+    /// Starts a switch with more options after the `--`.
     pub fn start_with(line: &[&str], target: &[String]) -> Process {
         Process::start_at("127.0.0.1:0", line, target)
     }
@@ -108,7 +108,7 @@ impl Process {
         process
     }
 
-    /// Starts one that is to fail; its exit code, and all it has printed.
+    /// Starts a switch that is expected to fail; returns its exit code and output.
     pub fn fail(line: &[&str]) -> (Option<i32>, String) {
         Process::fail_with(line, &[])
     }
@@ -132,7 +132,7 @@ impl Process {
         &self.address
     }
 
-    /// The next line that contains the text.
+    /// Waits for a line that contains the text.
     pub fn wait_for_line(&mut self, text: &str) -> String {
         loop {
             let mut line = String::new();
@@ -144,7 +144,7 @@ impl Process {
         }
     }
 
-    /// Processor time so far, in clock ticks (10 ms each).
+    /// Returns the processor time so far, in clock ticks (10 ms each).
     pub fn processor_ticks(&self) -> u64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
         let fields: Vec<&str> = stat
@@ -156,7 +156,7 @@ impl Process {
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
 
-    /// How long its main thread, which is the server's, has run or wanted to.
+    /// Returns the time for which its main thread, the server's, was running or runnable.
     pub fn busy(&self) -> Duration {
         let path = format!("/proc/{}/schedstat", self.child.id());
         let stat = std::fs::read_to_string(path).unwrap();
@@ -165,7 +165,7 @@ impl Process {
         Duration::from_nanos(nanos.sum())
     }
 
-    /// Resident memory, in bytes.
+    /// Returns the resident memory in bytes.
     pub fn memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status
@@ -176,19 +176,19 @@ impl Process {
         kilobytes * 1024
     }
 
-    /// Lets it have no more than so many open files.
+    /// Limits the number of open files.
     pub fn limit_files(&self, most: u64) {
         let limit = libc::rlimit {
             rlim_cur: most,
             rlim_max: most,
         };
         let pid = self.child.id() as i32;
-        // SAFETY: the limit is alive for the call, and the old one is not asked for.
+        // SAFETY: the limit outlives the call, and the old one is not requested.
         let set = unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, &limit, std::ptr::null_mut()) };
         assert_eq!(set, 0);
     }
 
-    /// Keeps it from running until [`Process::go_on`].
+    /// Stops the process until [`Process::go_on`].
     pub fn pause(&self) {
         self.signal(libc::SIGSTOP);
         let threads = format!("/proc/{}/task", self.child.id());
@@ -210,12 +210,12 @@ impl Process {
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
     }
 
-    /// Ends it as a user would, and checks that it ends well.
+    /// Terminates it as a user would, and checks the exit status.
     pub fn stop(self) {
         self.stop_by(libc::SIGTERM);
     }
 
-    /// The same by any signal.
+    /// Terminates it by a signal, and checks the exit status.
     pub fn stop_by(mut self, signal: i32) {
         self.signal(signal);
         let mut rest = String::new();
@@ -226,13 +226,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail after stop.
+        // Both fail after `stop`.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A primary.
+/// A primary controller.
 pub struct Controller {
     pub client: P4RuntimeClient<Channel>,
     pub requests: mpsc::Sender<StreamMessageRequest>,
@@ -245,7 +245,7 @@ impl Controller {
         Controller::connect_as(1, address).await
     }
 
-    /// With an election id, which must be the largest.
+    /// Connects with an election id, which must be the largest one.
     pub async fn connect_as(election: u64, address: &str) -> Controller {
         let url = match address.starts_with("unix:") {
             true => address.to_owned(),

@@ -1,4 +1,4 @@
-//! What happens around a switch at work: programs change, somebody ends it.
+//! Events around a running switch: replacement of the program, termination.
 
 use std::{
     collections::BTreeSet,
@@ -15,14 +15,14 @@ use alfirk_p4runtime::p4::v1::{
     set_forwarding_pipeline_config_request::Action, ForwardingPipelineConfig,
 };
 
-/// Frames that go on until they are stopped.
+/// Traffic that runs until it is stopped.
 struct Load {
     stop: Arc<AtomicBool>,
     thread: thread::JoinHandle<u32>,
 }
 
 impl Load {
-    /// Ten frames to station 5 each millisecond, numbered from 0.
+    /// Sends ten frames to station 5 per millisecond, numbered from 0.
     fn start() -> Load {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
@@ -41,7 +41,7 @@ impl Load {
         Load { stop, thread }
     }
 
-    /// Ends it; how many frames there were.
+    /// Stops the traffic; returns the number of frames.
     fn end(self) -> u32 {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
@@ -68,7 +68,7 @@ pub fn signals_end_it_under_load_and_leave_nothing() {
         for _ in 0..100 {
             two.receive(DEADLINE).expect("frames pass");
         }
-        // With the stream of the controller open, and frames on their way.
+        // The controller's stream is open, and frames are being forwarded.
         process.stop_by(signal);
         load.end();
         for (near, way) in [(NEAR[0], "in"), (NEAR[1], "out")] {
@@ -78,7 +78,7 @@ pub fn signals_end_it_under_load_and_leave_nothing() {
     }
 }
 
-/// How many packets a capture has; it must end with a whole one.
+/// Returns the number of packets in a capture, which must end with a complete one.
 fn whole_records(capture: &[u8]) -> usize {
     let (mut at, mut records) = (24, 0);
     while at < capture.len() {
@@ -91,7 +91,7 @@ fn whole_records(capture: &[u8]) -> usize {
 }
 
 pub fn bursts_go_on_in_order_and_what_was_too_much_is_counted() {
-    /// Of 1,632 bytes each, 40 in each of the 16 blocks of a megabyte.
+    /// Slots of 1,632 bytes: 40 in each of the 16 blocks of a megabyte.
     const SLOTS: u32 = 640;
     let line = [
         "--metrics",
@@ -142,7 +142,7 @@ pub fn bursts_go_on_in_order_and_what_was_too_much_is_counted() {
 
 pub fn new_programs_under_load_lose_only_the_packets_of_the_swap() {
     const SWAPS: usize = 5;
-    /// Frames that may come while a program is replaced: a second's.
+    /// Maximum number of frames lost during a replacement: those of one second.
     const MOST_LOST: usize = 10_000;
 
     let (runtime, process, mut controller) = start(&[]);
@@ -157,7 +157,7 @@ pub fn new_programs_under_load_lose_only_the_packets_of_the_swap() {
         let next = renamed(&format!("swap {swap}"));
         runtime.block_on(controller.replace_pipeline(Action::ReconcileAndCommit, next));
     }
-    // What follows has not met a swap.
+    // Frames sent after the swap.
     for _ in 0..500 {
         arrived.insert(number(&two.receive(DEADLINE).expect("frames pass")));
     }
@@ -180,7 +180,7 @@ pub fn new_programs_under_load_lose_only_the_packets_of_the_swap() {
     process.stop();
 }
 
-/// The fixture's program as another one.
+/// Returns the fixture's program with another name.
 fn renamed(name: &str) -> ForwardingPipelineConfig {
     let mut config = fixture::config();
     let mut program: serde_json::Value = serde_json::from_slice(&config.p4_device_config).unwrap();

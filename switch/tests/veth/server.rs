@@ -1,4 +1,4 @@
-//! The P4Runtime server as a process has it: its addresses, and controllers that come and go.
+//! The P4Runtime server of a process: its addresses, and reconnecting controllers.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::{
 };
 use tokio::runtime::Runtime;
 
-pub fn a_unix_socket_will_do() {
+pub fn the_server_listens_on_a_unix_socket() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("switch.sock");
     let address = format!("unix:{}", path.display());
@@ -39,7 +39,7 @@ pub fn a_unix_socket_left_behind_is_taken_over() {
     let refused = |address: &str| {
         let (status, output) = Process::fail_at(address, &[]);
         assert_eq!(status, Some(1), "{output}");
-        assert!(output.contains("another switch runs there"), "{output}");
+        assert!(output.contains("another switch uses it"), "{output}");
     };
     refused(&address);
     let file = folder.path().join("file");
@@ -51,12 +51,12 @@ pub fn a_unix_socket_left_behind_is_taken_over() {
     process.stop();
 }
 
-pub fn a_flood_of_connections_costs_little_and_passes() {
+pub fn a_flood_of_connections_does_not_affect_others() {
     let process = Process::start(&[]);
     process.limit_files(32);
     let connect = || TcpStream::connect(process.address()).unwrap();
     let flood: Vec<TcpStream> = (0..64).map(|_| connect()).collect();
-    // Nothing can be seen from outside: the wait is the measurement.
+    // No event is visible from outside; the wait is the measurement.
     let (before, since) = (process.busy(), Instant::now());
     thread::sleep(Duration::from_secs(1));
     let (used, passed) = (process.busy() - before, since.elapsed());
@@ -71,14 +71,14 @@ pub fn a_flood_of_connections_costs_little_and_passes() {
 pub fn forwarding_goes_on_without_its_controller() {
     let (runtime, process, mut controller) = start(&[]);
     forward(&runtime, &mut controller, 5, 2);
-    // Its connections end as those of a killed process do.
+    // Its connections end like those of a killed process.
     drop(controller);
     drop(runtime);
     let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
     one.send(&fixture::frame(5));
     assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
 
-    // The next one need not begin again.
+    // The next controller continues with the present state.
     let runtime = Runtime::new().unwrap();
     let mut controller = runtime.block_on(Controller::connect(process.address()));
     forward(&runtime, &mut controller, 6, 2);

@@ -14,7 +14,7 @@ use crate::{
     start, DEADLINE, FAR, NEAR,
 };
 
-/// Lets a port's interface send 125 frames of 1,000 bytes per second.
+/// Limits a port's interface to 125 frames of 1,000 bytes per second.
 const SLOW: [&str; 2] = [
     "qdisc add dev near2 root handle 5: htb default 1",
     "class add dev near2 parent 5: classid 5:1 htb rate 1mbit burst 15k",
@@ -36,7 +36,7 @@ fn tc(line: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Frames that the discipline of the second port has sent.
+/// Returns the number of frames sent by the second port's queueing discipline.
 fn sent_by_discipline() -> u64 {
     let text = tc("-s qdisc show dev near2 root");
     // ` Sent 3000 bytes 3 pkt (dropped 0, ...`
@@ -45,7 +45,7 @@ fn sent_by_discipline() -> u64 {
     words[at.expect("statistics") - 1].parse().unwrap()
 }
 
-/// A frame for the program of `queues.p4`.
+/// Returns a frame for the program `queues.p4`.
 fn frame(port: u8, priority: u8, number: u32) -> Vec<u8> {
     let mut frame = vec![2; 14];
     frame.extend([port, priority]);
@@ -54,7 +54,7 @@ fn frame(port: u8, priority: u8, number: u32) -> Vec<u8> {
     frame
 }
 
-/// What the program wrote into it.
+/// Values that the program writes into the frame.
 #[derive(Debug)]
 struct Seen {
     priority: u8,
@@ -75,7 +75,7 @@ fn seen(frame: &[u8]) -> Seen {
     }
 }
 
-/// A switch with the program of `queues.p4`, two priorities and queues for all that the tests send.
+/// Starts a switch with the program `queues.p4`, two priorities, and queues for all frames of the tests.
 fn start_with_queues() -> (Runtime, Process) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("test_data/queues.p4");
     let program = compile(&CompileOptions::new(source)).unwrap_or_else(|error| panic!("{error}"));
@@ -108,13 +108,13 @@ pub fn a_slow_discipline_fills_the_queues_of_its_port_alone() {
     for number in 0..URGENT {
         one.send(&frame(2, 1, number));
     }
-    // The other port sends at once.
+    // The other port sends without delay.
     two.send(&frame(1, 0, 0));
     let other = one
         .receive(DEADLINE)
         .expect("the other port is not held up");
     assert_eq!(seen(&other).deq_qdepth, 0);
-    // The switch takes some at a time from each port.
+    // The switch receives frames from each port in batches.
     let deadline = Instant::now() + DEADLINE;
     loop {
         let waiting = links.list(&[2]).unwrap()[0].counters.unwrap();
@@ -137,13 +137,13 @@ pub fn a_slow_discipline_fills_the_queues_of_its_port_alone() {
     let overtaken = all.len() - 1 - last_urgent;
     assert!(overtaken > 20, "the urgent pass {overtaken} that wait");
 
-    // What the kernel took at once saw empty queues; after that they fill, and empty again.
+    // Frames that the kernel accepted at once saw empty queues; then the queues fill and drain.
     assert!(all[..50].iter().all(|seen| seen.deq_qdepth == 0), "{all:?}");
     let deepest = all.iter().map(|seen| seen.deq_qdepth).max().unwrap();
     assert!(deepest > 20, "{deepest}");
     let bulk = all.iter().filter(|seen| seen.priority == 0);
     let waited = bulk.filter(|seen| seen.enq_qdepth > 20);
-    // The kernel takes some at a time, so those behind twenty others wait for frames to leave.
+    // The kernel accepts frames in batches, so those behind twenty others wait.
     assert!(waited.clone().count() > 20);
     assert!(
         waited.clone().all(|seen| seen.deq_timedelta > 8000),
@@ -158,8 +158,8 @@ pub fn a_slow_discipline_fills_the_queues_of_its_port_alone() {
     process.stop();
 }
 
-pub fn what_a_discipline_drops_is_counted_and_takes_no_others_along() {
-    // Room for three frames, and one in 8 ms.
+pub fn drops_of_a_discipline_are_counted() {
+    // Space for three frames, and one per 8 ms.
     tc("qdisc add dev near2 root handle 5: tbf rate 1mbit burst 1100 limit 3100");
     let (runtime, process) = start_with_queues();
     let mut links = Links::connect(&runtime, &process);
@@ -167,7 +167,7 @@ pub fn what_a_discipline_drops_is_counted_and_takes_no_others_along() {
     for number in 0..50 {
         one.send(&frame(2, 0, number));
     }
-    // The marker goes until it gets through.
+    // The marker is repeated until it arrives.
     let mut arrived = Vec::new();
     while arrived.last() != Some(&99) {
         if arrived.len() >= 3 {
@@ -194,7 +194,7 @@ pub fn disciplines_come_and_go_while_the_switch_runs() {
     };
     cross(3);
     slow_down();
-    let line = process.wait_for_line("frames leave through the interface's queueing discipline");
+    let line = process.wait_for_line("frames pass the interface's queueing discipline");
     assert!(line.contains(NEAR[1]) && line.contains("htb"), "{line}");
     cross(4);
     assert_eq!(sent_by_discipline(), 4);

@@ -1,8 +1,8 @@
-//! A live switch at full rate while a controller writes, reads and deletes without a pause: memory must stay flat, packets must pass,
-//! and no request may fail.
+//! Soak test: a switch at full rate while a controller continuously writes, reads and deletes. Memory must not grow,
+//! packets must pass, and no request may fail.
 //!
-//! Among the other tests it lasts a few seconds; `make soak MINUTES=30` runs it for longer, on the optimised `alfirk switch`, and prints
-//! what it sees once a minute. `ALFIRK_SOAK_SECONDS` sets the time.
+//! Among the other tests it runs for a few seconds. `make soak MINUTES=30` runs it for longer, on the optimised `alfirk
+//! switch`, and prints a line per minute. `ALFIRK_SOAK_SECONDS` sets the duration.
 
 use std::{
     path::Path,
@@ -35,15 +35,15 @@ use crate::{
     FAR, NEAR,
 };
 
-/// Time when none is given.
+/// Default duration in seconds.
 const SECONDS: u64 = 5;
-/// Lines that a long run prints.
+/// Number of lines printed by a long run.
 const LINES: u32 = 30;
-/// Entries of each table that come and go.
+/// Number of entries per table that are inserted and deleted.
 const ENTRIES: u32 = 200;
-/// Rounds between two replacements of the program.
+/// Number of rounds between two replacements of the program.
 const ROUNDS_PER_PROGRAM: u64 = 20;
-/// What may come to the memory after the first tenth of the time: pages that the allocator had not touched before.
+/// Maximum growth of memory after the first tenth of the duration; the allocator touches new pages.
 const GROWTH_KIB: u64 = 8 << 10;
 
 /// Counts of both sides.
@@ -52,7 +52,7 @@ struct Counts {
     stop: AtomicBool,
     sent: AtomicU64,
     received: AtomicU64,
-    /// Of them, copies of the multicast group.
+    /// Number of these that are copies of the multicast group.
     flooded: AtomicU64,
     packet_ins: AtomicU64,
     digests: AtomicU64,
@@ -133,7 +133,7 @@ pub fn memory_stays_flat_at_full_rate_and_churn() {
     process.stop();
 }
 
-/// Looks at the switch until the time is over, or something has failed.
+/// Watches the switch until the end of the duration, or a failure.
 fn watch(
     process: &Process,
     time: Duration,
@@ -185,14 +185,14 @@ fn watch(
     Ok(())
 }
 
-/// What stations the traffic goes to, once in so many frames.
+/// Destination stations of the traffic: one frame in N goes to each.
 const STATIONS: [(u64, u8); 3] = [(1009, TO_CONTROLLER), (503, TO_LEARN), (101, TO_FLOOD)];
 const TO_FORWARD: u8 = 1;
 const TO_CONTROLLER: u8 = 2;
 const TO_LEARN: u8 = 3;
 const TO_FLOOD: u8 = 4;
 
-/// Sends numbered frames as fast as it goes.
+/// Sends numbered frames at full speed.
 fn send(counts: &Counts) {
     let wire = Wire::open(FAR[0]);
     let mut frame = fixture::frame(TO_FORWARD);
@@ -211,7 +211,7 @@ fn send(counts: &Counts) {
     }
 }
 
-/// Sees that frames arrive whole, in order, and once.
+/// Checks that frames arrive complete, in order, and once.
 fn receive(counts: &Counts) {
     let wire = Wire::open(FAR[1]);
     let number_at = fixture::frame(TO_FORWARD).len();
@@ -248,7 +248,7 @@ async fn take_messages(mut responses: Streaming<StreamMessageResponse>, counts: 
 
 type Client = p4_runtime_client::P4RuntimeClient<tonic::transport::Channel>;
 
-/// Writes, reads and deletes until it is stopped; panics when anything fails.
+/// Writes, reads and deletes until it is stopped; panics on any failure.
 async fn churn(mut client: Client, program: SoakProgram, counts: Arc<Counts>) {
     let transient = program.transient();
     let as_updates = |kind: Type, entities: &[Entity]| {
@@ -259,7 +259,7 @@ async fn churn(mut client: Client, program: SoakProgram, counts: Arc<Counts>) {
         entities.iter().map(update).collect::<Vec<Update>>()
     };
     let mut deleted = transient.clone();
-    // What refers to others goes before them.
+    // Referring objects are deleted before their targets.
     deleted.reverse();
     while counts.goes_on() {
         for (kind, entities) in [
@@ -311,7 +311,7 @@ async fn churn(mut client: Client, program: SoakProgram, counts: Arc<Counts>) {
     }
 }
 
-/// How many entities a read finds.
+/// Returns the number of entities that a read finds.
 async fn read(client: &mut Client, entities: Vec<Entity>) -> usize {
     let request = ReadRequest {
         device_id: fixture::DEVICE,
@@ -330,15 +330,15 @@ async fn read(client: &mut Client, entities: Vec<Entity>) -> usize {
     found
 }
 
-/// The program, and what the controller writes.
+/// The program, and the entities that the controller writes.
 struct SoakProgram {
     config: ForwardingPipelineConfig,
     ids: P4Info,
-    /// Written at the start; the traffic needs them.
+    /// Entities written at the start, which the traffic needs.
     lasting: Vec<Entity>,
     /// Cells of arrays.
     cells: Vec<Entity>,
-    /// Find all but the cells.
+    /// Reads that find everything but the cells.
     wildcards: Vec<Entity>,
 }
 
@@ -424,7 +424,7 @@ impl SoakProgram {
         entities.iter().map(parse).collect()
     }
 
-    /// The id of an object of the program.
+    /// Returns the id of an object of the program.
     fn id(&self, name: &str) -> u32 {
         fn all<'a, T>(
             objects: &'a [T],
@@ -463,7 +463,7 @@ impl SoakProgram {
         )
     }
 
-    /// Entities that come and go, those first that others refer to.
+    /// Returns entities that are inserted and deleted; referenced ones first.
     fn transient(&self) -> Vec<Entity> {
         let (filter, colours) = (self.id("ingress.filter"), self.id("ingress.pass_coloured"));
         let (prefixes, pass) = (self.id("ingress.prefixes"), self.id("ingress.pass"));
@@ -475,7 +475,7 @@ impl SoakProgram {
             .id;
         let mut texts = vec![
             "packet_replication_engine_entry { clone_session_entry { session_id: 1 replicas { port: \"\\x01\\xfe\" instance: 1 } packet_length_bytes: 40 } }".to_owned(),
-            // One frame in 1024 is mirrored.
+            // Mirrors one frame in 1,024.
             format!("table_entry {{ table_id: {prefixes} match {{ field_id: 1 lpm {{ value: \"\\x03\\xff\" prefix_len: 48 }} }}
                 action {{ action {{ action_id: {mirror} params {{ param_id: 1 value: \"\\x01\" }} }} }} }}"),
         ];
@@ -505,7 +505,7 @@ impl SoakProgram {
     }
 }
 
-/// A number as a canonical byte string in text format.
+/// Formats a number as a canonical byte string in text format.
 fn escaped(number: u32) -> String {
     let bytes = number.to_be_bytes();
     let first = bytes.iter().position(|&byte| byte != 0).unwrap_or(3);

@@ -1,4 +1,4 @@
-//! TCP through a switch. Bursts of a stream may leave in one piece, which nobody may notice.
+//! TCP through a switch: segments of a burst may be sent as one batch, which must not be visible.
 
 use crate::{
     fixture, forward,
@@ -8,7 +8,7 @@ use crate::{
 
 const SIZE: usize = 1000;
 
-/// A segment of a stream to station 5, its number given.
+/// Returns a numbered segment of a stream to station 5.
 fn segment(number: usize, bytes: usize, flags: u8) -> Vec<u8> {
     let mut ip = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 6, 0, 0];
     ip.extend([10, 9, 0, 1, 10, 9, 0, 2]);
@@ -28,7 +28,7 @@ fn segment(number: usize, bytes: usize, flags: u8) -> Vec<u8> {
     [ethernet, ip, tcp].concat()
 }
 
-/// The Internet checksum's sum.
+/// Returns the one's complement sum of the Internet checksum.
 fn sum(bytes: &[u8]) -> u16 {
     let pairs = bytes.chunks(2);
     let words = pairs.map(|p| u32::from(p[0]) << 8 | u32::from(*p.get(1).unwrap_or(&0)));
@@ -37,7 +37,7 @@ fn sum(bytes: &[u8]) -> u16 {
     ((sum >> 16) + sum) as u16
 }
 
-/// What a host may send: bursts that end short or pushed, an acknowledgement, damage.
+/// Returns typical segments of a host: bursts that end short or with PSH, an acknowledgement, damaged ones.
 fn stream() -> Vec<Vec<u8>> {
     const ACK: u8 = 0x10;
     const PUSH: u8 = 0x18;
@@ -58,7 +58,7 @@ pub fn segments_arrive_as_they_were() {
     forward(&runtime, &mut controller, 5, 2);
     let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
     let pass = || {
-        // What comes meanwhile leaves in batches.
+        // Frames received during the pause are sent in batches.
         process.pause();
         for frame in stream() {
             one.send(&frame);
@@ -69,7 +69,7 @@ pub fn segments_arrive_as_they_were() {
         }
     };
     pass();
-    // Where the interface leaves nothing to others, the kernel cuts what it is given.
+    // Without offloads at the interface, the kernel segments the frames itself.
     for end in [NEAR[1], FAR[1]] {
         offloads_off(end);
     }

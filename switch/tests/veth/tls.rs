@@ -1,4 +1,4 @@
-//! The P4Runtime server by TLS: who may speak to it, and what is said of files that are no use.
+//! TLS of the P4Runtime server: accepted clients, and errors about invalid files.
 
 use std::{fs, path::PathBuf};
 
@@ -10,7 +10,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
 
 use crate::process::{Controller, Process};
 
-/// An authority and what it has signed, in files.
+/// A certificate authority and the files it has signed.
 struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     folder: TempDir,
@@ -32,7 +32,7 @@ impl Authority {
         authority
     }
 
-    /// A certificate for this machine, and its key.
+    /// Returns a certificate for this machine, and its key.
     fn sign(&self) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
@@ -48,7 +48,7 @@ impl Authority {
         self.folder.path().join(name)
     }
 
-    /// The options that name files of these names.
+    /// Returns the options for files of these names.
     fn options(&self, cert: &str, key: &str) -> Vec<String> {
         let path = |name: &str| self.path(name).display().to_string();
         let words = [
@@ -61,7 +61,7 @@ impl Authority {
         words.map(str::to_owned).to_vec()
     }
 
-    /// What makes a client trust this authority.
+    /// Returns the client options that trust this authority.
     fn trusted(&self) -> ClientTlsConfig {
         ClientTlsConfig::new().ca_certificate(Certificate::from_pem(self.issuer.pem()))
     }
@@ -75,7 +75,7 @@ async fn connect(process: &Process, tls: ClientTlsConfig) -> Result<Channel, Str
     endpoint.connect().await.map_err(|error| error.to_string())
 }
 
-/// Whether a client gets an answer. By TLS 1.3 a server refuses a client after it has connected.
+/// Returns whether a client gets a reply. In TLS 1.3, a server rejects a client after the connection is established.
 async fn is_answered(process: &Process, tls: ClientTlsConfig) -> bool {
     let Ok(channel) = connect(process, tls).await else {
         return false;
@@ -106,7 +106,7 @@ pub fn clients_that_trust_the_authority_are_served() {
     process.stop();
 }
 
-pub fn clients_without_a_certificate_are_refused_if_asked() {
+pub fn clients_without_a_required_certificate_are_rejected() {
     let authority = Authority::new();
     let mut options = authority.options("server.pem", "server.key");
     options.push("--grpc-server-with-client-auth".into());
@@ -121,13 +121,13 @@ pub fn clients_without_a_certificate_are_refused_if_asked() {
         assert!(is_answered(&process, with(authority.sign())).await);
         assert!(!is_answered(&process, authority.trusted()).await);
         assert!(!is_answered(&process, with(Authority::new().sign())).await);
-        // Those that were refused leave the server to the others.
+        // Rejected clients do not affect others.
         assert!(is_answered(&process, with(authority.sign())).await);
     });
     process.stop();
 }
 
-pub fn files_that_are_no_use_are_named() {
+pub fn errors_of_tls_files_name_the_file() {
     let authority = Authority::new();
     authority.write("empty.pem", "");
     authority.write("cut.pem", "-----BEGIN CERTIFICATE-----\nAAAA");
@@ -136,8 +136,11 @@ pub fn files_that_are_no_use_are_named() {
     let refused = |options: Vec<String>, file: &str, why: &str| {
         let (status, output) = Process::fail_with(&[], &options);
         assert_eq!(status, Some(2), "{output}");
-        let named = authority.path(file).display().to_string();
-        assert!(output.contains(&named) && output.contains(why), "{output}");
+        let find_table = authority.path(file).display().to_string();
+        assert!(
+            output.contains(&find_table) && output.contains(why),
+            "{output}"
+        );
     };
     let options = |cert, key| authority.options(cert, key);
     refused(options("no.pem", "server.key"), "no.pem", "No such file");
@@ -151,7 +154,11 @@ pub fn files_that_are_no_use_are_named() {
         "empty.pem",
         "no certificate",
     );
-    refused(options("cut.pem", "server.key"), "cut.pem", "no PEM file");
+    refused(
+        options("cut.pem", "server.key"),
+        "cut.pem",
+        "not a PEM file",
+    );
     refused(
         options("server.pem", "server.pem"),
         "server.pem",

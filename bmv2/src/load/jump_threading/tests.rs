@@ -132,13 +132,13 @@ fn run(code: &[Op], mut pc: Pc, at: impl Fn(Pc) -> Pc, words: &[u64]) -> (Vec<u6
             Op::End => return (words, seen),
             Op::Apply { table } => {
                 seen.push(op);
-                let applied = &tables[&table];
+                let effect = &tables[&table];
                 if let Writes::Words(slots) = &effect.writes {
                     slots
                         .iter()
                         .for_each(|slot| stir(&mut words, *slot, seen.len()));
                 }
-                pc = at(applied.next[(words[0] % 2) as usize]);
+                pc = at(effect.next[(words[0] % 2) as usize]);
                 continue;
             }
             Op::AddHeader { .. } | Op::MarkToDrop { .. } => {

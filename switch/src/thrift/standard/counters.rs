@@ -1,4 +1,4 @@
-//! Arrays of counters.
+//! Counter arrays.
 
 use alfirk_thrift::standard::*;
 

@@ -1,12 +1,12 @@
-//! Counters and meters of entries.
+//! Direct counters and meters.
 
 use alfirk_thrift::standard::*;
 
 use super::{
     counters::{counter, counter_value},
-    handle,
+    find_table, handle,
     meters::{meter_config, meter_rates},
-    named, TableResult,
+    TableResult,
 };
 use crate::thrift::{
     codes,
@@ -20,7 +20,7 @@ impl<P: Ports> DirectResourceCalls for Runtime<'_, P> {
         table: String,
         entry: i32,
     ) -> TableResult<BmCounterValue> {
-        let table = named(self.switch(), &table)?;
+        let table = find_table(self.switch(), &table)?;
         if !table.info.direct_counter {
             return Err(TableOperationErrorCode::CountersDisabled.into());
         }
@@ -30,7 +30,7 @@ impl<P: Ports> DirectResourceCalls for Runtime<'_, P> {
     }
 
     fn bm_mt_reset_counters(&mut self, _: i32, table: String) -> TableResult<()> {
-        let table = named(self.switch(), &table)?;
+        let table = find_table(self.switch(), &table)?;
         let cleared = self.switch_mut().clear_direct_counters(table.id);
         cleared.map_err(codes::table)
     }
@@ -42,7 +42,7 @@ impl<P: Ports> DirectResourceCalls for Runtime<'_, P> {
         entry: i32,
         value: BmCounterValue,
     ) -> TableResult<()> {
-        let table = named(self.switch(), &table)?;
+        let table = find_table(self.switch(), &table)?;
         let switch = self.switch_mut();
         let set = switch.set_direct_counter(table.id, handle(entry), counter(&value));
         set.map_err(codes::table)
@@ -56,7 +56,7 @@ impl<P: Ports> DirectResourceCalls for Runtime<'_, P> {
         rates: Vec<BmMeterRateConfig>,
     ) -> TableResult<()> {
         let now = self.now;
-        let table = named(self.switch(), &table)?;
+        let table = find_table(self.switch(), &table)?;
         if !table.info.direct_meter {
             return Err(TableOperationErrorCode::MetersDisabled.into());
         }
@@ -72,7 +72,7 @@ impl<P: Ports> DirectResourceCalls for Runtime<'_, P> {
         table: String,
         entry: i32,
     ) -> TableResult<Vec<BmMeterRateConfig>> {
-        let table = named(self.switch(), &table)?;
+        let table = find_table(self.switch(), &table)?;
         if !table.info.direct_meter {
             return Err(TableOperationErrorCode::MetersDisabled.into());
         }

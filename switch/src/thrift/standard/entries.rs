@@ -1,15 +1,15 @@
-//! Entries, as clients read them.
+//! Reading of entries.
 
 use alfirk_thrift::standard::*;
 
-use super::{handle, named, TableResult};
+use super::{find_table, handle, TableResult};
 use crate::thrift::{
     codes, keys,
     runtime::{Ports, Runtime},
 };
 use alfirk_bmv2::{EntryTarget, TableEntry, TableInfo};
 
-/// Priorities of tables that have none.
+/// Priority of entries in tables without priorities.
 const NO_PRIORITY: i32 = -1;
 
 pub(super) fn action_entry(target: EntryTarget) -> BmActionEntry {
@@ -33,7 +33,7 @@ pub(super) fn action_entry(target: EntryTarget) -> BmActionEntry {
     }
 }
 
-/// An entry as clients read it.
+/// Converts an entry to Thrift's form.
 pub(in super::super) fn shown(table: &TableInfo, entry: TableEntry, now: u64) -> BmMtEntry {
     let ms = |ns: u64| i32::try_from(ns / 1_000_000).unwrap_or(i32::MAX);
     let life = (entry.idle_timeout > 0).then(|| BmMtEntryLife {
@@ -57,8 +57,8 @@ pub(in super::super) fn shown(table: &TableInfo, entry: TableEntry, now: u64) ->
 
 impl<P: Ports> EntryCalls for Runtime<'_, P> {
     fn bm_mt_get_entries(&mut self, _: i32, table: String) -> TableResult<Vec<BmMtEntry>> {
-        // As BMv2, whose tables that there are not have no entries.
-        let Ok(table) = named(self.switch(), &table) else {
+        // As in BMv2, an unknown table has no entries.
+        let Ok(table) = find_table(self.switch(), &table) else {
             return Ok(Vec::new());
         };
         let mut entries = self.switch().entries(table.id).map_err(codes::table)?;
@@ -68,7 +68,7 @@ impl<P: Ports> EntryCalls for Runtime<'_, P> {
     }
 
     fn bm_mt_get_entry(&mut self, _: i32, table: String, entry: i32) -> TableResult<BmMtEntry> {
-        let Ok(table) = named(self.switch(), &table) else {
+        let Ok(table) = find_table(self.switch(), &table) else {
             return Ok(BmMtEntry::default());
         };
         let entry = self.switch().entry(table.id, handle(entry));
@@ -76,12 +76,12 @@ impl<P: Ports> EntryCalls for Runtime<'_, P> {
     }
 
     fn bm_mt_get_default_entry(&mut self, _: i32, table: String) -> TableResult<BmActionEntry> {
-        let Ok(table) = named(self.switch(), &table) else {
+        let Ok(table) = find_table(self.switch(), &table) else {
             return Ok(BmActionEntry::default());
         };
         let target = self.switch().default_entry(table.id);
         let target = target.map_err(codes::table)?;
-        // An indirect table's own default action is no member.
+        // The default action of an indirect table is not a member.
         let is_own =
             matches!(&target, Some(EntryTarget::Action { .. }) if table.info.profile.is_some());
         let target = target.filter(|_| !is_own);
@@ -101,7 +101,7 @@ impl<P: Ports> EntryCalls for Runtime<'_, P> {
                 ..BmMtEntry::default()
             });
         }
-        let Ok(table) = named(self.switch(), &table) else {
+        let Ok(table) = find_table(self.switch(), &table) else {
             return Ok(BmMtEntry::default());
         };
         let key = keys::from_wire(&table.info, &match_key);

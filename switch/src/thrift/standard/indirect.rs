@@ -1,8 +1,8 @@
-//! Tables whose entries name members or groups of an action profile.
+//! Tables whose entries refer to members or groups of an action profile.
 
 use alfirk_thrift::standard::*;
 
-use super::{id, of_kind, Named, TableResult, INDIRECT, WITH_SELECTOR};
+use super::{id, of_kind, TableRef, TableResult, INDIRECT, WITH_SELECTOR};
 use crate::thrift::{
     codes,
     runtime::{Ports, Runtime},
@@ -10,8 +10,8 @@ use crate::thrift::{
 use alfirk_bmv2::EntryTarget;
 
 impl<P: Ports> Runtime<'_, P> {
-    /// Groups behind entries may not be empty.
-    pub(super) fn check_filled(&self, table: &Named, group: i32) -> TableResult<()> {
+    /// Checks that a group is not empty, as an entry requires.
+    pub(super) fn check_filled(&self, table: &TableRef, group: i32) -> TableResult<()> {
         let Some(profile) = table.info.profile else {
             return Err(TableOperationErrorCode::Error.into());
         };

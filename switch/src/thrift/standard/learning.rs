@@ -1,4 +1,4 @@
-//! Learn lists: their buffers, and what clients acknowledge.
+//! Learn lists: their buffers, and acknowledgements of clients.
 
 use alfirk_thrift::standard::*;
 

@@ -1,4 +1,4 @@
-//! The switch as a whole: its configuration, its state, and parameters of its hashes.
+//! The switch as a whole: configuration, state, and parameters of hashes.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::thrift::{
 use alfirk_bmv2::{CrcParams, ManageError};
 
 impl<P: Ports> Runtime<'_, P> {
-    /// Where a program's JSON text is to be had.
+    /// Returns the JSON text of the program.
     pub(in super::super) fn config_text(&self) -> Arc<str> {
         let from_p4runtime = self.server.device_config();
         let text = from_p4runtime.map(|text| Arc::from(&*text));
@@ -87,7 +87,7 @@ impl<P: Ports> ManagementCalls for Runtime<'_, P> {
         calculation: String,
         _key: Vec<u8>,
     ) -> Result<(), InvalidToeplitzHashOperation> {
-        // No architecture that the switch runs has this hash, so no calculation is of its type.
+        // No supported architecture has this hash, so no calculation has this type.
         Err(match self.switch().has_calculation(&calculation) {
             true => ToeplitzHashErrorCode::WrongTypeCalculation,
             false => ToeplitzHashErrorCode::InvalidCalculationName,
@@ -98,7 +98,7 @@ impl<P: Ports> ManagementCalls for Runtime<'_, P> {
     fn bm_reset_state(&mut self) {
         // Without a program there is nothing to reset.
         if self.switch_mut().reset_state().is_ok() {
-            self.server.forget_all();
+            self.server.discard_all();
         }
     }
 

@@ -1,4 +1,4 @@
-//! Arrays of meters.
+//! Meter arrays.
 
 use alfirk_thrift::standard::*;
 
@@ -8,14 +8,14 @@ use crate::thrift::{
 };
 use alfirk_bmv2::MeterConfig;
 
-/// Why rates are none.
+/// Converts rates; the error is the reason why they are invalid.
 pub(super) fn meter_config(
     rates: &[BmMeterRateConfig],
 ) -> Result<MeterConfig, MeterOperationErrorCode> {
     let [committed, peak] = rates else {
         return Err(MeterOperationErrorCode::BadRatesList);
     };
-    // Rates are whole numbers per second here.
+    // The switch's rates are whole numbers per second.
     let per_second = |rate: &BmMeterRateConfig| {
         let rate = rate.units_per_micros * 1e6;
         (rate >= 0.0 && rate.is_finite()).then(|| rate.round() as u64)
@@ -35,7 +35,7 @@ pub(super) fn meter_config(
     })
 }
 
-/// Nothing for a meter without rates, as in BMv2.
+/// Converts rates to Thrift's form; an empty list for a meter without rates, as in BMv2.
 pub(super) fn meter_rates(config: Option<MeterConfig>) -> Vec<BmMeterRateConfig> {
     let rate = |per_second: u64, burst: u64| BmMeterRateConfig {
         units_per_micros: per_second as f64 / 1e6,
@@ -46,7 +46,7 @@ pub(super) fn meter_rates(config: Option<MeterConfig>) -> Vec<BmMeterRateConfig>
 }
 
 impl<P: Ports> Runtime<'_, P> {
-    /// Rates for an array, whose name is looked at first.
+    /// Converts the rates of an array, after a check of the array's name.
     pub(super) fn rates_of(
         &self,
         meter: &str,

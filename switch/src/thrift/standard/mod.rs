@@ -23,21 +23,21 @@ use alfirk_bmv2::{EntryHandle, Switch, TableId, TableInfo};
 
 type TableResult<T> = Result<T, InvalidTableOperation>;
 
-/// A table that a request names.
-pub struct Named {
+/// A table with its description.
+pub struct TableRef {
     pub(super) id: TableId,
     pub(super) info: TableInfo,
 }
 
-pub(super) fn named(switch: &Switch, table: &str) -> TableResult<Named> {
+pub(super) fn find_table(switch: &Switch, table: &str) -> TableResult<TableRef> {
     let id = switch.table(table).map_err(codes::table)?;
     let info = switch.table_info(id).map_err(codes::table)?;
-    Ok(Named { id, info })
+    Ok(TableRef { id, info })
 }
 
-/// The same, when entries are to be what `kinds` says.
-fn of_kind(switch: &Switch, table: &str, kinds: &[TableType]) -> TableResult<Named> {
-    let table = named(switch, table)?;
+/// Finds a table of one of the types `kinds`.
+fn of_kind(switch: &Switch, table: &str, kinds: &[TableType]) -> TableResult<TableRef> {
+    let table = find_table(switch, table)?;
     match kinds.contains(&table.info.kind) {
         true => Ok(table),
         false => Err(TableOperationErrorCode::WrongTableType.into()),
@@ -52,7 +52,7 @@ fn handle(entry: i32) -> EntryHandle {
     EntryHandle(entry as u32)
 }
 
-/// A number that clients have as a signed one.
+/// Converts a number that is signed in Thrift.
 fn id(number: i32) -> u32 {
     number as u32
 }

@@ -68,7 +68,7 @@ impl<P: Ports> ProfileCalls for Runtime<'_, P> {
         let core = self.profile(&profile)?;
         let deleted = self.switch_mut().delete_member(core, id(member));
         deleted.map_err(codes::table)?;
-        self.server.forget_member(&profile, id(member));
+        self.server.discard_member(&profile, id(member));
         Ok(())
     }
 
@@ -88,7 +88,7 @@ impl<P: Ports> ProfileCalls for Runtime<'_, P> {
         };
         let modified = self.switch_mut().modify_member(core, &new);
         modified.map_err(codes::table)?;
-        self.server.forget_member(&profile, id(member));
+        self.server.discard_member(&profile, id(member));
         Ok(())
     }
 
@@ -114,7 +114,7 @@ impl<P: Ports> ProfileCalls for Runtime<'_, P> {
         let core = self.profile(&profile)?;
         let deleted = self.switch_mut().delete_group(core, id(group));
         deleted.map_err(codes::table)?;
-        self.server.forget_group(&profile, id(group));
+        self.server.discard_group(&profile, id(group));
         Ok(())
     }
 
@@ -139,7 +139,7 @@ impl<P: Ports> ProfileCalls for Runtime<'_, P> {
         });
         let modified = self.switch_mut().modify_group(core, &changed);
         modified.map_err(codes::table)?;
-        self.server.forget_group(&profile, id(group));
+        self.server.discard_group(&profile, id(group));
         Ok(())
     }
 
@@ -161,7 +161,7 @@ impl<P: Ports> ProfileCalls for Runtime<'_, P> {
         }
         let modified = self.switch_mut().modify_group(core, &changed);
         modified.map_err(codes::table)?;
-        self.server.forget_group(&profile, id(group));
+        self.server.discard_group(&profile, id(group));
         Ok(())
     }
 
@@ -170,7 +170,7 @@ impl<P: Ports> ProfileCalls for Runtime<'_, P> {
         _: i32,
         profile: String,
     ) -> TableResult<Vec<BmMtActProfMember>> {
-        // BMv2 finds no members in profiles that there are not.
+        // As in BMv2, an unknown profile has no members.
         let Ok(profile) = self.profile(&profile) else {
             return Ok(Vec::new());
         };

@@ -1,4 +1,4 @@
-//! Arrays of registers.
+//! Register arrays.
 
 use alfirk_thrift::standard::*;
 
@@ -7,7 +7,7 @@ use crate::thrift::{
     runtime::{Ports, Runtime},
 };
 
-/// A cell of any width; values beyond a client's signed 64 bits are shown as the greatest, as in BMv2.
+/// Converts a cell of any width; values beyond a client's signed 64 bits saturate, as in BMv2.
 pub(in super::super) fn register_value(bytes: &[u8]) -> i64 {
     let mut value: u64 = 0;
     for &byte in bytes {

@@ -1,4 +1,4 @@
-//! Programs that are loaded while another one runs.
+//! Loading of programs while another one runs.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::thrift::runtime::{Ports, Runtime};
 use alfirk_bmv2::LoadedProgram;
 
 impl<P: Ports> Runtime<'_, P> {
-    /// Loads a program beside the running one; requests mean its tables from now on.
+    /// Loads a program beside the running one; requests refer to the new program from now on.
     pub(in super::super) fn load_beside(
         &mut self,
         program: Arc<LoadedProgram>,

@@ -2,20 +2,20 @@
 
 use alfirk_thrift::standard::*;
 
-use super::{handle, named, of_kind, Named, TableResult, DIRECT};
+use super::{find_table, handle, of_kind, TableRef, TableResult, DIRECT};
 use crate::thrift::{
     codes, keys,
     runtime::{Ports, Runtime},
 };
 use alfirk_bmv2::{EntryTarget, ManageError};
 
-/// Priorities of entries: those for which P4Runtime, where the largest wins, has one from 1 to 2^31 - 1.
+/// Valid priorities: those that have a P4Runtime priority, where the largest wins, from 1 to 2^31 - 1.
 const PRIORITIES: std::ops::RangeInclusive<i32> = 0..=i32::MAX - 1;
 
 impl<P: Ports> Runtime<'_, P> {
     pub(super) fn insert(
         &mut self,
-        table: &Named,
+        table: &TableRef,
         key: &[BmMatchParam],
         options: &BmAddEntryOptions,
         target: &EntryTarget,
@@ -49,18 +49,22 @@ impl<P: Ports> Runtime<'_, P> {
 
     pub(super) fn modify(
         &mut self,
-        table: &Named,
+        table: &TableRef,
         entry: i32,
         target: &EntryTarget,
     ) -> TableResult<()> {
         let switch = self.switch_mut();
         let modified = switch.modify_entry(table.id, handle(entry), target);
         modified.map_err(codes::table)?;
-        self.server.forget_entry(&table.info.name, handle(entry));
+        self.server.discard_entry(&table.info.name, handle(entry));
         Ok(())
     }
 
-    pub(super) fn set_default(&mut self, table: &Named, target: &EntryTarget) -> TableResult<()> {
+    pub(super) fn set_default(
+        &mut self,
+        table: &TableRef,
+        target: &EntryTarget,
+    ) -> TableResult<()> {
         let result = self.switch_mut().set_default(table.id, target);
         result.map_err(|error| match error {
             ManageError::ConstDefault { .. } if !table.info.const_default => {
@@ -72,24 +76,24 @@ impl<P: Ports> Runtime<'_, P> {
         Ok(())
     }
 
-    pub(super) fn reset_default(&mut self, table: &Named) -> TableResult<()> {
+    pub(super) fn reset_default(&mut self, table: &TableRef) -> TableResult<()> {
         let switch = self.switch_mut();
         switch.reset_default(table.id).map_err(codes::table)?;
         self.server.default_was_set(&table.info.name, false);
         Ok(())
     }
 
-    pub(super) fn delete(&mut self, table: &Named, entry: i32) -> TableResult<()> {
+    pub(super) fn delete(&mut self, table: &TableRef, entry: i32) -> TableResult<()> {
         let switch = self.switch_mut();
         let deleted = switch.delete_entry(table.id, handle(entry));
         deleted.map_err(codes::table)?;
-        self.server.forget_entry(&table.info.name, handle(entry));
+        self.server.discard_entry(&table.info.name, handle(entry));
         Ok(())
     }
 
     pub(super) fn set_ttl(&mut self, table: &str, entry: i32, timeout_ms: i32) -> TableResult<()> {
         let now = self.now;
-        let table = named(self.switch(), table)?;
+        let table = find_table(self.switch(), table)?;
         let timeout = u64::from(timeout_ms as u32) * 1_000_000;
         let switch = self.switch_mut();
         let set = switch.set_idle_timeout(table.id, handle(entry), timeout, now);
@@ -112,10 +116,10 @@ impl<P: Ports> TableCalls for Runtime<'_, P> {
         table: String,
         reset_default_entry: bool,
     ) -> TableResult<()> {
-        let table = named(self.switch(), &table)?;
+        let table = find_table(self.switch(), &table)?;
         let switch = self.switch_mut();
         switch.reset_table(table.id).map_err(codes::table)?;
-        self.server.forget_entries(&table.info.name);
+        self.server.discard_entries(&table.info.name);
         match reset_default_entry {
             true => self.reset_default(&table),
             false => Ok(()),

@@ -8,7 +8,7 @@ use crate::thrift::{
 };
 
 impl<P: Ports> Runtime<'_, P> {
-    /// A value as long as its set's; BMv2 takes any length, of which others never match.
+    /// Adds or removes a value of the set's length. BMv2 accepts any length; values of other lengths never match.
     pub(super) fn change_value_set(
         &mut self,
         set: &str,
@@ -19,7 +19,7 @@ impl<P: Ports> Runtime<'_, P> {
         change(&mut members);
         let changed = switch.set_value_set(set, &members);
         changed.map_err(codes::value_set)?;
-        self.server.forget_value_set(set);
+        self.server.discard_value_set(set);
         Ok(())
     }
 }

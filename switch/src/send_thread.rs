@@ -1,9 +1,9 @@
-//! A thread that sends in the engine's place, while that goes on with what comes in.
+//! A thread that sends large batches of frames in parallel to the engine.
 //!
-//! To send a frame is to take it to its receiver: on a veth pair the kernel runs the receiving host's
-//! TCP in the thread that sends, which takes several times as long as the switch has taken over the
-//! frame. So batches that are worth a thread's waking up leave by this one; a single frame is there
-//! sooner when the engine sends it. What a port sends while frames of its are here must follow them.
+//! On a veth pair, the sending thread runs the receiving host's TCP in the kernel. This takes several times as long as
+//! the switch needs for the frame. Batches that are large enough to pay for waking a thread are therefore sent by this
+//! one. A single frame is sent sooner by the engine. Frames of a port must follow those of the same port in this
+//! thread.
 
 use std::{
     mem,
@@ -17,17 +17,17 @@ use std::{
 use alfirk_packet_io::{Outlet, SendOutcome};
 use tracing::debug;
 
-/// Batches that wait. The engine waits for room; its receive rings hold what comes meanwhile.
+/// Maximum number of queued batches. Beyond it the engine waits, and its receive rings hold the received frames.
 const WAITING: usize = 4;
 const ALIVE: &str = "the thread lives as long as its queue";
 
-/// The engine's end.
+/// The engine's end of the thread.
 #[derive(Debug)]
-pub struct Helper {
+pub struct SendThread {
     jobs: SyncSender<Job>,
-    done: Receiver<Done>,
+    done: Receiver<SentBatch>,
     under_way: usize,
-    /// Emptied lists, to be used again.
+    /// Empty lists for reuse.
     spare: Vec<Vec<Vec<u8>>>,
 }
 
@@ -38,23 +38,23 @@ struct Job {
     frames: Vec<Vec<u8>>,
 }
 
-/// A batch that has left, as far as it went.
+/// A sent batch, with the number of frames accepted.
 #[derive(Debug)]
-pub struct Done {
+pub struct SentBatch {
     pub port: u32,
     pub frames: Vec<Vec<u8>>,
     pub sent: SendOutcome,
 }
 
-impl Helper {
-    /// Starts the thread, if there is a processor for it.
-    pub fn start() -> Option<Helper> {
+impl SendThread {
+    /// Starts the thread, if there is a second processor.
+    pub fn start() -> Option<SendThread> {
         if thread::available_parallelism().map_or(1, usize::from) < 2 {
             return None;
         }
         let (jobs, to_do) = sync_channel::<Job>(WAITING);
         let (finished, done) = channel();
-        // It ends with the engine, which drops its end of the queue.
+        // The thread ends with the engine, which drops its end of the queue.
         let started = thread::Builder::new().name("sender".into()).spawn(move || {
             for Job {
                 port,
@@ -67,23 +67,23 @@ impl Helper {
                     SendOutcome::default()
                 });
                 drop(outlet);
-                if finished.send(Done { port, frames, sent }).is_err() {
+                if finished.send(SentBatch { port, frames, sent }).is_err() {
                     return;
                 }
             }
         });
         started
-            .map(|_| Helper {
+            .map(|_| SendThread {
                 jobs,
                 done,
                 under_way: 0,
                 spare: Vec::new(),
             })
-            .inspect_err(|error| debug!("no thread that sends: {error}"))
+            .inspect_err(|error| debug!("cannot start the sender thread: {error}"))
             .ok()
     }
 
-    /// Has frames sent; `frames` is empty afterwards.
+    /// Queues frames for sending; `frames` is empty afterwards.
     pub fn send(&mut self, port: u32, outlet: &Arc<Outlet>, frames: &mut Vec<Vec<u8>>) {
         let empty = self.spare.pop().unwrap_or_default();
         let job = Job {
@@ -95,8 +95,8 @@ impl Helper {
         self.under_way += 1;
     }
 
-    /// The next batch that has left, if any has by now.
-    pub fn done(&mut self) -> Option<Done> {
+    /// Takes the next sent batch, if there is one.
+    pub fn next_sent(&mut self) -> Option<SentBatch> {
         if self.under_way == 0 {
             return None;
         }
@@ -105,8 +105,8 @@ impl Helper {
         Some(done)
     }
 
-    /// Waits for the next batch that has left. None when all have.
-    pub fn wait(&mut self) -> Option<Done> {
+    /// Waits for the next sent batch. Returns `None` when there are no more.
+    pub fn wait(&mut self) -> Option<SentBatch> {
         if self.under_way == 0 {
             return None;
         }
@@ -114,7 +114,7 @@ impl Helper {
         Some(self.done.recv().expect(ALIVE))
     }
 
-    /// Takes back an emptied list.
+    /// Takes back an empty list for reuse.
     pub fn recycle(&mut self, frames: Vec<Vec<u8>>) {
         if self.spare.len() < WAITING {
             self.spare.push(frames);

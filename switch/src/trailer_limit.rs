@@ -1,21 +1,21 @@
-//! Statuses that clients can take: gRPC puts them into trailers, whose length clients limit.
+//! Limits of statuses: gRPC sends them in trailers, whose length clients limit.
 
 use tonic::{Request, Status};
 
-/// What an answer's trailers may hold for a client.
+/// Limit of a client for trailers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// Bytes of `grpc-status-details-bin`, as encoded there.
+pub struct TrailerLimit {
+    /// Maximum length of the encoded `grpc-status-details-bin` in bytes.
     details: usize,
 }
 
-/// Characters of a status's message; each may become several bytes on its way.
+/// Maximum length of a status message in characters; each may become several bytes on the wire.
 const MAX_MESSAGE: usize = 512;
 
-impl Room {
-    /// By the client's name for itself, since nothing else distinguishes them: gRPC in Go takes 16 MiB of headers, tonic 16 KiB, and the C core,
-    /// which Python and C++ use, is sure to take 8 KiB. A longer status would fail the call with a message about headers.
-    pub fn of<T>(request: &Request<T>) -> Room {
+impl TrailerLimit {
+    /// Determines the limit from the client's user agent: gRPC in Go accepts 16 MiB of headers, tonic 16 KiB, and the C
+    /// core, which Python and C++ use, at least 8 KiB. A longer status would fail the call with an error about headers.
+    pub fn of<T>(request: &Request<T>) -> TrailerLimit {
         let agent = request.metadata().get("user-agent");
         let agent = agent
             .and_then(|agent| agent.to_str().ok())
@@ -27,10 +27,11 @@ impl Room {
         } else {
             6 << 10
         };
-        Room { details }
+        TrailerLimit { details }
     }
 
-    /// The status, without its details where they are too long: the message says so, and what failed first.
+    /// Shortens a status to the limit. If the details are too long, they are removed, and the message reports this with
+    /// the first error.
     pub fn fit(self, status: impl Into<Status>) -> Status {
         let status = status.into();
         let encoded = status.details().len().div_ceil(3) * 4;
@@ -48,7 +49,7 @@ impl Room {
             return Status::with_details(status.code(), message, details.into());
         }
         message.push_str(&format!(
-            "; what became of each update takes {encoded} bytes, and this client no more than {}: write smaller batches to see it",
+            "; the errors per update take {encoded} bytes, but this client accepts at most {}: write smaller batches to receive them",
             self.details
         ));
         Status::new(status.code(), message)
@@ -60,15 +61,15 @@ mod tests {
     use super::*;
     use alfirk_p4runtime::{p4::v1::Error, Code};
 
-    fn room(agent: &'static str) -> Room {
+    fn limit_of(agent: &'static str) -> TrailerLimit {
         let mut request = Request::new(());
         request
             .metadata_mut()
             .insert("user-agent", agent.parse().unwrap());
-        Room::of(&request)
+        TrailerLimit::of(&request)
     }
 
-    /// A write of so many updates, all of which failed.
+    /// Returns the status of a write of `updates` updates, all of which failed.
     fn failures(updates: usize) -> alfirk_p4runtime::Status {
         let failed: Error =
             alfirk_p4runtime::Status::new(Code::AlreadyExists, "there is such an entry").into();
@@ -76,9 +77,9 @@ mod tests {
     }
 
     #[test]
-    fn details_reach_clients_that_can_take_them() {
-        let python = room("grpc-python/1.66.1 grpc-c/43.0.0 (linux; chttp2)");
-        let go = room("grpc-go/1.64.0");
+    fn details_reach_clients_that_accept_them() {
+        let python = limit_of("grpc-python/1.66.1 grpc-c/43.0.0 (linux; chttp2)");
+        let go = limit_of("grpc-go/1.64.0");
         assert!(!python.fit(failures(40)).details().is_empty());
         let cut = python.fit(failures(1000));
         assert!(cut.details().is_empty());
@@ -97,7 +98,7 @@ mod tests {
     #[test]
     fn messages_are_cut_between_characters() {
         let status = alfirk_p4runtime::Status::new(Code::NotFound, "\u{e9}".repeat(2000));
-        let cut = room("").fit(status);
+        let cut = limit_of("").fit(status);
         assert_eq!(cut.message(), "\u{e9}".repeat(MAX_MESSAGE) + "...");
     }
 }
