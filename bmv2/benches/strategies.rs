@@ -134,7 +134,7 @@ fn memory() {
         .register_arrays
         .iter()
         .find(|array| array.name.ends_with("ack_aggregate.agg"))
-        .expect("the program keeps what sources were told")
+        .expect("the program has the register ack_aggregate.agg")
         .size;
     let megabytes = |is_counted: &dyn Fn(&str) -> bool| {
         let bits: u64 = json
@@ -148,7 +148,7 @@ fn memory() {
     let is_region = |name: &str| name.contains("memory_regions");
     println!(
         "\nregisters for 1,000 groups of 64 paths: {:.3} MB (Gleam: 0.92 MB, Cepheus: 0.69 MB), and {:.3} MB for \
-         regions told per request",
+         memory regions",
         megabytes(&|name| !is_region(name)),
         megabytes(&is_region),
     );

@@ -1,4 +1,4 @@
-// One table from MAC addresses to ports: the least that a switch does.
+// A minimal switch: one table from MAC addresses to ports.
 #include <core.p4>
 #include <v1model.p4>
 

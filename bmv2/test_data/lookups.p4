@@ -1,4 +1,4 @@
-// One table of each match kind; the frame says which one it goes through.
+// One table of each match kind; a field of the frame selects the table.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,4 +1,4 @@
-// IPv4 routing as every course teaches it: one lpm table, TTL, MAC addresses, header checksum.
+// IPv4 routing: one lpm table, TTL, MAC addresses, header checksum.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -8,12 +8,12 @@ use alfirk_bmv2::{LoadError, LoadedProgram};
 /// A program is dropped with the last switch that runs it.
 #[derive(Clone, Debug, Default)]
 pub struct Programs {
-    known: Arc<Mutex<Vec<Known>>>,
+    known: Arc<Mutex<Vec<CachedProgram>>>,
     with_notes: bool,
 }
 
 #[derive(Debug)]
-struct Known {
+struct CachedProgram {
     text: String,
     program: Weak<LoadedProgram>,
 }
@@ -43,7 +43,7 @@ impl Programs {
             true => LoadedProgram::with_notes(text)?,
             false => LoadedProgram::from_json(text)?,
         });
-        known.push(Known {
+        known.push(CachedProgram {
             text: text.to_owned(),
             program: Arc::downgrade(&program),
         });

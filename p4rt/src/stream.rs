@@ -57,7 +57,7 @@ impl Server {
                 if let Err(status) = self.packet_out(client, &packet, now) {
                     let packet_out = Some(packet);
                     let details = stream_error::Details::PacketOut(PacketOutError { packet_out });
-                    self.complain(client, status, details);
+                    self.send_error(client, status, details);
                 }
             }
             Some(Request::DigestAck(ack)) => {
@@ -66,7 +66,7 @@ impl Server {
                     let details = stream_error::Details::DigestListAck(DigestListAckError {
                         digest_list_ack,
                     });
-                    self.complain(client, status, details);
+                    self.send_error(client, status, details);
                 }
             }
             Some(Request::Other(other)) => {
@@ -76,12 +76,12 @@ impl Server {
                 );
                 let other = Some(other);
                 let details = stream_error::Details::Other(StreamOtherError { other });
-                self.complain(client, status, details);
+                self.send_error(client, status, details);
             }
             None => {
                 let status = invalid("stream message: update is unset or of an unknown kind");
                 let details = stream_error::Details::Other(StreamOtherError { other: None });
-                self.complain(client, status, details);
+                self.send_error(client, status, details);
             }
         }
     }
@@ -140,7 +140,7 @@ impl Server {
         self.events.push_back(Event::Stream { client, message });
     }
 
-    fn complain(&mut self, client: ClientId, status: Status, details: stream_error::Details) {
+    fn send_error(&mut self, client: ClientId, status: Status, details: stream_error::Details) {
         let error = StreamError {
             canonical_code: status.code,
             message: status.message,

@@ -1,4 +1,4 @@
-// Tables whose entries the program gives: some of them const, some not, with priorities of their own.
+// Tables with initial entries: const ones and mutable ones, with and without priorities.
 
 #include <core.p4>
 #include <v1model.p4>
@@ -45,7 +45,7 @@ control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         }
     }
 
-    // Nothing but the key tells entries apart.
+    // The key alone identifies entries.
     @id(0x02000002) table exactly {
         key = { hdr.data.value: exact @name("value"); }
         actions = { NoAction; forward; }
@@ -70,7 +70,7 @@ control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         }
     }
 
-    // Without priorities in the program.
+    // The program sets no priorities.
     @id(0x02000004) table unranked {
         key = { hdr.data.value: ternary @name("value"); }
         actions = { NoAction; forward; }

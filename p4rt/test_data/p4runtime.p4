@@ -1,7 +1,7 @@
 // A small program with one object of each kind, for the tests of the P4Runtime and Thrift servers.
 //
-// Packets are Ethernet frames. Ingress: packets from the CPU port go where their packet_out header says; all others pass `acl`,
-// `routes`, `ecmp`, `kinds` and `l2`. Egress puts a packet_in header in front of what goes to the CPU port.
+// Packets are Ethernet frames. Ingress: packets from the CPU port go to the port in their packet_out header; all others pass `acl`,
+// `routes`, `ecmp`, `kinds` and `l2`. Egress adds a packet_in header to packets for the CPU port.
 
 #include <core.p4>
 #include <v1model.p4>

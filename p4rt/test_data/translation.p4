@@ -1,4 +1,4 @@
-// Types whose values the controller has in another form, in all places where P4Runtime has values.
+// Translated types in all places where P4Runtime has values.
 
 #define V1MODEL_VERSION 20200408
 #include <core.p4>
@@ -6,12 +6,12 @@
 
 const bit<9> CPU_PORT = 510;
 
-// Four values in the data plane, of which the program gives two.
+// Four values in the data plane, two of which the program maps.
 @p4runtime_translation("example.org/name", string)
 @p4runtime_translation_mappings({ { "", 0 }, { "pinned", 2 } })
 type bit<2> name_t;
 
-// Numbers beyond the width of the data plane.
+// Numbers wider than in the data plane.
 @p4runtime_translation("example.org/port", bit<32>)
 type bit<9> port_t;
 
@@ -108,7 +108,7 @@ control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         digest<digest_t>(1, { (port_t)standard.ingress_port, { label } });
     }
 
-    // The controller names what the packet's number stands for.
+    // The controller's value of the packet's number.
     @id(0x02000001) table by_name {
         key = { (name_t)hdr.data.value[1:0]: exact @name("name"); }
         actions = { NoAction; set_name; set_label; }

@@ -1,4 +1,4 @@
-"""P4Runtime clients that we did not write do with our switch, pipeline and P4Info all that they can do."""
+"""Third-party P4Runtime clients work with the switch, pipelines and P4Info of Alfirk."""
 
 from __future__ import annotations
 

@@ -2,5 +2,5 @@
 
 import os
 
-# Its generated modules are older than the C++ runtime of current protobuf releases accepts.
+# The C++ runtime of current protobuf releases does not accept its generated modules, which are too old.
 os.environ.setdefault("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python")

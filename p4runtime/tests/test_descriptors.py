@@ -1,4 +1,4 @@
-"""Our descriptors say what those of the official `p4runtime` package say.
+"""The descriptors of this crate equal those of the official `p4runtime` package.
 
 Compared are every message, field (name, number, type, label, oneof), enum value and
 service method of the four P4Runtime files and of the two google.rpc files, in both directions.

@@ -1,4 +1,4 @@
-"""The gRPC library of most controllers speaks TLS with our switch, by the flags of simple_switch_grpc."""
+"""The gRPC library of most controllers connects to the switch by TLS, with the flags of simple_switch_grpc."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc")
 
 @pytest.fixture(name="files", scope="module")
 def _files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make an authority (ca.pem) and what it has signed: {switch,client}.{pem,key}."""
+    """Create a certificate authority (ca.pem) and the files it has signed: {switch,client}.{pem,key}."""
     folder = tmp_path_factory.mktemp("tls")
 
     def openssl(*words: str) -> None:
@@ -55,7 +55,7 @@ def _switch(files: Path, *more: str) -> Iterator[str]:
 
 
 def _version(address: str, files: Path, client: str | None = None) -> str:
-    """Ask for the server's version of P4Runtime."""
+    """Request the server's version of P4Runtime."""
     credentials = grpc.ssl_channel_credentials(
         (files / "ca.pem").read_bytes(),
         (files / f"{client}.key").read_bytes() if client else None,

@@ -40,9 +40,9 @@ impl Service {
         limit: TrailerLimit,
         command: impl FnOnce(oneshot::Sender<Result<T, alfirk_p4runtime::Status>>) -> Command,
     ) -> Result<Response<T>, Status> {
-        let (answer, answered) = oneshot::channel();
-        self.commands.send(command(answer)).await;
-        match answered.await {
+        let (sender, receiver) = oneshot::channel();
+        self.commands.send(command(sender)).await;
+        match receiver.await {
             Ok(result) => result
                 .map(Response::new)
                 .map_err(|status| limit.fit(status)),
@@ -68,7 +68,7 @@ impl P4Runtime for Service {
     ) -> Result<Response<WriteResponse>, Status> {
         let limit = TrailerLimit::of(&request);
         let request = request.into_inner();
-        self.request(limit, |answer| Command::Write(request, answer))
+        self.request(limit, |reply| Command::Write(request, reply))
             .await
     }
 
@@ -77,11 +77,11 @@ impl P4Runtime for Service {
         request: Request<ReadRequest>,
     ) -> Result<Response<Self::ReadStream>, Status> {
         let limit = TrailerLimit::of(&request);
-        let answer = self.reads.start(&self.commands, request.into_inner());
-        match answer.await {
-            Some(answer) => {
-                let answer = answer.map(move |part| part.map_err(|status| limit.fit(status)));
-                Ok(Response::new(Box::pin(answer)))
+        let reply = self.reads.start(&self.commands, request.into_inner());
+        match reply.await {
+            Some(reply) => {
+                let reply = reply.map(move |part| part.map_err(|status| limit.fit(status)));
+                Ok(Response::new(Box::pin(reply)))
             }
             None => Err(stopping()),
         }
@@ -93,7 +93,7 @@ impl P4Runtime for Service {
     ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
         let limit = TrailerLimit::of(&request);
         let request = Box::new(request.into_inner());
-        self.request(limit, |answer| Command::SetPipeline(request, answer))
+        self.request(limit, |reply| Command::SetPipeline(request, reply))
             .await
     }
 
@@ -103,7 +103,7 @@ impl P4Runtime for Service {
     ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
         let limit = TrailerLimit::of(&request);
         let request = request.into_inner();
-        self.request(limit, |answer| Command::GetPipeline(request, answer))
+        self.request(limit, |reply| Command::GetPipeline(request, reply))
             .await
     }
 
@@ -143,7 +143,7 @@ impl P4Runtime for Service {
     ) -> Result<Response<CapabilitiesResponse>, Status> {
         let limit = TrailerLimit::of(&request);
         let request = request.into_inner();
-        self.request(limit, |answer| Command::Capabilities(request, answer))
+        self.request(limit, |reply| Command::Capabilities(request, reply))
             .await
     }
 }
@@ -153,7 +153,7 @@ impl Links for Service {
     async fn list(&self, request: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
         let limit = TrailerLimit::of(&request);
         let request = request.into_inner();
-        self.request(limit, |answer| Command::ListLinks(request, answer))
+        self.request(limit, |reply| Command::ListLinks(request, reply))
             .await
     }
 
@@ -163,7 +163,7 @@ impl Links for Service {
     ) -> Result<Response<ChangeResponse>, Status> {
         let limit = TrailerLimit::of(&request);
         let request = request.into_inner();
-        self.request(limit, |answer| Command::ChangeLinks(request, answer))
+        self.request(limit, |reply| Command::ChangeLinks(request, reply))
             .await
     }
 }

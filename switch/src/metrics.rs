@@ -86,7 +86,7 @@ pub async fn serve(listener: TcpListener, commands: CommandSender) {
             Ok((stream, _)) => {
                 let commands = commands.clone();
                 tokio::spawn(async move {
-                    if let Ok(Err(error)) = timeout(CLIENT_TIMEOUT, answer(stream, &commands)).await
+                    if let Ok(Err(error)) = timeout(CLIENT_TIMEOUT, reply(stream, &commands)).await
                     {
                         debug!("metrics: {error}");
                     }
@@ -100,7 +100,7 @@ pub async fn serve(listener: TcpListener, commands: CommandSender) {
     }
 }
 
-async fn answer(mut stream: TcpStream, commands: &CommandSender) -> io::Result<()> {
+async fn reply(mut stream: TcpStream, commands: &CommandSender) -> io::Result<()> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < MAX_HEAD {
         if stream.read_buf(&mut head).await? == 0 {
@@ -120,11 +120,11 @@ async fn answer(mut stream: TcpStream, commands: &CommandSender) -> io::Result<(
         _ => ("404 Not Found", "try GET /metrics\n".to_owned()),
     };
     let length = body.len();
-    let answer = format!(
+    let response = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
          Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     );
-    stream.write_all(answer.as_bytes()).await?;
+    stream.write_all(response.as_bytes()).await?;
     stream.shutdown().await
 }
 

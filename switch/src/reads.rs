@@ -167,13 +167,13 @@ mod tests {
     async fn errors_end_the_reply() {
         let (commands, mut queue) = commands().unwrap();
         let request = ReadRequest::default();
-        let mut answer = Reads::default().start(&commands, request).await.unwrap();
+        let mut reply = Reads::default().start(&commands, request).await.unwrap();
         let finds = next_read(&mut queue).unwrap();
         let status = alfirk_p4runtime::Status::new(alfirk_p4runtime::Code::NotFound, "no table");
         finds.send(Err(status)).unwrap();
         drop(finds);
-        let status = answer.next().await.unwrap().unwrap_err();
+        let status = reply.next().await.unwrap().unwrap_err();
         assert_eq!(status.code(), tonic::Code::NotFound);
-        assert!(answer.next().await.is_none());
+        assert!(reply.next().await.is_none());
     }
 }

@@ -1,4 +1,4 @@
-// Every frame names its port and its priority, and learns in egress what became of it in the port's queues.
+// Every frame contains its port and priority; egress writes the queueing metadata into it.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -1,4 +1,4 @@
-// A switch with tables of each kind and an array of each kind, all of which every packet meets. The soak test fills and empties them
+// Tables and arrays of each kind, all of which every packet accesses. The soak test fills and empties them
 // while packets pass.
 #include <core.p4>
 #include <v1model.p4>

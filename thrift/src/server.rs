@@ -79,7 +79,7 @@ pub struct Ticket {
     name: String,
     sequence: i32,
     /// Whether the client expects a reply; false for a one-way message.
-    wanted: bool,
+    expects_reply: bool,
 }
 
 /// Result of waiting for a client's request.
@@ -155,7 +155,7 @@ impl<R: Read, W: Write> Requests<R, W> {
             let ticket = Ticket {
                 name: message.name,
                 sequence: message.sequence_number,
-                wanted: message.message_type == TMessageType::Call,
+                expects_reply: message.message_type == TMessageType::Call,
             };
             if !matches!(
                 message.message_type,
@@ -200,8 +200,8 @@ impl<R: Read, W: Write> Requests<R, W> {
     ///
     /// # Errors
     /// When the connection broke.
-    pub fn answer(&mut self, ticket: &Ticket, reply: &Reply) -> Result<()> {
-        if !ticket.wanted {
+    pub fn send_reply(&mut self, ticket: &Ticket, reply: &Reply) -> Result<()> {
+        if !ticket.expects_reply {
             return Ok(());
         }
         self.begin(ticket, TMessageType::Reply)?;
@@ -234,7 +234,7 @@ impl<R: Read, W: Write> Requests<R, W> {
         kind: ApplicationErrorKind,
         why: String,
     ) -> Result<()> {
-        if !ticket.wanted {
+        if !ticket.expects_reply {
             return Ok(());
         }
         self.begin(ticket, TMessageType::Exception)?;

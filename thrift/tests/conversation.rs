@@ -15,28 +15,28 @@ use alfirk_thrift::{
     Call, Connection, Failure, Incoming, Reply, Requests,
 };
 
-/// Starts a server that replies by `answer` until the client leaves; the server's thread returns the requests.
-fn served(
-    answer: impl Fn(&Call) -> Reply + Send + 'static,
+/// Starts a server that replies by `handler` until the client leaves; the server's thread returns the requests.
+fn start_server(
+    handler: impl Fn(&Call) -> Reply + Send + 'static,
 ) -> (TcpStream, thread::JoinHandle<Vec<Call>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let server = thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
         let mut requests = Requests::new(&stream, &stream);
-        let mut asked = Vec::new();
+        let mut requests_seen = Vec::new();
         while let Ok(Incoming::Request(ticket, call)) = requests.receive() {
-            requests.answer(&ticket, &answer(&call)).unwrap();
-            asked.push(*call);
+            requests.send_reply(&ticket, &handler(&call)).unwrap();
+            requests_seen.push(*call);
         }
-        asked
+        requests_seen
     });
     (stream, server)
 }
 
 #[test]
 fn arguments_and_results_cross_unchanged() {
-    let (stream, server) = served(|_| Reply::Standard(standard::Reply::BmMtAddEntry(Ok(7))));
+    let (stream, server) = start_server(|_| Reply::Standard(standard::Reply::BmMtAddEntry(Ok(7))));
     let key = vec![BmMatchParam {
         exact: Some(BmMatchParamExact {
             key: vec![0, 255, 128],
@@ -67,9 +67,10 @@ fn refusals_arrive_with_their_code() {
     let refusal = InvalidTableOperation {
         code: TableOperationErrorCode::DuplicateEntry,
     };
-    let answer = refusal.clone();
-    let (stream, _server) =
-        served(move |_| Reply::Standard(standard::Reply::BmMtDeleteEntry(Err(answer.clone()))));
+    let handler = refusal.clone();
+    let (stream, _server) = start_server(move |_| {
+        Reply::Standard(standard::Reply::BmMtDeleteEntry(Err(handler.clone())))
+    });
     let mut connection = Connection::over(stream).unwrap();
     let failure = connection.standard().bm_mt_delete_entry(0, "t", 1);
     match failure.unwrap_err() {
@@ -84,7 +85,7 @@ fn refusals_arrive_with_their_code() {
 #[test]
 fn an_unknown_method_is_answered_and_the_next_one_served() {
     let (mut stream, _server) =
-        served(|_| Reply::SimpleSwitch(simple_switch::Reply::GetTimeElapsedUs(5)));
+        start_server(|_| Reply::SimpleSwitch(simple_switch::Reply::GetTimeElapsedUs(5)));
     for (name, kind, end) in [
         // A field to be skipped, and "unknown method" (1) as the exception's type.
         ("standard:nothing", 3, &[8u8, 0, 1, 0, 0, 0, 0, 0][..]),

@@ -1,4 +1,4 @@
-// Sends frames by their destination address, and counts them by the port that they come from.
+// Forwards frames by their destination address, and counts them per ingress port.
 
 #include <core.p4>
 #include <v1model.p4>

@@ -11,7 +11,7 @@ fn serve(bytes: &[u8]) -> (usize, Vec<u8>) {
     while let Ok(Incoming::Request(ticket, _)) = requests.receive() {
         count += 1;
         let reply = Reply::Standard(standard::Reply::BmResetState(()));
-        requests.answer(&ticket, &reply).unwrap();
+        requests.send_reply(&ticket, &reply).unwrap();
     }
     drop(requests);
     (count, output)

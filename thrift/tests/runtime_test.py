@@ -1,4 +1,4 @@
-"""An independent implementation of Thrift talks to our switch, by our interface files."""
+"""An independent implementation of Thrift as a client of the switch, with the interface files of this crate."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def _switch(program: Path, folder: Path) -> Iterator[int]:
-    """Start our switch as simple_switch on files, and give the port of its services."""
+    """Start the switch as simple_switch on files, and yield the port of its services."""
     command = (ALFIRK, "switch", "--as-simple-switch", "--thrift-port", "0", "--use-files", "0")
     ports = ("-i", "1@one", "-i", "2@two", "-i", "3@three")
     with subprocess.Popen(
@@ -82,7 +82,7 @@ def _captured(path: Path) -> list[bytes]:
     return frames
 
 
-def frames_of_a_file_go_where_entries_say(program: Path, tmp_path: Path) -> None:
+def frames_of_a_file_are_forwarded_by_entries(program: Path, tmp_path: Path) -> None:
     pipes = {name: tmp_path / f"{name}_in.pcap" for name in ("one", "two", "three")}
     for pipe in pipes.values():
         os.mkfifo(pipe)
@@ -133,20 +133,20 @@ def all_services_share_a_port_and_a_state(program: Path, tmp_path: Path) -> None
         assert switch.get_time_elapsed_us() > 0
 
 
-def strangers_are_answered_or_sent_away(program: Path, tmp_path: Path) -> None:
+def unknown_services_are_rejected(program: Path, tmp_path: Path) -> None:
     for name in ("one", "two", "three"):
         (tmp_path / f"{name}_in.pcap").write_bytes(_capture([]))
     with _switch(program, tmp_path) as port:
         with (
-            _client(STANDARD.Standard, "nobody", port) as client,
-            pytest.raises(TApplicationException, match="nobody"),
+            _client(STANDARD.Standard, "unknown", port) as client,
+            pytest.raises(TApplicationException, match="unknown"),
         ):
             client.bm_get_config()
         with _client(STANDARD.Standard, "standard", port) as client:
             assert client.bm_get_config()
 
 
-def a_busy_port_is_told(program: Path, tmp_path: Path) -> None:
+def a_port_in_use_is_reported(program: Path, tmp_path: Path) -> None:
     for name in ("one", "two", "three"):
         (tmp_path / f"{name}_in.pcap").write_bytes(_capture([]))
     with _switch(program, tmp_path) as port:

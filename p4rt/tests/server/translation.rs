@@ -116,11 +116,11 @@ fn strings_of_keys_and_parameters_map_to_data_plane_values() {
     );
     let one = exact(BY_NAME, "first", "");
     assert_eq!(f.read(&one), [entity(&by_name("first", "second"))]);
-    assert_eq!(f.read(&exact(BY_NAME, "nobody", "")), []);
+    assert_eq!(f.read(&exact(BY_NAME, "unused", "")), []);
     refused(
-        f.delete(&exact(BY_NAME, "nobody", "")),
+        f.delete(&exact(BY_NAME, "unused", "")),
         Code::NotFound,
-        "no value \"nobody\"",
+        "no value \"unused\"",
     );
     f.modify(&by_name("first", "pinned")).unwrap();
     assert_eq!(sent(&mut f, [1, 1, 0, 0]).1[0], 2);

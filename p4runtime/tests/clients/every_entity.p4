@@ -1,4 +1,4 @@
-// One of each thing that P4Runtime can write and read.
+// One object of each kind that P4Runtime can write and read.
 #include <core.p4>
 #include <v1model.p4>
 
@@ -180,7 +180,7 @@ control EntityIngress(inout headers_t hdr, inout metadata_t meta,
         port_packets.count(index);
         port_rates.execute_meter(index, meta.color);
         last_seen.write(index, hdr.ethernet.source[31:0]);
-        // Egress port 0 stands for whatever the tables say.
+        // For egress port 0, the tables select the port.
         if (hdr.packet_out.isValid() && hdr.packet_out.egress_port != 0) {
             standard_metadata.egress_spec = hdr.packet_out.egress_port;
         } else {

@@ -1,4 +1,4 @@
-"""Does with finsy all that it can do.
+"""Exercises every P4Runtime feature of finsy.
 
 usage: finsy_client.py ADDRESS DEVICE_ID P4INFO JSON
 """
@@ -36,7 +36,7 @@ async def main(address: str, device: str, p4info: str, program: str) -> None:
 
 
 async def read_all(switch: fy.Switch, entity: object) -> list:
-    """Read what a request with wildcards brings."""
+    """Read all entities that match a wildcard request."""
     return [found async for found in switch.read(entity)]
 
 
@@ -58,7 +58,7 @@ async def tables(switch: fy.Switch) -> None:
 
         def entry(port: int, **more: int) -> fy.P4TableEntry:
             return fy.P4TableEntry(
-                table,  # noqa: B023 - used within this turn
+                table,  # noqa: B023 - used within this iteration
                 match=fy.P4TableMatch(fields),  # noqa: B023
                 action=fy.P4TableAction(action, port=port),  # noqa: B023
                 priority=priority,  # noqa: B023
@@ -79,7 +79,7 @@ async def tables(switch: fy.Switch) -> None:
 
 
 def exact(number: int, port: int) -> fy.P4TableEntry:
-    """Give an entry of the exact table."""
+    """Return an entry of the exact table."""
     return fy.P4TableEntry(
         "exact_table",
         match=fy.P4TableMatch({"hdr.ethernet.destination": number}),
@@ -88,7 +88,7 @@ def exact(number: int, port: int) -> fy.P4TableEntry:
 
 
 async def atomic_writes(switch: fy.Switch) -> None:
-    """Write many at once; one that is refused is named, and the others hold."""
+    """Write a batch; the error names the rejected update, and the others are applied."""
     many = [exact(number, number % 8) for number in range(1, 501)]
     await switch.insert(many)
     assert len(await read_all(switch, fy.P4TableEntry("exact_table"))) == len(many)
@@ -103,7 +103,7 @@ async def atomic_writes(switch: fy.Switch) -> None:
 
 
 async def selector(switch: fy.Switch) -> None:
-    """Make members and a group of them, and one-shot entries."""
+    """Write members, a group of them, and one-shot entries."""
     members = [
         fy.P4ActionProfileMember("next_hops", member_id=n, action=fy.P4TableAction("forward", port=n))
         for n in (1, 2)
@@ -120,13 +120,13 @@ async def selector(switch: fy.Switch) -> None:
         await selected(switch, action)
     await switch.delete([group])
     await switch.delete([*members])
-    # A selector is programmed in one of the two ways at a time.
+    # A selector allows either groups or one-shots at a time.
     shots = [(3, fy.P4TableAction("forward", port=1)), (1, fy.P4TableAction("NoAction"))]
     await selected(switch, fy.P4IndirectAction(shots))
 
 
 async def selected(switch: fy.Switch, action: fy.P4IndirectAction) -> None:
-    """Have an entry do what the selector says."""
+    """Write an entry that uses the selector."""
     entry = fy.P4TableEntry("selected_table", match=fy.P4TableMatch({"hdr.ipv4.ttl": 64}), action=action)
     await switch.insert([entry])
     (found,) = await read_all(switch, fy.P4TableEntry("selected_table"))
@@ -135,7 +135,7 @@ async def selected(switch: fy.Switch, action: fy.P4IndirectAction) -> None:
 
 
 async def counters_and_meters(switch: fy.Switch) -> None:
-    """Read and write them, by index and beside table entries."""
+    """Read and write counters and meters, by index and with table entries."""
     data = fy.P4CounterData(byte_count=700, packet_count=7)
     await switch.modify([fy.P4CounterEntry("port_packets", index=3, data=data)])
     counters = await read_all(switch, fy.P4CounterEntry("port_packets"))
@@ -163,14 +163,14 @@ async def counters_and_meters(switch: fy.Switch) -> None:
 
 
 async def registers(switch: fy.Switch) -> None:
-    """Read and write registers, which BMv2 does not offer here."""
+    """Read and write registers, which official BMv2 does not implement."""
     await switch.modify([fy.P4RegisterEntry("last_seen", index=5, data=0xC0FFEE)])
     cells = await read_all(switch, fy.P4RegisterEntry("last_seen"))
     assert [cell.data for cell in cells] == [0] * 5 + [0xC0FFEE] + [0] * 10, cells
 
 
 async def replication(switch: fy.Switch) -> None:
-    """Make a multicast group and a clone session."""
+    """Write a multicast group and a clone session."""
     group = fy.P4MulticastGroupEntry(5, replicas=[1, (2, 7)])
     await switch.insert([group])
     (found,) = await read_all(switch, fy.P4MulticastGroupEntry(5))
@@ -184,7 +184,7 @@ async def replication(switch: fy.Switch) -> None:
 
 
 async def value_set(switch: fy.Switch) -> None:
-    """Tell the parser what IP looks like."""
+    """Write the value set of the parser."""
     members = [P4ValueSetMember(0x0800)]
     entry = fy.P4ValueSetEntry("ip_kinds", members=members)
     await switch.modify([entry])
@@ -193,7 +193,7 @@ async def value_set(switch: fy.Switch) -> None:
 
 
 async def packets(switch: fy.Switch) -> None:
-    """Have the tables send a packet back, once, by multicast and by a clone."""
+    """Receive a packet from the tables: once, by multicast and by a clone."""
     port = 510
     group = fy.P4MulticastGroupEntry(5, replicas=[(port, 1), (port, 2)])
     session = fy.P4CloneSessionEntry(9, replicas=[(port, 1)])
@@ -215,15 +215,15 @@ async def packets(switch: fy.Switch) -> None:
             if copy > 0:
                 packet = await asyncio.wait_for(anext(incoming), 10)
             assert packet.payload == FRAME, packet
-            # A clone that keeps no field starts with all metadata zero.
+            # The metadata of a clone without field list are zero.
             assert packet["ingress_port"] == (0 if action.name == "mirror" else port), packet
         await switch.delete([entry])
     await switch.delete([group, session])
 
 
 async def answer(switch: fy.Switch, incoming: AsyncIterator) -> object:
-    """Send a packet into the tables, and wait for what comes of it."""
-    # finsy keeps only what comes while somebody waits.
+    """Send a packet into the tables, and wait for the result."""
+    # finsy delivers only messages that arrive while a call waits.
     waiting = asyncio.ensure_future(anext(incoming))
     await asyncio.sleep(0)
     await switch.write([fy.P4PacketOut(FRAME, egress_port=0, padding=0)])
@@ -231,7 +231,7 @@ async def answer(switch: fy.Switch, incoming: AsyncIterator) -> object:
 
 
 async def digests(switch: fy.Switch) -> None:
-    """Be told of what the pipeline learns."""
+    """Receive digests."""
     config = fy.P4DigestEntry("learned_t", max_list_size=1)
     await switch.insert([config])
     entry = fy.P4TableEntry(

@@ -1,4 +1,4 @@
-"""Does with p4runtime-shell all that it can do.
+"""Exercises every P4Runtime feature of p4runtime-shell.
 
 usage: shell.py ADDRESS DEVICE_ID P4INFO JSON
 """
@@ -29,7 +29,7 @@ def main(address: str, device: str, p4info: str, program: str) -> None:
         digests()
     finally:
         sh.teardown()
-    # A second client finds the pipeline there and need not push it.
+    # The pipeline is set already, so a second client need not push it.
     sh.setup(device_id=int(device), grpc_addr=address, election_id=(0, 2))
     try:
         assert {table.name for table in sh.P4Objects(sh.P4Type.table)} >= set(KEYS)
@@ -48,7 +48,7 @@ KEYS = {
 
 
 def table_entry(table: str) -> sh.TableEntry:
-    """Give an entry of a table with its match set."""
+    """Return an entry of a table with its match set."""
     action = "EntityIngress.metered" if "ternary" in table else "EntityIngress.forward"
     entry = sh.TableEntry(table)(action=action)
     key, match = KEYS[table]
@@ -81,7 +81,7 @@ def tables() -> None:
 
 
 def default_entry() -> None:
-    """Change what happens without a match, and reset it."""
+    """Modify the default entry, and reset it."""
     entry = sh.TableEntry("EntityIngress.lpm_table")(action="EntityIngress.drop", is_default=True)
     entry.modify()
     read = sh.TableEntry("EntityIngress.lpm_table")(is_default=True)
@@ -89,7 +89,7 @@ def default_entry() -> None:
 
 
 def selector() -> None:
-    """Make members and a group of them, and one-shot entries."""
+    """Write members, a group of them, and one-shot entries."""
     members = []
     for number, port in enumerate((1, 2), start=1):
         member = sh.ActionProfileMember("EntityIngress.next_hops")(
@@ -124,7 +124,7 @@ def selector() -> None:
 
 
 def counters_and_meters() -> None:
-    """Read and write them, by index and beside table entries."""
+    """Read and write counters and meters, by index and with table entries."""
     counter = sh.CounterEntry("EntityIngress.port_packets")
     counter.index = 3
     counter.packet_count = 7
@@ -165,7 +165,7 @@ def counters_and_meters() -> None:
 
 
 def replication() -> None:
-    """Make a multicast group and a clone session."""
+    """Write a multicast group and a clone session."""
     group = sh.MulticastGroupEntry(5).add(1, 1).add(2, 7)
     group.insert()
     found = next(iter(sh.MulticastGroupEntry(5).read()))
@@ -181,7 +181,7 @@ FRAME = bytes.fromhex("0200000000010200000000029000") + b"from the controller"
 
 
 def send(egress_port: int) -> None:
-    """Send the frame out of a port, or with 0 to where the tables say."""
+    """Send the frame to a port, or with 0 through the tables."""
     packet = sh.PacketOut(payload=FRAME)
     packet.metadata["egress_port"] = str(egress_port)
     packet.metadata["padding"] = "0"
@@ -189,7 +189,7 @@ def send(egress_port: int) -> None:
 
 
 def packets() -> None:
-    """Send packets to the CPU port, and take them back."""
+    """Receive packets sent to the CPU port."""
     packet_in = sh.PacketIn()
     send(510)
     assert first(packet_in).packet.payload == FRAME
@@ -205,7 +205,7 @@ def packets() -> None:
 
 
 def digests() -> None:
-    """Be told of what the pipeline learns."""
+    """Receive digests."""
     config = sh.DigestEntry("learned_t")
     config.max_list_size = 1
     config.insert()

@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn errors_have_the_line() {
-        let error = parse("wait\n\npacket x 00").expect_err("x is no port");
+        let error = parse("wait\n\npacket x 00").expect_err("x is not a port");
         assert_eq!(error.to_string(), "line 3: the port `x` is not a number");
         let error = parse("pakket 1 00").expect_err("no such command");
         assert_eq!(

@@ -62,13 +62,13 @@ impl Engine {
     /// Continues the request in progress, if any. The rest of it waits until the ports were polled.
     fn work_on(&mut self, now: u64) {
         match self.work.take() {
-            Some(Work::Write(mut batch, answer)) => {
+            Some(Work::Write(mut batch, reply)) => {
                 let result = self
                     .server
                     .continue_write(&mut batch, UPDATES_PER_TURN, now);
                 match result {
-                    Some(result) => drop(answer.send(result)),
-                    None => self.work = Some(Work::Write(batch, answer)),
+                    Some(result) => drop(reply.send(result)),
+                    None => self.work = Some(Work::Write(batch, reply)),
                 }
             }
             // The client is gone.
@@ -87,11 +87,11 @@ impl Engine {
             // The client is gone; a write is completed, a read is not.
             Some(Work::Thrift(
                 LongRequest::Entries { .. } | LongRequest::ReadCells { .. },
-                answer,
-            )) if answer.is_closed() => {}
-            Some(Work::Thrift(mut long, answer)) => match self.continue_thrift(&mut long, now) {
-                Some(done) => drop(answer.send(done)),
-                None => self.work = Some(Work::Thrift(long, answer)),
+                reply,
+            )) if reply.is_closed() => {}
+            Some(Work::Thrift(mut long, reply)) => match self.continue_thrift(&mut long, now) {
+                Some(done) => drop(reply.send(done)),
+                None => self.work = Some(Work::Thrift(long, reply)),
             },
             None => {}
         }
@@ -100,12 +100,12 @@ impl Engine {
     /// Handles a command. Replies to clients that are gone are dropped.
     fn handle(&mut self, command: Command, now: u64) {
         match command {
-            Command::Write(request, answer) => match self.server.begin_write(request) {
+            Command::Write(request, reply) => match self.server.begin_write(request) {
                 Ok(batch) => {
-                    self.work = Some(Work::Write(batch, answer));
+                    self.work = Some(Work::Write(batch, reply));
                     self.work_on(now);
                 }
-                Err(status) => drop(answer.send(Err(status))),
+                Err(status) => drop(reply.send(Err(status))),
             },
             Command::Read(request, parts) => match self.server.begin_read(request) {
                 Ok(read) => {
@@ -114,19 +114,19 @@ impl Engine {
                 }
                 Err(status) => drop(parts.send(Err(status))),
             },
-            Command::SetPipeline(request, answer) => {
+            Command::SetPipeline(request, reply) => {
                 let result = self.server.set_forwarding_pipeline_config(&request, now);
                 match &result {
                     Ok(_) => info!(action = request.action().as_str_name(), "pipeline set"),
                     Err(status) => warn!("pipeline rejected: {status}"),
                 }
-                let _ = answer.send(result);
+                let _ = reply.send(result);
             }
-            Command::GetPipeline(request, answer) => {
-                let _ = answer.send(self.server.get_forwarding_pipeline_config(&request));
+            Command::GetPipeline(request, reply) => {
+                let _ = reply.send(self.server.get_forwarding_pipeline_config(&request));
             }
-            Command::Capabilities(request, answer) => {
-                let _ = answer.send(self.server.capabilities(&request));
+            Command::Capabilities(request, reply) => {
+                let _ = reply.send(self.server.capabilities(&request));
             }
             Command::StreamOpen(sender, opened) => {
                 if self.clients.len() >= MAX_STREAMS {
@@ -148,19 +148,19 @@ impl Engine {
                 self.clients.remove(&client);
                 self.server.stream_close(client);
             }
-            Command::ListLinks(request, answer) => {
+            Command::ListLinks(request, reply) => {
                 self.settle();
                 self.count_not_received();
-                let _ = answer.send(self.list_links(&request));
+                let _ = reply.send(self.list_links(&request));
             }
-            Command::ChangeLinks(request, answer) => {
+            Command::ChangeLinks(request, reply) => {
                 self.settle();
-                let _ = answer.send(self.change_links(&request, now));
+                let _ = reply.send(self.change_links(&request, now));
             }
-            Command::Thrift(request, answer) => match self.start_thrift(request, now) {
-                Started::Done(done) => drop(answer.send(done)),
+            Command::Thrift(request, reply) => match self.start_thrift(request, now) {
+                Started::Done(done) => drop(reply.send(done)),
                 Started::LongRequest(long) => {
-                    self.work = Some(Work::Thrift(long, answer));
+                    self.work = Some(Work::Thrift(long, reply));
                     self.work_on(now);
                 }
             },
@@ -172,10 +172,10 @@ impl Engine {
                     self.server.take_frame_in(number, frame, now);
                 }
             }
-            Command::Metrics(answer) => {
+            Command::Metrics(reply) => {
                 self.settle();
                 self.count_not_received();
-                let _ = answer.send(self.metrics(now));
+                let _ = reply.send(self.metrics(now));
             }
             Command::Shutdown => self.running = false,
         }

@@ -54,7 +54,7 @@ impl Engine {
         let name = "alfirk_controller_packets_total";
         out.counter(
             name,
-            "Packets to and from controllers, and those nobody took.",
+            "Packets to and from controllers, and packets that could not be delivered.",
         );
         let ways = [
             ("in", counters.packet_ins),

@@ -83,7 +83,7 @@ pub fn serve(listener: TcpListener, commands: CommandSender, programs: Programs)
         }
         let (commands, programs, count) = (commands.clone(), programs.clone(), clients.clone());
         let client = move || {
-            talk(&stream, &commands, &programs);
+            serve_client(&stream, &commands, &programs);
             count.fetch_sub(1, Ordering::Relaxed);
         };
         let started = thread::Builder::new().name("thrift client".into());
@@ -99,7 +99,7 @@ pub fn serve(listener: TcpListener, commands: CommandSender, programs: Programs)
 }
 
 /// Serves a client until it disconnects.
-fn talk(stream: &TcpStream, commands: &CommandSender, programs: &Programs) {
+fn serve_client(stream: &TcpStream, commands: &CommandSender, programs: &Programs) {
     if let Err(error) = stream.set_nodelay(true) {
         debug!("Thrift client: {error}");
     }
@@ -113,11 +113,11 @@ fn talk(stream: &TcpStream, commands: &CommandSender, programs: &Programs) {
                 return;
             }
         };
-        let answered = match carry_out(*call, commands, programs) {
-            Some(reply) => requests.answer(&ticket, &reply),
+        let sent = match execute(*call, commands, programs) {
+            Some(reply) => requests.send_reply(&ticket, &reply),
             None => requests.fail(&ticket, "the switch is stopping".into()),
         };
-        if let Err(error) = answered {
+        if let Err(error) = sent {
             debug!("a Thrift client disconnected: {error}");
             return;
         }
@@ -125,10 +125,12 @@ fn talk(stream: &TcpStream, commands: &CommandSender, programs: &Programs) {
 }
 
 /// Executes a call; `None` when the switch has stopped.
-fn carry_out(call: Call, commands: &CommandSender, programs: &Programs) -> Option<Reply> {
+fn execute(call: Call, commands: &CommandSender, programs: &Programs) -> Option<Reply> {
     let reply = match call {
         Call::Standard(Standard::BmLoadNewConfig(args)) => match programs.load(&args.config_str) {
-            Ok(program) => return reply(commands, Request::Load(program, args.config_str.into())),
+            Ok(program) => {
+                return forward(commands, Request::Load(program, args.config_str.into()))
+            }
             Err(error) => {
                 error!("bm_load_new_config: {error}");
                 // BMv2 has no code for this error; no program has been loaded that could be swapped in.
@@ -147,27 +149,27 @@ fn carry_out(call: Call, commands: &CommandSender, programs: &Programs) -> Optio
             let id = config::id_of(&text, args.resource_type, &args.resource_name);
             StandardReply::BmGetIdFromName(id)
         }
-        call => return reply(commands, Request::Call(Box::new(call))),
+        call => return forward(commands, Request::Call(Box::new(call))),
     };
     Some(Reply::Standard(reply))
 }
 
-fn reply(commands: &CommandSender, request: Request) -> Option<Reply> {
-    match ask(commands, request)? {
+fn forward(commands: &CommandSender, request: Request) -> Option<Reply> {
+    match request(commands, request)? {
         Response::Reply(reply) => Some(*reply),
         Response::Config(_) => None,
     }
 }
 
 fn config_text(commands: &CommandSender) -> Option<Arc<str>> {
-    match ask(commands, Request::Config)? {
+    match request(commands, Request::Config)? {
         Response::Config(text) => Some(text),
         Response::Reply(_) => None,
     }
 }
 
-fn ask(commands: &CommandSender, request: Request) -> Option<Response> {
-    let (answer, answered) = oneshot::channel();
-    let sent = commands.send_blocking(Command::Thrift(request, answer));
-    sent.then(|| answered.blocking_recv().ok()).flatten()
+fn request(commands: &CommandSender, request: Request) -> Option<Response> {
+    let (sender, receiver) = oneshot::channel();
+    let sent = commands.send_blocking(Command::Thrift(request, sender));
+    sent.then(|| receiver.blocking_recv().ok()).flatten()
 }

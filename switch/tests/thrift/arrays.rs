@@ -3,7 +3,7 @@
 use alfirk_thrift::standard::*;
 use serde_json::json;
 
-use crate::{builder::*, refusal, Served};
+use crate::{builder::*, refusal, TestServer};
 
 fn program() -> Builder {
     let mut b = Builder::new();
@@ -40,7 +40,7 @@ fn program() -> Builder {
 
 #[test]
 fn registers_wrap_to_their_width_and_check_bounds() {
-    let mut served = Served::new(&program());
+    let mut served = TestServer::new(&program());
     let mut client = served.client.standard();
     client.bm_register_write(0, "r", 1, 0x1fff).unwrap();
     client.bm_register_write_range(0, "r", 2, 4, -1).unwrap();
@@ -76,7 +76,7 @@ fn registers_wrap_to_their_width_and_check_bounds() {
 
 #[test]
 fn counters_are_read_written_and_reset() {
-    let mut served = Served::new(&program());
+    let mut served = TestServer::new(&program());
     let mut client = served.client.standard();
     let value = BmCounterValue {
         bytes: 100,
@@ -96,7 +96,7 @@ fn counters_are_read_written_and_reset() {
 
 #[test]
 fn meters_take_two_rates_of_which_the_first_is_not_the_higher() {
-    let mut served = Served::new(&program());
+    let mut served = TestServer::new(&program());
     let mut client = served.client.standard();
     let rate = |units_per_micros, burst_size| BmMeterRateConfig {
         units_per_micros,
@@ -135,7 +135,7 @@ fn meters_take_two_rates_of_which_the_first_is_not_the_higher() {
 
 #[test]
 fn value_sets_hold_each_value_once() {
-    let mut served = Served::new(&program());
+    let mut served = TestServer::new(&program());
     let mut client = served.client.standard();
     for value in [1, 2, 1] {
         client.bm_parse_vset_add(0, "v", vec![value]).unwrap();
@@ -157,7 +157,7 @@ fn value_sets_hold_each_value_once() {
 
 #[test]
 fn only_custom_crcs_take_parameters() {
-    let mut served = Served::new(&program());
+    let mut served = TestServer::new(&program());
     let mut client = served.client.standard();
     let crc16 = BmCrc16Config::default();
     client

@@ -30,12 +30,12 @@ use builder::Builder;
 
 /// Ports that record the requests.
 #[derive(Default)]
-struct NotedPorts {
+struct RecordingPorts {
     ports: Vec<(u32, String)>,
     notes: Vec<String>,
 }
 
-impl Ports for NotedPorts {
+impl Ports for RecordingPorts {
     fn add(&mut self, interface: &str, port: u32, _pcap: &str) -> io::Result<()> {
         if self.ports.iter().any(|(number, _)| *number == port) {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -72,30 +72,30 @@ impl Ports for NotedPorts {
 }
 
 /// State of a switch after its client has left.
-struct After {
+struct FinalState {
     server: Server,
-    ports: NotedPorts,
+    ports: RecordingPorts,
 }
 
 /// A switch that serves one client.
-struct Served {
+struct TestServer {
     client: Connection,
-    server: thread::JoinHandle<After>,
+    server: thread::JoinHandle<FinalState>,
 }
 
-impl Served {
-    fn new(program: &Builder) -> Served {
-        Served::with(program.switch(), &program.text(), ThriftSettings::default())
+impl TestServer {
+    fn new(program: &Builder) -> TestServer {
+        TestServer::with(program.switch(), &program.text(), ThriftSettings::default())
     }
 
-    fn with(switch: Switch, text: &str, settings: ThriftSettings) -> Served {
+    fn with(switch: Switch, text: &str, settings: ThriftSettings) -> TestServer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut config = Some(Arc::from(text));
         let server = thread::spawn(move || {
             let (stream, _) = listener.accept().unwrap();
             let mut requests = Requests::new(&stream, &stream);
-            let (mut server, mut ports) = (Server::new(switch), NotedPorts::default());
+            let (mut server, mut ports) = (Server::new(switch), RecordingPorts::default());
             let mut now = 0;
             while let Ok(Incoming::Request(ticket, call)) = requests.receive() {
                 now += 1_000_000;
@@ -108,20 +108,20 @@ impl Served {
                     wall_clock: 5_000_000_000,
                 };
                 let Response::Reply(reply) = runtime.handle(Request::Call(call)) else {
-                    panic!("a call is answered by a reply");
+                    panic!("expected a reply");
                 };
-                requests.answer(&ticket, &reply).unwrap();
+                requests.send_reply(&ticket, &reply).unwrap();
             }
-            After { server, ports }
+            FinalState { server, ports }
         });
-        Served {
+        TestServer {
             client: Connection::over(stream).unwrap(),
             server,
         }
     }
 
     /// Ends the client, and returns the switch.
-    fn end(self) -> After {
+    fn end(self) -> FinalState {
         drop(self.client);
         self.server.join().unwrap()
     }

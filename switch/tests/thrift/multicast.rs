@@ -3,7 +3,7 @@
 use alfirk_thrift::simple_switch::MirroringSessionConfig;
 use serde_json::{json, Value};
 
-use crate::{builder::*, refusal, Served};
+use crate::{builder::*, refusal, TestServer};
 
 fn program() -> Builder {
     let mut b = Builder::new();
@@ -15,7 +15,7 @@ fn program() -> Builder {
 
 #[test]
 fn groups_send_to_the_ports_of_their_nodes() {
-    let mut served = Served::new(&program());
+    let mut served = TestServer::new(&program());
     let mut client = served.client.simple_pre_lag();
     assert_eq!(client.bm_mc_mgrp_create(0, 3).unwrap(), 3);
     // Creating a group twice succeeds, as in BMv2.
@@ -63,7 +63,7 @@ fn groups_send_to_the_ports_of_their_nodes() {
 
 #[test]
 fn sessions_hold_a_port_or_a_group() {
-    let mut served = Served::new(&program());
+    let mut served = TestServer::new(&program());
     let mut client = served.client.simple_switch();
     let config = |port, mgid| MirroringSessionConfig { port, mgid };
     client
@@ -106,7 +106,7 @@ fn sessions_hold_a_port_or_a_group() {
 
 #[test]
 fn queues_and_ports_belong_to_the_driver() {
-    let mut served = Served::new(&program());
+    let mut served = TestServer::new(&program());
     let mut client = served.client.simple_switch();
     client.set_all_egress_queue_depths(9).unwrap();
     client.set_egress_queue_rate(2, 100).unwrap();

@@ -8,11 +8,11 @@ use alfirk_thrift::{
     Call, Reply,
 };
 
-use crate::{exact, fixture::*, NotedPorts};
+use crate::{exact, fixture::*, RecordingPorts};
 
 /// Returns Thrift's reply to a call.
-fn ask(f: &mut Fixture, call: Call) -> Reply {
-    let (mut ports, mut config) = (NotedPorts::default(), None);
+fn thrift(f: &mut Fixture, call: Call) -> Reply {
+    let (mut ports, mut config) = (RecordingPorts::default(), None);
     let mut runtime = Runtime {
         server: &mut f.server,
         ports: &mut ports,
@@ -23,7 +23,7 @@ fn ask(f: &mut Fixture, call: Call) -> Reply {
     };
     match runtime.handle(Request::Call(Box::new(call))) {
         Response::Reply(reply) => *reply,
-        Response::Config(_) => panic!("a call is answered by a reply"),
+        Response::Config(_) => panic!("expected a reply"),
     }
 }
 
@@ -41,7 +41,7 @@ fn add(dst: u8, port: u8) -> Call {
 #[test]
 fn entries_are_shared() {
     let mut f = Fixture::new();
-    let reply = ask(&mut f, add(5, 2));
+    let reply = thrift(&mut f, add(5, 2));
     assert_eq!(reply, Reply::Standard(standard::Reply::BmMtAddEntry(Ok(0))));
     let all = format!("table_entry {{ table_id: {L2} }}");
     assert_eq!(f.read(&all), [entity(&l2(5, 2, ""))]);
@@ -54,7 +54,7 @@ fn entries_are_shared() {
         cxt_id: 0,
         table_name: "ingress.l2".into(),
     };
-    let reply = ask(
+    let reply = thrift(
         &mut f,
         Call::Standard(standard::Call::BmMtGetEntries(entries)),
     );
@@ -70,13 +70,13 @@ fn entries_are_shared() {
         table_name: "ingress.l2".into(),
         reset_default_entry: false,
     };
-    ask(
+    thrift(
         &mut f,
         Call::Standard(standard::Call::BmMtClearEntries(cleared)),
     );
     assert_eq!(f.read(&all), []);
     // The next entry reuses the first slot, without the old metadata.
-    ask(&mut f, add(7, 2));
+    thrift(&mut f, add(7, 2));
     assert_eq!(f.read(&all), [entity(&l2(7, 2, ""))]);
 }
 
@@ -86,7 +86,7 @@ fn multicast_groups_are_shared() {
     let group =
         "packet_replication_engine_entry { multicast_group_entry { multicast_group_id: 9 } }";
     let call = |call| Call::SimplePreLag(call);
-    ask(
+    thrift(
         &mut f,
         call(pre::Call::BmMcMgrpCreate(pre::BmMcMgrpCreate {
             cxt_id: 0,
@@ -99,19 +99,19 @@ fn multicast_groups_are_shared() {
         port_map: "110".into(),
         lag_map: String::new(),
     };
-    ask(&mut f, call(pre::Call::BmMcNodeCreate(node)));
+    thrift(&mut f, call(pre::Call::BmMcNodeCreate(node)));
     let associate = pre::BmMcNodeAssociate {
         cxt_id: 0,
         mgrp_handle: 9,
         l1_handle: 0,
     };
-    ask(&mut f, call(pre::Call::BmMcNodeAssociate(associate)));
+    thrift(&mut f, call(pre::Call::BmMcNodeAssociate(associate)));
     let expected = "packet_replication_engine_entry { multicast_group_entry { multicast_group_id: 9
         replicas { port: \"\\x01\" instance: 4 } replicas { port: \"\\x02\" instance: 4 } } }";
     assert_eq!(f.read(group), [entity(expected)]);
     refused(f.insert(group), Code::AlreadyExists, "group 9");
     f.delete(group).unwrap();
-    let reply = ask(
+    let reply = thrift(
         &mut f,
         call(pre::Call::BmMcGetEntries(pre::BmMcGetEntries { cxt_id: 0 })),
     );
@@ -134,7 +134,7 @@ fn clone_sessions_are_shared() {
         mgid: None,
     };
     let get = simple_switch::MirroringSessionGet { mirror_id: 3 };
-    let reply = ask(
+    let reply = thrift(
         &mut f,
         Call::SimpleSwitch(simple_switch::Call::MirroringSessionGet(get)),
     );
@@ -148,7 +148,7 @@ fn clone_sessions_are_shared() {
         mirror_id: 3,
         config,
     };
-    ask(
+    thrift(
         &mut f,
         Call::SimpleSwitch(simple_switch::Call::MirroringSessionAdd(add)),
     );
@@ -194,7 +194,7 @@ fn acl_priorities(f: &mut Fixture) -> Vec<Option<i32>> {
         cxt_id: 0,
         table_name: "ingress.acl".into(),
     };
-    let reply = ask(f, Call::Standard(standard::Call::BmMtGetEntries(entries)));
+    let reply = thrift(f, Call::Standard(standard::Call::BmMtGetEntries(entries)));
     let Reply::Standard(standard::Reply::BmMtGetEntries(Ok(entries))) = reply else {
         panic!("{reply:?}");
     };
@@ -214,7 +214,7 @@ fn priorities_map_both_ways() {
     let mut f = Fixture::new();
     let all = format!("table_entry {{ table_id: {ACL} }}");
     for priority in [0, 1, 10, i32::MAX - 1] {
-        let reply = ask(&mut f, acl_add(priority));
+        let reply = thrift(&mut f, acl_add(priority));
         assert!(
             matches!(reply, Reply::Standard(standard::Reply::BmMtAddEntry(Ok(_)))),
             "{reply:?}"
@@ -235,7 +235,7 @@ fn priorities_map_both_ways() {
 fn thrift_takes_priorities_that_p4runtime_has() {
     let mut f = Fixture::new();
     for priority in [-1, i32::MIN, i32::MAX] {
-        let reply = ask(&mut f, acl_add(priority));
+        let reply = thrift(&mut f, acl_add(priority));
         assert!(
             matches!(
                 reply,
@@ -257,7 +257,7 @@ fn the_size_of_a_selector_limits_groups_of_both() {
             cxt_id: 0,
             act_prof_name: profile(),
         };
-        let reply = ask(f, call(standard::Call::BmMtActProfCreateGroup(create)));
+        let reply = thrift(f, call(standard::Call::BmMtActProfCreateGroup(create)));
         let Reply::Standard(standard::Reply::BmMtActProfCreateGroup(Ok(group))) = reply else {
             panic!("{reply:?}");
         };
@@ -270,7 +270,7 @@ fn the_size_of_a_selector_limits_groups_of_both() {
         (0..members)
             .map(|member| {
                 let add = standard::Call::BmMtActProfAddMemberToGroup(add(member));
-                let reply = ask(f, call(add));
+                let reply = thrift(f, call(add));
                 matches!(
                     reply,
                     Reply::Standard(standard::Reply::BmMtActProfAddMemberToGroup(Ok(())))
@@ -285,7 +285,7 @@ fn the_size_of_a_selector_limits_groups_of_both() {
             action_name: "ingress.forward".into(),
             action_data: vec![vec![0, 3]],
         };
-        ask(&mut f, call(standard::Call::BmMtActProfAddMember(add)));
+        thrift(&mut f, call(standard::Call::BmMtActProfAddMember(add)));
     }
     // The fifth member of a group exceeds the limit, as does the 17th of all groups.
     for _ in 0..4 {

@@ -4,7 +4,7 @@ use alfirk_switch::ThriftSettings;
 use alfirk_thrift::standard::*;
 use serde_json::json;
 
-use crate::{builder::*, refusal, Served};
+use crate::{builder::*, refusal, TestServer};
 
 fn program(port: u64) -> Builder {
     let mut b = Builder::new();
@@ -18,13 +18,13 @@ fn program(port: u64) -> Builder {
     b
 }
 
-fn served(may_swap: bool) -> Served {
+fn served(may_swap: bool) -> TestServer {
     let settings = ThriftSettings {
         may_swap,
         ..Default::default()
     };
     let program = program(1);
-    Served::with(program.switch(), &program.text(), settings)
+    TestServer::with(program.switch(), &program.text(), settings)
 }
 
 #[test]

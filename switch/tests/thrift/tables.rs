@@ -3,7 +3,7 @@
 use alfirk_thrift::standard::*;
 use serde_json::json;
 
-use crate::{builder::*, exact, refusal, Served};
+use crate::{builder::*, exact, refusal, TestServer};
 
 fn program() -> Builder {
     let mut b = Builder::new();
@@ -48,7 +48,7 @@ const NO_OPTIONS: BmAddEntryOptions = BmAddEntryOptions { priority: None };
 
 #[test]
 fn handles_have_the_lowest_free_slot_and_its_version() {
-    let mut served = Served::new(&program());
+    let mut served = TestServer::new(&program());
     let mut client = served.client.standard();
     let mut add = |value: u8| {
         let port = vec![vec![0, value]];
@@ -82,7 +82,7 @@ fn handles_have_the_lowest_free_slot_and_its_version() {
 
 #[test]
 fn entries_forward_and_are_read_back_as_long_as_their_fields() {
-    let mut served = Served::new(&ternary());
+    let mut served = TestServer::new(&ternary());
     let mut client = served.client.standard();
     let options = BmAddEntryOptions { priority: Some(7) };
     let key = ternary_key([0x12, 0x34], [0xff, 0]);
@@ -112,7 +112,7 @@ fn entries_forward_and_are_read_back_as_long_as_their_fields() {
 
 #[test]
 fn tables_without_priorities_show_none() {
-    let mut served = Served::new(&program());
+    let mut served = TestServer::new(&program());
     let mut client = served.client.standard();
     let options = BmAddEntryOptions { priority: Some(7) };
     let entry = client.bm_mt_add_entry(0, "t", vec![exact(&[1])], "nop", vec![], options);
@@ -122,7 +122,7 @@ fn tables_without_priorities_show_none() {
 
 #[test]
 fn wrong_entries_are_refused_with_the_codes_of_bmv2() {
-    let mut served = Served::new(&program());
+    let mut served = TestServer::new(&program());
     let mut client = served.client.standard();
     let mut add = |table: &str, key: &[u8], action: &str, data: &[&[u8]]| {
         let data = data.iter().map(|d| d.to_vec()).collect();
@@ -156,7 +156,7 @@ fn default_actions_are_set_shown_and_reset() {
     let mut b = program();
     let nop = json!({"action_id": 1, "action_const": false, "action_data": [], "action_entry_const": false});
     b.set("/pipelines/0/tables/0/default_entry", nop);
-    let mut served = Served::new(&b);
+    let mut served = TestServer::new(&b);
     let mut client = served.client.standard();
     let name = |entry: BmActionEntry| entry.action_name.unwrap_or_default();
     assert_eq!(name(client.bm_mt_get_default_entry(0, "t").unwrap()), "nop");
@@ -175,7 +175,7 @@ fn default_actions_are_set_shown_and_reset() {
         "/pipelines/0/tables/0/default_entry/action_const",
         json!(true),
     );
-    let mut served = Served::new(&b);
+    let mut served = TestServer::new(&b);
     let set = served
         .client
         .standard()
@@ -185,7 +185,7 @@ fn default_actions_are_set_shown_and_reset() {
         "/pipelines/0/tables/0/default_entry/action_entry_const",
         json!(true),
     );
-    let mut served = Served::new(&b);
+    let mut served = TestServer::new(&b);
     let set = served
         .client
         .standard()
@@ -195,7 +195,7 @@ fn default_actions_are_set_shown_and_reset() {
 
 #[test]
 fn direct_counters_and_timeouts_go_with_their_entry() {
-    let mut served = Served::new(&program());
+    let mut served = TestServer::new(&program());
     let mut client = served.client.standard();
     let entry = client.bm_mt_add_entry(0, "t", vec![exact(&[1])], "nop", vec![], NO_OPTIONS);
     let entry = entry.unwrap();
@@ -233,7 +233,7 @@ fn with_profile() -> Builder {
 
 #[test]
 fn members_and_groups_choose_actions() {
-    let mut served = Served::new(&with_profile());
+    let mut served = TestServer::new(&with_profile());
     let mut client = served.client.standard();
     let mut member = |port: u8| {
         let data = vec![vec![port]];
@@ -288,7 +288,7 @@ fn members_and_groups_choose_actions() {
 #[test]
 fn without_a_program_there_are_no_tables() {
     let switch = alfirk_bmv2::Switch::new(Default::default());
-    let mut served = Served::with(switch, "", Default::default());
+    let mut served = TestServer::with(switch, "", Default::default());
     let mut client = served.client.standard();
     assert_eq!(
         refusal(client.bm_mt_get_num_entries(0, "t")),
@@ -317,7 +317,7 @@ fn entries_of_the_program_are_changed_unless_they_are_const() {
     ]);
     program.set("/pipelines/0/tables/0/entries", entries);
     program.set("/pipelines/0/tables/0/const_entries", json!(false));
-    let mut served = Served::new(&program);
+    let mut served = TestServer::new(&program);
     let mut client = served.client.standard();
     let listed = client.bm_mt_get_entries(0, "t").unwrap();
     let priorities: Vec<_> = listed.iter().map(|entry| entry.options.priority).collect();

@@ -290,18 +290,18 @@ pub fn requests_of_any_bytes_are_answered() {
                 .expect("it is a path");
             let call = grpc.streaming(Request::new(tokio_stream::iter(messages)), path, Raw);
             // Some calls wait for all replies, some for none, and some are cancelled.
-            let answer = match chance.below(4) {
+            let reply = match chance.below(4) {
                 0 => {
                     tokio::time::timeout(Duration::from_micros(chance.below(2000) as u64), call)
                         .await
                 }
                 _ => Ok(tokio::time::timeout(DEADLINE, call)
                     .await
-                    .expect("requests are answered")),
+                    .expect("every request gets a reply")),
             };
-            if let (Ok(Ok(response)), true) = (answer, chance.one_in(2)) {
-                let mut answers = response.into_inner();
-                let all = async { while let Ok(Some(())) = answers.message().await {} };
+            if let (Ok(Ok(response)), true) = (reply, chance.one_in(2)) {
+                let mut replies = response.into_inner();
+                let all = async { while let Ok(Some(())) = replies.message().await {} };
                 // The stream channel stays open if its requests are valid.
                 let patience = if method == "StreamChannel" {
                     Duration::from_millis(5)
@@ -311,7 +311,7 @@ pub fn requests_of_any_bytes_are_answered() {
                 let ended = tokio::time::timeout(patience, all).await;
                 assert!(
                     ended.is_ok() || method == "StreamChannel",
-                    "case {case}: no end of the answer"
+                    "case {case}: no end of the reply"
                 );
             }
             cases += 1;

@@ -28,16 +28,16 @@ impl Links<'_> {
         let request = ListRequest {
             ports: ports.to_vec(),
         };
-        let answer = self.runtime.block_on(self.client.list(request))?;
-        Ok(answer.into_inner().ports)
+        let reply = self.runtime.block_on(self.client.list(request))?;
+        Ok(reply.into_inner().ports)
     }
 
     fn change(&mut self, changes: &[LinkChange]) -> Result<Vec<Port>, tonic::Status> {
         let request = ChangeRequest {
             changes: changes.to_vec(),
         };
-        let answer = self.runtime.block_on(self.client.change(request))?;
-        Ok(answer.into_inner().ports)
+        let reply = self.runtime.block_on(self.client.change(request))?;
+        Ok(reply.into_inner().ports)
     }
 }
 
@@ -86,11 +86,11 @@ pub fn links_change_while_the_switch_runs() {
     one.send(&fixture::frame(5));
     assert_eq!(two.receive(SILENCE), None);
 
-    let mended = change(2, |link| {
+    let restored = change(2, |link| {
         link.down = Some(false);
         link.delay_ns = Some(0);
     });
-    links.change(&[mended]).unwrap();
+    links.change(&[restored]).unwrap();
     one.send(&fixture::frame(5));
     assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
     let ports = links.list(&[2]).unwrap();

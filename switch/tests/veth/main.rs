@@ -351,7 +351,7 @@ fn checksums_of_kernel_packets_are_complete() {
     let two = Wire::open(FAR[1]);
     let socket = std::net::UdpSocket::bind("10.9.0.1:4000").unwrap();
     socket
-        .send_to(b"checked by nobody so far", "10.9.0.2:4001")
+        .send_to(b"without a checksum so far", "10.9.0.2:4001")
         .unwrap();
     let frame = two.receive(DEADLINE).expect("the datagram arrives");
     assert_eq!(frame[23], 17);
@@ -503,9 +503,9 @@ fn http_get(address: &str, path: &str) -> String {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: switch\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    reply
 }
 
 fn metrics_count_what_happened() {
@@ -516,15 +516,15 @@ fn metrics_count_what_happened() {
     let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
     one.send(&fixture::frame(5));
     assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
-    let answer = http_get(&address, "/metrics");
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    let reply = http_get(&address, "/metrics");
+    assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
     for sample in [
         "alfirk_port_up{port=\"1\",interface=\"near1\"} 1\n",
         "alfirk_port_frames_total{port=\"1\",way=\"in\"} 1\n",
         "alfirk_port_frames_total{port=\"2\",way=\"out\"} 1\n",
         "alfirk_switch_streams 1\n",
     ] {
-        assert!(answer.contains(sample), "{sample}{answer}");
+        assert!(reply.contains(sample), "{sample}{reply}");
     }
     assert!(http_get(&address, "/").starts_with("HTTP/1.1 404 "));
     process.stop();

@@ -123,9 +123,9 @@ pub fn bursts_go_on_in_order_and_what_was_too_much_is_counted() {
     }
     let all = 2 * SLOTS - 13 + 64 + 3 + 200;
     let counted = |way: &str| {
-        let answer = http_get(&address, "/metrics");
-        let value = answer.lines().find_map(|line| line.strip_prefix(way));
-        let value = value.unwrap_or_else(|| panic!("no {way} in {answer}"));
+        let reply = http_get(&address, "/metrics");
+        let value = reply.lines().find_map(|line| line.strip_prefix(way));
+        let value = value.unwrap_or_else(|| panic!("no {way} in {reply}"));
         value.trim().parse::<u32>().unwrap()
     };
     let received = || counted("alfirk_port_frames_total{port=\"1\",way=\"in\"}");

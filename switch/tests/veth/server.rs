@@ -43,9 +43,9 @@ pub fn a_unix_socket_left_behind_is_taken_over() {
     };
     refused(&address);
     let file = folder.path().join("file");
-    fs::write(&file, "dear").unwrap();
+    fs::write(&file, "data").unwrap();
     refused(&format!("unix:{}", file.display()));
-    assert_eq!(fs::read_to_string(file).unwrap(), "dear");
+    assert_eq!(fs::read_to_string(file).unwrap(), "data");
     let runtime = Runtime::new().unwrap();
     runtime.block_on(Controller::connect(&address));
     process.stop();
