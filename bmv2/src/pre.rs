@@ -1,9 +1,8 @@
 //! The packet replication engine: multicast groups of nodes, and clone sessions.
 //!
 //! A node (BMv2: level 1) has a replication id and a set of ports (level 2). A group is a list of
-//! nodes. Replication goes through the nodes in the order of their association, and through the
-//! ports of a node in ascending order, then through its link aggregation groups, as in BMv2's
-//! `simple_pre_lag`.
+//! nodes. Nodes are replicated in the order of their association, the ports of a node in ascending
+//! order, then its link aggregation groups. This is the order of BMv2's `simple_pre_lag`.
 
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;

@@ -1,4 +1,4 @@
-"""The gRPC library of most controllers connects to the switch by TLS, with the flags of simple_switch_grpc."""
+"""The gRPC library of most controllers connects to the switch by TLS, with simple_switch_grpc's flags."""
 
 from __future__ import annotations
 

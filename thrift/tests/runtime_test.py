@@ -1,4 +1,4 @@
-"""An independent implementation of Thrift as a client of the switch, with the interface files of this crate."""
+"""An independent Thrift implementation as a client of the switch, with the interface files of this crate."""
 
 from __future__ import annotations
 
