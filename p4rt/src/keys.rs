@@ -97,7 +97,7 @@ fn parse_field(field: &Field, given: &FieldMatch) -> Result<KeyMatch, String> {
         Ok::<_, String>(bytestring::canonical(bytes).to_vec())
     };
     Ok(match (field.kind, given.field_match_type.as_ref()) {
-        (MatchKind::Exact, Some(FieldMatchType::Exact(exact))) if field.validity => {
+        (MatchKind::Exact, Some(FieldMatchType::Exact(exact))) if field.is_validity => {
             KeyMatch::Valid {
                 value: value(&exact.value)? != [0],
             }
@@ -356,7 +356,7 @@ mod tests {
             name: format!("f{id}"),
             bits,
             kind,
-            validity: false,
+            is_validity: false,
             translation: None,
         }
     }

@@ -433,12 +433,12 @@ pub fn read_members(
 ) -> UpdateResult {
     let wanted = Selection::new(view, filter.action_profile_id, filter.member_id)?;
     let known = &view.pipeline.profiles.members;
-    for member in wanted.of(known) {
+    for member in wanted.written(known) {
         found(Kind::ActionProfileMember(member.clone()));
     }
     for profile in external_profiles(view, filter.action_profile_id) {
         for member in view.switch.members(profile.core).map_err(core_error)? {
-            if wanted.is_new(known, (profile.id, member.id)) {
+            if wanted.is_external(known, (profile.id, member.id)) {
                 let action = show_action(&view.pipeline.schema, &member.action, &member.args);
                 found(Kind::ActionProfileMember(ActionProfileMember {
                     action_profile_id: profile.id,
@@ -458,12 +458,12 @@ pub fn read_groups(
 ) -> UpdateResult {
     let wanted = Selection::new(view, filter.action_profile_id, filter.group_id)?;
     let known = &view.pipeline.profiles.groups;
-    for group in wanted.of(known) {
+    for group in wanted.written(known) {
         found(Kind::ActionProfileGroup(group.clone()));
     }
     for profile in external_profiles(view, filter.action_profile_id) {
         for group in view.switch.groups(profile.core).map_err(core_error)? {
-            if wanted.is_new(known, (profile.id, group.id)) {
+            if wanted.is_external(known, (profile.id, group.id)) {
                 let members = group.members.iter();
                 let members = members.map(|member| action_profile_group::Member {
                     member_id: member.id,
@@ -525,7 +525,7 @@ impl Selection {
     }
 
     /// Selects among the objects written through P4Runtime, by profile and id.
-    fn of<'b, T>(&'b self, known: &'b BTreeMap<(u32, u32), T>) -> impl Iterator<Item = &'b T> {
+    fn written<'b, T>(&'b self, known: &'b BTreeMap<(u32, u32), T>) -> impl Iterator<Item = &'b T> {
         let chosen = known
             .iter()
             .filter(|((profile, id), _)| matches(self.profile, *profile) && matches(self.id, *id));
@@ -533,7 +533,7 @@ impl Selection {
     }
 
     /// Returns whether an object of the switch is selected and was not written through P4Runtime.
-    fn is_new<T>(&self, known: &BTreeMap<(u32, u32), T>, key: (u32, u32)) -> bool {
+    fn is_external<T>(&self, known: &BTreeMap<(u32, u32), T>, key: (u32, u32)) -> bool {
         !known.contains_key(&key) && matches(self.id, key.1)
     }
 }

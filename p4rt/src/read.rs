@@ -25,7 +25,7 @@ use super::{
 use alfirk_bmv2::EntryHandle;
 
 /// Size of one part of a response, in bytes; gRPC clients reject messages above 4 MiB.
-const PART: usize = 256 << 10;
+const PART_BYTES: usize = 256 << 10;
 
 /// A read in progress, so that a driver can handle packets between its steps. Started by [`Server::begin_read`],
 /// advanced by [`Server::continue_read`].
@@ -124,7 +124,7 @@ impl Progress {
             if most == 0 {
                 return None;
             }
-            let result = self.look(view, filter, &mut most, take);
+            let result = self.advance_filter(view, filter, &mut most, take);
             if self.walk.is_none() || result.is_err() {
                 self.walk = None;
                 self.failed |= result.is_err();
@@ -145,7 +145,7 @@ impl Progress {
 
     /// Advances one filter: by up to `most` entities if it iterates over tables, else to its end. Subtracts the
     /// processed entities from `most`.
-    fn look(
+    fn advance_filter(
         &mut self,
         view: View<'_>,
         filter: &Entity,
@@ -166,7 +166,7 @@ impl Progress {
             };
             *bytes += entity.encoded_len();
             part.entities.push(entity);
-            if *bytes >= PART {
+            if *bytes >= PART_BYTES {
                 *bytes = 0;
                 take(mem::take(part));
             }
@@ -209,7 +209,7 @@ fn find(view: View<'_>, filter: &Kind, found: EntityVisitor<'_>) -> UpdateResult
 }
 
 /// Returns the updates that would undo `update`, to be applied from last to first.
-pub(super) fn before(device: &Device, update: &Update, now: u64) -> Vec<Update> {
+pub(super) fn undo_updates(device: &Device, update: &Update, now: u64) -> Vec<Update> {
     let (Ok((switch, pipeline)), Ok(kind)) = (device.configured(), entity(update.entity.as_ref()))
     else {
         return Vec::new();

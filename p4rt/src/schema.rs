@@ -80,7 +80,7 @@ pub struct Field {
     pub bits: usize,
     pub kind: MatchKind,
     /// The field is the header's validity bit.
-    pub validity: bool,
+    pub is_validity: bool,
     /// Translation of the field's values, if its type is translated.
     pub translation: Option<Arc<Translation>>,
 }
@@ -111,7 +111,7 @@ pub struct Table {
     /// const.
     pub is_released: bool,
     /// The key has a field for which entries need priorities.
-    pub priorities: bool,
+    pub needs_priorities: bool,
     /// `core priority = priority_base - P4Runtime priority`: the core's smallest priority wins, P4Runtime's largest.
     /// The base is 2^31 - 1, as in PI, so that priorities map between Thrift and P4Runtime. In a table whose `const
     /// entries` use ranks as priorities, P4Runtime's are n for the first of n entries, as in p4c.
@@ -381,7 +381,7 @@ impl Schema {
                 let mut resources = table.direct_resource_ids.iter().copied();
                 resources.find(|&resource| known(resource))
             };
-            let priorities = fields.iter().any(|field| {
+            let needs_priorities = fields.iter().any(|field| {
                 matches!(
                     field.kind,
                     MatchKind::Ternary | MatchKind::Range | MatchKind::Optional
@@ -404,7 +404,7 @@ impl Schema {
                     == table::IdleTimeoutBehavior::NotifyControl,
                 is_const: table.is_const_table,
                 is_released,
-                priorities,
+                needs_priorities,
                 priority_base: greatest.map_or(i32::MAX, |rank| rank.max(0).saturating_add(1)),
                 core,
                 name,
@@ -677,7 +677,7 @@ fn fields(
             }
         };
         let mut bits = width(field.bitwidth);
-        let mut validity = false;
+        let mut is_validity = false;
         let mut of_type = translation::of_name(translations, field.type_name.as_ref());
         if let Some(key) = counterpart.map(|table| &table.keys[i]) {
             let same = matches!(
@@ -706,14 +706,14 @@ fn fields(
                 }
                 None => narrow(bits, kept),
             };
-            validity = key.match_type == MatchType::Valid;
+            is_validity = key.match_type == MatchType::Valid;
         }
         fields.push(Field {
             id: field.id,
             name: field.name.clone(),
             bits,
             kind,
-            validity,
+            is_validity,
             translation: of_type,
         });
     }

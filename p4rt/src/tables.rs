@@ -36,19 +36,19 @@ pub fn table(schema: &Schema, id: u32) -> UpdateResult<(&Table, TableId)> {
 pub fn key(table: &Table, entry: &TableEntry, how: Use) -> UpdateResult<(Vec<KeyMatch>, i32)> {
     let name = &table.name;
     let key = keys::parse(&format!("table {name}"), &table.fields, &entry.r#match, how)?;
-    if table.priorities && entry.priority <= 0 {
+    if table.needs_priorities && entry.priority <= 0 {
         return Err(invalid(format!(
             "table {name}: an entry with a ternary, range or optional field needs a priority above 0, not {}",
             entry.priority
         )));
     }
-    if !table.priorities && entry.priority != 0 {
+    if !table.needs_priorities && entry.priority != 0 {
         return Err(invalid(format!(
             "table {name}: entries have no priorities: its key has no ternary, range or optional field (the priority is {})",
             entry.priority
         )));
     }
-    let priority = if table.priorities {
+    let priority = if table.needs_priorities {
         table.priority_base.saturating_sub(entry.priority)
     } else {
         0
@@ -58,7 +58,7 @@ pub fn key(table: &Table, entry: &TableEntry, how: Use) -> UpdateResult<(Vec<Key
 
 /// Converts a core priority to P4Runtime's.
 fn shown_priority(table: &Table, core: i32) -> i32 {
-    match table.priorities {
+    match table.needs_priorities {
         true => table.priority_base.saturating_sub(core),
         false => 0,
     }
@@ -170,7 +170,7 @@ fn insert(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntr
         .tables
         .set(table.id, handle, EntryMetadata::of(entry, one_shot));
     entry_resources::set(scope, table, core, handle, entry)?;
-    expect_idle(scope, timeout);
+    schedule_idle_check(scope, timeout);
     Ok(())
 }
 
@@ -217,7 +217,7 @@ fn modify(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntr
                 .switch
                 .set_idle_timeout(core, handle, timeout, scope.now)
                 .map_err(core_error)?;
-            expect_idle(scope, timeout);
+            schedule_idle_check(scope, timeout);
         }
     }
     entry_resources::set(scope, table, core, handle, entry)
@@ -259,7 +259,7 @@ pub(super) fn discard_metadata(
 }
 
 /// Schedules a check for idle entries at the time when this timeout may have passed.
-fn expect_idle(scope: &mut Scope<'_>, timeout: u64) {
+fn schedule_idle_check(scope: &mut Scope<'_>, timeout: u64) {
     if timeout > 0 {
         let due = scope.now.saturating_add(timeout);
         let check = &mut scope.pipeline.idle_check;

@@ -113,7 +113,7 @@ impl Progress {
         for update in updates.iter().skip(self.done).take(most) {
             let before = match self.atomicity {
                 Atomicity::ContinueOnError => Vec::new(),
-                _ => read::before(device, update, now),
+                _ => read::undo_updates(device, update, now),
             };
             match apply_update(device, update, now) {
                 Ok(()) => {
