@@ -106,11 +106,11 @@ impl Server {
     /// Creates a server for a switch, with or without a program. A program loaded without a P4Info cannot be controlled
     /// before a pipeline config is set.
     pub fn new(switch: Switch) -> Server {
-        Server::sharing(switch, Programs::default())
+        Server::with_programs(switch, Programs::default())
     }
 
     /// Creates a server that shares loaded programs with other servers of the same `programs`.
-    pub fn sharing(switch: Switch, programs: Programs) -> Server {
+    pub fn with_programs(switch: Switch, programs: Programs) -> Server {
         let arbitration = Arbitration::new(switch.options().device_id);
         Server {
             active: Device {
@@ -134,7 +134,7 @@ impl Server {
     /// Creates a server for a switch with the same options, but without program, entries, registers and clients.
     pub fn fresh_copy(&self) -> Server {
         let switch = Switch::new(self.switch().options().clone());
-        Server::sharing(switch, self.programs.clone())
+        Server::with_programs(switch, self.programs.clone())
     }
 
     /// Returns the switch that handles packets.

@@ -47,7 +47,7 @@ impl Local {
         let mut loaded = Switch::new(options.clone());
         loaded.load(program);
         let info = program_info(&loaded).map_err(text)?;
-        let mut server = Server::sharing(Switch::new(options), programs);
+        let mut server = Server::with_programs(Switch::new(options), programs);
         let client = server.stream_open();
         server.stream_message(client, arbitration(), 0);
         server

@@ -123,7 +123,7 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
         false => Programs::default(),
     };
     let (switch, text) = load(&config, &programs)?;
-    let server = Server::sharing(switch, programs.clone());
+    let server = Server::with_programs(switch, programs.clone());
     let (commands, queue) = command::commands().map_err(|e| failed("event queue", &e))?;
     let mut engine = Engine::new(server, queue, config.port_defaults())
         .map_err(|e| failed("epoll and netlink", &e))?;

@@ -37,7 +37,7 @@ impl Client {
             cpu_port: Some(CPU_PORT),
             ..SwitchOptions::default()
         };
-        let mut server = Server::sharing(Switch::new(options), programs.clone());
+        let mut server = Server::with_programs(Switch::new(options), programs.clone());
         let primary = server.stream_open();
         server.stream_message(primary, arbitration(id(1)), 0);
         Client {

@@ -304,7 +304,7 @@ fn servers_that_share_programs_load_each_once() {
             device_id: DEVICE,
             ..Default::default()
         });
-        let mut server = Server::sharing(switch, programs.clone());
+        let mut server = Server::with_programs(switch, programs.clone());
         let client = server.stream_open();
         server.stream_message(client, arbitration(id(1)), 0);
         let request = SetForwardingPipelineConfigRequest {

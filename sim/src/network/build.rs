@@ -469,7 +469,7 @@ fn add_switch(
     let shared = topology.buffer_of(index);
     let ports = Ports::new(links, topology.switching(), shared, station(index));
     let node = SwitchNode::new(
-        Server::sharing(Switch::new(options), programs.clone()),
+        Server::with_programs(Switch::new(options), programs.clone()),
         model.fidelity == Fidelity::Fast,
         model.pipeline_latency,
         model.control_latency,
