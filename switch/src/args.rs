@@ -630,7 +630,7 @@ mod tests {
         assert_eq!(all.address, "0.0.0.0:9092".parse().unwrap());
         let config = parse("--no-p4 --as-simple-switch").unwrap();
         assert!(!config.serves_p4runtime);
-        let config = find_table.thrift.unwrap();
+        let config = config.thrift.unwrap();
         assert_eq!(config.address, "127.0.0.1:9090".parse().unwrap());
         assert!(!config.may_swap);
         let swaps = thrift("--no-p4 --as-simple-switch -- --enable-swap").unwrap();

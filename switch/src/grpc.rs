@@ -14,9 +14,9 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::{
     command::{Command, CommandSender},
-    limit::TrailerLimit,
     reads::Reads,
     stream_queue::stream_queue,
+    trailer_limit::TrailerLimit,
 };
 
 /// Implementation of the services.

@@ -155,20 +155,20 @@ fn execute(call: Call, commands: &CommandSender, programs: &Programs) -> Option<
 }
 
 fn forward(commands: &CommandSender, request: Request) -> Option<Reply> {
-    match request(commands, request)? {
+    match call_switch(commands, request)? {
         Response::Reply(reply) => Some(*reply),
         Response::Config(_) => None,
     }
 }
 
 fn config_text(commands: &CommandSender) -> Option<Arc<str>> {
-    match request(commands, Request::Config)? {
+    match call_switch(commands, Request::Config)? {
         Response::Config(text) => Some(text),
         Response::Reply(_) => None,
     }
 }
 
-fn request(commands: &CommandSender, request: Request) -> Option<Response> {
+fn call_switch(commands: &CommandSender, request: Request) -> Option<Response> {
     let (sender, receiver) = oneshot::channel();
     let sent = commands.send_blocking(Command::Thrift(request, sender));
     sent.then(|| receiver.blocking_recv().ok()).flatten()
