@@ -38,7 +38,7 @@ fn run(script: &str, answer: impl Fn(&Call) -> Reply + Send + 'static) -> (Outpu
                     answer(call)
                 }
             };
-            requests.answer(&ticket, &reply).expect("the CLI listens");
+            requests.send_reply(&ticket, &reply).expect("the CLI listens");
         }
         asked
     });
