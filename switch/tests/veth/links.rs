@@ -177,7 +177,7 @@ pub fn invalid_links_change_nothing() {
     refused(
         change(2, |link| link.reorder = Some(0.1)),
         invalid,
-        "nothing to overtake",
+        "reorder",
     );
     let stopped = link_change::Rate::PacketsPerSecond(0);
     refused(
