@@ -38,7 +38,9 @@ fn run(script: &str, answer: impl Fn(&Call) -> Reply + Send + 'static) -> (Outpu
                     answer(call)
                 }
             };
-            requests.send_reply(&ticket, &reply).expect("the CLI listens");
+            requests
+                .send_reply(&ticket, &reply)
+                .expect("the CLI listens");
         }
         asked
     });

@@ -126,7 +126,8 @@ impl Port {
             running: true,
             discipline: None,
             is_shaped: true,
-            link: Link::new(setup.link, setup.seed, setup.number).with_loss_filters(setup.loss_filters),
+            link: Link::new(setup.link, setup.seed, setup.number)
+                .with_loss_filters(setup.loss_filters),
             queues: PortQueues::new(setup.priority_queues, depth),
             queue_bytes: setup.queue_bytes,
             queued_bytes: 0,
@@ -155,7 +156,8 @@ impl Port {
             running: true,
             discipline: None,
             is_shaped: false,
-            link: Link::new(setup.link, setup.seed, setup.number).with_loss_filters(setup.loss_filters),
+            link: Link::new(setup.link, setup.seed, setup.number)
+                .with_loss_filters(setup.loss_filters),
             queues: PortQueues::new(setup.priority_queues, depth),
             queue_bytes: setup.queue_bytes,
             queued_bytes: 0,
