@@ -222,7 +222,7 @@ impl TofinoGroup {
     }
 
     /// Whether data `psn` is beyond the window of the source (`source_window.p4`). A window of half the PSN space or more
-    /// is no limit.
+    /// does not limit the source.
     fn is_beyond_window(&self, psn: u32) -> bool {
         let space = self.space;
         let is_bound = u32::try_from(space.distance(0, self.window)) == Ok(self.window);

@@ -30,7 +30,7 @@ pub const IP_PROTOCOL_TCP: u8 = 6;
 /// `IP_PROTOCOL_UDP`.
 pub const IP_PROTOCOL_UDP: u8 = 17;
 
-/// RoCEv2 (IBTA vol. 1, annex A17.3.1) and Alfirk's registration protocol.
+/// UDP ports of RoCEv2 (IBTA vol. 1, annex A17.3.1) and of Alfirk's registration protocol.
 pub const UDP_PORT_ROCEV2: u16 = 0x12b7;
 
 /// `UDP_PORT_MRP`.
@@ -106,15 +106,15 @@ pub const NAK_INVALID_REQUEST: u8 = 1;
 /// `NAK_REMOTE_OPERATIONAL`.
 pub const NAK_REMOTE_OPERATIONAL: u8 = 3;
 
-/// Reserved by the specification; accepted only where the group's entry says selective repeat (selective_nak.p4). Between
-/// receivers and switches the PSN is that of the lost packet, and the MSN is the number of times that its receiver has
-/// reported it, 1 to 255. To a source it leaves with the PSN after the last acknowledged one, and the lost PSN as MSN.
+/// Selective NAK: a code reserved by the specification, accepted only if the group's entry enables selective repeat
+/// (selective_nak.p4). Between receivers and switches the PSN is that of the lost packet, and the MSN is the number of reports
+/// by its receiver, 1 to 255. A source gets it with the PSN after the last acknowledged one, and the lost PSN as MSN.
 pub const NAK_SELECTIVE: u8 = 31;
 
-/// An ACK whose credit field says that the responder gives no credits, as Soft-RoCE sends it.
+/// ACK without end-to-end credits (credit field 31), as Soft-RoCE sends it.
 pub const SYNDROME_ACK_NO_CREDITS: u8 = 31;
 
-/// How a group's minimum PSN is found (set_group's min_psn).
+/// Strategies for a group's minimum PSN (parameter min_psn of set_group).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum MinPsn {
@@ -135,7 +135,7 @@ impl MinPsn {
     ];
 }
 
-/// How the ICRC of a group's data is kept right (set_group's icrc).
+/// Strategies for the ICRC of a group's data (parameter icrc of set_group).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum IcrcMode {
@@ -156,7 +156,7 @@ impl IcrcMode {
     ];
 }
 
-/// Only the payload of data to these McstIDs is parsed: parsers know no group.
+/// The payload of data is parsed only for McstIDs of this network, as parsers have no group table.
 pub const RECOMPUTE_NETWORK: u32 = 0xaff_8000;
 
 /// `RECOMPUTE_MASK`.
@@ -165,7 +165,7 @@ pub const RECOMPUTE_MASK: u32 = 0xffff_8000;
 /// R_Key of a WRITE Only that carries a memory region for a leaf switch (memory_regions.p4).
 pub const MR_INFO_RKEY: u32 = 0xa1f1_4b31;
 
-/// The UDP length of such a packet, and of the empty WRITE that hosts get for it: UDP (8) + BTH (12) +
+/// UDP length of such a packet, and of the empty WRITE that hosts get instead: UDP (8) + BTH (12) +
 /// RETH (16) + ICRC (4), and 16 bytes of XOR differences.
 pub const MR_INFO_UDP_BYTES: u16 = 56;
 
@@ -175,20 +175,20 @@ pub const EMPTY_WRITE_UDP_BYTES: u16 = 40;
 /// `EMPTY_WRITE_IPV4_BYTES`.
 pub const EMPTY_WRITE_IPV4_BYTES: u16 = 60;
 
-/// What of the UDP length is no payload: UDP, BTH, ICRC and with it a RETH.
+/// Part of the UDP length that is not payload: UDP, BTH and ICRC, and those with a RETH.
 pub const UDP_OVERHEAD_BYTES: u16 = 24;
 
 /// `UDP_OVERHEAD_WITH_RETH_BYTES`.
 pub const UDP_OVERHEAD_WITH_RETH_BYTES: u16 = 40;
 
-/// Packets that a source may be ahead of what was last acknowledged to it, where the group's entry gives no number
-/// (set_group): more than queue pairs have outstanding (128 in Linux' rdma_rxe), and far below 2^23, beyond which PSNs have no order.
+/// Default window: packets that a source may send beyond the last acknowledged one, if the group's entry (set_group) has none.
+/// More than queue pairs have outstanding (128 in Linux' rdma_rxe), and far below 2^23, the limit of serial comparison.
 pub const DEFAULT_WINDOW: u32 = 0x1_0000;
 
-/// Messages by which the count may be ahead of the one that a controller has written to a switch that lost its own (last_acked.p4).
+/// Messages by which the next MSN may be ahead of the one that a controller has written after a loss of registers (last_acked.p4).
 pub const UNKNOWN_MSN_ROOM: u32 = 0x8000;
 
-/// A walk that has not ended after so many microseconds has lost its packet.
+/// Timeout of a walk in microseconds, after which its packet is taken as lost.
 pub const WALK_TIMEOUT_US: u32 = 0x3e8;
 
 /// ECN code points (RFC 3168).
@@ -197,22 +197,22 @@ pub const ECN_NOT_ECT: u8 = 0;
 /// `ECN_CE`.
 pub const ECN_CE: u8 = 3;
 
-/// What members address of groups that have no queue pair number of their own.
+/// Virtual queue pair number of groups without their own one.
 pub const FIXED_VIRTUAL_QPN: u32 = 1;
 
 /// The default P_Key without its membership bit (IBTA vol. 1, section 10.9): groups are in this partition.
 pub const DEFAULT_PARTITION: u16 = 0x7fff;
 
-/// The one address by which hosts see the fabric.
+/// MAC address of the fabric, as hosts see it.
 pub const VIRTUAL_MAC: u64 = 0x2a1_f14c_0001;
 
 /// `ETHERNET_BYTES`.
 pub const ETHERNET_BYTES: u32 = 14;
 
-/// Bytes of the IPv4 header before UDP: groups' packets have no options.
+/// Length of the IPv4 header: groups' packets have no options.
 pub const UDP_OFFSET_BYTES: u32 = 20;
 
-/// What follows the Ethernet header in an ACK: IPv4 (20) + UDP (8) + BTH (12) + AETH (4) + ICRC (4).
+/// IPv4 length of an ACK: IPv4 (20) + UDP (8) + BTH (12) + AETH (4) + ICRC (4).
 pub const ACK_IPV4_BYTES: u16 = 48;
 
 /// `ACK_UDP_BYTES`.
@@ -221,10 +221,10 @@ pub const ACK_UDP_BYTES: u16 = 28;
 /// `ACK_FRAME_BYTES`.
 pub const ACK_FRAME_BYTES: u32 = 62;
 
-/// Hops that an ACK may go that a switch makes of data.
+/// TTL of an ACK that a switch creates from data.
 pub const ACK_TTL: u8 = 64;
 
-/// The same for feedback that a switch merges or passes on: as if the member were next to the switch.
+/// TTL of feedback that a switch merges or forwards: as if the member were at this switch.
 pub const FEEDBACK_TTL: u8 = 63;
 
 /// UDP source port of all feedback of switches, before the exit half of the bridge.
@@ -239,17 +239,17 @@ pub const CNP_UDP_BYTES: u16 = 40;
 /// `CNP_FRAME_BYTES`.
 pub const CNP_FRAME_BYTES: u32 = 74;
 
-/// The same behind packet_in (3) and feedback (10).
+/// A probe after packet_in (3) and feedback (10).
 pub const PROBE_PACKET_IN_BYTES: u32 = 75;
 
-/// A fatal NAK behind packet_in (3).
+/// A fatal NAK after packet_in (3).
 pub const FATAL_NAK_PACKET_IN_BYTES: u32 = 65;
 
-/// A registration packet behind packet_in (3): Ethernet (14) and at most 1,500 bytes of IPv4.
+/// A registration packet after packet_in (3): Ethernet (14) and at most 1,500 bytes of IPv4.
 pub const MRP_PACKET_IN_BYTES: u32 = 0x5ed;
 
-/// The path index in words that a sender's own data wrote: the largest, so that it loses every tie
-/// and the MSN of a real receiver is taken.
+/// Path index in words written by a sender's own data: the largest one, so that it loses every tie and the MSN of a
+/// receiver is used.
 pub const PATH_OF_SENDER: u8 = 255;
 
 /// packet_out.kind
@@ -260,7 +260,7 @@ pub enum PacketOutKind {
     Forward = 0,
     /// `REGISTERS`.
     Registers = 1,
-    /// an ACK or NAK that the controller has aggregated
+    /// an ACK or NAK that the controller sends
     Feedback = 2,
 }
 
@@ -283,11 +283,11 @@ pub enum PacketInReason {
     Mrp = 2,
     /// an ACK or NAK of a group of MinPsn.PUNT
     Feedback = 3,
-    /// old data of such a group, as an ACK of its PSN: does everyone have it?
+    /// old data of such a group, as an ACK of its PSN, to be acknowledged if all paths have it
     Probe = 4,
-    /// data whose ICRC is to be made right, for port `ingress_port`
+    /// data to egress port `ingress_port`, whose ICRC the controller computes
     Icrc = 5,
-    /// a receiver has ended its queue pair
+    /// a NAK of a receiver whose queue pair is in the error state
     FatalNak = 6,
 }
 
@@ -351,31 +351,31 @@ impl RegisterStatus {
     ];
 }
 
-/// register_control.reg: what can be read and written.
+/// register_control.reg: registers that can be read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum RegisterName {
     /// agg_psn \<\< 24 | agg_msn
     Agg = 1,
-    /// nak_syndrome \<\< 24 | nak_psn, 0 when no NAK waits; with bit 31, if it was sent to the source
+    /// nak_syndrome \<\< 24 | nak_psn, 0 if no NAK is pending; bit 31 is set if it was sent to the source
     Nak = 2,
     /// `SRC_PORT`.
     SrcPort = 3,
     /// of a path: ack_psn \<\< 8 | path; to write, absent \<\< 32 | that
     Ack = 4,
-    /// of a path, its lower 16 bits; to write before RegisterName.ACK, which takes it up the tree
+    /// of a path, its lower 16 bits; to be written before RegisterName.ACK, which propagates it up the tree
     Msn = 5,
     /// of a path: the egress copy of ack_psn, for the retransmission filter
     Filter = 6,
-    /// of a receiver: what memory_regions.p4 XORs into the virtual address
+    /// of a receiver: XOR difference of the virtual address (memory_regions.p4)
     RegionVa = 7,
     /// of a receiver: the same for R_Key \<\< 32 | identification \<\< 16 | source port
     RegionKeys = 8,
     /// of a receiver: the PSN of the WRITE that announced both
     RegionAnnouncedAt = 9,
-    /// the newest PSN that a source has sent
+    /// newest PSN sent by a source
     Sent = 10,
-    /// of a path, to read only: the newest PSN that its feedback has acknowledged, even beyond SENT
+    /// of a path, read only: newest PSN that its feedback has acknowledged, even beyond SENT
     Claimed = 11,
 }
 
@@ -420,11 +420,11 @@ pub enum Drop {
     NotAMember = 8,
     /// a packet for another queue pair than the group's, or of an earlier group's
     WrongQpn = 9,
-    /// what is neither a reliable connection's nor a CNP, or in no place here
+    /// an opcode that is neither of a reliable connection nor a CNP, or not allowed on this port
     UnsupportedOpcode = 10,
     /// an ACK, NAK or CNP with a wrong ICRC
     FeedbackIcrc = 11,
-    /// an ACK or NAK whose news went into the registers alone
+    /// an ACK or NAK that only updated registers
     FeedbackMerged = 12,
     /// a CNP or fatal NAK before any data
     NoSource = 13,
@@ -444,35 +444,35 @@ pub enum Drop {
     CnpFiltered = 20,
     /// the controller has the copy, and sends it on
     IcrcPunted = 21,
-    /// a walk's packet that came back after its time
+    /// a search packet that returned after another walk had begun
     WalkTakenOver = 22,
-    /// data of a host that is not the source, and not what comes next
+    /// data of a host that is not the source, and not the next PSN
     NotTheSource = 23,
     /// a group packet in IP fragments or with IP options
     Fragment = 24,
-    /// an ACK or NAK of what no source has sent
+    /// an ACK or NAK of a PSN that no source has sent
     BeyondSent = 25,
-    /// a NAK that the source has, and has not yet acted on
+    /// a NAK that was sent to the source, which has not yet resent its PSN
     NakAlreadySent = 26,
     /// a member's packet of another partition
     WrongPkey = 27,
     /// data of a member that may only receive
     MayNotSend = 28,
-    /// a READ or ATOMIC of a host that was refused one just before
+    /// a READ or ATOMIC shortly after another one of the host was refused
     RefusalLimited = 29,
-    /// more for the controller than the port may send it (punt_limit.p4)
+    /// beyond the port's rate limit of packets to the controller (punt_limit.p4)
     PuntLimited = 30,
-    /// a datagram to a group by a MAC address that is not the group's
+    /// a datagram to a group with a MAC address that is not the group's
     WrongMulticastMac = 31,
-    /// an AETH syndrome that IBTA reserves, or that the group's recovery does not use
+    /// an AETH syndrome that IBTA reserves, or that the group does not use
     ReservedSyndrome = 32,
-    /// data further ahead of the last acknowledged PSN than the group's window
+    /// data beyond the window of the source
     BeyondWindow = 33,
     /// a request whose lengths, padding or transport version are wrong
     Malformed = 34,
     /// a CNP of the source itself (IBTA annex A17.9.3)
     OwnCnp = 35,
-    /// a CNP of a path that sends too many
+    /// a CNP beyond the rate limit of its path
     CnpLimited = 36,
     /// a fatal NAK of a request that its path has acknowledged
     StaleNak = 37,
@@ -525,13 +525,13 @@ impl Drop {
 /// `SIZE_DROP_REASONS`.
 pub const SIZE_DROP_REASONS: u32 = 64;
 
-/// Cells of the counter array ingress.ack_aggregate.work, for each strategy from cell 8 * MinPsn.
+/// Cells of the counter array ingress.ack_aggregate.work; those of a strategy begin at cell 8 * MinPsn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum Work {
-    /// ACKs and NAKs that came in
+    /// ACKs and NAKs received
     Feedback = 0,
-    /// of these, what went to the source
+    /// ACKs and NAKs forwarded to the source
     Forwarded = 1,
     /// `RECIRCULATIONS`.
     Recirculations = 2,
@@ -654,11 +654,11 @@ impl Feedback {
     }
 }
 
-/// What a packet is, in terms of the protocol (classify.p4).
+/// Kind of a packet in terms of the protocol (classify.p4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// none of the group's
+    /// not a packet of a group
     None = 0,
     /// SEND or WRITE
     Data = 1,
@@ -666,21 +666,21 @@ pub enum Kind {
     Ack = 2,
     /// PSN sequence error, or RNR
     Nak = 3,
-    /// a receiver has ended its queue pair
+    /// the receiver's queue pair is in the error state
     FatalNak = 4,
     /// `CNP`.
     Cnp = 5,
-    /// READ or ATOMIC: nothing that a group could answer
+    /// READ or ATOMIC, which a group cannot execute
     Read = 6,
-    /// an ACK that recirculates, looking for the minimum
+    /// an ACK that recirculates to find the minimum
     MinSearch = 7,
-    /// an ACK or NAK that the controller has aggregated
+    /// an ACK or NAK that the controller sends
     Command = 8,
     /// register control
     Registers = 9,
-    /// one packet is lost; nothing is acknowledged
+    /// report of one lost packet; acknowledges nothing
     SelectiveNak = 10,
-    /// on Tofino: what was acknowledged to the source, on its way back to the source's window
+    /// on Tofino: a recirculated record, which advances the window of the source
     Window = 11,
 }
 
@@ -702,7 +702,7 @@ impl Kind {
     ];
 }
 
-/// What ingress decided about a group's packet; egress acts on it.
+/// Decision of ingress on a group's packet, which egress executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Verdict {
@@ -712,15 +712,15 @@ pub enum Verdict {
     Replicate = 1,
     /// to the source: a CNP, a selective or fatal NAK
     Pass = 2,
-    /// a merged ACK or NAK for the source
+    /// a merged ACK or NAK to the source
     Feedback = 3,
-    /// a request turned into an ACK or NAK for its sender
+    /// a request turned into an ACK or NAK to its sender
     Answer = 4,
-    /// an ACK with no news for the source: only the filter is updated
+    /// an ACK that does not advance the minimum: only the filter is updated
     Record = 5,
-    /// an ACK that recirculates, looking for the minimum
+    /// an ACK that recirculates to find the minimum
     Walk = 6,
-    /// an ACK for the controller, which looks for the minimum
+    /// an ACK to the controller, which computes the minimum
     Punt = 7,
 }
 
@@ -738,15 +738,15 @@ impl Verdict {
     ];
 }
 
-/// Roles of clones and recirculated packets that ingress chose beforehand.
+/// Roles of clones and recirculated packets, chosen by ingress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Role {
     /// `NONE`.
     None = 0,
-    /// looks for the minimum, node by node
+    /// searches the minimum, node by node
     Walk = 1,
-    /// the same, on behalf of old data, which gets an answer
+    /// the same on behalf of old data, which is acknowledged if all paths have it
     Probe = 2,
 }
 
@@ -759,13 +759,13 @@ impl Role {
     ];
 }
 
-/// What the walk makes of a packet.
+/// State of the search for the minimum (the papers' table walk), as far as this packet is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum SearchState {
-    /// no walk
+    /// the packet does not search
     Idle = 0,
-    /// it recirculates once more
+    /// the packet recirculates once more
     On = 1,
     /// meta.walk_word is the minimum
     Done = 2,
@@ -783,21 +783,21 @@ impl SearchState {
     ];
 }
 
-/// What the tournament tree is to do with a path's word.
+/// Operation of the tournament tree on a path's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum TreeOp {
-    /// nothing: the packet concerns no path
+    /// none: the packet concerns no path
     None = 0,
-    /// the path has acknowledged or sent the word: the newer one stays
+    /// the path has acknowledged or sent the word: the newer one is stored
     Update = 1,
-    /// the path's word stays; the minimum is wanted all the same
+    /// read only: the minimum is needed without an update
     Keep = 2,
-    /// the controller sets the word, be it older or newer
+    /// the controller sets the word, older or newer
     Force = 3,
-    /// the paths of the node start from the word's PSN
+    /// initialise all paths of the node with the word's PSN
     Init = 4,
-    /// the oldest word of the node; nothing changes
+    /// read the oldest word of the node
     Look = 5,
 }
 
@@ -856,7 +856,7 @@ pub const SIZE_MEMBERS: u32 = 0x4000;
 /// `SIZE_RECEIVERS`.
 pub const SIZE_RECEIVERS: u32 = 0x4000;
 
-/// The cell behind them, of those that get no announcements: nobody writes it.
+/// The cell after these, for receivers without announcements; never written.
 pub const NO_SLOT: u32 = 0x4000;
 
 /// The port between pipeline and controller: start the switch with --cpu-port 510.

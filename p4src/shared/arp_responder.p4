@@ -1,11 +1,10 @@
-// The fabric answers ARP for every address behind it with one virtual MAC.
+// ARP responder: replies to requests for any address in the fabric with one virtual MAC.
 //
 //   host ── who has 10.255.0.1? ──> leaf switch
 //   host <── VIRTUAL_MAC ────────── leaf switch
 //
-// McstIDs have no owner who could answer, yet an RC queue pair does not reach RTR
-// before its remote address is resolved. Hosts are answered for in the same way, so
-// the fabric routes and no broadcast ever crosses a switch.
+// McstIDs belong to no host that could reply, but an RC queue pair does not reach RTR before its remote address is
+// resolved. Requests for hosts get the same reply, so the fabric routes, and no broadcast crosses a switch.
 
 #ifndef ALFIRK_ARP_RESPONDER_P4
 #define ALFIRK_ARP_RESPONDER_P4
@@ -46,9 +45,8 @@ control ArpResponder(inout headers_t hdr,
     }
 
     apply {
-        // Probes (no sender) and announcements (asking for itself) are no questions: an
-        // answer would mean to a host that its own address is taken (RFC 5227).
-        // In steps, each of which Tofino can take at once.
+        // ARP probes (without sender address) and announcements (of the sender's own address) get no reply, which would
+        // indicate an address conflict to the host (RFC 5227). The conditions are nested, as Tofino evaluates each step at once.
         if (hdr.arp.htype != ARP_HTYPE_ETHERNET || hdr.arp.ptype != ETHERTYPE_IPV4) {
             meta.drop_reason = Drop.ARP_NOT_FOR_US;
         } else if (hdr.arp.hlen != 6 || hdr.arp.plen != 4 || hdr.arp.oper != ARP_OPER_REQUEST) {

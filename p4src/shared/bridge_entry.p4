@@ -1,26 +1,22 @@
-// Entry half of the bridge: a group's packet comes in from a host.
+// Entry half of the bridge: rewrites a group's packet received from a host.
 //
 //   srcIP := McstID        identification ^= id_xor       source port ^= sport_xor
 //
-// Receivers accept a packet only from the remote address of their queue pair, which
-// is the McstID. The ICRC covers srcIP, but a CRC is linear over GF(2): replacing a
-// known address by a known McstID changes it by a constant that depends on what
-// follows only through its length, and so does any change of the identification and
-// the UDP source port, which the ICRC covers too and no RC queue pair looks at. The
-// controller solves for the one pair of constants that cancels the change whatever
-// follows. Neither payload nor trailer is touched.
+// Receivers accept a packet only from the remote address of their queue pair, which is the McstID. The ICRC covers srcIP,
+// but a CRC is linear over GF(2). Replacing a known address by a known McstID changes the CRC by a constant that depends on
+// the following bytes only by their number. The same holds for changes of the identification and the UDP source
+// port, which the ICRC covers as well and RC queue pairs ignore. The controller computes the one pair of constants that
+// cancels the change for any following bytes. Payload and ICRC are not changed.
 //
-// The ICRC covers neither TTL nor UDP checksum. Like any router a switch takes one off the TTL, and a
-// checksum that another address makes wrong becomes 0, which says that there is none (RFC 768).
+// The ICRC does not cover TTL and UDP checksum. Like any router, a switch decrements the TTL. The UDP checksum, which the
+// new address invalidates, is set to 0: no checksum (RFC 768).
 //
-// ICRC_LEFT_WRONG leaves the constants out, for tests of those who have to notice.
+// ICRC_LEFT_WRONG omits the constants, to test that receivers detect the wrong ICRC.
 //
-// The table is also the group's guard: a host that is not the member on this port, or
-// that addresses another queue pair than the group's (on which the exit half's constants
-// rest) or another partition, gets nothing in. Each group that has had a McstID has had
-// another queue pair number, so that queue pairs of an earlier one, which still send
-// theirs, are kept out of a later one. Nor does data of a member that
-// may only receive (`enter_receiver`): who may be a source is said at registration.
+// The table also filters: packets of a host that is not the member on this port are dropped, and those with another
+// queue pair number than the group's (on which the constants of the exit half depend) or another partition. Successive
+// groups with the same McstID have different queue pair numbers, so that queue pairs of an earlier group cannot
+// send into a later one. Data of a member registered as receive-only is dropped as well (`enter_receiver`).
 //
 // Cepheus, section III-B, "Connection Bridging", rewrites both ends at the receivers' leaves; the two halves and
 // their constants are in no paper.
@@ -79,10 +75,10 @@ control BridgeEntry(inout headers_t hdr, inout metadata_t meta, in port_t ingres
         } else if (meta.is_host == 1) {
             members.apply();
         } else if (hdr.ipv4.src != hdr.ipv4.dst) {
-            // Between switches a group's packets carry the McstID as both addresses.
+            // Between switches, a group's packets have the McstID as both addresses.
             meta.drop_reason = Drop.NOT_A_MEMBER;
         } else if (meta.kind == Kind.READ) {
-            // Its first switch would have answered it.
+            // The first switch on its path would have refused it.
             meta.drop_reason = Drop.UNSUPPORTED_OPCODE;
         }
         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;

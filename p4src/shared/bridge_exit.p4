@@ -1,15 +1,13 @@
-// Exit half of the bridge: a group's packet goes out to a host.
+// Exit half of the bridge: rewrites a group's packet to a host.
 //
 //   dst MAC, dstIP := host      DestQP := host's QPN      (WRITE: VA ^=, R_Key ^=)
 //   identification ^= id_xor    source port ^= sport_xor
 //
-// Every field changes by a constant XOR difference: dstIP was the McstID, DestQP was
-// the group's virtual_qpn, and memory regions are registered on a boundary of a power of two at
-// least their size, so that VA changes by a constant as well. As in the entry half
-// one pair of constants keeps the ICRC right; packets with a RETH need a pair of
-// their own because two more fields change.
+// Every field changes by a constant XOR difference: dstIP was the McstID, and DestQP the group's virtual_qpn. Memory regions
+// are aligned to a power of two not below their size, so VA changes by a constant as well. As in the entry half, one pair of
+// constants keeps the ICRC valid; packets with a RETH need a second pair, because two more fields change.
 //
-// Ports that lead to another switch have no entry: copies leave as they are.
+// Ports to other switches have no entry: their copies are not changed.
 //
 // Cepheus, section III-B, "Connection Bridging"; the constants are in no paper.
 
@@ -53,7 +51,7 @@ control BridgeExit(inout headers_t hdr,
         with_reth_rkey_xor = rkey_xor;
     }
 
-    // To a receiver whose memory can be announced with each request (memory_regions.p4).
+    // For a receiver with announced memory regions (memory_regions.p4).
     @id(23)
     action deliver_with_slot(mac_t mac, ipv4_addr_t ip, qpn_t qpn,
                              bit<16> id_xor, bit<16> sport_xor,

@@ -1,4 +1,4 @@
-// What is this packet of the group, in terms of the protocol?
+// Classification of a group's packets in terms of the protocol.
 //
 //   opcode           AETH syndrome            kind        acknowledges
 //   SEND*, WRITE*                             DATA
@@ -10,19 +10,20 @@
 //   READ, ATOMIC, SEND with Invalidate,       READ
 //   FLUSH, ATOMIC WRITE
 //
-// Everything else is refused: other services and opcodes, reserved syndromes (a requester takes a NAK of any code as an
-// ACK of what is before its PSN), IP fragments (a later part has no BTH, and a part of a packet has no ICRC), IP options
-// (their words are not parsed), requests whose lengths or transport version are wrong: their receivers would drop them, and
-// here they would have counted as sent. Of feedback only PSN and AETH count, all else is written anew (feedback_frame.p4).
+// All other packets are dropped: other services and opcodes; reserved syndromes, because a requester takes a NAK of any code
+// as an ACK of all packets before its PSN; IP fragments, because later fragments have no BTH and the others no ICRC; IP
+// options, which are not parsed; and requests with wrong lengths or transport version, which receivers would drop
+// although they are recorded as sent. Of feedback only PSN and AETH are used; all other fields are rewritten
+// (feedback_frame.p4).
 //
-// SEND with Invalidate names an R_Key of one receiver; no group has one for all (IBTA vol. 1, section 9.4.1.1.3).
+// SEND with Invalidate contains an R_Key of one receiver, so it cannot apply to all (IBTA vol. 1, section 9.4.1.1.3).
 //
 // IBTA vol. 1, table 38, table 45 and section 9.7.5.
 
 #ifndef ALFIRK_CLASSIFY_P4
 #define ALFIRK_CLASSIFY_P4
 
-// `frame_bytes`: length of the frame that came in.
+// `frame_bytes`: length of the received frame.
 control Classify(in headers_t hdr, inout metadata_t meta, in bit<32> frame_bytes) {
     bool is_request = false;
 
@@ -48,7 +49,7 @@ control Classify(in headers_t hdr, inout metadata_t meta, in bit<32> frame_bytes
                 meta.kind = Kind.FATAL_NAK;
             } else if (hdr.aeth.kind == AETH_NAK && hdr.aeth.value == NAK_SELECTIVE && meta.is_selective == 1) {
                 meta.kind = Kind.SELECTIVE_NAK;
-                // What must have been sent.
+                // PSN that must have been sent.
                 meta.acked_psn = hdr.bth.psn;
             } else {
                 meta.drop_reason = Drop.RESERVED_SYNDROME;

@@ -1,5 +1,5 @@
 // Constants of the wire formats and of the contract with the controller.
-// What the controller, the hosts and the tests need of it is generated from here (`make contract`).
+// `make contract` generates the definitions for controller, hosts and tests from this file.
 
 #ifndef ALFIRK_CONSTANTS_P4
 #define ALFIRK_CONSTANTS_P4
@@ -19,7 +19,7 @@ const bit<16> ARP_OPER_REPLY = 2;
 const bit<8> IP_PROTOCOL_TCP = 6;
 const bit<8> IP_PROTOCOL_UDP = 17;
 
-// RoCEv2 (IBTA vol. 1, annex A17.3.1) and Alfirk's registration protocol.
+// UDP ports of RoCEv2 (IBTA vol. 1, annex A17.3.1) and of Alfirk's registration protocol.
 const bit<16> UDP_PORT_ROCEV2 = 4791;
 const bit<16> UDP_PORT_MRP = 4790;
 
@@ -54,81 +54,81 @@ const bit<3> AETH_NAK = 0b011;
 const bit<5> NAK_PSN_SEQUENCE_ERROR = 0;
 const bit<5> NAK_INVALID_REQUEST = 1;
 const bit<5> NAK_REMOTE_OPERATIONAL = 3;
-// Reserved by the specification; accepted only where the group's entry says selective repeat (selective_nak.p4). Between
-// receivers and switches the PSN is that of the lost packet, and the MSN is the number of times that its receiver has
-// reported it, 1 to 255. To a source it leaves with the PSN after the last acknowledged one, and the lost PSN as MSN.
+// Selective NAK: a code reserved by the specification, accepted only if the group's entry enables selective repeat
+// (selective_nak.p4). Between receivers and switches the PSN is that of the lost packet, and the MSN is the number of reports
+// by its receiver, 1 to 255. A source gets it with the PSN after the last acknowledged one, and the lost PSN as MSN.
 const bit<5> NAK_SELECTIVE = 31;
-// An ACK whose credit field says that the responder gives no credits, as Soft-RoCE sends it.
+// ACK without end-to-end credits (credit field 31), as Soft-RoCE sends it.
 const bit<8> SYNDROME_ACK_NO_CREDITS = 0x1f;
 
-// How a group's minimum PSN is found (set_group's min_psn).
+// Strategies for a group's minimum PSN (parameter min_psn of set_group).
 enum bit<2> MinPsn {
     TREE = 0,  // in one pass (min_psn_tree.p4)
     WALK = 1,  // by recirculation (min_psn_walk.p4)
     PUNT = 2  // by the controller
 }
 
-// How the ICRC of a group's data is kept right (set_group's icrc).
+// Strategies for the ICRC of a group's data (parameter icrc of set_group).
 enum bit<2> IcrcMode {
     NEUTRAL = 0,  // by the constants of the bridge
     RECOMPUTE = 1,  // in the pipeline; the McstID must lie in the range below
     PUNT = 2  // by the controller
 }
 
-// Only the payload of data to these McstIDs is parsed: parsers know no group.
+// The payload of data is parsed only for McstIDs of this network, as parsers have no group table.
 const ipv4_addr_t RECOMPUTE_NETWORK = 0x0aff8000;
 const ipv4_addr_t RECOMPUTE_MASK = 0xffff8000;
 
 // R_Key of a WRITE Only that carries a memory region for a leaf switch (memory_regions.p4).
 const bit<32> MR_INFO_RKEY = 0xa1f14b31;
-// The UDP length of such a packet, and of the empty WRITE that hosts get for it: UDP (8) + BTH (12) +
+// UDP length of such a packet, and of the empty WRITE that hosts get instead: UDP (8) + BTH (12) +
 // RETH (16) + ICRC (4), and 16 bytes of XOR differences.
 const bit<16> MR_INFO_UDP_BYTES = 56;
 const bit<16> EMPTY_WRITE_UDP_BYTES = 40;
 const bit<16> EMPTY_WRITE_IPV4_BYTES = 60;
-// What of the UDP length is no payload: UDP, BTH, ICRC and with it a RETH.
+// Part of the UDP length that is not payload: UDP, BTH and ICRC, and those with a RETH.
 const bit<16> UDP_OVERHEAD_BYTES = 24;
 const bit<16> UDP_OVERHEAD_WITH_RETH_BYTES = 40;
 
-// Packets that a source may be ahead of what was last acknowledged to it, where the group's entry gives no number
-// (set_group): more than queue pairs have outstanding (128 in Linux' rdma_rxe), and far below 2^23, beyond which PSNs have no order.
+// Default window: packets that a source may send beyond the last acknowledged one, if the group's entry (set_group) has none.
+// More than queue pairs have outstanding (128 in Linux' rdma_rxe), and far below 2^23, the limit of serial comparison.
 const bit<24> DEFAULT_WINDOW = 65536;
 
-// Messages by which the count may be ahead of the one that a controller has written to a switch that lost its own (last_acked.p4).
+// Messages by which the next MSN may be ahead of the one that a controller has written after a loss of registers (last_acked.p4).
 const bit<24> UNKNOWN_MSN_ROOM = 32768;
 
-// A walk that has not ended after so many microseconds has lost its packet.
+// Timeout of a walk in microseconds, after which its packet is taken as lost.
 const bit<30> WALK_TIMEOUT_US = 1000;
 
-// CNPs are counted in windows of 2^10 microseconds; each window that passes halves a count.
+// CNPs are counted in windows of 2^10 microseconds; each elapsed window halves a count.
 #define CNP_WINDOW_SHIFT 10
-// CNPs of a path beyond this number in a window are dropped. Half of it is left over from a full window before, so that a
-// path can send one CNP every 32 microseconds; a queue pair sends one every 50 (DCQCN, SIGCOMM 2015, section 5).
+// CNPs of a path beyond this count in a window are dropped. Half of a full window's count carries over to the next, so a
+// path can send one CNP per 32 microseconds; a queue pair sends one per 50 (DCQCN, SIGCOMM 2015, section 5).
 #define CNP_LIMIT 63
-// A path's requests that no group can answer are refused once in 2^6 microseconds.
+// Requests of a path that a group cannot execute are refused at most once per 2^6 microseconds.
 #define REFUSAL_WINDOW_SHIFT 6
 
 // ECN code points (RFC 3168).
 const bit<2> ECN_NOT_ECT = 0;
 const bit<2> ECN_CE = 3;
 
-// What members address of groups that have no queue pair number of their own.
+// Virtual queue pair number of groups without their own one.
 const qpn_t FIXED_VIRTUAL_QPN = 1;
 // The default P_Key without its membership bit (IBTA vol. 1, section 10.9): groups are in this partition.
 const bit<15> DEFAULT_PARTITION = 0x7fff;
-// The one address by which hosts see the fabric.
+// MAC address of the fabric, as hosts see it.
 const mac_t VIRTUAL_MAC = 0x02a1f14c0001;
 
 const bit<32> ETHERNET_BYTES = 14;
-// Bytes of the IPv4 header before UDP: groups' packets have no options.
+// Length of the IPv4 header: groups' packets have no options.
 const bit<32> UDP_OFFSET_BYTES = 20;
-// What follows the Ethernet header in an ACK: IPv4 (20) + UDP (8) + BTH (12) + AETH (4) + ICRC (4).
+// IPv4 length of an ACK: IPv4 (20) + UDP (8) + BTH (12) + AETH (4) + ICRC (4).
 const bit<16> ACK_IPV4_BYTES = 48;
 const bit<16> ACK_UDP_BYTES = 28;
 const bit<32> ACK_FRAME_BYTES = 62;
-// Hops that an ACK may go that a switch makes of data.
+// TTL of an ACK that a switch creates from data.
 const bit<8> ACK_TTL = 64;
-// The same for feedback that a switch merges or passes on: as if the member were next to the switch.
+// TTL of feedback that a switch merges or forwards: as if the member were at this switch.
 const bit<8> FEEDBACK_TTL = 63;
 // UDP source port of all feedback of switches, before the exit half of the bridge.
 const bit<16> FEEDBACK_UDP_SOURCE_PORT = 0xc000;
@@ -136,22 +136,22 @@ const bit<16> FEEDBACK_UDP_SOURCE_PORT = 0xc000;
 const bit<16> CNP_IPV4_BYTES = 60;
 const bit<16> CNP_UDP_BYTES = 40;
 const bit<32> CNP_FRAME_BYTES = 74;
-// The same behind packet_in (3) and feedback (10).
+// A probe after packet_in (3) and feedback (10).
 const bit<32> PROBE_PACKET_IN_BYTES = 75;
-// A fatal NAK behind packet_in (3).
+// A fatal NAK after packet_in (3).
 const bit<32> FATAL_NAK_PACKET_IN_BYTES = 65;
-// A registration packet behind packet_in (3): Ethernet (14) and at most 1,500 bytes of IPv4.
+// A registration packet after packet_in (3): Ethernet (14) and at most 1,500 bytes of IPv4.
 const bit<32> MRP_PACKET_IN_BYTES = 1517;
 
-// The path index in words that a sender's own data wrote: the largest, so that it loses every tie
-// and the MSN of a real receiver is taken.
+// Path index in words written by a sender's own data: the largest one, so that it loses every tie and the MSN of a
+// receiver is used.
 const path_t PATH_OF_SENDER = 0xff;
 
 // packet_out.kind
 enum bit<8> PacketOutKind {
     FORWARD = 0,
     REGISTERS = 1,
-    FEEDBACK = 2  // an ACK or NAK that the controller has aggregated
+    FEEDBACK = 2  // an ACK or NAK that the controller sends
 }
 
 // packet_in.reason
@@ -159,9 +159,9 @@ enum bit<8> PacketInReason {
     REGISTERS = 1,
     MRP = 2,
     FEEDBACK = 3,  // an ACK or NAK of a group of MinPsn.PUNT
-    PROBE = 4,  // old data of such a group, as an ACK of its PSN: does everyone have it?
-    ICRC = 5,  // data whose ICRC is to be made right, for port `ingress_port`
-    FATAL_NAK = 6  // a receiver has ended its queue pair
+    PROBE = 4,  // old data of such a group, as an ACK of its PSN, to be acknowledged if all paths have it
+    ICRC = 5,  // data to egress port `ingress_port`, whose ICRC the controller computes
+    FATAL_NAK = 6  // a NAK of a receiver whose queue pair is in the error state
 }
 
 // register_control.op
@@ -180,19 +180,19 @@ enum bit<8> RegisterStatus {
     OUT_OF_RANGE = 3
 }
 
-// register_control.reg: what can be read and written.
+// register_control.reg: registers that can be read and written.
 enum bit<8> RegisterName {
     AGG = 1,  // agg_psn << 24 | agg_msn
-    NAK = 2,  // nak_syndrome << 24 | nak_psn, 0 when no NAK waits; with bit 31, if it was sent to the source
+    NAK = 2,  // nak_syndrome << 24 | nak_psn, 0 if no NAK is pending; bit 31 is set if it was sent to the source
     SRC_PORT = 3,
     ACK = 4,  // of a path: ack_psn << 8 | path; to write, absent << 32 | that
-    MSN = 5,  // of a path, its lower 16 bits; to write before RegisterName.ACK, which takes it up the tree
+    MSN = 5,  // of a path, its lower 16 bits; to be written before RegisterName.ACK, which propagates it up the tree
     FILTER = 6,  // of a path: the egress copy of ack_psn, for the retransmission filter
-    REGION_VA = 7,  // of a receiver: what memory_regions.p4 XORs into the virtual address
+    REGION_VA = 7,  // of a receiver: XOR difference of the virtual address (memory_regions.p4)
     REGION_KEYS = 8,  // of a receiver: the same for R_Key << 32 | identification << 16 | source port
     REGION_ANNOUNCED_AT = 9,  // of a receiver: the PSN of the WRITE that announced both
-    SENT = 10,  // the newest PSN that a source has sent
-    CLAIMED = 11  // of a path, to read only: the newest PSN that its feedback has acknowledged, even beyond SENT
+    SENT = 10,  // newest PSN sent by a source
+    CLAIMED = 11  // of a path, read only: newest PSN that its feedback has acknowledged, even beyond SENT
 }
 
 // Drop reasons, each an index of the counter arrays ingress.drops and egress.drops.
@@ -207,9 +207,9 @@ enum bit<8> Drop {
     NOT_A_PATH = 7,  // a group packet on a port outside the group's tree
     NOT_A_MEMBER = 8,  // a group packet of a host that is not the member on that port
     WRONG_QPN = 9,  // a packet for another queue pair than the group's, or of an earlier group's
-    UNSUPPORTED_OPCODE = 10,  // what is neither a reliable connection's nor a CNP, or in no place here
+    UNSUPPORTED_OPCODE = 10,  // an opcode that is neither of a reliable connection nor a CNP, or not allowed on this port
     FEEDBACK_ICRC = 11,  // an ACK, NAK or CNP with a wrong ICRC
-    FEEDBACK_MERGED = 12,  // an ACK or NAK whose news went into the registers alone
+    FEEDBACK_MERGED = 12,  // an ACK or NAK that only updated registers
     NO_SOURCE = 13,  // a CNP or fatal NAK before any data
     OWN_COPY = 14,  // the copy for the port that the packet came from
     ALREADY_ACKED = 15,  // retransmission filter: the path has acknowledged this PSN
@@ -219,30 +219,30 @@ enum bit<8> Drop {
     DATA_ICRC = 19,  // data that was to be changed had a wrong ICRC
     CNP_FILTERED = 20,  // a CNP of a path that is not the most congested one
     ICRC_PUNTED = 21,  // the controller has the copy, and sends it on
-    WALK_TAKEN_OVER = 22,  // a walk's packet that came back after its time
-    NOT_THE_SOURCE = 23,  // data of a host that is not the source, and not what comes next
+    WALK_TAKEN_OVER = 22,  // a search packet that returned after another walk had begun
+    NOT_THE_SOURCE = 23,  // data of a host that is not the source, and not the next PSN
     FRAGMENT = 24,  // a group packet in IP fragments or with IP options
-    BEYOND_SENT = 25,  // an ACK or NAK of what no source has sent
-    NAK_ALREADY_SENT = 26,  // a NAK that the source has, and has not yet acted on
+    BEYOND_SENT = 25,  // an ACK or NAK of a PSN that no source has sent
+    NAK_ALREADY_SENT = 26,  // a NAK that was sent to the source, which has not yet resent its PSN
     WRONG_PKEY = 27,  // a member's packet of another partition
     MAY_NOT_SEND = 28,  // data of a member that may only receive
-    REFUSAL_LIMITED = 29,  // a READ or ATOMIC of a host that was refused one just before
-    PUNT_LIMITED = 30,  // more for the controller than the port may send it (punt_limit.p4)
-    WRONG_MULTICAST_MAC = 31,  // a datagram to a group by a MAC address that is not the group's
-    RESERVED_SYNDROME = 32,  // an AETH syndrome that IBTA reserves, or that the group's recovery does not use
-    BEYOND_WINDOW = 33,  // data further ahead of the last acknowledged PSN than the group's window
+    REFUSAL_LIMITED = 29,  // a READ or ATOMIC shortly after another one of the host was refused
+    PUNT_LIMITED = 30,  // beyond the port's rate limit of packets to the controller (punt_limit.p4)
+    WRONG_MULTICAST_MAC = 31,  // a datagram to a group with a MAC address that is not the group's
+    RESERVED_SYNDROME = 32,  // an AETH syndrome that IBTA reserves, or that the group does not use
+    BEYOND_WINDOW = 33,  // data beyond the window of the source
     MALFORMED = 34,  // a request whose lengths, padding or transport version are wrong
     OWN_CNP = 35,  // a CNP of the source itself (IBTA annex A17.9.3)
-    CNP_LIMITED = 36,  // a CNP of a path that sends too many
+    CNP_LIMITED = 36,  // a CNP beyond the rate limit of its path
     STALE_NAK = 37  // a fatal NAK of a request that its path has acknowledged
 }
 
 const bit<32> SIZE_DROP_REASONS = 64;
 
-// Cells of the counter array ingress.ack_aggregate.work, for each strategy from cell 8 * MinPsn.
+// Cells of the counter array ingress.ack_aggregate.work; those of a strategy begin at cell 8 * MinPsn.
 enum bit<32> Work {
-    FEEDBACK = 0,  // ACKs and NAKs that came in
-    FORWARDED = 1,  // of these, what went to the source
+    FEEDBACK = 0,  // ACKs and NAKs received
+    FORWARDED = 1,  // ACKs and NAKs forwarded to the source
     RECIRCULATIONS = 2,
     PUNTS = 3
 }

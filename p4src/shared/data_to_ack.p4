@@ -1,6 +1,6 @@
-// A request becomes an empty ACK to its own sender: MSN and ICRC are to be filled in.
+// Turns a request into an ACK to its own sender. MSN and ICRC must be set afterwards.
 //
-// Its PSN and queue pair number stay; all else is that of any feedback (feedback_frame.p4).
+// PSN and queue pair number are kept; all other fields are those of any feedback (feedback_frame.p4).
 
 #ifndef ALFIRK_DATA_TO_ACK_P4
 #define ALFIRK_DATA_TO_ACK_P4

@@ -1,33 +1,35 @@
-// What becomes of a group's packet, when all is known: its verdict, and the port that it leaves by.
+// Verdict on a group's packet, after all registers have been read: what happens to it, and its egress port.
 //
-//   DATA       all have it                          ANSWER: an ACK of the minimum to its sender
-//              not the source's                     dropped; old data becomes a question for the minimum (WALK, PUNT)
-//              else                                 REPLICATE
-//   ACK, NAK   a NAK waits just after the minimum   FEEDBACK: that NAK to the source
-//   MIN_SEARCH     the minimum is news                  FEEDBACK: an ACK of the minimum to the source
-//              else                                 RECORD: only the retransmission filter is updated
-//              the minimum is yet to be found       WALK, PUNT
-//   CNP        of the most congested path           PASS
-//   SELECTIVE_NAK  of a loss that is news           PASS
-//   FATAL_NAK                                       PASS: with the PSN after what was acknowledged to the source
-//   READ                                            ANSWER: a fatal NAK to its sender, with the same PSN or its own if that is older
-//   COMMAND                                         ANSWER: as the controller says
+//   DATA           acknowledged by all paths            ANSWER: an ACK of the minimum to its sender
+//                  not from the source                  dropped; old data becomes a probe for the minimum (WALK, PUNT)
+//                  else                                 REPLICATE
+//   ACK, NAK       a NAK is pending after the minimum   FEEDBACK: that NAK to the source
+//   MIN_SEARCH     the minimum has advanced             FEEDBACK: an ACK of the minimum to the source
+//                  else                                 RECORD: only the retransmission filter is updated
+//                  the minimum is not known yet         WALK, PUNT
+//   CNP            of the most congested path           PASS
+//   SELECTIVE_NAK  of a loss not yet reported           PASS
+//   FATAL_NAK                                           PASS: with the PSN after the last acknowledged one
+//   READ                                                ANSWER: a fatal NAK to its sender, with that PSN or its own if older
+//   COMMAND                                             ANSWER: sent as the controller specifies
 //
-// An acknowledged PSN that comes again means that its ACK was lost between here and the sender. It is answered, not
-// dropped (the papers drop it): else the sender would retry until it gives up. A former source may ask so, too,
-// when the present one's data has raised the minimum beyond what the asker ever sent: it gets an ACK of no more
-// than it asked about, with the MSN that its path counted when it last acknowledged, unless it asks about just the
-// minimum, whose MSN is known. No requester takes an answer that is ahead of it.
+// A retransmission of acknowledged data means that its ACK was lost between here and the sender. It is acknowledged again,
+// not dropped (the papers drop it), as the sender would otherwise retry until it gives up. A former source may also
+// retransmit, after the data of the current source has advanced the minimum beyond what the former one sent. It gets
+// an ACK of its own PSN with the MSN that its path had then, or of the minimum if both are equal: a requester discards
+// an ACK beyond what it has sent.
 //
-// A requester takes any NAK as an ACK of what is before it. A fatal one therefore leaves with the oldest PSN that
-// some receiver may lack, so that it completes no request.
+// A requester takes any NAK as an ACK of all packets before it. So a fatal NAK leaves with the oldest PSN that
+// some receiver may lack, and completes no request.
 //
 // Cepheus, section III-D, and Gleam, algorithms 2 and 3; the rules for READ, fatal NAKs and old data are in no paper.
 
 #ifndef ALFIRK_DECIDE_P4
 #define ALFIRK_DECIDE_P4
 
-// `is_final`: feedback that looks no further. `is_answer`: it is old data, or asks on its behalf, and all have it. `forwards_nak`: the packet has become the NAK that waited. `advances_minimum`: the minimum is news to the source.
+// `is_final`: the packet is feedback that needs no further search. `is_answer`: the packet is old data, or a probe for it, that
+// all paths have. `forwards_nak`: the packet has become the pending NAK. `advances_minimum`: the minimum is beyond the last
+// acknowledged PSN.
 control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in msn_t msn, in bool is_final,
                in bool is_answer, in bool advances_minimum, in bool forwards_nak, in SearchState search, inout port_t egress_port) {
     DataToAck() data_to_ack;
@@ -53,14 +55,14 @@ control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in 
             if (meta.kind != Kind.MIN_SEARCH) {
                 data_to_ack.apply(hdr);
             }
-            hdr.aeth.msn = MSN_NEAR(meta.last_acked[23:0], meta.asker_msn);
+            hdr.aeth.msn = MSN_NEAR(meta.last_acked[23:0], meta.path_msn);
             if (meta.kind == Kind.READ) {
                 hdr.aeth.kind = AETH_NAK;
                 hdr.aeth.value = NAK_INVALID_REQUEST;
                 if (meta.is_source == 1) {
                     hdr.aeth.msn = msn;
                 }
-                // Its sender may have data on the way that some receiver lacks.
+                // Earlier data of its sender may be missing at some receiver.
                 if (PSN_LT(minimum + 1, hdr.bth.psn)) {
                     hdr.bth.psn = minimum + 1;
                 }
@@ -106,7 +108,7 @@ control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in 
             meta.packet_in_reason = PacketInReason.FEEDBACK;
         }
 
-        // A CNP, a fatal NAK or a command before any data.
+        // There is no source before any data.
         if (egress_port == 0 && (meta.verdict == Verdict.PASS || meta.kind == Kind.COMMAND)) {
             meta.drop_reason = Drop.NO_SOURCE;
         }

@@ -1,18 +1,18 @@
-// Every field of a feedback packet that is the same in all packets of its group.
+// Writes all fields of a feedback packet that are the same for all packets of its group.
 //
-// Why: a source or the next switch drops an ACK whose lengths, TTL, transport version or tags are wrong. If a merged packet kept
-// the fields of the member's frame that caused it, one member could spoil the acknowledgements of all others. So a switch
-// writes each field of Ethernet, IPv4, UDP and BTH itself, in all that it merges, passes on, answers or hands to the
-// controller. Of the frame that came in only dstIP, the queue pair number (both equal to the group's, see
-// bridge_entry.p4), the PSN and the AETH count.
+// A source or the next switch drops an ACK with wrong lengths, TTL, transport version or tags. If a merged packet kept
+// these fields of the member's frame, one member could invalidate the acknowledgements of all others. So a switch writes
+// each field of Ethernet, IPv4, UDP and BTH itself, in all packets that it merges, forwards, replies with or passes to the
+// controller. Only dstIP and the queue pair number (which equal the group's, see bridge_entry.p4), PSN and AETH of the
+// received frame are kept.
 //
 // IBTA vol. 1, section 9.2 (BTH) and annex A17.3 (IPv4, UDP) and A17.9.3 (CNP).
 
 #ifndef ALFIRK_FEEDBACK_FRAME_P4
 #define ALFIRK_FEEDBACK_FRAME_P4
 
-// `ttl`: of the packet as it leaves this switch. The headers must be those of an ACKNOWLEDGE packet or of a CNP; opcode,
-// destination queue pair and PSN of an ACKNOWLEDGE packet stay.
+// `ttl`: TTL of the packet as it leaves this switch. The headers must be those of an acknowledge packet or a CNP; opcode,
+// destination queue pair and PSN of an acknowledge packet are kept.
 control FeedbackFrame(inout headers_t hdr, in bit<8> ttl) {
     apply {
         hdr.outer_tag.setInvalid();

@@ -1,13 +1,13 @@
-// Table and register sizes, one place for every target.
+// Table and register sizes for all targets.
 //
-// A group has up to 64 paths on a switch; on Tofino 32, for one more level of min_psn_tree.p4 is a 13th stage of 12.
+// A group has up to 64 paths on a switch, on Tofino 32: one more tree level (min_psn_tree.p4) would need a 13th stage; the
+// chip has 12.
 //
 // PATH_BITS and GROUP_BITS may be given on the compiler's command line
 // (-DPATH_BITS=4) to trade group size against memory. PATH_BITS is at least 2, because
 // four paths share a leaf node (min_psn_tree.p4), and at most 7: path index 0xff is
-// taken (see word_t in types.p4).
-// LOCAL_BITS says how many members of a group are next to one switch, on average over its
-// groups: many groups of a few hosts of a leaf, or a few groups of all of them.
+// reserved (see word_t in types.p4).
+// LOCAL_BITS: binary logarithm of the average number of a group's members at one switch.
 
 #ifndef ALFIRK_SIZES_P4
 #define ALFIRK_SIZES_P4
@@ -65,7 +65,7 @@ const bit<32> SIZE_PUNT_RATES = PUNT_KINDS * SIZE_PORTS;
 // has a cell of its own for the memory announced for it (memory_regions.p4).
 const bit<32> SIZE_MEMBERS = MAX_GROUPS << LOCAL_BITS;
 const bit<32> SIZE_RECEIVERS = MAX_GROUPS << LOCAL_BITS;
-// The cell behind them, of those that get no announcements: nobody writes it.
+// The cell after these, for receivers without announcements; never written.
 const slot_t NO_SLOT = (slot_t)SIZE_RECEIVERS;
 
 #endif  // ALFIRK_SIZES_P4

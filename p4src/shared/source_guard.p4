@@ -1,9 +1,8 @@
-// A host may use its own address and no other.
+// Source address validation: a host may send only with its own address.
 //
-// Receivers accept whatever comes from the McstID, so a host that could send with that
-// source address, straight to a receiver's queue pair, would write into a group that it
-// does not belong to. Ports that lead to hosts have an entry here; others are trusted to
-// lead to switches that check theirs.
+// Receivers accept packets from the McstID. A host that could send with that source address directly to a receiver's
+// queue pair would inject data into a group of which it is not a member. Ports to hosts have an entry here; other ports
+// lead to switches, which validate their own hosts.
 
 #ifndef ALFIRK_SOURCE_GUARD_P4
 #define ALFIRK_SOURCE_GUARD_P4

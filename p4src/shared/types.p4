@@ -11,23 +11,20 @@ typedef bit<24> qpn_t;
 typedef bit<24> msn_t;
 typedef bit<16> group_t;
 typedef bit<8> path_t;
-// A member next to a switch, numbered over all groups.
+// Number of a member at a switch, unique over all groups.
 typedef bit<24> slot_t;
 
-// What the tournament tree compares: PSN (24 bits) ++ path (8) ++ MSN (16).
+// Operand of the tournament tree: PSN (24 bits) ++ path (8) ++ MSN (16).
 //
-// The PSN stands above the path, so that the sign of a wrapped 32-bit difference is the
-// sign of the PSNs' serial difference; the path breaks ties. The MSN goes along: it is
-// the lower part of what the path counted with its newest acknowledgement, and of
-// interest where the path stands at the minimum, less than 2^16 messages beyond what the
-// last one acknowledged to the source.
+// The PSN is in the upper bits, so that the sign of a wrapped 32-bit difference is the sign of the PSNs' serial
+// difference; the path breaks ties. The MSN has the lower 16 bits of the MSN in the path's newest acknowledgement. It is
+// used if the path is at the minimum, which is less than 2^16 messages beyond the MSN last acknowledged to the source.
 typedef bit<48> word_t;
 
-// Serial arithmetic in 24 bits (design: psn_lt(a, b) is a != b and
-// (b - a) mod 2^24 < 2^23). Macros rather than functions, because a condition is
-// the only place where they are used.
+// Serial arithmetic in 24 bits: PSN_LT(a, b) is a != b and (b - a) mod 2^24 < 2^23. Macros, because they are
+// used only in conditions.
 #define PSN_LT(a, b) ((a) != (b) && ((b) - (a))[23:23] == 1w0)
-// Is word a older than word b, or as old and of a smaller path?
+// Whether word a is older than word b, or of the same age and a lower path.
 #define WORD_LT(a, b) (((a)[47:16] - (b)[47:16])[31:31] == 1w1)
 #define WORD_PSN(w) ((w)[47:24])
 #define WORD_PATH(w) ((w)[23:16])

@@ -1,28 +1,28 @@
-// Many receivers' feedback becomes the one stream that the sender's queue pair expects.
+// Feedback aggregation: merges the feedback of many receivers into the one stream that the sender's queue pair expects.
 //
-// A chain: each step knows what the ones before it have found, and none goes back. Each register array belongs to
-// one step, which reads, changes and writes it once per packet. On Tofino each step is a stage:
+// A chain of steps, each of which uses the results of those before it. Each register array belongs to one step, which reads and
+// writes it once per packet. On Tofino each step is a stage:
 //
-//   0          group_lookup.p4    which group, which path; the feedback's ICRC
-//   1          group_lookup.p4    which member; the bridge's entry
-//   2          admission.p4       is the packet let in? what the path has acknowledged (sender.p4)
-//   3          sender.p4          who is the source, what has it sent; does this count?
-//   4          min_psn_tree.p4    the packet's own path rises
-//   5 .. 9     min_psn_tree.p4    the oldest word of all 32 paths, one level each; each doubling is a stage more
-//   10         last_acked.p4            what was last acknowledged to the source: is the minimum newer?
-//   11         waiting_nak.p4     the NAK that waits for the minimum; what becomes of the packet
+//   0          group_lookup.p4    group and path; ICRC of feedback
+//   1          group_lookup.p4    member; entry half of the bridge
+//   2          admission.p4       whether the packet is admitted; PSN that the path has acknowledged (sender.p4)
+//   3          sender.p4          source and newest PSN sent; whether the packet is from the source
+//   4          min_psn_tree.p4    update of the packet's own path
+//   5 .. 9     min_psn_tree.p4    oldest word of all 32 paths, one level each; twice the paths need one stage more
+//   10         last_acked.p4      PSN last acknowledged to the source; whether the minimum is newer
+//   11         waiting_nak.p4     NAK that is pending until the minimum reaches it; final verdict on the packet
 //
-// What shared/decide.p4 decides in one place is divided here, for there is no stage behind the last one:
+// The decisions of shared/decide.p4 are distributed here, because there is no stage after the last one:
 //
-//   DATA       replicated from the start; the last stage takes that back, if all have it or it is not the source's
-//   ACK, NAK   to the source from the start; a mirror goes out through the port it came from, where the registers of its
-//              path in egress take note of it (retransmission_filter.p4); the last stage drops the packet, not the mirror
-//   answers    a mirror, because no other packet can be cut: its session ends it behind the BTH
+//   DATA       replicated by default; the last stage reverts that if all paths have it or it is not from the source
+//   ACK, NAK   sent to the source by default; a mirror goes to the ingress port, where egress updates the registers of the
+//              path (retransmission_filter.p4); the last stage drops the packet, but not the mirror
+//   replies    mirrors, because no other packet can be truncated: the mirror session truncates them after the BTH
 //
-// and egress fills in what the source is sent (feedback.p4).
+// Egress writes the feedback to the source (feedback.p4).
 //
-// Words of acknowledgements: an ACK of p is p ++ 0xff, a NAK of e is e ++ 0: it comes after an ACK of e - 1 and before
-// one of e, and neither needs a subtraction in the first stage.
+// Words of acknowledgements: an ACK of p is p ++ 0xff, a NAK of e is e ++ 0. In serial order a NAK of e follows an ACK of
+// e - 1 and precedes an ACK of e, and neither needs a subtraction in the first stage.
 
 #ifndef ALFIRK_ACK_AGGREGATE_P4
 #define ALFIRK_ACK_AGGREGATE_P4
@@ -34,11 +34,11 @@
 #include "cnp_filter.p4"
 #include "refusal_limit.p4"
 
-// What the registers of the last stage say of the packet (sender.p4).
+// Routes a packet by the results of the previous stage: whether it is from the source, and what was sent (sender.p4).
 control RouteBySender(inout ingress_metadata_t meta,
                  inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
                  inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    // PRE group 0 means none.
+    // PRE group 0 means no replication.
     action replicate() {
         ig_tm_md.mcast_grp_a = meta.group_index + 1;
     }
@@ -54,7 +54,7 @@ control RouteBySender(inout ingress_metadata_t meta,
         ig_tm_md.mcast_grp_a = meta.group_index + 1;
     }
 
-    // To the source, and to egress at the port that it came from.
+    // To the source, with a mirror to egress at the ingress port.
     action to_source() {
         @in_hash {
             ig_tm_md.ucast_egress_port = (PortId_t)meta.source;
@@ -64,7 +64,7 @@ control RouteBySender(inout ingress_metadata_t meta,
         ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
     }
 
-    // The controller gets it as it came: by its source address it knows the member.
+    // The controller gets the unmodified packet, whose source address identifies the member.
     action to_source_and_controller() {
         @in_hash {
             ig_tm_md.ucast_egress_port = (PortId_t)meta.source;
@@ -75,7 +75,7 @@ control RouteBySender(inout ingress_metadata_t meta,
         ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
     }
 
-    // A NAK of what comes next: an ACK of what was sent. Its words are the same.
+    // A NAK of the next unsent PSN is an ACK of all that was sent, with the same word.
     action to_source_as_ack() {
         meta.carried.kind = Kind.ACK;
         @in_hash {
@@ -101,7 +101,7 @@ control RouteBySender(inout ingress_metadata_t meta,
         meta.drop_reason = reason;
     }
 
-    // A CNP before any data: from no source's port.
+    // A CNP before any data: there is no source.
     action no_source() {
         meta.drop_reason = Drop.NO_SOURCE;
         meta.source_difference = 1;
@@ -166,7 +166,7 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
     CnpFilter() cnp_filter;
     RefusalLimit() refusal_limit;
 
-    // The word of a NAK gets its tie only here.
+    // Sets the tie-breaking bits in the word of a NAK.
     action tie_nak() {
         meta.carried.word[7:0] = meta.tie;
     }
@@ -189,9 +189,9 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
         meta.drop_reason = reason;
     }
 
-    // Does a request that no group can answer, a CNP, or data beyond the window come from the source's port? A CNP would go back to it
-    // (IBTA annex A17.9.3).
-    table asker {
+    // Whether a request that a group cannot execute, a CNP, or data beyond the window is from the source's port. A CNP from it
+    // would return to its sender (IBTA annex A17.9.3).
+    table check_sender {
         key = {
             meta.carried.kind: ternary;
             meta.is_beyond: ternary;
@@ -210,7 +210,7 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
 
     apply {
         if (hdr.mr_info.isValid() && meta.region_crc != ICRC_RESIDUE) {
-            // What announces a memory region gets an ICRC of its own, so the one that came must be right.
+            // The ICRC of an announcement of a memory region is computed anew, so the received one must be valid.
             meta.drop_reason = Drop.DATA_ICRC;
         } else {
             sender.apply(hdr, meta);
@@ -218,11 +218,11 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
                 tie_nak();
             }
             refusal_limit.apply(meta);
-            // Before a NAK is made an ACK.
+            // Before a NAK may be turned into an ACK.
             leaves.apply(meta);
             route_by_sender.apply(meta, ig_dprsr_md, ig_tm_md);
-            asker.apply();
-            // Nothing else stands beside this under a condition of its own for longer than a stage: Tofino 1 goes one way at a time.
+            check_sender.apply();
+            // No other condition may extend over several stages in parallel to this one: Tofino 1 takes one branch at a time.
             if (meta.in_tree == 1) {
                 meta.ahead = (bit<32>)(meta.carried.word - meta.carried.minimum);
                 tree.apply(meta);

@@ -40,7 +40,7 @@ control IcrcOfCnp(in headers_t hdr, inout bit<32> crc) {
     }
 }
 
-// Of an empty WRITE that announces a memory region, as it comes in. Two CRCs of so many fields do not fit into one stage.
+// ICRC of a received announcement of a memory region. Two CRCs over this many fields do not fit into one stage.
 // This one is computed behind the bridge's entry, which leaves an ICRC as right or as wrong as it was.
 control IcrcOfRegion(in headers_t hdr, inout bit<32> crc) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;

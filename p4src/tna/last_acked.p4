@@ -1,7 +1,7 @@
-// What was last acknowledged to the source: AckPSN of the group (Cepheus, section III-D; Gleam, algorithm 2: agg_psn).
+// PSN last acknowledged to the source (Cepheus, section III-D: AckPSN; Gleam, algorithm 2: agg_psn).
 //
-// It rises with the minimum, when feedback with it goes to the source. The MSN last sent to the source is kept in
-// egress (retransmission_filter.p4), where that of the path at the minimum is.
+// It advances with the minimum, when feedback with it goes to the source. The MSN last sent to the source is stored in
+// egress (retransmission_filter.p4), like the MSNs of paths.
 
 #ifndef ALFIRK_LAST_ACKED_P4
 #define ALFIRK_LAST_ACKED_P4
@@ -9,7 +9,7 @@
 control LastAcked(inout ingress_metadata_t meta) {
     Register<psn_word_t, group_cell_t>(MAX_GROUPS) agg;
 
-    // The lower 8 bits are ones: a minimum of the same PSN is no news, whoever holds it.
+    // The lower 8 bits are ones, so that a minimum with the same PSN does not advance it, whatever its lower bits are.
     RegisterAction<psn_word_t, group_cell_t, bit<1>>(agg) advance = {
         void apply(inout psn_word_t value, out bit<1> advances_minimum) {
             if (meta.carried.minimum - value > 0) {

@@ -22,7 +22,7 @@ control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in rece
     bit<32> neutral_xor = 0;
     bit<32> neutral_announced = 0;
 
-    // What its sender has just sent for the first time is no old one, whatever was announced before.
+    // New data of its sender is always accepted, whatever was announced before.
     RegisterAction<psn_word_t, receiver_cell_t, bit<1>>(announced_at) announce_new = {
         void apply(inout psn_word_t value, out bit<1> is_newer) {
             value = meta.psn;

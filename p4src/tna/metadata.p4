@@ -47,12 +47,12 @@ enum bit<8> Origin {
 // Where the MSN of a packet comes from (retransmission_filter.p4).
 enum bit<3> MsnWay {
     NONE = 0,  // it has none
-    RECORD = 1,  // a record: its path counts so many
+    RECORD = 1,  // that of a record, which updates its path
     INIT = 2,  // register control
     OWN = 3,  // the packet's own path holds the minimum
     PATH = 4,  // another path does
     LAST_ACKED = 5,  // the one last sent to the source: a sender holds the minimum, and counts no messages
-    ASKER = 6  // what the path counts that asks
+    REPLY_PATH = 6  // that of the path which the reply goes to
 }
 
 // A mirror leaves by the port that the packet came from, or by the CPU port.

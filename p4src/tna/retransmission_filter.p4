@@ -57,9 +57,9 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
         meta.msn_way = MsnWay.LAST_ACKED;
     }
 
-    action msn_of_asker() {
+    action msn_of_path() {
         meta.msn_cell = meta.carried.cell;
-        meta.msn_way = MsnWay.ASKER;
+        meta.msn_way = MsnWay.REPLY_PATH;
     }
 
     table words {
@@ -80,14 +80,14 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
             own_msn;
             msn_of_path;
             msn_last_acked;
-            msn_of_asker;
+            msn_of_path;
             NoAction;
         }
         const default_action = NoAction();
         const entries = {
             (Origin.RECORD, _, _, _, 1, _, _): of_old_record();
             (Origin.RECORD, _, _, _, _, _, _): of_record();
-            (Origin.ANSWER, _, 0, _, _, _, _): msn_of_asker();
+            (Origin.ANSWER, _, 0, _, _, _, _): msn_of_path();
             (Origin.ANSWER, _, 1, _, _, _, PATH_OF_SENDER): msn_last_acked();
             (Origin.ANSWER, _, 1, _, _, _, _): msn_of_path();
             (_, Kind.REGISTERS, _, 1, _, _, _): of_registers();
@@ -250,7 +250,7 @@ control PathMsn(inout egress_metadata_t meta) {
             MsnWay.OWN: raise_msn();
             MsnWay.INIT: set_msn();
             MsnWay.PATH: read_msn();
-            MsnWay.ASKER: read_msn();
+            MsnWay.REPLY_PATH: read_msn();
         }
         size = 8;
     }

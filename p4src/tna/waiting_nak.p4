@@ -1,25 +1,24 @@
-// The NAK that waits until all have what is before it, and the one that was sent to the source.
+// The pending NAK, held until all paths have the packets before it, and the NAK last sent to the source.
 //
-// The rules and why they are so: v1model/waiting_nak.p4. Here a NAK is a word, as acknowledgements are (metadata.p4): the
-// PSN before its own, for it waits until the minimum has come there, and in the lower 8 bits what kind it is, so that of two
-// for one PSN the smaller word is the one that counts:
+// See v1model/waiting_nak.p4 for the rules. Here a NAK is a word, like acknowledgements (metadata.p4): the PSN before its own,
+// which the minimum must reach, and a rank in the lower 8 bits. Of two NAKs for one PSN, the smaller word is used:
 //
-//   1        RNR, the longest timer (code 0)
-//   2 .. 32  RNR, codes 31 .. 1, ever shorter
+//   1        RNR, longest timer (code 0)
+//   2 .. 32  RNR, codes 31 .. 1, decreasing timers
 //   33       PSN sequence error
 //
-// A word that the minimum has passed is no NAK. It is kept just behind the minimum, so that it is not ahead of it again
-// when PSNs have gone half their way around.
+// A word older than the minimum means that no NAK is pending. It is set to just before the minimum, so that it does not seem
+// newer again after half the PSN space.
 //
-// A stateful ALU compares twice and has one result, so `waiting` is there twice, as in sender.p4: one says whether the
-// packet sends a NAK to the source at all, the other one which. Three things may happen:
+// A stateful ALU has two comparisons and one result, so `waiting` is stored twice, as in sender.p4: one register decides
+// whether the packet sends a NAK to the source, the other which NAK. Three cases:
 //
-//   feedback                           the waiting NAK is just after the minimum: the packet becomes it
-//   a NAK beyond the minimum           it waits, if it comes before what waits, or nothing does
-//   a NAK that is just after it        it is sent, unless the source has it already and has not sent the PSN again
+//   feedback                           the pending NAK follows the minimum: the packet becomes that NAK
+//   a NAK beyond the minimum           it becomes pending, unless an earlier one is
+//   a NAK that follows the minimum     it is sent, unless it was sent before and the source has not resent the PSN
 //
-// A NAK that has to wait but raises the minimum to another one that waits does not send that one: the group's
-// next feedback does. (v1model sends it at once; that would be a third comparison.)
+// A NAK that becomes pending, but advances the minimum to another pending NAK, does not send that one: the group's next
+// feedback does. (v1model sends it at once; that would need a third comparison.)
 
 #ifndef ALFIRK_WAITING_NAK_P4
 #define ALFIRK_WAITING_NAK_P4
@@ -32,15 +31,15 @@ const bit<8> NAK_RANK_SEQUENCE = 33;
 #define PASSED_BY_ALL 0x80000000 &&& 0x80000000
 #define JUST_AFTER 0 &&& 0xffffff00
 
-// What waits, and the PSN before the NAK that was last sent to the source.
+// Word of the pending NAK, and the PSN before the NAK last sent to the source.
 struct naks_t {
     psn_word_t waiting;
     psn_word_t sent;
 }
 
-// `nak` of a NAK: its word as it waits.
+// Sets `nak` to the word of a NAK.
 control NakWord(inout headers_t hdr, inout ingress_metadata_t meta) {
-    // Not signed: constants that entries give to actions are not negative (bf-p4c writes them in base 16).
+    // Unsigned, because action parameters of constant entries must not be negative (bf-p4c writes them in base 16).
     action rank(bit<32> value) {
         meta.nak = meta.psn + (psn_word_t)value;
     }
@@ -97,14 +96,14 @@ control NakWord(inout headers_t hdr, inout ingress_metadata_t meta) {
     }
 }
 
-// What becomes of a packet, of a group or not: only this writes drop_ctl. `minimum_psn` is the minimum with zeros in the lower 8
-// bits.
+// Final verdict on any packet: the only control that writes drop_ctl. `minimum_psn` is the minimum with zeros in the lower
+// 8 bits.
 control FinalVerdict(inout ingress_metadata_t meta, in bool is_admitted,
                    inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
     Register<naks_t, group_cell_t>(MAX_GROUPS) naks;
     Register<psn_word_t, group_cell_t>(MAX_GROUPS) words;
 
-    // Gives what is to be written to drop_ctl.
+    // Returns the value for drop_ctl.
     RegisterAction<naks_t, group_cell_t, bit<3>>(naks) check = {
         void apply(inout naks_t value, out bit<3> drop) {
             if (meta.minimum_psn - value.waiting > 0) {
@@ -137,7 +136,7 @@ control FinalVerdict(inout ingress_metadata_t meta, in bool is_admitted,
             value.sent = meta.minimum_psn;
         }
     };
-    // The PSN of the NAK that was sent to the source is resent.
+    // Clears the sent NAK when the source resends its PSN.
     RegisterAction<naks_t, group_cell_t, bit<3>>(naks) resend = {
         void apply(inout naks_t value) {
             if (value.sent == meta.nak) {
@@ -146,7 +145,7 @@ control FinalVerdict(inout ingress_metadata_t meta, in bool is_admitted,
         }
     };
 
-    // Gives the word of the NAK that the packet becomes, or 0.
+    // Returns the word of the NAK that the packet becomes, or 0.
     RegisterAction<psn_word_t, group_cell_t, psn_word_t>(words) check_word = {
         void apply(inout psn_word_t value, out psn_word_t due) {
             if (meta.minimum_psn - value > 0) {
@@ -198,7 +197,7 @@ control FinalVerdict(inout ingress_metadata_t meta, in bool is_admitted,
         late_drops.count(Drop.NOT_THE_SOURCE);
     }
 
-    // News goes by the recirculation port (source_window.p4).
+    // An advance of the minimum is sent to the recirculation port (source_window.p4).
     action check_and_advance() {
         check.execute(CELL_GROUP(meta.carried.cell));
         meta.carried.is_new = 1;
@@ -240,15 +239,15 @@ control FinalVerdict(inout ingress_metadata_t meta, in bool is_admitted,
         resend.execute(CELL_GROUP(meta.carried.cell));
     }
 
-    // And a mirror for the controller, too.
+    // Also drops a mirror to the controller.
     action drop() {
         ig_dprsr_md.drop_ctl = 5;
     }
 
-    // What becomes of the packet. Of data `distance` is from its PSN to the minimum: if that is not negative, all have it.
+    // Verdict. For data, `distance` is from its PSN to the minimum: if it is not negative, all paths have the data.
     //
-    // Of feedback `ahead` says by how much the path's word was newer before: a NAK that its own path has passed was overtaken on
-    // the way. `distance` is 0 to 255 if it comes just after the minimum, more if beyond, less if everyone has passed it.
+    // For feedback, `ahead` is the distance by which the path's stored word is newer: then a NAK was reordered on the way.
+    // `distance` is 0 to 255 if the NAK follows the minimum, more if it is beyond, negative if all paths have its PSN.
     table first {
         key = {
             meta.drop_reason: ternary;

@@ -1,34 +1,34 @@
-// Many receivers' feedback becomes the one stream that the sender's queue pair expects.
+// Feedback aggregation: merges the feedback of many receivers into the one stream that the sender's queue pair expects.
 //
-// A chain: each step knows what the ones before it have found, and none goes back. Each register array belongs to
-// one step, which reads, changes and writes it once per packet; but for the last acknowledged PSN, which the first step needs
-// (the source's window) and last_acked.p4 changes.
+// A chain of steps, each of which uses the results of those before it. Each register array belongs to one step, which reads and
+// writes it once per packet. The exception is the last acknowledged PSN: the first step reads it for the source's window, and
+// last_acked.p4 writes it.
 //
-//   classify.p4        what is it? (before the bridge)
-//   sender.p4          who is the source, what has it sent; does this count?
-//   min_psn_tree.p4    the packet's own path rises; the oldest word of all paths
-//   min_psn_walk.p4      ... or of those that a walk has seen
-//   last_acked.p4            what was last acknowledged to the source: is the minimum newer?
-//   waiting_nak.p4     the NAK that waits for the minimum
-//   selective_nak.p4   was this loss reported to the source?
-//   cnp_filter.p4      is this the most congested path?
-//   refusal_limit.p4   was the path refused a request just now?
-//   decide.p4          what becomes of the packet
-//   source_tags.p4     with which VLAN tags feedback leaves
+//   classify.p4        kind of the packet (before the bridge)
+//   sender.p4          source and newest PSN sent; whether the packet is from the source
+//   min_psn_tree.p4    update of the packet's own path; oldest word of all paths
+//   min_psn_walk.p4      ... or of the paths that a walk has visited
+//   last_acked.p4      PSN and MSN last acknowledged to the source; whether the minimum is newer
+//   waiting_nak.p4     NAK that is pending until the minimum reaches it
+//   selective_nak.p4   whether a loss was already reported to the source
+//   cnp_filter.p4      whether the path is the most congested one
+//   refusal_limit.p4   whether a request of the path was refused recently
+//   decide.p4          verdict
+//   source_tags.p4     VLAN tags of feedback
 //
-// The sender never sees an ACK of what some receiver lacks, nor a NAK that would also acknowledge an earlier loss of
-// another receiver. Its own path counts as having all that it sent, so the minimum needs no exception for the source
-// and a change of the source needs no repair. The path speaks for all that is behind its port.
+// The source never gets an ACK of data that a receiver lacks, nor a NAK that would also acknowledge an earlier loss of
+// another receiver. The path of the source has all that the source sent. So the minimum includes all paths, and a change
+// of the source needs no repair. A path stands for all members behind its port.
 //
-// Where the minimum comes from is the group's strategy:
+// The group's strategy determines how the minimum is found:
 //
-//   tree   from min_psn_tree.p4, in this pass
-//   walk   from min_psn_walk.p4, after some recirculations (WALK); until then the last
-//          minimum that was acknowledged stands in for it: it is never too new
-//   punt   from the controller (PUNT), which gets the feedback and sends the result
+//   tree   by min_psn_tree.p4, in this pass
+//   walk   by min_psn_walk.p4, after some recirculations (WALK); until then the last acknowledged PSN is used, which is
+//          a lower bound of the minimum
+//   punt   by the controller (PUNT), which gets the feedback and sends the result
 //
-// Old data of a group of the latter two is replicated, and a clone of it asks for the minimum, in
-// case everyone has it: the copies all fall to the retransmission filter then. That of a former source asks only.
+// With the latter two, old data of the source is replicated, and a clone of it is a probe for the minimum. If all paths have
+// the data, the retransmission filter drops all copies. Old data of a former source only triggers the probe.
 //
 // Cepheus, section III-D, and Gleam, algorithms 2 and 3, are the origin.
 
@@ -57,9 +57,9 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
     RefusalLimit() refusal_limit;
     Decide() decide;
     SourceTags() source_tags;
-    // What was last acknowledged to the source: AckPSN ++ MSN.
+    // Last acknowledged to the source: AckPSN ++ MSN.
     register<bit<48>>(MAX_GROUPS) agg;
-    // What each strategy costs, see WORK_*.
+    // Packets processed under each strategy, see Work.
     @id(3) counter(SIZE_WORK, CounterType.packets) work;
 
     TreeOp op;
@@ -85,11 +85,11 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
         agg.read(meta.last_acked, (bit<32>)meta.group_index);
         sender.apply(hdr, meta, meta.last_acked[47:24]);
         if (meta.drop_reason == Drop.NONE) {
-            // The packet's own path.
+            // Update the packet's own path.
             op = TreeOp.NONE;
             absent = meta.absent[3:0];
             if (meta.min_psn == MinPsn.PUNT) {
-                // The controller looks at the other paths.
+                // The controller compares the other paths.
                 absent = 4w0xf;
             }
             is_first = 0;
@@ -115,7 +115,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
                 word = meta.walk_word;
                 at = meta.walk_path;
                 is_first = (bit<1>)(meta.walk_node == 0 && meta.walk_seen == PATH_NONE);
-                // Of the last node the children from `paths` on are not there.
+                // Children of the last node from `paths` on do not exist.
                 absent = 0;
                 if (meta.path_index + 3 >= meta.paths) {
                     absent = 4w0b1000;
@@ -147,7 +147,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
                 meta.is_retransmission = (bit<1>)!is_accepted;
             }
 
-            // The minimum over all paths.
+            // Find the minimum over all paths.
             search = SearchState.IDLE;
             has_minimum = false;
             if ((needs_minimum && meta.min_psn == MinPsn.TREE)
@@ -163,7 +163,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
                 has_minimum = search == SearchState.DONE;
             }
 
-            // What the source knows, and is to know.
+            // Compare the minimum with what was acknowledged to the source.
             is_final = (meta.is_feedback == 1 || meta.kind == Kind.MIN_SEARCH) && search != SearchState.ON
                 && search != SearchState.LOST && meta.min_psn != MinPsn.PUNT;
             last_acked.apply(hdr, meta, has_minimum, is_final, word, minimum, msn, is_answer, advances_minimum,

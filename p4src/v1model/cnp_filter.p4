@@ -1,18 +1,16 @@
-// Only the most congested path's CNPs reach the sender.
+// CNP filter: forwards only the CNPs of the most congested path to the source.
 //
-// Each receiver that sees congestion sends CNPs of its own, and a sender that got them
-// all would slow down once for each receiver rather than once for the group. The rate
-// is to fit the slowest path, so the CNPs of the path that sends most of them pass, and
-// the others end here (Cepheus, section III-D, "Congestion Control").
+// Each receiver that detects congestion sends CNPs, and a sender that got all of them would reduce its rate once per
+// receiver instead of once per group. The rate must fit the slowest path, so the CNPs of the path with the most of
+// them are forwarded, and all others dropped (Cepheus, section III-D, "Congestion Control").
 //
-// A path's count is halved for each window of 2^CNP_WINDOW_SHIFT microseconds that has
-// passed since it was last touched; it ages without being polled. Paths keep
-// ten bits of their window's number, so one that was silent for a second may
-// look younger than it is until its next CNP.
+// A path's count is halved for each window of 2^CNP_WINDOW_SHIFT microseconds since its last update, so it ages without
+// polling. Paths store ten bits of their window number, so the count of a path without CNPs for a second may seem newer
+// than it is until its next CNP.
 //
-// A path that sends more than CNP_LIMIT in a window has the rest dropped: a queue pair sends far fewer, and a hostile
-// member could fill the source's link and the controller's queue. What comes from the source's own port would go back
-// to it, and would slow down nobody (IBTA annex A17.9.3: a CNP goes to who sent the marked packet).
+// CNPs of a path beyond CNP_LIMIT in a window are dropped: a queue pair sends far fewer, and a hostile member could fill
+// the source's link and the controller's queue. CNPs from the source's own port are dropped, because a CNP is addressed to
+// the sender of the marked packet (IBTA annex A17.9.3), and would return to its own sender.
 
 #ifndef ALFIRK_CNP_FILTER_P4
 #define ALFIRK_CNP_FILTER_P4
@@ -20,7 +18,7 @@
 control CnpFilter(inout metadata_t meta, in bit<48> now) {
     // Window of the last CNP, modulo 1024 ++ count.
     register<bit<16>>(SIZE_PATHS) paths;
-    // The most congested path: window ++ path ++ count.
+    // Most congested path: window ++ path ++ count.
     register<bit<32>>(MAX_GROUPS) worst;
     bit<32> slot;
     bit<16> own;

@@ -1,22 +1,21 @@
-// What was last acknowledged to the source: AckPSN and MSN of the group (Cepheus, section III-D; Gleam, algorithm 2: agg_psn).
+// PSN and MSN last acknowledged to the source (Cepheus, section III-D: AckPSN; Gleam, algorithm 2: agg_psn).
 //
-// It rises with the minimum, when a packet with it goes to the source. Where no minimum was looked for, it
-// stands in for it: it is never too new.
+// Both advance with the minimum, when a packet with it goes to the source. They are a lower bound of the minimum, used when
+// the minimum was not computed.
 //
-// A count of messages (MSN) is a claim of one member. A message has at least one packet, so the count rises by at most the packets
-// that were acknowledged since it last rose; a count beyond that, or one that falls, is not believed, and the last one stands.
-// A controller that writes AGG does not know the count to the message: after that the next one may be up to
-// UNKNOWN_MSN_ROOM ahead.
+// An MSN is a claim of one member. A message has at least one packet, so the MSN increases by at most the packets acknowledged
+// since its last increase. An MSN beyond that, or below the last one, is replaced by the last one.
+// A controller that writes AGG has only a lower bound of the MSN: after that the next one may be up to UNKNOWN_MSN_ROOM ahead.
 
 #ifndef ALFIRK_LAST_ACKED_P4
 #define ALFIRK_LAST_ACKED_P4
 
-// `has_minimum`: `word` is the group's minimum. `is_final`: it is feedback and looks no further.
-// Gives the minimum and its MSN; `is_answer`: it is old data that all have; `advances_minimum`: the minimum is news to the
-// source, and counts as acknowledged to it if the packet goes there: `last` then is the new AckPSN ++ MSN.
+// `has_minimum`: `word` is the group's minimum. `is_final`: the packet is feedback that needs no further search.
+// Returns the minimum and its MSN. `is_answer`: the packet is old data, or a probe for it, that all paths have.
+// `advances_minimum`: the minimum is beyond the last acknowledged PSN. `last`: the new AckPSN ++ MSN.
 control LastAcked(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in bool is_final, in word_t word,
              out psn_t minimum, out msn_t msn, out bool is_answer, out bool advances_minimum, out bit<48> last) {
-    // The AckPSN with which the MSN last rose.
+    // AckPSN at the last increase of the MSN.
     register<psn_t>(MAX_GROUPS) msn_bases;
     RegisterAccess(RegisterName.AGG, RegisterOp.INIT_GROUP) access;
     psn_t base;
@@ -39,24 +38,23 @@ control LastAcked(inout headers_t hdr, inout metadata_t meta, in bool has_minimu
             msn = hdr.feedback.agg_msn;
         } else if (has_minimum) {
             minimum = WORD_PSN(word);
-            // A sender counts no messages. Responders of one stream count the same ones.
+            // A sender has no MSN. All responders of one stream count the same messages.
             if (minimum != meta.last_acked[47:24] && WORD_PATH(word) != PATH_OF_SENDER) {
                 msn = msn + (bit<24>)(WORD_MSN(word) - msn[15:0]);
             }
         }
-        // The packet's own MSN is right in full if it acknowledges just the minimum.
+        // If the packet acknowledges exactly the minimum, its MSN has all 24 bits.
         if (meta.is_feedback == 1 && meta.acked_psn == minimum) {
             msn = hdr.aeth.msn;
         }
-        // A count may lag, but does not fall: behind a port where several members have been the source a path may know
-        // of no message since.
+        // Keep the larger MSN: a path may report an old one if several members behind it were the source.
         room = minimum - base;
         step = msn - meta.last_acked[23:0];
         if (meta.kind != Kind.COMMAND && (step[23:23] == 1 || room[23:23] == 1 || step > room)) {
             msn = meta.last_acked[23:0];
         }
         advances_minimum = PSN_LT(meta.last_acked[47:24], minimum);
-        // What a walk has found goes to the source first, whoever asked.
+        // A new minimum goes to the source first, also if a former source started the walk.
         is_answer = (meta.kind == Kind.DATA
                      || (meta.role == Role.PROBE && is_final && (meta.is_source == 1 || !advances_minimum)))
             && !PSN_LT(minimum, hdr.bth.psn);

@@ -125,7 +125,7 @@ control ingress(inout headers_t hdr,
                         }
                     }
                 } else if (meta.icrc_mode == IcrcMode.RECOMPUTE) {
-                    // A McstID whose payload is not parsed: nobody could accept what came out.
+                    // A McstID whose payload is not parsed: the ICRC could not be recomputed, and receivers would drop the packet.
                     meta.drop_reason = Drop.DATA_ICRC;
                 }
                 if (meta.drop_reason == Drop.NONE) {
@@ -283,7 +283,7 @@ control egress(inout headers_t hdr,
                 truncate(PROBE_PACKET_IN_BYTES);
             }
             if (is_probe) {
-                hdr.aeth.msn = MSN_NEAR(meta.last_acked[23:0], meta.asker_msn);
+                hdr.aeth.msn = MSN_NEAR(meta.last_acked[23:0], meta.path_msn);
             }
             if (hdr.feedback.isValid()) {
                 icrc.apply(hdr, meta);
@@ -295,7 +295,7 @@ control egress(inout headers_t hdr,
             }
         } else if (meta.verdict != Verdict.WALK && meta.drop_reason == Drop.NONE) {
             if (meta.verdict == Verdict.NONE) {
-                // Unicast, and what is no IPv4 packet.
+                // Unicast, and packets other than IPv4.
             } else if (hdr.icrc.isValid()
                        && !(hdr.cnp.isValid() && is_to_host && meta.icrc_mode == IcrcMode.PUNT)) {
                 icrc.apply(hdr, meta);

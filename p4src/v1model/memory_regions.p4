@@ -1,38 +1,36 @@
-// Where a WRITE goes at each receiver, if it goes somewhere else each time.
+// Announced memory regions: destinations of WRITEs that change from one WRITE to the next.
 //
-// A sender that knows its receivers' memory regions before each WRITE sends, for each
-// receiver, one WRITE Only of 16 bytes to the R_Key MR_INFO_RKEY; its virtual
-// address is the receiver's IPv4 address, its payload what is to be XORed into the
-// next WRITEs' headers there. The leaf switch of that receiver takes it. It belongs to
-// the queue pair's stream like any message, so it is acknowledged, sent again when
-// lost, and always before the WRITE that it serves (Gleam, section 3.3: "extra WRITE
-// message"). Every receiver gets a WRITE of length 0 in its place, which touches no
-// memory and is checked against none (IBTA vol. 1, C9-88).
-// The sender waits for the acknowledgement before it posts that WRITE, and for the
-// WRITE's before it announces the next regions: one slot per receiver is enough.
+// Before a WRITE, the sender announces the memory region of each receiver by a WRITE Only of 16 bytes with the R_Key
+// MR_INFO_RKEY. Its virtual address is the receiver's IPv4 address; its payload are XOR differences for the headers of
+// the next WRITEs there. The leaf switch of that receiver stores them. The announcement is a message of the queue
+// pair's stream, so it is acknowledged, retransmitted when lost, and ordered before the WRITE that it serves (Gleam,
+// section 3.3: "extra WRITE message"). Every receiver gets a WRITE of length 0 instead, which accesses no memory and
+// needs no valid R_Key (IBTA vol. 1, C9-88).
+// The sender waits for the acknowledgement before it posts that WRITE, and for the acknowledgement of the WRITE before
+// it announces the next regions. So one slot per receiver is enough.
 //
-// Cells are per receiver of this switch, not per path: only ports that lead to hosts have them. Which one is a receiver's
-// stands in its entry of bridge_exit.p4, so a group that is written anew beside the old one keeps its receivers' cells.
+// Cells are indexed by receiver of this switch, not by path, because only ports to hosts need them. The index is a parameter
+// of the receiver's entry of bridge_exit.p4, so a group that is rewritten under another index keeps its receivers' cells.
 //
-// The differences add to those of bridge_exit.p4, and so do the constants that keep the
-// ICRC right, by linearity. A region registered once, on a boundary of a power of two,
-// needs none of this; nor do members that all use the same address and key.
+// The differences add to those of bridge_exit.p4, and so do the constants that keep the ICRC valid, by linearity. A
+// region registered once on a boundary of a power of two needs no announcement; nor do members with equal
+// addresses and keys.
 
 #ifndef ALFIRK_MEMORY_REGIONS_P4
 #define ALFIRK_MEMORY_REGIONS_P4
 
-// For copies with a RETH that go to a host, after the rest of the bridge; and for register control. `receiver` is its
-// number, `owner` the host whose region a packet announces.
+// Processes copies with a RETH to a host, after the exit half of the bridge, and register control. `receiver`: number of the
+// host. `owner`: host whose region the packet announces.
 control MemoryRegions(inout headers_t hdr,
                       inout metadata_t meta,
                       in slot_t receiver,
                       in ipv4_addr_t owner) {
     register<bit<64>>(SIZE_RECEIVERS + 1) va;
     register<bit<32>>(SIZE_RECEIVERS + 1) rkey;
-    // For the identification ++ for the UDP source port.
+    // Difference of the identification ++ of the UDP source port.
     register<bit<32>>(SIZE_RECEIVERS + 1) neutral;
-    // Of the WRITE that brought them: one that comes late or twice changes nothing. What its sender has just
-    // sent for the first time is neither, even if the last one was 2^23 packets ago.
+    // PSN of the announcement: an older or equal one changes nothing. New data of the sender is always accepted, even
+    // if the last announcement was 2^23 packets ago.
     register<psn_t>(SIZE_RECEIVERS + 1) announced_at;
     RegisterAccess(RegisterName.REGION_VA, RegisterOp.INIT_REGIONS) access_va;
     RegisterAccess(RegisterName.REGION_KEYS, RegisterOp.INIT_REGIONS) access_keys;

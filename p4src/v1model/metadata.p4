@@ -47,9 +47,9 @@ struct metadata_t {
     bit<16> absent;
     // Data that its sender has sent before.
     bit<1> is_retransmission;
-    // Data of the source, or of who may have become it.
+    // The data is from the source, including a member that has just become the source.
     bit<1> from_current_source;
-    // The packet came from the port that the present source is behind.
+    // The packet is from the port of the current source.
     bit<1> is_source;
     bit<32> icrc;
 
@@ -64,25 +64,25 @@ struct metadata_t {
     // Paths of the group on this switch, numbered from 0.
     @field_list(FIELD_LIST_CARRIED)
     path_t paths;
-    // The highest PSN that a feedback packet acknowledges.
+    // Newest PSN that a feedback packet acknowledges.
     @field_list(FIELD_LIST_CARRIED)
     psn_t acked_psn;
-    // Where the packet came in; for a copy that the controller is to repair, where it goes out.
+    // Ingress port; for a copy whose ICRC the controller computes, the egress port.
     @field_list(FIELD_LIST_CARRIED)
     port_t origin_port;
 
-    // What the path that old data came from counted as MSN when it last received, its lower 16 bits.
+    // Lower 16 bits of the MSN stored for the packet's path.
     @field_list(FIELD_LIST_CARRIED)
-    bit<16> asker_msn;
+    bit<16> path_msn;
 
-    // For the controller: the source's port, and what was last acknowledged to it.
+    // For the controller: port of the source, and what was last acknowledged to it.
     @field_list(FIELD_LIST_CARRIED)
     bit<16> source_port;
     @field_list(FIELD_LIST_CARRIED)
     bit<48> last_acked;
 
-    // A walk: its oldest word so far and that word's path, the leaf node to look at next, the one that needs
-    // no look, and when the walk began.
+    // State of a walk: oldest word so far and its path, leaf node to visit next, leaf node visited before the first
+    // recirculation, and start time.
     @field_list(FIELD_LIST_CARRIED)
     Role role;
     @field_list(FIELD_LIST_CARRIED)

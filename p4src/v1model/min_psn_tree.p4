@@ -25,9 +25,9 @@
 #ifndef ALFIRK_MIN_PSN_TREE_P4
 #define ALFIRK_MIN_PSN_TREE_P4
 
-// Gives the oldest word of the path's leaf node and, in `at`, its path, when the path's own has become what `op` says of
-// `word`. `is_accepted` says that it has risen to that, or acknowledged it again; `is_rise`, that it has risen. With TreeOp.LOOK `word` and `at` are the
-// oldest of the nodes seen before, unless `is_first` says that there were none.
+// Applies `op` with `word` to the path's entry, then returns the oldest word of its leaf node in `word`, and the path of
+// that word in `at`. `is_accepted`: the entry has become `word`, which is newer or has the same PSN. `is_rise`: it is newer.
+// With TreeOp.LOOK, `word` and `at` are the oldest of the nodes visited before, unless `is_first` is set.
 control TreeLeaves(inout headers_t hdr, inout metadata_t meta, in TreeOp op, in bit<4> absent,
                    in bit<1> is_first, inout word_t word, inout path_t at, out bool is_accepted, out bool is_rise) {
     register<word_t>(SIZE_PATHS >> 2) child_0;
@@ -43,7 +43,7 @@ control TreeLeaves(inout headers_t hdr, inout metadata_t meta, in TreeOp op, in 
     psn_t ahead;
     bit<1> is_open;
     bit<64> value;
-    // Children that are not read.
+    // Children to skip.
     bit<4> passed;
 
 #define LEAF_COMPARE(child, number, last) \
@@ -81,11 +81,11 @@ control TreeLeaves(inout headers_t hdr, inout metadata_t meta, in TreeOp op, in 
                 } else {
                     child_3.read(own, node);
                 }
-                meta.asker_msn = WORD_MSN(own);
+                meta.path_msn = WORD_MSN(own);
                 ahead = WORD_PSN(word) - WORD_PSN(own);
                 if (op == TreeOp.UPDATE) {
-                    // Of equal PSNs the last acknowledgement counts. Data that comes again is no news: the newest
-                    // is sent again as well, and must not look new to the filter.
+                    // Of acknowledgements with the same PSN, the last one is stored. Data is accepted only if it is new: the newest
+                    // packet may be retransmitted as well, and the filter must treat it as a retransmission.
                     is_accepted = ahead[23:23] == 0;
                     is_rise = is_accepted && ahead != 0;
                     if (meta.kind == Kind.DATA) {

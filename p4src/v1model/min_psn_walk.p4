@@ -1,35 +1,34 @@
-// The minimum PSN by recirculation: an ACK recirculates and looks at one leaf node, four paths, in each pass.
+// Search of the minimum PSN by recirculation (table walk): an ACK recirculates and compares one leaf node, four paths, per pass.
 //
-// It is what a target does that has no registers to spare for a tree (Cepheus, section III-D, walks
-// from port to port in the same way). Most ACKs start no walk: while the path that held the last
-// minimum (`tri_path`, the papers' trigger port) has nothing new, neither has the group.
+// For targets without enough registers for a tree (Cepheus, section III-D, walks from port to port in the same way).
+// Most ACKs start no walk: the minimum cannot advance before the path of the last minimum does (`tri_path`, the papers'
+// trigger port).
 //
-// A walk is not atomic. Other ACKs pass between its passes, and one that raises the walk's candidate
-// may be the last one of its path: nobody would ever look again. So:
+// A walk is not atomic. Other ACKs are processed between its passes. One that advances the walk's candidate may be the
+// last ACK of its path, so no later ACK would start another walk. Therefore:
 //
-//   - while a walk is under way, tri_path is its candidate, the path of the oldest word so far;
-//   - a rise of tri_path marks a walk under way as dirty, and a dirty walk begins again before it ends. An ACK of the same
-//     PSN does not: a path that repeats it could keep a walk from its end;
-//   - paths that the walk has passed over cannot matter, whatever comes: they only rise, and were not
-//     older than the candidate; those ahead will be seen.
+//   - during a walk, tri_path is its candidate, the path of the oldest word so far;
+//   - an advance of tri_path marks the walk as dirty, and a dirty walk is repeated before it ends. An ACK of the same
+//     PSN does not mark it, because a path that repeats an ACK could then prevent the end of the walk;
+//   - paths already visited need no attention: they only advance, and were not older than the candidate. Paths not yet
+//     visited will be compared.
 //
-// When it ends clean, tri_path holds the minimum, and the next news of it starts the next walk.
+// When a walk ends clean, tri_path is the path of the minimum, and its next advance starts the next walk.
 //
-// A walk can lose its packet. Its state carries the time of its start: after WALK_TIMEOUT_US anybody's
-// news starts another, and whoever comes back late finds another start there and ends. If no news
-// comes any more, the sender sends old data again, and that starts a walk too (a probe), which answers
-// it if all have it: a lost walk costs a retransmission, never the group.
+// The packet of a walk may be lost. The state contains the start time of the walk: after WALK_TIMEOUT_US any accepted ACK
+// starts another walk, and a late packet finds a different start time and ends. If no ACK arrives any more, the
+// sender retransmits, which starts a walk as well (a probe) and is acknowledged if all paths have the data. So a lost
+// walk costs a retransmission, but never blocks the group.
 //
-// A sender's own data raises its path without any ACK. If that path is tri_path, any news may start
-// the next walk.
+// Data advances the path of its sender without any ACK. If that path is tri_path, any accepted ACK may start the next walk.
 
 #ifndef ALFIRK_MIN_PSN_WALK_P4
 #define ALFIRK_MIN_PSN_WALK_P4
 
-// Before: the oldest word of the packet's own node in meta.walk_word and walk_path (ACK, NAK), or of the nodes seen so
-// far (a walk's packet). `is_accepted` says that the packet's path has risen or repeats its newest PSN, `is_rise` that it has risen.
+// On entry, meta.walk_word and walk_path have the oldest word of the packet's own node (ACK, NAK), or of the nodes visited so
+// far (search packet). `is_accepted`: the path's newest PSN has advanced or was repeated. `is_rise`: it has advanced.
 control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_accepted, in bool is_rise, out SearchState outcome) {
-    // busy ++ dirty ++ start in microseconds, or 0 ++ tri_path ++ the minimum that the last walk found.
+    // busy ++ dirty ++ start in microseconds, or 0 ++ tri_path ++ minimum found by the last walk.
     register<bit<64>>(MAX_GROUPS) walks;
     RegisterAccess(RegisterName.AGG, RegisterOp.INIT_GROUP) access;
     bit<64> known;
@@ -53,7 +52,7 @@ control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_accept
         nodes = (meta.paths + 3) >> 2;
         outcome = SearchState.IDLE;
         if (meta.kind == Kind.REGISTERS) {
-            // What was last acknowledged to the source is what the last walk found.
+            // A write of the last acknowledged PSN also sets the minimum found by the last walk.
             value = (bit<64>)(found ++ 24w0);
             access.apply(hdr, (bit<64>)(INITIAL_PSN(hdr) ++ 24w0), value);
             found = value[47:24];

@@ -1,25 +1,25 @@
-// No port may keep the controller busy for all others.
+// Rate limit of packets to the controller, so that no port can overload it.
 //
 //   packet_in_reason ──┐
 //   origin port ───────┴──> a meter: green passes, the rest ends here
 //
-// What hosts can make the switch hand up is metered by kind and port: registrations, fatal NAKs, and of groups whose
-// minimum PSN or ICRC is the controller's to find their feedback, old data, data and CNPs. Of the source's old data only the
-// question is left out. A cell that the controller has set no rate for lets everything pass.
+// Packets of hosts to the controller are metered by kind and port: registrations and fatal NAKs; feedback, old data, data and
+// CNPs of groups whose minimum PSN or ICRC the controller computes. Over the limit, old data of the source is forwarded,
+// but its probe is not sent. A cell without a rate set by the controller passes all packets.
 //
-// The rule of main.p4 that goes with it: what is dropped is not cloned, and all that goes to the controller is cut to what
-// the controller reads. Only data whose ICRC the controller computes goes up whole.
+// Related rules of main.p4: dropped packets are not cloned, and packets to the controller are truncated to what it
+// reads. Only data whose ICRC the controller computes is sent whole.
 //
-// Fatal NAKs are not only handed up here but by every switch on their way to the source, so beyond the rate they end as
-// a whole.
+// Every switch on the way to the source sends a copy of a fatal NAK to the controller, so over the limit the NAK itself is
+// dropped as well.
 
 #ifndef ALFIRK_PUNT_LIMIT_P4
 #define ALFIRK_PUNT_LIMIT_P4
 
 control PuntLimit(inout metadata_t meta) {
-    // By PacketInReason and port.
+    // Indexed by PacketInReason and port.
     @id(1) meter(SIZE_PUNT_RATES, MeterType.packets) rates;
-    // What was beyond the rate, by PacketInReason.
+    // Packets over the limit, indexed by PacketInReason.
     @id(4) counter(PUNT_KINDS, CounterType.packets) limited;
     bit<8> reason;
     bit<8> color;
@@ -28,7 +28,7 @@ control PuntLimit(inout metadata_t meta) {
         reason = meta.packet_in_reason;
         if (meta.icrc_mode == IcrcMode.PUNT
             && (meta.verdict == Verdict.REPLICATE || (meta.verdict == Verdict.PASS && meta.kind == Kind.CNP))) {
-            // Each copy of it goes to the controller.
+            // Each copy goes to the controller.
             reason = PacketInReason.ICRC;
         }
         if (reason != 0) {

@@ -1,13 +1,12 @@
-// A request that no group can answer is refused by a fatal NAK (decide.p4), but not as often as a hostile host likes: the
-// answers would fill the link to it, and its own copies of the group's data would wait behind them, and with its
-// acknowledgements the whole group. One refusal in 2^REFUSAL_WINDOW_SHIFT microseconds and path is enough: the first
-// one ends a queue pair.
+// Rate limit of refusals. A request that a group cannot execute is refused by a fatal NAK (decide.p4). A hostile host
+// could otherwise cause enough of them to fill the link to it, and delay its copies of the group's data and so the group. One refusal
+// per 2^REFUSAL_WINDOW_SHIFT microseconds and path is enough, because the first one ends a queue pair.
 
 #ifndef ALFIRK_REFUSAL_LIMIT_P4
 #define ALFIRK_REFUSAL_LIMIT_P4
 
 control RefusalLimit(inout metadata_t meta, in bit<48> now) {
-    // Was there a refusal? (1 bit) ++ the window of the last one, modulo 2^15.
+    // A refusal was sent (1 bit) ++ window of the last one, modulo 2^15.
     register<bit<16>>(SIZE_PATHS) refused;
     bit<32> slot;
     bit<16> last;

@@ -1,17 +1,17 @@
-// Register access by PacketOut: the checks before, each register's part, and the answer after.
+// Register access by PacketOut: checks, access to each register, and reply.
 //
-//   PacketOut ──> CheckRegisterControl ──> ingress registers (RegisterAccess in each one's room)
+//   PacketOut ──> CheckRegisterControl ──> ingress registers (RegisterAccess in the control of each)
 //                        ^                      │
 //                        │                egress registers (the same)
 //                        └── recirculate <── AnswerRegisterControl ──> PacketIn
 //
-// INIT_GROUP sets one path in each pass and recirculates until all are set, so that no pass
-// touches a register twice and one PacketOut makes a group's registers ready.
+// INIT_GROUP initialises one path per pass and recirculates until all are done. So no pass accesses a register
+// twice, and one PacketOut initialises all registers of a group.
 
 #ifndef ALFIRK_REGISTER_CONTROL_P4
 #define ALFIRK_REGISTER_CONTROL_P4
 
-// Whether it is about cells that receivers of this switch have, and which is the first.
+// Whether the access is to cells indexed by receivers of this switch.
 #define IS_OF_RECEIVERS(hdr) \
     (hdr.register_control.op == RegisterOp.INIT_REGIONS \
      || (hdr.register_control.op != RegisterOp.INIT_GROUP \
@@ -36,7 +36,7 @@ control CheckRegisterControl(inout headers_t hdr, inout metadata_t meta) {
             if (REGISTER_SLOT(hdr) >= SIZE_RECEIVERS) {
                 hdr.register_control.status = RegisterStatus.OUT_OF_RANGE;
             } else {
-                // No group's: what is a group's is passed by.
+                // Not a register of a group, so group processing is skipped.
                 meta.is_of_receivers = 1;
             }
         } else if ((bit<32>)hdr.register_control.group >= MAX_GROUPS
@@ -52,8 +52,8 @@ control CheckRegisterControl(inout headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// What a register's room does for register control: `value`, as it was read, is answered, or becomes what is
-// asked for. For the operation that makes such registers ready it becomes `initial`.
+// Register access of one register: on a read, `value` is copied to the reply; on a write, it becomes the value of the
+// request; on the initialisation, it becomes `initial`.
 control RegisterAccess(inout headers_t hdr, in bit<64> initial, inout bit<64> value)(bit<8> number, bit<8> init) {
     apply {
         if (hdr.register_control.op == init) {
@@ -68,7 +68,7 @@ control RegisterAccess(inout headers_t hdr, in bit<64> initial, inout bit<64> va
     }
 }
 
-// The PSN before a group's first, for INIT_GROUP.
+// PSN before a group's first one, for INIT_GROUP.
 #define INITIAL_PSN(hdr) (hdr.register_control.value[23:0] - 1)
 #define INITIAL_MSN(hdr) (hdr.register_control.value[47:24])
 

@@ -1,17 +1,15 @@
-// A retransmission goes only where it is missing.
+// Retransmission filter: drops copies of a retransmission for paths that have it.
 //
-// Go-back-N sends again all that follows one loss, and most receivers have most of it.
-// Each path's newest acknowledged PSN is kept here a second time, in egress, where the
-// copies of a packet are apart: a copy of a retransmission that its path has
-// acknowledged is dropped.
+// Go-back-N resends all packets after a loss, and most receivers have most of them. Egress stores a second copy of each
+// path's newest acknowledged PSN, because the copies of a packet are separate there. It drops a copy of a
+// retransmission that its path has acknowledged.
 //
-// Ingress registers cannot be read in egress on every target, so each ACK passes
-// through egress too: one with no news for the source leaves through the port it came
-// from and ends here; of one that is forwarded a mirror does. Data shows that its own
-// path has it: the copy for that port comes here to record that, and ends.
+// Not every target can read ingress registers in egress, so each ACK also passes through egress. An ACK that does not advance
+// the minimum is sent to its ingress port and dropped here; for a forwarded ACK, a mirror is. The path of data's own
+// sender has the data: the copy for that port updates the register, and is dropped.
 //
-// The whole PSN is kept: of two acknowledgements of one path that are 2^15 or more apart a shorter copy would refuse
-// the newer one, and then drop every resend to that path.
+// The full PSN is stored. With fewer bits, of two acknowledgements 2^15 or more apart the newer one could seem
+// older, and every resend to that path would be dropped.
 //
 // Cepheus, section III-D, "Filtering Retransmitted Packets"; the copy in egress is in no paper.
 

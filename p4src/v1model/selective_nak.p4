@@ -1,35 +1,33 @@
-// Selective NAKs: each loss is reported to the source once, whoever reports it.
+// Filter of selective NAKs: each loss is reported to the source once, not once per receiver.
 //
-//   selective NAK   reported already, or all have it   dropped
-//                   else                               to the source at once
-//   data            its own loss was reported          the loss is forgotten: it may be lost again
+//   selective NAK   already reported, or acknowledged   dropped
+//                   else                                forwarded to the source at once
+//   data            its loss was reported               the loss is cleared, as the packet may be lost again
 //
-// Receivers that repeat selectively (IRN: Mittal et al., "Revisiting Network Support for RDMA", SIGCOMM 2018) keep what
-// comes after a gap and report what is missing, each packet by itself. Such a report acknowledges nothing, so it need
-// not wait for the minimum as other NAKs do (waiting_nak.p4), and many losses are repaired at a time. What all have
-// received in order is known from ACKs as ever.
+// Receivers with selective repeat (IRN: Mittal et al., "Revisiting Network Support for RDMA", SIGCOMM 2018) keep packets
+// after a gap, and report each missing packet. Such a report acknowledges nothing, so it does not wait for the minimum
+// as other NAKs do (waiting_nak.p4), and many losses are repaired concurrently. ACKs acknowledge in-order data as usual.
 //
-// A loss near the source is reported by all receivers behind it. The first report passes; those of others are dropped,
-// here and at each switch below, until the packet has come by again. A report may be lost above, so receivers repeat theirs
-// after a while and say how often they have: one that was repeated more often than the reports of this packet that have
-// passed, passes, and counts as the next one, whatever its count: a count of 255 must not silence all others.
-// So at most one of each round of reports leaves a switch, and no clock is needed here, whatever the round trip.
+// A loss near the source is reported by all receivers behind it. The first report is forwarded; others are dropped, here
+// and at each switch below, until the packet is resent. A forwarded report may be lost, so receivers repeat theirs with a
+// report count. A report whose count exceeds the number of reports forwarded for this packet is forwarded, and increments
+// that number by one: a count of 255 must not suppress the reports of all other receivers. So at most one report of each
+// round leaves a switch. No clock is needed, whatever the round-trip time.
 //
-// A requester takes a NAK of any code as an ACK of what is before its PSN. So what leaves to a host has the PSN after the last
-// acknowledged one, which acknowledges nothing, and the lost PSN in place of the MSN (main.p4).
+// A requester takes a NAK of any code as an ACK of all packets before its PSN. So a report to a host has the PSN after the last
+// acknowledged one, which acknowledges nothing new, and the lost PSN in place of the MSN (main.p4).
 //
-// Losses share slots: of two that are a multiple of 2^LOSS_BITS packets apart the newer report has it, and those of
-// the older one may pass once more. The sender takes no report for more than it is worth. A slot that an earlier group
-// has left, or the same PSN long ago, can hold back no more than the first report of a packet that did not
-// come by at all.
+// Losses share slots: of two losses a multiple of 2^LOSS_BITS packets apart, the newer report replaces the older one, whose
+// reports may be forwarded once more. The sender resends only the packet named, so that does no harm. A stale slot of an
+// earlier group, or of the same PSN long ago, can suppress only the first report of a packet that was not resent.
 //
-// In no paper: IRN has one receiver.
+// Not in a paper: IRN has one receiver.
 
 #ifndef ALFIRK_SELECTIVE_NAK_P4
 #define ALFIRK_SELECTIVE_NAK_P4
 
 control SelectiveNak(inout headers_t hdr, inout metadata_t meta) {
-    // PSN ++ how many reports of it have passed; 0 if none did.
+    // PSN ++ number of reports forwarded; 0 if none.
     register<bit<32>>(MAX_GROUPS << LOSS_BITS) losses;
     bit<32> slot;
     bit<32> known;

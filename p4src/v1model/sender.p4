@@ -1,37 +1,37 @@
-// Who is the present source, and what has it sent?
+// The current source and the newest PSN sent.
 //
-//   from the source's port   any PSN counts, up to `window` beyond what was last acknowledged to the source
-//   from another port        only the PSN that comes next, both in the group and on that path: then the source is there.
-//                            The same while there is no source yet.
+//   from the source's port   any PSN is accepted, up to `window` beyond the last acknowledged PSN
+//   from another port        only the next PSN of the group is accepted, if that path has acknowledged all before it; the port
+//                            then becomes the source's. The same applies while there is no source.
 //
-// The window keeps a source from moving `sent` so far that nobody else's PSN is the next one any more, nor has an order with
-// what receivers have acknowledged.
+// The window limits how far a source can advance `sent`. Otherwise no other member could have the next PSN, and `sent` would
+// have no serial order with what receivers have acknowledged.
 //
-// A source may begin when all members have what was sent before (docs/book/src/dataplane.md, "The source"). So its
-// first PSN follows the newest that came through here, and its path has acknowledged all before it. Everything else
-// would be a member's way to take the group over, or to speak for what others behind the same port have not received.
+// A member may become the source when all members have what was sent before (docs/book/src/dataplane.md, "The source"). So its
+// first PSN follows the newest one sent through this switch, and its path has acknowledged all before it. With weaker rules
+// a member could take the group over, or acknowledge what others behind the same port have not received.
 //
-// Old data from a port that is no longer the source's changes nothing; it is answered if all have it (decide.p4), for
-// the ACK of a source's tail may be lost when the next one has begun.
+// Old data from a port that is no longer the source's changes no state. It is acknowledged if all paths have it (decide.p4),
+// because the last ACK of a source may be lost after the next source has begun.
 //
-// Feedback beyond what was sent acknowledges nothing that anybody has; and PSNs that are half their number space
-// apart have no order, so it must not come into the tree. But it is recorded as the path's claim: after a restart the
-// controller sees in the claims of all paths how far the group was. A NAK of sent + 1 is an ACK of what was sent: nothing is lost yet.
+// Feedback beyond the newest PSN sent is invalid, and PSNs half the space apart have no serial order, so it must not enter the
+// tree. It is only recorded as the path's claim: after a restart the controller reads the position of the group from the
+// claims of all paths. A NAK of sent + 1 is an ACK of what was sent: no packet is missing.
 //
-// A fatal NAK ends the source's queue pair, so it must be of a request that was sent and that its path has not acknowledged: a
-// receiver refuses the request that it expects next.
+// A fatal NAK ends the source's queue pair. So it is accepted only for a request that was sent and that its path has not
+// acknowledged: a receiver can reject only the request that it expects next.
 //
-// Cepheus, section III-E, and Gleam, appendix B, see the source's change in the same place; what makes it safe is in no paper.
+// Cepheus, section III-E, and Gleam, appendix B, detect the source's change in the same place; the safety rules are in no paper.
 
 #ifndef ALFIRK_SENDER_P4
 #define ALFIRK_SENDER_P4
 
-// `last_acked`: the newest PSN that was acknowledged to the source.
+// `last_acked`: PSN last acknowledged to the source.
 control Sender(inout headers_t hdr, inout metadata_t meta, in psn_t last_acked) {
-    // The newest PSN that each path has acknowledged, true or not: its claim. It counts for nothing but the path's own turn as
-    // the source. It may be beyond what was sent: whoever has begun to send acknowledges its own, too.
+    // Newest PSN that each path claims to have. Not verified; used only to decide whether the path may become the source.
+    // It may be beyond `sent`, because a member that has begun to send also acknowledges its own data.
     register<psn_t>(SIZE_PATHS) acked;
-    // Port of the source, 0 if there was none yet ++ the newest PSN that was sent.
+    // Port of the source, 0 if there was none ++ newest PSN sent.
     register<bit<40>>(MAX_GROUPS) senders;
     RegisterAccess(RegisterName.ACK, RegisterOp.INIT_GROUP) access_acked;
     RegisterAccess(RegisterName.CLAIMED, RegisterOp.INIT_GROUP) access_claimed;

@@ -1,8 +1,8 @@
-// The VLAN tags and the DSCP of a group's feedback: those with which its source's data came last.
+// VLAN tags and DSCP of a group's feedback: those of the newest data of its source.
 //
-// Why: a source on a tagged link takes no untagged ACK, and one on an untagged link no tagged one. The tags of the member whose
-// feedback came last say nothing about that (feedback_frame.p4 takes them off), and no entry of a group has any. So the
-// source's own data sets them. So it is with the DSCP: a lossless class (PFC) must have a queue pair's packets in both directions.
+// A source on a tagged link accepts only tagged ACKs, one on an untagged link only untagged ones. Tags of a member's feedback
+// may differ (feedback_frame.p4 removes them), and entries of groups contain no tags. So the tags of the source's data
+// are used. The same applies to the DSCP: a queue pair must use its lossless class (PFC) in both directions.
 //
 // IEEE 802.1Q, section 9.6.
 

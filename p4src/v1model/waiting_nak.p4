@@ -1,15 +1,15 @@
-// The NAK that waits until all have what is before it, and the one that was sent to the source.
+// The pending NAK, held until all paths have the packets before it, or the NAK last sent to the source.
 //
-// A requester takes a NAK of e as an ACK of everything before e (IBTA vol. 1, section 9.7.5.2). So the oldest NAK
-// waits until the minimum has come to e - 1, and one that the minimum has passed is stale (Gleam, algorithm 3; its
-// line 7 compares the wrong way round, its text is right).
+// A requester takes a NAK of e as an ACK of all packets before e (IBTA vol. 1, section 9.7.5.2). So the oldest NAK is
+// pending until the minimum reaches e - 1. A NAK whose PSN the minimum has reached is stale (Gleam, algorithm 3; its
+// line 7 has the comparison reversed, its text is right).
 //
-// Cepheus, section III-D, "NACK Aggregation"; what follows is in no paper.
+// Cepheus, section III-D, "NACK Aggregation"; the following rules are in no paper.
 //
-// Receivers that lack the same packet send NAKs one after the other, but a requester that goes back N for each of them
-// sends the same window as often, and counts down rnr_retry. The source gets a NAK for a loss once, and again only when it
-// has sent the packet again. Of several RNR NAKs that wait for one PSN the longest timer counts, and any of them
-// rather than a sequence error: who resends at once would find the same receiver not ready.
+// Receivers that lack the same packet each send a NAK. A requester that goes back N for each of them would resend the same
+// window as often, and exhaust its RNR retry count. So the source gets one NAK per loss, and another one only after
+// it has resent the packet. Of several RNR NAKs for one PSN, the longest timer is used, and any RNR NAK is preferred to
+// a sequence error: an immediate resend would meet the same busy receiver.
 
 #ifndef ALFIRK_WAITING_NAK_P4
 #define ALFIRK_WAITING_NAK_P4
@@ -17,11 +17,11 @@
 // Of RNR timer codes 1 is the shortest and 0 the longest (IBTA vol. 1, table 45).
 #define RNR_TIMER_RANK(value) ((value) - 1)
 
-// `may_forward`: this packet can become the NAK for the source.
-// `forwards_nak`: it does; it has the NAK's PSN and syndrome.
+// `may_forward`: this packet may become the NAK to the source.
+// `forwards_nak`: the packet has become that NAK, with its PSN and syndrome.
 control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_accepted, in psn_t minimum, in bool may_forward,
                    out bool forwards_nak) {
-    // Was it sent to the source? (1 bit) ++ lower 7 bits of the syndrome ++ PSN; 0 if there is none.
+    // Sent to the source (1 bit) ++ lower 7 bits of the syndrome ++ PSN; 0 if there is none.
     register<bit<32>>(MAX_GROUPS) nak;
     RegisterAccess(RegisterName.NAK, RegisterOp.INIT_GROUP) access;
     bit<32> known;
@@ -38,7 +38,7 @@ control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_accept
             access.apply(hdr, 0, value);
             waiting = value[31:0];
         } else if (meta.kind == Kind.COMMAND) {
-            // The controller waits for itself.
+            // The controller has its own pending NAK.
             if (hdr.aeth.kind != AETH_ACK) {
                 if (waiting[31:31] == 1 && waiting[23:0] == hdr.bth.psn) {
                     meta.drop_reason = Drop.NAK_ALREADY_SENT;
@@ -50,10 +50,10 @@ control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_accept
                 && (!PSN_LT(minimum, waiting[23:0])
                     || (meta.kind == Kind.DATA && waiting[31:31] == 1 && meta.from_current_source == 1
                         && hdr.bth.psn == waiting[23:0]))) {
-                // All have passed it, or it is sent again.
+                // The minimum has reached its PSN, or the source has resent it.
                 waiting = 0;
             }
-            // One that its own path or everyone has passed was overtaken on the way.
+            // A NAK older than its path's newest PSN, or than the minimum, was reordered on the way.
             if (meta.kind == Kind.NAK && is_accepted && PSN_LT(minimum, hdr.bth.psn)
                 && meta.min_psn != MinPsn.PUNT) {
                 arrived = hdr.aeth.kind ++ hdr.aeth.value ++ hdr.bth.psn;

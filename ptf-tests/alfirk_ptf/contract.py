@@ -19,7 +19,7 @@ ARP_OPER_REQUEST = 1
 ARP_OPER_REPLY = 2
 IP_PROTOCOL_TCP = 6
 IP_PROTOCOL_UDP = 17
-#: RoCEv2 (IBTA vol. 1, annex A17.3.1) and Alfirk's registration protocol.
+#: UDP ports of RoCEv2 (IBTA vol. 1, annex A17.3.1) and of Alfirk's registration protocol.
 UDP_PORT_ROCEV2 = 0x12B7
 UDP_PORT_MRP = 0x12B6
 #: BTH opcodes of the reliable connection service (IBTA vol. 1, table 38).
@@ -52,19 +52,19 @@ AETH_NAK = 3
 NAK_PSN_SEQUENCE_ERROR = 0
 NAK_INVALID_REQUEST = 1
 NAK_REMOTE_OPERATIONAL = 3
-#: Reserved by the specification; accepted only where the group's entry says selective repeat
-#: (selective_nak.p4). Between
-#: receivers and switches the PSN is that of the lost packet, and the MSN is the number of times
-#: that its receiver has
-#: reported it, 1 to 255. To a source it leaves with the PSN after the last acknowledged one, and
-#: the lost PSN as MSN.
+#: Selective NAK: a code reserved by the specification, accepted only if the group's entry enables
+#: selective repeat
+#: (selective_nak.p4). Between receivers and switches the PSN is that of the lost packet, and the
+#: MSN is the number of reports
+#: by its receiver, 1 to 255. A source gets it with the PSN after the last acknowledged one, and the
+#: lost PSN as MSN.
 NAK_SELECTIVE = 31
-#: An ACK whose credit field says that the responder gives no credits, as Soft-RoCE sends it.
+#: ACK without end-to-end credits (credit field 31), as Soft-RoCE sends it.
 SYNDROME_ACK_NO_CREDITS = 31
 
 
 class MinPsn(IntEnum):
-    """How a group's minimum PSN is found (set_group's min_psn)."""
+    """Strategies for a group's minimum PSN (parameter min_psn of set_group)."""
 
     #: in one pass (min_psn_tree.p4)
     TREE = 0
@@ -75,7 +75,7 @@ class MinPsn(IntEnum):
 
 
 class IcrcMode(IntEnum):
-    """How the ICRC of a group's data is kept right (set_group's icrc)."""
+    """Strategies for the ICRC of a group's data (parameter icrc of set_group)."""
 
     #: by the constants of the bridge
     NEUTRAL = 0
@@ -85,51 +85,49 @@ class IcrcMode(IntEnum):
     PUNT = 2
 
 
-#: Only the payload of data to these McstIDs is parsed: parsers know no group.
+#: The payload of data is parsed only for McstIDs of this network, as parsers have no group table.
 RECOMPUTE_NETWORK = 0xAFF8000
 RECOMPUTE_MASK = 0xFFFF8000
 #: R_Key of a WRITE Only that carries a memory region for a leaf switch (memory_regions.p4).
 MR_INFO_RKEY = 0xA1F14B31
-#: The UDP length of such a packet, and of the empty WRITE that hosts get for it: UDP (8) + BTH (12)
-#: +
+#: UDP length of such a packet, and of the empty WRITE that hosts get instead: UDP (8) + BTH (12) +
 #: RETH (16) + ICRC (4), and 16 bytes of XOR differences.
 MR_INFO_UDP_BYTES = 56
 EMPTY_WRITE_UDP_BYTES = 40
 EMPTY_WRITE_IPV4_BYTES = 60
-#: What of the UDP length is no payload: UDP, BTH, ICRC and with it a RETH.
+#: Part of the UDP length that is not payload: UDP, BTH and ICRC, and those with a RETH.
 UDP_OVERHEAD_BYTES = 24
 UDP_OVERHEAD_WITH_RETH_BYTES = 40
-#: Packets that a source may be ahead of what was last acknowledged to it, where the group's entry
-#: gives no number
-#: (set_group): more than queue pairs have outstanding (128 in Linux' rdma_rxe), and far below 2^23,
-#: beyond which PSNs have no order.
+#: Default window: packets that a source may send beyond the last acknowledged one, if the group's
+#: entry (set_group) has none.
+#: More than queue pairs have outstanding (128 in Linux' rdma_rxe), and far below 2^23, the limit of
+#: serial comparison.
 DEFAULT_WINDOW = 0x10000
-#: Messages by which the count may be ahead of the one that a controller has written to a switch
-#: that lost its own (last_acked.p4).
+#: Messages by which the next MSN may be ahead of the one that a controller has written after a loss
+#: of registers (last_acked.p4).
 UNKNOWN_MSN_ROOM = 0x8000
-#: A walk that has not ended after so many microseconds has lost its packet.
+#: Timeout of a walk in microseconds, after which its packet is taken as lost.
 WALK_TIMEOUT_US = 0x3E8
 #: ECN code points (RFC 3168).
 ECN_NOT_ECT = 0
 ECN_CE = 3
-#: What members address of groups that have no queue pair number of their own.
+#: Virtual queue pair number of groups without their own one.
 FIXED_VIRTUAL_QPN = 1
 #: The default P_Key without its membership bit (IBTA vol. 1, section 10.9): groups are in this
 #: partition.
 DEFAULT_PARTITION = 0x7FFF
-#: The one address by which hosts see the fabric.
+#: MAC address of the fabric, as hosts see it.
 VIRTUAL_MAC = 0x2A1F14C0001
 ETHERNET_BYTES = 14
-#: Bytes of the IPv4 header before UDP: groups' packets have no options.
+#: Length of the IPv4 header: groups' packets have no options.
 UDP_OFFSET_BYTES = 20
-#: What follows the Ethernet header in an ACK: IPv4 (20) + UDP (8) + BTH (12) + AETH (4) + ICRC (4).
+#: IPv4 length of an ACK: IPv4 (20) + UDP (8) + BTH (12) + AETH (4) + ICRC (4).
 ACK_IPV4_BYTES = 48
 ACK_UDP_BYTES = 28
 ACK_FRAME_BYTES = 62
-#: Hops that an ACK may go that a switch makes of data.
+#: TTL of an ACK that a switch creates from data.
 ACK_TTL = 64
-#: The same for feedback that a switch merges or passes on: as if the member were next to the
-#: switch.
+#: TTL of feedback that a switch merges or forwards: as if the member were at this switch.
 FEEDBACK_TTL = 63
 #: UDP source port of all feedback of switches, before the exit half of the bridge.
 FEEDBACK_UDP_SOURCE_PORT = 0xC000
@@ -137,14 +135,15 @@ FEEDBACK_UDP_SOURCE_PORT = 0xC000
 CNP_IPV4_BYTES = 60
 CNP_UDP_BYTES = 40
 CNP_FRAME_BYTES = 74
-#: The same behind packet_in (3) and feedback (10).
+#: A probe after packet_in (3) and feedback (10).
 PROBE_PACKET_IN_BYTES = 75
-#: A fatal NAK behind packet_in (3).
+#: A fatal NAK after packet_in (3).
 FATAL_NAK_PACKET_IN_BYTES = 65
-#: A registration packet behind packet_in (3): Ethernet (14) and at most 1,500 bytes of IPv4.
+#: A registration packet after packet_in (3): Ethernet (14) and at most 1,500 bytes of IPv4.
 MRP_PACKET_IN_BYTES = 0x5ED
-#: The path index in words that a sender's own data wrote: the largest, so that it loses every tie
-#: and the MSN of a real receiver is taken.
+#: Path index in words written by a sender's own data: the largest one, so that it loses every tie
+#: and the MSN of a
+#: receiver is used.
 PATH_OF_SENDER = 255
 
 
@@ -153,7 +152,7 @@ class PacketOutKind(IntEnum):
 
     FORWARD = 0
     REGISTERS = 1
-    #: an ACK or NAK that the controller has aggregated
+    #: an ACK or NAK that the controller sends
     FEEDBACK = 2
 
 
@@ -164,11 +163,11 @@ class PacketInReason(IntEnum):
     MRP = 2
     #: an ACK or NAK of a group of MinPsn.PUNT
     FEEDBACK = 3
-    #: old data of such a group, as an ACK of its PSN: does everyone have it?
+    #: old data of such a group, as an ACK of its PSN, to be acknowledged if all paths have it
     PROBE = 4
-    #: data whose ICRC is to be made right, for port `ingress_port`
+    #: data to egress port `ingress_port`, whose ICRC the controller computes
     ICRC = 5
-    #: a receiver has ended its queue pair
+    #: a NAK of a receiver whose queue pair is in the error state
     FATAL_NAK = 6
 
 
@@ -191,28 +190,30 @@ class RegisterStatus(IntEnum):
 
 
 class RegisterName(IntEnum):
-    """register_control.reg: what can be read and written."""
+    """register_control.reg: registers that can be read and written."""
 
     #: agg_psn << 24 | agg_msn
     AGG = 1
-    #: nak_syndrome << 24 | nak_psn, 0 when no NAK waits; with bit 31, if it was sent to the source
+    #: nak_syndrome << 24 | nak_psn, 0 if no NAK is pending; bit 31 is set if it was sent to the
+    #: source
     NAK = 2
     SRC_PORT = 3
     #: of a path: ack_psn << 8 | path; to write, absent << 32 | that
     ACK = 4
-    #: of a path, its lower 16 bits; to write before RegisterName.ACK, which takes it up the tree
+    #: of a path, its lower 16 bits; to be written before RegisterName.ACK, which propagates it up
+    #: the tree
     MSN = 5
     #: of a path: the egress copy of ack_psn, for the retransmission filter
     FILTER = 6
-    #: of a receiver: what memory_regions.p4 XORs into the virtual address
+    #: of a receiver: XOR difference of the virtual address (memory_regions.p4)
     REGION_VA = 7
     #: of a receiver: the same for R_Key << 32 | identification << 16 | source port
     REGION_KEYS = 8
     #: of a receiver: the PSN of the WRITE that announced both
     REGION_ANNOUNCED_AT = 9
-    #: the newest PSN that a source has sent
+    #: newest PSN sent by a source
     SENT = 10
-    #: of a path, to read only: the newest PSN that its feedback has acknowledged, even beyond SENT
+    #: of a path, read only: newest PSN that its feedback has acknowledged, even beyond SENT
     CLAIMED = 11
 
 
@@ -232,11 +233,11 @@ class Drop(IntEnum):
     NOT_A_MEMBER = 8
     #: a packet for another queue pair than the group's, or of an earlier group's
     WRONG_QPN = 9
-    #: what is neither a reliable connection's nor a CNP, or in no place here
+    #: an opcode that is neither of a reliable connection nor a CNP, or not allowed on this port
     UNSUPPORTED_OPCODE = 10
     #: an ACK, NAK or CNP with a wrong ICRC
     FEEDBACK_ICRC = 11
-    #: an ACK or NAK whose news went into the registers alone
+    #: an ACK or NAK that only updated registers
     FEEDBACK_MERGED = 12
     #: a CNP or fatal NAK before any data
     NO_SOURCE = 13
@@ -256,35 +257,35 @@ class Drop(IntEnum):
     CNP_FILTERED = 20
     #: the controller has the copy, and sends it on
     ICRC_PUNTED = 21
-    #: a walk's packet that came back after its time
+    #: a search packet that returned after another walk had begun
     WALK_TAKEN_OVER = 22
-    #: data of a host that is not the source, and not what comes next
+    #: data of a host that is not the source, and not the next PSN
     NOT_THE_SOURCE = 23
     #: a group packet in IP fragments or with IP options
     FRAGMENT = 24
-    #: an ACK or NAK of what no source has sent
+    #: an ACK or NAK of a PSN that no source has sent
     BEYOND_SENT = 25
-    #: a NAK that the source has, and has not yet acted on
+    #: a NAK that was sent to the source, which has not yet resent its PSN
     NAK_ALREADY_SENT = 26
     #: a member's packet of another partition
     WRONG_PKEY = 27
     #: data of a member that may only receive
     MAY_NOT_SEND = 28
-    #: a READ or ATOMIC of a host that was refused one just before
+    #: a READ or ATOMIC shortly after another one of the host was refused
     REFUSAL_LIMITED = 29
-    #: more for the controller than the port may send it (punt_limit.p4)
+    #: beyond the port's rate limit of packets to the controller (punt_limit.p4)
     PUNT_LIMITED = 30
-    #: a datagram to a group by a MAC address that is not the group's
+    #: a datagram to a group with a MAC address that is not the group's
     WRONG_MULTICAST_MAC = 31
-    #: an AETH syndrome that IBTA reserves, or that the group's recovery does not use
+    #: an AETH syndrome that IBTA reserves, or that the group does not use
     RESERVED_SYNDROME = 32
-    #: data further ahead of the last acknowledged PSN than the group's window
+    #: data beyond the window of the source
     BEYOND_WINDOW = 33
     #: a request whose lengths, padding or transport version are wrong
     MALFORMED = 34
     #: a CNP of the source itself (IBTA annex A17.9.3)
     OWN_CNP = 35
-    #: a CNP of a path that sends too many
+    #: a CNP beyond the rate limit of its path
     CNP_LIMITED = 36
     #: a fatal NAK of a request that its path has acknowledged
     STALE_NAK = 37
@@ -294,11 +295,11 @@ SIZE_DROP_REASONS = 64
 
 
 class Work(IntEnum):
-    """Cells of the counter array ingress.ack_aggregate.work, for each strategy from cell 8 * MinPsn."""
+    """Cells of the counter array ingress.ack_aggregate.work; those of a strategy begin at cell 8 * MinPsn."""
 
-    #: ACKs and NAKs that came in
+    #: ACKs and NAKs received
     FEEDBACK = 0
-    #: of these, what went to the source
+    #: ACKs and NAKs forwarded to the source
     FORWARDED = 1
     RECIRCULATIONS = 2
     PUNTS = 3
@@ -401,68 +402,68 @@ class Feedback:
 
 
 class Kind(IntEnum):
-    """What a packet is, in terms of the protocol (classify.p4)."""
+    """Kind of a packet in terms of the protocol (classify.p4)."""
 
-    #: none of the group's
+    #: not a packet of a group
     NONE = 0
     #: SEND or WRITE
     DATA = 1
     ACK = 2
     #: PSN sequence error, or RNR
     NAK = 3
-    #: a receiver has ended its queue pair
+    #: the receiver's queue pair is in the error state
     FATAL_NAK = 4
     CNP = 5
-    #: READ or ATOMIC: nothing that a group could answer
+    #: READ or ATOMIC, which a group cannot execute
     READ = 6
-    #: an ACK that recirculates, looking for the minimum
+    #: an ACK that recirculates to find the minimum
     MIN_SEARCH = 7
-    #: an ACK or NAK that the controller has aggregated
+    #: an ACK or NAK that the controller sends
     COMMAND = 8
     #: register control
     REGISTERS = 9
-    #: one packet is lost; nothing is acknowledged
+    #: report of one lost packet; acknowledges nothing
     SELECTIVE_NAK = 10
-    #: on Tofino: what was acknowledged to the source, on its way back to the source's window
+    #: on Tofino: a recirculated record, which advances the window of the source
     WINDOW = 11
 
 
 class Verdict(IntEnum):
-    """What ingress decided about a group's packet; egress acts on it."""
+    """Decision of ingress on a group's packet, which egress executes."""
 
     NONE = 0
     #: data: one copy for each path
     REPLICATE = 1
     #: to the source: a CNP, a selective or fatal NAK
     PASS = 2
-    #: a merged ACK or NAK for the source
+    #: a merged ACK or NAK to the source
     FEEDBACK = 3
-    #: a request turned into an ACK or NAK for its sender
+    #: a request turned into an ACK or NAK to its sender
     ANSWER = 4
-    #: an ACK with no news for the source: only the filter is updated
+    #: an ACK that does not advance the minimum: only the filter is updated
     RECORD = 5
-    #: an ACK that recirculates, looking for the minimum
+    #: an ACK that recirculates to find the minimum
     WALK = 6
-    #: an ACK for the controller, which looks for the minimum
+    #: an ACK to the controller, which computes the minimum
     PUNT = 7
 
 
 class Role(IntEnum):
-    """Roles of clones and recirculated packets that ingress chose beforehand."""
+    """Roles of clones and recirculated packets, chosen by ingress."""
 
     NONE = 0
-    #: looks for the minimum, node by node
+    #: searches the minimum, node by node
     WALK = 1
-    #: the same, on behalf of old data, which gets an answer
+    #: the same on behalf of old data, which is acknowledged if all paths have it
     PROBE = 2
 
 
 class SearchState(IntEnum):
-    """What the walk makes of a packet."""
+    """State of the search for the minimum (the papers' table walk), as far as this packet is concerned."""
 
-    #: no walk
+    #: the packet does not search
     IDLE = 0
-    #: it recirculates once more
+    #: the packet recirculates once more
     ON = 1
     #: meta.walk_word is the minimum
     DONE = 2
@@ -471,19 +472,19 @@ class SearchState(IntEnum):
 
 
 class TreeOp(IntEnum):
-    """What the tournament tree is to do with a path's word."""
+    """Operation of the tournament tree on a path's word."""
 
-    #: nothing: the packet concerns no path
+    #: none: the packet concerns no path
     NONE = 0
-    #: the path has acknowledged or sent the word: the newer one stays
+    #: the path has acknowledged or sent the word: the newer one is stored
     UPDATE = 1
-    #: the path's word stays; the minimum is wanted all the same
+    #: read only: the minimum is needed without an update
     KEEP = 2
-    #: the controller sets the word, be it older or newer
+    #: the controller sets the word, older or newer
     FORCE = 3
-    #: the paths of the node start from the word's PSN
+    #: initialise all paths of the node with the word's PSN
     INIT = 4
-    #: the oldest word of the node; nothing changes
+    #: read the oldest word of the node
     LOOK = 5
 
 
@@ -509,7 +510,7 @@ SIZE_PUNT_RATES = 0x1000
 #: has a cell of its own for the memory announced for it (memory_regions.p4).
 SIZE_MEMBERS = 0x4000
 SIZE_RECEIVERS = 0x4000
-#: The cell behind them, of those that get no announcements: nobody writes it.
+#: The cell after these, for receivers without announcements; never written.
 NO_SLOT = 0x4000
 #: The port between pipeline and controller: start the switch with --cpu-port 510.
 CPU_PORT = 0x1FE

@@ -58,7 +58,7 @@ class Aggregate:
             self.msn_base = self.agg[0]
 
     def handle(self, packet: PacketIn) -> PacketOut | None:
-        """Take an ACK, a NAK or a probe; give what is to be sent to the source or the asker."""
+        """Process an ACK, a NAK or a probe; return the packets for the source or the sender of the probe."""
         feedback = Feedback.unpack(packet.payload)
         frame = packet.payload[Feedback.SIZE :]
         port = packet.metadata["ingress_port"]
@@ -78,8 +78,8 @@ class Aggregate:
         """Take an ACK or NAK of a path; give syndrome, PSN and MSN of what is to go to the source."""
         is_nak = syndrome >> 5 in (_NAK, _RNR_NAK)
         acked = (psn - 1) % _PSN_LIMIT if is_nak else psn
-        is_news = not _lt(acked, self.acked[path])
-        if is_news:
+        is_accepted = not _lt(acked, self.acked[path])
+        if is_accepted:
             self.acked[path], self.msn[path] = acked, msn
         minimum, minimum_msn = self._minimum(source_port)
         if acked == minimum:
@@ -87,7 +87,7 @@ class Aggregate:
         if self.nak_sent is not None and not _lt(minimum, self.nak_sent):
             self.nak_sent = None
         is_known = self.nak_sent is not None and not _lt(psn, self.nak_sent)
-        if is_nak and is_news and _lt(minimum, psn) and not is_known:
+        if is_nak and is_accepted and _lt(minimum, psn) and not is_known:
             self._wait_for(syndrome, psn)
         to_source = None
         if self.nak and (minimum + 1) % _PSN_LIMIT == self.nak[1]:

@@ -39,10 +39,10 @@ class Endpoint:
     port: int
     member: Member
     group: Group
-    #: As responder: the PSN that it waits for, the messages it has, and whether it has complained of a gap.
+    #: As responder: the PSN that it waits for, the messages it has, and whether it has has_sent_nak of a gap.
     expected: int
     msn: int = 0
-    complained: bool = False
+    has_sent_nak: bool = False
     received: list[bytes] = field(default_factory=list)
     #: As requester: what is to be sent, by PSN; the oldest that is not acknowledged; the next to send.
     outbox: dict[int, bytes] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Endpoint:
         self.expected = (self.expected + len(messages)) % PSN_LIMIT
         self.received += messages
         self.msn += len(messages)
-        self.complained = False
+        self.has_sent_nak = False
 
     @property
     def is_done(self) -> bool:
@@ -97,10 +97,10 @@ class Endpoint:
             self.received.append(body)
             self.expected = (self.expected + 1) % PSN_LIMIT
             self.msn += 1
-            self.complained = False
+            self.has_sent_nak = False
         elif ahead > 0:
-            if not self.complained:
-                self.complained = True
+            if not self.has_sent_nak:
+                self.has_sent_nak = True
                 self._reply(packets.NAK_SEQUENCE, self.expected)
             return
         self._reply(packets.ACK, (self.expected - 1) % PSN_LIMIT)

@@ -60,7 +60,7 @@ class FeedbackTest(GroupTest):
         syndrome: int = packets.ACK,
         msn: int = 1,
     ) -> None:
-        """Let a port report: that goes to the source, or nothing does, and nothing to anybody else."""
+        """Send feedback from a port; check that only the source gets packets, or that no port does."""
         packet = self.report(port, psn, syndrome, msn)
         got = self.exchange(port, packet.frame())
         self.same(got, {1: [self.at_source(packet, port, to_source)]} if to_source else {})

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: What members address, unless a test says otherwise.
 VIRTUAL_QPN = 0xA1F
-#: Numbers of groups on one switch have so many bits (p4src/shared/sizes.p4).
+#: Width in bits of group indexes on one switch (p4src/shared/sizes.p4).
 GROUP_BITS = contract.MAX_GROUPS.bit_length() - 1
 #: Receivers next to one switch, all groups together.
 RECEIVERS = 1 << GROUP_BITS + LOCAL_BITS

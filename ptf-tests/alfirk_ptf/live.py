@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 DEVICE_ID = 1
 CPU_PORT = 510
-#: Says for how many paths the program is compiled: numbers of a group's paths have so many bits.
+#: Environment variable with PATH_BITS of the program: the width in bits of path indexes.
 PATH_BITS_VARIABLE = "ALFIRK_PATH_BITS"
 
 
@@ -38,7 +38,7 @@ def switch_ports(target: Target, path_bits: int) -> tuple[int, ...]:
 
 PATH_BITS = int(os.environ.get(PATH_BITS_VARIABLE, TARGET.path_bits))
 MAX_PATHS = 1 << PATH_BITS
-#: So many bits of a group's paths lead to members next to the switch, on average.
+#: Binary logarithm of a group's average number of members at one switch (p4src/shared/sizes.p4).
 LOCAL_BITS = min(4, PATH_BITS)
 SWITCH_PORTS = switch_ports(TARGET, PATH_BITS)
 #: Largest IP packet on the veth pairs.
@@ -134,7 +134,7 @@ def switch(
 def wait_for(address: str, child: Child) -> None:
     """Wait until the switch serves P4Runtime.
 
-    A channel that finds nobody waits for a second before it tries again; so that comes when somebody listens.
+    A gRPC channel retries only after a second, so it is created once the server listens.
     """
     deadline = time.monotonic() + START_LIMIT
     host, _, port = address.rpartition(":")
@@ -165,7 +165,7 @@ def _still_starting(child: Child, deadline: float) -> None:
 
 
 def free_port() -> int:
-    """Find a port of the loopback interface that nobody uses."""
+    """Find an unused port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -206,8 +206,8 @@ def notifying(packet: Roce) -> Roce:
     return replace(of_group(packet), becn=1, psn=0, body=bytes(16))
 
 
-def arp_request(asker: Member, target: str, sender_ip: str | None = None) -> Ether:
+def arp_request(requester: Member, target: str, sender_ip: str | None = None) -> Ether:
     """Ask who has an address."""
-    return Ether(src=asker.mac, dst="ff:ff:ff:ff:ff:ff") / ARP(
-        op="who-has", hwsrc=asker.mac, psrc=asker.ip if sender_ip is None else sender_ip, pdst=target
+    return Ether(src=requester.mac, dst="ff:ff:ff:ff:ff:ff") / ARP(
+        op="who-has", hwsrc=requester.mac, psrc=requester.ip if sender_ip is None else sender_ip, pdst=target
     )

@@ -1,4 +1,4 @@
-"""The fabric answers ARP for the addresses behind it, and for nobody else."""
+"""ARP: the fabric replies to requests for addresses in it, and for no others."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class ArpTest(SwitchTest):
 
 class AddressOfAGroupIsAnsweredWithTheVirtualMac(ArpTest):
     def runTest(self) -> None:
-        asker = HOSTS[2]
-        answer = Ether(src=VIRTUAL_MAC, dst=asker.mac) / ARP(
-            op="is-at", hwsrc=VIRTUAL_MAC, psrc="10.255.0.9", hwdst=asker.mac, pdst=asker.ip
+        requester = HOSTS[2]
+        answer = Ether(src=VIRTUAL_MAC, dst=requester.mac) / ARP(
+            op="is-at", hwsrc=VIRTUAL_MAC, psrc="10.255.0.9", hwdst=requester.mac, pdst=requester.ip
         )
-        self.expect(2, bytes(arp_request(asker, "10.255.0.9")), p2=bytes(answer))
+        self.expect(2, bytes(arp_request(requester, "10.255.0.9")), p2=bytes(answer))
 
 
 class LongerPrefixWins(ArpTest):
     def runTest(self) -> None:
-        asker = HOSTS[1]
-        answer = Ether(src="02:00:00:00:77:77", dst=asker.mac) / ARP(
-            op="is-at", hwsrc="02:00:00:00:77:77", psrc="10.255.7.7", hwdst=asker.mac, pdst=asker.ip
+        requester = HOSTS[1]
+        answer = Ether(src="02:00:00:00:77:77", dst=requester.mac) / ARP(
+            op="is-at", hwsrc="02:00:00:00:77:77", psrc="10.255.7.7", hwdst=requester.mac, pdst=requester.ip
         )
-        self.expect(1, bytes(arp_request(asker, "10.255.7.7")), p1=bytes(answer))
+        self.expect(1, bytes(arp_request(requester, "10.255.7.7")), p1=bytes(answer))
 
 
 class UnknownAddressIsNotAnswered(ArpTest):

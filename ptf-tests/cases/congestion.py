@@ -104,7 +104,7 @@ class QuietPathGivesWayToTheNextInTime(CnpTest):
         self.expect(3, other, p1=self.passed(3))
 
 
-class PathThatOvertakesIsHeard(CnpTest):
+class CnpsOfANewMostCongestedPathAreForwarded(CnpTest):
     """The path that sends more CNPs becomes the most congested one."""
 
     def runTest(self) -> None:

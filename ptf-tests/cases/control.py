@@ -261,7 +261,7 @@ class FloodOfOnePortLeavesTheOthersTheController(SwitchTest):
     def runTest(self) -> None:
         burst, sent = 10, 200
         for port in (1, 2):
-            # One packet in so many seconds that none comes back during the test.
+            # The refill interval is longer than the test.
             cell = PacketInReason.MRP * _METERED_PORTS + port
             self.switch.set_rate(f"{TARGET.punt_gress}.punt_limit.rates", cell, 1, burst)
         before = self.drops(Drop.PUNT_LIMITED, TARGET.punt_gress)

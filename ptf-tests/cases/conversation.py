@@ -1,4 +1,4 @@
-"""Whole conversations over one switch, with loss on every link: what senders and receivers may rely on."""
+"""Random runs over one switch with loss on every link: guarantees to senders and receivers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ConversationTest(GroupTest):
         }
         self.random = random.Random(self.seed)
         self.source: Endpoint | None = None
-        self.told_msn = 0
+        self.last_acked_msn = 0
 
     def converse(self) -> None:
         said: list[bytes] = []
@@ -46,7 +46,7 @@ class ConversationTest(GroupTest):
             source = self.hosts[self.random.choice(self.ports)]
             self.run_until(source, all_have=True)
             words = [f"turn {turn} word {n}".encode() for n in range(self.messages)]
-            self.source, self.told_msn = source, source.msn
+            self.source, self.last_acked_msn = source, source.msn
             source.begin(words)
             said += words
         self.run_until(*self.hosts.values())
@@ -118,8 +118,8 @@ class ConversationTest(GroupTest):
             self.assertLessEqual(msn, count, f"port {port}, PSN {acked}")
             if distance(acked, host.unacked) >= 0:
                 # News to it: not of the tail of a source before.
-                self.assertGreaterEqual(msn, self.told_msn, f"port {port}, PSN {acked}")
-                self.told_msn = msn
+                self.assertGreaterEqual(msn, self.last_acked_msn, f"port {port}, PSN {acked}")
+                self.last_acked_msn = msn
 
 
 @with_each_min_psn

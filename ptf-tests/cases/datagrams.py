@@ -1,4 +1,4 @@
-"""Unreliable datagrams to a multicast group: copied to its ports from any port, changed nowhere."""
+"""Unreliable datagrams to a multicast group: replicated from any port, and not modified."""
 
 from __future__ import annotations
 

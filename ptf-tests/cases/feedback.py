@@ -1,4 +1,4 @@
-"""The receivers' ACKs and NAKs become the one stream that the sender's queue pair expects."""
+"""Feedback aggregation: ACKs and NAKs of receivers become one stream to the source."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ class NakNeverCoversAnEarlierLoss(FeedbackTest):
 
 
 @with_each_min_psn
-class NakThatEveryoneHasPassedIsForgotten(FeedbackTest):
+class NakThatAllPathsHavePassedIsCleared(FeedbackTest):
     ports = (1, 2, 3)
 
     def runTest(self) -> None:
@@ -261,7 +261,7 @@ class CreditsOfOneReceiverAreNotTheGroups(FeedbackTest):
 
 
 @with_each_min_psn
-class OneLossIsToldOnceInEachRound(FeedbackTest):
+class OneLossIsReportedOncePerRound(FeedbackTest):
     """All receivers lack the same packet; a round ends when it is sent again."""
 
     def runTest(self) -> None:

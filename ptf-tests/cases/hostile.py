@@ -1,4 +1,4 @@
-"""Members that send whatever they like: nothing false reaches the source, and nobody waits for it."""
+"""Hostile members: no false feedback reaches the source, and the group is not blocked."""
 
 from __future__ import annotations
 
@@ -315,7 +315,7 @@ class CnpTest(HostileTest):
         return delivered(notifying(self.cnp(port)), self.group, 1, HOSTS[1]).frame()
 
 
-class CnpsWithAWrongIcrcSilenceNobody(CnpTest):
+class CnpsWithAWrongIcrcDoNotSuppressOthers(CnpTest):
     def runTest(self) -> None:
         wrong = bytearray(self.cnp(2).frame())
         wrong[-1] ^= 0xFF

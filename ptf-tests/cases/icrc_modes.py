@@ -178,7 +178,7 @@ class WrongIcrcIsRefusedWhereItWouldBeMadeRight(IcrcTest):
 
 
 class WrongIcrcStaysWrongByConstants(IcrcTest):
-    """The switch need not look: whoever receives it does."""
+    """The switch need not check the ICRC, because the receiver does."""
 
     def runTest(self) -> None:
         sent = self.sent(body=bytes(64))

@@ -1,4 +1,4 @@
-"""Who may send what: nothing of a stranger gets into a group, and each refusal is counted by its reason."""
+"""Isolation: packets of hosts that are not members are dropped, and counted by reason."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from scapy.packet import Raw
 
 
 class StrangersTest(GroupTest):
-    """Host 1 has sent a packet to hosts 2 and 3; host 4 is no member."""
+    """Host 1 has sent a packet to hosts 2 and 3; host 4 is not a member."""
 
     ports = (1, 2, 3)
 
@@ -110,7 +110,7 @@ class FeedbackOfStrangersIsRefused(StrangersTest):
 
 
 @with_each_min_psn
-class QueuePairsOfAnEarlierGroupReachNobody(StrangersTest):
+class QueuePairsOfAnEarlierGroupReachNoMember(StrangersTest):
     """The group is gone, and another one has its McstID, index and members; their old queue pairs live on.
 
     A packet of theirs that is just the next one would make its sender the source.
@@ -366,18 +366,18 @@ class McstIdIsNoSourceForAHost(GuardTest):
 
 class ArpOfAnothersNameIsRefused(GuardTest):
     def runTest(self) -> None:
-        asker = HOSTS[1]
+        requester = HOSTS[1]
         for sender in (HOSTS[2].ip, "10.255.0.3"):
             with self.subTest(sender):
                 self.refuses(
-                    Drop.SPOOFED_SOURCE, 1, bytes(arp_request(asker, "10.255.0.9", sender_ip=sender))
+                    Drop.SPOOFED_SOURCE, 1, bytes(arp_request(requester, "10.255.0.9", sender_ip=sender))
                 )
-        answer = Ether(src=VIRTUAL_MAC, dst=asker.mac) / ARP(
-            op="is-at", hwsrc=VIRTUAL_MAC, psrc="10.255.0.9", hwdst=asker.mac, pdst=asker.ip
+        answer = Ether(src=VIRTUAL_MAC, dst=requester.mac) / ARP(
+            op="is-at", hwsrc=VIRTUAL_MAC, psrc="10.255.0.9", hwdst=requester.mac, pdst=requester.ip
         )
-        self.expect(1, bytes(arp_request(asker, "10.255.0.9")), p1=bytes(answer))
+        self.expect(1, bytes(arp_request(requester, "10.255.0.9")), p1=bytes(answer))
         # A probe has no sender yet: it is none, but no fraud either (RFC 5227).
-        self.refuses(Drop.ARP_NOT_FOR_US, 1, bytes(arp_request(asker, "10.255.0.9", sender_ip="0.0.0.0")))
+        self.refuses(Drop.ARP_NOT_FOR_US, 1, bytes(arp_request(requester, "10.255.0.9", sender_ip="0.0.0.0")))
 
 
 class RegistrationUnderAnothersNameIsRefused(GuardTest):

@@ -66,7 +66,7 @@ class RegionTest(GroupTest):
         self.announced[port] = region
         return info
 
-    def goes_where_told(self, opcode: int = packets.WRITE_ONLY) -> None:
+    def check_announced_destination(self, opcode: int = packets.WRITE_ONLY) -> None:
         """Send a WRITE: at each host it goes to the region that was announced last."""
         payload = bytes(range(256)) * 2
         sent = self.write(next(self.psns), reth(*_SENT, 4096) + payload, opcode)
@@ -123,12 +123,12 @@ def _xor(body: bytes, differences: bytes) -> bytes:
 @with_each_icrc
 class NextWriteGoesWhereItWasAnnounced(RegionTest):
     def runTest(self) -> None:
-        self.goes_where_told()
+        self.check_announced_destination()
         for port, region in _NOW.items():
             self.tells(port, region)
         for opcode in (packets.WRITE_ONLY, packets.WRITE_FIRST, packets.WRITE_ONLY_IMM):
             with self.subTest(opcode=opcode):
-                self.goes_where_told(opcode)
+                self.check_announced_destination(opcode)
 
 
 class AddressAndKeyAreAsAnnounced(RegionTest):
@@ -160,7 +160,7 @@ class NextRegionsReplaceTheFirst(RegionTest):
         for regions in (_NOW, _LATER, _NOW):
             for port, region in regions.items():
                 self.tells(port, region)
-            self.goes_where_told()
+            self.check_announced_destination()
 
 
 class LateOrRepeatedRegionChangesNothing(RegionTest):
@@ -173,7 +173,7 @@ class LateOrRepeatedRegionChangesNothing(RegionTest):
         second = self.tells(2, _LATER[2])
         for again in (first, second, first):
             self.is_empty_write(again)
-        self.goes_where_told()
+        self.check_announced_destination()
 
 
 class RegionLongAfterTheLastOneCounts(RegionTest):
@@ -186,20 +186,20 @@ class RegionLongAfterTheLastOneCounts(RegionTest):
         self.tells(2, _NOW[2])
         for psn in (0x70_0000, 0xE0_0000):
             self.psns = count(psn)
-            self.goes_where_told()
+            self.check_announced_destination()
             self.acknowledge(psn)
         self.tells(2, _LATER[2])
-        self.goes_where_told()
+        self.check_announced_destination()
 
 
 class RegionOfOneHostIsNoOthers(RegionTest):
     def runTest(self) -> None:
         self.tells(3, _NOW[3])
-        self.goes_where_told()
+        self.check_announced_destination()
         # An address that is nobody's here: a host behind another leaf.
         stranger = replace(HOSTS[2], ip="10.9.9.9")
         self.is_empty_write(self.write(next(self.psns), mr_info(stranger, _SENT, _NOW[2])))
-        self.goes_where_told()
+        self.check_announced_destination()
 
 
 class SwitchesBelowGetTheRegionAsItIs(RegionTest):
@@ -209,7 +209,7 @@ class SwitchesBelowGetTheRegionAsItIs(RegionTest):
         self.tells(2, _NOW[2])
         stranger = replace(HOSTS[2], ip="10.9.9.9")
         self.is_empty_write(self.write(next(self.psns), mr_info(stranger, _SENT, _NOW[3])))
-        self.goes_where_told()
+        self.check_announced_destination()
 
 
 @with_each_icrc
@@ -224,7 +224,7 @@ class RegionsAddToThoseOfTheRegistration(RegionTest):
     def runTest(self) -> None:
         for port, region in _NOW.items():
             self.tells(port, region)
-        self.goes_where_told()
+        self.check_announced_destination()
 
 
 class RegionWithAWrongIcrcIsRefused(RegionTest):
@@ -235,7 +235,7 @@ class RegionWithAWrongIcrcIsRefused(RegionTest):
         for at in (60, 75, len(frame) - 1):
             with self.subTest(byte=at):
                 self.refuses(Drop.DATA_ICRC, 1, frame[:at] + bytes([frame[at] ^ 1]) + frame[at + 1 :])
-        self.goes_where_told()
+        self.check_announced_destination()
 
 
 class OtherWritesToThatKeyAreNoRegions(RegionTest):
@@ -253,7 +253,7 @@ class OtherWritesToThatKeyAreNoRegions(RegionTest):
                 sent = self.write(next(self.psns), body, opcode)
                 inside = entered(sent, self.group, 1, self.member(1))
                 self.reaches_all(sent, inside, inside)
-        self.goes_where_told()
+        self.check_announced_destination()
 
 
 class NewGroupKnowsNoRegions(RegionTest):
@@ -264,9 +264,9 @@ class NewGroupKnowsNoRegions(RegionTest):
         self.registers.init_regions(self.group.slot(self.ports[0]), len(self.ports), self.first_psn)
         self.announced.clear()
         self.psns = count(self.first_psn)
-        self.goes_where_told()
+        self.check_announced_destination()
         self.tells(2, _LATER[2])
-        self.goes_where_told()
+        self.check_announced_destination()
 
 
 class RegionIsAcknowledgedLikeAnyMessage(RegionTest):
@@ -278,7 +278,7 @@ class RegionIsAcknowledgedLikeAnyMessage(RegionTest):
         inside = entered(info, self.group, 1, self.member(1))
         answer = packets.answering(inside, 0, msn=1)
         self.expect(1, info.frame(), p1=delivered(answer, self.group, 1, self.member(1)).frame())
-        self.goes_where_told()
+        self.check_announced_destination()
 
 
 class GroupThatIsWrittenAnewKeepsAnnouncedRegions(RegionTest):
@@ -295,7 +295,7 @@ class GroupThatIsWrittenAnewKeepsAnnouncedRegions(RegionTest):
         self.assertEqual(values[2], self.first_psn)
         self.registers.init_group(self.group.index, len(self.group.paths), self.first_psn + 1)
         self.assertEqual([self.registers.read_region(cell, slot) for cell in cells], values)
-        self.goes_where_told()
+        self.check_announced_destination()
 
 
 class RegistersOfReceiversAreAccessedByTheirNumber(SwitchTest):

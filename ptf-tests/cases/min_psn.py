@@ -1,4 +1,4 @@
-"""The minimum over any number of paths, whichever way it is found, and what that costs."""
+"""Minimum PSN over any number of paths, for each strategy, and its cost."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ class SlowestOfAnyNumberDecides(LargeGroupTest):
                             furthest if furthest == 7 else source.randint(max(0, acked[port]), furthest)
                         )
                         minimum = min(acked.values())
-                        is_news = minimum > to_source
+                        advances_minimum = minimum > to_source
                         to_source = max(to_source, minimum)
                         self.reports(
                             port,
                             acked[port],
-                            ToSource(minimum, msn=minimum + 1) if is_news else None,
+                            ToSource(minimum, msn=minimum + 1) if advances_minimum else None,
                             msn=acked[port] + 1,
                         )
                 self.assertEqual(to_source, 7)
@@ -75,7 +75,7 @@ class SlowestOfAnyNumberDecides(LargeGroupTest):
 
 
 @with_each_min_psn
-class SourceIsToldOfTheTail(LargeGroupTest):
+class SourceGetsTheTail(LargeGroupTest):
     """All report the last packet at once: whoever comes last, the source gets it."""
 
     def runTest(self) -> None:
@@ -85,7 +85,7 @@ class SourceIsToldOfTheTail(LargeGroupTest):
                 self.begin()
                 source = random.Random(count)
                 for port in source.sample(self.receivers, len(self.receivers)):
-                    self.hears_any(port, source.randrange(0, 3))
+                    self.reports_any(port, source.randrange(0, 3))
                 to_source: list[bytes] = []
                 for port in source.sample(self.receivers, len(self.receivers)):
                     self.send(port, self.report(port, 3).frame())
@@ -96,7 +96,7 @@ class SourceIsToldOfTheTail(LargeGroupTest):
                 self.assertEqual(psns[-1], 3)
                 self.nothing_else()
 
-    def hears_any(self, port: int, psn: int) -> Frames:
+    def reports_any(self, port: int, psn: int) -> Frames:
         return self.exchange(port, self.report(port, psn).frame())
 
 

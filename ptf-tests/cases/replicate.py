@@ -1,4 +1,4 @@
-"""Data of a group: one bridged copy for each member, right to the last byte."""
+"""Replication of data: one bridged copy for each member, compared byte by byte."""
 
 from __future__ import annotations
 

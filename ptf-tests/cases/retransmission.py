@@ -1,4 +1,4 @@
-"""Packets that come again: answered when everyone has them, else sent only where they are missing."""
+"""Retransmissions: acknowledged if all paths have them, else sent only to paths that lack them."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ class OldDataAsksTheController(ProbeTest):
 
 
 @with_each_min_psn
-class OldDataThatSomebodyLacksIsNotAnswered(RetransmissionTest):
+class OldDataThatAReceiverLacksIsNotAcknowledged(RetransmissionTest):
     def runTest(self) -> None:
         self.acknowledge(2, 9)
         self.acknowledge(3, 9)

@@ -1,4 +1,4 @@
-"""Selective NAKs: the source gets one for each loss, whoever reports it, and they acknowledge nothing."""
+"""Selective NAKs: the source gets one per loss, not one per receiver, and they acknowledge nothing."""
 
 from __future__ import annotations
 
@@ -21,47 +21,47 @@ class SelectiveTest(FeedbackTest):
         only_v1model("selective NAKs")
         super().begin()
 
-    def loses(self, port: int, psn: int, reports: int = 1, *, is_news: bool, acked: int = -1) -> None:
+    def loses(self, port: int, psn: int, reports: int = 1, *, is_forwarded: bool, acked: int = -1) -> None:
         """Let a port report a packet for that many times: the source gets one report, or nothing.
 
         A requester takes any NAK as an acknowledgement of what is before its PSN. So that is the one after
         what was last acknowledged to it; the lost packet's stands in the place of the message count.
         """
-        to_source = ToSource(self.first_psn + acked + 1, SYNDROME, psn) if is_news else None
+        to_source = ToSource(self.first_psn + acked + 1, SYNDROME, psn) if is_forwarded else None
         self.reports(port, psn, to_source, syndrome=SYNDROME, msn=reports)
 
 
 class EachLossIsReportedOnce(SelectiveTest):
     def runTest(self) -> None:
-        self.loses(3, 4, is_news=True)
-        self.loses(2, 4, is_news=False)
-        self.loses(3, 4, is_news=False)
-        self.loses(2, 5, is_news=True)
-        self.loses(2, 7, is_news=True)
-        self.loses(4, 7, is_news=False)
+        self.loses(3, 4, is_forwarded=True)
+        self.loses(2, 4, is_forwarded=False)
+        self.loses(3, 4, is_forwarded=False)
+        self.loses(2, 5, is_forwarded=True)
+        self.loses(2, 7, is_forwarded=True)
+        self.loses(4, 7, is_forwarded=False)
 
 
 class ReportThatIsRepeatedMoreOftenIsNews(SelectiveTest):
     def runTest(self) -> None:
-        self.loses(2, 4, 1, is_news=True)
-        self.loses(2, 4, 2, is_news=True)
-        self.loses(3, 4, 1, is_news=False)
-        self.loses(3, 4, 2, is_news=False)
-        self.loses(3, 4, 3, is_news=True)
-        self.loses(4, 4, 0, is_news=False)
+        self.loses(2, 4, 1, is_forwarded=True)
+        self.loses(2, 4, 2, is_forwarded=True)
+        self.loses(3, 4, 1, is_forwarded=False)
+        self.loses(3, 4, 2, is_forwarded=False)
+        self.loses(3, 4, 3, is_forwarded=True)
+        self.loses(4, 4, 0, is_forwarded=False)
 
 
-class CountOf255SilencesNobody(SelectiveTest):
+class CountOf255DoesNotSuppressOtherReports(SelectiveTest):
     """It counts as the next report."""
 
     def runTest(self) -> None:
-        self.loses(2, 4, 255, is_news=True)
-        self.loses(3, 4, 1, is_news=False)
-        self.loses(3, 4, 2, is_news=True)
-        self.loses(3, 4, 3, is_news=True)
-        self.loses(2, 4, 255, is_news=True)
-        self.loses(3, 4, 4, is_news=False)
-        self.loses(3, 4, 5, is_news=True)
+        self.loses(2, 4, 255, is_forwarded=True)
+        self.loses(3, 4, 1, is_forwarded=False)
+        self.loses(3, 4, 2, is_forwarded=True)
+        self.loses(3, 4, 3, is_forwarded=True)
+        self.loses(2, 4, 255, is_forwarded=True)
+        self.loses(3, 4, 4, is_forwarded=False)
+        self.loses(3, 4, 5, is_forwarded=True)
 
 
 class GoBackNKnowsNoSelectiveNak(SelectiveTest):
@@ -89,19 +89,19 @@ class BetweenSwitchesALossHasItsPsnAndCount(SelectiveTest):
 
 class WhatIsSentAgainMayBeLostAgain(SelectiveTest):
     def runTest(self) -> None:
-        self.loses(2, 4, is_news=True)
+        self.loses(2, 4, is_forwarded=True)
         self.data(4, 1)
-        self.loses(3, 4, is_news=True)
+        self.loses(3, 4, is_forwarded=True)
         # Of another packet that came by, nothing follows.
         self.data(5, 1)
-        self.loses(4, 4, is_news=False)
+        self.loses(4, 4, is_forwarded=False)
 
 
 class NothingIsAcknowledged(SelectiveTest):
     def runTest(self) -> None:
         self.reports(2, 3)
         self.reports(3, 3)
-        self.loses(4, 6, is_news=True)
+        self.loses(4, 6, is_forwarded=True)
         self.reports(4, 2, ToSource(2))
         self.reports(4, 3, ToSource(3))
 
@@ -111,16 +111,16 @@ class WhatAllHaveOrNobodyHasSentIsNotLost(SelectiveTest):
         for port in (2, 3):
             self.reports(port, 5)
         self.reports(4, 5, ToSource(5))
-        self.loses(2, 5, is_news=False)
-        self.loses(2, self.sent, is_news=False)
-        self.loses(2, 1 << 23, is_news=False)
-        self.loses(2, 6, is_news=True, acked=5)
+        self.loses(2, 5, is_forwarded=False)
+        self.loses(2, self.sent, is_forwarded=False)
+        self.loses(2, 1 << 23, is_forwarded=False)
+        self.loses(2, 6, is_forwarded=True, acked=5)
 
 
 class TheSourceCannotReport(SelectiveTest):
     def runTest(self) -> None:
-        self.loses(1, 4, is_news=False)
-        self.loses(2, 4, is_news=True)
+        self.loses(1, 4, is_forwarded=False)
+        self.loses(2, 4, is_forwarded=True)
 
 
 class LossesShareSlots(SelectiveTest):
@@ -129,13 +129,13 @@ class LossesShareSlots(SelectiveTest):
     sent = 100
 
     def runTest(self) -> None:
-        self.loses(2, 4, is_news=True)
-        self.loses(2, 68, is_news=True)
-        self.loses(3, 68, is_news=False)
-        self.loses(3, 4, is_news=True)
+        self.loses(2, 4, is_forwarded=True)
+        self.loses(2, 68, is_forwarded=True)
+        self.loses(3, 68, is_forwarded=False)
+        self.loses(3, 4, is_forwarded=True)
         # The slot has another packet's loss.
         self.data(68, 1)
-        self.loses(4, 4, is_news=False)
+        self.loses(4, 4, is_forwarded=False)
 
 
 class LossesAcrossTheWrapAround(SelectiveTest):
@@ -143,18 +143,18 @@ class LossesAcrossTheWrapAround(SelectiveTest):
 
     def runTest(self) -> None:
         for psn in (packets.PSN_LIMIT - 1, 0, 2):
-            self.loses(2, psn, is_news=True)
-            self.loses(3, psn, is_news=False)
+            self.loses(2, psn, is_forwarded=True)
+            self.loses(3, psn, is_forwarded=False)
         self.data(packets.PSN_LIMIT - 1, 2)
-        self.loses(3, packets.PSN_LIMIT - 1, is_news=True)
-        self.loses(3, 0, is_news=True)
+        self.loses(3, packets.PSN_LIMIT - 1, is_forwarded=True)
+        self.loses(3, 0, is_forwarded=True)
 
 
 class GroupsHaveTheirOwnLosses(SelectiveTest):
     def runTest(self) -> None:
-        self.loses(2, 4, is_news=True)
+        self.loses(2, 4, is_forwarded=True)
         first = self.group
         self.begin()
-        self.loses(3, 4, is_news=True)
+        self.loses(3, 4, is_forwarded=True)
         self.group = first
-        self.loses(3, 4, is_news=False)
+        self.loses(3, 4, is_forwarded=False)

@@ -1,4 +1,4 @@
-"""What a switch and its controller say to each other: packets, digests, idle entries."""
+"""Stream messages between switch and controller: packets, digests, idle timeouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a switch keeps from packet to packet: counters, meters, registers."""
+"""Stateful objects of a switch: counters, meters, registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of every kind: which entry a packet meets, and what becomes of it."""
+"""Tables of every match kind: the matching entry, and its action."""
 
 from __future__ import annotations
 

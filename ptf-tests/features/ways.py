@@ -1,4 +1,4 @@
-"""The ways of a packet beside the straight one: copies, and once more through the program."""
+"""Packet paths other than unicast forwarding: cloning, multicast, resubmission and recirculation."""
 
 from __future__ import annotations
 
