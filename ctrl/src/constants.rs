@@ -1,6 +1,6 @@
 //! Constants of the contract with the pipeline.
 //!
-//! Their home is `p4src/shared/constants.p4`, from which [`alfirk_contract`] is written; here they have the types that messages need.
+//! Defined in `p4src/shared/constants.p4`, from which [`alfirk_contract`] is generated; here they have the types of messages.
 
 use alfirk_contract::{PacketInReason, PacketOutKind, RegisterName, RegisterOp, RegisterStatus};
 use alfirk_roce::wire::MacAddr;

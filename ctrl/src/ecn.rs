@@ -1,4 +1,4 @@
-//! When switches mark packets as having met congestion (RFC 3168), by the profile of DCQCN: Kmin, Kmax and Pmax.
+//! ECN marking of packets by switches (RFC 3168), with the parameters of DCQCN: Kmin, Kmax and Pmax.
 
 use std::fmt;
 use std::str::FromStr;

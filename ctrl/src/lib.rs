@@ -1,8 +1,8 @@
 //! The control plane: topology, multicast trees, groups, P4Runtime client.
 //!
 //! [`controller::Controller`] is a state machine without I/O whose effects are P4Runtime messages; [`topology`],
-//! [`tree`] and [`tables`] are what it decides with.  The `driver` feature adds the gRPC client that connects it
-//! to real switches, and the service by which other programs register groups.
+//! [`tree`] and [`tables`] are the data structures that it uses. The `driver` feature adds the gRPC client that connects it
+//! to real switches, and the service with which other programs register groups.
 
 #![forbid(unsafe_code)]
 

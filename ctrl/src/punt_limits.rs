@@ -1,8 +1,8 @@
-//! How fast ports may have switches hand packets to the controller.
+//! Rate limits of packets from switches to the controller.
 //!
-//! Switches meter what they hand up, by kind and port, so that no host keeps the controller from serving the others.
-//! A port to another switch carries what the hosts behind it may send together; it is metered all the same, because
-//! one that fails may send anything.
+//! Switches meter these packets by kind and port, so that no host can overload the controller. The limit of a port to
+//! another switch is the sum of those of the hosts behind it. Such ports are metered as well, because a faulty
+//! switch may send anything.
 
 use crate::constants::{
     PACKET_IN_FATAL_NAK, PACKET_IN_FEEDBACK, PACKET_IN_ICRC, PACKET_IN_MRP, PACKET_IN_PROBE,
@@ -19,7 +19,7 @@ const MARGIN: u64 = 2;
 /// The rates of a fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PuntLimits {
-    /// Registration packets of a host in a second; 0 is no limit.
+    /// Registration packets per second of a host; 0 for no limit.
     pub registrations: u32,
     /// Packets of groups by whose strategy the controller finds minima or ICRCs, per port, kind and second; 0 lets as many
     /// through as the port's link carries of full packets.

@@ -1,4 +1,4 @@
-//! What a group's feedback and ICRCs cost where: choices that are made once, when it is registered.
+//! Strategies of a group for feedback and ICRCs, chosen at its registration.
 
 use std::fmt;
 

@@ -62,7 +62,7 @@ fn a_tree_policy_that_the_topology_cannot_have() {
     refused(
         2,
         &["run", "--topology", leaf_spine, "--tree-policy", "cyclic"],
-        &["--tree-policy", "is no m-port n-tree", "spanning"],
+        &["--tree-policy", "is not an m-port n-tree", "spanning"],
     );
     run(
         &["--tree-policy", "random"],

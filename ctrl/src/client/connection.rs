@@ -1,4 +1,4 @@
-//! One switch's connection: kept up, with pauses that grow while it cannot be had.
+//! Connection to one switch: reconnects with exponential backoff.
 
 use std::time::Duration;
 
@@ -122,7 +122,7 @@ async fn serve(
                     let (client, answers_to) = (client.clone(), answers_to.clone());
                     tokio::spawn(async move {
                         let result = call(client, request).await.map_err(Status::from);
-                        // Nobody waits for it when the connection has ended meanwhile.
+                        // The receiver is closed if the connection has ended meanwhile.
                         let _ = answers_to.send((id, result));
                     });
                     continue;

@@ -125,7 +125,7 @@ impl StateFile {
         }
     }
 
-    /// Replaces the file as a whole, so that whoever reads it sees the old or the new text.
+    /// Replaces the file atomically, so that readers get either the old or the new text.
     pub(super) fn write(&self, text: &str) -> Result<(), FileError> {
         let mut beside = self.0.clone().into_os_string();
         beside.push(".new");

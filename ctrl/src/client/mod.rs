@@ -1,8 +1,8 @@
-//! The real driver: gRPC connections to switches, and a gRPC service for programs that want groups.
+//! Driver for real networks: gRPC connections to switches, and the gRPC control service for clients.
 //!
 //! [`run`] is `alfirk ctrl`.  Below it, a runner owns the [`Controller`](crate::Controller), one task per switch
-//! keeps a connection up, and a service turns calls into API requests.  Whatever decides is in the controller;
-//! here are only sockets, clocks and files.
+//! maintains a connection, and a service turns calls into API requests. All decisions are made by the controller;
+//! this module contains only sockets, clocks and files.
 
 mod args;
 mod connection;

@@ -282,7 +282,7 @@ impl Runner {
         (runner, Handle { calls: to_calls })
     }
 
-    /// Goes by a clock that is so many times slower, as switches and hosts of an emulated network may do.
+    /// Runs the clock N times slower than real time, as switches and hosts of an emulated network may do.
     ///
     /// To be called before [`Runner::run`].
     pub fn set_time_scale(&mut self, scale: NonZeroU32) {
@@ -458,7 +458,7 @@ impl Runner {
                 self.news.push(to);
                 let _ = reply.send(());
             }
-            // Whoever asked may have stopped waiting; that is no error here and below.
+            // The client may have stopped waiting, which is not an error, here and below.
             Call::Status(reply) => drop(reply.send(self.controller.status())),
             Call::Ready(reply) if self.controller.is_ready() => drop(reply.send(Ok(()))),
             Call::Ready(reply) => self.ready.push(reply),
@@ -569,7 +569,7 @@ impl Runner {
                 self.tell(&GroupNews::Lost { mcst_id, members });
             }
             ApiReply::GroupRerouted { mcst_id } => {
-                tracing::info!("group {mcst_id} is led around what is broken");
+                tracing::info!("group {mcst_id} is rerouted around a failure");
                 self.tell(&GroupNews::Rerouted { mcst_id });
             }
             ApiReply::Failed { tag, error } => match self.waiting.remove(&tag) {
@@ -603,7 +603,7 @@ impl Runner {
         }
     }
 
-    /// Those that have stopped listening are forgotten.
+    /// Subscribers that have closed their channel are removed.
     fn tell(&mut self, news: &GroupNews) {
         self.news.retain(|to| to.send(news.clone()).is_ok());
     }
@@ -616,7 +616,7 @@ impl Runner {
                 tracing::warn!("{error}; connecting anew");
                 self.commands[switch.0] = None;
             }
-            // Asking again would end in the same way: whoever waits for the fabric need not wait longer.
+            // A retry would fail in the same way, so waiting clients get the error now.
             SwitchError::NotPrimary { .. }
             | SwitchError::Pipeline { .. }
             | SwitchError::Refused { .. }

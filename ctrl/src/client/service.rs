@@ -1,4 +1,4 @@
-//! The control service: groups for other programs.
+//! The control service: gRPC interface for programs that register groups.
 
 use std::net::Ipv4Addr;
 use std::pin::Pin;

@@ -55,7 +55,7 @@ impl Orphan {
 impl Controller {
     /// Records the unknown groups of a switch, and reserves their indexes and addresses.
     pub(super) fn note_orphans(&mut self, switch: SwitchIndex, found: &Snapshot) {
-        self.forget_orphans(switch);
+        self.discard_orphans(switch);
         if !self.adopts {
             return;
         }
@@ -107,7 +107,7 @@ impl Controller {
         parts
     }
 
-    pub(super) fn forget_orphans(&mut self, switch: SwitchIndex) {
+    pub(super) fn discard_orphans(&mut self, switch: SwitchIndex) {
         let control = &mut self.switches[switch.0];
         for (index, part) in std::mem::take(&mut control.orphans) {
             self.switches[switch.0].capacity.release(index);
@@ -252,7 +252,7 @@ impl Controller {
                     })
                 });
         control.capacity.release(index);
-        self.submit(now, switch, Owner::Nobody, Task::Write(deletions));
+        self.submit(now, switch, Owner::Detached, Task::Write(deletions));
     }
 
     /// Address of a group part found on a switch.

@@ -293,7 +293,7 @@ impl Boot {
 impl Controller {
     /// Starts the boot procedure of a switch that runs the pipeline and has the entries `found`.
     pub(super) fn start_boot(&mut self, now: u64, switch: SwitchIndex, found: Found) {
-        self.forget_leftovers(switch);
+        self.discard_leftovers(switch);
         let snapshot = Snapshot::new(found.entities);
         self.note_orphans(switch, &snapshot);
         let here = self.groups_on(switch).filter(|(group, on)| {
@@ -320,10 +320,10 @@ impl Controller {
         self.switches[switch.0].boot = SwitchPhase::Off;
         self.switches[switch.0].found = Snapshot::default();
         self.unready.insert(switch);
-        self.punts.forget_switch(switch);
-        self.recoveries.forget_switch(switch);
-        self.forget_markers(now, switch);
-        self.forget_orphans(switch);
+        self.punts.discard_switch(switch);
+        self.recoveries.discard_switch(switch);
+        self.discard_markers(now, switch);
+        self.discard_orphans(switch);
         self.fail_registrations(now, switch, &error);
         self.queue_reply(ApiReply::SwitchFailed { switch, error });
     }
@@ -440,7 +440,7 @@ impl Controller {
     }
 
     /// Frees the indexes and addresses that were reserved until this switch started again.
-    fn forget_leftovers(&mut self, switch: SwitchIndex) {
+    fn discard_leftovers(&mut self, switch: SwitchIndex) {
         let control = &mut self.switches[switch.0];
         control.capacity.clean();
         for (_, mcst_id) in std::mem::take(&mut control.leftovers) {

@@ -27,7 +27,7 @@ impl Controller {
             .collect();
         self.counting.sums.insert(tag, Counts::default());
         for switch in ready {
-            let id = self.submit(now, switch, Owner::Nobody, Task::Counters);
+            let id = self.submit(now, switch, Owner::Detached, Task::Counters);
             self.counting.reads.insert(id, tag);
         }
         self.answer_count(tag);

@@ -215,11 +215,11 @@ impl Controller {
     }
 
     /// Rebuilds trees after a change of paths.
-    pub(super) fn lead_datagrams_around(&mut self, now: u64) {
+    pub(super) fn reroute_datagrams(&mut self, now: u64) {
         for group in self.datagrams.groups.keys().copied().collect::<Vec<_>>() {
             if let Some(known) = self.datagrams.groups.get(&group) {
                 let next = self.grown_datagrams(known.index, known.members.clone());
-                self.replace_datagrams(now, group, Some(next), Owner::Nobody);
+                self.replace_datagrams(now, group, Some(next), Owner::Detached);
             }
         }
     }

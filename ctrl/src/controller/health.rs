@@ -106,18 +106,18 @@ pub(super) struct Health {
     looks: Timers<Ipv4Addr>,
     /// Time at which a disconnected switch is taken as failed.
     absent: BTreeMap<SwitchIndex, u64>,
-    dead_links: BTreeSet<LinkIndex>,
-    dead_switches: BTreeSet<SwitchIndex>,
+    failed_links: BTreeSet<LinkIndex>,
+    failed_switches: BTreeSet<SwitchIndex>,
 }
 
 impl Health {
     /// Names of failed switches and links: `s1`, `s1:2 - s2:1`.
     pub(super) fn avoided(&self, topology: &Topology) -> Vec<String> {
         let switches = self
-            .dead_switches
+            .failed_switches
             .iter()
             .map(|s| topology.switch(*s).name.clone());
-        let links = self.dead_links.iter().map(|link| {
+        let links = self.failed_links.iter().map(|link| {
             let [a, b] = topology.link(*link).ends;
             format!("{} - {}", topology.show_end(a), topology.show_end(b))
         });
@@ -169,15 +169,15 @@ impl Controller {
         for switch in absent.map(|(switch, _)| *switch).collect::<Vec<_>>() {
             self.health.absent.remove(&switch);
             let name = &self.topology.switch(switch).name;
-            tracing::warn!("switch {name} counts as dead; traffic is led around it");
-            self.health.dead_switches.insert(switch);
-            self.lead_around(now);
+            tracing::warn!("switch {name} has failed; rerouting traffic around it");
+            self.health.failed_switches.insert(switch);
+            self.reroute_around_failures(now);
         }
     }
 
     /// Records that a switch has disconnected.
     pub(super) fn note_absent(&mut self, now: u64, switch: SwitchIndex) {
-        if !self.health.dead_switches.contains(&switch) {
+        if !self.health.failed_switches.contains(&switch) {
             let deadline = now + self.config.dead_switch_ns;
             self.health.absent.entry(switch).or_insert(deadline);
         }
@@ -186,19 +186,19 @@ impl Controller {
     /// Records that a switch is ready again.
     pub(super) fn note_present(&mut self, now: u64, switch: SwitchIndex) {
         self.health.absent.remove(&switch);
-        if self.health.dead_switches.remove(&switch) {
-            self.lead_around(now);
+        if self.health.failed_switches.remove(&switch) {
+            self.reroute_around_failures(now);
         }
     }
 
     /// Processes a change of a link's state.
     pub(super) fn link_changed(&mut self, now: u64, link: LinkIndex, is_up: bool) {
-        let is_news = match is_up {
-            true => self.health.dead_links.remove(&link),
-            false => self.health.dead_links.insert(link),
+        let is_changed = match is_up {
+            true => self.health.failed_links.remove(&link),
+            false => self.health.failed_links.insert(link),
         };
-        if is_news {
-            self.lead_around(now);
+        if is_changed {
+            self.reroute_around_failures(now);
         }
     }
 
@@ -306,7 +306,7 @@ impl Controller {
             // A change is in progress; its result is awaited.
             return;
         }
-        let (dead, links) = self.culprits(now, mcst_id, least, newest);
+        let (dead, links) = self.failed_parts(now, mcst_id, least, newest);
         if !links.is_empty() {
             // A blocked group does not prove a link failure: its source may have sent nothing since a frame was lost.
             self.health.trust(mcst_id);
@@ -400,7 +400,7 @@ impl Controller {
 
     /// Time in nanoseconds after which a member is taken as failed. Data and acknowledgement can pass full queues several
     /// times in it, and it ends before the queue pairs of the other members give up.
-    fn dead_after(&self, group: &Group) -> u64 {
+    fn failure_timeout(&self, group: &Group) -> u64 {
         let longest = group.tree.longest_ns(&self.topology);
         let needed = longest.saturating_mul(PASSES);
         group
@@ -411,12 +411,12 @@ impl Controller {
     /// Interval between readings of a group without progress, in nanoseconds.
     fn probe_interval(&self, mcst_id: Ipv4Addr) -> u64 {
         let group = self.groups.get(&mcst_id).map(|r| r.group());
-        let dead_after = group.map_or(u64::MAX, |group| self.dead_after(group));
-        self.config.probe_interval_ns.min(dead_after / 8)
+        let failure_timeout = group.map_or(u64::MAX, |group| self.failure_timeout(group));
+        self.config.probe_interval_ns.min(failure_timeout / 8)
     }
 
     /// Members and links that have blocked a group at `least` for too long, although data has arrived up to `newest`.
-    fn culprits(
+    fn failed_parts(
         &self,
         now: u64,
         mcst_id: Ipv4Addr,
@@ -429,8 +429,8 @@ impl Controller {
         else {
             return (dead, links);
         };
-        let dead_after = self.dead_after(registration.group());
-        let is_old = |since: u64| now - since >= dead_after;
+        let failure_timeout = self.failure_timeout(registration.group());
+        let is_old = |since: u64| now - since >= failure_timeout;
         for on in &registration.group().switches {
             let has_all = probe
                 .newest_on(on.switch)
@@ -454,10 +454,10 @@ impl Controller {
                 let gets_nothing = probe
                     .newest_on(next)
                     .is_some_and(|(psn, since)| psn.precedes(newest) && is_old(since));
-                let is_not_heard = probe
+                let lacks_acks = probe
                     .oldest_on(next)
                     .is_some_and(|(psn, since)| least.precedes(psn) && is_old(since));
-                if gets_nothing || is_not_heard {
+                if gets_nothing || lacks_acks {
                     links.push(neighbour.link);
                 }
             }
@@ -466,11 +466,11 @@ impl Controller {
     }
 
     /// Computes paths without failed links and switches, and reroutes routes and groups.
-    fn lead_around(&mut self, now: u64) {
+    fn reroute_around_failures(&mut self, now: u64) {
         let paths = Paths::without(
             &self.topology,
-            &self.health.dead_links,
-            &self.health.dead_switches,
+            &self.health.failed_links,
+            &self.health.failed_switches,
         );
         let underlay = Underlay::new(&self.topology, paths, self.config.group_range);
         let old = std::mem::replace(&mut self.underlay, underlay);
@@ -482,10 +482,10 @@ impl Controller {
         for switch in ready {
             let updates = self.route_changes(switch, &old);
             if !updates.is_empty() {
-                self.submit(now, switch, Owner::Nobody, Task::Write(updates));
+                self.submit(now, switch, Owner::Detached, Task::Write(updates));
             }
         }
-        self.lead_datagrams_around(now);
+        self.reroute_datagrams(now);
         let groups = self.groups.keys().copied();
         let broken: Vec<Ipv4Addr> = groups.filter(|group| self.is_broken(*group)).collect();
         for mcst_id in broken {
@@ -494,8 +494,8 @@ impl Controller {
     }
 
     /// Whether a link is taken as failed.
-    pub(super) fn is_dead(&self, link: LinkIndex) -> bool {
-        self.health.dead_links.contains(&link)
+    pub(super) fn is_failed(&self, link: LinkIndex) -> bool {
+        self.health.failed_links.contains(&link)
     }
 
     /// Whether a group's tree uses a failed link or switch.
@@ -504,8 +504,8 @@ impl Controller {
         group.is_some_and(|group| {
             group.tree.ports().any(|(switch, port)| {
                 let neighbour = self.topology.behind(switch, port);
-                let link = neighbour.is_some_and(|n| self.health.dead_links.contains(&n.link));
-                link || self.health.dead_switches.contains(&switch)
+                let link = neighbour.is_some_and(|n| self.health.failed_links.contains(&n.link));
+                link || self.health.failed_switches.contains(&switch)
             })
         })
     }

@@ -111,7 +111,7 @@ impl Controller {
             }
             ApiReply::GroupRerouted { mcst_id } => format!("group {mcst_id}: has another tree"),
             ApiReply::Probing { mcst_id, .. } => {
-                format!("group {mcst_id}: no progress; looks for what is dead")
+                format!("group {mcst_id}: no progress; searching for failed members and links")
             }
             ApiReply::GroupExpired { mcst_id } => format!("group {mcst_id} has expired"),
             ApiReply::Failed { error, .. } => format!("request failed: {error}"),

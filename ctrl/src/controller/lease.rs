@@ -57,7 +57,7 @@ impl Leases {
         self.looks.set(mcst_id, 0);
     }
 
-    pub(super) fn forget(&mut self, mcst_id: Ipv4Addr) {
+    pub(super) fn discard(&mut self, mcst_id: Ipv4Addr) {
         self.leases.remove(&mcst_id);
         self.looks.clear(mcst_id);
     }
@@ -101,7 +101,7 @@ impl Controller {
             self.leases.leases.get(&mcst_id).copied(),
             self.groups.get(&mcst_id).filter(|r| r.is_ready()),
         ) else {
-            return self.leases.forget(mcst_id);
+            return self.leases.discard(mcst_id);
         };
         let alive_at = lease.alive_at.unwrap_or(now);
         let mut lease = Lease {
@@ -114,7 +114,7 @@ impl Controller {
         let on = ready.find(|on| self.switches[on.switch.0].boot.is_ready());
         let is_over = now - alive_at >= lease_ns;
         if is_over && registration.is_at_rest() && on.is_some() {
-            self.leases.forget(mcst_id);
+            self.leases.discard(mcst_id);
             return self.remove(now, mcst_id, Reason::Expired);
         }
         let read = on.map(|on| {

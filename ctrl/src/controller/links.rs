@@ -210,7 +210,7 @@ impl Controller {
     }
 
     /// Drops the markers from and to a switch that has disconnected.
-    pub(super) fn forget_markers(&mut self, now: u64, switch: SwitchIndex) {
+    pub(super) fn discard_markers(&mut self, now: u64, switch: SwitchIndex) {
         let is_of =
             |(at, waiting): (&Arrival, &Waiting)| at.0 == switch || waiting.from.0 == switch;
         let gone: Vec<Arrival> = (self.markers.waiting.iter())

@@ -167,7 +167,7 @@ enum Owner {
     /// A change of a datagram group.
     Datagrams(Tag),
     /// No one waits.
-    Nobody,
+    Detached,
 }
 
 impl Controller {
@@ -475,7 +475,7 @@ impl Controller {
             }
             Some(Owner::Adoption(mcst_id)) => self.adoption_done(mcst_id, result),
             Some(Owner::Datagrams(tag)) => self.datagrams_done(tag, task, result),
-            Some(Owner::Nobody) | None => {}
+            Some(Owner::Detached) | None => {}
         }
     }
 

@@ -34,7 +34,7 @@ use crate::topology::SwitchIndex;
 /// Number of queries to a member that does not reply.
 const ROUNDS: u32 = 8;
 /// Maximum number of recoveries restarted by reports of members.
-const MOST_COMPLAINTS: u32 = 4;
+const MAX_STALL_REPORTS: u32 = 4;
 
 /// A group on one switch.
 pub(super) type Place = (Ipv4Addr, SwitchIndex);
@@ -45,7 +45,7 @@ pub(super) struct Recoveries {
     open: BTreeMap<Place, Recovery>,
     timers: Timers<Place>,
     /// Member of each group that last reported no progress.
-    complained: BTreeMap<Ipv4Addr, Ipv4Addr>,
+    stall_reporters: BTreeMap<Ipv4Addr, Ipv4Addr>,
     /// Parts repaired since their group last made progress.
     repaired: BTreeSet<Place>,
 }
@@ -55,10 +55,10 @@ struct Recovery {
     /// Position that all members but the source certainly have; replies are newer.
     base: Position,
     /// Number of restarts by reports of members.
-    complaints: u32,
+    stall_reports: u32,
     round: u32,
     stage: Stage,
-    pending: BTreeMap<TaskId, Asked>,
+    pending: BTreeMap<TaskId, RegisterRead>,
     /// Newest PSN acknowledged by each path with a member.
     claims: BTreeMap<u8, Psn>,
     readings: Readings,
@@ -88,7 +88,7 @@ struct Setting {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Asked {
+enum RegisterRead {
     Claim(u8),
     LastAcked(SwitchIndex),
     Sent(SwitchIndex),
@@ -106,25 +106,25 @@ impl Recoveries {
         self.open.contains_key(&place)
     }
 
-    pub(super) fn forget(&mut self, place: Place) {
+    pub(super) fn discard(&mut self, place: Place) {
         self.open.remove(&place);
         self.timers.clear(place);
     }
 
-    pub(super) fn forget_group(&mut self, mcst_id: Ipv4Addr) {
+    pub(super) fn discard_group(&mut self, mcst_id: Ipv4Addr) {
         let places = (mcst_id, SwitchIndex(0))..=(mcst_id, SwitchIndex(usize::MAX));
         let places: Vec<Place> = self.open.range(places).map(|(place, _)| *place).collect();
         for place in places {
-            self.forget(place);
+            self.discard(place);
         }
-        self.complained.remove(&mcst_id);
+        self.stall_reporters.remove(&mcst_id);
         self.has_moved(mcst_id);
     }
 
-    pub(super) fn forget_switch(&mut self, switch: SwitchIndex) {
+    pub(super) fn discard_switch(&mut self, switch: SwitchIndex) {
         let places = self.open.keys().filter(|(_, at)| *at == switch);
         for place in places.copied().collect::<Vec<_>>() {
-            self.forget(place);
+            self.discard(place);
         }
     }
 
@@ -147,25 +147,25 @@ impl Controller {
     }
 
     /// Processes a member's report that the group makes no progress. If the source is uncertain, it may be this member.
-    pub(super) fn member_complains(&mut self, now: u64, mcst_id: Ipv4Addr, member: Ipv4Addr) {
-        self.recoveries.complained.insert(mcst_id, member);
+    pub(super) fn member_reports_stall(&mut self, now: u64, mcst_id: Ipv4Addr, member: Ipv4Addr) {
+        self.recoveries.stall_reporters.insert(mcst_id, member);
         let places = (mcst_id, SwitchIndex(0))..=(mcst_id, SwitchIndex(usize::MAX));
         let open = self.recoveries.open.range(places);
         let uncertain = open.filter(|(_, recovery)| {
-            recovery.stage == Stage::Open && recovery.complaints < MOST_COMPLAINTS
+            recovery.stage == Stage::Open && recovery.stall_reports < MAX_STALL_REPORTS
         });
         let again: Vec<(Place, Position, u32)> = uncertain
-            .map(|(place, recovery)| (*place, recovery.base, recovery.complaints + 1))
+            .map(|(place, recovery)| (*place, recovery.base, recovery.stall_reports + 1))
             .collect();
-        for (place, base, complaints) in again {
-            self.begin_recovery(now, place, base, complaints);
+        for (place, base, stall_reports) in again {
+            self.begin_recovery(now, place, base, stall_reports);
         }
     }
 
-    fn begin_recovery(&mut self, now: u64, place: Place, base: Position, complaints: u32) {
+    fn begin_recovery(&mut self, now: u64, place: Place, base: Position, stall_reports: u32) {
         let recovery = Recovery {
             base,
-            complaints,
+            stall_reports,
             round: 0,
             stage: Stage::Asking,
             pending: BTreeMap::new(),
@@ -182,7 +182,7 @@ impl Controller {
         let registration = self.groups.get(&mcst_id);
         let is_there = registration.is_some_and(|r| r.is_ready() && r.group().on(switch).is_some());
         if !is_there || !self.switches[switch.0].boot.is_ready() {
-            self.recoveries.forget(place);
+            self.recoveries.discard(place);
             return false;
         }
         let is_at_rest = registration.is_some_and(|r| r.is_at_rest());
@@ -265,11 +265,12 @@ impl Controller {
                 let members = (0..=u8::MAX)
                     .zip(&on.paths)
                     .filter(|(_, p)| p.member().is_some());
-                members.for_each(|(path, _)| read(REGISTER_CLAIMED, path, Asked::Claim(path)));
+                members
+                    .for_each(|(path, _)| read(REGISTER_CLAIMED, path, RegisterRead::Claim(path)));
             } else if self.has_position((mcst_id, on.switch)) {
-                read(REGISTER_AGG, 0, Asked::LastAcked(on.switch));
-                read(REGISTER_SENT, 0, Asked::Sent(on.switch));
-                read(REGISTER_SRC_PORT, 0, Asked::Source(on.switch));
+                read(REGISTER_AGG, 0, RegisterRead::LastAcked(on.switch));
+                read(REGISTER_SENT, 0, RegisterRead::Sent(on.switch));
+                read(REGISTER_SRC_PORT, 0, RegisterRead::Source(on.switch));
             }
         }
         self.ask_for(now, place, Stage::Reading, reads);
@@ -280,7 +281,7 @@ impl Controller {
         now: u64,
         place: Place,
         stage: Stage,
-        tasks: Vec<(SwitchIndex, Task, Asked)>,
+        tasks: Vec<(SwitchIndex, Task, RegisterRead)>,
     ) {
         if let Some(recovery) = self.recoveries.open.get_mut(&place) {
             recovery.stage = stage;
@@ -309,23 +310,23 @@ impl Controller {
             return;
         };
         match (asked, result) {
-            (Asked::Claim(path), Ok(value)) => {
+            (RegisterRead::Claim(path), Ok(value)) => {
                 let newest = Psn::new(value as u32);
                 if recovery.base.psn.precedes(newest) {
                     recovery.claims.insert(path, newest);
                 }
             }
-            (Asked::LastAcked(of), Ok(value)) => {
+            (RegisterRead::LastAcked(of), Ok(value)) => {
                 recovery.readings.of(of).last_acked = Some(Position::from_register(value));
             }
-            (Asked::Sent(of), Ok(value)) => {
+            (RegisterRead::Sent(of), Ok(value)) => {
                 recovery.readings.of(of).sent = Some(Psn::new(value as u32));
             }
-            (Asked::Source(of), Ok(value)) => {
+            (RegisterRead::Source(of), Ok(value)) => {
                 recovery.readings.of(of).source = Some(value as u32);
             }
             // Other switches or the members have the value.
-            (Asked::Nothing, _) | (_, Err(_)) => {}
+            (RegisterRead::Nothing, _) | (_, Err(_)) => {}
         }
         if !recovery.pending.is_empty() {
             return;
@@ -341,7 +342,7 @@ impl Controller {
     fn look_at_claims(&mut self, now: u64, place: Place) {
         let (mcst_id, switch) = place;
         let Some(evidence) = self.evidence(place) else {
-            return self.recoveries.forget(place);
+            return self.recoveries.discard(place);
         };
         let silent = evidence
             .locals
@@ -408,7 +409,7 @@ impl Controller {
             now,
             place,
             Stage::Setting(setting),
-            vec![(switch, task, Asked::Nothing)],
+            vec![(switch, task, RegisterRead::Nothing)],
         );
     }
 
@@ -425,7 +426,8 @@ impl Controller {
         if !setting.is_complete && self.program.group_registers.is_none() {
             let (position, source) = (setting.position, setting.source);
             let accesses = registers::after_init(on.group_index, position, source);
-            let tasks = accesses.map(|access| (switch, Task::Registers(access), Asked::Nothing));
+            let tasks =
+                accesses.map(|access| (switch, Task::Registers(access), RegisterRead::Nothing));
             let tasks = tasks.collect();
             let setting = Setting {
                 is_complete: true,
@@ -434,8 +436,8 @@ impl Controller {
             return self.ask_for(now, place, Stage::Setting(setting), tasks);
         }
         if setting.is_exact {
-            self.submit(now, switch, Owner::Nobody, Task::Write(vec![entry]));
-            return self.recoveries.forget(place);
+            self.submit(now, switch, Owner::Detached, Task::Write(vec![entry]));
+            return self.recoveries.discard(place);
         }
         if let Some(recovery) = self.recoveries.open.get_mut(&place) {
             recovery.stage = Stage::Open;
@@ -454,8 +456,8 @@ impl Controller {
             return;
         };
         let entry = modify(group.publication(&self.program, on));
-        self.submit(now, switch, Owner::Nobody, Task::Write(vec![entry]));
-        self.recoveries.forget(place);
+        self.submit(now, switch, Owner::Detached, Task::Write(vec![entry]));
+        self.recoveries.discard(place);
     }
 
     /// Collects the input of [`Evidence::locate`].
@@ -475,8 +477,8 @@ impl Controller {
             let path = paths.find(|path| path.member().is_some_and(|m| m.spec.ip == ip));
             path.map(|path| path.port)
         };
-        let complained = self.recoveries.complained.get(&mcst_id).copied();
-        let likely = [complained, group.source].into_iter().flatten();
+        let reporter = self.recoveries.stall_reporters.get(&mcst_id).copied();
+        let likely = [reporter, group.source].into_iter().flatten();
         let towards_source = recovery.readings.source(group).map(|source| {
             let located = group.port_of(&self.topology, switch, source);
             located.unwrap_or(0)

@@ -316,7 +316,7 @@ impl Controller {
             }
             GroupState::Making(tag, run) => {
                 let (_, ending) = run.end();
-                self.forget_group(mcst_id, &ending.doubtful);
+                self.discard_group(mcst_id, &ending.doubtful);
                 if let Some(error) = ending.error() {
                     self.queue_reply(ApiReply::Failed { tag, error });
                 }
@@ -328,7 +328,7 @@ impl Controller {
     pub(super) fn deregister(&mut self, now: u64, tag: Tag, mcst_id: Ipv4Addr) {
         let error = match self.groups.get_mut(&mcst_id).map(|r| &mut r.state) {
             None => GroupError::NoSuchGroup(mcst_id),
-            Some(GroupState::InUse) => return self.remove(now, mcst_id, Reason::Asked(tag)),
+            Some(GroupState::InUse) => return self.remove(now, mcst_id, Reason::Request(tag)),
             // A change started by the controller must not reject a request to remove the group.
             Some(GroupState::Changing {
                 removal: removal @ None,
@@ -364,13 +364,13 @@ impl Controller {
             }
         };
         let (removal, ending) = run.end();
-        let Some(group) = self.forget_group(mcst_id, &ending.doubtful) else {
+        let Some(group) = self.discard_group(mcst_id, &ending.doubtful) else {
             return;
         };
         let unwind = ending.left;
         let reply = match removal.reason {
-            Reason::Asked(tag) if unwind.is_empty() => ApiReply::GroupRemoved { tag, mcst_id },
-            Reason::Asked(tag) => ApiReply::Failed {
+            Reason::Request(tag) if unwind.is_empty() => ApiReply::GroupRemoved { tag, mcst_id },
+            Reason::Request(tag) => ApiReply::Failed {
                 tag,
                 error: GroupError::Removal { mcst_id, unwind },
             },
@@ -393,15 +393,15 @@ impl Controller {
     }
 
     /// Drops a group and frees its allocations, except on `doubtful` switches, which may still have entries of it.
-    pub(super) fn forget_group(
+    pub(super) fn discard_group(
         &mut self,
         mcst_id: Ipv4Addr,
         doubtful: &BTreeSet<SwitchIndex>,
     ) -> Option<Group> {
-        self.punts.forget_group(mcst_id);
-        self.recoveries.forget_group(mcst_id);
-        self.leases.forget(mcst_id);
-        self.mrp.invitations.forget(mcst_id);
+        self.punts.discard_group(mcst_id);
+        self.recoveries.discard_group(mcst_id);
+        self.leases.discard(mcst_id);
+        self.mrp.invitations.discard(mcst_id);
         let Registration { group, .. } = self.groups.remove(&mcst_id)?;
         self.note_leader(mcst_id);
         self.loads.remove(&group.tree);

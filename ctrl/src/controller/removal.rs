@@ -22,7 +22,7 @@ pub(super) struct Removal {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reason {
     /// Request through the control service.
-    Asked(Tag),
+    Request(Tag),
     /// In-band request of its leader.
     Dissolved(Ipv4Addr),
     /// Its lease has expired.

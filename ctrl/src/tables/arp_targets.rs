@@ -1,4 +1,4 @@
-//! `ingress.arp_responder.arp_targets`: which addresses the fabric answers ARP for, and with what.
+//! `ingress.arp_responder.arp_targets`: addresses for which the fabric replies to ARP requests, and the MAC addresses in the replies.
 
 use std::net::Ipv4Addr;
 

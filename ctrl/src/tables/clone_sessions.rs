@@ -1,7 +1,7 @@
 //! Clone sessions of the packet replication engine.
 //!
-//! The pipeline mirrors a forwarded ACK back to the port it came from, where the retransmission filter learns of it;
-//! the session of a port has the port's number.
+//! The pipeline mirrors a forwarded ACK to its ingress port, where it updates the retransmission filter. The session id of
+//! a port is the port number.
 
 use alfirk_p4runtime::p4::v1::{
     packet_replication_engine_entry, update, CloneSessionEntry, Update,
@@ -22,7 +22,7 @@ impl CloneSession {
         self.insert_as(self.port, 0)
     }
 
-    /// The same with a number of its own, and packets cut to so many bytes if that is not 0.
+    /// Clone session with its own id, and packets truncated to a length in bytes unless it is 0.
     pub(super) fn insert_as(self, session_id: u32, packet_length_bytes: i32) -> Update {
         let entry = CloneSessionEntry {
             session_id,

@@ -1,4 +1,4 @@
-//! What the program demands of its entries beyond their types, checked before anything is written.
+//! Constraints of the P4 program on table entries, checked before any write.
 //!
 //! `@entry_restriction` of a table is a condition on the keys of its entries, in the language of p4-constraints: comparisons of keys
 //! (`name`, `name::value`, `name::mask`, `name::prefix_length`) and numbers, joined by `!`, `&&`, `||` and `->`.  `@refers_to(table, key)`
@@ -476,7 +476,7 @@ impl<'a> Parser<'a> {
                     Some("0b" | "0B") => u128::from_str_radix(&word[2..], 2),
                     _ => word.parse(),
                 };
-                let wrong = |_| format!("`{word}` is no number");
+                let wrong = |_| format!("`{word}` is not a number");
                 return number.map(Expr::Number).map_err(wrong);
             }
             _ => {}

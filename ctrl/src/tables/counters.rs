@@ -1,4 +1,4 @@
-//! Counter arrays of the pipeline: what its strategies cost, and why packets were dropped.
+//! Counter arrays of the pipeline: costs of strategies, and drop reasons.
 
 use std::ops::{Add, AddAssign, Sub};
 

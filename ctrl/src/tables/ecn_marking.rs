@@ -1,4 +1,4 @@
-//! `egress.ecn_marking.profiles`: how likely a packet that leaves by a port is marked, by the length of its queue.
+//! `egress.ecn_marking.profiles`: ECN marking probability of a port, by queue length.
 
 use alfirk_p4runtime::p4::config::v1::match_field::MatchType;
 use alfirk_p4runtime::p4::v1::{
@@ -21,7 +21,7 @@ pub struct MarkingPort {
 pub struct Marking {
     /// No marks while no more packets than this wait; 19 bits.
     pub min: u32,
-    /// Always a mark when so many wait or more; 19 bits.
+    /// Queue length from which on every packet is marked; 19 bits.
     pub max: u32,
     /// Added to the chance, in units of 2^-16, for each packet above `min`.
     pub rise: u32,

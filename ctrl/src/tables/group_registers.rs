@@ -1,5 +1,5 @@
-//! The registers of a group that the controller reads itself: those of Tofino's data plane, whose ALUs have no instruction left to answer
-//! a packet. On v1model the pipeline answers (`RegisterOp.READ`).
+//! Registers of a group that the controller reads by P4Runtime: those of Tofino's data plane, whose ALUs have no instruction left to
+//! reply to a packet. On v1model the pipeline replies (`RegisterOp.READ`).
 
 use alfirk_contract::RegisterControl;
 use alfirk_p4runtime::p4::v1::{entity, p4_data, Entity, Index, RegisterEntry};
@@ -38,7 +38,7 @@ impl GroupRegisters {
         })
     }
 
-    /// What to read for a `RegisterOp.READ`; none for a register that nobody reads here.
+    /// Registers to read for a `RegisterOp.READ`; none for a register that the controller does not read.
     pub fn wanted(&self, read: &RegisterControl) -> Option<Vec<entity::Entity>> {
         let group = u32::from(read.group);
         let cells = match read.reg {

@@ -1,6 +1,6 @@
-//! `ingress.group_lookup.groups`: which McstIDs are groups of this switch.
+//! `ingress.group_lookup.groups`: McstIDs of the groups of this switch.
 //!
-//! This entry makes a group visible to packets; it is written last and removed first.
+//! This entry publishes a group: packets of the group are processed from then on. It is written last and deleted first.
 
 use std::net::Ipv4Addr;
 

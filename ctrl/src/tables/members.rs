@@ -1,4 +1,4 @@
-//! `ingress.bridge_entry.members`: the hosts that may send to a group, and their entry constants.
+//! `ingress.bridge_entry.members`: hosts that may send to a group, and their constants of the entry half of the bridge.
 
 use std::net::Ipv4Addr;
 

@@ -1,7 +1,7 @@
-//! What the controller writes into a switch, one file per table family.
+//! Entries of switches, one file per table family.
 //!
 //! Each family has a key, an action and turns them into P4Runtime entities; ids come from P4Info by name and are
-//! looked up once, in [`Program::resolve`].  Nothing here knows why an entry is wanted.
+//! looked up once, in [`Program::resolve`]. The modules are independent of the purpose of an entry.
 
 mod arp_targets;
 mod clone_sessions;
@@ -163,7 +163,7 @@ pub struct Program {
     constraints: Constraints,
 }
 
-/// How much the pipeline has room for.
+/// Table and register sizes of the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// Groups per switch: the size of `groups`.

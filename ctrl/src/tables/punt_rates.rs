@@ -1,5 +1,5 @@
-//! `ingress.punt_limit.rates`, on Tofino `egress.punt_limit.rates`: how fast each port may have packets of each kind handed to the
-//! controller.
+//! `ingress.punt_limit.rates`, on Tofino `egress.punt_limit.rates`: rate limits of packets to the
+//! controller, by port and kind.
 
 use alfirk_p4runtime::p4::v1::{entity, update, Index, MeterConfig, MeterEntry, Update};
 

@@ -1,4 +1,4 @@
-//! `egress.bridge_exit.receivers`: how copies become packets of a member's own queue pair.
+//! `egress.bridge_exit.receivers`: rewrite of copies for a member's queue pair.
 
 use std::net::Ipv4Addr;
 

@@ -1,4 +1,4 @@
-//! `ingress.ipv4_routing.routes`: where unicast packets go.
+//! `ingress.ipv4_routing.routes`: unicast routes.
 
 use std::net::Ipv4Addr;
 
@@ -40,7 +40,7 @@ pub enum Route {
         group: u16,
         /// Members of the group, 1 or more.
         size: u16,
-        /// Differs by switch, lest every tier choose alike.
+        /// Hash seed, different for each switch, so that tiers do not make the same choices.
         seed: u16,
     },
     /// Nowhere, as without entry: for prefixes within one that has a route.

@@ -1,4 +1,4 @@
-//! Looking up names in P4Info: the only place where P4 names become numbers.
+//! Lookup of ids by name in P4Info.
 
 use std::collections::BTreeMap;
 
@@ -160,7 +160,7 @@ impl<'a> Schema<'a> {
             .ok_or_else(|| missing("counter", name))
     }
 
-    /// A meter array's id; it must have so many cells.
+    /// Id of a meter array, which must have the given number of cells.
     pub(super) fn meter(&self, name: &str, cells: u32) -> Result<u32, ProgramError> {
         let mut meters = self.p4info.meters.iter();
         let meter = meters

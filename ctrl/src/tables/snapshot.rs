@@ -1,7 +1,7 @@
-//! What a switch holds, and what is to change in it to hold something else.
+//! Entries read from a switch, and the difference to the desired entries.
 //!
-//! Servers answer reads in forms of their own: padded numbers, fields and replicas in any order, counters beside the
-//! action.  Everything is brought to the controller's own form before it is compared.
+//! Servers may return other forms of an entity: padded numbers, fields and replicas in any order, counters. All entities are
+//! normalised before they are compared.
 
 use std::collections::BTreeMap;
 

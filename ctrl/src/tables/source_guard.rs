@@ -1,4 +1,4 @@
-//! `ingress.source_guard.hosts`: which address the host on a port may use.
+//! `ingress.source_guard.hosts`: address of the host at each port.
 
 use std::net::Ipv4Addr;
 

@@ -1,4 +1,4 @@
-//! What the data plane was compiled for, and how the tables of both targets differ (`p4src/v1model`, `p4src/tna`).
+//! Target of the data plane, and differences between the tables of both targets (`p4src/v1model`, `p4src/tna`).
 
 use std::net::Ipv4Addr;
 

@@ -1,4 +1,4 @@
-//! The one way to a [`Topology`]: nodes and links are added one by one, each checked as it comes.
+//! Builder of a [`Topology`]: nodes and links are added one by one and checked.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

@@ -1,4 +1,4 @@
-//! The validated network and its plain queries.
+//! Validated topology, and queries on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Which machine emulates which node, where a network is too large for one.
+//! Placement of nodes on machines, for networks too large for one machine.
 //!
 //! Links between machines cost more than those within one, so a placement has few of them, and hosts are where their switch is.
 //! Nothing here is random: the same topology and machines give the same placement.
@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use super::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 
-/// Swaps of two switches are tried up to so many switches; there are as many pairs as that squared.
+/// Maximum number of switches for which swaps of two are tried; the number of pairs is its square.
 const SWAPPED: usize = 400;
-/// From so many switches growing is tried.
+/// Number of start switches from which a partition is grown.
 const SEEDS: usize = 16;
 
 /// A machine for every node, by its position in the list of machines.

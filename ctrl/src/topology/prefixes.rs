@@ -1,4 +1,4 @@
-//! Prefixes that stand for many hosts: what a switch has to tell apart, and no more.
+//! Aggregation of host routes into prefixes: the minimum set of routes of a switch.
 //!
 //! Hosts are the leaves of a binary tree over their addresses.  Every inner node is the longest prefix of the hosts
 //! below it and goes where its representative goes, its first host; so a node needs an entry of its own only where it

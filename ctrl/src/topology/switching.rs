@@ -1,6 +1,6 @@
-//! How switches queue, buffer and pause: what of a switch is neither its program nor its links.
+//! Queueing, buffering and flow control of switches.
 //!
-//! The simulator does as is stated here. A real switch has its own ways, and Mininet's are those of BMv2.
+//! The simulator implements these parameters. Real switches and BMv2 in Mininet have their own.
 
 use std::fmt;
 use std::str::FromStr;

@@ -15,7 +15,7 @@ use super::{
 };
 use alfirk_units::{Quantity, UnitError, RATE, SIZE, TIME};
 
-/// A topology file that cannot be used: where, what, and how to mend it.
+/// Error in a topology file: location, problem and remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyError {
     /// The name of the file as the caller gave it.
@@ -56,7 +56,7 @@ pub enum What {
     /// A link does not have two ends.
     #[error("a link has two ends, this one has {0}; write ends: [h1, \"s1:1\"]")]
     Ends(usize),
-    /// An end names nobody.
+    /// A link end names an unknown node.
     #[error("link end `{end}`: there is no node `{node}`; list it under switches or hosts")]
     UnknownNode {
         /// The end as written.

@@ -1,4 +1,4 @@
-//! How many groups use each port.
+//! Number of groups that use each port.
 
 use std::collections::BTreeMap;
 

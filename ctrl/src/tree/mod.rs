@@ -1,8 +1,8 @@
 //! Multicast trees: which ports of which switches carry a group.
 //!
 //! A [`Tree`] spans the members of a group and has no root: every member may send, and a packet leaves a switch
-//! through every port of the tree but the one it came in by.  Policies decide which of the equal-cost ports become part
-//! of it; [`PortLoads`] remembers how many groups use each port.
+//! through every port of the tree except its ingress port.  Policies decide which of the equal-cost ports become part
+//! of it; [`PortLoads`] has the number of groups that use each port.
 
 mod cyclic;
 mod load;

@@ -39,7 +39,7 @@ impl fmt::Display for Policy {
     }
 }
 
-/// A name that is no policy's.
+/// Error: the name is not that of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no tree policy `{0}`; use reuse-least-loaded, cyclic or spanning")]
 pub struct UnknownPolicy(String);

@@ -1,4 +1,4 @@
-//! How a tree grows from one switch to its members, whatever the policy says of ports.
+//! Construction of a tree from one switch to its members, for any policy.
 //!
 //! Gleam's algorithm 4 runs in every switch on the members that the switch above has sent its way.  Walking from the
 //! root to one member after the other makes the same choices in the same order.

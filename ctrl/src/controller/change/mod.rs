@@ -310,7 +310,7 @@ impl Change {
                         .next
                         .on(on.switch)
                         .is_some_and(|next| next.paths.iter().any(|p| p.port == path.port))
-                    && !controller.is_dead(behind.link);
+                    && !controller.is_failed(behind.link);
                 if is_kept {
                     orders.push(Order::new(on.switch, Task::Flush { port: path.port }));
                 }

@@ -58,7 +58,7 @@ impl Invitations {
         self.timers.first()
     }
 
-    pub(in crate::controller) fn forget(&mut self, mcst_id: Ipv4Addr) {
+    pub(in crate::controller) fn discard(&mut self, mcst_id: Ipv4Addr) {
         self.open.remove(&mcst_id);
         self.timers.clear(mcst_id);
     }
@@ -251,7 +251,7 @@ impl Controller {
             return;
         }
         let then = open.then;
-        self.mrp.invitations.forget(mcst_id);
+        self.mrp.invitations.discard(mcst_id);
         match then {
             Then::Register => self.register_agreed(now, mcst_id),
             Then::Join(origin, spec) => self.join(now, origin, mcst_id, spec),
@@ -272,7 +272,7 @@ impl Controller {
             }
             let members = open.missing.keys().copied().collect();
             let then = open.then;
-            self.mrp.invitations.forget(mcst_id);
+            self.mrp.invitations.discard(mcst_id);
             let error = GroupError::NotAgreed { mcst_id, members };
             match then {
                 Then::Register => self.register_not_agreed(mcst_id, error),

@@ -268,7 +268,7 @@ impl Controller {
             }
             self.mrp_grown(now, mcst_id);
         } else {
-            self.forget_growth(mcst_id);
+            self.discard_growth(mcst_id);
         }
     }
 
@@ -286,7 +286,7 @@ impl Controller {
             registration.has_grown();
             let group = registration.group().info();
             self.virtual_qpns.used(mcst_id, group.remote_qpn);
-            self.mrp.forget(mcst_id);
+            self.mrp.discard(mcst_id);
             self.queue_reply(ApiReply::GroupFormed { group });
             self.sign_of_life(now, mcst_id);
         }
@@ -318,7 +318,7 @@ impl Controller {
             };
             self.call_off::<Making>(now, making);
         }
-        self.forget_growth(mcst_id);
+        self.discard_growth(mcst_id);
     }
 
     /// Processes the failure of a switch on which agents have created a part of a group.
@@ -336,14 +336,14 @@ impl Controller {
     }
 
     /// Removes a refused group once every agent has undone its part.
-    fn forget_growth(&mut self, mcst_id: Ipv4Addr) {
+    fn discard_growth(&mut self, mcst_id: Ipv4Addr) {
         let growth = self.groups.get(&mcst_id).and_then(|r| r.growth());
         let is_refused = growth.is_some_and(|growth| growth.refusal.is_some());
         let mut agents = self.mrp.agents_of(mcst_id);
         if is_refused && agents.all(|(_, agent)| agent.is_undone()) {
             drop(agents);
-            let doubtful = self.mrp.forget(mcst_id);
-            self.forget_group(mcst_id, &doubtful);
+            let doubtful = self.mrp.discard(mcst_id);
+            self.discard_group(mcst_id, &doubtful);
         }
     }
 }

@@ -46,14 +46,14 @@ impl Limits {
     /// Records the leader of a group.
     pub(super) fn lead(&mut self, leader: Ipv4Addr, mcst_id: Ipv4Addr) {
         if self.leaders.get(&mcst_id) != Some(&leader) {
-            self.forget(mcst_id);
+            self.discard(mcst_id);
             self.leaders.insert(mcst_id, leader);
             self.led.entry(leader).or_default().insert(mcst_id);
         }
     }
 
     /// Removes the leader of a group.
-    pub(super) fn forget(&mut self, mcst_id: Ipv4Addr) {
+    pub(super) fn discard(&mut self, mcst_id: Ipv4Addr) {
         let Some(leader) = self.leaders.remove(&mcst_id) else {
             return;
         };
@@ -183,7 +183,7 @@ mod tests {
         limits.lead(ip(2), ip(102));
         assert!(may(&limits, 1, 1));
         assert!(!may(&limits, 2, 1));
-        limits.forget(ip(102));
+        limits.discard(ip(102));
         assert!(may(&limits, 2, 1));
         // Unfinished registrations are limited even without a limit of led groups.
         for n in 0..9 {

@@ -96,7 +96,7 @@ impl Mrp {
     }
 
     /// Removes the agents of a group, and returns the switches that may have leftover state.
-    fn forget(&mut self, mcst_id: Ipv4Addr) -> BTreeSet<SwitchIndex> {
+    fn discard(&mut self, mcst_id: Ipv4Addr) -> BTreeSet<SwitchIndex> {
         let mut doubtful = BTreeSet::new();
         for switch in self.switches_of(mcst_id) {
             let agent = self.agents.remove(&(mcst_id, switch));
@@ -134,8 +134,8 @@ impl Mrp {
 
     /// Removes a registration without a group.
     fn give_up(&mut self, mcst_id: Ipv4Addr) {
-        self.forget(mcst_id);
-        self.limits.forget(mcst_id);
+        self.discard(mcst_id);
+        self.limits.discard(mcst_id);
     }
 }
 
@@ -201,7 +201,7 @@ impl Controller {
             Kind::Stalled if is_from_host && self.may_be_source(&received) => {
                 self.mrp.stats.accepted += 1;
                 let (mcst_id, member) = (received.destination, received.source);
-                self.member_complains(now, mcst_id, member);
+                self.member_reports_stall(now, mcst_id, member);
                 self.watch(now, mcst_id);
             }
             Kind::Alive if is_from_host && self.is_leader(&received) => {
@@ -224,7 +224,7 @@ impl Controller {
         let is_in_band = self.groups.get(&mcst_id).is_some_and(|r| r.group().in_band);
         match self.leader_of(mcst_id).filter(|_| is_in_band) {
             Some(leader) => self.mrp.limits.lead(leader, mcst_id),
-            None => self.mrp.limits.forget(mcst_id),
+            None => self.mrp.limits.discard(mcst_id),
         }
     }
 

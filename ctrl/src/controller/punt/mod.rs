@@ -74,7 +74,7 @@ impl Punts {
     }
 
     /// Discards the aggregators of a switch that may have lost its registers.
-    pub(super) fn forget_switch(&mut self, switch: SwitchIndex) {
+    pub(super) fn discard_switch(&mut self, switch: SwitchIndex) {
         self.parts.retain(|(at, _), _| *at != switch);
         self.fresh.retain(|(at, _)| *at != switch);
     }
@@ -87,7 +87,7 @@ impl Punts {
     }
 
     /// Discards the state of a removed group.
-    pub(super) fn forget_group(&mut self, mcst_id: Ipv4Addr) {
+    pub(super) fn discard_group(&mut self, mcst_id: Ipv4Addr) {
         self.parts.retain(|_, punted| punted.mcst_id != mcst_id);
         self.ended.remove(&mcst_id);
     }

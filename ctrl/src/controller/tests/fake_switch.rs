@@ -237,7 +237,7 @@ impl FakeSwitch {
     }
 
     /// Loses the entries of a kind.
-    pub(crate) fn forget(&mut self, what: &str) {
+    pub(crate) fn discard(&mut self, what: &str) {
         self.entries.retain(|_, (text, _)| !text.starts_with(what));
     }
 

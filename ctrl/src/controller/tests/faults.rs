@@ -489,7 +489,7 @@ fn a_switch_that_starts_gets_all_that_it_should_have() {
                 "table ingress.ipv4_routing.routes",
                 "clone session",
             ] {
-                fabric.switches[leaf.0].forget(lost);
+                fabric.switches[leaf.0].discard(lost);
             }
             fabric
         },

@@ -463,7 +463,7 @@ fn a_flush_is_over_when_a_later_frame_has_arrived_behind_the_link() {
         }
         let now = fabric.now;
         let task = Task::Flush { port };
-        fabric.controller.submit(now, leaf, Owner::Nobody, task);
+        fabric.controller.submit(now, leaf, Owner::Detached, task);
         fabric.handle(Event::Timeout);
         assert_eq!(fabric.controller.tasks.is_empty(), !is_stuck);
         fabric.pass(1_000_000_000);

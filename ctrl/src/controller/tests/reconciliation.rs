@@ -94,9 +94,9 @@ fn foreign_and_missing_entries_are_repaired_without_touching_registers() {
     let before = fabric.contents();
     let leaf = fabric.switch("l1");
     fabric.disconnect(leaf);
-    fabric.switches[leaf.0].forget("table egress.bridge_exit.receivers");
-    fabric.switches[leaf.0].forget("table ingress.ipv4_routing.routes");
-    fabric.switches[leaf.0].forget("clone session");
+    fabric.switches[leaf.0].discard("table egress.bridge_exit.receivers");
+    fabric.switches[leaf.0].discard("table ingress.ipv4_routing.routes");
+    fabric.switches[leaf.0].discard("clone session");
     // Entries of a stranger: another fabric's, copied.
     let mut other = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     other.register(&["h1", "h2"]).unwrap();
@@ -115,7 +115,7 @@ fn a_group_with_other_paths_than_it_should_have_is_set_up_anew() {
     let before = fabric.contents();
     let leaf = fabric.switch("l1");
     fabric.disconnect(leaf);
-    fabric.switches[leaf.0].forget("table ingress.group_lookup.mft");
+    fabric.switches[leaf.0].discard("table ingress.group_lookup.mft");
     fabric.connect(leaf);
     // The source is one of its own hosts, and none of them answers: no more is known than that a source is no further ahead than its window
     // of what the other switches have been sent.
@@ -258,7 +258,7 @@ fn rates_of_what_goes_to_the_controller_are_written_at_the_start_and_repaired() 
     let key = |port| crate::tables::PuntKey { reason: 2, port };
     let rate = crate::tables::PuntRate { rate: 7, burst: 7 };
     let damages: [&dyn Fn(&mut FakeSwitch); 3] = [
-        &|switch| switch.forget("meter"),
+        &|switch| switch.discard("meter"),
         &|switch| switch.force(&program.punt_rates.set(&key(1), &rate)),
         // A port that there is not.
         &|switch| switch.force(&program.punt_rates.set(&key(300), &rate)),

@@ -122,10 +122,10 @@ fn rules_that_mean_nothing_are_refused() {
         ("x == 1", "there is no key `x`"),
         ("(a == 1", "a `)` is missing"),
         ("a == 1 b", "unexpected `b`"),
-        ("a == 0xzz", "`0xzz` is no number"),
+        ("a == 0xzz", "`0xzz` is not a number"),
         (
             "a == 999999999999999999999999999999999999999999",
-            "is no number",
+            "is not a number",
         ),
         (deep.as_str(), "nested too deeply"),
     ] {

@@ -1,7 +1,7 @@
-//! Topologies by rule.
+//! Generators of regular topologies.
 //!
 //! Every generator is a pure function of its arguments.  Hosts are named `h1`, `h2`, ... and have the Ethernet
-//! address 02:00 followed by their number; addresses are in 10.0.0.0/8 below 10.255.0.0, which is left to
+//! address 02:00 followed by their number; addresses are in 10.0.0.0/8 below 10.255.0.0, which is reserved for
 //! multicast groups.  Device ids are the positions of the switches, from 1.
 
 mod fat_tree;

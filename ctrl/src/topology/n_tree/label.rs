@@ -47,9 +47,9 @@ impl fmt::Display for Digits<'_> {
     }
 }
 
-/// A text that is no host's label.
+/// Error: the text is not the label of a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no label of a host; write its digits like 201, P(201) or, where one has two figures, 10.3.1")]
+#[error("`{0}` is not the label of a host; write its digits like 201, P(201) or, where one has two figures, 10.3.1")]
 pub struct LabelError(String);
 
 impl FromStr for HostLabel {

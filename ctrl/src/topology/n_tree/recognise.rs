@@ -17,7 +17,7 @@ pub struct NTree {
 
 /// A topology that is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("topology {topology} is no m-port n-tree ({why}); `alfirk topology n-tree --ports M --levels N` makes one")]
+#[error("topology {topology} is not an m-port n-tree ({why}); `alfirk topology n-tree --ports M --levels N` makes one")]
 pub struct NotAnNTree {
     /// Its name.
     pub topology: String,

@@ -323,7 +323,7 @@ fn other_networks_are_none_and_are_told_why() {
     let why = |topology: &Topology| NTree::recognise(topology).unwrap_err().to_string();
     assert_eq!(
         why(&leaf_spine(4, 2, 4).unwrap()),
-        "topology leaf-spine-4x2x4 is no m-port n-tree (none has 16 hosts, 24 links and 6 switches of 6 ports); \
+        "topology leaf-spine-4x2x4 is not an m-port n-tree (none has 16 hosts, 24 links and 6 switches of 6 ports); \
          `alfirk topology n-tree --ports M --levels N` makes one"
     );
     // Two links of one switch change places: the counts are those of a tree, the wires are not.
