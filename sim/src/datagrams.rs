@@ -1,4 +1,4 @@
-//! Multicast by datagrams that are acknowledged up a binomial tree, on a fabric in virtual time.
+//! Datagram multicast with acknowledgements along a binomial tree, on a fabric in virtual time.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;

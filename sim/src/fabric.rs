@@ -1,4 +1,4 @@
-//! A [`Fabric`] in virtual time.
+//! Implementation of [`Fabric`] in virtual time.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -200,7 +200,7 @@ impl VirtualFabric {
             };
             self.news.push(News { mcst_id, at, lost });
         }
-        let telling: Vec<HostIndex> = self.network.take_telling().collect();
+        let telling: Vec<HostIndex> = self.network.take_notifying().collect();
         for host in telling {
             while let Some((id, event)) = self.network.next_event(host) {
                 self.events.push_back((id, host, event));

@@ -1,4 +1,4 @@
-//! What a frame is, for counters and traces. Nothing here decides about packets.
+//! Classification of frames for counters and traces; it does not influence forwarding.
 
 use std::fmt;
 use std::net::Ipv4Addr;

@@ -5,7 +5,7 @@
 //!
 //! * [`engine`]: virtual time, links with rate, delay and seeded faults, and nodes behind a trait.
 //! * [`network`]: a whole fabric of switches, hosts and controller.
-//! * [`VirtualFabric`]: it, as the main job of `alfirk-experiment` sees fabrics.
+//! * [`VirtualFabric`]: the network as a fabric of `alfirk-experiment`.
 //! * [`DatagramGroup`]: multicast by datagrams that are acknowledged up a binomial tree, on it.
 //! * [`capture`]: packet captures and text traces of a run.
 //! * [`frame`]: what a frame is, for counters and traces.

@@ -1,7 +1,6 @@
 //! Records of a run: packet captures, timelines and text traces, as [`crate::engine::Observer`]s.
 //!
-//! All write to what they are given. A writer that fails ends its record; the failure is kept and
-//! returned by `finish`.
+//! All write to a given writer. A write error ends the record; `finish` returns the error.
 
 pub mod pcap;
 pub mod pcapng;

@@ -1,7 +1,7 @@
 //! A capture of all links in one file, in pcapng format (draft-ietf-opsawg-pcapng).
 //!
 //! Each port of each node is an interface with its name, such as `s1:2`. Frames carry the time of their first bit when sent
-//! and of their last bit when received, in nanoseconds, and the direction. A frame that is lost stands there once more, with
+//! and of their last bit when received, in nanoseconds, and the direction. A lost frame is recorded once more, with
 //! the reason as its comment: `frame.comment == "loss"` finds them in Wireshark.
 
 use std::cell::RefCell;

@@ -1,10 +1,10 @@
-//! What will happen, in order.
+//! Agenda: priority queue of events by time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// How many nanoseconds the wheel looks ahead. A frame of 4 KiB on a link of 10 Gbit/s is there in half of that; what is later waits
-/// in the heap. A power of two, of at least 64.
+/// Range of the timing wheel in nanoseconds: a power of two, at least 64. A frame of 4 KiB on a link of 10 Gbit/s
+/// takes half of it. Later events are stored in the heap.
 const SPAN: u64 = 8192;
 const SLOTS: usize = SPAN as usize;
 const WORDS: usize = SLOTS / 64;
@@ -12,21 +12,21 @@ const WORDS: usize = SLOTS / 64;
 /// The end of a list.
 const NONE: u32 = u32::MAX;
 
-/// Events by their times, and among those of one instant by the order in which they were added.
+/// Priority queue of events, by time and at equal times in the order of insertion.
 ///
-/// A timing wheel (Varghese and Lauck: Hashed and hierarchical timing wheels, SOSP 1987) with one slot for each nanosecond of the near
-/// future, where nearly all events of a fabric are: adding one and taking one cost the same however many there are. The rest waits in a heap
-/// until the wheel reaches it. Events do not move; slots are lists of their places.
+/// A timing wheel (Varghese and Lauck: Hashed and hierarchical timing wheels, SOSP 1987) with one slot per nanosecond
+/// holds the near future, and thus nearly all events of a fabric: insertion and removal take constant time. Later events
+/// are in a heap until the wheel reaches them. Events are not moved; slots are linked lists of their places.
 pub(super) struct Agenda<E> {
-    /// The time of the event that was taken last.
+    /// Time of the last event taken.
     now: u64,
-    /// First and last place of the events at each time from `now` to `SPAN` nanoseconds later, by the time modulo `SPAN`.
+    /// First and last place of the events at each time from `now` to `now + SPAN`, indexed by the time modulo `SPAN`.
     slots: Box<[(u32, u32); SLOTS]>,
-    /// Bit by bit, which slots hold any.
+    /// Bitmap of non-empty slots.
     filled: [u64; WORDS],
-    /// The others, by time and the order in which they were added.
+    /// Later events, by time and order of insertion.
     far: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    /// How many events have been put in the heap.
+    /// Number of events inserted into the heap so far.
     put_off: u64,
     places: Vec<Place<E>>,
     free: u32,
@@ -34,7 +34,7 @@ pub(super) struct Agenda<E> {
 
 struct Place<E> {
     event: Option<E>,
-    /// The next place of the same slot, or the next free one.
+    /// Next place of the same slot, or next free place.
     next: u32,
 }
 
@@ -51,7 +51,7 @@ impl<E> Agenda<E> {
         }
     }
 
-    /// Adds an event. Time does not run backwards: one for a time before the last event's comes at that one's.
+    /// Inserts an event. A time before that of the last event taken is raised to it.
     pub(super) fn add(&mut self, at: u64, event: E) {
         let place = match self.places.get_mut(self.free as usize) {
             Some(free) => {
@@ -75,7 +75,7 @@ impl<E> Agenda<E> {
         }
     }
 
-    /// Puts a place at the end of its slot's list.
+    /// Appends a place to the list of its slot.
     fn file(&mut self, at: u64, place: u32) {
         let slot = (at % SPAN) as usize;
         self.places[place as usize].next = NONE;
@@ -91,7 +91,7 @@ impl<E> Agenda<E> {
 
     /// The time of the next event.
     pub(super) fn next_at(&self) -> Option<u64> {
-        // The heap's events are all later than the wheel's.
+        // All events in the heap are later than those in the wheel.
         self.next_near()
             .or_else(|| self.far.peek().map(|Reverse((at, ..))| *at))
     }
@@ -100,7 +100,7 @@ impl<E> Agenda<E> {
         self.next_from(self.now)
     }
 
-    /// The first time that the wheel has events for, once round from `from`.
+    /// Time of the first event in the wheel, searched from `from`.
     fn next_from(&self, from: u64) -> Option<u64> {
         let start = (from % SPAN) as usize;
         let ahead = |slot: usize| (slot.wrapping_sub(start) % SLOTS) as u64;
@@ -110,7 +110,7 @@ impl<E> Agenda<E> {
             let slot = word * 64 + first.trailing_zeros() as usize;
             return Some(from + ahead(slot));
         }
-        // Once round: the first word's lower bits come last.
+        // The search wraps around: the lower bits of the first word come last.
         (1..=WORDS).find_map(|step| {
             let word = (word + step) % WORDS;
             let bits = self.filled[word];
@@ -119,12 +119,12 @@ impl<E> Agenda<E> {
         })
     }
 
-    /// Up to which time, exclusive, [`Agenda::near`] and [`Agenda::visit`] can look.
+    /// Exclusive upper bound of the times that [`Agenda::near`] and [`Agenda::visit`] cover.
     pub(super) fn near_end(&self) -> u64 {
         self.now.saturating_add(SPAN)
     }
 
-    /// The places of the events before `until`, with their times, in order.
+    /// Times and places of the events before `until`, in order.
     fn places_until(&self, until: u64) -> impl Iterator<Item = (u64, u32)> + use<'_, E> {
         let until = until.min(self.near_end());
         let from = move |at: u64| self.next_from(at).filter(|next| *next < until);
@@ -139,13 +139,13 @@ impl<E> Agenda<E> {
         })
     }
 
-    /// The events before `until`, in order.
+    /// Events before `until`, in order.
     pub(super) fn near(&self, until: u64) -> impl Iterator<Item = &E> {
         let places = self.places_until(until);
         places.filter_map(|(_, place)| self.places[place as usize].event.as_ref())
     }
 
-    /// Lets the events before `until` be changed, in order.
+    /// Calls `change` on each event before `until`, in order.
     pub(super) fn visit(&mut self, until: u64, mut change: impl FnMut(u64, &mut E)) {
         let places: Vec<_> = self.places_until(until).collect();
         for (at, place) in places {
@@ -155,7 +155,7 @@ impl<E> Agenda<E> {
         }
     }
 
-    /// The next event and its time, if that is not after `limit`.
+    /// Removes and returns the next event with its time, unless that is after `limit`.
     pub(super) fn take(&mut self, limit: u64) -> Option<(u64, E)> {
         let at = self.next_at()?;
         if at > limit {
@@ -177,7 +177,8 @@ impl<E> Agenda<E> {
         Some((at, event?))
     }
 
-    /// Goes on to a time: what is near then comes to the wheel, before anything else can be added for the same time.
+    /// Advances the wheel to a time, and moves events from the heap that are in its range then. So they precede events inserted
+    /// later for the same time.
     fn advance(&mut self, at: u64) {
         self.now = at;
         while let Some(&Reverse((at, _, place))) = self.far.peek() {
@@ -200,9 +201,9 @@ mod tests {
 
     #[derive(Debug, Clone)]
     enum Act {
-        /// So long from now.
+        /// Insert an event N nanoseconds from now.
         Add(u64),
-        /// Everything that is due until so long from now.
+        /// Take all events up to N nanoseconds from now.
         Take(u64),
     }
 

@@ -1,4 +1,4 @@
-//! What a node may do.
+//! Interface of a node's handlers to the engine.
 
 use std::net::Ipv4Addr;
 
@@ -10,19 +10,19 @@ use super::train::Place;
 use super::window::Effect;
 use super::{DropReason, Event, Frame, Happening, NodeId, Observer};
 
-/// What a node's handler sees of the world and may do to it.
+/// Interface of a node's handlers to the engine: time, ports, timers and messages.
 pub struct Context<'a, M, F = Vec<u8>> {
     node: NodeId,
     now: u64,
-    /// The number of the epoch (see [`super::window`]).
+    /// Number of the current epoch (see [`super::window`]).
     clock: u64,
     reach: Reach<'a, M, F>,
 }
 
 enum Reach<'a, M, F> {
-    /// What it does takes place at once.
+    /// Effects are applied at once.
     All(&'a mut Core<M, F>),
-    /// It runs ahead, in a window that ends then, and what it does is recorded.
+    /// The node runs ahead, in a window that ends at this time, and its effects are recorded.
     Own(&'a mut Attachment<M, F>, u64),
 }
 
@@ -36,7 +36,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Of a node that runs ahead and is at `now`.
+    /// Creates the context of a node that runs ahead, at time `now`.
     pub(super) fn ahead(
         own: &'a mut Attachment<M, F>,
         node: NodeId,
@@ -74,7 +74,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         self.own_mut().ports.get_mut(port)
     }
 
-    /// Everything, if anybody observes.
+    /// Engine state, if there are observers.
     fn observed(&mut self) -> Option<&mut Core<M, F>> {
         match &mut self.reach {
             Reach::All(core) if core.is_observed() => Some(core),
@@ -97,7 +97,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Something comes to this node.
+    /// Schedules an event of this node.
     fn add_own(&mut self, at: u64, event: Event<M, F>) {
         match &mut self.reach {
             Reach::All(core) => core.agenda.add(at, event),
@@ -129,14 +129,15 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         self.node
     }
 
-    /// Whether `port` is connected and its transmitter is idle. It is so again in the nanosecond in which the last bit of a frame leaves.
+    /// Whether `port` is connected and its transmitter is idle. It becomes idle in the nanosecond in which the last bit of a
+    /// frame leaves.
     pub fn can_transmit(&self, port: u32) -> bool {
         let port = self.port(port);
         port.is_some_and(|port| port.way.idle_at() <= self.now)
     }
 
-    /// Asks for [`super::Node::on_idle`] when the transmitter of `port` can take the next frame. A node with nothing to send does not
-    /// ask, and one that sends another frame before then asks again.
+    /// Requests a call of [`super::Node::on_idle`] when the transmitter of `port` is idle. A node that transmits another frame
+    /// before that must request it again.
     pub fn await_idle(&mut self, port: u32) {
         let (node, now) = (self.node, self.now);
         let plug = self.port_mut(port);
@@ -145,16 +146,16 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Whether anything is connected to `port`.
+    /// Whether `port` is connected.
     pub fn is_connected(&self, port: u32) -> bool {
         self.port(port).is_some()
     }
 
-    /// Puts `frame` on the link of `port`.
+    /// Transmits `frame` on the link of `port`.
     ///
     /// # Panics
     ///
-    /// If [`Context::can_transmit`] is false for `port`: the node must queue, and [`Context::await_idle`].
+    /// If [`Context::can_transmit`] is false for `port`: the node must queue the frame, and call [`Context::await_idle`].
     pub fn transmit(&mut self, port: u32, frame: F) {
         let place = frame.place().filter(|_| self.has_trains());
         if place.is_some_and(|place| self.transmit_follower(port, frame.len(), place)) {
@@ -217,7 +218,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// The frame that was to leave through `port` is lost, and has been counted.
+    /// Shows observers the loss of a frame that was to leave through `port`, and was counted.
     fn lose(&mut self, port: u32, frame: &F, reason: DropReason) {
         let node = self.node;
         match &mut self.reach {
@@ -232,8 +233,8 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Puts a frame of `len` bytes on the link of `port`, of which nothing but its place matters, if the node at the other end expects
-    /// it and the transmitter is idle; false if not: then it must be transmitted.
+    /// Transmits a follower of `len` bytes on the link of `port`, given only its position in the flow. False if the node at the
+    /// other end does not expect it or the transmitter is busy: then the frame must be transmitted normally.
     pub fn transmit_follower(&mut self, port: u32, len: usize, place: Place) -> bool {
         if place.asks || !self.has_trains() {
             return false;
@@ -250,7 +251,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
         let at = match way.transmit(len, now) {
             Fate::Arrives { at, .. } => at,
-            // It leaves a gap, after which the next does not fit.
+            // The loss leaves a gap, so the next frame of the flow is not a follower.
             Fate::Dropped(reason) => {
                 self.record_loss(port, len, reason);
                 return true;
@@ -272,16 +273,16 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         true
     }
 
-    /// Says of the frames that follow `frame`, which the node has been given just now, that so many of them change nothing that anybody
-    /// can see: they may be given to it later, by [`super::Node::on_followers`], though not later than anything else.
-    pub fn expect_followers(&mut self, frame: &F, room: u32) {
-        // A node that runs ahead is given every frame when it comes.
+    /// Announces that the next `count` frames after `frame`, which was just delivered, are followers: they cause no visible
+    /// change. The engine may deliver them later, by [`super::Node::on_followers`], but before any other event of the node.
+    pub fn expect_followers(&mut self, frame: &F, count: u32) {
+        // A node that runs ahead gets every frame as an event.
         if let (Reach::All(core), Some(place)) = (&mut self.reach, frame.place()) {
-            core.expect(self.node, frame, place, room);
+            core.expect(self.node, frame, place, count);
         }
     }
 
-    /// Counts a frame of `len` bytes that the node itself could not put on the link of `port`.
+    /// Counts a frame of `len` bytes that the node itself dropped before transmission on `port`.
     pub fn count_drop(&mut self, port: u32, len: usize, reason: DropReason) {
         self.count(port, Count::Drop(reason));
         let node = self.node;
@@ -297,20 +298,20 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Counts a PAUSE that the node has put on the link of `port`.
+    /// Counts a PAUSE frame transmitted on `port`.
     pub fn count_pause(&mut self, port: u32) {
         self.count(port, Count::Pause);
     }
 
-    /// Counts nanoseconds in which the other end of its link had stopped `port`.
+    /// Counts nanoseconds during which `port` was paused by the other end.
     pub fn count_paused(&mut self, port: u32, ns: u64) {
         if ns > 0 {
             self.count(port, Count::Paused(ns));
         }
     }
 
-    /// Asks for [`super::Node::on_wake`] at `at` (ns), or at once if that has passed. A node has one alarm:
-    /// an earlier time replaces a later one, a later one is ignored while an earlier is set.
+    /// Sets the timer for [`super::Node::on_wake`] to `at` (ns), or to the current time if that has passed. A node has
+    /// one timer: an earlier time replaces a later one, a later time is ignored.
     pub fn wake_at(&mut self, at: u64) {
         let at = at.max(self.now);
         let wake = &mut self.own_mut().wake;
@@ -321,7 +322,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Sends `message` to `to` (which may be this node), to arrive `delay` ns from now.
+    /// Sends `message` to node `to`, which may be this node, to arrive after `delay` nanoseconds.
     pub fn send(&mut self, to: NodeId, message: M, delay: u64) {
         let at = self.now.saturating_add(delay);
         let from = self.node;
@@ -335,8 +336,8 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Makes the running [`super::Engine::step`] return [`super::Step::Notified`]: there is something for the
-    /// caller to collect from this node, which [`super::Engine::take_telling`] names.
+    /// Makes the running [`super::Engine::step`] return [`super::Step::Notified`], so that its caller collects results
+    /// from this node ([`super::Engine::take_notifying`]).
     pub fn notify(&mut self) {
         match &mut self.reach {
             Reach::All(core) => core.notify(self.node),
@@ -344,7 +345,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Adds a line to the trace; `text` is called only if an observer takes notes.
+    /// Adds a line to the trace; `text` is called only if an observer uses notes.
     pub fn note(&mut self, text: impl FnOnce() -> String) {
         let node = self.node;
         if self.wants_notes() {
@@ -354,12 +355,12 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Whether an observer takes notes.
+    /// Whether an observer uses notes.
     pub fn wants_notes(&self) -> bool {
         self.any_observer(|observer| observer.wants_notes())
     }
 
-    /// Whether an observer takes what switches keep of groups.
+    /// Whether an observer uses the state of groups.
     pub fn wants_groups(&self) -> bool {
         self.any_observer(|observer| observer.wants_groups())
     }
@@ -371,7 +372,7 @@ impl<'a, M, F: Frame> Context<'a, M, F> {
         }
     }
 
-    /// Shows what this switch keeps of a group, or that it is gone.
+    /// Shows observers the state of a group on this switch; `None` if the group was removed.
     pub fn show_group(&mut self, mcst_id: Ipv4Addr, group: Option<&Group>) {
         let node = self.node;
         if let Some(core) = self.observed() {

@@ -1,4 +1,4 @@
-//! A link: two directions, each with what happens to its frames and counters of its own.
+//! Links: two directions, each with its own faults and counters.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
@@ -7,13 +7,13 @@ use super::rate::serialisation_ps;
 use super::{wire_bytes, LinkError, NodeId};
 use alfirk_experiment::stream::stream;
 
-/// Bytes of an Ethernet header, which the MTU does not count.
+/// Length of an Ethernet header in bytes, which the MTU does not include.
 pub(crate) const ETHERNET_HEADER: usize = 14;
 
-/// What a link does to the frames it carries, alike in both directions.
+/// Parameters of a link, the same for both directions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkConfig {
-    /// Bits per second, counted over [`wire_bytes`]: preamble, FCS and inter-frame gap take their time.
+    /// Bits per second of [`wire_bytes`], which include preamble, FCS and inter-frame gap.
     pub rate: u64,
     /// Propagation delay in nanoseconds.
     pub delay: u64,
@@ -22,21 +22,21 @@ pub struct LinkConfig {
     pub faults: FaultProbabilities,
 }
 
-/// How likely a link spoils a frame. All are probabilities per frame and direction, 0 by default.
+/// Fault probabilities of a link, per frame and direction; 0 by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct FaultProbabilities {
     /// The frame is lost.
     pub loss: f64,
-    /// The frame arrives twice, the second right behind the first.
+    /// The frame arrives twice, the copy directly after the frame.
     pub duplicate: f64,
-    /// The frame is held back for up to [`FaultProbabilities::reorder_window`], so that later ones overtake it.
+    /// The frame is delayed by up to [`FaultProbabilities::reorder_window`], so that later frames overtake it.
     pub reorder: f64,
-    /// The longest time in nanoseconds that a reordered frame is held back.
+    /// Maximum delay of a reordered frame in nanoseconds.
     pub reorder_window: u64,
 }
 
 impl FaultProbabilities {
-    /// Only losses, with probability `loss` per frame.
+    /// Creates losses only, with probability `loss` per frame.
     pub fn lossy(loss: f64) -> Self {
         FaultProbabilities {
             loss,
@@ -53,14 +53,14 @@ impl FaultProbabilities {
     }
 }
 
-/// Why a frame was lost.
+/// Reason for the loss of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropReason {
-    /// The seeded loss of the link.
+    /// Random loss on the link.
     Fault,
-    /// The output port's queue had no room.
+    /// The queue of the output port was full.
     QueueFull,
-    /// The buffer of the port where the frame came in had no room.
+    /// The buffer of the input port was full.
     InputFull,
     /// The frame is longer than the link's MTU.
     TooLong,
@@ -77,7 +77,7 @@ impl DropReason {
         DropReason::LinkDown,
     ];
 
-    /// The reason as traces and reports write it.
+    /// Name of the reason in traces and reports.
     pub fn as_str(self) -> &'static str {
         match self {
             DropReason::Fault => "loss",
@@ -89,7 +89,7 @@ impl DropReason {
     }
 }
 
-/// Lost frames of one link direction by reason.
+/// Number of lost frames of one link direction, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DropCounters([u64; DropReason::ALL.len()]);
 
@@ -103,38 +103,39 @@ impl DropCounters {
     }
 }
 
-/// What one direction of a link has seen.
+/// Counters of one direction of a link.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkCounters {
-    /// Frames put on the link, lost ones included.
+    /// Frames transmitted, including lost ones.
     pub frames: u64,
-    /// Their bytes, from the Ethernet header to the last byte before the FCS.
+    /// Bytes of these frames, from the Ethernet header to the last byte before the FCS.
     pub bytes: u64,
-    /// Their bytes with preamble, padding, FCS and inter-frame gap.
+    /// Bytes of these frames with preamble, padding, FCS and inter-frame gap.
     pub wire_bytes: u64,
-    /// Copies that the link itself made.
+    /// Frames duplicated by the link.
     pub duplicated: u64,
-    /// Frames that the link held back.
+    /// Frames delayed by the link for reordering.
     pub reordered: u64,
-    /// Also those that the sending end refused when they came to it ([`DropReason::InputFull`]).
+    /// Losses by reason, including frames that the sending end dropped on reception ([`DropReason::InputFull`]).
     pub drops: DropCounters,
-    /// PAUSE frames put on the link that stop the other end.
+    /// PAUSE frames sent that stop the other end.
     pub pauses: u64,
-    /// Nanoseconds in which the other end had stopped this one, counted when they are over.
+    /// Nanoseconds during which the other end had paused this one, counted at the end of each pause.
     pub paused_ns: u64,
 }
 
-/// Something that a direction counts.
+/// Update of a direction's counters.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Count {
-    /// A frame of so many bytes is put on the link.
+    /// A frame of this length in bytes is transmitted.
     Frame(u32),
-    /// The link makes a copy of it, or holds it back.
+    /// The link duplicates a frame.
     Duplicated,
+    /// The link delays a frame for reordering.
     Reordered,
     Drop(DropReason),
     Pause,
-    /// The other end had stopped this one for so many nanoseconds.
+    /// The other end had paused this one for this time in nanoseconds.
     Paused(u64),
 }
 
@@ -144,12 +145,12 @@ impl LinkCounters {
         self.change(what, 1);
     }
 
-    /// Takes back what was counted.
+    /// Reverts an update.
     pub(super) fn discount(&mut self, what: Count) {
         self.change(what, u64::MAX);
     }
 
-    /// Counts so many times, modulo 2^64.
+    /// Applies an update `times` times, modulo 2^64.
     #[inline]
     fn change(&mut self, what: Count, times: u64) {
         let add = |counter: &mut u64, number: u64| {
@@ -170,49 +171,49 @@ impl LinkCounters {
     }
 }
 
-/// One end of a link as its direction sees it.
+/// One end of a link: node and port.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End {
     pub(super) node: NodeId,
     pub(super) port: u32,
 }
 
-/// The way from one end of a link to the other, with all that a frame needs which leaves there. It is its sender's: nothing else is touched when
-/// a frame leaves.
+/// One direction of a link, owned by the sender. Transmission of a frame accesses no other state.
 pub(super) struct Direction {
     to: End,
-    /// Of the link, alike in both directions: see [`LinkConfig`].
+    /// See [`LinkConfig`].
     rate: u64,
     delay: u64,
     mtu: usize,
-    /// Whether the link spoils any frames, and whether it leaves their order and number alone.
+    /// Whether the link has any fault.
     spoils: bool,
+    /// The link neither reorders nor duplicates frames.
     keeps_order: bool,
     up: bool,
-    /// How often it has gone down.
+    /// Number of outages.
     epoch: u32,
-    /// Bytes of the last frame with all around it, and how long it takes: most frames are as long as the one before.
+    /// Bytes on the wire and transmission time of the last frame, cached because most frames have the same length.
     last: (u64, u64),
-    /// When the transmitter is free again, in picoseconds.
+    /// Time at which the transmitter is idle, in picoseconds.
     free_at_ps: u64,
-    /// When the node is to be called because the transmitter is idle (ns), if it waits for that.
+    /// Time of the requested [`super::Node::on_idle`] in nanoseconds; `None` if not requested.
     awaited: Option<u64>,
     counters: LinkCounters,
-    // Boxed, so that what every frame needs is close together.
+    // Boxed for locality of the fields that every frame uses.
     rest: Box<Rest>,
 }
 
-/// What few frames need.
+/// Fields that few frames use.
 struct Rest {
     name: String,
     rng: ChaCha8Rng,
     faults: FaultProbabilities,
-    /// When the link has gone down (ns).
+    /// Times of outages in nanoseconds.
     downs: Vec<u64>,
 }
 
 impl Direction {
-    /// Both directions of a link between `ends`, named "A -> B" and "B -> A": each end's own.
+    /// Creates both directions of a link between `ends`, named "A -> B" and "B -> A".
     pub(super) fn of_link(
         seed: u64,
         ends: [(End, String); 2],
@@ -266,7 +267,7 @@ impl Direction {
         self.counters.count(what);
     }
 
-    /// The least number of nanoseconds from when a frame begins to leave until it is at the other end.
+    /// Minimum latency of a frame in nanoseconds, from the start of transmission to the arrival of its last bit.
     pub(super) fn least_latency(&self) -> u64 {
         let shortest = serialisation_ps(wire_bytes(0), self.rate).div_ceil(1000);
         shortest.saturating_add(self.delay)
@@ -277,13 +278,13 @@ impl Direction {
         self.to
     }
 
-    /// When the transmitter can take the next frame: in the nanosecond in which the last bit of one before leaves. The next one's first
-    /// bit follows at once, so that a busy link loses nothing to rounding, nor waits a frame that comes at the link's rate.
+    /// Time at which the transmitter accepts the next frame: the nanosecond in which the last bit of the previous one leaves. Its
+    /// first bit follows directly, so that rounding neither wastes capacity nor delays frames that arrive at the link's rate.
     pub(super) fn idle_at(&self) -> u64 {
         self.free_at_ps / 1000
     }
 
-    /// The node waits for that from now on: when to call it, unless it waits already.
+    /// Records that the node waits for the idle transmitter. Returns the time to call it; `None` if it already waits.
     pub(super) fn wait(&mut self, now: u64) -> Option<u64> {
         if self.awaited.is_some() {
             return None;
@@ -292,7 +293,7 @@ impl Direction {
         self.awaited
     }
 
-    /// Whether the node is to be called now; it waits no longer.
+    /// Whether the node must be called now; clears the request.
     pub(super) fn take_waiting(&mut self, now: u64) -> bool {
         self.awaited.take_if(|at| *at == now).is_some()
     }
@@ -302,13 +303,13 @@ impl Direction {
         self.epoch
     }
 
-    /// Whether a frame that left in `epoch`, on either way, is there at `at`, the link having been up all the way.
+    /// Whether a frame of either direction that left in `epoch` arrives at `at`: the link had no outage meanwhile.
     pub(super) fn carried(&self, epoch: u32, at: u64) -> bool {
         let down = self.rest.downs.get(epoch as usize);
         down.is_none_or(|down| *down >= at)
     }
 
-    /// Whether frames arrive in the order in which they left, and each of them once.
+    /// Whether the link neither reorders nor duplicates frames.
     pub(super) fn keeps_order(&self) -> bool {
         self.keeps_order
     }
@@ -328,7 +329,7 @@ impl Direction {
         Ok(())
     }
 
-    /// Starts to send a frame of `len` bytes at `now`; the transmitter must be idle.
+    /// Starts the transmission of a frame of `len` bytes at `now`; the transmitter must be idle.
     #[inline]
     pub(super) fn transmit(&mut self, len: usize, now: u64) -> Fate {
         let on_wire = wire_bytes(len);
@@ -361,7 +362,7 @@ impl Direction {
         fate
     }
 
-    /// Draws this frame's faults. Each frame takes the same four numbers whatever happens to it.
+    /// Draws this frame's faults. Each frame consumes four random numbers, whatever its faults are.
     fn spoil(&mut self, fate: Fate) -> Fate {
         let (rest, counters) = (&mut *self.rest, &mut self.counters);
         let [loss, duplicate, reorder, hold] = [(); 4].map(|()| rest.rng.next_u64());
@@ -390,22 +391,22 @@ impl Direction {
     }
 }
 
-/// When a frame's copies arrive: none, one or two of them.
+/// Arrivals of a frame: none, one, or two if it is duplicated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Dropped(DropReason),
     Arrives {
         at: u64,
-        /// When the link's own copy arrives, if it makes one.
+        /// Arrival time of the duplicate, if there is one.
         copy_at: Option<u64>,
-        /// Whether the link holds it back.
+        /// The frame is delayed for reordering.
         is_held: bool,
     },
 }
 
-/// Whether an event of probability `p` happens on this draw.
+/// Whether an event of probability `p` occurs with the random number `draw`.
 fn hits(p: f64, draw: u64) -> bool {
-    // 53 bits are what an f64 holds exactly, so the comparison is the same everywhere.
+    // An f64 represents 53-bit integers exactly, so the comparison is the same on all platforms.
     ((draw >> 11) as f64) < p * (1u64 << 53) as f64
 }
 

@@ -1,19 +1,19 @@
-//! The discrete-event engine: virtual time, nodes and the links between them.
+//! Discrete-event simulation engine: virtual time, nodes and the links between them.
 //!
-//! The engine knows neither switches nor hosts. A [`Node`] receives frames, timers and messages through
-//! its four handlers and acts through a [`Context`]; everything it causes becomes an event. Events
-//! happen in a total order: by time, and among those of one instant by the order in which they were
-//! scheduled. Nothing else (no hash order, no address, no clock) decides what comes next.
+//! The engine is independent of switches and hosts. A [`Node`] receives frames, timers and messages through
+//! its four handlers, and acts through a [`Context`], which schedules events. Events are processed in a total
+//! order: by time, and at equal times in the order in which they were scheduled. Nothing else (hash order,
+//! memory addresses, real time) influences the order.
 //!
-//! Written rules of determinism:
+//! Rules of determinism:
 //!
-//! * each direction of each link draws its faults from its own stream of random numbers, derived from
-//!   the seed of the run and the names of the direction's two ends ([`alfirk_experiment::stream`]), so adding a link changes
-//!   nothing elsewhere;
-//! * a fault that is switched off still consumes its draw, so switching on duplication does not move
-//!   the losses;
+//! * each direction of each link draws its faults from its own random number stream, derived from the seed of
+//!   the run and the names of the direction's two ends ([`alfirk_experiment::stream`]), so that an additional
+//!   link does not change the faults of others;
+//! * a disabled fault still consumes its random number, so that enabling duplication does not change which
+//!   frames are lost;
 //! * nodes get the time as an argument and read no clock;
-//! * several threads ([`Engine::set_threads`]) handle the same events in the same order (`window.rs`).
+//! * several threads ([`Engine::set_threads`]) process the same events in the same order (`window.rs`).
 
 mod agenda;
 mod context;
@@ -48,29 +48,29 @@ use link::End;
 use state::Core;
 use window::Crew;
 
-/// A node's number in its engine, given by [`Engine::add_node`] in order from 0.
+/// Number of a node in its engine, assigned by [`Engine::add_node`] in order from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub usize);
 
-/// What links carry.
+/// A frame on a link.
 pub trait Frame: Clone + Send {
-    /// Bytes from the Ethernet header to the last one before the FCS.
+    /// Length in bytes, from the Ethernet header up to the FCS, which is excluded.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether the length is 0.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// These bytes, for observers.
+    /// Content, for observers.
     fn bytes(&self) -> Cow<'_, [u8]>;
 
-    /// Where it is in its flow, if it has one.
+    /// Position in the frame's flow; `None` for a frame without a flow.
     fn place(&self) -> Option<Place> {
         None
     }
 
-    /// Makes of a frame of a flow the one so many places after it, as far as receivers can distinguish frames.
+    /// Turns a frame of a flow into the frame `by` positions later, in all that receivers can distinguish.
     fn advance(&mut self, _by: u32) {}
 }
 
@@ -109,39 +109,39 @@ impl Frame for Packet {
     }
 }
 
-/// One thing attached to links: a switch, a host, a controller.
+/// A device attached to links: a switch, a host or a controller.
 ///
-/// Handlers run at [`Context::now`] and take no virtual time themselves; a node models its own delays by
-/// messages to itself ([`Context::send`]).
+/// Handlers run at [`Context::now`] and consume no virtual time. A node models its own delays by messages to
+/// itself ([`Context::send`]).
 pub trait Node: Send {
-    /// What nodes say to each other outside the links (control channels, delayed work of their own).
+    /// Message between nodes outside the links: control channels, and delayed work of a node itself.
     type Message: Send;
 
-    /// What it receives and sends.
+    /// Frame type.
     type Frame: Frame;
 
-    /// How many nanoseconds after its last bit has arrived a frame comes to [`Node::on_frame`]; constant. A node that does nothing with
-    /// frames before then costs one event less for each of them than one that puts them off by messages to itself.
+    /// Delay in nanoseconds from the arrival of a frame's last bit to [`Node::on_frame`]; constant. It costs one event
+    /// less per frame than a message of the node to itself.
     fn reception_delay(&self) -> u64 {
         0
     }
 
-    /// Whether the engine may run it ahead of other nodes ([`Engine::set_threads`]), and if so, the least number of nanoseconds that a
-    /// message of another node takes to it; constant. It expects no followers then.
+    /// Minimum delay in nanoseconds of messages from other nodes to this node, if the engine may run it ahead of other
+    /// nodes ([`Engine::set_threads`]); else `None`. Constant. Such a node gets no followers.
     fn runs_ahead(&self) -> Option<u64> {
         None
     }
 
-    /// Whether it may ever call [`Context::expect_followers`]; constant. It has one port then.
+    /// Whether the node may call [`Context::expect_followers`]; constant. Such a node has one port.
     fn expects_followers(&self) -> bool {
         false
     }
 
-    /// Frames that the node has announced as such that change nothing have come at these times, after all that came before and before all
-    /// that comes later: `first`, and those of its flow that follow it ([`Frame::advance`]).
+    /// Delivers followers ([`Context::expect_followers`]): `first` and the next frames of its flow ([`Frame::advance`]), one
+    /// for each of `times`. Their order relative to all other events of the node is kept.
     fn on_followers(&mut self, _times: impl ExactSizeIterator<Item = u64>, _first: &Self::Frame) {}
 
-    /// The last bit of `frame` has arrived on `port`, [`Node::reception_delay`] ago.
+    /// Delivers a frame whose last bit has arrived on `port`, [`Node::reception_delay`] ago.
     fn on_frame(
         &mut self,
         port: u32,
@@ -149,13 +149,13 @@ pub trait Node: Send {
         ctx: &mut Context<'_, Self::Message, Self::Frame>,
     );
 
-    /// The transmitter of `port` can take the next frame, and [`Context::await_idle`] has asked for it.
+    /// Called when the transmitter of `port` is idle, after [`Context::await_idle`].
     fn on_idle(&mut self, port: u32, ctx: &mut Context<'_, Self::Message, Self::Frame>);
 
-    /// The time asked for by [`Context::wake_at`] has come.
+    /// Called at the time set by [`Context::wake_at`].
     fn on_wake(&mut self, ctx: &mut Context<'_, Self::Message, Self::Frame>);
 
-    /// A message sent by [`Context::send`] has arrived.
+    /// Delivers a message sent by [`Context::send`].
     fn on_message(
         &mut self,
         from: NodeId,
@@ -164,56 +164,56 @@ pub trait Node: Send {
     );
 }
 
-/// What an [`Observer`] is shown.
+/// An occurrence that is passed to an [`Observer`].
 #[derive(Debug, Clone, Copy)]
 pub enum Happening<'a> {
     /// The first bit of a frame leaves `port`.
     Transmit { port: u32, frame: &'a [u8] },
     /// The last bit of a frame has arrived at `port`.
     Receive { port: u32, frame: &'a [u8] },
-    /// A frame that was to leave, or had left, through `port` is lost, or one that came in there finds no room. Its bytes are not known when it was
-    /// lost before they were put together.
+    /// A frame that was to leave or had left through `port` is lost, or one received there is dropped because the buffer is
+    /// full. Its bytes are missing if it was lost before they were assembled.
     Drop {
         port: u32,
         len: usize,
         frame: Option<&'a [u8]>,
         reason: DropReason,
     },
-    /// A node reports something about itself that no frame shows.
+    /// A note of a node, for the trace.
     Note(&'a str),
-    /// What a switch keeps of the group of address `mcst_id`, when a packet or the controller may have changed it; nothing, if the group is gone.
+    /// State of group `mcst_id` on a switch, after a possible change by a packet or the controller; `None` if the group was removed.
     Group {
         mcst_id: Ipv4Addr,
         group: Option<&'a Group>,
     },
 }
 
-/// Sees every frame of a run, in order; for captures and traces.
+/// Observer of every frame of a run, in order; for captures and traces.
 pub trait Observer {
-    /// `happening` took place at node `name` at `now` (ns).
+    /// Called when `happening` takes place at node `name` at time `now` in nanoseconds.
     fn observe(&mut self, now: u64, name: &str, happening: Happening<'_>);
 
-    /// Whether [`Happening::Note`]s are of interest; text is made only if so.
+    /// Whether the observer uses [`Happening::Note`]; otherwise the text is not built.
     fn wants_notes(&self) -> bool {
         false
     }
 
-    /// Whether [`Happening::Group`] is of interest; switches look at their registers only if so.
+    /// Whether the observer uses [`Happening::Group`]; otherwise switches do not read their registers for it.
     fn wants_groups(&self) -> bool {
         false
     }
 }
 
-/// What waits for its time.
+/// A scheduled event.
 enum Event<M, F> {
-    /// A node takes in a frame that has come this way.
+    /// A frame is delivered to a node.
     Arrival {
         to: End,
-        /// How often the link had gone down at departure: a frame does not survive that.
+        /// Number of outages of the link at departure: a frame is lost if the link goes down meanwhile.
         epoch: u32,
         frame: F,
     },
-    /// Observers see that a frame is at the end of its way, before its node takes it in.
+    /// Observers see a frame at the end of its link, before it is delivered to its node.
     Passage {
         to: End,
         epoch: u32,
@@ -231,13 +231,13 @@ enum Event<M, F> {
         to: NodeId,
         message: M,
     },
-    /// The node has handled its next event ahead of time; what it did takes place now.
+    /// The node has handled its next event ahead of time; its recorded effects are applied now.
     Ahead {
         node: NodeId,
     },
 }
 
-/// Has a node handle an event that comes to it.
+/// Calls the handler of a node for an event.
 fn deliver<N: Node>(
     node: &mut N,
     event: Event<N::Message, N::Frame>,
@@ -263,7 +263,7 @@ fn deliver<N: Node>(
     }
 }
 
-/// Why a link cannot be added.
+/// Error of [`Engine::connect`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
     #[error("link {link}: port {port} of node {node} is already connected")]
@@ -282,32 +282,32 @@ pub enum LinkError {
     },
 }
 
-/// Why an engine cannot use several threads.
+/// Error of [`Engine::set_threads`].
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start threads: {0}")]
 pub struct ThreadError(#[from] rayon::ThreadPoolBuildError);
 
-/// What [`Engine::step`] found.
+/// Result of [`Engine::step`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// An event was handled.
     Done,
-    /// An event was handled, and a node called [`Context::notify`] meanwhile.
+    /// An event was handled, and a node called [`Context::notify`].
     Notified,
-    /// No event is left at or before the limit.
+    /// There is no event at or before the limit.
     Idle,
 }
 
-/// Nodes, links and the events among them.
+/// Simulation engine: nodes, links and scheduled events.
 pub struct Engine<N: Node> {
     nodes: Vec<N>,
     core: Core<N::Message, N::Frame>,
-    /// `None` with one thread.
+    /// Worker threads; `None` with one thread.
     crew: Option<Crew>,
 }
 
 impl<N: Node> Engine<N> {
-    /// An empty engine at time 0. `seed` decides every fault of every link.
+    /// Creates an empty engine at time 0. `seed` determines all faults of all links.
     pub fn new(seed: u64) -> Self {
         Engine {
             nodes: Vec::new(),
@@ -316,14 +316,15 @@ impl<N: Node> Engine<N> {
         }
     }
 
-    /// Uses several threads from now on, for the nodes that may run ahead ([`Node::runs_ahead`]). No result depends on how many they are.
-    /// While anybody observes, and after a link has gone down, one thread does everything.
+    /// Sets the number of threads for the nodes that may run ahead ([`Node::runs_ahead`]). No result depends on it. While
+    /// there are observers, and after a link has gone down, a single thread is used.
     ///
-    /// With several threads such nodes are up to an epoch ahead while [`Engine::step`] has not come to its limit: then
-    /// [`Engine::node`] shows them as they will be, and they must not be acted on, nor links, nor observers added ([`Engine::is_ahead`]).
+    /// With several threads such nodes are up to an epoch ahead until [`Engine::step`] reaches its limit. Meanwhile
+    /// [`Engine::node`] returns their future state, and neither they nor links may be changed, nor observers added
+    /// ([`Engine::is_ahead`]).
     ///
     /// # Errors
-    /// The system gives no more threads.
+    /// The system cannot create the threads.
     pub fn set_threads(&mut self, threads: Threads) -> Result<(), ThreadError> {
         self.crew = match threads.count {
             0 | 1 => None,
@@ -332,7 +333,7 @@ impl<N: Node> Engine<N> {
         Ok(())
     }
 
-    /// Whether any node has handled events of times to come. Not so at the limit of [`Engine::step`] and [`Engine::run_until`].
+    /// Whether any node has handled future events. False at the limit of [`Engine::step`] and [`Engine::run_until`].
     pub fn is_ahead(&self) -> bool {
         self.core.is_ahead()
     }
@@ -365,7 +366,7 @@ impl<N: Node> Engine<N> {
         self.core.connect(a, b, config)
     }
 
-    /// Shows every later frame and note to `observer`.
+    /// Adds an observer of all later frames and notes.
     ///
     /// # Panics
     ///
@@ -381,7 +382,7 @@ impl<N: Node> Engine<N> {
         self.core.now
     }
 
-    /// Events handled since the start.
+    /// Number of events handled since the start.
     pub fn events(&self) -> u64 {
         self.core.handled
     }
@@ -398,7 +399,7 @@ impl<N: Node> Engine<N> {
         self.core.name(id)
     }
 
-    /// Lets the caller act on a node at the current time, with all that a handler may do.
+    /// Calls a function on a node at the current time, with the context of a handler.
     ///
     /// # Panics
     ///
@@ -417,8 +418,8 @@ impl<N: Node> Engine<N> {
         act(&mut self.nodes[id.0], &mut ctx)
     }
 
-    /// Handles the next event if it is due at or before `limit` (ns). After [`Step::Done`] nodes may not yet have been given what
-    /// has come to them and changes nothing that others can see ([`Context::expect_followers`]).
+    /// Handles the next event if it is due at or before `limit` (ns). After [`Step::Done`], followers may not yet have been
+    /// delivered to their nodes ([`Context::expect_followers`]).
     pub fn step(&mut self, limit: u64) -> Step {
         let step = self.handle(limit);
         if step != Step::Done {
@@ -470,7 +471,7 @@ impl<N: Node> Engine<N> {
         }
     }
 
-    /// Gives a node the followers that have come to it by now.
+    /// Delivers the followers of a node that have arrived by now.
     #[inline]
     fn catch_up(&mut self, id: NodeId) {
         let now = self.core.now;
@@ -485,7 +486,7 @@ impl<N: Node> Engine<N> {
         for at in 0..self.core.expecting.len() {
             self.catch_up(self.core.expecting[at]);
         }
-        self.core.forget_dispersed();
+        self.core.drop_dispersed();
     }
 
     fn disperse_all(&mut self) {
@@ -493,22 +494,22 @@ impl<N: Node> Engine<N> {
         for at in 0..self.core.expecting.len() {
             self.core.disperse(self.core.expecting[at]);
         }
-        self.core.forget_dispersed();
+        self.core.drop_dispersed();
     }
 
-    /// The nodes that have called [`Context::notify`] since this was asked last, in the order of their numbers.
-    pub fn take_telling(&mut self) -> impl Iterator<Item = NodeId> + use<N> {
-        std::mem::take(&mut self.core.telling).into_iter()
+    /// Returns the nodes that have called [`Context::notify`] since the last call, in the order of their numbers.
+    pub fn take_notifying(&mut self) -> impl Iterator<Item = NodeId> + use<N> {
+        std::mem::take(&mut self.core.notifying).into_iter()
     }
 
-    /// Handles events until none is left at or before `limit`, then moves the time on to `limit`.
+    /// Handles all events at or before `limit`, then advances the time to `limit`.
     pub fn run_until(&mut self, limit: u64) {
         while self.handle(limit) != Step::Idle {}
         self.core.go_to(self.core.now.max(limit));
         self.catch_up_all();
     }
 
-    /// Handles events until none is left. A node that always wakes itself again never lets this end.
+    /// Handles events until none is left. Does not return if a node always schedules another event.
     pub fn run(&mut self) {
         while self.handle(u64::MAX) != Step::Idle {}
         self.core.go_to(self.core.last_arrival());
@@ -520,7 +521,7 @@ impl<N: Node> Engine<N> {
         self.core.next_event_at()
     }
 
-    /// The counters of what `port` of `node` sends into its link; `None` if nothing is connected there.
+    /// Counters of the frames that `port` of `node` sends; `None` if the port is not connected.
     pub fn counters(&self, node: NodeId, port: u32) -> Option<LinkCounters> {
         self.core.counters(node, port)
     }
@@ -531,7 +532,7 @@ impl<N: Node> Engine<N> {
         self.core.directions()
     }
 
-    /// Takes a link down or up. What is on its way is lost when it goes down; what arrives in that nanosecond is not.
+    /// Sets a link down or up. Frames on the link are lost when it goes down, except those that arrive in the same nanosecond.
     ///
     /// # Panics
     ///

@@ -1,13 +1,13 @@
-//! What a node keeps for each of its ports.
+//! Map from port numbers to values.
 
 use smallvec::SmallVec;
 
-/// Values by port number, up to `INLINE` of them in place.
+/// Map from port numbers to values, with inline storage for `INLINE` values.
 ///
-/// Ports are nearly always numbered in a row, and then one look finds a port; any other numbers are searched for.
+/// Port numbers are usually consecutive; then a lookup takes one access. Other numbers need a search.
 #[derive(Debug)]
 pub(crate) struct PortMap<T, const INLINE: usize> {
-    /// Ordered by port.
+    /// Entries in the order of ports.
     entries: SmallVec<[(u32, T); INLINE]>,
 }
 
@@ -18,7 +18,7 @@ impl<T, const INLINE: usize> PortMap<T, INLINE> {
         }
     }
 
-    /// Adds a port; false if it is there.
+    /// Adds a port; false if it exists.
     pub(crate) fn add(&mut self, port: u32, value: T) -> bool {
         let at = self.entries.partition_point(|(p, _)| *p < port);
         let is_new = self.entries.get(at).is_none_or(|(p, _)| *p != port);

@@ -1,15 +1,15 @@
-//! The queues of one output port: strict priority, drop-tail in bytes.
+//! Egress queues of one port: strict priority, tail drop with a limit in bytes.
 
 use std::collections::VecDeque;
 
-/// The packet was refused: its queue had no room for it.
+/// Error: the packet does not fit into its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueFull;
 
-/// The queues of one port, one per priority, sharing a limit in bytes.
+/// Queues of one port, one per priority, with a common limit in bytes.
 ///
-/// A packet that does not fit is refused whole (drop-tail); an empty port takes any packet, so a limit
-/// smaller than a packet does not block the port for ever.
+/// A packet that does not fit is dropped (tail drop). An empty port accepts any packet, so that a limit smaller
+/// than a packet does not block the port.
 #[derive(Debug)]
 pub struct EgressQueues<T> {
     /// Indexed by priority; the highest non-empty one is served first.
@@ -33,20 +33,20 @@ struct Entry<T> {
     depth_at_enqueue: u32,
 }
 
-/// A packet taken from its queue, with what it saw there.
+/// A packet taken from its queue, with queueing metadata.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Dequeued<T> {
     pub packet: T,
-    /// When it came in (ns).
+    /// Time of enqueueing in nanoseconds.
     pub enqueued_at: u64,
-    /// Packets before it in its own queue when it came in.
+    /// Packets in its queue at enqueueing.
     pub depth_at_enqueue: u32,
-    /// Packets left in its own queue now that it leaves.
+    /// Packets in its queue at dequeueing, without this one.
     pub depth_at_dequeue: u32,
 }
 
 impl<T> EgressQueues<T> {
-    /// Queues that hold at most `limit` bytes together.
+    /// Creates queues with a common limit of `limit` bytes.
     pub fn new(limit: usize) -> Self {
         EgressQueues {
             queues: Vec::new(),
@@ -56,7 +56,7 @@ impl<T> EgressQueues<T> {
         }
     }
 
-    /// Adds a packet of `len` bytes at `now`. Larger priorities are served first.
+    /// Enqueues a packet of `len` bytes at `now`. Higher priorities are served first.
     pub fn push(&mut self, priority: u8, packet: T, len: usize, now: u64) -> Result<(), QueueFull> {
         if self.packets > 0 && self.bytes + len > self.limit {
             return Err(QueueFull);
@@ -65,7 +65,7 @@ impl<T> EgressQueues<T> {
         Ok(())
     }
 
-    /// The same with a limit of so many bytes for the packet's own queue, in place of the one for all.
+    /// Like [`EgressQueues::push`], with a limit in bytes for the packet's own queue instead of the common limit.
     pub fn push_within(
         &mut self,
         limit: usize,
@@ -104,12 +104,12 @@ impl<T> EgressQueues<T> {
         self.bytes += len;
     }
 
-    /// The next packet to send.
+    /// Dequeues the next packet.
     pub fn pop(&mut self) -> Option<Dequeued<T>> {
         self.pop_unless(|_| false)
     }
 
-    /// The same, of the queues whose priority is not stopped.
+    /// Like [`EgressQueues::pop`], without queues whose priority is paused.
     pub fn pop_unless(&mut self, is_stopped: impl Fn(u8) -> bool) -> Option<Dequeued<T>> {
         let queues = self.queues.iter_mut().enumerate().rev();
         let mut ready = queues
@@ -141,7 +141,7 @@ impl<T> EgressQueues<T> {
         self.bytes
     }
 
-    /// Throws everything away, as at a restart.
+    /// Removes all packets.
     pub fn clear(&mut self) {
         self.queues.clear();
         self.packets = 0;

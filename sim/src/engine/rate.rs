@@ -1,4 +1,4 @@
-//! How long a frame occupies a link.
+//! Transmission time of frames.
 
 pub(super) use alfirk_packet_io::wire::serialisation_ps;
 pub use alfirk_packet_io::wire::{

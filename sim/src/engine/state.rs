@@ -1,4 +1,4 @@
-//! What an engine has beside its nodes.
+//! State of an engine without its nodes.
 
 use std::collections::BTreeSet;
 
@@ -6,83 +6,85 @@ use super::agenda::Agenda;
 use super::context::Context;
 use super::link::{Count, Direction, End};
 use super::port_map::PortMap;
-use super::train::{Departures, Place, Said, Train};
+use super::train::{Departures, Place, QuietRange, Train};
 use super::window::Lane;
 use super::{
     DropReason, Event, FaultProbabilities, Frame, Happening, LinkConfig, LinkCounters, LinkError,
     NodeId, Observer,
 };
 
-/// Everything of an engine but the nodes themselves.
+/// State of an engine without its nodes: time, events, links and observers.
 pub(super) struct Core<M, F> {
-    /// Changed by [`Core::go_to`].
+    /// Current time in nanoseconds; changed by [`Core::go_to`].
     pub(super) now: u64,
     pub(super) handled: u64,
     pub(super) notified: bool,
-    /// Nodes that have something for the caller, until it fetches it.
-    pub(super) telling: BTreeSet<NodeId>,
+    /// Nodes that have called [`super::Context::notify`] since the last [`super::Engine::take_notifying`].
+    pub(super) notifying: BTreeSet<NodeId>,
     pub(super) observers: Vec<Box<dyn Observer>>,
     seed: u64,
     pub(super) agenda: Agenda<Event<M, F>>,
     pub(super) attachments: Vec<Attachment<M, F>>,
-    /// Nodes that have said what they expect, some of them perhaps no longer.
+    /// Nodes that have announced followers; their trains may have ended since.
     pub(super) expecting: Vec<NodeId>,
-    /// Both ends of each.
+    /// Both ends of each link.
     links: Vec<[End; 2]>,
     /// Whether any link has ever been taken down.
     has_outages: bool,
-    /// The length of an epoch (see [`super::window`]), the number of this one, and when it ends.
+    /// Length of an epoch (see [`super::window`]) in nanoseconds.
     lookahead: u64,
+    /// Number of the current epoch.
     pub(super) clock: u64,
+    /// End of the current epoch.
     epoch_end: u64,
-    /// Up to when there is a window, or has been decided that there is none.
+    /// End of the current window, or of the interval that was found to need none.
     pub(super) window_end: u64,
-    /// How many events have been handled ahead of time and are still in the agenda.
+    /// Number of events in the agenda that were handled ahead of time.
     pub(super) ahead: usize,
 }
 
-/// What the engine keeps for a node.
+/// State of the engine for one node.
 pub(super) struct Attachment<M, F> {
     name: String,
     pub(super) ports: PortMap<Port, 1>,
-    /// What goes to it, if it is one that expects followers.
+    /// Followers on their way to the node, if it expects any.
     pub(super) train: Option<Box<Train<F>>>,
     /// See [`super::Node::expects_followers`].
     expects_followers: bool,
     /// See [`super::Node::reception_delay`].
     reception_delay: u64,
-    /// The earliest wake event to come that still counts.
+    /// Time of the next valid wake event.
     pub(super) wake: Option<u64>,
-    /// Of a node that runs ahead: what it has before it and behind it.
+    /// Pending events and recorded effects of a node that runs ahead.
     pub(super) lane: Option<Box<Lane<M, F>>>,
 }
 
-/// One end of a link. What leaves there touches nothing of other nodes.
+/// Sending end of a link. Sending a frame accesses no state of other nodes.
 pub(super) struct Port {
     pub(super) way: Direction,
-    /// The reception delay of the node at the other end, and whether it expects followers.
+    /// Reception delay of the node at the other end.
     delay: u64,
+    /// The node at the other end expects followers.
     is_expected: bool,
-    /// Whether the node at this end runs ahead.
+    /// The node at this end runs ahead.
     lags: bool,
-    /// What has left for it if so; nothing yet if `None`.
+    /// Record of frames sent to a node that expects followers; `None` before the first one.
     departures: Option<Box<Departures>>,
 }
 
 impl<M, F> Attachment<M, F> {
-    /// Whether the node is to be called now, because the transmitter of a port can take the next frame. Not if it was given one at the last
-    /// moment.
+    /// Whether [`super::Node::on_idle`] must be called now. False if the node has transmitted another frame at this instant.
     pub(super) fn becomes_idle(&mut self, port: u32, now: u64) -> bool {
         let port = self.ports.get_mut(port);
         port.is_some_and(|port| port.way.take_waiting(now))
     }
 
-    /// Whether the wake event of this instant still counts; an earlier one may have overtaken it.
+    /// Whether the wake event of this instant is valid; an earlier one may have replaced it.
     pub(super) fn wakes(&self, now: u64) -> bool {
         self.wake == Some(now)
     }
 
-    /// What a port has counted by now, also if its node is ahead.
+    /// Counters of a port at the current time, even if its node is ahead.
     pub(super) fn counters(&self, port: u32) -> Option<LinkCounters> {
         let mut counters = self.ports.get(port)?.way.counters().clone();
         let pending = self.lane.iter().flat_map(|lane| lane.pending(port));
@@ -92,12 +94,12 @@ impl<M, F> Attachment<M, F> {
 }
 
 impl Port {
-    /// When a frame that is at the end of its way at `at` is taken in.
+    /// Delivery time of a frame that arrives at the end of the link at `at`.
     pub(super) fn taken_in(&self, at: u64) -> u64 {
         at.saturating_add(self.delay)
     }
 
-    /// A frame of a flow leaves that is in no train.
+    /// Records the departure of a frame that is not in a train.
     pub(super) fn departs(&mut self, place: Place) {
         if self.is_expected {
             let lags = self.lags;
@@ -106,7 +108,7 @@ impl Port {
         }
     }
 
-    /// Whether the node at the other end expects a frame that leaves now, and where it is to be written down then.
+    /// Returns the record of departures, if the node at the other end expects a frame that leaves now.
     #[inline]
     pub(super) fn follower(
         &mut self,
@@ -125,7 +127,7 @@ impl<M, F: Frame> Core<M, F> {
             now: 0,
             handled: 0,
             notified: false,
-            telling: BTreeSet::new(),
+            notifying: BTreeSet::new(),
             observers: Vec::new(),
             seed,
             agenda: Agenda::new(),
@@ -208,14 +210,14 @@ impl<M, F: Frame> Core<M, F> {
         Ok(self.links.len() - 1)
     }
 
-    /// Nothing comes to a node that runs ahead sooner than this (ns).
+    /// Reduces the lookahead to the minimum latency of a path to a node that runs ahead, in nanoseconds.
     fn look_ahead(&mut self, at_most: u64) {
         self.lookahead = self.lookahead.min(at_most);
         self.epoch_end = 0;
         self.go_to(self.now);
     }
 
-    /// The time moves on.
+    /// Advances the time.
     #[inline]
     pub(super) fn go_to(&mut self, now: u64) {
         self.now = now;
@@ -225,7 +227,7 @@ impl<M, F: Frame> Core<M, F> {
         }
     }
 
-    /// The number of the epoch of a time.
+    /// Number of the epoch at a time.
     pub(super) fn clock_at(&self, at: u64) -> u64 {
         at / self.lookahead.max(1)
     }
@@ -235,10 +237,10 @@ impl<M, F: Frame> Core<M, F> {
         next.saturating_mul(self.lookahead.max(1))
     }
 
-    /// Begins a window at a time, the next event's: when it ends.
+    /// Begins a window at the time of the next event, and returns its end.
     pub(super) fn window(&mut self, at: u64, limit: u64) -> u64 {
         let end = self.epoch_end(at).min(limit).min(self.agenda.near_end());
-        // Without lookahead there is nothing to run ahead of.
+        // Without lookahead no node can run ahead.
         self.window_end = if self.lookahead == 0 { at } else { end };
         self.window_end
     }
@@ -255,12 +257,12 @@ impl<M, F: Frame> Core<M, F> {
         self.attachments[end.node.0].ports.get_mut(end.port)
     }
 
-    /// The counters of what leaves through a port.
+    /// Counters of frames sent by a port.
     pub(super) fn counters(&self, node: NodeId, port: u32) -> Option<LinkCounters> {
         self.attachments[node.0].counters(port)
     }
 
-    /// Names and counters of both directions of every link, the first end's first.
+    /// Names and counters of both directions of every link; the first is that of the first end.
     pub(super) fn directions(&self) -> impl Iterator<Item = (&str, LinkCounters)> {
         let ends = self.links.iter().flatten();
         ends.filter_map(|end| {
@@ -308,7 +310,7 @@ impl<M, F: Frame> Core<M, F> {
         Some(event)
     }
 
-    /// Puts a frame on its way: it is at the other end of its link at `at`, and taken in at `taken_in`.
+    /// Schedules the delivery of a frame: it arrives at the other end of its link at `at`, and is delivered at `taken_in`.
     pub(super) fn carry(&mut self, to: End, epoch: u32, at: u64, taken_in: u64, frame: F) {
         if taken_in > at && self.is_observed() {
             let frame = frame.clone();
@@ -318,13 +320,13 @@ impl<M, F: Frame> Core<M, F> {
             .add(taken_in, Event::Arrival { to, epoch, frame });
     }
 
-    /// What is on its way to a node in a train.
+    /// Train of a node.
     #[inline]
     pub(super) fn train_mut(&mut self, node: NodeId) -> Option<&mut Train<F>> {
         self.attachments[node.0].train.as_deref_mut()
     }
 
-    /// A frame comes to a node: one of another flow than it expects ends the train.
+    /// Ends the train of a node if a frame of another flow arrives.
     #[inline]
     pub(super) fn interrupt(&mut self, node: NodeId, place: Option<Place>) {
         if self
@@ -335,31 +337,31 @@ impl<M, F: Frame> Core<M, F> {
         }
     }
 
-    /// A node says of the frames that follow `frame` that so many change nothing.
-    pub(super) fn expect(&mut self, node: NodeId, frame: &F, place: Place, room: u32) {
+    /// Records a node's announcement that the `count` frames after `frame` are followers.
+    pub(super) fn expect(&mut self, node: NodeId, frame: &F, place: Place, count: u32) {
         if self.departures_to(node).is_none() {
             return;
         }
-        if room == 0 {
+        if count == 0 {
             return self.disperse(node);
         }
         let train = &mut self.attachments[node.0].train;
         let train = train.get_or_insert_with(|| Box::new(Train::new()));
-        let said = train.expect(frame, place, room);
+        let quiet = train.expect(frame, place, count);
         if !std::mem::replace(&mut train.is_listed, true) {
             self.expecting.push(node);
         }
-        self.say(node, Some(said));
+        self.announce(node, Some(quiet));
     }
 
-    /// Ends the train to a node: what is on its way arrives as frames do. All that has arrived must have been handed over.
+    /// Ends the train to a node: followers on their way become events. Those that have arrived must have been delivered.
     pub(super) fn disperse(&mut self, node: NodeId) {
         let clock = self.clock;
         let Some(train) = self.train_mut(node).filter(|train| train.has_head()) else {
             return;
         };
         let ahead = train.disperse(clock);
-        self.say(node, None);
+        self.announce(node, None);
         let Some((port, plug)) = self.attachments[node.0].ports.iter().next() else {
             return;
         };
@@ -369,32 +371,32 @@ impl<M, F: Frame> Core<M, F> {
         }
     }
 
-    /// A follower has left, to be taken in at `at`.
+    /// Adds a follower that has departed to the train, with delivery time `at`.
     pub(super) fn board(&mut self, to: End, epoch: u32, place: Place, at: u64) {
         let train = self.train_mut(to.node);
-        let train = train.expect("a node that has said something has a train");
+        let train = train.expect("a node that has announced followers has a train");
         if let Some(frame) = train.push(place, at) {
             self.agenda.add(at, Event::Arrival { to, epoch, frame });
         }
     }
 
-    /// Where what leaves for a node that has one port is written down, if anything has left.
+    /// Record of departures to a node with one port; `None` before the first departure.
     fn departures_to(&mut self, node: NodeId) -> Option<&mut Departures> {
         let (_, port) = self.attachments[node.0].ports.iter().next()?;
         let from = port.way.to();
         self.port_mut(from)?.departures.as_deref_mut()
     }
 
-    /// Tells the other end of its link what a node says.
-    fn say(&mut self, node: NodeId, said: Option<Said>) {
+    /// Passes an announcement of a node, or its end, to the other end of its link.
+    fn announce(&mut self, node: NodeId, quiet: Option<QuietRange>) {
         let clock = self.clock;
         if let Some(departures) = self.departures_to(node) {
-            departures.hear(said, clock);
+            departures.record(quiet, clock);
         }
     }
 
-    /// Leaves out of [`Core::expecting`] whose trains have ended.
-    pub(super) fn forget_dispersed(&mut self) {
+    /// Removes nodes whose trains have ended from [`Core::expecting`].
+    pub(super) fn drop_dispersed(&mut self) {
         let attachments = &mut self.attachments;
         self.expecting.retain(|id| {
             let train = attachments[id.0].train.as_mut();
@@ -405,7 +407,7 @@ impl<M, F: Frame> Core<M, F> {
         });
     }
 
-    /// When the last of all that is on its way in trains arrives; not before now.
+    /// Arrival time of the last follower in all trains, at least the current time.
     pub(super) fn last_arrival(&self) -> u64 {
         let trains = self.attachments.iter().filter_map(|a| a.train.as_ref());
         trains
@@ -413,19 +415,19 @@ impl<M, F: Frame> Core<M, F> {
             .fold(self.now, u64::max)
     }
 
-    /// Whether a frame that leaves now may be in a train.
+    /// Whether a departing frame may be a follower.
     pub(super) fn has_trains(&self) -> bool {
         !self.has_outages && !self.is_observed()
     }
 
-    /// A frame is at the end of its link, where its node takes it in later.
+    /// Shows observers a frame at the end of its link, before its delivery.
     pub(super) fn passes(&mut self, to: End, epoch: u32, frame: &F) {
         self.show_arrival(to, self.now, epoch, frame);
     }
 
-    /// A node takes a frame in; false if the link went down meanwhile.
+    /// Completes the arrival of a frame; false if the link went down meanwhile.
     pub(super) fn arrives(&mut self, to: End, epoch: u32, frame: &F) -> bool {
-        // What it touches of other nodes and of links decides what a frame costs when there are many of them.
+        // With many nodes, accesses to the memory of other nodes and links dominate the cost of a frame.
         if !self.has_outages && !self.is_observed() {
             return true;
         }
@@ -457,7 +459,7 @@ impl<M, F: Frame> Core<M, F> {
         }
     }
 
-    /// Shows the loss of a frame that was to leave, or had left, through `port`.
+    /// Shows observers the loss of a frame that was to leave, or had left, through `port`.
     pub(super) fn lost(&mut self, node: NodeId, port: u32, frame: &F, reason: DropReason) {
         if self.is_observed() {
             let bytes = frame.bytes();
@@ -475,7 +477,7 @@ impl<M, F: Frame> Core<M, F> {
         !self.observers.is_empty()
     }
 
-    /// Whether a wake event that comes to a node now still counts.
+    /// Whether a wake event of a node at the current time is valid.
     pub(super) fn wakes(&self, node: NodeId) -> bool {
         self.attachments[node.0].wakes(self.now)
     }
@@ -485,12 +487,12 @@ impl<M, F: Frame> Core<M, F> {
         self.attachments[node.0].lane.is_some()
     }
 
-    /// Whether any node has handled events of times to come.
+    /// Whether any node has handled future events.
     pub(super) fn is_ahead(&self) -> bool {
         self.ahead > 0
     }
 
-    /// Whether a node has handled events of times to come.
+    /// Whether a node has handled future events.
     pub(super) fn has_passed(&self, node: NodeId) -> bool {
         self.is_ahead()
             && self.attachments[node.0]
@@ -499,10 +501,10 @@ impl<M, F: Frame> Core<M, F> {
                 .is_some_and(|lane| lane.is_ahead())
     }
 
-    /// The node has something for the caller.
+    /// Records a call of [`super::Context::notify`].
     pub(super) fn notify(&mut self, node: NodeId) {
         self.notified = true;
-        self.telling.insert(node);
+        self.notifying.insert(node);
     }
 
     pub(super) fn observed(&mut self, node: NodeId, happening: Happening<'_>) {

@@ -391,9 +391,9 @@ fn notify_is_seen_by_the_caller_of_step() {
         ctx.notify();
     });
     assert_eq!(engine.step(u64::MAX), Step::Notified);
-    assert_eq!(engine.take_telling().collect::<Vec<_>>(), [a]);
+    assert_eq!(engine.take_notifying().collect::<Vec<_>>(), [a]);
     assert_eq!(engine.step(u64::MAX), Step::Idle);
-    assert_eq!(engine.take_telling().count(), 0);
+    assert_eq!(engine.take_notifying().count(), 0);
 }
 
 #[test]
@@ -402,7 +402,7 @@ fn nodes_that_notify_are_named_once_in_order() {
     for node in [b, a, b] {
         engine.with_node(node, |_, ctx| ctx.notify());
     }
-    assert_eq!(engine.take_telling().collect::<Vec<_>>(), [a, b]);
+    assert_eq!(engine.take_notifying().collect::<Vec<_>>(), [a, b]);
 }
 
 #[test]

@@ -1,54 +1,59 @@
-//! Trains: frames to a node that need no event of their own.
+//! Trains: frames to a node that are delivered without an event each.
 //!
-//! Most frames of a long message change nothing that anybody can see before a later one comes: they bring no answer, no completion
-//! and no timer. A node announces those that follow one in its flow ([`super::Context::expect_followers`]); from then on only the time
-//! at which each of them arrives is recorded. They are handed over together, with these times, before anything else happens to the
-//! node, and before its state is read. So nothing distinguishes them from frames that came one by one.
+//! Most frames of a long message have no visible effect before a later frame: no reply, no completion, no timer. A node
+//! announces such followers of a frame in its flow ([`super::Context::expect_followers`]). From then on, only the arrival
+//! time of each follower is recorded. The engine delivers them together, with their times, before any other event of
+//! the node, and before its state is read. So the result is the same as with one event per frame.
 //!
-//! Whatever might change what the node has announced ends the train: those that are on their way become events again. A sender that runs
-//! ahead ([`super::window`]) knows of that in the next epoch only, and what it sends meanwhile becomes events, too. A link that may
-//! duplicate frames or hold them back carries no trains, and no link does when there are observers, or when any link has ever gone down.
+//! Any event that may invalidate the announcement ends the train: followers on their way become events again. A sender that
+//! runs ahead ([`super::window`]) is notified in the next epoch only, and the frames that it sends meanwhile become events
+//! as well. Links that may duplicate or reorder frames carry no trains. No link does if there are observers, or after any
+//! link has gone down.
 
 use std::collections::vec_deque::{Drain, VecDeque};
 
 use super::Frame;
 
-/// Where a frame is in its flow. The frames of a flow go the same way and differ in nothing that a receiver looks at, but for what
+/// Position of a frame in its flow. Frames of a flow take the same path and differ, for receivers, only by what
 /// [`Frame::advance`] changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Unique among the flows that leave a node.
+    /// Id of the flow, unique among those of the sending node.
     pub flow: u64,
-    /// Counts the flow's frames. One that is lost leaves a gap.
+    /// Sequence number in the flow. A lost frame leaves a gap.
     pub number: u32,
-    /// Whether it asks for an answer: then it is no follower.
+    /// The frame requests a reply, so it is not a follower.
     pub asks: bool,
 }
 
-/// What a node has said of a flow: frames of these numbers change nothing.
+/// Announcement of a node: range of sequence numbers of a flow whose frames are followers.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said {
+pub(super) struct QuietRange {
     flow: u64,
     from: u32,
     until: u32,
 }
 
-/// What has left for a node that expects followers, where it leaves.
+/// State at the sending port of a node that expects followers.
 pub(super) struct Departures {
-    /// The flow of the frame that has left last, its number, and the one from which on none is missing up to it.
+    /// Flow of the last departed frame.
     flow: u64,
+    /// Its sequence number.
     last: u32,
+    /// First sequence number of the range up to `last` without gaps.
     since: u32,
-    /// Whether the sender runs ahead. Then what the node says in one epoch is known there in the next.
+    /// The sender runs ahead. Then an announcement takes effect there in the next epoch.
     lags: bool,
-    /// The epoch of the last look or word, what is known in it, and what the node has said last.
+    /// Epoch of the last access.
     clock: u64,
-    known: Option<Said>,
-    said: Option<Said>,
+    /// Announcement in effect in that epoch.
+    known: Option<QuietRange>,
+    /// Last announcement.
+    quiet: Option<QuietRange>,
 }
 
 impl Departures {
-    /// Of this frame, and nothing before.
+    /// Creates the state after a first frame.
     pub(super) fn new(place: Place, lags: bool) -> Departures {
         Departures {
             flow: place.flow,
@@ -57,36 +62,36 @@ impl Departures {
             lags,
             clock: 0,
             known: None,
-            said: None,
+            quiet: None,
         }
     }
 
-    /// The node says this from now on, or nothing any more; in this epoch.
-    pub(super) fn hear(&mut self, said: Option<Said>, clock: u64) {
+    /// Records a new announcement of the node, or its end (`None`), made in epoch `clock`.
+    pub(super) fn record(&mut self, quiet: Option<QuietRange>, clock: u64) {
         self.turn_to(clock);
-        self.said = said;
+        self.quiet = quiet;
     }
 
-    /// What has been said in epochs before this is known.
+    /// Advances to an epoch: announcements of earlier epochs take effect.
     #[inline]
     fn turn_to(&mut self, clock: u64) {
         if self.clock != clock {
             self.clock = clock;
-            self.known = self.said;
+            self.known = self.quiet;
         }
     }
 
-    /// Whether a frame that leaves now, in this epoch, is one that the node expects as far as is known.
+    /// Whether a frame that departs in this epoch is a follower, by the announcements in effect.
     #[inline]
     pub(super) fn takes(&mut self, place: Place, clock: u64) -> bool {
         if place.asks || !self.is_next(place) {
             return false;
         }
         self.turn_to(clock);
-        let known = if self.lags { self.known } else { self.said };
-        // What comes after a gap is not in order.
-        known.is_some_and(|said| {
-            said.flow == self.flow && self.since <= said.from && place.number <= said.until
+        let known = if self.lags { self.known } else { self.quiet };
+        // After a gap, frames are out of order.
+        known.is_some_and(|quiet| {
+            quiet.flow == self.flow && self.since <= quiet.from && place.number <= quiet.until
         })
     }
 
@@ -95,13 +100,13 @@ impl Departures {
         self.flow == place.flow && self.last.wrapping_add(1) == place.number
     }
 
-    /// One that is taken leaves.
+    /// Records the departure of a follower.
     #[inline]
     pub(super) fn takes_along(&mut self, place: Place) {
         self.last = place.number;
     }
 
-    /// One that is not taken leaves.
+    /// Records the departure of a frame that is not a follower.
     pub(super) fn passes(&mut self, place: Place) {
         if !self.is_next(place) {
             self.flow = place.flow;
@@ -111,30 +116,30 @@ impl Departures {
     }
 }
 
-/// What is on its way to a node.
+/// Followers on their way to a node.
 pub(super) struct Train<F> {
-    /// Whether it is among [`super::state::Core::expecting`].
+    /// The node is listed in [`super::state::Core::expecting`].
     pub(super) is_listed: bool,
     head: Option<Head<F>>,
-    /// The first one that has ended in an epoch, and in which: who sends may still go by it.
+    /// First head that ended in the current epoch, with the epoch: the sender may still use its announcement.
     former: Option<(u64, Head<F>)>,
-    /// When each follower that has not been handed over arrives,
+    /// Arrival times of the followers not yet delivered.
     arrivals: VecDeque<u64>,
-    /// and the numbers of all of these.
+    /// Sequence numbers of these followers.
     runs: VecDeque<Run>,
 }
 
-/// Frames of a flow that follow each other.
+/// Range of consecutive sequence numbers.
 struct Run {
     first: u32,
     count: u32,
 }
 
-/// The frame that the node has taken last, and what it has said then.
+/// Last frame delivered as an event, and the announcement made then.
 struct Head<F> {
     frame: F,
     number: u32,
-    said: Said,
+    quiet: QuietRange,
 }
 
 impl<F: Frame> Train<F> {
@@ -148,17 +153,17 @@ impl<F: Frame> Train<F> {
         }
     }
 
-    /// One that is taken leaves, to arrive at `at`. If the node does not expect it any more it is an event: the frame comes back.
+    /// Adds a follower that arrives at `at`. If its announcement has ended, returns the frame, which must become an event.
     #[inline]
     pub(super) fn push(&mut self, place: Place, at: u64) -> Option<F> {
-        let is_of = |head: &&Head<F>| head.said.flow == place.flow;
+        let is_of = |head: &&Head<F>| head.quiet.flow == place.flow;
         let head = self.head.as_ref().filter(is_of);
-        if head.is_none_or(|head| head.said.until < place.number) {
+        if head.is_none_or(|head| head.quiet.until < place.number) {
             let former = self.former.as_ref().map(|(_, head)| head);
             let known = head.or(former.filter(is_of));
             return Some(
                 known
-                    .expect("a node has said what its sender knows")
+                    .expect("an announcement that its sender uses is stored")
                     .at(place.number),
             );
         }
@@ -173,28 +178,28 @@ impl<F: Frame> Train<F> {
         None
     }
 
-    /// Whether the node has said something of this flow.
+    /// Whether the current announcement is for this flow.
     pub(super) fn is_of(&self, place: Option<Place>) -> bool {
         let head = self.head.as_ref();
         head.zip(place)
-            .is_some_and(|(head, place)| head.said.flow == place.flow)
+            .is_some_and(|(head, place)| head.quiet.flow == place.flow)
     }
 
     pub(super) fn has_head(&self) -> bool {
         self.head.is_some()
     }
 
-    /// The node has taken `frame` now, and so many that follow it change nothing: what it has said in all.
-    pub(super) fn expect(&mut self, frame: &F, place: Place, room: u32) -> Said {
+    /// Records the announcement that the `count` frames after `frame` are followers, and returns the whole range announced.
+    pub(super) fn expect(&mut self, frame: &F, place: Place, count: u32) -> QuietRange {
         debug_assert!(!self.is_due(u64::MAX) || self.head.is_some());
-        let until = place.number.saturating_add(room);
+        let until = place.number.saturating_add(count);
         match &mut self.head {
-            Some(head) if head.said.flow == place.flow => {
-                head.said.until = head.said.until.max(until);
-                head.said
+            Some(head) if head.quiet.flow == place.flow => {
+                head.quiet.until = head.quiet.until.max(until);
+                head.quiet
             }
             _ => {
-                let said = Said {
+                let quiet = QuietRange {
                     flow: place.flow,
                     from: place.number,
                     until,
@@ -202,14 +207,14 @@ impl<F: Frame> Train<F> {
                 self.head = Some(Head {
                     frame: frame.clone(),
                     number: place.number,
-                    said,
+                    quiet,
                 });
-                said
+                quiet
             }
         }
     }
 
-    /// Whether any have arrived by `now`.
+    /// Whether any followers have arrived by `now`.
     #[inline]
     pub(super) fn is_due(&self, now: u64) -> bool {
         self.arrivals.front().is_some_and(|at| *at <= now)
@@ -219,7 +224,7 @@ impl<F: Frame> Train<F> {
         self.arrivals.back().copied()
     }
 
-    /// Hands over those that have arrived by `now`, as many at a time as follow each other; gives how many.
+    /// Delivers the followers that have arrived by `now`, in runs of consecutive numbers; returns their number.
     pub(super) fn hand_over(&mut self, now: u64, mut take: impl FnMut(Drain<'_, u64>, &F)) -> u64 {
         let Some(head) = &mut self.head else {
             return 0;
@@ -240,7 +245,7 @@ impl<F: Frame> Train<F> {
         count
     }
 
-    /// Ends the train in this epoch: gives those that are on their way, and when they arrive.
+    /// Ends the train in this epoch: returns the followers on their way, with their arrival times.
     pub(super) fn disperse(&mut self, clock: u64) -> Vec<(u64, F)> {
         let Some(mut head) = self.head.take() else {
             return Vec::new();
@@ -264,7 +269,7 @@ impl<F: Frame> Train<F> {
 }
 
 impl<F: Frame> Head<F> {
-    /// The frame of this number, which comes later.
+    /// The frame with this sequence number.
     fn at(&self, number: u32) -> F {
         let mut frame = self.frame.clone();
         frame.advance(number - self.number);

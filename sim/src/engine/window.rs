@@ -1,23 +1,26 @@
-//! Windows: nodes that run ahead of the others, side by side.
+//! Windows: conservative parallel simulation of nodes that run ahead of the others.
 //!
-//! Nothing that another node does now reaches a node that runs ahead ([`super::Node::runs_ahead`]) before the *lookahead* L has passed: the least,
-//! over all links to such nodes, of delay, time of the shortest frame and reception delay, and over their messages of the least time that these take.
-//! So time is divided into epochs of L, and at the first event of one all that can reach these nodes before its end is in the agenda
-//! (Chandy and Misra: Distributed simulation, IEEE Trans. Softw. Eng. 5, 1979; with windows as in Nicol: The cost of conservative synchronization
-//! in parallel discrete event simulations, J. ACM 40, 1993). Two phases follow:
+//! An action of another node reaches a node that runs ahead ([`super::Node::runs_ahead`]) only after the *lookahead* L. L is
+//! the minimum, over all links to such nodes, of propagation delay, transmission time of the shortest frame and reception
+//! delay together, and over messages to them, of the minimum message delay. Time is divided into epochs of length L. At the
+//! first event of an epoch, the agenda contains all events that reach these nodes before its end (Chandy and Misra:
+//! Distributed simulation, IEEE Trans. Softw. Eng. 5, 1979; with windows as in Nicol: The cost of conservative
+//! synchronization in parallel discrete event simulations, J. ACM 40, 1993). Two phases follow:
 //!
-//! 1. Each node that runs ahead handles its events of the window, several nodes at a time. What it does that others can see is not done
-//!    but recorded, event by event ([`Effect`]). It touches nothing but itself and its [`Attachment`].
-//! 2. The engine goes on through the agenda as ever. Where it finds an event that has been handled ([`Event::Ahead`]) it does what was recorded.
+//! 1. Nodes that run ahead handle their events of the window in parallel. Effects on others are not applied but recorded,
+//!    event by event ([`Effect`]). A node accesses only itself and its [`Attachment`].
+//! 2. The engine processes the agenda sequentially. For an event handled ahead ([`Event::Ahead`]) it applies the recorded
+//!    effects.
 //!
-//! Results are the same as with one thread, not only equivalent, since every node handles the same events in the same order at the same
-//! times: those of one node that are in the agenda keep their order, and one that the node makes for itself within the window comes behind those
-//! of the same instant, as it would in the agenda. And as effects take place where they would have, events are added in the same order.
+//! Results are identical to those with one thread, because every node handles the same events in the same order at the same
+//! times. Events of one node keep their order in the agenda, and an event that a node schedules for itself within the window
+//! follows those of the same instant, as it would in the agenda. Effects are applied at the same point as with one thread, so
+//! events are scheduled in the same order.
 //!
-//! What a node that runs ahead learns from others without an event it learns at the beginning of an epoch, with one thread, too
-//! ([`super::train::Departures`]). Its counters are read as they are at the moment ([`Lane::pending`]).
+//! Information from other nodes without an event takes effect at the beginning of an epoch, also with one thread
+//! ([`super::train::Departures`]). Counters are read as of the current time ([`Lane::pending`]).
 //!
-//! There are no windows when anybody observes, or when a link has ever been down.
+//! There are no windows if there are observers, or after any link has been down.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -28,30 +31,30 @@ use super::state::{Attachment, Core};
 use super::train::Place;
 use super::{deliver, Engine, Event, Frame, Node, NodeId, ThreadError};
 
-/// How many threads an engine uses, and when.
+/// Number of threads of an engine, and the minimum work for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Threads {
-    /// With 1, or 0, one thread does everything.
+    /// Number of threads; 0 and 1 both mean one.
     pub count: usize,
-    /// How many events there must be in a window for nodes that run ahead, so that they are divided among the threads: handing them over
-    /// takes time, too.
+    /// Minimum number of events in a window for nodes that run ahead, below which one thread handles them: distributing
+    /// them takes time as well.
     pub least_events: usize,
 }
 
-/// What the engine keeps for a node that runs ahead.
+/// State of the engine for a node that runs ahead.
 pub(super) struct Lane<M, F> {
-    /// Its events of the window, by time.
+    /// Events of the window from the agenda, by time.
     inbox: VecDeque<(u64, Event<M, F>)>,
-    /// Those that it has made for itself, by time; of one instant behind those of the inbox.
+    /// Events that the node has scheduled for itself, by time; at equal times they follow those of the inbox.
     own: VecDeque<(u64, Event<M, F>)>,
-    /// When the events were that have been handled, and how many effects each of them has.
+    /// Times of the handled events, and the number of effects of each.
     handled: VecDeque<(u64, u32)>,
     effects: VecDeque<Effect<M, F>>,
 }
 
-/// What a node that runs ahead has done.
+/// Recorded effect of a node that runs ahead.
 pub(super) enum Effect<M, F> {
-    /// A frame of `len` bytes has left through `port`, to be taken in at `at`.
+    /// A frame of `len` bytes was transmitted on `port`; it is delivered at `at`.
     Carry {
         port: u32,
         len: u32,
@@ -60,14 +63,14 @@ pub(super) enum Effect<M, F> {
         at: u64,
         frame: F,
     },
-    /// The same frame arrives once more.
+    /// The frame was duplicated; the copy is delivered at `at`.
     Again {
         to: End,
         epoch: u32,
         at: u64,
         frame: F,
     },
-    /// A follower has left.
+    /// A follower was transmitted.
     Board {
         port: u32,
         len: u32,
@@ -76,16 +79,16 @@ pub(super) enum Effect<M, F> {
         at: u64,
         place: Place,
     },
-    /// Something comes to another node, or to this one behind the window.
+    /// An event is scheduled for another node, or for this node after the window.
     Add {
         at: u64,
         event: Event<M, F>,
     },
-    /// Something came to this node within the window.
+    /// An event was scheduled for this node within the window.
     Own {
         at: u64,
     },
-    /// Nothing but what a port counts.
+    /// A counter of a port was updated.
     Count {
         port: u32,
         count: Count,
@@ -103,7 +106,7 @@ impl<M, F> Lane<M, F> {
         }
     }
 
-    /// The node has done something in the event that it handles.
+    /// Records an effect of the event being handled.
     #[inline]
     pub(super) fn record(&mut self, effect: Effect<M, F>) {
         self.effects.push_back(effect);
@@ -112,14 +115,14 @@ impl<M, F> Lane<M, F> {
         }
     }
 
-    /// The node has made an event for itself within the window.
+    /// Schedules an event of the node itself within the window.
     pub(super) fn add_own(&mut self, at: u64, event: Event<M, F>) {
         let behind = self.own.partition_point(|(other, _)| *other <= at);
         self.own.insert(behind, (at, event));
         self.record(Effect::Own { at });
     }
 
-    /// The node's next event.
+    /// Takes the node's next event.
     fn next(&mut self) -> Option<(u64, Event<M, F>)> {
         let own = self.own.front().map(|(at, _)| *at);
         let is_own = match self.inbox.front() {
@@ -136,12 +139,12 @@ impl<M, F> Lane<M, F> {
         Some((at, event))
     }
 
-    /// Whether the node has handled events of times to come.
+    /// Whether the node has handled future events.
     pub(super) fn is_ahead(&self) -> bool {
         !self.handled.is_empty()
     }
 
-    /// What a port has counted that has not happened yet.
+    /// Counter updates of a port that belong to future events.
     pub(super) fn pending(&self, port: u32) -> impl Iterator<Item = Count> + use<'_, M, F> {
         self.effects.iter().filter_map(move |effect| match effect {
             Effect::Carry { port: of, len, .. } | Effect::Board { port: of, len, .. } => {
@@ -154,7 +157,7 @@ impl<M, F> Lane<M, F> {
 }
 
 impl<M, F> Event<M, F> {
-    /// The node that it comes to; none if only observers see it, or if it has been handled.
+    /// Destination node; `None` for events of observers only, and for events handled ahead.
     fn node(&self) -> Option<NodeId> {
         match self {
             Event::Arrival { to, .. } => Some(to.node),
@@ -166,7 +169,7 @@ impl<M, F> Event<M, F> {
 }
 
 impl<M, F: Frame> Core<M, F> {
-    /// Does what a node has done ahead of time in an event that is due now.
+    /// Applies the recorded effects of an event that is due now.
     pub(super) fn catch_up_with(&mut self, id: NodeId) {
         let Some(mut lane) = self.attachments[id.0].lane.take() else {
             return;
@@ -210,7 +213,7 @@ impl<M, F: Frame> Core<M, F> {
         }
     }
 
-    /// These nodes have handled their events of the window.
+    /// Marks the events of these nodes in the window as handled.
     fn are_ahead(&mut self, runners: &[NodeId]) {
         let lanes = runners
             .iter()
@@ -218,7 +221,8 @@ impl<M, F: Frame> Core<M, F> {
         self.ahead += lanes.map(|lane| lane.handled.len()).sum::<usize>();
     }
 
-    /// Moves the events of a window to the nodes that run ahead: which they are, in order. None if they are not worth it.
+    /// Moves the events of a window to the nodes that run ahead, and returns these nodes in order; none if there are fewer than
+    /// `least` events.
     fn gather(&mut self, until: u64, least: usize) -> Vec<NodeId> {
         let attachments = &mut self.attachments;
         let runner = |event: &Event<M, F>| {
@@ -248,9 +252,9 @@ impl<M, F: Frame> Core<M, F> {
     }
 }
 
-/// Threads that run nodes ahead.
+/// Worker threads for nodes that run ahead.
 pub(super) struct Crew {
-    /// All but the one that the engine is called on.
+    /// Thread pool, without the thread that calls the engine.
     pool: rayon::ThreadPool,
     threads: Threads,
 }
@@ -265,7 +269,7 @@ impl Crew {
     }
 }
 
-/// A node's part of a window.
+/// Work of one node in a window.
 struct Part<'a, N: Node> {
     id: NodeId,
     node: &'a mut N,
@@ -286,7 +290,7 @@ impl<N: Node> Part<'_, N> {
 }
 
 impl<N: Node> Engine<N> {
-    /// Begins a window if the next event is at the beginning of one.
+    /// Begins a window if the next event is the first one of a window.
     pub(super) fn run_ahead(&mut self, limit: u64) {
         let Some(crew) = &self.crew else {
             return;
@@ -294,7 +298,7 @@ impl<N: Node> Engine<N> {
         let Some(at) = self.core.next_event_at() else {
             return;
         };
-        // What is due at the limit is left: the caller may act then, on any node.
+        // Events at the limit are excluded, because the caller may act on any node then.
         if at < self.core.window_end || at >= limit || !self.core.has_trains() {
             return;
         }

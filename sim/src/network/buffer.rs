@@ -1,9 +1,9 @@
-//! What packets occupy in a switch, counted by the port where they came in.
+//! Buffer accounting of a switch by ingress port, with thresholds and headroom for PFC.
 //!
-//! A packet is charged when its last bit has come, before the pipeline, and given back when the last of its copies goes
-//! to a link: copies share the bytes of their packet. Where a switch has one buffer, all ports draw from it; else each
-//! has its own. A packet of the lossless class that finds no room below the threshold goes to the port's headroom, and
-//! the port is paused until the headroom is empty again.
+//! A packet is charged when its last bit has arrived, before the pipeline, and released when the last of its copies
+//! leaves: copies share the bytes of their packet. A switch has either one shared buffer or one per port. A packet of the
+//! lossless class that does not fit below the threshold is stored in the port's headroom, and the port is paused
+//! until the headroom is empty again.
 
 use alfirk_ctrl::topology::{LinkAttributes, Pfc, SharedBuffer};
 

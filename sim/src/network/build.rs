@@ -1,4 +1,4 @@
-//! Makes a [`Network`] from a topology.
+//! Construction of a [`Network`] from a topology.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -372,8 +372,8 @@ impl Network {
     }
 
     /// The hosts that may have new events since the last call, in order: [`Network::next_event`] gives it.
-    pub fn take_telling(&mut self) -> impl Iterator<Item = HostIndex> + '_ {
-        let telling = self.engine.take_telling();
+    pub fn take_notifying(&mut self) -> impl Iterator<Item = HostIndex> + '_ {
+        let telling = self.engine.take_notifying();
         telling.filter_map(|node| self.hosts.binary_search(&node).ok().map(HostIndex))
     }
 

@@ -1,6 +1,6 @@
-//! The controller as a node: its effects travel to the switches, their answers travel back.
+//! The controller as a node, which exchanges P4Runtime messages with the switches.
 //!
-//! What comes at one moment is handled as one, as a real controller takes all that its connections have for it.
+//! Messages that arrive at the same time are handled together, like those that a real controller has received.
 
 use std::collections::VecDeque;
 

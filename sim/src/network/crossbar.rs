@@ -1,10 +1,10 @@
-//! Input queues and the crossbar behind them.
+//! Input queues and crossbar.
 //!
-//! Packets wait at the port where they came in, by class. At plain input queues only the first packet of a class may
-//! cross: it goes to each of its outputs as that comes free (fan-out splitting), and blocks those behind it until the
-//! last copy is on its way. With virtual output queues a packet waits only for those before it to the same output. An
-//! input lets as many packets cross at the same time as its speedup says, each at the rate of the output's link; copies
-//! of one packet count once.
+//! Packets are queued at their ingress port, by class. With plain input queues only the first packet of a class may
+//! cross: it is sent to each of its outputs as that becomes free (fan-out splitting), and blocks later ones until the
+//! last copy has begun to cross (head-of-line blocking). With virtual output queues a packet waits only for earlier ones
+//! to the same output. The speedup of an input is the number of packets that may cross at the same time, each at the
+//! rate of the output's link; copies of one packet count once.
 //!
 //! Each output takes the highest class that it may send, and among the inputs the next in turn (round robin).
 

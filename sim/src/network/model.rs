@@ -1,4 +1,4 @@
-//! The delays that no protocol sets: what hosts, switches and the control network cost.
+//! Delays of hosts, switches and the control network, which no protocol specifies.
 
 use crate::engine::Threads;
 

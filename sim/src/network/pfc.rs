@@ -1,4 +1,4 @@
-//! Priority-based flow control at one port (IEEE 802.1Q, clause 36): the side that is stopped, and the frames.
+//! Priority-based flow control of one port (IEEE 802.1Q, clause 36): state of the paused side, and PAUSE frames.
 
 use alfirk_packet_io::frame::SplitFrame;
 use alfirk_roce::host::Packet;

@@ -1,4 +1,4 @@
-//! What of a switch is neither its pipelines nor its control: queues, buffer, flow control, and links' turns.
+//! Ports of a switch: queues, buffer, flow control, and transmission.
 //!
 //! What waits in the queues is the switch's own affair: the ports know a packet's length, class and priority only. A
 //! frame on its way through a switch comes here four times:

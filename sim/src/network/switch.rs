@@ -1,4 +1,4 @@
-//! A switch: compiled pipelines and P4Runtime server, and what [`super::ports`] does around them.
+//! A switch: compiled pipelines and P4Runtime server, with the queues and buffers of [`super::ports`].
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;

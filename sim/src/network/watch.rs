@@ -1,4 +1,4 @@
-//! What other threads see of a network that runs.
+//! State of a running network for other threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;

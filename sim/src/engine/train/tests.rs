@@ -140,10 +140,10 @@ enum Act {
     Skip(u32),
     /// So long passes, in units of 10 ns.
     Run(u64),
-    /// A message comes to the receiver in so long; it forgets what it expects, or not.
-    Tell {
+    /// A message arrives at the receiver after N nanoseconds; it ends the announcement, or not.
+    Announce {
         after: u64,
-        forgets: bool,
+        ends: bool,
     },
     /// The receiver's alarm.
     Wake(u64),
@@ -162,7 +162,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => Just(Act::NewFlow),
         1 => (1..3u32).prop_map(Act::Skip),
         6 => (0..400u64).prop_map(Act::Run),
-        2 => (0..200u64, any::<bool>()).prop_map(|(after, forgets)| Act::Tell { after, forgets }),
+        2 => (0..200u64, any::<bool>()).prop_map(|(after, ends)| Act::Announce { after, ends }),
         1 => (0..200u64).prop_map(Act::Wake),
         1 => Just(Act::Meddle),
         1 => prop_oneof![Just(0.0), Just(0.1)].prop_map(Act::Lose),
@@ -212,8 +212,8 @@ fn play(acts: &[Act], room: u32, is_seen: bool) -> (Vec<String>, Vec<String>, us
             Act::NewFlow => (next.flow, next.number) = (next.flow + 1, 0),
             Act::Skip(count) => next.number += count,
             Act::Run(tens) => engine.run_until(engine.now() + 10 * tens),
-            Act::Tell { after, forgets } => {
-                let message = if forgets { "forget" } else { "hello" };
+            Act::Announce { after, ends } => {
+                let message = if ends { "forget" } else { "hello" };
                 engine.with_node(a, |_, ctx| ctx.send(b, message, 10 * after + 3));
             }
             Act::Wake(after) => {

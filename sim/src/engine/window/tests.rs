@@ -356,8 +356,8 @@ fn play(scene: &Scene, threads: usize) -> (Vec<String>, bool) {
                     was_ahead |= engine.is_ahead();
                     let now = engine.now();
                     seen.push(format!("{now}: {:x}", counters(&engine)));
-                    let telling: Vec<NodeId> = engine.take_telling().collect();
-                    for id in telling {
+                    let notifying: Vec<NodeId> = engine.take_notifying().collect();
+                    for id in notifying {
                         let noise = Cell::Noise { id: now, life: 5 };
                         seen.push(format!("{now}: {}", engine.name(id)));
                         send(&mut engine, id, noise);

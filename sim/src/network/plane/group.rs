@@ -1,4 +1,4 @@
-//! A group whose state is here.
+//! A group whose state is in the fast data plane.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

@@ -1,4 +1,4 @@
-//! A fast data plane: what the compiled pipelines do with the packets that there are most of, in Rust.
+//! Fast data plane: a Rust implementation of the compiled pipelines for the most frequent packets.
 //!
 //! It stands beside the pipelines of a switch, and takes from them the unicast and group packets of reliable connections; the rules of
 //! feedback are those of [`alfirk_aggregation`], which the pipelines are held against. Everything else goes through the pipelines: ARP,

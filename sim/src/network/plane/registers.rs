@@ -1,4 +1,4 @@
-//! A group's state in the registers of the pipelines, and back.
+//! Transfer of a group's state to and from the registers of the pipelines.
 
 use alfirk_aggregation::{
     Config, Congested, Group, Kept, LastAcked, Leaf, Loss, Nak, Point, Queued, SelectiveNak, Space,

@@ -1,4 +1,4 @@
-//! What the controller has written, in a form that is quick to ask.
+//! Table entries of the controller, in a form for fast lookup.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
