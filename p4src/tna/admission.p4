@@ -1,7 +1,8 @@
-// May a group's packet come in? And what is done with it at once.
+// Admission of a group's packets, and the register access of the same stage.
 //
-// The rules are those of ../shared/bridge_entry.p4 and ../shared/classify.p4, as one table. What its path has acknowledged is
-// raised in the same stage, for a table's verdict holds from the next table on, but a field from the next stage.
+// One table with the rules of ../shared/bridge_entry.p4 and ../shared/classify.p4. The register of what the path has
+// acknowledged is updated in the same stage: the result of a table is available to the next table, but a field only to
+// the next stage.
 
 #ifndef ALFIRK_ADMISSION_P4
 #define ALFIRK_ADMISSION_P4
@@ -11,7 +12,7 @@
 #include "source_window.p4"
 #include "waiting_nak.p4"
 
-// What is known of the packet alone; for the first stage.
+// Words computed from the packet alone; first stage.
 control PacketWords(inout headers_t hdr, inout ingress_metadata_t meta) {
     action of_ack() {
         meta.acked = meta.psn | 255;
@@ -36,8 +37,8 @@ control PacketWords(inout headers_t hdr, inout ingress_metadata_t meta) {
     }
 }
 
-// What follows from it; for the second stage. A NAK acknowledges what is before its PSN. A sender's own data has the
-// largest tie, so that it loses them all and the MSN of a real receiver is taken.
+// Words computed from those; second stage. A NAK acknowledges all packets before its PSN. A sender's own data has the
+// largest tie-breaker, so that it loses every tie and the MSN of a receiver is used.
 control PathWords(inout headers_t hdr, inout ingress_metadata_t meta) {
     action of_ack() {
         meta.carried.word[31:8] = meta.psn[31:8];

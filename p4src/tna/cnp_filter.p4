@@ -1,8 +1,8 @@
-// Only the most congested path's CNPs reach the sender.
+// CNP filter: forwards only the CNPs of the most congested path to the source.
 //
-// Why: v1model/cnp_filter.p4. Windows of 2^20 ns (about a millisecond) here begin with a count of nothing, rather than with
-// half the count of the last one: no shift by a variable. In each window the first CNP passes, then those of the path that
-// has sent most of them in this window. Of a path CNP_LIMIT pass in a window at most.
+// See v1model/cnp_filter.p4. Here each window of 2^20 ns (about a millisecond) begins with a count of 0 instead of half of the
+// last one, because the target cannot shift by a variable. In each window the first CNP is forwarded, then those of the path
+// with the most CNPs in this window, at most CNP_LIMIT per path.
 
 #ifndef ALFIRK_CNP_FILTER_P4
 #define ALFIRK_CNP_FILTER_P4
@@ -14,7 +14,7 @@ struct cnp_count_t {
 
 control CnpFilter(inout ingress_metadata_t meta) {
     Register<cnp_count_t, cell_t>(SIZE_PATHS) paths;
-    // The most congested path: its count ++ its number.
+    // Most congested path: count ++ path.
     Register<cnp_count_t, group_cell_t>(MAX_GROUPS) worst;
     bit<1> passes = 0;
 

@@ -1,4 +1,4 @@
-// Packets that waited in a long queue are marked (RFC 3168), with DCQCN's profile: the same entries as v1model/ecn_marking.p4 has.
+// ECN marking (RFC 3168) by queue length with DCQCN's parameters, with the same entries as v1model/ecn_marking.p4.
 //
 // Between k_min and k_max the chance of a mark rises with the queue. Nothing multiplies here; a table of the driver's does
 // (Wred): a drop probability for ranges of a value, for each port. Its value is the queue as the packet left it.

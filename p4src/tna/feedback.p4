@@ -1,13 +1,13 @@
-// What a source is sent: PSN, syndrome and MSN of the ACK or NAK that leaves.
+// Feedback to a source: PSN, syndrome and MSN of the ACK or NAK that leaves.
 //
-//   ACK, NAK    a NAK that waited (`waited`)     that NAK
-//               a NAK just after the minimum     as it came
+//   ACK, NAK    a NAK was pending (`waited`)     that NAK
+//               a NAK that follows the minimum   unchanged
 //               else                             an ACK of the minimum
-//   ANSWER      to data                          an ACK of the minimum, or of no more than it asked about
+//   ANSWER      to data                          an ACK of the minimum, or of the data's own PSN
 //               to READ                          a fatal NAK of its PSN, or of the one after the minimum if that is older
 //   FATAL_NAK                                    with the PSN after the minimum
 //
-// The second half of ../shared/decide.p4, which says why; ingress has decided where the packet goes (ack_aggregate.p4).
+// The second half of ../shared/decide.p4, where the rules are explained. Ingress has chosen the egress port (ack_aggregate.p4).
 
 #ifndef ALFIRK_FEEDBACK_P4
 #define ALFIRK_FEEDBACK_P4

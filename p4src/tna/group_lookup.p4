@@ -1,12 +1,12 @@
-// Multicast forwarding table, and the entry half of the bridge: which group is this, which of its paths, and may it come in?
+// Multicast forwarding table, and the entry half of the bridge: lookup of group, path and member.
 //
 //   dstIP = McstID ─────────────┬─> groups   ──> virtual_qpn ───────────┐
 //   ingress port ───────────────┼─> mft      ──> cell, absent, is_host ─┼─> admission ──> in, or why not
 //   srcIP ──────────────────────┴─> members  ──> two XORs ──────────────┘
 //
-// ../shared/group_lookup.p4 and ../shared/bridge_entry.p4 in two stages instead of four, with the same entries: these
-// tables have the McstID as their key where those have the group's index, so that none waits for another. With what must
-// follow one after the other behind them (ack_aggregate.p4) two more stages would not fit in Tofino's twelve.
+// The tables of ../shared/group_lookup.p4 and ../shared/bridge_entry.p4 in two stages instead of four, with the same
+// entries. Their key is the McstID instead of the group's index, so that no table depends on another. Together with the
+// following steps (ack_aggregate.p4), four stages would exceed Tofino's twelve.
 //
 // `cell` is the group's index ++ the path's. An entry of `mft` carries what those of `groups` and `mft` do, but for the
 // strategies: there is the tree for the minimum, and neutral constants for the ICRC.

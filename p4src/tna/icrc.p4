@@ -1,20 +1,20 @@
-// ICRCs that the pipeline computes: of feedback, of CNPs, and of empty WRITEs that stand for memory regions.
+// ICRCs that the pipeline computes: of feedback, CNPs, and empty WRITEs that replace announcements of memory regions.
 //
-// Which fields they cover, and how, is in ../shared/icrc_fields.p4. Data keeps its ICRC by neutral bridging
-// (group_lookup.p4, ../shared/bridge_exit.p4), for no payload is parsed here.
+// See ../shared/icrc_fields.p4 for the fields that they cover. Data keeps its ICRC by neutral bridging (group_lookup.p4,
+// ../shared/bridge_exit.p4), because no payload is parsed here.
 //
-// A CRC-32 over a packet and its own CRC, as it is on the wire, is the same for all packets. So what comes in is checked
-// against one constant, and a table can do it.
+// The CRC-32 over a packet with its own CRC is the same constant for all packets (residue). So a table can check received
+// packets against that constant.
 
 #ifndef ALFIRK_ICRC_P4
 #define ALFIRK_ICRC_P4
 
 #include "../shared/icrc_fields.p4"
 
-// CRC-32 of a packet with its CRC behind it: the residue of the polynomial, reflected and inverted.
+// CRC-32 of a packet followed by its CRC: the residue of the polynomial, reflected and inverted.
 const bit<32> ICRC_RESIDUE = 0x2144df1c;
 
-// Of feedback as it comes in.
+// CRC of received feedback.
 control IcrcOfFeedback(in headers_t hdr, inout bit<32> crc) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;
 
@@ -27,7 +27,7 @@ control IcrcOfFeedback(in headers_t hdr, inout bit<32> crc) {
     }
 }
 
-// Of a CNP as it comes in.
+// CRC of a received CNP.
 control IcrcOfCnp(in headers_t hdr, inout bit<32> crc) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;
 
@@ -41,7 +41,7 @@ control IcrcOfCnp(in headers_t hdr, inout bit<32> crc) {
 }
 
 // ICRC of a received announcement of a memory region. Two CRCs over this many fields do not fit into one stage.
-// This one is computed behind the bridge's entry, which leaves an ICRC as right or as wrong as it was.
+// This one is computed after the entry half of the bridge, which does not change the validity of an ICRC.
 control IcrcOfRegion(in headers_t hdr, inout bit<32> crc) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;
 
@@ -54,7 +54,7 @@ control IcrcOfRegion(in headers_t hdr, inout bit<32> crc) {
     }
 }
 
-// Of packets that go out with an ICRC, which is short ones: as it is on the wire.
+// Writes the ICRC of short packets, in wire order.
 control Icrc(inout headers_t hdr, inout egress_metadata_t meta) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) of_feedback;
     Hash<bit<32>>(HashAlgorithm_t.CRC32) of_cnp;

@@ -1,8 +1,8 @@
 // Alfirk's data plane for Tofino: reliable RDMA multicast on ordinary RC queue pairs.
 //
-// This file is the table of contents. ../shared has all that needs no extern of a target, this folder the rest, in files of
-// the names that they have for v1model. The protocol's rules begin in ack_aggregate.p4, which also lists what is done in which
-// stage. docs/book/src/tofino.md lists what only v1model has.
+// This file connects the controls. ../shared has all controls without target-specific externs; this folder has the others, with
+// the same file names as for v1model. ack_aggregate.p4 is the start of the protocol rules, and lists the steps by stage.
+// docs/book/src/tofino.md lists the features of v1model only.
 //
 // One source for Tofino (bf-p4c --target tofino --arch tna) and Tofino 2 (--target tofino2 --arch t2na).
 
@@ -65,8 +65,8 @@ control ingress(inout headers_t hdr,
     bool is_admitted = false;
     bool is_mrp = false;
 
-    // The sessions of the mirrors that leave by the port which the packet came from. Those for answers end a packet behind
-    // the BTH: carried_t (20 bytes), and 62 bytes of frame with two tags. Without tags some bytes of padding are left.
+    // Mirror sessions to the ingress port. Those for replies truncate a packet after the BTH: carried_t (20 bytes), and 62 bytes of
+    // frame with two tags. Without tags, some bytes of padding remain.
     action set_sessions(MirrorId_t record, MirrorId_t answer) {
         meta.record_session = record;
         meta.answer_session = answer;

@@ -1,10 +1,9 @@
-// Where a WRITE goes at each receiver, if it goes somewhere else each time: v1model/memory_regions.p4.
+// Announced memory regions: see v1model/memory_regions.p4.
 //
-// Four arrays in two stages: the PSN of the WRITE that announced, which says whether this one is newer; then what it announced. A word of
-// a register is 32 bits here, so the virtual address is two.
+// Four register arrays in two stages: first the PSN of the announcement, which decides whether this one is newer, then its
+// content. A register word has 32 bits here, so the virtual address needs two.
 //
-// There is no cell behind the receivers' for those that get no announcements: their entries in `receivers` name none
-// (../shared/bridge_exit.p4), and they are passed by.
+// Receivers without announcements have no cell in their entry of `receivers` (../shared/bridge_exit.p4), and are skipped.
 
 #ifndef ALFIRK_MEMORY_REGIONS_P4
 #define ALFIRK_MEMORY_REGIONS_P4

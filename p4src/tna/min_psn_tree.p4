@@ -12,17 +12,17 @@
 // holds it in the lower 8 bits. PATH_BITS levels, each one stage; no loop, no recirculation; and atomic, because every
 // packet goes through the stages in the same order.
 //
-// v1model/min_psn_tree.p4 has four children per node. A register array is accessed once per packet here, and one
-// stateful ALU compares one memory word with one field, so three siblings would take three stages.
+// v1model/min_psn_tree.p4 has four children per node. Here a register array is accessed once per packet, and a stateful ALU
+// compares one memory word with one field, so three siblings would need three stages.
 //
-// A stateful ALU gives out what it has computed, or a word of its memory, but not the one or the other. So a level gives
-// sibling - word where that is negative, else 0, and the action adds it.
+// A stateful ALU returns either a computed value or a memory word, but cannot choose between them. So a level returns
+// sibling - word if that is negative, else 0, and the action adds it.
 //
-// Serial numbers have no infinity to mark an unused child with. Bit L of `absent` says that at level L the sibling has
-// no path below it; it is passed over.
+// Serial numbers have no infinity for unused children. If bit L of `absent` is set, the sibling at level L has no
+// path, and is skipped.
 //
-// Leaves keep the newest word of their path: an old or duplicated ACK changes nothing. They are apart from level 0,
-// because an array is in one place: a packet of an odd path would come to its sibling before it knows its own word.
+// Leaves store the newest word of their path: an old or duplicate ACK changes nothing. They are separate from level 0,
+// because an array is in one stage: a packet of an odd path would access its sibling before its own word is known.
 
 #ifndef ALFIRK_MIN_PSN_TREE_P4
 #define ALFIRK_MIN_PSN_TREE_P4

@@ -13,12 +13,12 @@
 //                                 │        │      └────> [reth] ──> payload untouched
 //                                 └ tcp    └ payload untouched
 //
-// The ingress parser also says what the packet is in terms of the protocol, which is ../shared/classify.p4 elsewhere:
-// a stage of tables is more expensive here than some states. A packet that no group accepts has Kind.NONE, and `flaw` is the
-// drop reason, 0 for an opcode that is not supported. Only a group drops it for that: unicast packets are routed as they are.
+// The ingress parser also classifies packets in terms of the protocol, like ../shared/classify.p4 for v1model, because parser
+// states are cheaper here than a stage of tables. A packet that no group accepts has Kind.NONE, and `flaw` is the drop reason,
+// 0 for an unsupported opcode. It is dropped only if it belongs to a group; unicast packets are routed unchanged.
 //
-// A PSN becomes a word (metadata.p4) by being taken with the byte behind it, which the first stage masks: no action shifts
-// fields, for it takes each of them from a container of the same size.
+// A PSN becomes a word (metadata.p4) by extracting it with the following byte, which the first stage masks: actions cannot
+// shift fields, as they copy between containers of the same size.
 
 #ifndef ALFIRK_PARSER_P4
 #define ALFIRK_PARSER_P4

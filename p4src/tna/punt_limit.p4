@@ -1,13 +1,13 @@
-// No port may keep the controller busy for all others: v1model/punt_limit.p4.
+// Rate limit of packets to the controller: see v1model/punt_limit.p4.
 //
-// Registrations and fatal NAKs are what hosts can make this pipeline hand up. The meter stands in egress, for ingress has no stage
-// left: of a fatal NAK beyond the rate only the controller's copy ends.
+// On this target, hosts can cause registrations and fatal NAKs to be sent to the controller. The meter is in egress, because
+// ingress has no free stage. Over the limit, only the controller's copy of a fatal NAK is dropped.
 
 #ifndef ALFIRK_PUNT_LIMIT_P4
 #define ALFIRK_PUNT_LIMIT_P4
 
 control PuntLimit(inout egress_metadata_t meta) {
-    // By PacketInReason and port.
+    // Indexed by PacketInReason and port.
     @id(1) Meter<bit<12>>(SIZE_PUNT_RATES, MeterType_t.PACKETS) rates;
     bit<12> rate = 0;
     bit<8> color = 0;

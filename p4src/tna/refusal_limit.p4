@@ -1,11 +1,11 @@
-// A request that no group can answer is refused by a fatal NAK (ack_aggregate.p4), but not as often as a hostile host likes:
-// v1model/refusal_limit.p4 says why. One refusal in 2^16 ns (about 66 microseconds) and path.
+// Rate limit of refusals: one fatal NAK per 2^16 ns (about 66 microseconds) and path for requests that a group cannot execute
+// (ack_aggregate.p4). See v1model/refusal_limit.p4.
 
 #ifndef ALFIRK_REFUSAL_LIMIT_P4
 #define ALFIRK_REFUSAL_LIMIT_P4
 
 control RefusalLimit(inout ingress_metadata_t meta) {
-    // The window of the last refusal, with a one before it.
+    // Window of the last refusal, preceded by a one bit.
     Register<bit<16>, cell_t>(SIZE_PATHS) refused;
     bit<1> is_limited = 0;
 

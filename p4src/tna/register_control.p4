@@ -1,13 +1,13 @@
-// A group's registers are made ready by one PacketOut (INIT_GROUP), what was announced of receivers' memory by another one
-// (INIT_REGIONS): v1model/register_control.p4.
+// Register access by PacketOut: one initialises a group's registers (INIT_GROUP), another clears announced memory regions
+// (INIT_REGIONS). See v1model/register_control.p4.
 //
 //   PacketOut ──> CheckRegisterControl ──> registers of ingress ──> registers of egress ──> PacketIn
 //                        ^                                                 │
 //                        └───────────────── recirculation port <───────────┘  the next path
 //
-// INIT_GROUP sets one path in each pass, and the group's own registers each time; INIT_REGIONS one receiver. Whatever else is to be read or written
-// is the driver's, which reaches every register array: a stateful ALU has four instructions, and the protocol needs most
-// of them.
+// INIT_GROUP sets one path per pass, and the group's own registers each time; INIT_REGIONS one receiver per pass. All other
+// accesses use the driver, which can access every register array: a stateful ALU has four instructions, and the protocol
+// needs most of them.
 
 #ifndef ALFIRK_REGISTER_CONTROL_P4
 #define ALFIRK_REGISTER_CONTROL_P4

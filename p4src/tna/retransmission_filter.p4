@@ -1,14 +1,14 @@
-// What egress keeps of each path: its newest acknowledgement, so that a retransmission goes only where it is missing, and
-// its MSN, so that the source gets the right one.
+// Egress registers of each path: its newest acknowledged PSN, for the retransmission filter, and its MSN, for the feedback to
+// the source.
 //
-// Why there is a copy of the former in egress: v1model/retransmission_filter.p4. Here a mirror of each ACK and NAK goes out
-// through the port it came from, for nothing but to be taken note of. Registers of egress belong to a pipe,
-// so what reads them must leave by a port of the same pipe: the ports of a group's tree are to be in one.
+// See v1model/retransmission_filter.p4 for the reason of the copy in egress. Here a mirror of each ACK and NAK is sent to its
+// ingress port, only to update these registers (record). Registers of egress belong to a pipe, so all ports of a
+// group's tree must be in one pipe.
 //
-// The record of feedback that has raised the group's minimum goes on into ingress, to the source's window (source_window.p4).
+// The record of feedback that has advanced the minimum continues to ingress, to the source's window (source_window.p4).
 //
-// The MSN is that of the path at the minimum. The MSN sent to the source never falls: a path may have counted no message that was
-// sent behind the port of another source.
+// Feedback has the MSN of the path at the minimum. The MSN sent to the source never decreases: a path may report an old one if
+// several members behind it were the source.
 
 #ifndef ALFIRK_RETRANSMISSION_FILTER_P4
 #define ALFIRK_RETRANSMISSION_FILTER_P4
@@ -57,7 +57,7 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
         meta.msn_way = MsnWay.LAST_ACKED;
     }
 
-    action msn_of_path() {
+    action msn_of_reply_path() {
         meta.msn_cell = meta.carried.cell;
         meta.msn_way = MsnWay.REPLY_PATH;
     }
@@ -80,14 +80,14 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
             own_msn;
             msn_of_path;
             msn_last_acked;
-            msn_of_path;
+            msn_of_reply_path;
             NoAction;
         }
         const default_action = NoAction();
         const entries = {
             (Origin.RECORD, _, _, _, 1, _, _): of_old_record();
             (Origin.RECORD, _, _, _, _, _, _): of_record();
-            (Origin.ANSWER, _, 0, _, _, _, _): msn_of_path();
+            (Origin.ANSWER, _, 0, _, _, _, _): msn_of_reply_path();
             (Origin.ANSWER, _, 1, _, _, _, PATH_OF_SENDER): msn_last_acked();
             (Origin.ANSWER, _, 1, _, _, _, _): msn_of_path();
             (_, Kind.REGISTERS, _, 1, _, _, _): of_registers();
@@ -113,7 +113,7 @@ control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<1
     }
 }
 
-// A record becomes the packet that raises the source's window.
+// Turns a record into the packet that advances the source's window.
 //
 // Only what ingress reads of it is set: the fields of a container take either constants or a shifted PSN, not both.
 control WindowUpdate(inout headers_t hdr, in egress_metadata_t meta) {
@@ -194,7 +194,7 @@ control RetransmissionFilter(inout headers_t hdr, inout egress_metadata_t meta, 
     }
 }
 
-// What a path counts, and the PSN with which it did, minus that count.
+// MSN of a path, and the PSN acknowledged with it minus the MSN.
 struct path_msn_t {
     psn_word_t msn;
     psn_word_t slack;

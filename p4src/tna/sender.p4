@@ -1,29 +1,30 @@
-// Who is the present source, and what has it sent?
+// The current source and the newest PSN sent.
 //
-//   from the source's port   any PSN counts
-//   from another port        only the PSN that comes next, both in the group and on that path: then the source is there
+//   from the source's port   any PSN is accepted
+//   from another port        only the next PSN of the group is accepted, if that path has acknowledged all before it; the port
+//                            then becomes the source's
 //
-// The rules and why they are so: v1model/sender.p4. As long as there was no source, only the group's first PSN counts here:
-// an ALU has no third comparison. So whoever makes registers ready in the middle of a group says where its source is.
+// See v1model/sender.p4 for the rules. Without a source, only the group's first PSN is accepted here, because the ALU has no
+// third comparison. So the controller must set the source's port when it initialises the registers of a running group.
 //
-// A stateful ALU compares twice. Whether the path has acknowledged all before this PSN is known one stage earlier, and
-// chooses between two pairs of questions:
+// A stateful ALU has two comparisons. The previous stage determines whether the path has acknowledged all before this
+// PSN, which selects one of two pairs of comparisons:
 //
-//   it has not   from the source's port? is the PSN beyond what was sent?   both: it has been sent now
-//   it has       from the source's port? is the PSN what comes next?        the latter: it has, and the source is there
+//   it has not   from the source's port? PSN beyond the newest one sent?   if both: the PSN is new
+//   it has       from the source's port? PSN next to the newest one sent?  if the latter: the PSN is new, the port is the source's
 //
-// Data beyond the source's window (source_window.p4) changes nothing; it only asks where the source is.
+// Data beyond the source's window (source_window.p4) changes no state; it only reads the port of the source.
 //
-// A NAK of what comes next asks for nothing that was sent: it is an ACK of what was (`turn` is TURN_PSN then, ack_aggregate.p4).
+// A NAK of the next unsent PSN is an ACK of all that was sent (`turn` is TURN_PSN then, ack_aggregate.p4).
 //
 // Data of the source whose path has acknowledged all before it, without it being what comes next, is old.
-// A stateful ALU has one result, so `senders` is there twice: one tells what data is, the other one where the source is.
-// All that changes one changes the other in the same way.
+// A stateful ALU has one result, so `senders` is stored twice: one copy classifies data, the other returns the source's port.
+// Both are always changed in the same way.
 
 #ifndef ALFIRK_SENDER_P4
 #define ALFIRK_SENDER_P4
 
-// What `turn` says: one bit of four (RegisterAction.predicate of two conditions).
+// Values of `turn`: one of four bits (RegisterAction.predicate of two conditions).
 const bit<4> TURN_NOTHING = 0b0001;
 const bit<4> TURN_SOURCE = 0b0010;
 const bit<4> TURN_PSN = 0b0100;
@@ -34,7 +35,7 @@ struct sender_t {
     psn_word_t port;
 }
 
-// What each path has acknowledged, true or not: it counts for nothing but the path's own turn as the source.
+// Newest PSN that each path claims to have. Not verified; used only to decide whether the path may become the source.
 control PathAcknowledged(inout headers_t hdr, inout ingress_metadata_t meta) {
     Register<psn_word_t, cell_t>(SIZE_PATHS) acked;
 

@@ -1,4 +1,4 @@
-// The VLAN tags of a group's feedback: those with which its source's data came last. Why: v1model/source_tags.p4.
+// VLAN tags of a group's feedback: those of the newest data of its source. See v1model/source_tags.p4.
 //
 // The parser takes the EtherType of the Ethernet header with the 16 bits behind it as one word, and that of the outer tag likewise:
 //

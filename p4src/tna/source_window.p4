@@ -1,17 +1,17 @@
-// How far may a source be ahead of what was last acknowledged to it? By the group's window (set_group_with_limits).
+// Window of the source: the maximum number of packets beyond the last acknowledged PSN (set_group_with_limits).
 //
-// Data beyond the window is refused before it moves the newest PSN that was sent (sender.p4): else a source could move that so far
-// that no other member's PSN is the next one any more, nor has an order with what receivers have acknowledged.
+// Data beyond the window is dropped before it advances the newest PSN sent (sender.p4). Otherwise a source could advance that
+// so far that no other member has the next PSN, and that it has no serial order with acknowledged PSNs.
 //
-// What was last acknowledged to the source is known eight stages behind this one (last_acked.p4), and no stage goes back. So it
-// comes back with a packet: the record of feedback that has raised it, which goes through egress of the recirculation port
-// (retransmission_filter.p4) and comes in again as Kind.WINDOW:
+// The last acknowledged PSN is updated eight stages after this one (last_acked.p4), and a packet cannot go back. So a packet
+// carries it to this stage: the record of feedback that has advanced it passes egress of the recirculation port
+// (retransmission_filter.p4) and returns to ingress as Kind.WINDOW:
 //
 //   ACK ──> ... ──> last_acked ──> source
 //    └ record ──> registers of egress ──> recirculation port ──> here
 //
-// The word here follows within a microsecond or two, and each record carries the whole PSN, so one that is lost only makes
-// the window smaller until the next one. Data that is refused for that is resent.
+// The word here is updated within a microsecond or two. Each record carries the whole PSN, so a lost record only makes the
+// window smaller until the next one. Data dropped because of that is resent.
 
 #ifndef ALFIRK_SOURCE_WINDOW_P4
 #define ALFIRK_SOURCE_WINDOW_P4

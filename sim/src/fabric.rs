@@ -24,20 +24,20 @@ use alfirk_roce::wire::Psn;
 use crate::engine::Step;
 use crate::network::Network;
 
-/// Virtual nanoseconds that pipelines, routes and groups may take to be written.
+/// Timeout for writing pipelines, routes and groups, in virtual nanoseconds.
 const CONTROL_LIMIT: u64 = 60_000_000_000;
 
-/// Virtual nanoseconds between two looks at the progress.
+/// Interval of progress checks, in virtual nanoseconds.
 const TICK: u64 = 20_000;
 
-/// Virtual nanoseconds between two comparisons of what is acknowledged with what is received: about eight packets of 1,024 bytes at
-/// 100 Gb/s.
+/// Interval between comparisons of acknowledged and received data, in virtual nanoseconds: about eight packets of 1,024 bytes
+/// at 100 Gbit/s.
 const AUDIT_INTERVAL: u64 = 700;
 
-/// Virtual nanoseconds without an acknowledgement after which a sender looks for what is wrong: some ACK timeouts.
+/// Time without an acknowledgement after which a sender reports a stall, in virtual nanoseconds: several ACK timeouts.
 const PATIENCE: u64 = 4_000_000;
 
-/// A leader's patience: packets are lost at random, and switches take a few control latencies.
+/// Timing of a leader: packets may be lost, and switches take a few control latencies.
 const LEADER_TIMING: LeaderTiming = LeaderTiming {
     interval: 5_000_000,
     attempts: 400,
@@ -46,9 +46,9 @@ const LEADER_TIMING: LeaderTiming = LeaderTiming {
 /// A network in virtual time whose switches are ready.
 pub struct VirtualFabric {
     network: Network,
-    /// Events of transfers that have not been taken yet.
+    /// Events of transfers not yet returned.
     events: VecDeque<(TransferId, HostIndex, MemberEvent)>,
-    /// Replies of the controller that have not been taken yet.
+    /// Replies of the controller not yet returned.
     replies: VecDeque<ApiReply>,
     news: Vec<News>,
     next_tag: u64,
@@ -72,12 +72,12 @@ impl VirtualFabric {
         Ok(fabric)
     }
 
-    /// The network, to be read and changed from outside.
+    /// The network, for direct access.
     pub fn network(&mut self) -> &mut Network {
         &mut self.network
     }
 
-    /// Adds a member to a group between two messages; returns the PSN with which it starts.
+    /// Adds a member to a group between two messages; returns its initial PSN.
     pub fn join(&mut self, mcst_id: Ipv4Addr, member: MemberSpec) -> Result<Psn, FabricError> {
         let tag = self.tag();
         self.network.ask(ApiRequest::Join {
@@ -92,7 +92,7 @@ impl VirtualFabric {
         })
     }
 
-    /// Takes members out of a group.
+    /// Removes members from a group.
     pub fn leave(&mut self, mcst_id: Ipv4Addr, members: Vec<Ipv4Addr>) -> Result<(), FabricError> {
         let tag = self.tag();
         self.network.ask(ApiRequest::Leave {
@@ -136,7 +136,7 @@ impl VirtualFabric {
         )
     }
 
-    /// Runs until `pick` makes something of a reply of the controller.
+    /// Runs until `pick` returns a value for a reply of the controller.
     fn until<T>(
         &mut self,
         what: &str,
@@ -158,7 +158,7 @@ impl VirtualFabric {
         }
     }
 
-    /// Handles the next event, unless the run is to stop.
+    /// Handles the next event, unless the run was stopped.
     fn step(&mut self, deadline: u64) -> Result<Step, FabricError> {
         if self.network.is_stopped() {
             return Err(FabricError::Broken("the run was stopped".to_owned()));
@@ -166,7 +166,7 @@ impl VirtualFabric {
         Ok(self.network.step(deadline))
     }
 
-    /// Runs until a leader reports what has become of its request.
+    /// Runs until a leader reports the result of its request.
     fn until_led(&mut self, leader: HostIndex, what: &str) -> Result<LeaderEvent, FabricError> {
         let deadline = self.network.now().saturating_add(CONTROL_LIMIT);
         loop {
@@ -186,7 +186,7 @@ impl VirtualFabric {
         }
     }
 
-    /// Takes the events of transfers, in the order of the hosts, and the replies of the controller.
+    /// Collects the events of transfers, in the order of the hosts, and the replies of the controller.
     fn collect(&mut self) {
         let at = self.network.now();
         while let Some(reply) = self.network.next_reply() {
@@ -267,7 +267,7 @@ impl Fabric for VirtualFabric {
         }
         let led = self.network.lead(leader, spec, LEADER_TIMING, &nodes);
         led.map_err(|error| FabricError::Registration(error.to_string()))?;
-        // The leader's first words go out at once.
+        // The leader's first packets are sent at once.
         self.collect();
         in_band::registered(self.until_led(leader, "the group is not registered")?)
     }
@@ -275,7 +275,7 @@ impl Fabric for VirtualFabric {
     fn deregister_in_band(&mut self, leader: HostIndex) -> Result<(), FabricError> {
         self.network.dissolve(leader);
         loop {
-            // News of lost members may still come before.
+            // Notifications of lost members may precede it.
             if self.until_led(leader, "the group is not removed")? == LeaderEvent::Deregistered {
                 return Ok(());
             }
@@ -446,7 +446,7 @@ impl Fabric for VirtualFabric {
         }
         let mut all = FlowControl::default();
         let directions: Vec<_> = self.network.directions().collect();
-        // Both directions of a link follow each other; the one end's PAUSE frames stop the other.
+        // Both directions of a link are adjacent; PAUSE frames of one end stop the other.
         for pair in directions.chunks_exact(2) {
             for (way, back) in [(&pair[0], &pair[1]), (&pair[1], &pair[0])] {
                 let (pauses, paused_ns) = (back.1.pauses, way.1.paused_ns);

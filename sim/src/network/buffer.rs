@@ -13,33 +13,33 @@ use crate::engine::PortMap;
 #[derive(Debug)]
 pub(super) struct Buffer {
     shared: Option<SharedBuffer>,
-    /// Of the shared buffer, without headroom.
+    /// Size of the shared buffer in bytes, without headroom.
     size: u64,
     used: u64,
     pfc: Option<Pfc>,
     inputs: PortMap<Input, 0>,
-    /// How many of them are paused.
+    /// Number of paused ports.
     paused: usize,
-    /// Ports that have begun or ceased to be paused, in order.
+    /// Ports whose pause has begun or ended, in order.
     changed: Vec<u32>,
 }
 
 #[derive(Debug)]
 struct Input {
-    /// Of its own buffer, without headroom; unused with a shared one.
+    /// Size of the port's own buffer in bytes, without headroom; unused with a shared buffer.
     size: u64,
     headroom: u64,
-    /// Bytes that stay free between threshold and going on, unless that is stated.
+    /// Hysteresis in bytes between the threshold and the end of a pause, unless configured.
     margin: u64,
-    /// Bytes beside those in the headroom.
+    /// Bytes in use, without headroom.
     used: u64,
-    /// Of them, those of the lossless class.
+    /// Bytes in use by the lossless class, without headroom.
     lossless: u64,
     in_headroom: u64,
     is_paused: bool,
 }
 
-/// What a packet occupies; to be given back.
+/// Charge of a packet, to be released.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) port: u32,
@@ -48,12 +48,13 @@ pub(super) struct Share {
     in_headroom: bool,
 }
 
-/// There is no room for a packet.
+/// Error: the packet does not fit into the buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NoRoom;
 
 impl Buffer {
-    /// An empty one for ports with these links. Without a shared buffer the `queue` of each link is that of its port.
+    /// Creates an empty buffer for ports with these links. Without a shared buffer, the `queue` of a link is the size of its
+    /// port's buffer.
     pub(super) fn new(
         shared: Option<SharedBuffer>,
         pfc: Option<Pfc>,
@@ -86,7 +87,7 @@ impl Buffer {
         }
     }
 
-    /// Takes a packet of a class in.
+    /// Charges a packet of a class to a port.
     pub(super) fn take(&mut self, port: u32, class: u8, len: usize) -> Result<Share, NoRoom> {
         let len = len as u64;
         let is_lossless = self.pfc.is_some_and(|pfc| pfc.class == class);
@@ -125,7 +126,7 @@ impl Buffer {
         })
     }
 
-    /// The last copy of a packet has left.
+    /// Releases the charge of a packet whose last copy has left.
     pub(super) fn give_back(&mut self, share: Share) {
         let is_lossless = self.is_lossless(share.class);
         let is_shared = self.shared.is_some();
@@ -144,7 +145,7 @@ impl Buffer {
         }
     }
 
-    /// Ends the pause of each port that has come far enough below its threshold, which moves with what is free.
+    /// Ends the pause of each port that is far enough below its threshold, which depends on the free buffer.
     fn let_go_on(&mut self) {
         let xon = self.pfc.and_then(|pfc| pfc.xon);
         let ports: Vec<(u32, u64)> = self
@@ -167,7 +168,7 @@ impl Buffer {
         }
     }
 
-    /// Bytes of the lossless class that a port may have beside its headroom now.
+    /// Current threshold of a port in bytes of the lossless class, without headroom.
     fn threshold(&self, port: u32) -> u64 {
         let stated = self.pfc.and_then(|pfc| pfc.xoff);
         stated.unwrap_or_else(|| match self.shared {
@@ -176,7 +177,7 @@ impl Buffer {
         })
     }
 
-    /// How many bytes a queue of this class may hold at an output port now; `None` if it is bounded elsewhere.
+    /// Current limit in bytes of a queue of this class at an output port; `None` if it has no limit here.
     pub(super) fn queue_limit(&self, class: u8) -> Option<u64> {
         let shared = self.shared.filter(|_| !self.is_lossless(class))?;
         Some(shared.alpha.of(self.size - self.used))
@@ -186,12 +187,12 @@ impl Buffer {
         self.pfc.is_some_and(|pfc| pfc.class == class)
     }
 
-    /// Ports that have begun or ceased to be paused since the last call.
+    /// Returns the ports whose pause has begun or ended since the last call.
     pub(super) fn changed(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.changed)
     }
 
-    /// Whether what is behind the port should be silent.
+    /// Whether the neighbour at the port must pause.
     pub(super) fn is_paused(&self, port: u32) -> bool {
         self.inputs.get(port).is_some_and(|input| input.is_paused)
     }

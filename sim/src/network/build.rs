@@ -34,7 +34,7 @@ use alfirk_ctrl::constants::CPU_PORT;
 use alfirk_experiment::stream::seed;
 use alfirk_experiment::{MemberEvent, TransferId};
 
-/// The port that means drop.
+/// Egress port number for dropped packets.
 const DROP_PORT: u32 = 511;
 
 /// A fabric in virtual time.
@@ -43,21 +43,21 @@ pub struct Network {
     topology: Topology,
     model: Model,
     switches: Vec<NodeId>,
-    /// In rising order.
+    /// Nodes of the hosts, in ascending order.
     hosts: Vec<NodeId>,
     controller: NodeId,
-    /// The hosts of each transfer.
+    /// Hosts of each transfer.
     parts: BTreeMap<TransferId, BTreeSet<HostIndex>>,
-    /// The engine's number of each link, by the topology's index.
+    /// Link number in the engine, by index in the topology.
     links: Vec<usize>,
-    /// Those of every link at the start.
+    /// Initial fault probabilities of every link.
     faults: FaultProbabilities,
-    /// Links that lose with a probability of their own.
+    /// Loss probabilities of single links.
     own_loss: BTreeMap<LinkIndex, f64>,
     watch: Watch,
 }
 
-/// Why a fabric cannot be made.
+/// Error of [`Network::build`].
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     #[error(transparent)]
@@ -69,8 +69,8 @@ pub enum BuildError {
 }
 
 impl Network {
-    /// A fabric at time 0: switches without program, hosts without queue pairs, and a controller that sets out
-    /// to connect. `faults` are those of every link, in each direction.
+    /// Creates a fabric at time 0: switches without program, hosts without queue pairs, and a controller that begins to
+    /// connect. `faults`: fault probabilities of every link, in each direction.
     pub fn build(
         topology: &Topology,
         controller: ControllerConfig,
@@ -129,16 +129,16 @@ impl Network {
         })
     }
 
-    /// Has several threads run the switches from now on, in place of one. No result depends on it. [`Engine::set_threads`] says what cannot be
-    /// done then while a run is on: ending and restarting switches, looking at them, changing links, observing.
+    /// Sets the number of threads that run the switches. No result depends on it. With several threads, switches cannot be
+    /// ended, restarted or read during a run, nor links changed or observers added (see [`Engine::set_threads`]).
     ///
     /// # Errors
-    /// The system gives no more threads.
+    /// The system cannot create the threads.
     pub fn set_threads(&mut self, threads: Threads) -> Result<(), ThreadError> {
         self.engine.set_threads(threads)
     }
 
-    /// What its hosts and switches cost.
+    /// Delay model of hosts and switches.
     pub fn model(&self) -> &Model {
         &self.model
     }
@@ -152,12 +152,12 @@ impl Network {
         self.engine.now()
     }
 
-    /// Events handled so far.
+    /// Number of events handled so far.
     pub fn events(&self) -> u64 {
         self.engine.events()
     }
 
-    /// Shows every later frame and note to `observer`.
+    /// Adds an observer of all later frames and notes.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.engine.observe(observer);
     }
@@ -169,24 +169,24 @@ impl Network {
         step
     }
 
-    /// For other threads: what time it is, and a way to stop.
+    /// Handle for other threads to read the time and stop the run.
     pub fn watch(&self) -> Watch {
         self.watch.clone()
     }
 
-    /// Whether another thread has asked to stop.
+    /// Whether another thread has stopped the run.
     pub fn is_stopped(&self) -> bool {
         self.watch.is_stopped()
     }
 
-    /// Handles everything that is due at or before `limit`, then moves the time on to it.
+    /// Handles all events at or before `limit`, then advances the time to it.
     pub fn run_until(&mut self, limit: u64) {
         self.engine.run_until(limit);
     }
 
     // ---- The controller ----
 
-    /// A user's request to the controller.
+    /// Sends a client's request to the controller.
     pub fn ask(&mut self, request: ApiRequest) {
         self.engine.with_node(self.controller, |node, ctx| {
             if let Element::Controller(node) = node {
@@ -195,7 +195,7 @@ impl Network {
         });
     }
 
-    /// The controller's next reply to its users.
+    /// Next reply of the controller to clients.
     pub fn next_reply(&mut self) -> Option<ApiReply> {
         self.engine
             .with_node(self.controller, |node, _| match node {
@@ -204,8 +204,8 @@ impl Network {
             })
     }
 
-    /// Has another controller take the place of this one in so many nanoseconds. All connections end. The new one takes up the
-    /// groups that the first one has kept in a file, or else those that it finds in the switches.
+    /// Restarts the controller after `delay` nanoseconds. All connections end. The new controller restores the groups of the
+    /// saved state if `keeps_state`, else adopts those found on switches.
     pub fn restart_controller(&mut self, delay: u64, keeps_state: bool) {
         self.engine.with_node(self.controller, |_, ctx| {
             ctx.send(ctx.node(), Message::Restart { keeps_state }, delay);
@@ -234,21 +234,21 @@ impl Network {
             })
     }
 
-    /// Makes the queue pairs of a transfer at one member.
+    /// Creates the queue pairs of a transfer at one member.
     pub fn prepare(
         &mut self,
         id: TransferId,
         host: HostIndex,
         spec: TransferSpec,
     ) -> Result<Vec<Endpoint>, TransferError> {
-        // The transfer before it has ended, whether there is another one or not.
+        // The previous transfer ends in any case.
         self.forget_part(id, host);
         let endpoints = self.with_host(host, |node, _| node.prepare(id, spec))?;
         self.parts.entry(id).or_default().insert(host);
         Ok(endpoints)
     }
 
-    /// Connects them.
+    /// Connects the queue pairs.
     pub fn connect(
         &mut self,
         id: TransferId,
@@ -258,7 +258,7 @@ impl Network {
         self.with_host(host, |node, ctx| node.connect(id, peers, ctx))
     }
 
-    /// The root's application posts the data now.
+    /// Makes the root's application post the data now.
     pub fn start(&mut self, id: TransferId, host: HostIndex, original: &Arc<ExpectedData>) {
         for part in self.parts.get(&id).cloned().unwrap_or_default() {
             self.with_host(part, |node, _| node.set_expected_data(id, original));
@@ -267,18 +267,17 @@ impl Network {
         self.with_host(host, |node, ctx| node.start(id, data, ctx));
     }
 
-    /// Lets an application of its own use a host's NIC, now: verbs that no transfer knows of. What completes is seen in
-    /// counters and memory.
+    /// Calls a function on a host's NIC now, outside any transfer. Completions are visible in counters and memory only.
     pub fn on_nic<R>(&mut self, host: HostIndex, act: impl FnOnce(&mut Host, u64) -> R) -> R {
         self.with_host(host, |node, ctx| node.on_nic(act, ctx))
     }
 
-    /// Has a host take part in a group of datagrams that are acknowledged up a tree, as this member.
+    /// Sets a host's member of a datagram group with acknowledgements along a tree.
     pub fn set_multicaster(&mut self, host: HostIndex, multicaster: Multicaster) {
         self.with_host(host, |node, _| node.set_multicaster(multicaster));
     }
 
-    /// Uses a host's member now; `None` if it has none.
+    /// Calls a function on a host's member now; `None` if it has none.
     pub fn on_multicaster<R>(
         &mut self,
         host: HostIndex,
@@ -287,22 +286,22 @@ impl Network {
         self.with_host(host, |node, ctx| node.on_multicaster(act, ctx))
     }
 
-    /// A host's application posts a message to all members of its group now.
+    /// Makes a host's application post a message to all members of its group now.
     pub fn broadcast(&mut self, host: HostIndex, data: Arc<[u8]>) {
         self.with_host(host, |node, ctx| node.broadcast(data, ctx));
     }
 
-    /// The next event of a host's member, and when the application saw what led to it.
+    /// Next event of a host's member, with the time at which the application processed its cause.
     pub fn next_multicast_event(&mut self, host: HostIndex) -> Option<(u64, EndpointEvent)> {
         self.with_host(host, |node, _| node.next_multicast_event())
     }
 
-    /// Allows a queue pair of a host to be registered in band by the leader of a group.
+    /// Permits the leader of a group to register a queue pair of a host in band.
     pub fn expect(&mut self, host: HostIndex, qpn: QpNum, group: ExpectedGroup) {
         self.with_host(host, |node, _| node.expect(qpn, group));
     }
 
-    /// Has a host register a group in band, with `nodes` as the other members.
+    /// Makes a host register a group in band, with `nodes` as the other members.
     pub fn lead(
         &mut self,
         host: HostIndex,
@@ -313,12 +312,12 @@ impl Network {
         self.with_host(host, |node, ctx| node.lead(spec, timing, nodes, ctx))
     }
 
-    /// Has a host take back, in band, the group that it leads.
+    /// Makes a host deregister the group that it leads, in band.
     pub fn dissolve(&mut self, host: HostIndex) {
         self.with_host(host, |node, ctx| node.dissolve(ctx));
     }
 
-    /// Has a host say, in band, that a group which it sends to makes no progress.
+    /// Makes a host report in band that a group to which it sends makes no progress.
     pub fn stalled(&mut self, host: HostIndex, mcst_id: Ipv4Addr) {
         self.with_host(host, |node, ctx| node.stalled(mcst_id, ctx));
     }
@@ -328,20 +327,20 @@ impl Network {
         self.with_host(host, |node, ctx| node.kill(ctx));
     }
 
-    /// Has a host's application do nothing for so many nanoseconds from now on, while its NIC goes on.
+    /// Suspends a host's application for `lasts` nanoseconds, while its NIC continues.
     pub fn suspend_host(&mut self, host: HostIndex, lasts: u64) {
         self.with_host(host, |node, ctx| node.suspend(lasts, ctx));
     }
 
-    /// Has a host send random packets of all kinds to a group, under its own address and as fast as its link takes them beside what
-    /// its queue pairs send, until its transfer is closed.
+    /// Makes a host send random packets of all kinds to a group until its transfer is closed, with its own address, and with all
+    /// bandwidth that its queue pairs do not use.
     pub fn turn_hostile(&mut self, host: HostIndex, target: Target, seed: u64) {
         let node = self.topology.host(host);
         let hostile = Hostile::new(node.ip, MacAddr(node.mac.0), target, seed);
         self.with_host(host, |node, ctx| node.turn_hostile(hostile, ctx));
     }
 
-    /// Has a transfer at a host do something about its legs; `None` if there is no transfer.
+    /// Executes an operation on the legs of a transfer at a host; `None` if there is no transfer.
     pub fn act(
         &mut self,
         id: TransferId,
@@ -351,7 +350,7 @@ impl Network {
         self.with_host(host, |node, ctx| node.act(id, verb, ctx))
     }
 
-    /// The next event of a transfer at a host.
+    /// Next event of a transfer at a host.
     pub fn next_event(&mut self, host: HostIndex) -> Option<(TransferId, MemberEvent)> {
         self.with_host(host, |node, _| node.next_event())
     }
@@ -371,7 +370,7 @@ impl Network {
         }
     }
 
-    /// The hosts that may have new events since the last call, in order: [`Network::next_event`] gives it.
+    /// Returns the hosts that may have new events since the last call, in order; see [`Network::next_event`].
     pub fn take_notifying(&mut self) -> impl Iterator<Item = HostIndex> + '_ {
         let telling = self.engine.take_notifying();
         telling.filter_map(|node| self.hosts.binary_search(&node).ok().map(HostIndex))
@@ -396,8 +395,8 @@ impl Network {
             });
     }
 
-    /// Ends a switch in `delay` nanoseconds, and has it begin again, without program, entries and registers, after `downtime` more;
-    /// the controller connects to it then.
+    /// Ends a switch after `delay` nanoseconds, and restarts it without program, entries and registers after `downtime`
+    /// more. The controller then connects to it.
     pub fn restart_switch(&mut self, index: SwitchIndex, delay: u64, downtime: u64) {
         let controller = self.controller;
         self.engine.with_node(self.switches[index.0], |_, ctx| {
@@ -409,18 +408,18 @@ impl Network {
         });
     }
 
-    /// Takes a link down or up.
+    /// Sets a link down or up.
     pub fn set_link_up(&mut self, link: LinkIndex, up: bool) {
         self.engine.set_link_up(self.links[link.0], up);
     }
 
-    /// Has a link lose frames with this probability whenever [`Network::set_loss`] says nothing else.
+    /// Sets the loss probability of a link that applies unless [`Network::set_loss`] overrides it.
     pub fn set_own_loss(&mut self, link: LinkIndex, loss: f64) -> Result<(), LinkError> {
         self.own_loss.insert(link, loss);
         self.set_loss(link, None)
     }
 
-    /// Has a link lose frames with this probability, in each direction; as at the start if `None`.
+    /// Overrides the loss probability of a link, in each direction; `None` restores the initial one.
     pub fn set_loss(&mut self, link: LinkIndex, loss: Option<f64>) -> Result<(), LinkError> {
         let own = self.own_loss.get(&link).copied();
         let faults = FaultProbabilities {
@@ -430,7 +429,7 @@ impl Network {
         self.engine.set_link_faults(self.links[link.0], faults)
     }
 
-    /// The counters of what `end` sends into its link.
+    /// Counters of the frames that `end` sends.
     pub fn counters(&self, end: End) -> Option<LinkCounters> {
         match end.node {
             Node::Switch(index) => self.engine.counters(self.switches[index.0], end.port),
@@ -438,7 +437,7 @@ impl Network {
         }
     }
 
-    /// The counters of every direction of every link, by name ("h1:0 -> s1:1").
+    /// Counters of both directions of every link, with names such as "h1:0 -> s1:1".
     pub fn directions(&self) -> impl Iterator<Item = (&str, LinkCounters)> {
         self.engine.directions()
     }
@@ -458,7 +457,7 @@ fn add_switch(
         cpu_port: Some(CPU_PORT),
         drop_port: DROP_PORT,
         seed: seed(run_seed, &format!("switch {}", switch.name)),
-        // As many as v1model's 3 bits can tell apart.
+        // v1model has a priority of 3 bits.
         priority_queues: 8,
         ..SwitchOptions::default()
     };
@@ -478,7 +477,7 @@ fn add_switch(
     engine.add_node(&switch.name, Element::Switch(Box::new(node)))
 }
 
-/// A switch's own address, which only its PAUSE frames show: those of generated hosts begin with 02:00.
+/// MAC address of a switch, used in PAUSE frames only; those of generated hosts begin with 02:00.
 fn station(index: SwitchIndex) -> MacAddr {
     let [.., a, b, c, d] = index.0.to_be_bytes();
     MacAddr([0x02, 0x50, a, b, c, d])

@@ -16,14 +16,14 @@ use crate::engine::NodeId;
 /// The controller in the simulator.
 pub struct ControllerNode {
     controller: Controller,
-    /// Of every controller that stands here.
+    /// Configuration, also for controllers after a restart.
     config: ControllerConfig,
-    /// The node of each switch, by the topology's index.
+    /// Node of each switch, by index in the topology.
     switches: Vec<NodeId>,
-    /// Whose connection stands: what a switch sent over an earlier one does not arrive.
+    /// Whether each switch is connected. Messages of an earlier connection are dropped.
     connected: Vec<bool>,
     control_latency: u64,
-    /// What has come at this moment.
+    /// Events received at the current time.
     inbox: Vec<Event>,
     replies: VecDeque<ApiReply>,
 }
@@ -53,7 +53,7 @@ impl ControllerNode {
         }
     }
 
-    /// Another controller takes the place of this one, connections and all.
+    /// Replaces the controller by a new one with new connections.
     fn restart(&mut self, keeps_state: bool, ctx: &mut Ctx<'_>) {
         let topology = self.controller.topology().clone();
         self.config.virtual_qpn_seed = self.config.virtual_qpn_seed.wrapping_add(1);
@@ -69,7 +69,7 @@ impl ControllerNode {
         self.connect_all(ctx);
     }
 
-    /// A user's request; its answer comes out of [`ControllerNode::next_reply`].
+    /// Passes a client's request to the controller; [`ControllerNode::next_reply`] returns the reply.
     pub(super) fn ask(&mut self, request: ApiRequest, ctx: &mut Ctx<'_>) {
         self.handle([Event::Api(request)], ctx);
     }
@@ -168,7 +168,7 @@ impl ControllerNode {
     }
 }
 
-/// Has it noted, if there is something.
+/// Adds a note to the trace, unless `text` returns `None`.
 fn note(ctx: &mut Ctx<'_>, text: impl FnOnce() -> Option<String>) {
     if ctx.wants_notes() {
         if let Some(text) = text() {

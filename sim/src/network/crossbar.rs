@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use crate::engine::Dequeued;
 
-/// The packets at the input ports of a switch.
+/// Packets at the input ports of a switch, and the crossbar.
 pub(super) struct Crossbar<Q> {
     only_first: bool,
     speedup: usize,
@@ -24,9 +24,9 @@ pub(super) struct Crossbar<Q> {
 
 struct Input<Q> {
     port: u32,
-    /// By class.
+    /// Queues by class.
     queues: Vec<VecDeque<Waiting<Q>>>,
-    /// Packets that cross, and how many copies of each.
+    /// Packets that are crossing, with the number of copies of each.
     crossing: Vec<(u64, usize)>,
 }
 
@@ -34,20 +34,20 @@ struct Waiting<Q> {
     packet: u64,
     enqueued_at: u64,
     depth_at_enqueue: u32,
-    /// Where to; not empty.
+    /// Outputs of the copies; not empty.
     copies: VecDeque<(u32, Q)>,
 }
 
 struct Output {
     port: u32,
-    /// The input whose turn it is.
+    /// Next input of the round robin.
     turn: u32,
-    /// What it sends: of which input, and which packet.
+    /// Input and packet that the output is sending.
     from: Option<(u32, u64)>,
 }
 
 impl<Q> Crossbar<Q> {
-    /// Plain input queues if `only_first`, else virtual output queues.
+    /// Creates a crossbar with plain input queues if `only_first`, else with virtual output queues.
     pub(super) fn new(only_first: bool, speedup: u32) -> Crossbar<Q> {
         Crossbar {
             only_first,
@@ -57,8 +57,8 @@ impl<Q> Crossbar<Q> {
         }
     }
 
-    /// Adds a copy for `output` of a packet that came in at `input`. Copies of one packet come one after another and
-    /// with the same number.
+    /// Adds a copy for `output` of a packet received at `input`. Copies of one packet must be added consecutively, with
+    /// the same number.
     pub(super) fn push(
         &mut self,
         (input, class, packet): (u32, u8, u64),
@@ -86,7 +86,7 @@ impl<Q> Crossbar<Q> {
         }
     }
 
-    /// The next copy for an idle output, of a class that is not stopped there.
+    /// Next copy for an idle output, of a class that is not stopped there.
     pub(super) fn grant(
         &mut self,
         output: u32,
@@ -111,7 +111,7 @@ impl<Q> Crossbar<Q> {
         None
     }
 
-    /// Where in a queue of an input the next copy for an output is, if it may cross.
+    /// Position in an input queue of the next copy for an output, if it may cross.
     fn find(&self, input: usize, class: usize, output: u32) -> Option<(usize, usize)> {
         let input = &self.inputs[input];
         let looked_at = if self.only_first { 1 } else { usize::MAX };
@@ -159,7 +159,7 @@ impl<Q> Crossbar<Q> {
         (input.port, packet, dequeued)
     }
 
-    /// An output has sent what it took, or nothing has come of it.
+    /// Records that an output has sent its copy, or dropped it.
     pub(super) fn finished(&mut self, output: u32) {
         let Some((from, packet)) = self.output(output).from.take() else {
             return;
@@ -173,7 +173,7 @@ impl<Q> Crossbar<Q> {
         }
     }
 
-    /// The outputs for which something may cross from where `output` took its last packet, in turn after it.
+    /// Outputs to which packets may cross from the input of `output`'s last packet, in round-robin order after it.
     pub(super) fn wanted_beside(&self, output: u32, input: u32) -> Vec<u32> {
         let found = self.inputs.binary_search_by_key(&input, |i| i.port);
         let Some(input) = found.ok().map(|at| &self.inputs[at]) else {
@@ -193,7 +193,7 @@ impl<Q> Crossbar<Q> {
         outputs
     }
 
-    /// The input whose packet an output sends.
+    /// Input of the packet that an output is sending.
     pub(super) fn source(&self, output: u32) -> Option<u32> {
         let at = self
             .outputs
@@ -202,7 +202,7 @@ impl<Q> Crossbar<Q> {
         self.outputs[at].from.map(|(input, _)| input)
     }
 
-    /// Throws everything away.
+    /// Removes all packets.
     pub(super) fn clear(&mut self) {
         self.inputs.clear();
         self.outputs.clear();

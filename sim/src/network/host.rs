@@ -1,4 +1,4 @@
-//! A host: NIC and RC endpoint, and an application that takes part in a transfer.
+//! A host: NIC with RC endpoint, and an application that takes part in transfers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -23,44 +23,44 @@ use super::Ctx;
 use super::{Fidelity, Model};
 use crate::frame::is_acknowledgement;
 
-/// The one port of a host.
+/// Port number of a host's only port.
 pub(super) const PORT: u32 = 0;
 
-/// A host in the simulator. [`Model`] draws its delays.
+/// A host in the simulator. See [`Model`] for its delays.
 pub struct HostNode {
     host: Host,
-    /// The transfers that its applications take part in.
+    /// Transfers in which its applications take part.
     transfers: BTreeMap<TransferId, Part>,
     model: Model,
-    /// None without flow control.
+    /// Flow control of the link; `None` without flow control.
     flow_control: Option<Sender<Packet>>,
-    /// When the NIC may begin its next frame.
+    /// Earliest time of the NIC's next frame.
     next_frame_at: u64,
-    /// When the application has seen and handled every event so far.
+    /// Time at which the application has processed all events so far.
     free_at: u64,
-    /// ACK and NAK frames that arrived.
+    /// Number of ACK and NAK frames received.
     acks_received: u64,
     registrar: Registrar,
-    /// A host that has failed neither sends nor receives.
+    /// False for a failed host, which neither sends nor receives.
     alive: bool,
-    /// What else it sends, whenever its link is idle.
+    /// Generator of hostile packets, which are sent when the link is idle.
     hostile: Option<Hostile>,
     events: VecDeque<(TransferId, MemberEvent)>,
-    /// A member of a group of datagrams that are acknowledged up a tree.
+    /// Member of a datagram group with acknowledgements along a tree.
     multicaster: Option<Multicaster>,
-    /// Its events, and when the application saw what led to them.
+    /// Events of that member, with the times at which the application processed their causes.
     multicast_events: VecDeque<(u64, EndpointEvent)>,
 }
 
 /// A host's part in a transfer.
 struct Part {
     transfer: Transfer,
-    /// Whether its end has been reported.
+    /// The end of the transfer has been reported.
     finished: bool,
 }
 
 impl HostNode {
-    /// A host; `obeys_pauses` is the rate of its link in bits per second if it does what PAUSE frames say.
+    /// Creates a host. `obeys_pauses`: rate of its link in bits per second if it honours PAUSE frames.
     pub(super) fn new(host: Host, model: Model, obeys_pauses: Option<u64>) -> HostNode {
         HostNode {
             host,
@@ -79,39 +79,39 @@ impl HostNode {
         }
     }
 
-    /// The NIC and everything in it.
+    /// NIC with its queue pairs.
     pub fn host(&self) -> &Host {
         &self.host
     }
 
-    /// A transfer that the host takes part in.
+    /// A transfer in which the host takes part.
     pub fn transfer(&self, id: TransferId) -> Option<&Transfer> {
         self.transfers.get(&id).map(|part| &part.transfer)
     }
 
-    /// All transfers that the host takes part in.
+    /// All transfers in which the host takes part.
     pub fn transfers(&self) -> impl Iterator<Item = &Transfer> {
         self.transfers.values().map(|part| &part.transfer)
     }
 
-    /// The member of a group of datagrams that it is by no transfer.
+    /// Member of a datagram group outside transfers.
     pub fn multicaster(&self) -> Option<&Multicaster> {
         self.multicaster.as_ref()
     }
 
-    /// ACK and NAK frames that arrived on the link.
+    /// Number of ACK and NAK frames received.
     pub fn acks_received(&self) -> u64 {
         self.acks_received
     }
 
-    /// How far a transfer is.
+    /// Progress of a transfer.
     pub fn progress(&self, id: TransferId) -> Option<Progress> {
         Some(self.transfer(id)?.progress(&self.host))
     }
 
     // ---- The application, driven by the orchestrator. Setting up costs no virtual time. ----
 
-    /// Makes a transfer's queue pairs; one before of the same number is closed.
+    /// Creates a transfer's queue pairs; an earlier transfer with the same id is closed.
     pub(super) fn prepare(
         &mut self,
         id: TransferId,
@@ -124,7 +124,7 @@ impl HostNode {
         Ok(endpoints)
     }
 
-    /// Connects them.
+    /// Connects the queue pairs.
     pub(super) fn connect(
         &mut self,
         id: TransferId,
@@ -140,7 +140,7 @@ impl HostNode {
         Ok(())
     }
 
-    /// What this host is about to receive.
+    /// Sets the data that this host is to receive, for verification.
     pub(super) fn set_expected_data(&mut self, id: TransferId, original: &Arc<ExpectedData>) {
         let Some(Part { transfer, .. }) = self.transfers.get_mut(&id) else {
             return;
@@ -148,7 +148,7 @@ impl HostNode {
         transfer.set_expected_data(&mut self.host, Arc::clone(original));
     }
 
-    /// The application posts the data now.
+    /// Makes the application post the data now.
     pub(super) fn start(&mut self, id: TransferId, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
         ctx.note(|| format!("post {} B", data.len()));
         let delay = self.model.posting(data.len() as u64);
@@ -157,8 +157,8 @@ impl HostNode {
 
     // ---- Legs of a transfer ----
 
-    /// Has the transfer do something about its legs; `None` if there is no transfer. After [`LegVerb::Leave`] [`MemberEvent::Left`]
-    /// follows when the application has seen what the leg's queue pairs delivered.
+    /// Executes an operation on the legs of a transfer; `None` if there is no transfer. [`LegVerb::Leave`] is followed by
+    /// [`MemberEvent::Left`] once the application has processed what the leg's queue pairs delivered.
     pub(super) fn act(
         &mut self,
         id: TransferId,
@@ -177,7 +177,7 @@ impl HostNode {
         *finished &= !resumes;
         let answer = transfer.act(&mut self.host, ctx.now(), verb);
         if !leaves && !resumes {
-            // A leg without connections is over at once.
+            // A leg without connections ends at once.
             self.collect(ctx);
         }
         self.settle(ctx);
@@ -189,12 +189,12 @@ impl HostNode {
         Some(answer)
     }
 
-    /// The next event of a transfer.
+    /// Next event of a transfer.
     pub(super) fn next_event(&mut self) -> Option<(TransferId, MemberEvent)> {
         self.events.pop_front()
     }
 
-    /// Ends a transfer and gives its memory back.
+    /// Ends a transfer and releases its memory.
     pub(super) fn close(&mut self, id: TransferId) {
         if let Some(part) = self.transfers.remove(&id) {
             part.transfer.close(&mut self.host);
@@ -203,7 +203,7 @@ impl HostNode {
         self.events.retain(|(of, _)| *of != id);
     }
 
-    /// Lets an application that is no transfer use the NIC now.
+    /// Calls a function on the NIC now, outside any transfer.
     pub(super) fn on_nic<R>(
         &mut self,
         act: impl FnOnce(&mut Host, u64) -> R,
@@ -216,13 +216,13 @@ impl HostNode {
 
     // ---- Multicast by acknowledged datagrams ----
 
-    /// Takes part in a group as this member, in place of the one before.
+    /// Sets the member of a datagram group, replacing an earlier one.
     pub(super) fn set_multicaster(&mut self, multicaster: Multicaster) {
         self.multicaster = Some(multicaster);
         self.multicast_events.clear();
     }
 
-    /// Uses the member now.
+    /// Calls a function on the member now.
     pub(super) fn on_multicaster<R>(
         &mut self,
         act: impl FnOnce(&mut Multicaster, &mut Host, u64) -> R,
@@ -234,7 +234,7 @@ impl HostNode {
         Some(result)
     }
 
-    /// The application posts a message to all members now.
+    /// Makes the application post a message to all members now.
     pub(super) fn broadcast(&mut self, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
         let delay = self.model.posting(data.len() as u64);
         ctx.send(ctx.node(), Message::Multicast { data }, delay);
@@ -265,19 +265,19 @@ impl HostNode {
         }
     }
 
-    /// The member's next event, and when the application saw what led to it.
+    /// Next event of the member, with the time at which the application processed its cause.
     pub(super) fn next_multicast_event(&mut self) -> Option<(u64, EndpointEvent)> {
         self.multicast_events.pop_front()
     }
 
     // ---- Registration in band ----
 
-    /// Allows one of this host's queue pairs to be registered by the leader of a group.
+    /// Permits the leader of a group to register one of this host's queue pairs.
     pub(super) fn expect(&mut self, qpn: QpNum, group: ExpectedGroup) {
         self.registrar.expect(&mut self.host, qpn, group);
     }
 
-    /// Registers a group that this host leads; [`MemberEvent::Group`] reports how it goes.
+    /// Registers a group with this host as the leader; [`MemberEvent::Group`] reports the result.
     pub(super) fn lead(
         &mut self,
         spec: GroupSpec,
@@ -292,7 +292,7 @@ impl HostNode {
         Ok(())
     }
 
-    /// Has every switch forget the group that this host leads.
+    /// Deregisters the group that this host leads.
     pub(super) fn dissolve(&mut self, ctx: &mut Ctx<'_>) {
         if let Some(leader) = self.registrar.leader() {
             leader.deregister(&mut self.host, ctx.now());
@@ -300,7 +300,7 @@ impl HostNode {
         self.settle(ctx);
     }
 
-    /// Tells the fabric that a group which this host sends to makes no progress.
+    /// Reports to the fabric that a group to which this host sends makes no progress.
     pub(super) fn stalled(&mut self, mcst_id: Ipv4Addr, ctx: &mut Ctx<'_>) {
         self.registrar.stalled(&mut self.host, ctx.now(), mcst_id);
         self.settle(ctx);
@@ -308,13 +308,13 @@ impl HostNode {
 
     // ---- What goes wrong ----
 
-    /// The application does nothing for so many nanoseconds, beginning as soon as it has seen what it is about to see.
+    /// Suspends the application for `lasts` nanoseconds, once it has processed its pending events.
     pub(super) fn suspend(&mut self, lasts: u64, ctx: &mut Ctx<'_>) {
         ctx.note(|| format!("application suspended for {lasts} ns"));
         self.free_at = self.free_at.max(ctx.now()).saturating_add(lasts);
     }
 
-    /// Ends the host at once: nothing leaves it any more, and nothing is taken in.
+    /// Ends the host at once: it neither sends nor receives any more.
     pub(super) fn kill(&mut self, ctx: &mut Ctx<'_>) {
         ctx.note(|| "dies".to_string());
         self.alive = false;
@@ -330,7 +330,7 @@ impl HostNode {
         self.hostile.is_some()
     }
 
-    /// From now on sends random packets, too, whenever its link is idle; until the transfer is closed.
+    /// Sends random packets as well whenever the link is idle, until the transfer is closed.
     pub(super) fn turn_hostile(&mut self, hostile: Hostile, ctx: &mut Ctx<'_>) {
         self.hostile = Some(hostile);
         self.settle(ctx);
@@ -338,7 +338,7 @@ impl HostNode {
 
     // ---- The NIC, driven by the engine. ----
 
-    /// Frames that no flow control looks at come when the NIC has taken them in.
+    /// Without flow control, frames are delivered after the delay of the NIC.
     pub(super) fn reception_delay(&self) -> u64 {
         match &self.flow_control {
             Some(_) => 0,
@@ -346,12 +346,12 @@ impl HostNode {
         }
     }
 
-    /// What flow control does not look at may come later, if nothing depends on it.
+    /// Without flow control, the host may announce followers.
     pub(super) fn expects_followers(&self) -> bool {
         self.flow_control.is_none()
     }
 
-    /// To be silent they must be packets of a queue pair.
+    /// Followers are always packets of a queue pair.
     pub(super) fn on_followers(&mut self, count: usize, first: &Packet) {
         if let (true, Packet::Rc(first)) = (self.alive, first) {
             self.host.handle_followers(first, count as u64);
@@ -375,7 +375,7 @@ impl HostNode {
         if self.flow_control.is_none() {
             let deadline = self.host.qp_deadline();
             self.host.handle_packet(ctx.now(), &frame);
-            // Most packets are data that is neither asked about nor a message's last.
+            // Most packets are data without an ACK request that do not end a message.
             let nothing_follows = self.host.is_quiet() && self.host.qp_deadline() == deadline;
             if !nothing_follows {
                 self.settle(ctx);
@@ -454,7 +454,7 @@ impl HostNode {
         let Some(Part { transfer, .. }) = self.transfers.get_mut(&id) else {
             return;
         };
-        // The application posted it that long ago.
+        // The application had begun to post it that long ago.
         let posting = self.model.posting(data.len() as u64);
         let posted_at = ctx.now().saturating_sub(posting);
         if let Err(error) = transfer.start(&mut self.host, posted_at, data) {
@@ -464,7 +464,7 @@ impl HostNode {
         self.collect(ctx);
     }
 
-    /// The application saw `event` at `seen_at`; what it posted on that reaches the NIC now.
+    /// Processes an event that the application saw at `seen_at`; its resulting posts reach the NIC now.
     fn handled(&mut self, event: &HostEvent, seen_at: u64, ctx: &mut Ctx<'_>) {
         let (host, now) = (&mut self.host, ctx.now());
         if let Some(multicaster) = &mut self.multicaster {
@@ -479,10 +479,10 @@ impl HostNode {
         self.collect(ctx);
     }
 
-    /// Passes on the events of transfers and of the group.
+    /// Collects the events of transfers and of the group.
     fn collect(&mut self, ctx: &mut Ctx<'_>) {
         while let Some(event) = self.registrar.poll() {
-            // A group that is registered in band is that of the only transfer.
+            // A group registered in band belongs to the main transfer.
             self.tell(TransferId::MAIN, MemberEvent::Group(event), ctx);
         }
         let mut told = Vec::new();
@@ -530,7 +530,7 @@ impl HostNode {
         ctx.notify();
     }
 
-    /// After anything happened: hands events to the application, frames to an idle link, and sets the alarm.
+    /// Called after any event: passes events to the application, sends frames on an idle link, and sets the timer.
     fn settle(&mut self, ctx: &mut Ctx<'_>) {
         if !self.alive {
             return;
@@ -572,12 +572,12 @@ impl HostNode {
         }
     }
 
-    /// Whether there may be something to send when the link is idle.
+    /// Whether there may be frames to send when the link is idle.
     fn has_frames(&self) -> bool {
         !self.host.is_quiet() || self.hostile.is_some() || self.flow_control.is_some()
     }
 
-    /// What the application does with a message beside handling it, because it passes it on.
+    /// Additional time in nanoseconds that the application takes to relay a message.
     fn relaying(&self, event: &HostEvent) -> u64 {
         let costs = self.model.relaying(event.received_bytes());
         let mut parts = self.transfers.values();
@@ -587,7 +587,7 @@ impl HostNode {
         }
     }
 
-    /// What the NIC puts on its idle link now.
+    /// Next frame for an idle link.
     fn next_frame(&mut self, now: u64) -> Option<Packet> {
         let (host, hostile, fidelity) = (&mut self.host, &mut self.hostile, self.model.fidelity);
         let mut next = || {

@@ -29,7 +29,7 @@ use crate::engine::{Context, Node, NodeId};
 use controller::ControllerNode;
 use message::Message;
 
-/// What a node of a network may do.
+/// Context of a node's handlers.
 type Ctx<'a> = Context<'a, Message, Packet>;
 
 /// A node of a [`Network`].
@@ -51,7 +51,7 @@ impl Node for Element {
         }
     }
 
-    /// Frames and messages reach switches late, and nobody acts at once on what they do.
+    /// Switches may run ahead: frames and messages reach them with a delay, and no other node reacts at once to their actions.
     fn runs_ahead(&self) -> Option<u64> {
         match self {
             Element::Switch(node) => Some(node.control_latency()),

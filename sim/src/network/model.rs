@@ -14,55 +14,51 @@ use crate::engine::Threads;
 ///                                               + bytes / relay_rate
 /// ```
 ///
-/// A host that relays thus pays `nic_delay + completion_delay + post_delay` at each step, as a polling
-/// application on a real NIC does, and where it copies what it got, the copy. What a library for messages does beside that at a
-/// relay (it matches tags, runs its protocol, copies through buffers of its own) are `relay_delay` and `relay_rate`; hosts that pass
-/// nothing on do not pay them. A NIC answers (ACK, NAK, CNP) without the application.
+/// So a relaying host takes `nic_delay + completion_delay + post_delay` per step, like a polling application on a real
+/// NIC, and the time of the copy if it copies received data. `relay_delay` and `relay_rate` are the additional costs of a
+/// message passing library at a relay: tag matching, protocol, and copies through its own buffers. A NIC sends ACKs,
+/// NAKs and CNPs without the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Model {
     /// From a post by the application until the NIC acts on it: doorbell and work request fetch.
     pub post_delay: u64,
-    /// From the last bit of a frame until the NIC has acted on it: processing and DMA. Frames follow each other
-    /// through it at full rate.
+    /// From the last bit of a frame until the NIC has processed it, including DMA. Throughput is not limited.
     pub nic_delay: u64,
-    /// From a completion in the NIC until the application has seen and handled it. Completions of one host
-    /// are handled one after another.
+    /// From a completion in the NIC until the application has processed it. Completions of one host are processed
+    /// sequentially.
     pub completion_delay: u64,
-    /// From the last bit of a frame into a switch until it is in its output queue. Frames follow each other
-    /// through it at full rate.
+    /// From the arrival of a frame's last bit at a switch until it is in its output queue. Throughput is not limited.
     pub pipeline_latency: u64,
     /// One way between the controller and any switch.
     pub control_latency: u64,
-    /// Bits per second at which a source copies its message into registered memory before it posts it; `None` if the
-    /// message is there.
+    /// Bits per second at which a source copies its message into registered memory before it posts it; `None` for no copy.
     pub post_rate: Option<u64>,
-    /// Bits per second at which an application copies each message that it receives, before it does anything else
-    /// with it; `None` if the message stays where the NIC has put it.
+    /// Bits per second at which an application copies each received message before further processing; `None` for no copy.
     pub copy_rate: Option<u64>,
-    /// What an application that passes a message on does for each, beside handling it, before it posts it. The next message waits for
-    /// that.
+    /// Additional time per relayed message, before it is posted; it delays the next message.
     pub relay_delay: u64,
-    /// Bits per second at which it does so with the message's bytes, such as copying them; `None` if it does not touch them.
+    /// Bits per second at which a relay processes the message's bytes, such as by a copy; `None` if it does not.
     pub relay_rate: Option<u64>,
-    /// The least time between the beginnings of two frames that a NIC sends; 0 if only the link limits it.
+    /// Minimum interval between the starts of two frames of a NIC; 0 if only the link limits its rate.
     pub packet_interval: u64,
-    /// What the simulator spends on each packet.
+    /// Level of detail in the simulation of packets.
     pub fidelity: Fidelity,
 }
 
-/// How packets are carried and switched. Results are the same.
+/// Level of detail in the simulation of packets. Results are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fidelity {
-    /// Every byte is carried, and each packet passes the compiled pipelines. Copies of a packet share the bytes of a long payload.
+    /// Packets carry all bytes, and are processed by the compiled pipelines. Copies of a packet share a long payload.
     #[default]
     Exact,
-    /// Payloads are carried by reference, and most packets are switched by the rules of [`alfirk_aggregation`] in place of the compiled
-    /// pipelines. ICRCs are as right as their constants make them and are not computed.
+    /// Packets carry payloads by reference, and most are processed by [`alfirk_aggregation`] instead of the compiled pipelines.
+    /// ICRCs are not computed; their validity follows from the constants.
     Fast,
 }
 
 impl Fidelity {
-    /// So many threads, used where they gain more than handing packets over to them costs: a packet costs the exact model a multiple.
+    /// Thread settings for `count` threads. The minimum number of events per window depends on the model, as a packet takes
+    /// several times longer with [`Fidelity::Exact`].
     pub fn threads(self, count: usize) -> Threads {
         let least_events = match self {
             Fidelity::Exact => 48,
@@ -76,8 +72,8 @@ impl Fidelity {
 }
 
 impl Default for Model {
-    /// Figures of 100 Gbit/s equipment: NICs with about 1 us from application to application back to back,
-    /// cut-through-class switch chips, a control network of 50 us.
+    /// Values of 100 Gbit/s equipment: NICs with about 1 us from application to application back to back, switch chips
+    /// with the latency of cut-through, and a control network of 50 us.
     fn default() -> Model {
         Model {
             post_delay: 250,
@@ -95,18 +91,18 @@ impl Default for Model {
     }
 }
 
-/// A model with a name, and where its figures come from.
+/// A named model, with the source of its values.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedModel {
     pub name: &'static str,
     pub about: &'static str,
-    /// The paper and the section, or whose figures they are.
+    /// Source of the values: paper and section, or vendor.
     pub source: &'static str,
     pub model: Model,
 }
 
 impl Model {
-    /// What a run has if nothing is said.
+    /// Name of the default model.
     pub const DEFAULT_NAME: &'static str = "default";
 
     /// Every model with a name, the default first.
@@ -143,24 +139,24 @@ impl Model {
         ]
     }
 
-    /// Nanoseconds that a source takes to have so many bytes ready to be posted, and to post them.
+    /// Nanoseconds that a source takes to prepare and post `bytes` bytes.
     pub fn posting(&self, bytes: u64) -> u64 {
         self.post_delay.saturating_add(at(self.post_rate, bytes))
     }
 
-    /// Nanoseconds that an application takes for a completion with so many received bytes.
+    /// Nanoseconds that an application takes for a completion with `bytes` received bytes.
     pub fn handling(&self, bytes: u64) -> u64 {
         self.completion_delay
             .saturating_add(at(self.copy_rate, bytes))
     }
 
-    /// Nanoseconds that an application takes to pass on a message of so many bytes, beside handling it.
+    /// Additional nanoseconds that an application takes to relay a message of `bytes` bytes.
     pub fn relaying(&self, bytes: u64) -> u64 {
         self.relay_delay.saturating_add(at(self.relay_rate, bytes))
     }
 }
 
-/// How long so many bytes take, rounded up.
+/// Nanoseconds for `bytes` bytes at a rate, rounded up; 0 without a rate.
 fn at(bits_per_second: Option<u64>, bytes: u64) -> u64 {
     let Some(rate) = bits_per_second else {
         return 0;

@@ -7,13 +7,13 @@ use alfirk_roce::wire::{ethernet, ipv4, MacAddr};
 
 use crate::engine::{Context, Frame};
 
-/// Quanta that a PAUSE asks for: the most there are. The other end goes on after them if the PAUSE is not sent again.
+/// Pause time in a PAUSE frame, in quanta: the maximum. The other end resumes after it unless another PAUSE arrives.
 const QUANTA: u16 = u16::MAX;
 
-/// The shortest frame without FCS, which a PAUSE is.
+/// Length of a PAUSE frame: the minimum frame without FCS.
 const FRAME_LEN: usize = 60;
 
-/// A frame as flow control sees it.
+/// Classification of a frame by flow control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
     Pause(pause::Repr),
@@ -21,9 +21,9 @@ pub(super) enum Arrival {
     Packet(u8),
 }
 
-/// A frame that flow control can read, and write as bytes.
+/// A frame type that flow control can classify, and create from bytes.
 pub(super) trait Classified: Frame + From<Vec<u8>> {
-    /// The class is in the upper three bits of the DSCP; what is not IPv4 is of class 0.
+    /// Classifies a frame. The class is the upper three bits of the DSCP, and 0 for frames other than IPv4.
     fn read(&self) -> Arrival;
 }
 
@@ -76,7 +76,7 @@ fn class(tos: u8) -> u8 {
     tos >> (ipv4::DSCP_SHIFT + 3)
 }
 
-/// A frame that stops a class, or lets it go on.
+/// Builds a PAUSE frame that stops or resumes a class.
 pub(super) fn frame(source: MacAddr, class: u8, stops: bool) -> Vec<u8> {
     let mut frame = vec![0; FRAME_LEN];
     ethernet::Repr {
@@ -90,29 +90,29 @@ pub(super) fn frame(source: MacAddr, class: u8, stops: bool) -> Vec<u8> {
     frame
 }
 
-/// How long quanta last on a link, in nanoseconds.
+/// Duration of pause quanta on a link, in nanoseconds.
 fn lasts(quanta: u16, bits_per_second: u64) -> u64 {
     let bits = u128::from(quanta) * u128::from(QUANTUM_BITS);
     let ns = (bits * 1_000_000_000).div_ceil(u128::from(bits_per_second));
     u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
-/// How long after a PAUSE the next one is due, if nothing has changed, in nanoseconds.
+/// Interval after which a PAUSE is repeated, in nanoseconds.
 pub(super) fn refresh_interval(bits_per_second: u64) -> u64 {
     (lasts(QUANTA, bits_per_second) / 2).max(1)
 }
 
-/// What the other end of a link has stopped.
+/// Classes stopped by the other end of a link.
 #[derive(Debug, Default)]
 pub(super) struct Stopped {
-    /// By class.
+    /// End of the pause of each class.
     until: [u64; 8],
-    /// Since when at least one class has been stopped.
+    /// Time since which at least one class is stopped.
     since: Option<u64>,
 }
 
 impl Stopped {
-    /// Does as a PAUSE says. Returns how long anything was stopped, if nothing is any more.
+    /// Applies a PAUSE frame. Returns the duration of the stop if no class is stopped any more.
     pub(super) fn apply(
         &mut self,
         pause: &pause::Repr,
@@ -136,7 +136,7 @@ impl Stopped {
             .is_some_and(|until| *until > now)
     }
 
-    /// How long anything was stopped, if nothing is any more; reported once.
+    /// Returns the duration of the stop if no class is stopped any more; once per stop.
     pub(super) fn expire(&mut self, now: u64) -> Option<u64> {
         match self.is_any(now) {
             true => None,
@@ -144,10 +144,10 @@ impl Stopped {
         }
     }
 
-    /// When the next class may go on by itself.
+    /// Time at which the next pause expires.
     pub(super) fn poll_timeout(&self, now: u64) -> Option<u64> {
         let future = self.until.iter().copied().filter(|until| *until > now);
-        // A stop that has just run out is still to be reported.
+        // A pause that has just expired is still to be reported.
         future.min().or(self.since.map(|_| now))
     }
 
@@ -156,8 +156,7 @@ impl Stopped {
     }
 }
 
-/// A NIC's side of its link: it does what PAUSE frames say. It has one queue: a frame that must wait holds up those
-/// behind it.
+/// Sending side of a NIC, which honours PAUSE frames. It has a single queue: a stopped frame blocks those behind it.
 #[derive(Debug)]
 pub(super) struct Sender<F> {
     bits_per_second: u64,
@@ -166,7 +165,7 @@ pub(super) struct Sender<F> {
 }
 
 impl<F: Classified> Sender<F> {
-    /// One that is not stopped, on a link of this rate.
+    /// Creates a sender that is not stopped, on a link of this rate.
     pub(super) fn new(bits_per_second: u64) -> Sender<F> {
         Sender {
             bits_per_second,
@@ -175,7 +174,7 @@ impl<F: Classified> Sender<F> {
         }
     }
 
-    /// Whether a frame that has come in is a PAUSE, which is then done. Counts what is over.
+    /// Applies a received PAUSE frame, and counts an ended stop; false for other frames.
     pub(super) fn takes<M>(&mut self, port: u32, frame: &F, ctx: &mut Context<'_, M, F>) -> bool {
         let Arrival::Pause(pause) = frame.read() else {
             return false;
@@ -186,13 +185,13 @@ impl<F: Classified> Sender<F> {
         true
     }
 
-    /// Counts a stop that has run out. To be called whenever [`Sender::poll_timeout`] says, be the link idle or not.
+    /// Counts an expired stop. Must be called at [`Sender::poll_timeout`], whether the link is idle or not.
     pub(super) fn handle_timeout<M>(&mut self, port: u32, ctx: &mut Context<'_, M, F>) {
         let over = self.stopped.expire(ctx.now());
         ctx.count_paused(port, over.unwrap_or(0));
     }
 
-    /// The frame that goes to an idle link now: the one that had to wait, or what `next` gives.
+    /// Next frame for an idle link: the stopped one, or the result of `next`.
     pub(super) fn next(&mut self, next: impl FnOnce() -> Option<F>, now: u64) -> Option<F> {
         let frame = self.waiting.take().or_else(next)?;
         match frame.read() {
@@ -204,7 +203,7 @@ impl<F: Classified> Sender<F> {
         }
     }
 
-    /// When to call [`Sender::handle_timeout`] and to ask for the next frame, although no PAUSE has come.
+    /// Time at which [`Sender::handle_timeout`] must be called and the next frame may be sent without another PAUSE.
     pub(super) fn poll_timeout(&self, now: u64) -> Option<u64> {
         self.stopped.poll_timeout(now)
     }

@@ -18,19 +18,18 @@ use crate::engine::NodeId;
 
 /// A switch in the simulator.
 ///
-/// A frame passes the ingress pipeline and waits in the queue of its output port; the egress pipeline runs when
-/// the link is free to take the frame, so that queue depths and times in the packet's metadata are true.
-/// Ports without a link (the CPU port, recirculation) drain at once.
+/// A frame passes the ingress pipeline and is queued at its output port. The egress pipeline runs when the link is idle,
+/// so that queue depths and times in the packet's metadata are exact. Ports without a link (CPU port,
+/// recirculation) drain at once.
 pub struct SwitchNode {
     server: Server,
-    /// What takes most packets from the pipelines, or only looks at groups in their registers, if either is asked for and the program
-    /// is known.
+    /// Fast data plane, which handles most packets instead of the pipelines, or only reads groups from registers for observers.
     plane: Option<Plane>,
-    /// How many flows of data the planes before it had.
+    /// Number of data flows of earlier planes.
     past_flows: u64,
-    /// Whether it takes packets.
+    /// The plane handles packets.
     fast: bool,
-    /// The groups that were shown.
+    /// Groups shown to observers.
     shown: BTreeSet<Ipv4Addr>,
     pipeline_latency: u64,
     control_latency: u64,
@@ -42,11 +41,11 @@ pub struct SwitchNode {
     /// and what has, with the frames that leave.
     passed: Vec<(u32, Option<Packet>)>,
     controller: Option<Connection>,
-    /// A switch that has failed forwards nothing and answers nothing.
+    /// False for a failed switch, which neither forwards packets nor replies to the controller.
     alive: bool,
 }
 
-/// The controller's end of the control channel.
+/// Control channel to the controller.
 struct Connection {
     controller: NodeId,
     client: ClientId,
@@ -55,14 +54,14 @@ struct Connection {
 /// The ports of a switch.
 pub(super) type SwitchPorts = Ports<Stored, Packet>;
 
-/// Between ingress and egress.
+/// A packet between ingress and egress.
 pub(super) enum Stored {
     Pipeline(Queued),
     Plane(Waiting),
 }
 
 impl SwitchNode {
-    /// A switch without a program.
+    /// Creates a switch without a program.
     pub(super) fn new(
         server: Server,
         fast: bool,
@@ -87,12 +86,12 @@ impl SwitchNode {
         }
     }
 
-    /// The P4Runtime server, to look at its state.
+    /// P4Runtime server, to read its state.
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// Ends the switch: whatever it holds is gone, the controller's connection breaks.
+    /// Ends the switch: its state is lost, and the controller's connection breaks.
     pub fn kill(&mut self, ctx: &mut Ctx<'_>) {
         self.alive = false;
         self.ports.clear();
@@ -102,7 +101,7 @@ impl SwitchNode {
         self.disconnect("the switch has ended", ctx);
     }
 
-    /// Begins again, with nothing of what it held; the controller learns of it.
+    /// Restarts the switch without state; the controller is notified.
     fn begin(&mut self, controller: NodeId, ctx: &mut Ctx<'_>) {
         self.server = self.server.fresh_copy();
         self.past_flows = self.flows();
@@ -128,7 +127,7 @@ impl SwitchNode {
         }
     }
 
-    /// How long a message of the controller takes to it.
+    /// Latency of a message from the controller, in nanoseconds.
     pub(super) fn control_latency(&self) -> u64 {
         self.control_latency
     }
@@ -280,7 +279,7 @@ impl SwitchNode {
         }
     }
 
-    /// Shows all groups, and which are gone, if anybody looks.
+    /// Shows all current and removed groups, if there are observers.
     fn show_groups(&mut self, ctx: &mut Ctx<'_>) {
         if !ctx.wants_groups() {
             return;
@@ -309,20 +308,20 @@ impl SwitchNode {
         }
     }
 
-    /// How many flows of data its fast planes have had.
+    /// Number of data flows of all fast planes so far.
     fn flows(&self) -> u64 {
         let plane = self.plane.as_ref();
         plane.map_or(self.past_flows, Plane::flows)
     }
 
-    /// The pipelines are about to run.
+    /// Writes the state of the fast plane back, before the pipelines run.
     fn hand_over(&mut self) {
         if let Some(plane) = &mut self.plane {
             plane.hand_over(&mut self.server);
         }
     }
 
-    /// What the gRPC server would answer to a unary call.
+    /// Executes a unary call of the P4Runtime server.
     fn call(&mut self, body: Request, ctx: &Ctx<'_>) -> Result<Response, Status> {
         let now = ctx.now();
         let server = &mut self.server;
@@ -431,7 +430,7 @@ impl SwitchNode {
         })
     }
 
-    /// Carries out what the server has decided, until it and the idle ports have nothing left to do.
+    /// Executes the server's outputs, until neither the server nor idle ports have further work.
     fn pump(&mut self, ctx: &mut Ctx<'_>) {
         self.pass_through(ctx);
         loop {
@@ -480,7 +479,7 @@ impl SwitchNode {
         }
     }
 
-    /// Tells the controller that its connection is gone.
+    /// Notifies the controller that its connection has ended.
     fn disconnect(&mut self, why: &str, ctx: &mut Ctx<'_>) {
         if let Some(connection) = self.controller.take() {
             let message = Message::Disconnected {
@@ -533,7 +532,7 @@ impl SwitchNode {
     }
 }
 
-/// What a queue reports about a packet that leaves it as soon as it is there.
+/// Queue state of a packet that leaves its queue at once.
 fn unqueued(now: u64) -> QueueState {
     QueueState {
         enq_timestamp: now,

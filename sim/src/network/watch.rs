@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// The clock of a network, and whether whoever runs it is to stop. Clones are of the same network.
+/// Virtual time and stop flag of a network. Clones refer to the same network.
 #[derive(Debug, Clone, Default)]
 pub struct Watch(Arc<State>);
 
@@ -24,7 +24,7 @@ impl Watch {
         self.0.now.store(now, Ordering::Relaxed);
     }
 
-    /// Has the run end with an error before its next event.
+    /// Stops the run with an error before its next event.
     pub fn stop(&self) {
         self.0.stopped.store(true, Ordering::Relaxed);
     }
