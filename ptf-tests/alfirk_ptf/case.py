@@ -85,7 +85,7 @@ class SwitchTest(CollectingTest):
         counters = [f"{pipeline}.drops"]
         if TARGET.is_tofino and pipeline == "ingress":
             # Those of the last stage.
-            counters.append("ingress.conclusion.late_drops")
+            counters.append("ingress.final_verdict.late_drops")
         return sum(self.switch.counters(name).get(reason, 0) for name in counters)
 
     def refuses(self, reason: Drop, port: int, *frames: bytes) -> None:
