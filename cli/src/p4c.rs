@@ -1,13 +1,14 @@
 //! `alfirk p4c`, and the command named `p4c`.
 
-use std::io;
+use std::io::{self, IsTerminal};
 
 use alfirk_compiler::driver::{self, P4cArgs, StepArgs};
 
 use crate::exit::{Failure, Outcome};
 
 pub fn run(args: &P4cArgs) -> Outcome {
-    outcome(driver::run(args, &mut io::stdout(), &mut io::stderr()))
+    let args = args.clone().name_explain(io::stderr().is_terminal());
+    outcome(driver::run(&args, &mut io::stdout(), &mut io::stderr()))
 }
 
 pub fn run_steps(args: &StepArgs) -> Outcome {

@@ -31,7 +31,7 @@ impl Arch {
             Some("tofino2") => Some(Arch::T2na),
             Some(other) => {
                 return Err(format!(
-                "--target {other}: only bmv2 is compiled for, and programs for tofino and tofino2 are checked"
+                "--target {other}: unknown target; use bmv2, tofino or tofino2"
             ))
             }
         };
@@ -42,13 +42,13 @@ impl Arch {
             Some("t2na") => Some(Arch::T2na),
             Some(other) => {
                 return Err(format!(
-                    "--arch {other}: only v1model is compiled for BMv2 here, and programs of tna and t2na are checked"
+                    "--arch {other}: unknown architecture; use v1model, tna or t2na"
                 ))
             }
         };
         match (of_arch, of_target) {
             (Some(arch), Some(target)) if arch != target => Err(format!(
-                "--arch {} is not that of --target {}",
+                "--arch {} does not match --target {}",
                 arch.name(),
                 target.target()
             )),
@@ -125,7 +125,7 @@ impl Arch {
             return;
         }
         let message = format!(
-            "main is a {name}, and a program of {} ends with a {}",
+            "main is a {name}, but a program for {} needs a {}",
             self.name(),
             packages.join(" or a ")
         );

@@ -1,7 +1,6 @@
 //! BMv2 JSON and P4Info of small programs, as snapshots.
 //!
-//! What the JSON means is tested with packets (`cli/tests/stf.rs`). Here it is compared byte for byte, so that a change
-//! of the output is seen in review.
+//! Comparing whole outputs makes each change of them visible in review. `tests/packets.rs` tests with packets what the JSON does.
 
 use std::path::Path;
 

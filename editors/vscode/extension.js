@@ -10,7 +10,7 @@ let client;
 function options() {
     const settings = vscode.workspace.getConfiguration("alfirk");
     const given = {};
-    for (const name of ["main", "arch", "includeDirs", "defines"]) {
+    for (const name of ["main", "arch", "includeDirs", "defines", "book"]) {
         const value = settings.get(name);
         if (value !== undefined && value !== null && value !== "") {
             given[name] = value;

@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use alfirk_compiler::diag::{Code, Diagnostic, Fix, Severity, SourceMap, Span};
+use alfirk_compiler::diag::{Code, Diagnostic, Fix, Page, Severity, SourceMap, Span};
 use alfirk_compiler::ide::{Analysis, Completion, CompletionKind, Symbol, SymbolKind};
 use alfirk_compiler::preproc::{direct, shipped_files, SHIPPED};
 use lsp_types as lsp;
 
 use crate::place::{range_of, uri_of};
 
-/// Messages of a program by file.
+/// The diagnostics of a program by file. `book` is the address of the book, for links to the pages of codes.
 pub fn diagnostics(
     analysis: &Analysis,
     main: &Path,
     is_program: bool,
+    book: Option<&str>,
 ) -> BTreeMap<PathBuf, Vec<lsp::Diagnostic>> {
     let sources = &analysis.sources;
     let mut by_file: BTreeMap<PathBuf, Vec<lsp::Diagnostic>> = BTreeMap::new();
@@ -32,7 +33,7 @@ pub fn diagnostics(
         by_file
             .entry(path)
             .or_default()
-            .push(of_diagnostic(diagnostic, sources, span));
+            .push(of_diagnostic(diagnostic, sources, span, book));
     }
     by_file
 }
@@ -41,6 +42,7 @@ fn of_diagnostic(
     diagnostic: &Diagnostic,
     sources: &SourceMap,
     span: Option<Span>,
+    book: Option<&str>,
 ) -> lsp::Diagnostic {
     let related = diagnostic.others.iter().filter_map(|(span, text)| {
         Some(lsp::DiagnosticRelatedInformation {
@@ -69,6 +71,9 @@ fn of_diagnostic(
             Severity::Info => lsp::DiagnosticSeverity::INFORMATION,
         }),
         code: code.map(lsp::NumberOrString::String),
+        code_description: Page::of_diagnostic(diagnostic)
+            .and_then(|page| page_uri(page, book))
+            .map(|href| lsp::CodeDescription { href }),
         source: Some("alfirk".to_owned()),
         message,
         related_information: (!related.is_empty()).then_some(related),
@@ -76,11 +81,21 @@ fn of_diagnostic(
     }
 }
 
-/// Changes that messages within a range offer.
+/// The page that explains a code: in the book, or without a book a copy of the page as a file.
+fn page_uri(page: Page, book: Option<&str>) -> Option<lsp::Uri> {
+    let Some(book) = book else {
+        return uri_of(&written_out("explain", &format!("{}.md", page.code), &page.text())?);
+    };
+    let address = format!("{}/errors.html#{}", book.trim_end_matches('/'), page.anchor());
+    address.parse().ok()
+}
+
+/// The quick fixes that diagnostics within a range offer.
 pub fn code_actions(
     analysis: &Analysis,
     path: &Path,
     range: lsp::Range,
+    book: Option<&str>,
 ) -> Vec<lsp::CodeActionOrCommand> {
     let sources = &analysis.sources;
     let mut actions = Vec::new();
@@ -113,7 +128,7 @@ pub fn code_actions(
             actions.push(lsp::CodeActionOrCommand::CodeAction(lsp::CodeAction {
                 title,
                 kind: Some(lsp::CodeActionKind::QUICKFIX),
-                diagnostics: Some(vec![of_diagnostic(diagnostic, sources, Some(span))]),
+                diagnostics: Some(vec![of_diagnostic(diagnostic, sources, Some(span), book)]),
                 edit: Some(edit),
                 is_preferred: Some(true),
                 ..lsp::CodeAction::default()
@@ -161,19 +176,22 @@ pub fn location(sources: &SourceMap, span: Span) -> Option<lsp::Location> {
 fn path_of_span(sources: &SourceMap, span: Span) -> Option<PathBuf> {
     let name = &sources.file(span.file).name;
     match name.strip_prefix(SHIPPED) {
-        Some(shipped) => written_out(shipped.trim_start_matches('/')),
+        Some(shipped) => {
+            let name = shipped.trim_start_matches('/');
+            let mut files = shipped_files().iter();
+            let (_, text) = files.find(|(shipped, _)| *shipped == name)?;
+            written_out("p4include", name, text)
+        }
         None => Some(direct(Path::new(name))),
     }
 }
 
-/// A copy of a file that is inside of the command, for editors to open.
-fn written_out(name: &str) -> Option<PathBuf> {
-    let (_, text) = shipped_files()
-        .iter()
-        .find(|(shipped, _)| *shipped == name)?;
-    let folder = std::env::temp_dir().join(concat!("alfirk-p4include-", env!("CARGO_PKG_VERSION")));
+/// Writes a file that is embedded in the command to the folder for temporary files, so that editors can open it.
+fn written_out(kind: &str, name: &str, text: &str) -> Option<PathBuf> {
+    let folder = format!("alfirk-{kind}-{}", env!("CARGO_PKG_VERSION"));
+    let folder = std::env::temp_dir().join(folder);
     let path = folder.join(name);
-    if std::fs::read_to_string(&path).is_ok_and(|there| there == *text) {
+    if std::fs::read_to_string(&path).is_ok_and(|present| present == text) {
         return Some(path);
     }
     let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&path, text));

@@ -152,10 +152,11 @@ impl Server {
 
     fn publish(&mut self, main: &Path) {
         let is_program = self.includes().is_main(main);
+        let book = self.settings.book.clone();
         let Some(analysis) = self.program(main) else {
             return;
         };
-        let mut by_file = answers::diagnostics(analysis, main, is_program);
+        let mut by_file = answers::diagnostics(analysis, main, is_program, book.as_deref());
         let now: BTreeSet<PathBuf> = by_file.keys().cloned().collect();
         let before = self
             .told
@@ -273,7 +274,7 @@ impl Server {
                 self.settings = settings;
             }
             Err(error) => self.complain(format!(
-                "alfirk: settings are not taken: {error}; there are main, arch, includeDirs and defines"
+                "alfirk: invalid settings: {error}; the settings are main, arch, includeDirs, defines and book"
             )),
         }
     }
@@ -438,9 +439,10 @@ impl Server {
             return Ok(Vec::new());
         };
         let main = self.main_of(&path);
+        let book = self.settings.book.clone();
         let analysis = self.program(&main);
         Ok(analysis.map_or_else(Vec::new, |analysis| {
-            answers::code_actions(analysis, &path, params.range)
+            answers::code_actions(analysis, &path, params.range, book.as_deref())
         }))
     }
 

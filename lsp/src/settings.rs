@@ -16,4 +16,6 @@ pub struct Settings {
     pub include_dirs: Vec<PathBuf>,
     /// Macros as `NAME` or `NAME=VALUE`.
     pub defines: Vec<String>,
+    /// Address of the book, whose page `errors.html` explains the codes. Default: diagnostics link to copies of the pages.
+    pub book: Option<String>,
 }

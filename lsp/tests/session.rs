@@ -220,6 +220,10 @@ fn a_program_is_opened_broken_mended_explored_and_formatted() {
         .as_str()
         .unwrap()
         .ends_with("headers.p4"));
+    assert_eq!(wrong[0]["code"], "E0303");
+    let page = wrong[0]["codeDescription"]["href"].as_str().unwrap();
+    let page = fs::read_to_string(page.strip_prefix("file://").unwrap()).unwrap();
+    assert!(page.starts_with("# E0303: "), "{page}");
 
     let document = json!({"uri": editor.uri(ingress)});
     let asked = json!({"textDocument": document, "range": range(2, 51, 51), "context": {"diagnostics": wrong}});
@@ -419,7 +423,7 @@ fn programs_for_tofino_are_known_by_what_they_include() {
 fn what_the_editor_gets_wrong_is_answered() {
     let mut editor = Editor::start(&program(), json!({"mian": "main.p4"}));
     let Message::Notification(note) = editor.receive() else {
-        panic!("settings are complained of first");
+        panic!("invalid settings are reported first");
     };
     assert_eq!(note.method, "window/showMessage");
     assert!(note.params["message"].as_str().unwrap().contains("mian"));
@@ -455,7 +459,22 @@ fn what_the_editor_gets_wrong_is_answered() {
 }
 
 #[test]
-fn settings_say_main_macros_and_folders() {
+fn codes_link_to_the_book_of_the_settings() {
+    let options = json!({"book": "https://p4.example/book/"});
+    let mut editor = Editor::start(&program(), options);
+    let ingress = "parts/ingress.p4";
+    editor.open(ingress);
+    editor.change(ingress, Some(range(2, 50, 53)), "srk");
+    let wrong = editor.diagnostics(ingress);
+    assert_eq!(
+        wrong[0]["codeDescription"]["href"],
+        "https://p4.example/book/errors.html#e0303"
+    );
+    editor.end();
+}
+
+#[test]
+fn settings_set_main_macros_and_folders() {
     let main = "#include <core.p4>\n#ifdef WIDE\n#include <more.p4>\n#endif\nconst bit<8> x = y;\n";
     let files = [
         ("sub/a.p4", main),

@@ -66,7 +66,7 @@ pub fn emit(program: &FlatProgram) -> json::BmV2Json {
         program: Some(program.objects.source.clone()),
         meta: Some(json::Meta {
             version: json::BmV2Json::VERSION,
-            compiler: Some("https://github.com/p4lang/p4c".to_owned()),
+            compiler: Some("alfirk p4c".to_owned()),
         }),
     }
 }

@@ -2,9 +2,16 @@
 
 use std::fmt;
 
-/// Stable code of an error, printed as `E0123`. The hundreds are the phase.
+/// Stable code of an error, printed as `E0123`. The hundreds digit is the phase that reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Code(pub u16);
+pub struct Code(u16);
+
+impl Code {
+    /// The number that is printed after the `E`.
+    pub fn number(self) -> u16 {
+        self.0
+    }
+}
 
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -12,93 +19,111 @@ impl fmt::Display for Code {
     }
 }
 
+/// The number of a code that is written `E0123`.
+const fn number(code: &str) -> u16 {
+    let digits = code.as_bytes();
+    let (mut number, mut at) = (0, 1);
+    while at < digits.len() {
+        number = 10 * number + (digits[at] - b'0') as u16;
+        at += 1;
+    }
+    number
+}
+
 macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident = $number:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $code:literal;)*) => {
         impl Code {
-            $($(#[$doc])* pub const $name: Code = Code($number);)*
+            $($(#[$doc])* pub const $name: Code = Code(number($code));)*
+
+            /// All codes, ascending.
+            pub const ALL: &'static [Code] = &[$(Code::$name,)*];
+
+            /// Each code as it is printed, with the page that explains it.
+            pub(super) const PAGES: &'static [(&'static str, &'static str)] =
+                &[$(($code, include_str!(concat!("../../explain/", $code, ".md"))),)*];
         }
     };
 }
 
 codes! {
-    /// A character, number or string that is no token.
-    LEXICAL = 100;
-    /// A preprocessor directive that is malformed or in the wrong place.
-    DIRECTIVE = 101;
-    /// A file that `#include` does not find or cannot read.
-    INCLUDE = 102;
+    /// Invalid character, number or string.
+    LEXICAL = "E0100";
+    /// Malformed or misplaced preprocessor directive.
+    DIRECTIVE = "E0101";
+    /// Included file not found or not readable.
+    INCLUDE = "E0102";
     /// Wrong use of a macro.
-    MACRO = 103;
-    /// `#error`.
-    USER_ERROR = 104;
-    /// The program exceeds a limit of the compiler.
-    LIMIT = 105;
+    MACRO = "E0103";
+    /// `#error` in the program.
+    USER_ERROR = "E0104";
+    /// A limit of the compiler is exceeded.
+    LIMIT = "E0105";
 
-    /// The program does not follow the grammar.
-    SYNTAX = 200;
+    /// Syntax error.
+    SYNTAX = "E0200";
     /// Nested too deeply.
-    NESTING = 201;
+    NESTING = "E0201";
 
-    /// A name that nothing declares.
-    UNKNOWN_NAME = 300;
-    /// A name declared twice.
-    DUPLICATE = 301;
-    /// A name used for something of another kind: a type as a value, ...
-    WRONG_KIND = 302;
-    /// A field, member or method that does not exist.
-    UNKNOWN_MEMBER = 303;
+    /// Unknown name.
+    UNKNOWN_NAME = "E0300";
+    /// Duplicate name.
+    DUPLICATE = "E0301";
+    /// Wrong kind of declaration, such as a type used as a value.
+    WRONG_KIND = "E0302";
+    /// Unknown field, member or method.
+    UNKNOWN_MEMBER = "E0303";
 
-    /// An expression has another type than its context takes.
-    TYPE_MISMATCH = 400;
-    /// An operator does not have these operands.
-    OPERATOR = 401;
-    /// A cast that does not exist.
-    CAST = 402;
-    /// A type that is not allowed there.
-    BAD_TYPE = 403;
-    /// Type arguments are wrong, or cannot be inferred.
-    TYPE_ARGUMENTS = 404;
-    /// Arguments do not fit the parameters.
-    ARGUMENTS = 405;
-    /// Something that cannot be called is called.
-    NOT_CALLABLE = 406;
-    /// Something that cannot be assigned to is assigned to.
-    NOT_ASSIGNABLE = 407;
-    /// A slice or index out of range.
-    BOUNDS = 408;
-    /// A call in a place where it is not allowed.
-    CALL_CONTEXT = 409;
-    /// Something recursive.
-    RECURSION = 410;
+    /// Type mismatch.
+    TYPE_MISMATCH = "E0400";
+    /// Operator not defined for these operands.
+    OPERATOR = "E0401";
+    /// No such cast.
+    CAST = "E0402";
+    /// Type not allowed here.
+    BAD_TYPE = "E0403";
+    /// Type arguments missing, wrong or not inferable.
+    TYPE_ARGUMENTS = "E0404";
+    /// Arguments do not match the parameters.
+    ARGUMENTS = "E0405";
+    /// Not callable.
+    NOT_CALLABLE = "E0406";
+    /// Not assignable.
+    NOT_ASSIGNABLE = "E0407";
+    /// Index or slice out of range.
+    BOUNDS = "E0408";
+    /// Call not allowed in this place.
+    CALL_CONTEXT = "E0409";
+    /// Recursion.
+    RECURSION = "E0410";
 
-    /// A value that is not known at compile time.
-    NOT_CONSTANT = 500;
-    /// A constant expression that has no value.
-    EVALUATION = 501;
+    /// Not a compile-time constant.
+    NOT_CONSTANT = "E0500";
+    /// Constant expression without a value.
+    EVALUATION = "E0501";
 
-    /// A statement that is not allowed there.
-    STATEMENT = 600;
-    /// A rule about parsers and states.
-    PARSER_RULE = 601;
-    /// A rule about tables.
-    TABLE_RULE = 602;
-    /// A rule about actions, functions, controls and their parameters.
-    DECLARATION_RULE = 603;
-    /// A rule about annotations.
-    ANNOTATION_RULE = 604;
-    /// A rule about packages and the main instance.
-    PACKAGE_RULE = 605;
+    /// Statement not allowed here.
+    STATEMENT = "E0600";
+    /// Invalid parser.
+    PARSER_RULE = "E0601";
+    /// Invalid table.
+    TABLE_RULE = "E0602";
+    /// Invalid declaration or parameter.
+    DECLARATION_RULE = "E0603";
+    /// Invalid annotation.
+    ANNOTATION_RULE = "E0604";
+    /// No package instance `main`.
+    PACKAGE_RULE = "E0605";
 
-    /// Something that the target cannot do.
-    TARGET = 700;
-    /// A register that a packet accesses twice, or that both gresses access.
-    REGISTER_ACCESS = 701;
-    /// Something that Tofino can do and our model of it cannot.
-    MODEL = 702;
-    /// A table or an array that is larger than the memories of the whole chip.
-    DOES_NOT_FIT = 703;
-    /// Something that no unit of a stage of the chip can do.
-    UNITS = 704;
+    /// Not supported by the target.
+    TARGET = "E0700";
+    /// Register accessed more than once per packet, or by both ingress and egress.
+    REGISTER_ACCESS = "E0701";
+    /// Supported by Tofino, not by the software model.
+    MODEL = "E0702";
+    /// Larger than the chip's memories.
+    DOES_NOT_FIT = "E0703";
+    /// No unit of a stage can do this.
+    UNITS = "E0704";
 }
 
 macro_rules! warnings {
@@ -113,6 +138,10 @@ macro_rules! warnings {
             /// All warnings in order of declaration.
             pub const ALL: &'static [Warning] = &[$(Warning::$variant,)*];
 
+            /// Each name with the page that explains the warning.
+            pub(super) const PAGES: &'static [(&'static str, &'static str)] =
+                &[$(($name, include_str!(concat!("../../explain/", $name, ".md"))),)*];
+
             /// Name for `--Wdisable`, `--Werror` and `@noWarn`.
             pub fn name(self) -> &'static str {
                 match self {
@@ -126,71 +155,68 @@ macro_rules! warnings {
 warnings! {
     /// Something declared and never used.
     Unused = "unused";
-    /// A value read before it is written.
+    /// Read before it is written.
     UninitializedUse = "uninitialized_use";
-    /// An `out` parameter that is not written on all ways.
+    /// `out` parameter not written on every path.
     UninitializedOutParam = "uninitialized_out_param";
-    /// A state or statement that is never reached.
+    /// Statement, state or `select` case that is never reached.
     Unreachable = "unreachable";
     /// A name that hides another one.
     Shadow = "shadow";
     /// Use of something marked `@deprecated`.
     Deprecated = "deprecated";
-    /// Something advisable that is missing.
+    /// A `select` without a default.
     Missing = "missing";
     /// A field of a header that is never valid there.
     InvalidHeader = "invalid_header";
     /// A constant that does not fit its type.
     Overflow = "overflow";
-    /// Operands whose widths or values cannot match.
+    /// Placeholders and values of a log message differ in number.
     Mismatch = "mismatch";
-    /// A part of the program that has no effect here.
+    /// An annotation is ignored by request (`--disable-annotations`).
     Ignore = "ignore";
-    /// A property of a table that the target does not know.
+    /// Unknown table property.
     IgnoreProp = "ignore-prop";
-    /// A transition that is missing or has no effect.
+    /// State without a transition, or `select` without cases.
     ParserTransition = "parser-transition";
-    /// An unusual order of declarations or arguments.
-    Ordering = "ordering";
     /// Entries of a table with the same priority.
     DuplicatePriorities = "duplicate_priorities";
-    /// Entries of a table in another order than that of their priorities.
+    /// Entries of a table not sorted by priority.
     EntriesOutOfOrder = "entries_out_of_priority_order";
-    /// A header that a parser may extract twice.
+    /// Header extracted twice.
     MultiHeaderExtract = "multi_header_extract";
-    /// The same thing given twice.
-    Duplicate = "duplicate";
-    /// A value that is not valid there and replaced.
+    /// Field list without fields.
     Invalid = "invalid";
-    /// Something unknown that is ignored.
+    /// Unknown version of v1model.
     Unknown = "unknown";
-    /// Something that the target does otherwise than written.
-    Unsupported = "unsupported";
-    /// `#warning`, and doubtful directives.
+    /// `#warning`, or a doubtful directive.
     Preprocessor = "preprocessor";
 }
 
-/// Names of p4c's for what is an error here, or what nothing here gives cause to.
-const OTHER_NAMES: [&str; 5] = [
+/// Names of p4c's warnings that this compiler reports as errors, or never reports.
+const OTHER_NAMES: [&str; 8] = [
     "branch",
+    "duplicate",
     "failed",
     "legacy",
+    "ordering",
     "type-inference",
     "uninitialized",
+    "unsupported",
 ];
 
 impl Warning {
-    /// Whether options and `@noWarn` mean this warning by a name. Hyphens and underscores are alike, as p4c's names have both, and
-    /// p4c counts what is never reached among the transitions of parsers.
-    pub fn answers_to(self, name: &str) -> bool {
+    /// Whether `name` in an option or in `@noWarn` selects this warning. Hyphens and underscores are equal, as p4c's names have both.
+    /// p4c's name of [`Warning::Unreachable`] is `parser-transition`, which selects both.
+    pub fn is_named(self, name: &str) -> bool {
         same_name(self.name(), name)
             || (self == Warning::Unreachable && same_name(Warning::ParserTransition.name(), name))
     }
 
-    /// Whether there is a warning of this name, here or in p4c.
+    /// Whether this compiler or p4c has a warning of this name.
     pub fn is_known(name: &str) -> bool {
         let other = OTHER_NAMES.iter().any(|other| same_name(other, name));
-        other || Warning::ALL.iter().any(|warning| warning.answers_to(name))
+        other || Warning::ALL.iter().any(|warning| warning.is_named(name))
     }
 }
 

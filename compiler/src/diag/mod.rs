@@ -4,11 +4,13 @@
 //! prints with [`render`] (several lines, with the source) or [`render_short`] (one line each).
 
 mod codes;
+mod explain;
 mod render;
 mod source;
 mod suggest;
 
 pub use codes::{Code, Warning};
+pub use explain::{nearest, Page};
 pub use render::{render, render_all, render_short};
 pub use source::{FileId, Location, Origin, SourceFile, SourceMap, Span};
 
@@ -200,7 +202,7 @@ impl Diagnostics {
                 return;
             }
             let named =
-                |names: &BTreeSet<String>| names.iter().any(|name| warning.answers_to(name));
+                |names: &BTreeSet<String>| names.iter().any(|name| warning.is_named(name));
             if self.policy.disable_all || named(&self.policy.disabled) {
                 return;
             }
@@ -278,7 +280,7 @@ impl Diagnostics {
             .sort_by_key(|d| d.span.map_or((true, Span::default()), |s| (false, s)));
     }
 
-    /// How many messages have been kept: a mark for [`Diagnostics::truncate`].
+    /// Number of diagnostics that are kept, without those beyond the limit.
     pub fn len(&self) -> usize {
         self.list.len()
     }

@@ -1,4 +1,4 @@
-//! The command line of `alfirk p4c`: that of p4c-bm2-ss, and the forms of the `p4c` driver that people type for BMv2.
+//! The command line of `alfirk p4c`: the options of p4c-bm2-ss, and the options of the `p4c` driver that are common for BMv2.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -24,8 +24,12 @@ Example:\n  alfirk p4c -o basic.json --p4runtime-files basic.p4info.txtpb basic.
 )]
 pub struct P4cArgs {
     /// The P4_16 program; `-` reads stdin, which is not preprocessed.
-    #[arg(value_name = "FILE", required_unless_present_any = ["from_json", "list_frontend_passes", "list_midend_passes"])]
+    #[arg(value_name = "FILE", required_unless_present_any = ["explain", "from_json", "list_frontend_passes", "list_midend_passes"])]
     source: Option<PathBuf>,
+
+    /// Print the page that explains an error code, such as E0408, or a warning, such as unused, with a wrong and a right example.
+    #[arg(long, value_name = "CODE")]
+    explain: Option<String>,
 
     /// Write the BMv2 JSON to this file, or to FILE's name in this folder.
     #[arg(short, long, value_name = "PATH", help_heading = "Output")]
@@ -122,7 +126,7 @@ pub struct P4cArgs {
     #[arg(short = 'b', long, value_name = "TARGET")]
     target: Option<String>,
 
-    /// Treat warnings as errors: all, or those named.
+    /// Treat all warnings, or the named ones, as errors.
     #[arg(
         long = "Werror",
         value_name = "NAME",
@@ -142,7 +146,7 @@ pub struct P4cArgs {
         action = ArgAction::Append, help_heading = "Messages")]
     wdisable: Vec<String>,
 
-    /// Show warnings (the default): all, or those named.
+    /// Show all warnings (the default), or the named ones.
     #[arg(
         long = "Wwarn",
         value_name = "NAME",
@@ -200,9 +204,13 @@ pub struct P4cArgs {
 
     #[command(flatten)]
     refused: Refused,
+
+    /// Whether diagnostics are followed by a line that names `--explain`.
+    #[arg(skip)]
+    names_explain: bool,
 }
 
-/// The options about rules for make, which are typed with one dash.
+/// The options for dependency rules of make, which are written with one dash.
 #[derive(Clone, Debug, clap::Args)]
 struct MakeRules {
     #[arg(long = "M", hide = true)]
@@ -233,11 +241,11 @@ impl MakeRules {
             ];
             return match given.iter().find(|(_, given)| *given) {
                 None => Ok(None),
-                Some((option, _)) => Err(format!("{option}: a rule for make needs -M or -MD, too")),
+                Some((option, _)) => Err(format!("{option}: add -M or -MD, which request the rule")),
             };
         }
         if self.missing_are_generated && !self.only_rule {
-            return Err("-MG: only -M can do without included files".to_owned());
+            return Err("-MG: works only with -M, without -MD".to_owned());
         }
         let quoted = self
             .quoted_rule_target
@@ -258,7 +266,7 @@ impl MakeRules {
     }
 }
 
-/// Options of p4c that other people's makefiles have, and that change nothing here: they are about how p4c itself works.
+/// Options of p4c that existing makefiles use and that have no effect here, as they concern p4c's own passes.
 #[derive(Clone, Debug, clap::Args)]
 struct Ignored {
     #[arg(short = 'v', hide = true, action = ArgAction::Count)]
@@ -293,14 +301,14 @@ impl Ignored {
             let rest = rest.strip_prefix('g').unwrap_or(rest);
             if !rest.strip_prefix('z').unwrap_or(rest).is_empty() {
                 return Err(format!(
-                    "-O{level}: there is no such level; use -O0 to -O3, -Og or -Oz"
+                    "-O{level}: unknown level; use -O0 to -O3, -Og or -Oz"
                 ));
             }
         }
         Ok(())
     }
 
-    /// What the user should know of an option that has no effect.
+    /// Notes about options that have no effect.
     fn notes(&self) -> Vec<String> {
         let dumps = [
             ("--top4", self.top4.is_some()),
@@ -309,7 +317,7 @@ impl Ignored {
         let given = dumps.iter().find(|(_, given)| *given);
         given
             .map(|(option, _)| {
-                format!("{option} writes nothing: it is for p4c's own passes; --pp FILE writes the program")
+                format!("{option} has no effect: it concerns p4c's own passes; use --pp FILE to write the program")
             })
             .into_iter()
             .collect()
@@ -324,7 +332,7 @@ impl Ignored {
     }
 }
 
-/// Options of p4c that cannot have an effect here, and without which a user would get something else than asked for.
+/// Options of p4c that are not supported, and rejected, as ignoring them would give another result than the user expects.
 #[derive(Clone, Debug, clap::Args)]
 struct Refused {
     #[arg(long = "toJSON", alias = "toJson", value_name = "FILE", hide = true)]
@@ -350,19 +358,19 @@ struct Refused {
 
 impl Refused {
     fn check(&self) -> Result<(), String> {
-        let no_ir = "p4c's IR is its own; --pp FILE writes the program as the front end sees it";
-        let no_passes = "p4c's passes are its own, and there are none of their names here";
+        let no_ir = "not supported, as the IR is p4c's own; use --pp FILE to write the parsed program";
+        let no_passes = "not supported, as the passes are p4c's own";
         for (option, given, why) in [
             ("--toJSON", self.to_json.is_some(), no_ir),
             (
                 "--fromJSON",
                 self.from_json.is_some(),
-                "p4c's IR is its own; give the P4 program",
+                "not supported, as the IR is p4c's own; give the P4 program",
             ),
             (
                 "--metrics",
                 self.metrics.is_some(),
-                "metrics of programs are not collected here; p4c does that",
+                "not supported; p4c collects metrics",
             ),
             ("--listFrontendPasses", self.list_frontend_passes, no_passes),
             ("--listMidendPasses", self.list_midend_passes, no_passes),
@@ -385,48 +393,50 @@ impl Refused {
     }
 }
 
-/// A rule for make that is asked for.
+/// A requested dependency rule for make.
 #[derive(Clone, Debug)]
 pub struct RuleRequest {
-    /// How it looks.
+    /// Targets and form of the rule.
     pub dependencies: Dependencies,
-    /// Where it goes; stdout without a file.
+    /// Output file; stdout without one.
     pub file: Option<PathBuf>,
-    /// Do nothing else.
+    /// Write only the rule, and compile nothing.
     pub nothing_else: bool,
 }
 
-/// What the command line asks for, checked.
+/// The validated command line.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What to compile.
+    /// The options of the compilation.
     pub options: CompileOptions,
-    /// Where the BMv2 JSON goes.
+    /// Output file of the BMv2 JSON.
     pub output: Option<PathBuf>,
-    /// Where the P4Info goes.
+    /// Output files of the P4Info.
     pub p4info: Vec<(PathBuf, P4InfoFormat)>,
-    /// Where the program's entries go.
+    /// Output files of the program's table entries.
     pub entries: Vec<(PathBuf, P4InfoFormat)>,
-    /// Where its constants go.
+    /// Output files of the program's constants.
     pub constants: Vec<(PathBuf, Language)>,
     /// Stop after the preprocessor.
     pub preprocess_only: bool,
-    /// Where the program goes after the front end.
+    /// Output file of the parsed program; `-` is stdout.
     pub pretty: Option<PathBuf>,
-    /// Where graphs go.
+    /// Output folder of graphs.
     pub graph: Option<PathBuf>,
-    /// Where the report of stages goes; `-` is stdout.
+    /// Output file of the stage report; `-` is stdout.
     pub report: Option<PathBuf>,
-    /// A rule for make.
+    /// The dependency rule for make, if one is requested.
     pub rule: Option<RuleRequest>,
-    /// Messages as JSON.
+    /// Whether diagnostics are printed as JSON.
     pub json: bool,
-    /// What the user reads before all else.
+    /// Whether diagnostics are followed by a line that names `--explain`.
+    pub names_explain: bool,
+    /// Notes about the command line, printed first.
     pub notes: Vec<String>,
 }
 
 impl Request {
-    /// Whether a program for Tofino is checked, and nothing made of it that our switch runs.
+    /// Whether a program for Tofino is only checked, as no output for the software model is requested.
     pub fn only_checks(&self) -> bool {
         let made = [
             self.output.is_some(),
@@ -439,10 +449,21 @@ impl Request {
 }
 
 impl P4cArgs {
+    /// Sets whether diagnostics are followed by a line that names `--explain`. Default: they are not, as with p4c.
+    pub fn name_explain(mut self, names_explain: bool) -> P4cArgs {
+        self.names_explain = names_explain;
+        self
+    }
+
+    /// The code of `--explain CODE`, with which nothing is compiled.
+    pub(super) fn explained_code(&self) -> Option<&str> {
+        self.explain.as_deref()
+    }
+
     /// Checks the command line as a whole.
     ///
     /// # Errors
-    /// What is wrong with it, and what to do.
+    /// The option that is invalid, with a remedy.
     pub fn request(&self) -> Result<Request, String> {
         self.refused.check()?;
         self.ignored.check()?;
@@ -458,7 +479,7 @@ impl P4cArgs {
             &self.p4runtime_entries_file,
         )?;
         let arch = Arch::of(self.arch.as_deref(), self.target.as_deref())?;
-        let source = self.source.clone().ok_or("no program is given")?;
+        let source = self.source.clone().ok_or("no program: give a file, or - for stdin")?;
         let preprocessor = self.preprocessor(&source);
         let rule = self.make.request(&source)?;
         let mut options = CompileOptions {
@@ -485,6 +506,7 @@ impl P4cArgs {
             report: self.report(arch)?,
             rule,
             json: self.json,
+            names_explain: self.names_explain,
             notes: self.ignored.notes(),
         })
     }
@@ -511,7 +533,7 @@ impl P4cArgs {
         let files = self.constants_files.iter().map(|path| {
             let language = Language::of(path).ok_or_else(|| {
                 let path = path.display();
-                format!("--constants-files {path}: give a name that ends with .rs or .py")
+                format!("--constants-files {path}: unknown extension; use .rs or .py")
             })?;
             Ok((path.clone(), language))
         });
@@ -520,7 +542,7 @@ impl P4cArgs {
 
     fn preprocessor(&self, source: &Path) -> preproc::Options {
         let mut include_dirs = self.include.clone();
-        // p4c's driver gives its compiler the place of the architecture by this variable.
+        // p4c's driver sets this variable to the folder of the architecture's headers.
         include_dirs.extend(std::env::var_os("P4C_16_INCLUDE_PATH").map(PathBuf::from));
         preproc::Options {
             include_dirs,
@@ -532,7 +554,7 @@ impl P4cArgs {
         }
     }
 
-    /// Files whose format follows from their names, and the one that --p4runtime-format is for.
+    /// The files with the format of their extension, and the file with the format of --p4runtime-format.
     fn files(
         &self,
         option: &str,
@@ -543,7 +565,7 @@ impl P4cArgs {
         for path in named {
             let Some(format) = P4InfoFormat::of_file(path) else {
                 return Err(format!(
-                    "{option} {}: the format follows from the extension; use .txtpb, .txt, .json or .bin",
+                    "{option} {}: unknown extension; use .txtpb, .txt, .json or .bin",
                     path.display()
                 ));
             };
@@ -561,13 +583,13 @@ impl P4cArgs {
         match self.standard.as_str() {
             "p4-16" | "p4_16" | "16" => {}
             "p4-14" | "p4_14" | "14" => {
-                return Err("--std p4-14: only P4_16 is compiled; \
-                     p4test --p4v 14 --pp turns a P4_14 program into a P4_16 one"
+                return Err("--std p4-14: only P4_16 is supported; \
+                     translate the program with `p4test --p4v 14 --pp`"
                     .to_owned());
             }
             other => {
                 return Err(format!(
-                    "--std {other}: there is no such version; use p4-16"
+                    "--std {other}: unknown version; use p4-16"
                 ))
             }
         }
@@ -586,7 +608,7 @@ impl P4cArgs {
                     name => {
                         let known: Vec<&str> = Warning::ALL.iter().map(|w| w.name()).collect();
                         return Err(format!(
-                            "--{option}={name}: there is no such warning; known are {}",
+                            "--{option}={name}: unknown warning; use one of {}",
                             known.join(", ")
                         ));
                     }
@@ -630,8 +652,8 @@ impl P4cArgs {
         Ok(policy)
     }
 
-    /// p4c-bm2-ss writes what `-o` names, and nothing without it. The p4c driver, known by `--target`, takes `-o` for a
-    /// folder and writes to the current one without it.
+    /// The file of the BMv2 JSON. p4c-bm2-ss writes to the file of `-o`, or nothing without `-o`. With `--target`, an option of the p4c
+    /// driver, `-o` is a folder, by default the current one.
     fn output_file(&self, arch: Arch) -> Option<PathBuf> {
         let name = Path::new(self.source.as_ref()?.file_name()?).with_extension("json");
         match &self.output {
@@ -643,14 +665,14 @@ impl P4cArgs {
                     path.clone()
                 })
             }
-            // As p4c's driver; without an output a program for Tofino is checked.
+            // As p4c's driver does. Without an output, a program for Tofino is only checked.
             None if self.target.is_some() && !arch.is_tofino() => Some(name),
             None => None,
         }
     }
 }
 
-/// The time that `__DATE__` and `__TIME__` have, which builds that must be reproducible set by `SOURCE_DATE_EPOCH`.
+/// The time of `__DATE__` and `__TIME__`: `SOURCE_DATE_EPOCH` for reproducible builds, or the current time.
 pub(super) fn now() -> SystemTime {
     let fixed = std::env::var("SOURCE_DATE_EPOCH").ok();
     let seconds = fixed.and_then(|text| text.parse().ok());

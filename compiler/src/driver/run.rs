@@ -1,5 +1,6 @@
 //! `alfirk p4c`: reads, compiles, writes files, and prints diagnostics.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +9,7 @@ use super::args::Request;
 use super::{version, P4cArgs, Session};
 use crate::bmv2::{self, graphs};
 use crate::constants::Constants;
-use crate::diag::{Diagnostic, Severity, SourceMap};
+use crate::diag::{nearest, Diagnostic, Page, Severity, SourceMap};
 use crate::ir::FlatProgram;
 use crate::p4info;
 use crate::preproc::{self, DiskLoader};
@@ -25,6 +26,9 @@ const UNUSABLE: u8 = 2;
 
 /// Runs the command and returns its exit code. Results go to `stdout`, messages to `stderr`.
 pub fn run(args: &P4cArgs, stdout: &mut (dyn Write + Send), stderr: &mut (dyn Write + Send)) -> u8 {
+    if let Some(code) = args.explained_code() {
+        return explain(code, stdout).unwrap_or_else(|what| fail(stderr, &what));
+    }
     let request = match args.request() {
         Ok(request) => request,
         Err(what) => return fail(stderr, &what),
@@ -33,6 +37,19 @@ pub fn run(args: &P4cArgs, stdout: &mut (dyn Write + Send), stderr: &mut (dyn Wr
         Ok(code) => code,
         Err(what) => fail(stderr, &what),
     }
+}
+
+/// Prints the page of a code.
+fn explain(code: &str, stdout: &mut dyn Write) -> Result<u8, String> {
+    let Some(page) = Page::of(code) else {
+        let nearest = match &nearest(code)[..] {
+            [] => "give an error code, such as E0408, or the name of a warning, such as unused".to_owned(),
+            codes => format!("the nearest: {}", codes.join(", ")),
+        };
+        return Err(format!("--explain {code}: unknown code; {nearest}"));
+    };
+    write_all(stdout, page.text().as_bytes())?;
+    Ok(GOOD)
 }
 
 /// Tells why the command cannot do its work. A closed stderr is no reason to fail otherwise.
@@ -59,7 +76,7 @@ pub(super) fn compile(
             let text = preproc::print(&tokens, &session.sources);
             write_all(stdout, text.as_bytes())?;
         }
-        tell(&mut session, request.json, stderr)?;
+        report_diagnostics(&mut session, request, stderr)?;
         return Ok(if session.diagnostics.has_errors() {
             BAD
         } else {
@@ -87,7 +104,7 @@ pub(super) fn compile(
     if request.only_checks() {
         session.only_check = true;
         let programs = (checked.as_ref()).map_or(Vec::new(), |checked| session.pipes(checked));
-        tell(&mut session, request.json, stderr)?;
+        report_diagnostics(&mut session, request, stderr)?;
         let Some(constants) = constants.filter(|_| !session.diagnostics.has_errors()) else {
             return Ok(BAD);
         };
@@ -106,7 +123,7 @@ pub(super) fn compile(
         };
         Some((p4info, program))
     });
-    tell(&mut session, request.json, stderr)?;
+    report_diagnostics(&mut session, request, stderr)?;
     let Some((p4info, program)) = outputs else {
         return Ok(BAD);
     };
@@ -152,7 +169,7 @@ fn report(
     let mut reports: Vec<Report> = programs.iter().filter_map(Report::of).collect();
     if programs.iter().any(|program| program.pipelines.is_empty()) {
         return Err(
-            "--report: it knows a Switch of Pipelines, each of two parsers and four controls"
+            "--report: the program must be a Switch of Pipelines, each of two parsers and four controls"
                 .to_owned(),
         );
     }
@@ -187,7 +204,7 @@ fn report(
         );
         if let Some((table, stages)) = report.longest_table() {
             what += &format!(
-                " --> {}: table {} takes {stages} of them: make its `size` smaller, or its keys shorter\n",
+                " --> {}: table {} takes {stages} of them: reduce its `size`, or shorten its keys\n",
                 table.source, table.name
             );
         }
@@ -233,7 +250,7 @@ fn draw(path: &Path, stderr: &mut dyn Write) -> Result<(), String> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => write_all(
             stderr,
             format!(
-                "note: {} was not drawn: there is no dot (Graphviz) on this machine\n",
+                "note: {} was not drawn: `dot` of Graphviz is not installed\n",
                 path.display()
             )
             .as_bytes(),
@@ -269,27 +286,44 @@ pub(super) fn write_all(out: &mut dyn Write, content: &[u8]) -> Result<(), Strin
     }
 }
 
-fn tell(session: &mut Session, as_json: bool, stderr: &mut dyn Write) -> Result<(), String> {
-    if as_json {
+/// Prints the diagnostics, as text or as JSON.
+fn report_diagnostics(
+    session: &mut Session,
+    request: &Request,
+    stderr: &mut dyn Write,
+) -> Result<(), String> {
+    if request.json {
         session.diagnostics.sort();
         for diagnostic in session.diagnostics.iter() {
-            write_all(
-                stderr,
-                format!("{}\n", to_json(diagnostic, &session.sources)).as_bytes(),
-            )?;
+            let line = format!("{}\n", to_json(diagnostic, &session.sources));
+            write_all(stderr, line.as_bytes())?;
         }
         return Ok(());
     }
-    let text = session.rendered();
-    write_all(stderr, text.as_bytes())?;
+    let mut text = session.rendered();
     let (errors, warnings) = counts(session);
     if errors > 0 {
-        write_all(
-            stderr,
-            format!("{}\n", summary(errors, warnings)).as_bytes(),
-        )?;
+        text += &format!("{}\n", summary(errors, warnings));
     }
-    Ok(())
+    if request.names_explain {
+        text += &explain_hint(session);
+    }
+    write_all(stderr, text.as_bytes())
+}
+
+/// The line that names `--explain` for the codes of the diagnostics; empty when there are none.
+fn explain_hint(session: &Session) -> String {
+    let pages = session.diagnostics.iter().filter_map(Page::of_diagnostic);
+    let codes: BTreeSet<&str> = pages.map(|page| page.code).collect();
+    let codes: Vec<&str> = codes.into_iter().collect();
+    match codes[..] {
+        [] => String::new(),
+        [code] => format!("For more about {code}: alfirk p4c --explain {code}\n"),
+        [first, ..] => format!(
+            "For more about {}: alfirk p4c --explain CODE, such as {first}\n",
+            codes.join(", ")
+        ),
+    }
 }
 
 fn counts(session: &Session) -> (usize, usize) {

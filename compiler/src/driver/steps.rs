@@ -297,7 +297,7 @@ impl StepArgs {
             [source] if source.is_file() => Ok(source),
             [source] => Err(format!("{}: there is no such file", source.display())),
             [] if self.hidden.from_json.is_some() => Ok(Path::new("-")),
-            [] => Err("no program is given; name one P4 file".to_owned()),
+            [] => Err("no program; give one P4 file".to_owned()),
             [_, second, ..] => Err(format!(
                 "{}: one program is compiled at a time; others are included by it",
                 second.display()

@@ -401,7 +401,7 @@ fn unusable_input_exits_with_2() {
     assert_eq!(p4c("", &["DIR/missing.p4"]).0, 2);
     let (code, told, _) = p4c("", &["--std", "p4-14", "DIR/prog.p4"]);
     assert_eq!(code, 2);
-    assert!(told.contains("only P4_16 is compiled"), "{told}");
+    assert!(told.contains("only P4_16 is supported"), "{told}");
     let (code, told, _) = p4c("", &["--p4runtime-files", "DIR/a.yaml", "DIR/prog.p4"]);
     assert_eq!(code, 2);
     assert!(told.contains("use .txtpb, .txt, .json or .bin"), "{told}");
@@ -495,8 +495,8 @@ fn doubtful_priorities_are_told() {
     let (code, told, _) = p4c(&source(""), &["DIR/prog.p4"]);
     assert_eq!(code, 0);
     for warning in [
-        "warning[entries_out_of_priority_order]: this entry wins over the one before it: 20 against 10",
-        "warning[duplicate_priorities]: another entry has the priority 10, too",
+        "warning[entries_out_of_priority_order]: this entry takes precedence over the one before it: priority 20 against 10",
+        "warning[duplicate_priorities]: another entry has the same priority, 10",
     ] {
         assert!(told.contains(warning), "{told}");
     }

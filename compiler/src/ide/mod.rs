@@ -39,16 +39,16 @@ pub struct Analysis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenameError {
     /// There is no name, or none that is declared anywhere.
-    #[error("there is no name here that is declared in the program")]
+    #[error("there is no declared name at this position")]
     NoName,
     /// The new text is no identifier.
-    #[error("the new name must be an identifier: letters, digits and _, and no keyword")]
+    #[error("the new name must be an identifier: letters, digits and `_`, and not a keyword")]
     NoIdentifier,
     /// It is declared by the architecture.
     #[error("the architecture declares this name")]
     OfArchitecture,
     /// A macro writes it.
-    #[error("a macro writes this name somewhere; change the macro")]
+    #[error("this name is also written by a macro; change the macro")]
     InMacro,
 }
 

@@ -24,7 +24,7 @@ use types::byte_string;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
     /// `@id` with the prefix of another kind.
-    #[error("{name}: @id({id:#010x}) has the prefix of another kind of object; use the low 24 bits alone")]
+    #[error("{name}: @id({id:#010x}) has the prefix of another kind of object; use only the low 24 bits")]
     WrongPrefix {
         /// The object.
         name: String,

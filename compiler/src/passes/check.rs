@@ -18,7 +18,7 @@ type Violation = String;
 pub fn demand(pass: &str, holds: Result<(), Violation>) {
     if cfg!(debug_assertions) {
         if let Err(violation) = holds {
-            panic!("a pass up to `{pass}` has a mistake: {violation}");
+            panic!("compiler bug: an invariant is broken after pass `{pass}`: {violation}");
         }
     }
 }

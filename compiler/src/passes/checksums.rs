@@ -40,7 +40,7 @@ fn collect(
                     stmt.source.file, stmt.source.line, stmt.source.fragment
                 );
                 let message = format!(
-                    "a checksum control may hold only calls of checksum functions on this target, and {what} is none"
+                    "a checksum control may hold only calls of checksum functions on this target; {what} is not one"
                 );
                 diagnostics.report(Diagnostic::global(Code::TARGET, message));
             }

@@ -235,7 +235,7 @@ impl Describer<'_> {
         };
         for pair in pairs("pkginfo").unwrap_or_default() {
             let ExprKind::String(text) = &pair.value.kind else {
-                let what = "a value in @pkginfo is a string";
+                let what = "a value in @pkginfo must be a string";
                 self.error(Code::ANNOTATION_RULE, pair.value.span, what);
                 continue;
             };
@@ -258,7 +258,7 @@ impl Describer<'_> {
         for pair in pairs {
             let value = annotations::number(self.checked, &pair.value);
             let Some(value) = value.and_then(|value| i32::try_from(value).ok()) else {
-                let what = "a value in @platform_property is a number below 2^31";
+                let what = "a value in @platform_property must be a number below 2^31";
                 self.error(Code::ANNOTATION_RULE, pair.value.span, what);
                 continue;
             };

@@ -29,11 +29,11 @@ pub fn lower_v1model(
             }),
             _ => {
                 let message = format!(
-                    "{}:{}: a deparser can only emit headers, log, assert and truncate on this target, and {} does something else",
+                    "{}:{}: a deparser can only emit headers, log, assert and truncate on this target; this is none of these: {}",
                     stmt.source.file, stmt.source.line, stmt.source.fragment
                 );
                 let what = Diagnostic::global(Code::TARGET, message);
-                diagnostics.report(what.help("do it at the end of egress"));
+                diagnostics.report(what.help("move it to the end of egress"));
             }
         }
     }
@@ -67,11 +67,11 @@ fn refuse_choice_of_headers(body: &[Stmt], diagnostics: &mut Diagnostics) {
         match &stmt.kind {
             StmtKind::Emit(_) => {
                 let message = format!(
-                    "{}:{}: a deparser emits headers without a condition: those that are valid are sent",
+                    "{}:{}: a deparser on this target emits headers unconditionally; the valid ones are sent",
                     stmt.source.file, stmt.source.line
                 );
                 let what = Diagnostic::global(Code::TARGET, message);
-                let help = "let the control make the header invalid when it is not to be sent";
+                let help = "to omit the header, make it invalid in a control";
                 diagnostics.report(what.help(help));
             }
             StmtKind::If { then, other, .. } => {

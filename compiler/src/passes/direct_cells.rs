@@ -57,15 +57,15 @@ fn refuse_foreign(
         let name = &program.objects.registers[register.index()].meta.name;
         let (message, help) = match owner {
             None => (
-                format!("no table has {name}, so there is no entry whose cell this could be"),
+                format!("no table has {name} attached, so no entry selects a cell"),
                 "name it in the table that calls this action: `registers` for a register, `filters` for a filter",
             ),
             Some(owner) => (
                 format!(
-                    "{name} has a cell for each entry of table {}, and no such entry is hit here",
+                    "{name} has a cell for each entry of table {}, but no entry of it is hit here",
                     program.objects.table(owner).meta.name
                 ),
-                "access it in actions of that table alone, or take an object with an index",
+                "access it only in actions of that table, or use an object with an index",
             ),
         };
         let span = program.register_sites[*site as usize];

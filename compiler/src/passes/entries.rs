@@ -97,11 +97,11 @@ fn keys(
         }
         if all.len() * made.len() > MAX_ALTERNATIVES {
             let message = format!(
-                "the signed ranges of this entry take more than {MAX_ALTERNATIVES} entries of the target"
+                "the signed ranges of this entry need more than {MAX_ALTERNATIVES} entries of the target"
             );
             diagnostics.report(
                 Diagnostic::error(Code::LIMIT, entry.keyset_span, message).help(
-                    "give fewer of its elements a range that begins below zero and ends above",
+                    "use fewer ranges that extend from negative to positive numbers",
                 ),
             );
             return None;
@@ -152,7 +152,7 @@ fn entry_key(element: &KeysetElement, key: &Key) -> Result<EntryKey, &'static st
                 MatchKind::Ternary => EntryKey::Ternary(value & &bits, bits),
                 MatchKind::Lpm => match prefix_length(&bits, key.width) {
                     Some(length) => EntryKey::Lpm(value & &bits, length),
-                    None => return Err("a mask with holes"),
+                    None => return Err("a non-contiguous mask"),
                 },
                 MatchKind::Exact if full => EntryKey::Exact(value),
                 MatchKind::Optional if full || bits == BigInt::ZERO => {
@@ -235,10 +235,10 @@ fn equal_keys(entries: &[Entry], places: &[Span], keys: &[Key], diagnostics: &mu
                 free.insert(*here);
             }
             btree_map::Entry::Occupied(first) => {
-                let what = "an entry before this one has the same key";
+                let what = "an earlier entry has the same key";
                 diagnostics.report(
                     Diagnostic::error(Code::TABLE_RULE, *here, what)
-                        .label("it would never be matched")
+                        .label("this entry would never be matched")
                         .other(*first.get(), "the first one"),
                 );
             }
@@ -364,11 +364,11 @@ fn doubtful_priorities(written: &TableEntries, values: &[BigInt], diagnostics: &
     let same = written.silenced.contains(&Warning::DuplicatePriorities);
     for (position, (entry, value)) in written.list.iter().zip(values).enumerate() {
         if let Some(first) = seen.insert(value, entry.span).filter(|_| !same) {
-            let message = format!("another entry has the priority {value}, too");
+            let message = format!("another entry has the same priority, {value}");
             diagnostics.report(
                 Diagnostic::warning(Warning::DuplicatePriorities, entry.span, message)
                     .other(first, "this one")
-                    .note("where both match, either may win"),
+                    .note("if both match, the target may choose either"),
             );
         }
         let before = position
@@ -383,7 +383,7 @@ fn doubtful_priorities(written: &TableEntries, values: &[BigInt], diagnostics: &
         };
         if wins {
             disordered = true;
-            let message = format!("this entry wins over the one before it: {value} against {last}");
+            let message = format!("this entry takes precedence over the one before it: priority {value} against {last}");
             diagnostics.report(
                 Diagnostic::warning(Warning::EntriesOutOfOrder, entry.span, message)
                     .other(weaker.span, "the one before"),
@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(lpm(0xf0), Ok(EntryKey::Lpm(BigInt::from(0xa0), 4)));
         assert_eq!(lpm(0xff), Ok(EntryKey::Lpm(BigInt::from(0xab), 8)));
         assert_eq!(lpm(0), Ok(EntryKey::Lpm(BigInt::ZERO, 0)));
-        assert_eq!(lpm(0xf1), Err("a mask with holes"));
+        assert_eq!(lpm(0xf1), Err("a non-contiguous mask"));
     }
 
     #[test]

@@ -134,15 +134,15 @@ impl Check<'_> {
 
     fn report_twice(&mut self, register: RegisterId, first: u32, second: u32) {
         let name = &self.program.objects.registers[register.index()].meta.name;
-        let message = format!("a packet that comes this way accesses register {name} twice");
+        let message = format!("a packet on this path accesses register {name} twice");
         let (first, second) = (self.site(first), self.site(second));
         let mut what = Diagnostic::error(Code::REGISTER_ACCESS, second, message);
         if first != second {
-            what = what.other(first, "here it was accessed before");
+            what = what.other(first, "first accessed here");
         }
         self.diagnostics.report(
             what.note("a register is in one stage of the pipeline, and a packet passes it once")
-                .help("do both in one RegisterAction, or put them where only one of them can be reached"),
+                .help("combine both in one RegisterAction, or make the accesses mutually exclusive"),
         );
     }
 
@@ -157,8 +157,8 @@ impl Check<'_> {
         let (first, second) = (self.site(first), self.site(second));
         self.diagnostics.report(
             Diagnostic::error(Code::REGISTER_ACCESS, second, message)
-                .other(first, format!("{one} does it here"))
-                .note("a register belongs to one gress")
+                .other(first, format!("{one} accesses it here"))
+                .note("a register belongs to either ingress or egress")
                 .help(
                     "carry what egress needs in a header in front of the packet (bridged metadata)",
                 ),

@@ -293,7 +293,7 @@ impl Evaluator<'_> {
             TokenKind::Number => number(&token.text).ok_or_else(|| {
                 (
                     token.span,
-                    format!("`{}` is no number that a condition can use", token.text),
+                    format!("`{}` is not a number that is allowed in a condition", token.text),
                 )
             })?,
             // As in C, names that are no macros are 0.

@@ -142,7 +142,7 @@ impl Preprocessor<'_> {
     fn unknown_directive(&mut self, text: &str, span: Span) {
         let message = format!("unknown directive `#{text}`");
         let warning = Diagnostic::warning(Warning::Preprocessor, span, message)
-            .note("the line is left out, as p4c does");
+            .note("the line is ignored, as by p4c");
         self.diagnostics
             .report(match crate::diag::closest(text, NAMES.iter().copied()) {
                 Some(near) => warning.help(format!("did you mean `#{near}`?")),
@@ -324,7 +324,7 @@ impl Preprocessor<'_> {
                     .map(|(name, _)| name.trim_end_matches(".p4"));
                 d = match crate::diag::closest(name.trim_end_matches(".p4"), known) {
                     Some(near) => d.help(format!("did you mean `{near}.p4`?")),
-                    None => d.help("add the folder that has it with `-I`"),
+                    None => d.help("add its folder with `-I`"),
                 };
                 self.diagnostics.report(d);
             }

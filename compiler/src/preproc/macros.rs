@@ -156,7 +156,7 @@ impl Preprocessor<'_> {
                         crate::diag::Warning::Preprocessor,
                         name.span,
                         format!(
-                            "macro `{}` is defined again, with another meaning",
+                            "macro `{}` is redefined with another body",
                             name.text
                         ),
                     )

@@ -276,7 +276,7 @@ impl Preprocessor<'_> {
                     span,
                     format!("the program has more than {MAX_TOKENS} tokens"),
                 )
-                .help("look for macros that multiply each other"),
+                .help("check for macros whose expansions multiply"),
             );
         }
         self.files.clear();

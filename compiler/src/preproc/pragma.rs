@@ -62,7 +62,7 @@ impl Preprocessor<'_> {
         let expected = [TokenKind::LParen, TokenKind::String, TokenKind::RParen].map(Some);
         let Some(text) = text.filter(|_| kinds == expected) else {
             self.diagnostics.report(
-                Diagnostic::error(Code::DIRECTIVE, word.span, "`_Pragma` needs a text")
+                Diagnostic::error(Code::DIRECTIVE, word.span, "`_Pragma` needs a string")
                     .help("write `_Pragma(\"...\")`"),
             );
             return;

@@ -362,7 +362,7 @@ fn unknown_directives_are_passed_over() {
               |
             1 | #elseif X
               | ^^^^^^^
-              = note: the line is left out, as p4c does
+              = note: the line is ignored, as by p4c
               = help: did you mean `#elif`?
 
         "#]],
@@ -544,14 +544,14 @@ fn missing_files_and_slips_are_explained() {
             2 | #include "mine.p4"
               |          ^^^^^^^^^
               = note: searched in .
-              = help: add the folder that has it with `-I`
+              = help: add its folder with `-I`
 
             warning[preprocessor]: unknown directive `#inlcude`
              --> main.p4:3:1
               |
             3 | #inlcude <core.p4>
               | ^^^^^^^^
-              = note: the line is left out, as p4c does
+              = note: the line is ignored, as by p4c
               = help: did you mean `#include`?
 
         "#]],

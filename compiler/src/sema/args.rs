@@ -186,7 +186,7 @@ impl Checker<'_> {
                         self.error(
                             Code::ARGUMENTS,
                             value.span,
-                            "`_` can only stand for an `out` argument",
+                            "`_` is allowed only as an `out` argument",
                         );
                         ok = false;
                     }

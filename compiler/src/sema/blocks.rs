@@ -40,7 +40,7 @@ impl Checker<'_> {
             self.error(
                 Code::DECLARATION_RULE,
                 default.span,
-                format!("parameters of a {what} type have no default values"),
+                format!("parameters of a {what} type cannot have default values"),
             );
         }
     }
@@ -159,7 +159,7 @@ impl Checker<'_> {
                         case.span,
                         "this case is never reached",
                     )
-                    .other(before, "this one takes everything"),
+                    .other(before, "this case matches everything"),
                 );
             }
             self.keyset(&case.keyset, &types);
@@ -183,9 +183,9 @@ impl Checker<'_> {
                 Diagnostic::warning(
                     Warning::Missing,
                     select.span,
-                    "this `select` does not say what other values lead to",
+                    "this `select` has no case for other values",
                 )
-                .note("they lead to `reject`, with error.NoMatch")
+                .note("other values go to `reject`, with error.NoMatch")
                 .help("add `default: accept;` or `default: reject;`"),
             );
         }
@@ -205,9 +205,9 @@ impl Checker<'_> {
                     Diagnostic::error(
                         Code::CALL_CONTEXT,
                         keyset.span,
-                        "nothing can be called in a case of `select`",
+                        "a case of `select` cannot contain a call",
                     )
-                    .help("call it before, and look at its result together with the other keys"),
+                    .help("call it before, and add its result to the keys"),
                 );
             }
         }
@@ -291,7 +291,7 @@ impl Checker<'_> {
                             format!("{} keys are matched, but one value given", types.len());
                         self.report(
                             Diagnostic::error(Code::TYPE_MISMATCH, keyset.span, message).help(
-                                "write `(value, value, ...)`, with `_` for keys that do not matter",
+                                "write `(value, value, ...)`, with `_` for a key that matches any value",
                             ),
                         );
                     }
@@ -420,10 +420,10 @@ impl Checker<'_> {
         while let Some(state) = next {
             if let Some(back) = way.iter().position(|s| s.id == state.id) {
                 if way[back..].iter().all(|s| s.stmts.iter().all(runs_on)) {
-                    let message = format!("parsing never ends: it comes back to `{}`", state.name);
+                    let message = format!("infinite loop: parsing returns to `{}`", state.name);
                     self.report(
                         Diagnostic::error(Code::PARSER_RULE, state.name.span, message).note(
-                            "no state on the way back extracts, decides, or leads to `accept` or `reject`",
+                            "no state of the loop extracts, selects, or leads to `accept` or `reject`",
                         ),
                     );
                 }
@@ -469,7 +469,7 @@ impl Checker<'_> {
                     start_at(body),
                     "no state of this parser leads to `accept`",
                 )
-                .label("whatever begins here is rejected"),
+                .label("every packet is rejected"),
             );
         }
         for state in body
@@ -550,7 +550,7 @@ impl Checker<'_> {
                     c.error(
                         Code::DECLARATION_RULE,
                         param.span,
-                        "a control has no instances of parsers",
+                        "a control cannot instantiate a parser",
                     );
                 }
             }

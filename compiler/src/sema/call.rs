@@ -227,7 +227,7 @@ impl Checker<'_> {
                 let mut d = Diagnostic::error(
                     Code::ARGUMENTS,
                     name.span,
-                    format!("no `{name_text}` takes these {n} argument{s}"),
+                    format!("no overload of `{name_text}` takes these {n} argument{s}"),
                 );
                 for (id, f) in candidates {
                     d = d.other(
@@ -253,7 +253,7 @@ impl Checker<'_> {
                     format!("call of `{}` is ambiguous", name.name),
                 );
                 for (id, _) in &fitting {
-                    d = d.other(self.name_span(*id), "could be meant");
+                    d = d.other(self.name_span(*id), "candidate");
                 }
                 self.report(d.help("name the arguments"));
                 Some(first.clone())
@@ -464,7 +464,7 @@ impl Checker<'_> {
                         base.span,
                         format!("`{}` has constructor parameters", n.name),
                     )
-                    .help("make an instance of it and apply that"),
+                    .help("declare an instance, and apply it"),
                 );
             }
             Some(_) => {}

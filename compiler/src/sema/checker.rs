@@ -60,7 +60,7 @@ pub(super) struct Checker<'a> {
     pub silenced: Vec<String>,
     /// States of the parser around.
     pub states: FxHashMap<Name, DeclId>,
-    /// Default values of struct-like types, to keep repeated lookups cheap.
+    /// Field tables of struct-like types, computed once per type.
     pub field_cache: FxHashMap<Type, std::rc::Rc<FieldTable>>,
     /// Specialised types that have been looked at.
     pub well_formed: FxHashSet<Type>,
@@ -142,7 +142,7 @@ impl<'a> Checker<'a> {
     }
 
     pub fn warn(&mut self, diagnostic: Diagnostic) {
-        let silenced = |warning: Warning| self.silenced.iter().any(|name| warning.answers_to(name));
+        let silenced = |warning: Warning| self.silenced.iter().any(|name| warning.is_named(name));
         if !diagnostic.warning.is_some_and(silenced) {
             self.diagnostics.report(diagnostic);
         }
@@ -300,7 +300,7 @@ impl<'a> Checker<'a> {
             d = d.did_you_mean(name.span, &near);
         } else if let Some(file @ "t2na.p4") = declared_in(&name.name) {
             d = d.help(format!(
-                "it is declared in `{file}`: only Tofino 2 has it; include that file in the place of `tna.p4`, and compile with --arch t2na"
+                "it is declared in `{file}`: only Tofino 2 has it; include that file instead of `tna.p4`, and compile with --arch t2na"
             ));
         } else if let Some(file) = declared_in(&name.name) {
             let top = Span::new(name.span.file, 0, 0);

@@ -68,7 +68,7 @@ impl Checker<'_> {
                 let Some(params) = params else {
                     self.check_args_alone(args);
                     let message = format!(
-                        "`{}` is a type without a body: there are no instances of it",
+                        "`{}` is a type without a body and cannot be instantiated",
                         n.name
                     );
                     self.error(Code::NOT_CALLABLE, span, message);
@@ -94,7 +94,7 @@ impl Checker<'_> {
                     Diagnostic::error(
                         Code::NOT_CALLABLE,
                         span,
-                        format!("there are no instances of type `{ty}`"),
+                        format!("type `{ty}` cannot be instantiated"),
                     )
                     .note("externs, parsers, controls and packages can be instantiated"),
                 );

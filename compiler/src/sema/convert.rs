@@ -223,7 +223,7 @@ impl Checker<'_> {
                 Diagnostic::error(
                     Code::TYPE_MISMATCH,
                     span,
-                    "`...` cannot stand for a field of variable size",
+                    "`...` cannot initialise a field of variable size",
                 )
                 .note("a `varbit` has no default value")
                 .help("leave the header invalid with `{#}`, or write its fields one by one"),
@@ -419,7 +419,7 @@ impl Checker<'_> {
             }
         }
         format!(
-            "the parameters of `{}` and `{}` use different types together",
+            "the parameters of `{}` and `{}` use type parameters differently",
             have.name, want.name
         )
     }

@@ -52,7 +52,7 @@ impl Checker<'_> {
             let message = format!("a constant cannot have type `{ty}`");
             self.report(
                 Diagnostic::error(Code::BAD_TYPE, d.ty.span, message).help(format!(
-                    "to make an instance, write `{ty}(...) {};`",
+                    "to declare an instance, write `{ty}(...) {};`",
                     d.name
                 )),
             );
@@ -84,7 +84,7 @@ impl Checker<'_> {
             );
             if ty.is_instance() {
                 diagnostic = diagnostic.help(format!(
-                    "to make an instance, write `{ty}(...) {};`",
+                    "to declare an instance, write `{ty}(...) {};`",
                     d.name
                 ));
             } else {
@@ -94,7 +94,7 @@ impl Checker<'_> {
             self.report(diagnostic);
         }
         if let Some(init) = &d.init {
-            self.expr_assigned(init, &ty, "the first value");
+            self.expr_assigned(init, &ty, "the initial value");
         }
         self.define(d.id, DefKind::Var(d.clone()), d.name.span);
         self.out.decl_types.insert(d.id, ty);
@@ -118,7 +118,7 @@ impl Checker<'_> {
             self.error(
                 Code::DECLARATION_RULE,
                 d.span,
-                "a control has no instances of parsers",
+                "a control cannot instantiate a parser",
             );
         }
         if top && matches!(ty, Type::Parser(_) | Type::Control(_)) {
@@ -126,9 +126,9 @@ impl Checker<'_> {
                 Diagnostic::error(
                     Code::DECLARATION_RULE,
                     d.span,
-                    "parsers and controls have no instances at the top level",
+                    "parsers and controls cannot be instantiated at the top level",
                 )
-                .help("make the instance where it is used, in another parser or control"),
+                .help("declare the instance where it is used, in another parser or control"),
             );
         }
         if top && &*d.name.name == "main" && matches!(ty, Type::Package(_)) {
@@ -158,7 +158,7 @@ impl Checker<'_> {
                 self.error(
                     Code::DECLARATION_RULE,
                     d.span,
-                    format!("an instance of `{ty}` has no body"),
+                    format!("an instance of `{ty}` cannot have a body: `{ty}` is not an extern"),
                 );
             }
             return;
@@ -189,7 +189,7 @@ impl Checker<'_> {
                     }
                     None => {
                         let message = format!(
-                            "`{}` has no abstract method `{}` like this",
+                            "`{}` has no abstract method `{}` with these parameters",
                             ext.name, f.name
                         );
                         let at = c.name_span(ext.id);
@@ -253,7 +253,7 @@ impl Checker<'_> {
                     Diagnostic::error(
                         Code::DECLARATION_RULE,
                         p.span,
-                        "this parameter is not that of the abstract method",
+                        "this parameter differs from that of the abstract method",
                     )
                     .label(format!("must be `{text}{want}`"))
                     .other(m.span, "declared here"),
@@ -305,7 +305,7 @@ impl Checker<'_> {
                     self.error(
                         Code::DECLARATION_RULE,
                         default.span,
-                        "`out` and `inout` parameters have no default values",
+                        "`out` and `inout` parameters cannot have default values",
                     );
                 }
                 if let Some(optional) = param.annotations.annotation("optional") {
@@ -313,9 +313,9 @@ impl Checker<'_> {
                         Diagnostic::error(
                             Code::DECLARATION_RULE,
                             default.span,
-                            "an optional parameter has no default value",
+                            "an optional parameter cannot have a default value",
                         )
-                        .other(optional.span, "it may be left out, and has no value then"),
+                        .other(optional.span, "it may be omitted, and then has no value"),
                     );
                 }
             }
@@ -328,7 +328,7 @@ impl Checker<'_> {
                             param.span,
                             "parameters with a direction come first",
                         )
-                        .other(before, "this one has none: it is set by the control plane"),
+                        .other(before, "this parameter has none: the control plane sets it"),
                     ),
                     None if param.direction == Direction::None => directionless = Some(param.span),
                     _ => {}
@@ -357,7 +357,7 @@ impl Checker<'_> {
                 let message = format!("a parameter of type `{ty}` cannot be `{word}`");
                 self.report(
                     Diagnostic::error(Code::DECLARATION_RULE, param.span, message)
-                        .help("leave out the direction: instances are not copied"),
+                        .help("remove the direction: instances are not copied"),
                 );
             } else if matches!(ty, Type::String | Type::Int) {
                 let message = format!(
@@ -373,7 +373,7 @@ impl Checker<'_> {
             self.error(
                 Code::DECLARATION_RULE,
                 param.ty.span,
-                format!("the control plane cannot give an action a `{ty}`, which exists at compile time only"),
+                format!("the control plane cannot set a parameter of type `{ty}`, which exists at compile time only"),
             );
         }
         let instance = matches!(ty, Type::Parser(_) | Type::Control(_) | Type::Package(_));
@@ -501,7 +501,7 @@ impl Checker<'_> {
                     Diagnostic::error(
                         Code::STATEMENT,
                         d.name.span,
-                        format!("function `{}` does not return a value on all ways", d.name),
+                        format!("function `{}` does not return a value on every path", d.name),
                     )
                     .label(format!("must return `{ret}`")),
                 );
@@ -691,7 +691,7 @@ impl Checker<'_> {
                     Diagnostic::error(
                         Code::DECLARATION_RULE,
                         value.span,
-                        "this enum has no underlying type, so members have no values",
+                        "this enum has no underlying type, so its members cannot have values",
                     )
                     .help(format!("write `enum bit<8> {} {{ ... }}`", d.name)),
                 ),
@@ -800,7 +800,7 @@ impl Checker<'_> {
                 self.error(
                     Code::BAD_TYPE,
                     written.span,
-                    format!("`type` cannot make a new type of `{ty}`"),
+                    format!("`type` cannot derive a new type from `{ty}`"),
                 );
             }
         }

@@ -6,6 +6,7 @@ use super::types::{Nominal, Type};
 use super::value::{Value, MAX_CONSTANT_BYTES};
 use crate::diag::{closest, Code, Diagnostic, Span};
 use crate::syntax::ast::*;
+use crate::syntax::print::print_type;
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
@@ -42,7 +43,7 @@ impl Checker<'_> {
                 self.error(
                     Code::SYNTAX,
                     expr.span,
-                    "`_` may only stand for a key, or for an `out` argument",
+                    "`_` is allowed only as a key or an `out` argument",
                 );
                 Type::Invalid
             }
@@ -50,7 +51,8 @@ impl Checker<'_> {
             ExprKind::Name(path) => self.name_expr(expr, path),
             ExprKind::Type(ty) => {
                 self.type_ref(ty);
-                self.error(Code::WRONG_KIND, expr.span, "a type is no value");
+                let message = format!("expected a value, found the type `{}`", print_type(ty));
+                self.error(Code::WRONG_KIND, expr.span, message);
                 Type::Invalid
             }
             ExprKind::Member(base, name) => self.member(expr, base, name),
@@ -64,7 +66,7 @@ impl Checker<'_> {
             ExprKind::Call(call) => {
                 let ty = self.call(expr, call);
                 if ty == Type::Void {
-                    self.error(Code::TYPE_MISMATCH, expr.span, "this call has no value");
+                    self.error(Code::TYPE_MISMATCH, expr.span, "expected a value, but this call has no result");
                     return Type::Invalid;
                 }
                 ty
@@ -105,7 +107,7 @@ impl Checker<'_> {
                 self.error(
                     Code::SYNTAX,
                     expr.span,
-                    "sets of values may only stand in keysets",
+                    "sets of values are allowed only in keysets",
                 );
                 Type::Invalid
             }
@@ -117,7 +119,7 @@ impl Checker<'_> {
         self.constant_bytes += value.bytes();
         if self.constant_bytes > MAX_CONSTANT_BYTES {
             let message = format!(
-                "the constants of the program take more than {MAX_CONSTANT_BYTES} bytes, this being the first beyond"
+                "the constants of the program take more than {MAX_CONSTANT_BYTES} bytes; this is the first beyond the limit"
             );
             let what = Diagnostic::error(Code::LIMIT, expr.span, message);
             self.diagnostics
@@ -475,7 +477,7 @@ impl Checker<'_> {
             ty => {
                 self.report(
                     Diagnostic::error(Code::OPERATOR, base.span, format!("`{ty}` cannot be indexed"))
-                        .note("header stacks and tuples can; single bits are taken by slices such as `x[3:3]`"),
+                        .note("only header stacks and tuples can be indexed; for a single bit, use a slice such as `x[3:3]`"),
                 );
                 return Type::Invalid;
             }

@@ -200,7 +200,7 @@ impl Checker<'_> {
                 d = d.help(format!("cast one of them, for example `({a}) ...`"));
             }
             (Type::NewType(_), _) | (_, Type::NewType(_)) => {
-                d = d.note("types made by `type` have no arithmetic: cast to the type underneath");
+                d = d.note("types declared with `type` have no arithmetic: cast to the underlying type");
             }
             (Type::Bool, Type::Bit(1)) | (Type::Bit(1), Type::Bool) => {
                 d = d.help("cast: `(bit<1>) ...`")
@@ -312,7 +312,7 @@ impl Checker<'_> {
                 Diagnostic::error(
                     Code::OPERATOR,
                     left.span,
-                    "the width of the shifted number is not known",
+                    "the shifted number has no width",
                 )
                 .help("give it a width, such as `8w1`"),
             );
@@ -324,7 +324,7 @@ impl Checker<'_> {
                     Diagnostic::warning(
                         Warning::Overflow,
                         expr.span,
-                        format!("shifting `{a}` by {n} leaves nothing of it"),
+                        format!("shift of `{a}` by {n}, at least its width"),
                     )
                     .label("all bits are shifted out"),
                 );
@@ -344,7 +344,7 @@ impl Checker<'_> {
                     Diagnostic::error(
                         Code::OPERATOR,
                         side.span,
-                        "the width of a concatenated number must be known",
+                        "a concatenated number must have a width",
                     )
                     .help("give it a width, such as `8w1`"),
                 );
@@ -361,7 +361,7 @@ impl Checker<'_> {
                 Code::BAD_TYPE,
                 expr.span,
                 format!(
-                    "the result has {} bits, at most {MAX_WIDTH} are possible",
+                    "the result has {} bits; the maximum is {MAX_WIDTH}",
                     wa + wb
                 ),
             );
@@ -462,8 +462,8 @@ impl Checker<'_> {
         .label("a condition must be `bool`");
         d = match ty {
             Type::Bit(_) | Type::Signed(_) | Type::Int => d.help("compare it: `... != 0`"),
-            Type::ApplyResult(_) => d.help("ask for `.hit` or `.miss`"),
-            Type::Header(_) => d.help("ask for `.isValid()`"),
+            Type::ApplyResult(_) => d.help("use `.hit` or `.miss`"),
+            Type::Header(_) => d.help("use `.isValid()`"),
             _ => d,
         };
         self.report(d);
@@ -486,14 +486,14 @@ impl Checker<'_> {
             self.error(
                 Code::BOUNDS,
                 expr.span,
-                format!("[{h}:{l}] is no slice: bits are counted from 0"),
+                format!("[{h}:{l}] is not a valid slice: bits are counted from 0"),
             );
             return Type::Invalid;
         };
         if high < low {
             self.report(
-                Diagnostic::error(Code::BOUNDS, expr.span, format!("[{h}:{l}] is no slice")).help(
-                    format!("the left end is the most significant bit: `[{l}:{h}]`"),
+                Diagnostic::error(Code::BOUNDS, expr.span, format!("[{h}:{l}] is not a valid slice")).help(
+                    format!("the more significant bit is written first: `[{l}:{h}]`"),
                 ),
             );
             return Type::Invalid;
@@ -526,7 +526,7 @@ impl Checker<'_> {
                 self.error(
                     Code::OPERATOR,
                     base.span,
-                    format!("`{ty}` has no bits that could be sliced"),
+                    format!("`{ty}` cannot be sliced"),
                 );
                 None
             }
@@ -636,7 +636,7 @@ impl Checker<'_> {
         }
         // Numbers become integers of any size at run time, too; truth values do not.
         if to == Type::Int && from == Type::Bool && self.out.info(operand.id).value.is_none() {
-            self.not_constant(operand, "a truth value cast to `int`");
+            self.not_constant(operand, "a `bool` cast to `int`");
         }
         if let (Type::Int, Type::Bool, Some(Value::Int(n))) = (&from, &to, self.value_of(operand)) {
             if n.to_u32().is_none_or(|n| n > 1) {

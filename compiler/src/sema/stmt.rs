@@ -108,7 +108,7 @@ impl Checker<'_> {
                     Diagnostic::error(
                         Code::STATEMENT,
                         stmt.span,
-                        "instances cannot be made among statements",
+                        "an instance cannot be declared among statements",
                     )
                     .help("move it to the declarations of the parser or control"),
                 );
@@ -181,7 +181,7 @@ impl Checker<'_> {
         });
         if constructor {
             self.report(
-                Diagnostic::error(Code::STATEMENT, expr.span, "an instance that nothing uses")
+                Diagnostic::error(Code::STATEMENT, expr.span, "this instance is not used")
                     .help("give it a name, among the declarations"),
             );
         }
@@ -208,7 +208,7 @@ impl Checker<'_> {
                 self.error(
                     Code::STATEMENT,
                     value.span,
-                    "a value is returned where none can be",
+                    "`return` cannot have a value here: there is no result type",
                 );
             }
         }
@@ -249,9 +249,9 @@ impl Checker<'_> {
                             Diagnostic::error(
                                 Code::TYPE_MISMATCH,
                                 collection.span,
-                                format!("`{from}` has no elements to visit"),
+                                format!("`{from}` cannot be iterated over"),
                             )
-                            .help("ranges (`0 .. 7`), header stacks and lists have"),
+                            .help("iterate over a range (`0 .. 7`), a header stack or a list"),
                         );
                         None
                     }
@@ -357,7 +357,7 @@ impl Checker<'_> {
                 Diagnostic::error(
                     Code::STATEMENT,
                     label.span,
-                    format!("`{}` is no action of table `{}`", path.name, table.name),
+                    format!("`{}` is not an action of table `{}`", path.name, table.name),
                 )
                 .other(at, "the table"),
             );
@@ -378,7 +378,7 @@ impl Checker<'_> {
     fn label_once(&mut self, value: Value, span: Span, seen: &mut FxHashMap<Value, Span>) {
         if let Some(first) = seen.insert(value, span) {
             self.report(
-                Diagnostic::error(Code::DUPLICATE, span, "this label was given before")
+                Diagnostic::error(Code::DUPLICATE, span, "duplicate label")
                     .other(first, "the first time"),
             );
         }

@@ -126,7 +126,7 @@ impl Checker<'_> {
                     Diagnostic::error(
                         Code::TYPE_MISMATCH,
                         element.expr.span,
-                        "the width of this key is not known",
+                        "this key has no width",
                     )
                     .help("give the number a width, such as `8w1`"),
                 );
@@ -142,11 +142,11 @@ impl Checker<'_> {
                     let mut diagnostic = Diagnostic::error(
                         Code::UNKNOWN_NAME,
                         kind.span,
-                        format!("there is no match kind `{kind}`"),
+                        format!("unknown match kind `{kind}`"),
                     );
                     diagnostic = match closest(&kind.name, names.iter().copied()) {
                         Some(near) => diagnostic.did_you_mean(kind.span, near),
-                        None => diagnostic.note(format!("declared are {}", names.join(", "))),
+                        None => diagnostic.note(format!("the declared ones are {}", names.join(", "))),
                     };
                     self.report(diagnostic);
                 }
@@ -223,9 +223,9 @@ impl Checker<'_> {
                 Diagnostic::error(
                     Code::ARGUMENTS,
                     action.span,
-                    format!("`{}` gets its data from the control plane", decl.name),
+                    format!("`{}` gets its action data from the control plane", decl.name),
                 )
-                .label("only parameters with a direction get arguments here"),
+                .label("only parameters with a direction take arguments here"),
             );
             return Some(id);
         }
@@ -444,7 +444,7 @@ impl Checker<'_> {
                     first.span,
                     "entries of this table have no priorities",
                 )
-                .note("keys that match exactly or by prefix leave no choice between entries"),
+                .note("with `exact` and `lpm` keys, at most one entry or the longest prefix matches"),
             );
             return;
         }
@@ -477,7 +477,7 @@ impl Checker<'_> {
                         self.error(
                             Code::TABLE_RULE,
                             part.span,
-                            "a key that matches exactly needs a value",
+                            "an `exact` key needs a single value",
                         );
                     }
                 }
@@ -540,8 +540,15 @@ impl Checker<'_> {
         let prefix: num_bigint::BigInt = (&all >> zeros) << zeros;
         if prefix != n {
             self.report(
-                Diagnostic::error(Code::TABLE_RULE, mask.span, "this mask is no prefix")
-                    .note("the mask of an `lpm` key consists of ones followed by zeros"),
+                Diagnostic::error(
+                    Code::TABLE_RULE,
+                    mask.span,
+                    format!("`{n:#x}` is not a prefix mask"),
+                )
+                .note(format!(
+                    "an `lpm` key needs contiguous leading ones, such as `{:#x}`",
+                    (&all >> (width / 2)) << (width / 2)
+                )),
             );
         }
     }
@@ -592,7 +599,7 @@ impl Checker<'_> {
                     let message = format!("`{name}` must be `true` or `false`, not a `{ty}`");
                     self.error(Code::TYPE_MISMATCH, value.span, message);
                 } else if !self.is_compile_time(value) {
-                    self.not_constant(value, "which priorities win");
+                    self.not_constant(value, "the value of `largest_priority_wins`");
                 }
             }
             "priority_delta" if ty != Type::Invalid => {
@@ -601,7 +608,7 @@ impl Checker<'_> {
                     let message = format!("`{name}` must be a number, not a `{ty}`");
                     self.error(Code::TYPE_MISMATCH, value.span, message);
                 } else if !self.is_compile_time(value) {
-                    self.not_constant(value, "the step between priorities");
+                    self.not_constant(value, "the value of `priority_delta`");
                 } else if known.is_some_and(|n| n.as_int().is_some_and(|n| !n.is_positive())) {
                     let message = format!("`{name}` must be positive");
                     self.error(Code::TABLE_RULE, value.span, message);

@@ -42,14 +42,14 @@ impl Checker<'_> {
         let ty = self.any_type(written, Args::Required);
         match ty {
             Type::Void => {
-                self.error(Code::BAD_TYPE, written.span, "`void` is no type of values");
+                self.error(Code::BAD_TYPE, written.span, "`void` is allowed only as the result type of a function or method");
                 Type::Invalid
             }
             Type::Infer(_) => {
                 self.error(
                     Code::BAD_TYPE,
                     written.span,
-                    "`_` may only stand for a type argument",
+                    "`_` is allowed only as a type argument",
                 );
                 Type::Invalid
             }
@@ -91,7 +91,7 @@ impl Checker<'_> {
         if large {
             self.diagnostics.report_last(
                 Diagnostic::error(Code::LIMIT, span, "this type is too large").note(format!(
-                    "written out, it has more than {} parts",
+                    "expanded, it has more than {} parts",
                     super::types::MAX_TYPE_SIZE
                 )),
             );
@@ -143,7 +143,7 @@ impl Checker<'_> {
             Some(w) if w >= min && w <= MAX_WIDTH => Some(w),
             _ => {
                 self.report(
-                    Diagnostic::error(Code::BAD_TYPE, expr.span, format!("{n} is no width"))
+                    Diagnostic::error(Code::BAD_TYPE, expr.span, format!("{n} is not a valid width"))
                         .note(format!("widths are from {min} to {MAX_WIDTH} bits")),
                 );
                 None
@@ -326,7 +326,7 @@ impl Checker<'_> {
                         return self.specialized_wrong(part);
                     }
                     Some(format!(
-                        "field `{}` of `{ty}` would be a `{part}`, which it cannot be",
+                        "field `{}` of `{ty}` would have type `{part}`, which is not allowed there",
                         field.name
                     ))
                 })

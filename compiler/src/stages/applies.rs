@@ -65,14 +65,14 @@ impl Ways<'_> {
 
     fn report(&mut self, table: TableId, first: Span, second: Span) {
         let name = &self.program.objects.table(table).meta.name;
-        let message = format!("a packet that comes this way is looked up in table {name} twice");
+        let message = format!("a packet on this path is looked up in table {name} twice");
         let mut what = Diagnostic::error(Code::UNITS, second, message);
         if first != second {
-            what = what.other(first, "here it was applied before");
+            what = what.other(first, "first applied here");
         }
         self.diagnostics.report(
             what.note("a table is in one stage of the pipeline, and a packet passes it once")
-                .help("apply it where only one of both can be reached, or declare two tables"),
+                .help("make the two applications mutually exclusive, or declare two tables"),
         );
     }
 }

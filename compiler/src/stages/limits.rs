@@ -90,11 +90,11 @@ impl Limit {
             _ => "shorter cells",
         };
         let help = match (most(size, fits), memory) {
-            (0, _) => format!("give it {shorter}: not a single one fits"),
+            (0, _) => format!("give it {shorter}: no size fits"),
             (most, "TCAM") => format!(
-                "a size of {most} would do, or {shorter}; `exact` keys alone would lie in SRAM"
+                "a size of {most} fits, or {shorter}; with only `exact` keys it would be in SRAM"
             ),
-            (most, _) => format!("a size of {most} would do, or {shorter}"),
+            (most, _) => format!("a size of {most} fits, or {shorter}"),
         };
         let message = format!(
             "{kind} {} takes {needs} blocks of {memory}, and {} {has}",

@@ -35,7 +35,7 @@ pub fn report(
         if !step.whole().fits(&wide(budget)) {
             notes.push(Note {
                 source: place_of(&step.source),
-                text: format!("`{}` takes more of a unit than a stage has", step.name),
+                text: format!("`{}` needs more of a resource than a stage has", step.name),
             });
         }
     }

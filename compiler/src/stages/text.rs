@@ -29,7 +29,7 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
         report.architecture,
         report.longest_chain
     )?;
-    writeln!(text, "Not looked at: {}.", report.not_checked.join(", "))?;
+    writeln!(text, "Not checked: {}.", report.not_checked.join(", "))?;
     writeln!(
         text,
         "\nWhat each stage takes (a stage has {}):\n",
@@ -50,7 +50,7 @@ fn write(text: &mut String, report: &Report) -> std::fmt::Result {
     }
     writeln!(
         text,
-        "\nSteps (tables, registers and conditions; statements stand in the JSON):\n"
+        "\nSteps (tables, registers and conditions; statements are listed in the JSON):\n"
     )?;
     let mut steps: Vec<_> = report
         .steps

@@ -142,7 +142,7 @@ fn what_the_grammar_has_no_place_for_is_refused() {
 fn what_is_no_part_of_p4_is_refused_outside_of_annotations() {
     let (_, errors) = parse("@a(')\nconst bool x = $ true;\n#define F(a) a # \\\n  true\nconst bool y = F() != F();\n@b[$]\n@pragma x #\n$");
     expect_test::expect![[r#"
-        error[E0100]: `$` is no part of P4
+        error[E0100]: `$` is not a token of P4
          --> main.p4:2:16
           |
         2 | const bool x = $ true;
@@ -156,15 +156,15 @@ fn what_is_no_part_of_p4_is_refused_outside_of_annotations() {
         ...
         5 | const bool y = F() != F();
           |                - in this use of the macro
-          = note: directives of the preprocessor stand at the start of a line
+          = note: a preprocessor directive must be at the start of a line
 
-        error[E0100]: `$` is no part of P4
+        error[E0100]: `$` is not a token of P4
          --> main.p4:6:4
           |
         6 | @b[$]
           |    ^
 
-        error[E0100]: `$` is no part of P4
+        error[E0100]: `$` is not a token of P4
          --> main.p4:8:1
           |
         8 | $

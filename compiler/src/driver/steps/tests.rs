@@ -124,7 +124,7 @@ fn what_cannot_be_done_is_refused_by_one_line() {
             "unknown backend tofino-tna: there is bmv2-v1model",
         ),
         ("-a psa DIR/prog.p4", "unknown backend bmv2-psa"),
-        ("-o DIR", "no program is given"),
+        ("-o DIR", "no program; give one P4 file"),
         ("DIR/none.p4", "DIR/none.p4: there is no such file"),
         (
             "DIR/prog.p4 DIR/other.p4",
@@ -132,7 +132,7 @@ fn what_cannot_be_done_is_refused_by_one_line() {
         ),
         (
             "--std p4-14 -DPORT=1 -o DIR DIR/prog.p4",
-            "only P4_16 is compiled",
+            "only P4_16 is supported",
         ),
         ("--metrics loc -DPORT=1 -o DIR DIR/prog.p4", "--metrics: "),
         ("--fromJson DIR/x.json -e -o DIR", "--fromJSON: "),

@@ -165,7 +165,7 @@ fn slips_in_programs_of_tna_are_found() {
         ),
         (
             STATEFUL.replace("(inout bit<32> value)", "()"),
-            "has no abstract method `apply` like this",
+            "has no abstract method `apply` with these parameters",
         ),
     ];
     for (body, words) in cases {
@@ -193,10 +193,10 @@ fn what_a_packet_does_twice_with_a_register_is_an_error() {
             let (code, told, _) = p4c(&tna(&body), &line);
             assert_eq!(code, 1, "{register}: {told}");
             assert!(
-                told.contains("error[E0701]: a packet that comes this way accesses register"),
+                told.contains("error[E0701]: a packet on this path accesses register"),
                 "{told}"
             );
-            assert!(told.contains("here it was accessed before"), "{told}");
+            assert!(told.contains("first accessed here"), "{told}");
         }
     }
     // Ways that no packet goes both of.
@@ -233,7 +233,7 @@ fn what_both_gresses_do_with_a_register_is_an_error() {
     for words in [
         "error[E0701]: egress cannot access register last, which ingress accesses",
         "^^^^^^^^^^^^^^^^^^^^",
-        "ingress does it here",
+        "ingress accesses it here",
         "carry what egress needs in a header in front of the packet",
     ] {
         assert!(told.contains(words), "{words}: {told}");
@@ -283,7 +283,7 @@ fn several_pipes_are_checked_and_one_is_run() {
     let (code, told, _) = run(&["--pipe", "2"]);
     assert_eq!(code, 1);
     assert!(
-        told.contains("there is no pipe 2: the last one of this Switch is 1"),
+        told.contains("--pipe 2: unknown pipe; the last one of this Switch is 1"),
         "{told}"
     );
     let (code, told, _) = p4c("", &["--arch", "v1model", "--pipe", "1", "DIR/prog.p4"]);

@@ -114,7 +114,7 @@ impl Builder<'_> {
             Place::Next(_) | Place::NextUnion(_) | Place::NextMember(..) => {
                 self.target(
                     span,
-                    "this element of a stack can only be extracted to, or its fields be read",
+                    "this element of a stack can only be extracted to, or have its fields read",
                 );
                 Data::Invalid
             }

@@ -27,16 +27,16 @@ impl Builder<'_> {
                     && (*other.get() == span || !self.options.actions_need_names) => {}
             Entry::Occupied(other) if *other.get() == span => {
                 let message = format!(
-                    "{kind} `{name}` is made more than once, with one name for the control plane"
+                    "{kind} `{name}` is instantiated more than once, with one control-plane name"
                 );
                 self.diagnostics.report(
                     Diagnostic::error(Code::DUPLICATE, span, message)
-                        .help("leave out the dot before its `@name`, so that the names of its instances differ"),
+                        .help("remove the leading dot of its `@name`, so that the names of its instances differ"),
                 );
             }
             Entry::Occupied(other) => {
                 let message =
-                    format!("{kind} `{name}`: another {kind} has this name for the control plane");
+                    format!("{kind} `{name}`: another {kind} has this control-plane name");
                 let first = *other.get();
                 self.diagnostics.report(
                     Diagnostic::error(Code::DUPLICATE, span, message)

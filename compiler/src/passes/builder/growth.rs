@@ -20,12 +20,12 @@ impl Builder<'_> {
         self.parts_made = self.parts_made.saturating_add(parts);
         if self.is_full() {
             let message = format!(
-                "the program grows to more than {MAX_PARTS} parts, this being the first beyond"
+                "expanded, the program has more than {MAX_PARTS} parts; this is the first beyond the limit"
             );
             self.diagnostics.report_last(
                 Diagnostic::error(Code::LIMIT, span, message)
-                    .note("the target has no calls, so bodies are repeated for each call, and for each value of a loop; structures are taken apart into their fields")
-                    .help("call it in fewer places, or less deeply within others and in loops; make types and loops smaller"),
+                    .note("calls are inlined, loops are unrolled and structures are split into fields, as the target has none of them")
+                    .help("reduce the number of calls, the depth of calls and loops, or the size of types"),
             );
         }
         !self.is_full()

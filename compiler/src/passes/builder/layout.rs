@@ -323,7 +323,7 @@ impl Builder<'_> {
         };
         if self.program.storage.headers.len().saturating_add(headers) > MAX_HEADERS {
             let what =
-                format!("{name} makes more than {MAX_HEADERS} headers, the most of this target");
+                format!("{name} makes more than {MAX_HEADERS} headers, the limit of this target");
             self.diagnostics
                 .report_last(Diagnostic::global(Code::LIMIT, what));
             return Place::Ignore;

@@ -82,7 +82,7 @@ impl Builder<'_> {
             }
             _ => self.target(
                 span,
-                format!("a value of type {ty} cannot be looked ahead at on this target"),
+                format!("a value of type {ty} cannot be read by lookahead on this target"),
             ),
         }
     }

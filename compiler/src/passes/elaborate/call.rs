@@ -65,7 +65,7 @@ impl Elaborator<'_> {
                 self.report_last(
                     Code::RECURSION,
                     expr.span,
-                    format!("calls nest more than {MAX_DEPTH} deep, the most that are inlined"),
+                    format!("calls are nested more than {MAX_DEPTH} levels deep, the limit of inlining"),
                 );
                 Data::Invalid
             }

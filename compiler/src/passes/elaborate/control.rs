@@ -36,7 +36,7 @@ impl Elaborator<'_> {
         let span = instance.decl.span;
         if params.len() != arguments.len() {
             let message = format!(
-                "control {} has {} parameters, and its place in the package gives it {}",
+                "control {} has {} parameters, but its position in the package provides {}",
                 instance.decl.name,
                 params.len(),
                 arguments.len()

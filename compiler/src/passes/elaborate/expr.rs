@@ -472,7 +472,7 @@ impl Elaborator<'_> {
                 self.error(
                     Code::NOT_CONSTANT,
                     expr.span,
-                    "integers without a width cannot be chosen at run time; give one a width",
+                    "integers without a width cannot be selected at run time; give one a width",
                 );
                 return Data::Invalid;
             }

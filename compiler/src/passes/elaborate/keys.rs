@@ -63,7 +63,7 @@ impl Elaborator<'_> {
         let prefixes = keys.iter().filter(|key| key.kind == MatchKind::Lpm).count();
         let others = |key: &Key| !matches!(key.kind, MatchKind::Exact | MatchKind::Lpm);
         if prefixes > 1 && !keys.iter().any(others) {
-            let what = "a table has one key at most that is matched by its longest prefix";
+            let what = "a table can have at most one `lpm` key";
             self.target(decl.name.span, what);
         }
         Keys {
@@ -88,7 +88,7 @@ impl Elaborator<'_> {
             "range" => MatchKind::Range,
             "optional" => MatchKind::Optional,
             other => {
-                let message = format!("this target has no match kind {other}");
+                let message = format!("this target does not support match kind {other}");
                 self.target(element.match_kind.span, message);
                 MatchKind::Exact
             }

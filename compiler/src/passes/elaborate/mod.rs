@@ -194,7 +194,7 @@ impl<'a> Elaborator<'a> {
                 format!("this is nested more than {most} levels deep, with the calls around it");
             self.diagnostics
                 .report_last(Diagnostic::error(Code::NESTING, span, message).help(
-                "let a variable hold the result of a call, in place of a call within an expression",
+                "assign the result of the call to a variable, instead of calling within an expression",
             ));
         }
         if self.level >= most || self.is_full() {

@@ -33,7 +33,7 @@ impl Elaborator<'_> {
             for leaf in self.leaves(data, &ty) {
                 let Some(scalar) = self.scalar(&leaf.ty) else {
                     let message = format!(
-                        "a select looks at numbers on this target, not at {}",
+                        "a key of `select` must be a number on this target, not {}",
                         leaf.ty
                     );
                     self.target(expr.span, message);
@@ -89,7 +89,7 @@ impl Elaborator<'_> {
             if self.named_value_set(element, frame).is_some() {
                 self.target(
                     element.span,
-                    "a value set must stand for all keys of the select on this target",
+                    "a value set must match all keys of the `select` on this target",
                 );
                 return None;
             }
@@ -119,7 +119,7 @@ impl Elaborator<'_> {
             let Some(value) = leaf.data.constant() else {
                 self.target(
                     element.span,
-                    "a case of a select must be known at compile time on this target",
+                    "a case of `select` must be known at compile time on this target",
                 );
                 return None;
             };

@@ -100,7 +100,7 @@ impl Elaborator<'_> {
             };
             let table = &self.program.tables[table.index()].meta.name;
             let message = format!(
-                "action `{name}`: another action of table `{table}` has this name for the control plane"
+                "action `{name}`: another action of table `{table}` has this control-plane name"
             );
             let what = Diagnostic::error(Code::DUPLICATE, place(*decl), message)
                 .other(place(first), "the other one")

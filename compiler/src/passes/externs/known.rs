@@ -55,7 +55,7 @@ pub fn packet_length(build: &mut Builder, span: Span) -> Data {
     if build.options.arch.is_tofino() {
         build.target(
             span,
-            "a parser does not know the packet's length on this target",
+            "the packet's length is not available in a parser on this target",
         );
         return Data::Invalid;
     }

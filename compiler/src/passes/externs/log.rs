@@ -38,7 +38,7 @@ impl Lowering<'_> {
         let holes = format.matches("{}").count();
         if holes != values.len() {
             let message = format!(
-                "the message has {holes} times {{}}, and there are {} values",
+                "the message has {holes} placeholders `{{}}`, but there are {} values",
                 values.len()
             );
             self.warn(Warning::Mismatch, span, message);

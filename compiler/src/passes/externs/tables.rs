@@ -75,7 +75,7 @@ impl Lowering<'_> {
     fn attached_twice(&mut self, first: Option<TableId>, second: TableId, span: Span) {
         if let Some(first) = first.filter(|first| *first != second) {
             let name = &self.program.tables[first.index()].meta.name;
-            let what = format!("this is attached to table {name} already, and can be to one only");
+            let what = format!("this is already attached to table {name}; it can be attached to one table only");
             self.target(span, what);
         }
     }

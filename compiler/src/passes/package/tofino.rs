@@ -84,7 +84,7 @@ impl<'a> Elaborator<'a> {
             Some(pipe) => {
                 let last = pipes.saturating_sub(1);
                 let what =
-                    format!("there is no pipe {pipe}: the last one of this Switch is {last}");
+                    format!("--pipe {pipe}: unknown pipe; the last one of this Switch is {last}");
                 self.diagnostics
                     .report(Diagnostic::error(Code::TARGET, main.span, what));
                 return None;
@@ -151,7 +151,7 @@ impl<'a> Elaborator<'a> {
         };
         let (Some(headers), Some(metadata)) = (own(self, 1), own(self, 2)) else {
             let span = parser.decl.span;
-            self.target(span, "a parser has a packet, headers and metadata");
+            self.target(span, "a parser must have parameters for packet, headers and metadata");
             return;
         };
         let headers = self.allocate(&headers, &format!("{}_hdr", names.prefix));

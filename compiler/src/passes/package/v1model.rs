@@ -56,7 +56,7 @@ impl Elaborator<'_> {
             let what = Diagnostic::error(
                 Code::TARGET,
                 main.span,
-                format!("main is a {name}, and this target runs only a V1Switch"),
+                format!("main is a {name}, but this target runs only a V1Switch"),
             )
             .help("include v1model.p4 and end the program with V1Switch(...) main;");
             let what = match Arch::of_package(&name) {
@@ -85,7 +85,7 @@ impl Elaborator<'_> {
         if params.len() != 4 {
             self.target(
                 parser.decl.span,
-                "the parser of a V1Switch has four parameters",
+                "the parser of a V1Switch must have four parameters",
             );
             return;
         }
@@ -175,7 +175,7 @@ impl Elaborator<'_> {
                     self.error(
                         Code::ANNOTATION_RULE,
                         annotation.span,
-                        "@field_list takes numbers",
+                        "the arguments of @field_list must be numbers",
                     );
                     continue;
                 };
@@ -188,7 +188,7 @@ impl Elaborator<'_> {
                         None => self.error(
                             Code::ANNOTATION_RULE,
                             expr.span,
-                            "a field list is named by a constant number below 2^32",
+                            "a field list must be a constant number below 2^32",
                         ),
                     }
                 }

@@ -112,14 +112,14 @@ impl<'a> Flow<'a> {
             .collect();
         for param in unset {
             let message = format!(
-                "`out` parameter `{}` may have no value at the end",
+                "`out` parameter `{}` may be undefined at the end",
                 param.name
             );
             self.warn(
                 Warning::UninitializedOutParam,
                 param.name.span,
                 message,
-                "never written on some way",
+                "not written on every path",
             );
         }
     }
@@ -274,7 +274,7 @@ impl<'a> Flow<'a> {
                 (true, StmtKind::Empty) => continue,
                 (true, _) => {
                     let message = "this statement is never reached".to_owned();
-                    let label = "every way to it has left before";
+                    let label = "every path has left before it";
                     self.warn(Warning::Unreachable, stmt.span, message, label);
                     return;
                 }
@@ -498,7 +498,7 @@ impl<'a> Flow<'a> {
                 };
                 if self.state.unset.remove(&id) {
                     let name = self.checked.name(id);
-                    let message = format!("`{name}` may have no value here");
+                    let message = format!("`{name}` may be undefined here");
                     self.warn(
                         Warning::UninitializedUse,
                         expr.span,
@@ -594,7 +594,7 @@ impl<'a> Flow<'a> {
                 Warning::MultiHeaderExtract,
                 header.span,
                 message,
-                "what it held is lost",
+                "its earlier content is overwritten",
             );
         }
     }

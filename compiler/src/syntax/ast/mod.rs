@@ -171,7 +171,7 @@ impl Annotation {
 
     /// Whether this is `@noWarn` of a warning.
     pub fn silences(&self, warning: Warning) -> bool {
-        &*self.name.name == "noWarn" && self.string().is_some_and(|name| warning.answers_to(name))
+        &*self.name.name == "noWarn" && self.string().is_some_and(|name| warning.is_named(name))
     }
 
     /// The one string of `@a("text")`.

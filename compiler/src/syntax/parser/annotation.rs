@@ -15,7 +15,7 @@ impl Parser<'_> {
                 list.push(annotation);
                 continue;
             }
-            let message = format!("@{name} is ignored, as the command line says");
+            let message = format!("@{name} is ignored because of --disable-annotations");
             self.report(Diagnostic::warning(
                 Warning::Ignore,
                 annotation.span,
@@ -210,10 +210,10 @@ pub(super) fn without_unknown(tokens: Vec<Token>, diagnostics: &mut Diagnostics)
             TokenKind::Unknown => Diagnostic::error(
                 Code::LEXICAL,
                 token.span,
-                format!("`{text}` is no part of P4"),
+                format!("`{text}` is not a token of P4"),
             ),
             _ => Diagnostic::error(Code::LEXICAL, token.span, format!("unexpected `{text}`"))
-                .note("directives of the preprocessor stand at the start of a line"),
+                .note("a preprocessor directive must be at the start of a line"),
         };
         diagnostics.report(error);
     }

@@ -397,7 +397,7 @@ impl Parser<'_> {
                 self.report(Diagnostic::error(
                     Code::LEXICAL,
                     span,
-                    format!("`{text}` is no number: {why}"),
+                    format!("`{text}` is not a number: {why}"),
                 ));
                 ExprKind::Invalid
             }
@@ -513,7 +513,7 @@ fn int_literal(text: &str) -> Result<IntLiteral, String> {
         return Err("digits are missing".into());
     }
     if let Some(bad) = plain.chars().find(|c| !c.is_digit(base)) {
-        return Err(format!("`{bad}` is no digit in base {base}"));
+        return Err(format!("`{bad}` is not a digit in base {base}"));
     }
     let value = BigInt::parse_bytes(plain.as_bytes(), base).ok_or("its digits are malformed")?;
     Ok(IntLiteral { value, width, base })

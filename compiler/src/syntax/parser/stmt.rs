@@ -329,7 +329,7 @@ impl Parser<'_> {
         }
         if self.at(TokenKind::Semicolon) {
             self.report(
-                Diagnostic::error(Code::SYNTAX, left.span, "this expression is no statement")
+                Diagnostic::error(Code::SYNTAX, left.span, "this expression is not a statement")
                     .label("expected an assignment or a call"),
             );
             self.bump();
@@ -339,7 +339,7 @@ impl Parser<'_> {
             && matches!(left.kind, ExprKind::Member(..) | ExprKind::Index(..))
         {
             self.report(
-                Diagnostic::error(Code::SYNTAX, left.span, "this expression is no statement")
+                Diagnostic::error(Code::SYNTAX, left.span, "this expression is not a statement")
                     .label("expected an assignment or a call"),
             );
         } else {
@@ -414,7 +414,7 @@ impl Parser<'_> {
                                 Diagnostic::error(
                                     Code::SYNTAX,
                                     span,
-                                    "nothing may follow a state's transition",
+                                    "a transition must be the last statement of its state",
                                 )
                                 .label("expected `}`"),
                             );

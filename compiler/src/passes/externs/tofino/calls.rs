@@ -130,7 +130,7 @@ impl Lowering<'_> {
                     let bits = self.bits_of(fields);
                     if bits > RESUBMIT_BYTES * 8 {
                         let message = format!(
-                            "a resubmitted packet takes {RESUBMIT_BYTES} bytes along, not {} bits",
+                            "a resubmitted packet carries {RESUBMIT_BYTES} bytes, not {} bits",
                             bits
                         );
                         self.target(span, message);
@@ -180,7 +180,7 @@ impl Lowering<'_> {
         let bits = self.bits_of(id);
         if bits % 8 != 0 {
             let message = format!(
-                "what goes in front of the packet fills whole bytes, not {bits} bits: add a field of padding"
+                "data in front of the packet must fill whole bytes, not {bits} bits: add a padding field"
             );
             self.target(span, message);
         }

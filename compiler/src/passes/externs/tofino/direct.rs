@@ -25,7 +25,7 @@ impl Lowering<'_> {
         let Some((register, entry)) = cells else {
             self.target(
                 span,
-                "`registers`, `filters` and `meters` name a DirectRegister, DirectLpf, DirectWred or DirectMeter",
+                "`registers`, `filters` and `meters` must name a DirectRegister, DirectLpf, DirectWred or DirectMeter",
             );
             return;
         };
@@ -38,7 +38,7 @@ impl Lowering<'_> {
                 self.program.registers[register.index()].meta.name.clone(),
                 owner.meta.name.clone(),
             );
-            let message = format!("{name} has a cell for each entry of table {first} already");
+            let message = format!("{name} already has a cell for each entry of table {first}");
             self.diagnostics.report(
                 Diagnostic::error(Code::TARGET, span, message)
                     .help("give each table an object of its own"),

@@ -71,7 +71,7 @@ impl Lowering<'_> {
                 }
                 _ => self.beyond_model(
                     span,
-                    "a direct meter of the model knows the colour from before by one field of 8 bits, set before the table",
+                    "a direct meter of the model reads the previous colour from one 8-bit field, set before the table",
                 ),
             }
         }

@@ -158,7 +158,7 @@ impl Lowering<'_> {
             "MathUnit" => match self.math_unit(args) {
                 Some(unit) => self.object(Object::MathUnit(unit)),
                 None => {
-                    self.target(declared.span, "a MathUnit is set by constants");
+                    self.target(declared.span, "the arguments of a MathUnit must be constants");
                     Made::Invalid
                 }
             },
@@ -228,7 +228,7 @@ impl Lowering<'_> {
                 _ => {
                     self.target(
                         declared.span,
-                        "the initial value of a register is a constant",
+                        "the initial value of a register must be a constant",
                     );
                     BigInt::ZERO
                 }

@@ -50,7 +50,7 @@ impl Lowering<'_> {
                 let updates_top = number(args, "update_with_top") == Some(1.into());
                 if updates_top {
                     let message =
-                        "the model has no counter that counts those below it (update_with_top)";
+                        "the model has no parser counter that updates those below it (update_with_top)";
                     self.beyond_model(span, message);
                     return Data::Invalid;
                 }

@@ -65,9 +65,9 @@ impl Lowering<'_> {
                 let what = Diagnostic::error(
                     Code::TARGET,
                     span,
-                    format!("extern function {name} is not part of v1model, so this target does not have it"),
+                    format!("extern function {name} is not part of v1model, so this target does not support it"),
                 )
-                .help("calls of it are kept with --emit-externs, for a switch that is extended with it");
+                .help("use --emit-externs to keep calls of it, for a switch that implements it");
                 self.diagnostics.report(what);
             }
         }

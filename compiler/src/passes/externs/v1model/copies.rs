@@ -60,7 +60,7 @@ impl Lowering<'_> {
                 };
                 if !self.field_lists.contains_key(&list) {
                     let message = format!(
-                        "no field of the user metadata has @field_list({list}), so nothing is kept"
+                        "no field of the user metadata has @field_list({list}), so no metadata is preserved"
                     );
                     self.warn(Warning::Invalid, bound.span, message);
                 }
@@ -82,7 +82,7 @@ impl Lowering<'_> {
                         data if data.is_constant() => {}
                         _ => self.target(
                             span,
-                            "only fields can be kept on this target, not computed values",
+                            "only fields can be preserved on this target, not computed values",
                         ),
                     }
                 }

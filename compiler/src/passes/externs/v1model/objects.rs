@@ -102,9 +102,9 @@ impl Lowering<'_> {
                 let what = Diagnostic::error(
                     Code::TARGET,
                     span,
-                    format!("extern {ty} is not part of v1model, so this target does not have it"),
+                    format!("extern {ty} is not part of v1model, so this target does not support it"),
                 )
-                .help("a switch extended with it takes its instances from the output of --emit-externs");
+                .help("use --emit-externs to keep its instances, for a switch that implements it");
                 self.diagnostics.report(what);
                 Made::Invalid
             }
