@@ -54,7 +54,7 @@ struct ingress_intrinsic_metadata_for_deparser_t {
     bit<10> pktgen_length;
 }
 
-// What the ghost thread is told of a queue.
+// The state of a queue, as the ghost thread receives it.
 @__intrinsic_metadata @__ghost_metadata
 header ghost_intrinsic_metadata_t {
     bit<1> ping_pong;
@@ -277,7 +277,7 @@ TOFINO2_ACTIONS(2, TOFINO2_TYPES2, TOFINO2_MORE2, TOFINO2_ALL2)
 TOFINO2_ACTIONS(3, TOFINO2_TYPES3, TOFINO2_MORE3, TOFINO2_ALL3)
 TOFINO2_ACTIONS(4, TOFINO2_TYPES4, TOFINO2_MORE4, TOFINO2_ALL4)
 
-// The ghost thread: without packets, it hears of queues.
+// The ghost thread: it receives queue states, not packets.
 control GhostT(in ghost_intrinsic_metadata_t gh_intr_md);
 
 #include <tofino_pipeline.p4>

@@ -80,7 +80,7 @@ fn p4src_completed(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// Programs of so many tables, each with an action and an application; 12 lines a table.
+/// Programs with this number of tables, each with an action and an application: 12 lines per table.
 #[divan::bench(args = [100, 400, 1_600])]
 fn tables(bencher: Bencher<'_, '_>, tables: usize) {
     let text = generated(tables);

@@ -1,4 +1,4 @@
-//! The architectures that programs may be for.
+//! The supported architectures.
 
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::preproc::{self, MacroOption};
@@ -31,8 +31,8 @@ impl Arch {
             Some("tofino2") => Some(Arch::T2na),
             Some(other) => {
                 return Err(format!(
-                "--target {other}: unknown target; use bmv2, tofino or tofino2"
-            ))
+                    "--target {other}: unknown target; use bmv2, tofino or tofino2"
+                ))
             }
         };
         let of_arch = match arch {

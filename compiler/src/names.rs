@@ -1,4 +1,4 @@
-//! Names: of what is in something, and such that are each used once.
+//! Names of nested things, and allocation of unique names.
 
 use rustc_hash::FxHashMap;
 
@@ -20,7 +20,7 @@ impl Names {
         self.0.entry(name).or_insert(0);
     }
 
-    /// A name that nobody has: `wanted`, or `wanted` with the first number that is free, from 0 on.
+    /// An unused name: `wanted`, or `wanted` with the lowest free suffix from 0. Keeps the next suffix per name: amortised O(1).
     pub fn unique(&mut self, wanted: &str) -> String {
         let mut name = wanted.to_owned();
         if let Some(tried) = self.0.get(wanted) {

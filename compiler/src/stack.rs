@@ -1,4 +1,4 @@
-//! Stack for recursion over nested programs.
+//! A thread with a large stack, for recursion over nested programs.
 
 use std::cell::Cell;
 use std::panic::resume_unwind;

@@ -1,4 +1,4 @@
-//! Whole programs through the front end: `test_data/ok` without a message, `test_data/err` with exactly those beside them.
+//! Whole programs through the front end: `test_data/ok` gives no diagnostics, `test_data/err` exactly those in the `.txt` file of the program.
 
 use crate::diag::{render_all, Diagnostics, SourceMap};
 use crate::preproc::{preprocess, DiskLoader, Options};

@@ -136,8 +136,16 @@ fn wrong_examples_give_the_code_of_their_page_and_right_ones_none() {
         let examples = Example::all_of(page);
         let wrong = examples.iter().filter(|example| example.is_wrong).count();
         match NO_WRONG_EXAMPLE.iter().find(|(code, _)| *code == page.code) {
-            Some((_, reason)) => assert!(wrong == 0 && page.markdown.contains(reason), "{}", page.code),
-            None => assert!(wrong > 0 && examples.len() > wrong, "{} lacks an example", page.code),
+            Some((_, reason)) => assert!(
+                wrong == 0 && page.markdown.contains(reason),
+                "{}",
+                page.code
+            ),
+            None => assert!(
+                wrong > 0 && examples.len() > wrong,
+                "{} lacks an example",
+                page.code
+            ),
         }
         for example in &examples {
             let codes = example.codes(folder.path());
@@ -163,9 +171,7 @@ fn every_code_has_a_page_and_every_page_a_code() {
         .collect();
     let codes = Code::ALL.iter().map(|code| code.to_string());
     let codes = codes.chain(Warning::ALL.iter().map(|warning| warning.name().to_owned()));
-    let expected: BTreeSet<PathBuf> = codes
-        .map(|code| folder.join(code + ".md"))
-        .collect();
+    let expected: BTreeSet<PathBuf> = codes.map(|code| folder.join(code + ".md")).collect();
     assert_eq!(files, expected);
 }
 
@@ -189,13 +195,22 @@ fn a_page_is_printed_and_an_unknown_code_is_an_error() {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     assert_eq!(run(&cli.args, &mut stdout, &mut stderr), 0);
     let printed = String::from_utf8(stdout).expect("pages are UTF-8");
-    assert!(printed.starts_with("# E0408: Index or slice out of range\n"), "{printed}");
+    assert!(
+        printed.starts_with("# E0408: Index or slice out of range\n"),
+        "{printed}"
+    );
     let (code, stderr) = p4c(words("E0543"));
     assert_eq!(code, 2);
-    assert_eq!(stderr, "error: --explain E0543: unknown code; the nearest: E0501, E0500, E0600\n");
+    assert_eq!(
+        stderr,
+        "error: --explain E0543: unknown code; the nearest: E0501, E0500, E0600\n"
+    );
     let (code, stderr) = p4c(words("nothing"));
     assert_eq!(code, 2);
-    assert!(stderr.contains("give an error code, such as E0408"), "{stderr}");
+    assert!(
+        stderr.contains("give an error code, such as E0408"),
+        "{stderr}"
+    );
 }
 
 #[test]

@@ -335,21 +335,21 @@ fn what_nests_too_deeply_is_one_error_that_names_the_limit() {
         ),
         ("slices", format!("hdr.h.a = hdr.h.b{};", "[7:0]".repeat(n))),
     ] {
-        let told = one_error(name, &applying(apply).text());
+        let output = one_error(name, &applying(apply).text());
         assert!(
-            told.contains("error[E0201]: this is nested more than "),
-            "{name}: {told:.500}"
+            output.contains("error[E0201]: this is nested more than "),
+            "{name}: {output:.500}"
         );
-        assert!(told.contains(" levels deep"), "{name}: {told:.500}");
+        assert!(output.contains(" levels deep"), "{name}: {output:.500}");
     }
     let calls = each(3_000, |i| {
         format!("bit<8> f{}(in bit<8> x) {{ return f{i}(x); }}\n", i + 1)
     });
     let top = format!("bit<8> f0(in bit<8> x) {{ return x; }}\n{calls}");
-    let told = one_error("calls", &declaring(top, "hdr.h.a = f3000(hdr.h.b);").text());
+    let output = one_error("calls", &declaring(top, "hdr.h.a = f3000(hdr.h.b);").text());
     assert!(
-        told.contains("calls nest more than 2000 deep"),
-        "{told:.500}"
+        output.contains("calls nest more than 2000 deep"),
+        "{output:.500}"
     );
     let deep = each(60, |i| {
         format!(
@@ -359,13 +359,13 @@ fn what_nests_too_deeply_is_one_error_that_names_the_limit() {
         )
     });
     let top = format!("bit<8> f0(in bit<8> x) {{ return x; }}\n{deep}");
-    let told = one_error(
+    let output = one_error(
         "calls in deep expressions",
         &declaring(top, "hdr.h.a = f60(hdr.h.b);").text(),
     );
     assert!(
-        told.contains("levels deep, with the calls around it"),
-        "{told:.500}"
+        output.contains("levels deep, with the calls around it"),
+        "{output:.500}"
     );
 }
 
@@ -648,8 +648,8 @@ fn what_doubles_at_every_level_is_one_error_where_it_grows() {
             declaring("#include \"main.p4\"\n#include \"main.p4\"", ""),
         ),
     ] {
-        let told = one_error(name, &parts.text());
-        assert!(told.len() < 4_000, "{name}: {told:.500}");
+        let output = one_error(name, &parts.text());
+        assert!(output.len() < 4_000, "{name}: {output:.500}");
     }
 }
 
@@ -658,8 +658,14 @@ fn the_error_is_where_the_program_grows() {
     let structs = doubled("struct s0 { bit<8> a; bit<8> b; }", 22, |i, j| {
         format!("struct s{i} {{ s{j} a; s{j} b; }}")
     });
-    let told = one_error("structs", &declaring(structs, "s22 x; hdr.h.a = 1;").text());
+    let output = one_error("structs", &declaring(structs, "s22 x; hdr.h.a = 1;").text());
     // The smallest one with more than 250,000 fields and structs.
-    assert!(told.contains("| struct s16 { s15 a; s15 b; }"), "{told}");
-    assert!(told.contains("grows to more than 250000 parts"), "{told}");
+    assert!(
+        output.contains("| struct s16 { s15 a; s15 b; }"),
+        "{output}"
+    );
+    assert!(
+        output.contains("grows to more than 250000 parts"),
+        "{output}"
+    );
 }

@@ -48,6 +48,6 @@ fn p4info_of_packet_io_and_documentation() {
 }
 
 #[test]
-fn p4info_of_all_that_a_control_plane_is_told() {
+fn p4info_of_all_control_plane_annotations() {
     insta::assert_snapshot!(p4info("control_plane.p4"));
 }

@@ -401,7 +401,7 @@ Inner() two;",
 }
 
 #[test]
-fn a_type_of_a_type_is_told_of_as_what_both_are_made_of() {
+fn a_type_of_a_type_is_listed_with_the_underlying_type() {
     let info = Source {
         top: "type bit<9> port_t;
 @p4runtime_translation(\"org/vrf\", string) @stays(here) type port_t vrf_t;
@@ -477,7 +477,7 @@ fn type_info_is_there_once_anything_looks_for_types() {
 }
 
 #[test]
-fn enums_are_told_of_only_where_values_have_them() {
+fn enums_are_listed_only_if_objects_use_them() {
     let info = Source {
         top: "enum bit<8> used_t { A = 1 } enum bit<8> unused_t { B = 1 } enum named_t { X, Y }",
         meta: "used_t used; unused_t unused; named_t named;",

@@ -1,5 +1,5 @@
-//! Every program in `programs` with the packets of the test beside it, on our switch: what a feature of the language does, not only what it
-//! compiles to.
+//! Runs every program in `programs` on the software switch with the packets of its STF file: this tests the behaviour of language features,
+//! not only the compiler's output.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! What no unit of Tofino does, in programs that are each about one thing: those of `refused` are refused at the line that says so, and
-//! those of `taken`, which are near to them, are taken.
+//! Programs for the limits of Tofino's units, one construct each. Those in `refused` are rejected at the marked line; the similar ones in
+//! `taken` are accepted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,14 +68,17 @@ fn what_a_unit_does_not_do_is_refused_at_its_line() {
             if arch == "t2na" && text.contains("// taken by Tofino 2") {
                 continue;
             }
-            for (code, told) in verdicts(&program, arch) {
-                let errors = told
+            for (code, output) in verdicts(&program, arch) {
+                let errors = output
                     .lines()
                     .filter(|line| line.starts_with("error"))
                     .count();
-                if code != 1 || errors != 1 || !told.contains(&place) || !told.contains("= help: ")
+                if code != 1
+                    || errors != 1
+                    || !output.contains(&place)
+                    || !output.contains("= help: ")
                 {
-                    wrong += &format!("{arch} {name}: exit code {code}, expected one error at line {line}\n{told}\n");
+                    wrong += &format!("{arch} {name}: exit code {code}, expected one error at line {line}\n{output}\n");
                 }
             }
         }
@@ -90,9 +93,9 @@ fn what_is_near_to_it_and_can_be_done_is_taken() {
     assert!(programs.len() >= 20);
     for program in programs {
         for arch in ["tna", "t2na"] {
-            for (code, told) in verdicts(&program, arch) {
+            for (code, output) in verdicts(&program, arch) {
                 if code != 0 {
-                    wrong += &format!("{arch} {}: exit code {code}\n{told}\n", program.display());
+                    wrong += &format!("{arch} {}: exit code {code}\n{output}\n", program.display());
                 }
             }
         }

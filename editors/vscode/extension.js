@@ -1,4 +1,4 @@
-// Starts `alfirk lsp` for P4 files. All that it knows of P4 is in the server.
+// Starts `alfirk lsp` for P4 files. The language support is in the server.
 "use strict";
 
 const vscode = require("vscode");
@@ -6,7 +6,7 @@ const { LanguageClient } = require("vscode-languageclient/node");
 
 let client;
 
-/** What the server takes as initialization options: only what the user has set. */
+/** The initialization options of the server: the settings that the user has set. */
 function options() {
     const settings = vscode.workspace.getConfiguration("alfirk");
     const given = {};

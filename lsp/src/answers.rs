@@ -1,4 +1,4 @@
-//! What the compiler knows, in the protocol's words.
+//! Converts results of the compiler to types of the Language Server Protocol.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub fn diagnostics(
     let mut by_file: BTreeMap<PathBuf, Vec<lsp::Diagnostic>> = BTreeMap::new();
     for diagnostic in analysis.diagnostics.iter() {
         let span = diagnostic.span.map(|span| sources.blamed(span));
-        // A part of a program that nothing includes is no program, which is no mistake.
+        // A file without `main` that no program includes may be a part of one.
         if span.is_none() && !is_program && diagnostic.code == Some(Code::PACKAGE_RULE) {
             continue;
         }
@@ -84,9 +84,17 @@ fn of_diagnostic(
 /// The page that explains a code: in the book, or without a book a copy of the page as a file.
 fn page_uri(page: Page, book: Option<&str>) -> Option<lsp::Uri> {
     let Some(book) = book else {
-        return uri_of(&written_out("explain", &format!("{}.md", page.code), &page.text())?);
+        return uri_of(&written_out(
+            "explain",
+            &format!("{}.md", page.code),
+            &page.text(),
+        )?);
     };
-    let address = format!("{}/errors.html#{}", book.trim_end_matches('/'), page.anchor());
+    let address = format!(
+        "{}/errors.html#{}",
+        book.trim_end_matches('/'),
+        page.anchor()
+    );
     address.parse().ok()
 }
 
@@ -113,7 +121,7 @@ pub fn code_actions(
             text,
         } in &diagnostic.fixes
         {
-            // What a macro has put there is not in the file's text.
+            // Text from a macro is not in the file, so it cannot be replaced there.
             if sources.origin(*replaced).is_some() {
                 continue;
             }
@@ -138,20 +146,20 @@ pub fn code_actions(
     actions
 }
 
-/// The same text in all of some places.
+/// An edit that replaces each span by the same text.
 pub fn edit(
     sources: &SourceMap,
     spans: impl IntoIterator<Item = Span>,
     text: &str,
 ) -> Option<lsp::WorkspaceEdit> {
-    // The protocol's type for URIs is no key for clippy, since it could change under the map. It does not here.
+    // clippy rejects `lsp::Uri` as a key, as it has interior mutability. The URIs here are not mutated.
     #[allow(clippy::mutable_key_type)]
     let mut changes: std::collections::HashMap<lsp::Uri, Vec<lsp::TextEdit>> =
         std::collections::HashMap::new();
     for span in spans {
         let lsp::Location { uri, range } = location(sources, span)?;
         let edits = changes.entry(uri).or_default();
-        // A file that is included twice has its places twice.
+        // A file that is included twice yields each span twice.
         if edits.iter().all(|edit| edit.range != range) {
             edits.push(lsp::TextEdit {
                 range,
@@ -165,7 +173,7 @@ pub fn edit(
     })
 }
 
-/// A span as a place that the editor can open.
+/// The location of a span, in a file that the editor can open.
 pub fn location(sources: &SourceMap, span: Span) -> Option<lsp::Location> {
     Some(lsp::Location {
         uri: uri_of(&path_of_span(sources, span)?)?,
@@ -204,14 +212,14 @@ fn written_out(kind: &str, name: &str, text: &str) -> Option<PathBuf> {
     }
 }
 
-/// An outline.
+/// A symbol of the outline, with its children.
 pub fn symbol(symbol: &Symbol, sources: &SourceMap) -> lsp::DocumentSymbol {
     let children: Vec<_> = symbol
         .children
         .iter()
         .map(|child| self::symbol(child, sources))
         .collect();
-    // The field is deprecated, and the type has no other way to be made.
+    // The type has no constructor, and its field `deprecated` must be set.
     #[allow(deprecated)]
     lsp::DocumentSymbol {
         name: symbol.name.clone(),
@@ -241,7 +249,7 @@ pub fn symbol(symbol: &Symbol, sources: &SourceMap) -> lsp::DocumentSymbol {
     }
 }
 
-/// Proposals, in the order in which they are likely.
+/// Completion items, the most likely first.
 pub fn completions(found: Vec<Completion>) -> Vec<lsp::CompletionItem> {
     let items = found.into_iter().enumerate();
     items

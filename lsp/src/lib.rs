@@ -1,8 +1,8 @@
-//! The language server for P4_16: what editors show while a program is written.
+//! The language server for P4_16: diagnostics, fixes, hovers, navigation, completion and formatting in editors.
 //!
-//! The compiler finds everything out (`alfirk_compiler::ide`); this crate speaks the Language Server Protocol, version 3.17.
-//! [`Server`] is a state machine: a message comes in, messages go out. It reads files through a [`SourceLoader`], under the texts
-//! that are open in the editor. [`run`] connects it to a channel, and [`run_stdio`] to standard input and output.
+//! The crate implements the Language Server Protocol, version 3.17; the compiler (`alfirk_compiler::ide`) analyses the programs.
+//! [`Server`] is a state machine: it takes one message and returns the messages to send. It reads files through a [`SourceLoader`];
+//! texts that are open in the editor take precedence. [`run`] serves a channel, and [`run_stdio`] standard input and output.
 //!
 //! [`SourceLoader`]: alfirk_compiler::preproc::SourceLoader
 
@@ -21,21 +21,21 @@ use alfirk_compiler::on_deep_stack;
 use alfirk_compiler::preproc::DiskLoader;
 use lsp_server::{Connection, Message};
 
-/// Why the server has ended otherwise than by `exit` after `shutdown`.
+/// The reason why the server ended without `shutdown` and `exit`.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The editor does not begin as the protocol says, or has gone away.
-    #[error("the editor has broken the protocol: {0}")]
+    /// The editor did not begin with `initialize`, or disconnected without `exit`.
+    #[error("the editor violates the Language Server Protocol: {0}")]
     Protocol(String),
-    /// What came in is no message.
-    #[error("cannot read what the editor sends, or write to it: {0}")]
+    /// The input is not a message of the protocol, or standard input or output failed.
+    #[error("cannot read from the editor, or write to it: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Serves the editor that is behind standard input and output, until it ends.
+/// Serves the editor on standard input and output until it exits.
 ///
 /// # Errors
-/// What came in is no message of the protocol, or the editor has gone without `exit`.
+/// The input is not a message of the protocol, or the editor disconnected without `exit`.
 pub fn run_stdio() -> Result<(), Error> {
     let (connection, threads) = Connection::stdio();
     let served = run(connection);
@@ -45,12 +45,12 @@ pub fn run_stdio() -> Result<(), Error> {
     }
 }
 
-/// Serves an editor, until it ends.
+/// Serves an editor until it exits.
 ///
 /// # Errors
-/// The editor does not begin with `initialize`, or has gone without `exit`.
+/// The editor did not begin with `initialize`, or disconnected without `exit`.
 pub fn run(connection: Connection) -> Result<(), Error> {
-    // Phases of the compiler recurse as deep as programs nest.
+    // The compiler recurses as deeply as the program nests.
     on_deep_stack(|| serve(&connection))
 }
 
@@ -59,9 +59,9 @@ fn serve(connection: &Connection) -> Result<(), Error> {
     let (id, params) = connection.initialize_start().map_err(broken)?;
     let (mut server, answer) = Server::start(&params, Box::new(DiskLoader));
     connection.initialize_finish(id, answer).map_err(broken)?;
-    let gone = || Error::Protocol("it has gone without exit".to_owned());
+    let gone = || Error::Protocol("it disconnected without exit".to_owned());
     loop {
-        // Whoever types fast sends many texts: messages are for the last one.
+        // Coalesce edits: diagnose only the last text.
         let message = match connection.receiver.try_recv() {
             Ok(message) => message,
             Err(_) => {

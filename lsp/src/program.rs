@@ -1,4 +1,4 @@
-//! Which program a file is part of.
+//! The include graph: the program that a file is part of.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -11,17 +11,17 @@ use alfirk_compiler::preproc::{direct, MacroOption, SourceLoader};
 
 use crate::settings::Settings;
 
-/// Files of a folder that are looked at, at most.
+/// Maximum number of P4 files that are searched in a folder.
 const MAX_FILES: usize = 4_000;
 
-/// A text that is open in the editor.
+/// A document that is open in the editor.
 #[derive(Debug)]
 pub struct Document {
     pub text: String,
     pub version: i32,
 }
 
-/// Files, with those that are open in the editor as they are there.
+/// Loads files, with the editor's text for open ones.
 pub struct Files {
     pub open: BTreeMap<PathBuf, Document>,
     pub disk: Box<dyn SourceLoader + Send>,
@@ -40,19 +40,19 @@ impl SourceLoader for Files {
     }
 }
 
-/// What includes what in the folders that the editor has open.
+/// The include graph of the P4 files in the open folders.
 #[derive(Debug, Default)]
 pub struct Includes {
-    /// Of each file those that it names, as they are written.
+    /// The names in `#include` directives, by file.
     named: BTreeMap<PathBuf, Vec<String>>,
-    /// Of each file those that include it.
+    /// The files that include a file.
     by: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
-    /// Files that end a program.
+    /// Files that contain the instance `main`.
     mains: BTreeSet<PathBuf>,
 }
 
 impl Includes {
-    /// Looks at all P4 files of some folders, and at those that are open.
+    /// Builds the graph of all P4 files in some folders, and of the open ones.
     pub fn of(folders: &[PathBuf], files: &Files, settings: &Settings) -> Includes {
         let mut found: BTreeSet<PathBuf> = files.open.keys().cloned().collect();
         for folder in folders {
@@ -83,7 +83,8 @@ impl Includes {
         includes
     }
 
-    /// The main file of the program that a file is part of: itself, or the nearest one that includes it, of several one that is open.
+    /// The main file of the program that contains a file: the file itself, or the nearest main file that includes it. An open one is
+    /// preferred.
     pub fn main_of(&self, path: &Path, files: &Files) -> PathBuf {
         if self.mains.contains(path) {
             return path.to_owned();
@@ -105,7 +106,7 @@ impl Includes {
         any.map_or_else(|| path.to_owned(), |path| path.to_path_buf())
     }
 
-    /// Whether a file ends a program.
+    /// Whether a file contains the instance `main`.
     pub fn is_main(&self, path: &Path) -> bool {
         self.mains.contains(path)
     }
@@ -119,7 +120,7 @@ impl Includes {
             let own = path.parent().unwrap_or(Path::new("")).to_owned();
             for name in self.named.get(&path).into_iter().flatten() {
                 match name.rsplit('/').next() {
-                    // A program for both is checked for the first one.
+                    // A program for both chips is checked for Tofino 1.
                     Some("tna.p4") => return Arch::Tna,
                     Some("t2na.p4") => arch = Arch::T2na,
                     _ => {}
@@ -133,7 +134,7 @@ impl Includes {
         arch
     }
 
-    /// How a program is compiled.
+    /// The compiler options for a program.
     pub fn options(&self, main: &Path, folders: &[PathBuf], settings: &Settings) -> CompileOptions {
         let mut options = CompileOptions::new(main);
         options.preprocessor.include_dirs = dirs(folders, settings);
@@ -142,7 +143,7 @@ impl Includes {
             .map(|define| MacroOption::Define(define.clone()))
             .collect();
         let chosen = settings.arch.as_deref();
-        // An unknown name is reported when settings come.
+        // An unknown name was reported when the settings were received.
         let chosen = chosen.and_then(|name| Arch::of(Some(name), None).ok());
         options.set_arch(chosen.unwrap_or_else(|| self.arch(main)));
         options
@@ -161,7 +162,7 @@ fn dirs(folders: &[PathBuf], settings: &Settings) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Files that a text includes, as it names them.
+/// The names in `#include` directives of a text.
 fn named_in(text: &str) -> impl Iterator<Item = String> + '_ {
     text.lines().filter_map(|line| {
         let rest = line.trim_start().strip_prefix('#')?.trim_start();

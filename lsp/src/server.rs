@@ -1,4 +1,4 @@
-//! The server's state, and what it answers.
+//! State of the language server, and its replies to requests and notifications.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,32 +19,32 @@ use crate::place::{offset_of, path_of, range_of, uri_of, whole};
 use crate::program::{Document, Files, Includes};
 use crate::settings::Settings;
 
-/// What the editor has received, and what it has sent.
+/// A language server for one editor: the open documents, the analysed programs and the published diagnostics.
 pub struct Server {
     files: Files,
     /// Folders that the editor has open.
     folders: Vec<PathBuf>,
     settings: Settings,
-    /// Kept until a file is opened, closed or saved.
+    /// The include graph, valid until a file is opened, closed or saved.
     includes: Option<Includes>,
-    /// Programs as they are now, by main file.
+    /// Analyses of the current texts, by main file.
     programs: BTreeMap<PathBuf, Analysis>,
-    /// Files whose programs have messages that the editor has not received.
-    untold: BTreeSet<PathBuf>,
-    /// Files with messages that the editor has received, by program.
-    told: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
-    /// Messages that answer none of the editor's.
-    said: Vec<Message>,
+    /// Files whose programs changed since their diagnostics were last published.
+    dirty: BTreeSet<PathBuf>,
+    /// Files with published diagnostics, by main file of their program.
+    published: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+    /// Messages to the editor that are not sent yet.
+    outbox: Vec<Message>,
 }
 
-/// A place in a program.
+/// A position in a file of a program.
 struct Cursor {
     file: FileId,
     offset: u32,
 }
 
 impl Server {
-    /// A server for an editor that has sent these parameters of `initialize`, and the answer to them.
+    /// Creates a server from the parameters of `initialize`, and the reply to that request.
     pub fn start(params: &Value, disk: Box<dyn SourceLoader + Send>) -> (Server, Value) {
         let mut folders: Vec<PathBuf> = Vec::new();
         let listed = params["workspaceFolders"].as_array().into_iter().flatten();
@@ -69,9 +69,9 @@ impl Server {
             settings: Settings::default(),
             includes: None,
             programs: BTreeMap::new(),
-            untold: BTreeSet::new(),
-            told: BTreeMap::new(),
-            said: Vec::new(),
+            dirty: BTreeSet::new(),
+            published: BTreeMap::new(),
+            outbox: Vec::new(),
         };
         server.set(&params["initializationOptions"]);
         let capabilities = lsp::ServerCapabilities {
@@ -110,44 +110,44 @@ impl Server {
         (server, answer)
     }
 
-    /// Takes a message; gives those that go back.
+    /// Handles a message of the editor and returns the messages to send.
     pub fn handle(&mut self, message: Message) -> Vec<Message> {
         match message {
             Message::Request(request) => {
                 let response = self.answer(request);
-                self.said.push(Message::Response(response));
+                self.outbox.push(Message::Response(response));
             }
-            Message::Notification(notification) => self.note(notification),
-            // Nothing is asked of the editor.
+            Message::Notification(notification) => self.handle_notification(notification),
+            // The server sends no requests, so a response needs no handling.
             Message::Response(_) => {}
         }
-        std::mem::take(&mut self.said)
+        std::mem::take(&mut self.outbox)
     }
 
-    /// Tells of what is wrong in files that have changed. To be called when the editor has nothing to say.
+    /// Publishes the diagnostics of changed files, and returns the messages to send. Call it when no message of the editor is waiting.
     pub fn idle(&mut self) -> Vec<Message> {
-        let mains: BTreeSet<PathBuf> = std::mem::take(&mut self.untold)
+        let mains: BTreeSet<PathBuf> = std::mem::take(&mut self.dirty)
             .iter()
             .map(|path| self.main_of(path))
             .collect();
         for main in mains {
             self.publish(&main);
         }
-        // Programs that no open file is part of any more have nothing to say.
+        // Diagnostics of programs without an open file are cleared.
         let open: Vec<PathBuf> = self.files.open.keys().cloned().collect();
         let wanted: BTreeSet<PathBuf> = open.iter().map(|path| self.main_of(path)).collect();
         let gone: Vec<PathBuf> = self
-            .told
+            .published
             .keys()
             .filter(|main| !wanted.contains(*main))
             .cloned()
             .collect();
         for main in gone {
-            for path in self.told.remove(&main).into_iter().flatten() {
-                self.tell(&path, Vec::new());
+            for path in self.published.remove(&main).into_iter().flatten() {
+                self.publish_file(&path, Vec::new());
             }
         }
-        std::mem::take(&mut self.said)
+        std::mem::take(&mut self.outbox)
     }
 
     fn publish(&mut self, main: &Path) {
@@ -159,16 +159,16 @@ impl Server {
         let mut by_file = answers::diagnostics(analysis, main, is_program, book.as_deref());
         let now: BTreeSet<PathBuf> = by_file.keys().cloned().collect();
         let before = self
-            .told
+            .published
             .insert(main.to_owned(), now.clone())
             .unwrap_or_default();
         for path in before.union(&now) {
             let messages = by_file.remove(path).unwrap_or_default();
-            self.tell(path, messages);
+            self.publish_file(path, messages);
         }
     }
 
-    fn tell(&mut self, path: &Path, diagnostics: Vec<lsp::Diagnostic>) {
+    fn publish_file(&mut self, path: &Path, diagnostics: Vec<lsp::Diagnostic>) {
         let Some(uri) = uri_of(path) else { return };
         let version = self.files.open.get(path).map(|document| document.version);
         self.notify::<notification::PublishDiagnostics>(lsp::PublishDiagnosticsParams {
@@ -180,10 +180,10 @@ impl Server {
 
     fn notify<N: notification::Notification>(&mut self, params: N::Params) {
         let notification = Notification::new(N::METHOD.to_owned(), params);
-        self.said.push(Message::Notification(notification));
+        self.outbox.push(Message::Notification(notification));
     }
 
-    fn note(&mut self, note: Notification) {
+    fn handle_notification(&mut self, note: Notification) {
         match note.method.as_str() {
             notification::DidOpenTextDocument::METHOD => {
                 let Some(params) = self.read::<lsp::DidOpenTextDocumentParams>(note) else {
@@ -198,7 +198,7 @@ impl Server {
                     .open
                     .insert(path.clone(), Document { text, version });
                 self.includes = None;
-                self.changed(path);
+                self.invalidate(path);
             }
             notification::DidChangeTextDocument::METHOD => {
                 let Some(params) = self.read::<lsp::DidChangeTextDocumentParams>(note) else {
@@ -221,9 +221,9 @@ impl Server {
                         None => document.text = change.text,
                     }
                 }
-                self.changed(path);
+                self.invalidate(path);
             }
-            notification::DidSaveTextDocument::METHOD => self.rearranged(),
+            notification::DidSaveTextDocument::METHOD => self.invalidate_all(),
             notification::DidCloseTextDocument::METHOD => {
                 let Some(params) = self.read::<lsp::DidCloseTextDocumentParams>(note) else {
                     return;
@@ -232,32 +232,32 @@ impl Server {
                     return;
                 };
                 self.files.open.remove(&path);
-                self.rearranged();
+                self.invalidate_all();
             }
             notification::DidChangeConfiguration::METHOD => {
                 self.set(&note.params["settings"]["alfirk"]);
-                self.rearranged();
+                self.invalidate_all();
             }
             _ => {}
         }
     }
 
-    /// A text has changed: programs that it is part of are not what they were.
-    fn changed(&mut self, path: PathBuf) {
+    /// Discards the analyses of all programs that contain a changed file.
+    fn invalidate(&mut self, path: PathBuf) {
         let (gone, kept) = std::mem::take(&mut self.programs)
             .into_iter()
             .partition(|(_, program): &(_, Analysis)| program.file(&path).is_some());
         let gone: BTreeMap<PathBuf, Analysis> = gone;
         self.programs = kept;
-        self.untold.extend(gone.into_keys());
-        self.untold.insert(path);
+        self.dirty.extend(gone.into_keys());
+        self.dirty.insert(path);
     }
 
-    /// It may have become another one which file is part of which program.
-    fn rearranged(&mut self) {
+    /// Discards all analyses and the include graph, as files may now belong to other programs.
+    fn invalidate_all(&mut self) {
         self.includes = None;
         self.programs.clear();
-        self.untold.extend(self.files.open.keys().cloned());
+        self.dirty.extend(self.files.open.keys().cloned());
     }
 
     fn set(&mut self, value: &Value) {
@@ -268,18 +268,18 @@ impl Server {
             Ok(settings) => {
                 if let Some(arch) = &settings.arch {
                     if let Err(error) = alfirk_compiler::arch::Arch::of(Some(arch), None) {
-                        self.complain(error);
+                        self.show_error(error);
                     }
                 }
                 self.settings = settings;
             }
-            Err(error) => self.complain(format!(
+            Err(error) => self.show_error(format!(
                 "alfirk: invalid settings: {error}; the settings are main, arch, includeDirs, defines and book"
             )),
         }
     }
 
-    fn complain(&mut self, message: String) {
+    fn show_error(&mut self, message: String) {
         self.notify::<notification::ShowMessage>(lsp::ShowMessageParams {
             typ: lsp::MessageType::ERROR,
             message,
@@ -299,25 +299,29 @@ impl Server {
     fn answer(&mut self, request: Request) -> Response {
         let Request { id, method, params } = request;
         let answered = match method.as_str() {
-            request::HoverRequest::METHOD => self.asked(params, Server::hover),
-            request::GotoDefinition::METHOD => self.asked(params, Server::definition),
-            request::References::METHOD => self.asked(params, Server::references),
-            request::DocumentHighlightRequest::METHOD => self.asked(params, Server::highlights),
-            request::DocumentSymbolRequest::METHOD => self.asked(params, Server::symbols),
-            request::Completion::METHOD => self.asked(params, Server::completion),
-            request::CodeActionRequest::METHOD => self.asked(params, Server::code_actions),
-            request::Formatting::METHOD => self.asked(params, Server::formatting),
-            request::PrepareRenameRequest::METHOD => self.asked(params, Server::prepare_rename),
-            request::Rename::METHOD => self.asked(params, Server::rename),
+            request::HoverRequest::METHOD => self.respond_to(params, Server::hover),
+            request::GotoDefinition::METHOD => self.respond_to(params, Server::definition),
+            request::References::METHOD => self.respond_to(params, Server::references),
+            request::DocumentHighlightRequest::METHOD => {
+                self.respond_to(params, Server::highlights)
+            }
+            request::DocumentSymbolRequest::METHOD => self.respond_to(params, Server::symbols),
+            request::Completion::METHOD => self.respond_to(params, Server::completion),
+            request::CodeActionRequest::METHOD => self.respond_to(params, Server::code_actions),
+            request::Formatting::METHOD => self.respond_to(params, Server::formatting),
+            request::PrepareRenameRequest::METHOD => {
+                self.respond_to(params, Server::prepare_rename)
+            }
+            request::Rename::METHOD => self.respond_to(params, Server::rename),
             _ => Err(failure(
                 ErrorCode::MethodNotFound,
-                format!("{method} is not known here"),
+                format!("unsupported method: {method}"),
             )),
         };
         respond(id, answered)
     }
 
-    fn asked<P: DeserializeOwned, R: serde::Serialize>(
+    fn respond_to<P: DeserializeOwned, R: serde::Serialize>(
         &mut self,
         params: Value,
         answer: impl FnOnce(&mut Server, P) -> Result<R, ResponseError>,
@@ -492,7 +496,7 @@ impl Server {
         Ok(answers::edit(&analysis.sources, spans, &params.new_name))
     }
 
-    /// The place in its program that a request is about.
+    /// The program and the position that a request refers to.
     fn at(&mut self, at: &lsp::TextDocumentPositionParams) -> Option<(Cursor, &Analysis)> {
         let path = file_of(&at.text_document.uri)?;
         let main = self.main_of(&path);
@@ -530,7 +534,7 @@ impl Server {
         )
     }
 
-    /// The program of a main file, as it is now.
+    /// The analysis of a main file's program; `None` if the file cannot be read.
     fn program(&mut self, main: &Path) -> Option<&Analysis> {
         if !self.programs.contains_key(main) {
             let options = self.options(main);

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// `initializationOptions`, or `settings.alfirk` of `workspace/didChangeConfiguration`. All of it may be left out.
+/// `initializationOptions`, or `settings.alfirk` of `workspace/didChangeConfiguration`. Every field is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Settings {
-    /// The program's main file, which others are parts of, from the folder that the editor has open. Default: what includes the file.
+    /// Main file of the program, relative to the open folder. Default: the file that includes the edited one.
     pub main: Option<PathBuf>,
-    /// `v1model`, `tna` or `t2na`. Default: what the program includes.
+    /// Architecture: `v1model`, `tna` or `t2na`. Default: the one that the program includes.
     pub arch: Option<String>,
-    /// Folders for `#include`, from the folder that the editor has open.
+    /// Folders for `#include`, relative to the open folder.
     pub include_dirs: Vec<PathBuf>,
     /// Macros as `NAME` or `NAME=VALUE`.
     pub defines: Vec<String>,

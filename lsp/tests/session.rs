@@ -1,4 +1,4 @@
-//! What an editor and the server say to each other, on files in a folder.
+//! Sessions of an editor with the server, on files in a folder.
 
 use std::fs;
 use std::path::Path;
@@ -61,10 +61,10 @@ impl Editor {
             "processId": null, "capabilities": {}, "initializationOptions": options,
             "workspaceFolders": [{"uri": root.trim_end_matches('/'), "name": "p4"}],
         });
-        let answer = editor.ask("initialize", params).unwrap();
+        let answer = editor.request("initialize", params).unwrap();
         assert_eq!(answer["serverInfo"]["name"], "alfirk");
         assert_eq!(answer["capabilities"]["hoverProvider"], true);
-        editor.tell("initialized", json!({}));
+        editor.notify("initialized", json!({}));
         editor
     }
 
@@ -79,7 +79,7 @@ impl Editor {
         self.folder.path().join(name)
     }
 
-    fn tell(&mut self, method: &str, params: Value) {
+    fn notify(&mut self, method: &str, params: Value) {
         let message = Notification::new(method.to_owned(), params);
         self.connection.sender.send(message.into()).unwrap();
     }
@@ -92,8 +92,8 @@ impl Editor {
             .expect("the server answers")
     }
 
-    /// Asks, and gives the answer, or the code of the error and its text.
-    fn ask(&mut self, method: &str, params: Value) -> Result<Value, (i32, String)> {
+    /// Sends a request and returns the result, or the code and the message of the error.
+    fn request(&mut self, method: &str, params: Value) -> Result<Value, (i32, String)> {
         self.last_id += 1;
         let id = RequestId::from(self.last_id);
         let request = Request::new(id.clone(), method.to_owned(), params);
@@ -118,7 +118,7 @@ impl Editor {
         let text = fs::read_to_string(self.path(name)).unwrap();
         let document =
             json!({"uri": self.uri(name), "languageId": "p4", "version": 0, "text": text});
-        self.tell("textDocument/didOpen", json!({ "textDocument": document }));
+        self.notify("textDocument/didOpen", json!({ "textDocument": document }));
     }
 
     /// Replaces a range, or all of the text.
@@ -129,7 +129,7 @@ impl Editor {
             Some(range) => json!({"range": range, "text": text}),
             None => json!({ "text": text }),
         };
-        self.tell(
+        self.notify(
             "textDocument/didChange",
             json!({"textDocument": document, "contentChanges": [change]}),
         );
@@ -152,8 +152,8 @@ impl Editor {
     }
 
     fn end(mut self) {
-        self.ask("shutdown", Value::Null).unwrap();
-        self.tell("exit", Value::Null);
+        self.request("shutdown", Value::Null).unwrap();
+        self.notify("exit", Value::Null);
         self.server.take().unwrap().join().unwrap().unwrap();
     }
 }
@@ -200,11 +200,11 @@ fn edited(text: &str, edits: &Value) -> String {
 }
 
 #[test]
-fn a_program_is_opened_broken_mended_explored_and_formatted() {
+fn a_program_is_opened_broken_fixed_explored_and_formatted() {
     let mut editor = Editor::start(&program(), Value::Null);
     let ingress = "parts/ingress.p4";
     editor.open(ingress);
-    // The part is checked as part of the program that includes it, and nothing is wrong: nothing is said of it.
+    // The part is checked as part of the program that includes it, and nothing is wrong: nothing is text of it.
     // `src` on line 2 becomes `srk`. In front of it stands a character of two UTF-16 units.
     editor.change(ingress, Some(range(2, 50, 53)), "srk");
     let wrong = editor.diagnostics(ingress);
@@ -226,8 +226,8 @@ fn a_program_is_opened_broken_mended_explored_and_formatted() {
     assert!(page.starts_with("# E0303: "), "{page}");
 
     let document = json!({"uri": editor.uri(ingress)});
-    let asked = json!({"textDocument": document, "range": range(2, 51, 51), "context": {"diagnostics": wrong}});
-    let actions = editor.ask("textDocument/codeAction", asked).unwrap();
+    let params = json!({"textDocument": document, "range": range(2, 51, 51), "context": {"diagnostics": wrong}});
+    let actions = editor.request("textDocument/codeAction", params).unwrap();
     assert_eq!(actions[0]["title"], "Replace `srk` by `src`");
     let edits = &actions[0]["edit"]["changes"][editor.uri(ingress)];
     assert_eq!(
@@ -238,23 +238,23 @@ fn a_program_is_opened_broken_mended_explored_and_formatted() {
     assert!(editor.diagnostics(ingress).is_empty());
 
     let hover = editor
-        .ask("textDocument/hover", editor.at(ingress, 2, 51))
+        .request("textDocument/hover", editor.at(ingress, 2, 51))
         .unwrap();
-    let said = hover["contents"]["value"].as_str().unwrap();
+    let text = hover["contents"]["value"].as_str().unwrap();
     assert!(
-        said.contains("bit<48> src") && said.contains("48 bits"),
-        "{said}"
+        text.contains("bit<48> src") && text.contains("48 bits"),
+        "{text}"
     );
     assert_eq!(hover["range"], range(2, 50, 53));
 
     let declared = editor
-        .ask("textDocument/definition", editor.at(ingress, 2, 51))
+        .request("textDocument/definition", editor.at(ingress, 2, 51))
         .unwrap();
     assert_eq!(declared["uri"], editor.uri("parts/headers.p4"));
     assert_eq!(declared["range"], range(2, 12, 15));
     // What the command has inside of itself is written out, so that it can be opened.
     let declared = editor
-        .ask("textDocument/definition", editor.at(ingress, 3, 20))
+        .request("textDocument/definition", editor.at(ingress, 3, 20))
         .unwrap();
     let file = declared["uri"]
         .as_str()
@@ -265,16 +265,16 @@ fn a_program_is_opened_broken_mended_explored_and_formatted() {
         .unwrap()
         .contains("egress_spec"));
 
-    let mut asked = editor.at("parts/headers.p4", 5, 32);
-    asked["context"] = json!({"includeDeclaration": true});
+    let mut params = editor.at("parts/headers.p4", 5, 32);
+    params["context"] = json!({"includeDeclaration": true});
     let uses = editor
-        .ask("textDocument/references", asked.clone())
+        .request("textDocument/references", params.clone())
         .unwrap();
     assert_eq!(uses.as_array().unwrap().len(), 4, "{uses}");
-    asked["context"]["includeDeclaration"] = json!(false);
+    params["context"]["includeDeclaration"] = json!(false);
     assert_eq!(
         editor
-            .ask("textDocument/references", asked)
+            .request("textDocument/references", params)
             .unwrap()
             .as_array()
             .unwrap()
@@ -282,17 +282,20 @@ fn a_program_is_opened_broken_mended_explored_and_formatted() {
         3
     );
     let seen = editor
-        .ask("textDocument/documentHighlight", editor.at(ingress, 2, 21))
+        .request("textDocument/documentHighlight", editor.at(ingress, 2, 21))
         .unwrap();
     assert_eq!(seen.as_array().unwrap().len(), 3);
 
     let can = editor
-        .ask("textDocument/prepareRename", editor.at(ingress, 2, 32))
+        .request("textDocument/prepareRename", editor.at(ingress, 2, 32))
         .unwrap();
     assert_eq!(can, range(2, 31, 34));
-    let mut asked = editor.at(ingress, 2, 32);
-    asked["newName"] = json!("receiver");
-    let changes = editor.ask("textDocument/rename", asked.clone()).unwrap()["changes"].clone();
+    let mut params = editor.at(ingress, 2, 32);
+    params["newName"] = json!("receiver");
+    let changes = editor
+        .request("textDocument/rename", params.clone())
+        .unwrap()["changes"]
+        .clone();
     assert_eq!(
         edited(HEADERS, &changes[editor.uri("parts/headers.p4")]),
         HEADERS.replace("dst", "receiver")
@@ -301,18 +304,18 @@ fn a_program_is_opened_broken_mended_explored_and_formatted() {
         edited(INGRESS, &changes[editor.uri(ingress)]),
         INGRESS.replace("dst", "receiver")
     );
-    asked["newName"] = json!("9");
+    params["newName"] = json!("9");
     assert!(editor
-        .ask("textDocument/rename", asked)
+        .request("textDocument/rename", params)
         .unwrap_err()
         .1
         .contains("identifier"));
     let refused = editor
-        .ask("textDocument/prepareRename", editor.at(ingress, 3, 20))
+        .request("textDocument/prepareRename", editor.at(ingress, 3, 20))
         .unwrap_err();
     assert!(refused.1.contains("architecture"), "{refused:?}");
 
-    let outline = editor.ask(
+    let outline = editor.request(
         "textDocument/documentSymbol",
         json!({"textDocument": {"uri": editor.uri("parts/headers.p4")}}),
     );
@@ -324,7 +327,7 @@ fn a_program_is_opened_broken_mended_explored_and_formatted() {
     let half = INGRESS.replace("standard.egress_spec = 1;", "standard.egr");
     editor.change(ingress, None, &half);
     let found = editor
-        .ask("textDocument/completion", editor.at(ingress, 3, 20))
+        .request("textDocument/completion", editor.at(ingress, 3, 20))
         .unwrap();
     let labels: Vec<&str> = found
         .as_array()
@@ -340,15 +343,15 @@ fn a_program_is_opened_broken_mended_explored_and_formatted() {
 
     let ragged = INGRESS.replace("        standard", "  standard");
     editor.change(ingress, None, &ragged);
-    let asked = json!({"textDocument": {"uri": editor.uri(ingress)}, "options": {"tabSize": 4, "insertSpaces": true}});
+    let params = json!({"textDocument": {"uri": editor.uri(ingress)}, "options": {"tabSize": 4, "insertSpaces": true}});
     let edits = editor
-        .ask("textDocument/formatting", asked.clone())
+        .request("textDocument/formatting", params.clone())
         .unwrap();
     let formatted = edited(&ragged, &edits);
     assert_eq!(formatted, INGRESS);
     editor.change(ingress, None, &formatted);
     assert_eq!(
-        editor.ask("textDocument/formatting", asked).unwrap(),
+        editor.request("textDocument/formatting", params).unwrap(),
         json!([])
     );
     editor.end();
@@ -366,7 +369,7 @@ fn messages_go_away_with_the_last_open_file() {
     editor.open("parts/headers.p4");
     assert_eq!(editor.diagnostics("main.p4").len(), 1);
     let document = json!({"uri": editor.uri("parts/headers.p4")});
-    editor.tell("textDocument/didClose", json!({ "textDocument": document }));
+    editor.notify("textDocument/didClose", json!({ "textDocument": document }));
     assert!(editor.diagnostics("main.p4").is_empty());
     editor.end();
 }
@@ -380,7 +383,7 @@ fn a_part_that_nothing_includes_is_checked_by_itself() {
     assert_eq!(
         wrong.len(),
         1,
-        "that there is no main is no mistake of a part: {wrong:?}"
+        "a part of a program needs no main: {wrong:?}"
     );
     editor.end();
 }
@@ -397,7 +400,7 @@ fn programs_for_tofino_are_known_by_what_they_include() {
         "drops.counts(meta.drop_reason);",
     );
     let document = json!({"uri": uri, "languageId": "p4", "version": 0, "text": wrong});
-    editor.tell("textDocument/didOpen", json!({ "textDocument": document }));
+    editor.notify("textDocument/didOpen", json!({ "textDocument": document }));
     let found = loop {
         if let Message::Notification(note) = editor.receive() {
             if note.params["uri"] == uri {
@@ -420,7 +423,7 @@ fn programs_for_tofino_are_known_by_what_they_include() {
 }
 
 #[test]
-fn what_the_editor_gets_wrong_is_answered() {
+fn invalid_messages_of_the_editor_are_reported() {
     let mut editor = Editor::start(&program(), json!({"mian": "main.p4"}));
     let Message::Notification(note) = editor.receive() else {
         panic!("invalid settings are reported first");
@@ -428,30 +431,30 @@ fn what_the_editor_gets_wrong_is_answered() {
     assert_eq!(note.method, "window/showMessage");
     assert!(note.params["message"].as_str().unwrap().contains("mian"));
     assert_eq!(
-        editor.ask("textDocument/moo", json!({})).unwrap_err().0,
+        editor.request("textDocument/moo", json!({})).unwrap_err().0,
         -32601
     );
     assert_eq!(
         editor
-            .ask("textDocument/hover", json!({"moo": 1}))
+            .request("textDocument/hover", json!({"moo": 1}))
             .unwrap_err()
             .0,
         -32602
     );
-    editor.tell("textDocument/didOpen", json!({"moo": 1}));
-    editor.tell("moo", json!(null));
+    editor.notify("textDocument/didOpen", json!({"moo": 1}));
+    editor.notify("moo", json!(null));
     // Files that are not there, of no file system, and places that are nowhere.
     assert_eq!(
-        editor.ask("textDocument/hover", editor.at("nothing.p4", 0, 0)),
+        editor.request("textDocument/hover", editor.at("nothing.p4", 0, 0)),
         Ok(Value::Null)
     );
     let untitled = json!({"textDocument": {"uri": "untitled:Untitled-1"}, "position": {"line": 0, "character": 0}});
     assert_eq!(
-        editor.ask("textDocument/definition", untitled),
+        editor.request("textDocument/definition", untitled),
         Ok(Value::Null)
     );
     assert_eq!(
-        editor.ask("textDocument/hover", editor.at("main.p4", 9999, 9999)),
+        editor.request("textDocument/hover", editor.at("main.p4", 9999, 9999)),
         Ok(Value::Null)
     );
     editor.change("main.p4", None, "a file that was never opened");

@@ -1,4 +1,4 @@
-//! Actions: statements to a straight list of primitives with jumps.
+//! Actions: lowers statements to a linear list of primitives with jumps.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What statements do, as primitives.
+//! Lowers effects of statements to primitives.
 
 use alfirk_bmv2_json as json;
 use num_bigint::BigInt;

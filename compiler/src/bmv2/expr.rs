@@ -1,8 +1,8 @@
-//! IR expressions to BMv2 expressions.
+//! Translates IR expressions to BMv2 expressions.
 //!
-//! BMv2 computes with integers of any size and knows truth values apart from numbers. So every operation that can
-//! leave the range of its type is followed by a mask, or for signed types by `two_comp_mod`, and a `bool` in a field
-//! is converted by `d2b` where it is read and by `b2d` where it is stored.
+//! BMv2 computes with integers of arbitrary size, and has booleans apart from numbers. An operation that may leave the range of its type is
+//! therefore followed by a mask, or by `two_comp_mod` for signed types. A `bool` in a field is converted by `d2b` on reads and by `b2d` on
+//! writes.
 
 use alfirk_bmv2_json as json;
 use json::Operator as Op;

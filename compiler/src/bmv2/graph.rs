@@ -1,4 +1,4 @@
-//! The parser and the control flow as Graphviz text, for `--graph`.
+//! Graphs of the parser and the control flow in the DOT language, for `--graph`.
 
 use std::fmt::Write;
 

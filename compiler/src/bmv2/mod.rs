@@ -1,7 +1,6 @@
-//! IR to BMv2 JSON, in the form that p4c-bm2-ss writes and simple_switch loads (format 2.23).
+//! Translates the IR to BMv2 JSON, in the form that p4c-bm2-ss writes and simple_switch loads (format 2.23).
 //!
-//! Nothing here can fail: what the target cannot do has been refused, with a place in the source, when the IR was
-//! built.
+//! The translation cannot fail: the passes that build the IR report constructs that the target does not support.
 
 mod action;
 mod calculation;

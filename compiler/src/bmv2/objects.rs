@@ -1,4 +1,4 @@
-//! Counters, meters, registers, calculations, checksums, lists and the deparser.
+//! Counters, meters, registers, calculations, checksums, learn lists and the deparser.
 
 use alfirk_bmv2_json as json;
 

@@ -1,4 +1,4 @@
-//! The parser's states.
+//! Parser states.
 
 use alfirk_bmv2_json as json;
 use json::{ExtractTarget, ParserOp, TransitionOn};

@@ -1,8 +1,7 @@
-//! A control's statements to BMv2's graph of tables and conditionals.
+//! Lowers a control's statements to BMv2's graph of tables and conditionals.
 //!
-//! The statements are walked from the end to the start, each with the node that follows it in hand. Runs of statements
-//! that are neither a table nor a choice become one action behind a table without a key, as p4c does. The nodes are
-//! then numbered in the order in which a packet meets them.
+//! Statements are processed from the end to the start, each with its successor node. A sequence of statements without a table or a branch
+//! becomes one action of a table without a key, as in p4c. Nodes are then numbered in the order of execution.
 
 use std::collections::BTreeMap;
 

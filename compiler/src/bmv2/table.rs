@@ -1,4 +1,4 @@
-//! Tables: keys, actions, entries and what follows.
+//! Tables: keys, actions, entries and successors.
 
 use alfirk_bmv2_json as json;
 use json::MatchType;

@@ -1,8 +1,8 @@
-//! The numbers that a program shares with its control plane, as source text of other languages.
+//! Export of a program's constants as Rust or Python source, for use in its control plane.
 //!
-//! Constants and serializable enums at the top level of the user's files come out, and headers with `@contract`, which the control plane
-//! reads and writes itself, each with the comment that stands beside or above it; those of the architecture and of the language do not.
-//! So nobody types them a second time.
+//! Exported are constants and serializable enums at the top level of the user's files, and headers with `@contract`, which the control plane
+//! encodes and decodes. Each is written with the comment beside or above it. Declarations of the architecture and of the language are not
+//! exported.
 
 mod python;
 mod rust;
@@ -256,7 +256,7 @@ mod tests {
 // a protocol.
 const bit<16> PORT = 4791;
 typedef bit<48> mac_t;
-const mac_t MAC = 0x02a1f14c0001;  // everybody's
+const mac_t MAC = 0x02a1f14c0001;  // shared
 
 const int<8> LEAST = -5;
 const int WITHOUT_WIDTH = 5;

@@ -1,4 +1,4 @@
-//! Numbers as Python.
+//! Constants as Python source.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Numbers as Rust.
+//! Constants as Rust source.
 
 use std::fmt::Write;
 

@@ -100,6 +100,9 @@ mod tests {
     #[test]
     fn a_terminal_shows_no_attributes_of_fences() {
         let text = Page::of("E0408").expect("the code exists").text();
-        assert!(text.contains("```p4\n") && !text.contains("wrong\n"), "{text}");
+        assert!(
+            text.contains("```p4\n") && !text.contains("wrong\n"),
+            "{text}"
+        );
     }
 }

@@ -1,7 +1,7 @@
-//! Messages to the user, and the source positions that they point at.
+//! Diagnostics: errors and warnings with their source positions.
 //!
-//! A phase reports into [`Diagnostics`] and goes on; nobody throws. The driver asks [`Diagnostics::has_errors`] between phases and
-//! prints with [`render`] (several lines, with the source) or [`render_short`] (one line each).
+//! Phases report into [`Diagnostics`] and continue; they do not return errors. The driver checks [`Diagnostics::has_errors`] between phases.
+//! It prints with [`render`] (several lines, with the source) or [`render_short`] (one line each).
 
 mod codes;
 mod explain;
@@ -201,8 +201,7 @@ impl Diagnostics {
             if diagnostic.span.is_some_and(|span| self.is_system(span)) {
                 return;
             }
-            let named =
-                |names: &BTreeSet<String>| names.iter().any(|name| warning.is_named(name));
+            let named = |names: &BTreeSet<String>| names.iter().any(|name| warning.is_named(name));
             if self.policy.disable_all || named(&self.policy.disabled) {
                 return;
             }

@@ -1,4 +1,4 @@
-//! Prints messages in the manner of rustc.
+//! Rendering of diagnostics in the format of rustc.
 
 use super::{Diagnostic, Diagnostics, Severity, SourceMap, Span};
 use std::fmt::Write;

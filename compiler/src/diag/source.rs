@@ -1,9 +1,8 @@
 //! Source files and positions in them.
 //!
-//! A [`Span`] is a range of bytes of one file of the [`SourceMap`]. Every token and every node of the syntax tree
-//! carries one. Tokens that a macro produced carry the span of the text in the user's file that asked for them, so
-//! that a message never points into a buffer which the user cannot open; and the [`Origin`] of what stands in the
-//! macro's body, so that a slip there is shown there.
+//! A [`Span`] is a range of bytes in one file of the [`SourceMap`]. Every token and every node of the syntax tree has one. The span of a
+//! token from a macro is the use of the macro in the user's file, so that a diagnostic always points into a file. Its [`Origin`] is the
+//! place in the macro's body, which is shown for errors in the body.
 
 use std::rc::Rc;
 

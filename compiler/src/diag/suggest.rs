@@ -1,4 +1,4 @@
-//! "Did you mean ...?"
+//! Spelling suggestions: the nearest known name.
 
 /// The candidate most like `name`, if one is near enough to be a slip of the fingers.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

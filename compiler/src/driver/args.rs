@@ -241,7 +241,9 @@ impl MakeRules {
             ];
             return match given.iter().find(|(_, given)| *given) {
                 None => Ok(None),
-                Some((option, _)) => Err(format!("{option}: add -M or -MD, which request the rule")),
+                Some((option, _)) => {
+                    Err(format!("{option}: add -M or -MD, which request the rule"))
+                }
             };
         }
         if self.missing_are_generated && !self.only_rule {
@@ -358,7 +360,8 @@ struct Refused {
 
 impl Refused {
     fn check(&self) -> Result<(), String> {
-        let no_ir = "not supported, as the IR is p4c's own; use --pp FILE to write the parsed program";
+        let no_ir =
+            "not supported, as the IR is p4c's own; use --pp FILE to write the parsed program";
         let no_passes = "not supported, as the passes are p4c's own";
         for (option, given, why) in [
             ("--toJSON", self.to_json.is_some(), no_ir),
@@ -479,7 +482,10 @@ impl P4cArgs {
             &self.p4runtime_entries_file,
         )?;
         let arch = Arch::of(self.arch.as_deref(), self.target.as_deref())?;
-        let source = self.source.clone().ok_or("no program: give a file, or - for stdin")?;
+        let source = self
+            .source
+            .clone()
+            .ok_or("no program: give a file, or - for stdin")?;
         let preprocessor = self.preprocessor(&source);
         let rule = self.make.request(&source)?;
         let mut options = CompileOptions {
@@ -587,11 +593,7 @@ impl P4cArgs {
                      translate the program with `p4test --p4v 14 --pp`"
                     .to_owned());
             }
-            other => {
-                return Err(format!(
-                    "--std {other}: unknown version; use p4-16"
-                ))
-            }
+            other => return Err(format!("--std {other}: unknown version; use p4-16")),
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Options in the way of GCC: several letters behind one dash, which clap does not know.
+//! Converts options in the style of GCC, such as `-MD` and `-O2`, to long options for clap.
 
 use std::ffi::OsString;
 
@@ -60,7 +60,7 @@ pub fn with_long_options(words: impl IntoIterator<Item = OsString>) -> Vec<OsStr
             (rest.is_empty() || joined).then_some((*option, *has_value, rest))
         });
         if let Some((option, has_value, rest)) = exact {
-            // `-###` is no word that a long option may have.
+            // `-###` cannot be the name of a long option.
             let long = match option {
                 "-###" => "--test-only".to_owned(),
                 _ => format!("-{option}{rest}"),

@@ -1,4 +1,4 @@
-//! `-D` and `-U`, which count in the order in which they are given.
+//! The options `-D` and `-U`, whose relative order matters.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 

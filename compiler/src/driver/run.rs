@@ -43,7 +43,8 @@ pub fn run(args: &P4cArgs, stdout: &mut (dyn Write + Send), stderr: &mut (dyn Wr
 fn explain(code: &str, stdout: &mut dyn Write) -> Result<u8, String> {
     let Some(page) = Page::of(code) else {
         let nearest = match &nearest(code)[..] {
-            [] => "give an error code, such as E0408, or the name of a warning, such as unused".to_owned(),
+            [] => "give an error code, such as E0408, or the name of a warning, such as unused"
+                .to_owned(),
             codes => format!("the nearest: {}", codes.join(", ")),
         };
         return Err(format!("--explain {code}: unknown code; {nearest}"));
@@ -52,13 +53,13 @@ fn explain(code: &str, stdout: &mut dyn Write) -> Result<u8, String> {
     Ok(GOOD)
 }
 
-/// Tells why the command cannot do its work. A closed stderr is no reason to fail otherwise.
+/// Prints why the command failed, and returns the exit code. A closed stderr is ignored.
 pub(super) fn fail(stderr: &mut dyn Write, what: &str) -> u8 {
     let _ = writeln!(stderr, "error: {what}");
     UNUSABLE
 }
 
-/// Does what a request asks for.
+/// Compiles as requested and writes the outputs; returns the exit code.
 pub(super) fn compile(
     request: &Request,
     stdout: &mut dyn Write,
@@ -159,7 +160,7 @@ pub(super) fn compile(
     Ok(if fits { GOOD } else { BAD })
 }
 
-/// Writes in which stages the steps of each pipe's program stand; whether the chip has enough of them.
+/// Writes the stage report of each pipe's program. Returns whether all fit the chip.
 fn report(
     path: &Path,
     programs: &[FlatProgram],
@@ -221,7 +222,7 @@ fn write_constants(request: &Request, constants: &Constants) -> Result<(), Strin
     Ok(())
 }
 
-/// Writes the rule for make that is asked for; whether nothing else is.
+/// Writes the requested dependency rule for make. Returns whether nothing else is requested.
 fn write_rule(
     request: &Request,
     session: &Session,
@@ -238,7 +239,7 @@ fn write_rule(
     Ok(rule.nothing_else)
 }
 
-/// Has Graphviz draw a graph. Without Graphviz there is just the text.
+/// Draws a graph as SVG with Graphviz, if it is installed.
 fn draw(path: &Path, stderr: &mut dyn Write) -> Result<(), String> {
     let drawn = Command::new("dot")
         .arg("-Tsvg")
@@ -276,7 +277,7 @@ pub(super) fn write_file(path: &Path, content: &[u8]) -> Result<(), String> {
     std::fs::write(path, content).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A reader that went away, as `head` does, is not an error.
+/// Writes to a stream. A broken pipe is not an error, as the reader may be `head`.
 pub(super) fn write_all(out: &mut dyn Write, content: &[u8]) -> Result<(), String> {
     match out.write_all(content).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

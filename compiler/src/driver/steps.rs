@@ -1,7 +1,7 @@
-//! p4c's driver, the command called `p4c`: it preprocesses a program to `DIR/NAME.p4i` and compiles that to `DIR/NAME.json`.
+//! The driver command of p4c, named `p4c`: preprocesses a program to `DIR/NAME.p4i` and compiles that to `DIR/NAME.json`.
 //!
-//! Each step is a command line of p4c-bm2-ss, made from that of the driver. That the compiler is given a preprocessed program with the
-//! same `-D` and `-I` again is how p4c does it, and so is that `__TARGET_BMV2__` is defined in the second step alone.
+//! Each step is a command line of p4c-bm2-ss, derived from that of the driver. As in p4c, the compile step gets the same `-D` and `-I` for
+//! the preprocessed program, and only the compile step defines `__TARGET_BMV2__`.
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! `alfirk p4c` as its users run it, by command lines.
+//! Tests of `alfirk p4c` by its command line.
 
 mod tofino;
 
@@ -33,8 +33,8 @@ fn p4c(program: &str, line: &[&str]) -> (u8, String, tempfile::TempDir) {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let code = run(&args(&line), &mut stdout, &mut stderr);
     stdout.extend(stderr);
-    let told = String::from_utf8(stdout).expect("messages are UTF-8");
-    (code, told, folder)
+    let output = String::from_utf8(stdout).expect("messages are UTF-8");
+    (code, output, folder)
 }
 
 /// A program whose ingress does `body`.
@@ -64,7 +64,7 @@ const EMPTY: &str = "apply { sm.egress_spec = 1; }";
 
 #[test]
 fn outputs_go_where_they_are_asked_for() {
-    let (code, told, folder) = p4c(
+    let (code, output, folder) = p4c(
         &program(EMPTY),
         &[
             "-o",
@@ -74,7 +74,7 @@ fn outputs_go_where_they_are_asked_for() {
             "DIR/prog.p4",
         ],
     );
-    assert_eq!((code, told.as_str()), (0, ""));
+    assert_eq!((code, output.as_str()), (0, ""));
     let read = |name: &str| std::fs::read(folder.path().join(name)).expect("the file was written");
     let json = String::from_utf8(read("out/prog.json")).expect("JSON is UTF-8");
     BmV2Json::from_text(&json).expect("it is a BMv2 program");
@@ -93,7 +93,7 @@ fn outputs_go_where_they_are_asked_for() {
 
 #[test]
 fn the_driver_form_takes_a_folder() {
-    let (code, told, folder) = p4c(
+    let (code, output, folder) = p4c(
         &program(EMPTY),
         &[
             "--target",
@@ -107,13 +107,13 @@ fn the_driver_form_takes_a_folder() {
             "DIR/prog.p4",
         ],
     );
-    assert_eq!((code, told.as_str()), (0, ""));
+    assert_eq!((code, output.as_str()), (0, ""));
     assert!(folder.path().join("build/prog.json").exists());
 }
 
 #[test]
 fn options_about_the_passes_of_p4c_change_nothing() {
-    let (code, told, _) = p4c(
+    let (code, output, _) = p4c(
         &program(EMPTY),
         &[
             "-v",
@@ -136,7 +136,7 @@ fn options_about_the_passes_of_p4c_change_nothing() {
             "DIR/prog.p4",
         ],
     );
-    assert_eq!((code, told.as_str()), (0, ""));
+    assert_eq!((code, output.as_str()), (0, ""));
 }
 
 #[test]
@@ -158,13 +158,19 @@ fn options_that_cannot_have_an_effect_are_refused_by_one_line() {
         (vec!["-Ofast", "DIR/prog.p4"], "-Ofast"),
         (vec!["-MF", "DIR/x.d", "DIR/prog.p4"], "-MF"),
     ] {
-        let (code, told, _) = p4c(&program(EMPTY), &line);
-        assert_eq!((code, told.lines().count()), (2, 1), "{told}");
-        assert!(told.starts_with(&format!("error: {option}: ")), "{told}");
+        let (code, output, _) = p4c(&program(EMPTY), &line);
+        assert_eq!((code, output.lines().count()), (2, 1), "{output}");
+        assert!(
+            output.starts_with(&format!("error: {option}: ")),
+            "{output}"
+        );
     }
-    let (code, told, _) = p4c(&program(EMPTY), &["--top4", "FrontEnd", "DIR/prog.p4"]);
-    assert_eq!((code, told.lines().count()), (0, 1), "{told}");
-    assert!(told.starts_with("note: --top4 writes nothing"), "{told}");
+    let (code, output, _) = p4c(&program(EMPTY), &["--top4", "FrontEnd", "DIR/prog.p4"]);
+    assert_eq!((code, output.lines().count()), (0, 1), "{output}");
+    assert!(
+        output.starts_with("note: --top4 writes nothing"),
+        "{output}"
+    );
 }
 
 #[test]
@@ -220,9 +226,9 @@ fn rules_for_make_are_written() {
         let code = run(&args(&line), &mut stdout, &mut stderr);
         assert_eq!((code, &*String::from_utf8_lossy(&stderr)), (0, ""));
         let rule = std::fs::read_to_string(path("prog.dep")).unwrap_or_default();
-        let told = String::from_utf8(stdout).expect("a rule is text");
+        let output = String::from_utf8(stdout).expect("a rule is text");
         let plain = |text: String| text.replace(&dir, "DIR").replace(" \\\n", "");
-        (plain(told), plain(rule), path("prog.json").exists())
+        (plain(output), plain(rule), path("prog.json").exists())
     };
     let rule = "prog.o: DIR/prog.p4 DIR/more.p4\n";
     assert_eq!(
@@ -240,7 +246,7 @@ fn rules_for_make_are_written() {
         ]),
         (String::new(), rule.to_owned(), true)
     );
-    let (told, rule, _) = run(&[
+    let (output, rule, _) = run(&[
         "-M",
         "-MP",
         "-MT",
@@ -252,7 +258,7 @@ fn rules_for_make_are_written() {
         "DIR/prog.p4",
     ]);
     assert_eq!(
-        (&*told, &*rule),
+        (&*output, &*rule),
         ("", "x $$y: DIR/prog.p4 DIR/more.p4\nDIR/more.p4:\n")
     );
 }
@@ -265,8 +271,8 @@ fn two_actions_share_a_name_unless_a_p4info_is_asked_for() {
     table u { key = { hdr.h.a: exact; } actions = { b; } }
     apply { t.apply(); u.apply(); }",
     );
-    let (code, told, folder) = p4c(&twice, &["-o", "DIR/prog.json", "DIR/prog.p4"]);
-    assert_eq!((code, &*told), (0, ""));
+    let (code, output, folder) = p4c(&twice, &["-o", "DIR/prog.json", "DIR/prog.p4"]);
+    assert_eq!((code, &*output), (0, ""));
     let json = std::fs::read_to_string(folder.path().join("prog.json")).expect("it was written");
     let json = BmV2Json::from_text(&json).expect("it is a BMv2 program");
     let named: Vec<i64> = json
@@ -278,9 +284,9 @@ fn two_actions_share_a_name_unless_a_p4info_is_asked_for() {
     assert_eq!(named.len(), 2);
     assert_ne!(named[0], named[1]);
     for option in ["--p4runtime-files", "--p4runtime-entries-files"] {
-        let (code, told, _) = p4c(&twice, &[option, "DIR/a.txtpb", "DIR/prog.p4"]);
+        let (code, output, _) = p4c(&twice, &[option, "DIR/a.txtpb", "DIR/prog.p4"]);
         assert_eq!(code, 1);
-        assert!(told.contains("another action has this name"), "{told}");
+        assert!(output.contains("another action has this name"), "{output}");
     }
 }
 
@@ -298,15 +304,15 @@ fn two_actions_of_one_table_never_share_a_name() {
     )
     .replacen("control V(", "action top() { }\ncontrol V(", 1);
     for (source, name) in [(within, "nop"), (of_the_top, "top")] {
-        let (code, told, _) = p4c(&source, &["-o", "DIR/prog.json", "DIR/prog.p4"]);
+        let (code, output, _) = p4c(&source, &["-o", "DIR/prog.json", "DIR/prog.p4"]);
         let message = format!("action `{name}`: another action of table `I.t` has this name");
-        assert_eq!((code, told.matches(&message).count()), (1, 1), "{told}");
-        let (code, told, _) = p4c(
+        assert_eq!((code, output.matches(&message).count()), (1, 1), "{output}");
+        let (code, output, _) = p4c(
             &source,
             &["--p4runtime-files", "DIR/a.txtpb", "DIR/prog.p4"],
         );
         let message = "another action has this name";
-        assert_eq!((code, told.matches(message).count()), (1, 1), "{told}");
+        assert_eq!((code, output.matches(message).count()), (1, 1), "{output}");
     }
 }
 
@@ -314,11 +320,11 @@ fn two_actions_of_one_table_never_share_a_name() {
 fn assertions_are_left_out_on_demand() {
     let with = program("apply { assert(hdr.h.a == 1); assume(hdr.h.b == 2); log_msg(\"x\"); }");
     let operations = |line: &[&str]| {
-        let (code, told, folder) = p4c(
+        let (code, output, folder) = p4c(
             &with,
             &[line, &["-o", "DIR/prog.json", "DIR/prog.p4"]].concat(),
         );
-        assert_eq!((code, &*told), (0, ""));
+        assert_eq!((code, &*output), (0, ""));
         let json =
             std::fs::read_to_string(folder.path().join("prog.json")).expect("it was written");
         ["assert", "assume", "log_msg"].map(|op| json.contains(&format!("\"{op}\"")))
@@ -330,8 +336,8 @@ fn assertions_are_left_out_on_demand() {
 #[test]
 fn a_logged_header_has_a_hole_for_each_field() {
     let source = program("apply { log_msg(\"got {}, {} and {}\", {hdr.h, hdr.h.a, {hdr.h.b}}); }");
-    let (code, told, folder) = p4c(&source, &["-o", "DIR/prog.json", "DIR/prog.p4"]);
-    assert_eq!((code, &*told), (0, ""));
+    let (code, output, folder) = p4c(&source, &["-o", "DIR/prog.json", "DIR/prog.p4"]);
+    assert_eq!((code, &*output), (0, ""));
     let json = std::fs::read_to_string(folder.path().join("prog.json")).expect("it was written");
     assert!(json.contains("\"got (a:{},b:{}), {} and ({})\""), "{json}");
 }
@@ -358,15 +364,15 @@ fn annotations_are_left_out_on_demand() {
     assert_eq!(names(&[]), Vec::<String>::new());
     assert_eq!(names(&["--disable-annotations=hidden"]), ["I.other"]);
     assert_eq!(names(&["--disable-annotations=hidden,name"]), ["I.t"]);
-    let (_, told, _) = p4c(&with, &["--disable-annotations=hidden", "DIR/prog.p4"]);
+    let (_, output, _) = p4c(&with, &["--disable-annotations=hidden", "DIR/prog.p4"]);
     assert!(
-        told.contains("warning[ignore]: @hidden is ignored"),
-        "{told}"
+        output.contains("warning[ignore]: @hidden is ignored"),
+        "{output}"
     );
 }
 
 #[test]
-fn a_version_of_v1model_that_is_unknown_is_told_and_not_written() {
+fn an_unknown_version_of_v1model_is_reported_and_not_written() {
     for (version, known) in [
         ("20180101", true),
         ("20200408", true),
@@ -374,10 +380,10 @@ fn a_version_of_v1model_that_is_unknown_is_told_and_not_written() {
         ("20200409", false),
     ] {
         let with = format!("#define V1MODEL_VERSION {version}\n{}", program(EMPTY));
-        let (code, told, _) = p4c(&with, &["DIR/prog.p4"]);
-        assert_eq!((code, told.is_empty()), (0, known), "{told}");
-        let (code, told, folder) = p4c(&with, &["--pp", "DIR/pretty.p4", "DIR/prog.p4"]);
-        assert_eq!(code, if known { 0 } else { 1 }, "{told}");
+        let (code, output, _) = p4c(&with, &["DIR/prog.p4"]);
+        assert_eq!((code, output.is_empty()), (0, known), "{output}");
+        let (code, output, folder) = p4c(&with, &["--pp", "DIR/pretty.p4", "DIR/prog.p4"]);
+        assert_eq!(code, if known { 0 } else { 1 }, "{output}");
         let pretty = std::fs::read_to_string(folder.path().join("pretty.p4")).unwrap_or_default();
         let define = format!("#define V1MODEL_VERSION {version}\n#include <v1model.p4>");
         assert_eq!(pretty.contains(&define), known, "{pretty}");
@@ -386,25 +392,28 @@ fn a_version_of_v1model_that_is_unknown_is_told_and_not_written() {
 
 #[test]
 fn a_wrong_program_exits_with_1_and_shows_the_line() {
-    let (code, told, folder) = p4c(
+    let (code, output, folder) = p4c(
         &program("apply { sm.egress_spec = nowhere; }"),
         &["-o", "DIR/prog.json", "DIR/prog.p4"],
     );
     assert_eq!(code, 1);
-    assert!(told.contains("prog.p4:11:"), "{told}");
-    assert!(told.contains("1 error found"), "{told}");
+    assert!(output.contains("prog.p4:11:"), "{output}");
+    assert!(output.contains("1 error found"), "{output}");
     assert!(!folder.path().join("prog.json").exists());
 }
 
 #[test]
 fn unusable_input_exits_with_2() {
     assert_eq!(p4c("", &["DIR/missing.p4"]).0, 2);
-    let (code, told, _) = p4c("", &["--std", "p4-14", "DIR/prog.p4"]);
+    let (code, output, _) = p4c("", &["--std", "p4-14", "DIR/prog.p4"]);
     assert_eq!(code, 2);
-    assert!(told.contains("only P4_16 is supported"), "{told}");
-    let (code, told, _) = p4c("", &["--p4runtime-files", "DIR/a.yaml", "DIR/prog.p4"]);
+    assert!(output.contains("only P4_16 is supported"), "{output}");
+    let (code, output, _) = p4c("", &["--p4runtime-files", "DIR/a.yaml", "DIR/prog.p4"]);
     assert_eq!(code, 2);
-    assert!(told.contains("use .txtpb, .txt, .json or .bin"), "{told}");
+    assert!(
+        output.contains("use .txtpb, .txt, .json or .bin"),
+        "{output}"
+    );
     assert_eq!(p4c("", &["--arch", "psa", "DIR/prog.p4"]).0, 2);
     assert_eq!(p4c("", &["--Werror=no-such-thing", "DIR/prog.p4"]).0, 2);
 }
@@ -412,22 +421,22 @@ fn unusable_input_exits_with_2() {
 #[test]
 fn warnings_become_errors_or_vanish() {
     let unused = program("action never_used() { } apply { sm.egress_spec = 1; }");
-    let (code, told, _) = p4c(&unused, &["DIR/prog.p4"]);
+    let (code, output, _) = p4c(&unused, &["DIR/prog.p4"]);
     assert_eq!(code, 0);
-    assert!(told.contains("warning"), "{told}");
+    assert!(output.contains("warning"), "{output}");
     assert_eq!(p4c(&unused, &["--Werror", "DIR/prog.p4"]).0, 1);
     assert_eq!(p4c(&unused, &["--Werror=unused", "DIR/prog.p4"]).0, 1);
-    let (code, told, _) = p4c(&unused, &["--Wdisable=unused", "DIR/prog.p4"]);
-    assert_eq!((code, told.as_str()), (0, ""));
-    let (code, told, _) = p4c(&unused, &["--Winfo=unused", "--Werror", "DIR/prog.p4"]);
+    let (code, output, _) = p4c(&unused, &["--Wdisable=unused", "DIR/prog.p4"]);
+    assert_eq!((code, output.as_str()), (0, ""));
+    let (code, output, _) = p4c(&unused, &["--Winfo=unused", "--Werror", "DIR/prog.p4"]);
     assert_eq!(code, 0);
-    assert!(told.contains("info[unused]"), "{told}");
+    assert!(output.contains("info[unused]"), "{output}");
     let again = format!("#define A 1\n#define A 2\n{}", program(EMPTY));
     assert_eq!(p4c(&again, &["-Werror", "DIR/prog.p4"]).0, 1);
     assert_eq!(p4c(&unused, &["-Werror", "DIR/prog.p4"]).0, 0);
     let many = program("apply { a = 1; b = 1; c = 1; }");
-    let (_, told, _) = p4c(&many, &["--maxErrorCount", "2", "DIR/prog.p4"]);
-    assert_eq!(told.matches("error[").count(), 2, "{told}");
+    let (_, output, _) = p4c(&many, &["--maxErrorCount", "2", "DIR/prog.p4"]);
+    assert_eq!(output.matches("error[").count(), 2, "{output}");
 }
 
 #[test]
@@ -459,15 +468,15 @@ fn every_name_of_a_warning_of_p4c_is_known() {
         "unused",
     ] {
         let option = format!("--Wdisable={name}");
-        let (code, told, _) = p4c(&program(EMPTY), &[&option, "DIR/prog.p4"]);
-        assert_eq!((code, told.as_str()), (0, ""), "{name}");
+        let (code, output, _) = p4c(&program(EMPTY), &[&option, "DIR/prog.p4"]);
+        assert_eq!((code, output.as_str()), (0, ""), "{name}");
     }
     let unreachable = program("apply { sm.egress_spec = 1; return; sm.egress_spec = 2; }");
-    let (_, told, _) = p4c(&unreachable, &["DIR/prog.p4"]);
-    assert!(told.contains("warning[unreachable]"), "{told}");
+    let (_, output, _) = p4c(&unreachable, &["DIR/prog.p4"]);
+    assert!(output.contains("warning[unreachable]"), "{output}");
     for line in ["--Wdisable=parser-transition", "--Wdisable=unreachable"] {
-        let (code, told, _) = p4c(&unreachable, &[line, "DIR/prog.p4"]);
-        assert_eq!((code, told.as_str()), (0, ""));
+        let (code, output, _) = p4c(&unreachable, &[line, "DIR/prog.p4"]);
+        assert_eq!((code, output.as_str()), (0, ""));
     }
     assert_eq!(
         p4c(&unreachable, &["--Werror=unreachable", "DIR/prog.p4"]).0,
@@ -476,7 +485,7 @@ fn every_name_of_a_warning_of_p4c_is_known() {
 }
 
 #[test]
-fn doubtful_priorities_are_told() {
+fn doubtful_priorities_are_reported() {
     let source = |annotations: &str| {
         program(&format!(
             "table t {{
@@ -492,17 +501,17 @@ fn doubtful_priorities_are_told() {
     apply {{ sm.egress_spec = 1; t.apply(); }}"
         ))
     };
-    let (code, told, _) = p4c(&source(""), &["DIR/prog.p4"]);
+    let (code, output, _) = p4c(&source(""), &["DIR/prog.p4"]);
     assert_eq!(code, 0);
     for warning in [
         "warning[entries_out_of_priority_order]: this entry takes precedence over the one before it: priority 20 against 10",
         "warning[duplicate_priorities]: another entry has the same priority, 10",
     ] {
-        assert!(told.contains(warning), "{told}");
+        assert!(output.contains(warning), "{output}");
     }
     let quiet = r#"@noWarn("duplicate-priorities") @noWarn("entries_out_of_priority_order")"#;
-    let (code, told, _) = p4c(&source(quiet), &["DIR/prog.p4"]);
-    assert_eq!((code, told.as_str()), (0, ""));
+    let (code, output, _) = p4c(&source(quiet), &["DIR/prog.p4"]);
+    assert_eq!((code, output.as_str()), (0, ""));
 }
 
 #[test]
@@ -515,9 +524,9 @@ fn macros_come_from_the_command_line() {
     assert_eq!(p4c(&with, &["-UGO", "-DGO=3", "DIR/prog.p4"]).0, 0);
     let target = program("apply {\n#ifndef __TARGET_BMV2__\nnowhere();\n#endif\n}");
     assert_eq!(p4c(&target, &["DIR/prog.p4"]).0, 0);
-    let (code, told, _) = p4c(&with, &["-E", "-DGO=77", "DIR/prog.p4"]);
+    let (code, output, _) = p4c(&with, &["-E", "-DGO=77", "DIR/prog.p4"]);
     assert_eq!(code, 0);
-    assert!(told.contains("77"), "{told}");
+    assert!(output.contains("77"), "{output}");
 }
 
 #[test]
@@ -543,12 +552,12 @@ fn graphs_and_the_program_can_be_written() {
 
 #[test]
 fn messages_can_be_json() {
-    let (code, told, _) = p4c(
+    let (code, output, _) = p4c(
         &program("apply { sm.egress_spec = nowhere; }"),
         &["--json", "DIR/prog.p4"],
     );
     assert_eq!(code, 1);
-    let first = told.lines().next().expect("there is a message");
+    let first = output.lines().next().expect("there is a message");
     let message: serde_json::Value = serde_json::from_str(first).expect("it is JSON");
     assert_eq!(message["severity"], "error");
     assert_eq!(message["place"]["line"], 11);
@@ -570,7 +579,7 @@ fn refused(body: &str) -> String {
 }
 
 #[test]
-fn what_the_target_cannot_do_is_told_with_its_place() {
+fn unsupported_constructs_are_reported_with_their_place() {
     for (body, message, line) in [
         (
             "apply { recirculate_preserving_field_list(1); }",
@@ -689,7 +698,7 @@ fn the_same_source_gives_the_same_bytes() {
 #[test]
 fn the_entries_of_a_program_are_written_as_requests() {
     use alfirk_p4runtime::p4::v1::WriteRequest;
-    let (code, told, folder) = p4c(
+    let (code, output, folder) = p4c(
         &program(
             "action set(@id(9) bit<8> v, bool b) { hdr.h.b = v; meta.x = (bit<8>)(bit<1>)b; }
     table all {
@@ -714,7 +723,7 @@ fn the_entries_of_a_program_are_written_as_requests() {
             "DIR/prog.p4",
         ],
     );
-    assert_eq!((code, told.as_str()), (0, ""));
+    assert_eq!((code, output.as_str()), (0, ""));
     let read = |name: &str| std::fs::read(folder.path().join(name)).expect("the file was written");
     let text = String::from_utf8(read("a.txtpb")).expect("text is UTF-8");
     insta::assert_snapshot!(text);

@@ -1,4 +1,4 @@
-//! The version of v1model that a program asks for.
+//! Check of the v1model version that a program requests.
 
 use num_traits::ToPrimitive;
 

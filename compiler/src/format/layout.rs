@@ -1,4 +1,4 @@
-//! Puts pieces into lines.
+//! Layout: arranges the pieces of a text in lines.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! What brackets and signs mean, by the tokens around them: the text may be a part of a program, with macros anywhere.
+//! Roles of brackets and operators, derived from the neighbouring tokens, as the text may be a part of a program and contain macros.
 
 use super::nesting::Nesting;
 use super::pieces::{Kind, Piece};
@@ -162,7 +162,7 @@ impl Finder<'_, '_> {
         open.len() == 0
     }
 
-    /// Finds `<` and `>` that are no comparisons.
+    /// Finds `<` and `>` that are brackets, not comparisons.
     fn type_arguments(&mut self) {
         for at in 0..self.pieces.len() {
             if self.token(at) != Some(Lt) || self.marks[at].bracket.is_some() {

@@ -1,8 +1,8 @@
-//! Formats P4_16 source as it is written: before the preprocessor, so that a file that is but a part of a program is formatted, too.
+//! Formatter of P4_16 source. It works before the preprocessor, so that files that are only a part of a program can be formatted.
 //!
-//! Comments, strings, directives with their continuation lines, and every token stay as they are and where they are among the others.
-//! What changes is the white space between them: indentation, blanks, braces, blank lines, and breaks in lines that are too long.
-//! Breaks that the author has chosen inside a statement stay, so a list that stands one a line goes on doing so.
+//! Comments, strings, directives with their continuation lines, and tokens keep their text and order. Only white space changes: indentation,
+//! blanks, braces, blank lines, and breaks in lines that are too long. Line breaks within a statement are kept, so a list with one element
+//! per line stays one.
 
 mod layout;
 mod marks;

@@ -1,4 +1,4 @@
-//! A stack that is copied at no cost, whatever its height: a line may be composed several times from the same state.
+//! A persistent stack with O(1) copies: the layout may format a line several times from the same state.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! A text cut so that nothing but white space is lost: tokens of the compiler's lexer, and what lies between them.
+//! Splits a text into pieces: tokens of the lexer, comments and white space. Concatenated, they give the text.
 
 use crate::diag::FileId;
 use crate::syntax::lexer::{lex, Interner};

@@ -104,7 +104,7 @@ fn every_program_means_the_same_as_before() {
         let compile = |loader| {
             let done = compile_with(&CompileOptions::new(name), loader).ok()?;
             let mut json = serde_json::from_str(&done.json.to_text()).expect("it is JSON");
-            forget_places(&mut json, &stems);
+            remove_places(&mut json, &stems);
             Some((json, done.p4info))
         };
         let expected = compile(&before);
@@ -120,18 +120,18 @@ fn every_program_means_the_same_as_before() {
 
 /// Removes what formatting may change: lines, columns, the quoted source, and the lines in names that the compiler makes of a
 /// file's name and a line.
-fn forget_places(value: &mut serde_json::Value, stems: &[&str]) {
+fn remove_places(value: &mut serde_json::Value, stems: &[&str]) {
     match value {
         serde_json::Value::Object(members) => {
             members.remove("source_info");
             let before = std::mem::take(members);
             members.extend(before.into_iter().map(|(name, mut value)| {
-                forget_places(&mut value, stems);
+                remove_places(&mut value, stems);
                 (without_line(name, stems), value)
             }));
         }
         serde_json::Value::Array(items) => {
-            items.iter_mut().for_each(|item| forget_places(item, stems))
+            items.iter_mut().for_each(|item| remove_places(item, stems))
         }
         serde_json::Value::String(text) => *text = without_line(std::mem::take(text), stems),
         _ => {}
@@ -212,7 +212,7 @@ fn branches_of_a_condition_may_each_open_the_same_block() {
 }
 
 #[test]
-fn comparisons_shifts_and_type_arguments_are_told_apart() {
+fn comparisons_shifts_and_type_arguments_are_distinguished() {
     check(
         "x=a<b;y = a>>2 ; r =f(a<b,c>d);register < bit < 32 > > ( 8 ) r ;z=p.lookahead< bit<8> >( );w=(t_t)a>b?c:-d;",
         expect![[r#"
@@ -306,7 +306,7 @@ fn returns_before_line_ends_go_wherever_they_stand() {
     assert_eq!(format(&once), once);
 }
 
-/// Texts that are long in one way, each with so many parts on one line.
+/// Texts that are long in one respect, each with this number of parts on one line.
 fn long_texts(parts: usize) -> Vec<(&'static str, String)> {
     let many = |part: &str| part.repeat(parts);
     vec![

@@ -1,7 +1,7 @@
-//! What could be written at a place of a program that is being written.
+//! Completion: names that can follow at a position of an incomplete program.
 //!
-//! The text there is half of something, and what it is half of shows only when it goes on. So a mark is put where the cursor is, with
-//! different ends behind it, until the program's tree has the mark in it: then it is known what kind of name belongs there.
+//! The text at the cursor is incomplete, and its meaning depends on the rest. So a marker is inserted at the cursor, followed by different
+//! endings, until the syntax tree contains the marker. Its node determines the kinds of names that fit.
 
 use super::index::{Place, Slot};
 use super::Analysis;

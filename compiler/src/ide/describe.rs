@@ -1,4 +1,4 @@
-//! What a name is: as it is declared, how wide, what its value is, and what the comment beside it says.
+//! Hover text of a name: its declaration, width, value and comment.
 
 use super::Analysis;
 use crate::diag::{FileId, Span};

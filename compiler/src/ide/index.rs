@@ -1,4 +1,4 @@
-//! Which names a program has, where each is written, and what it stands for.
+//! Index of the names of a program: their occurrences and declarations.
 
 use crate::diag::{FileId, Span};
 use crate::sema::{Callee, CheckedProgram, DefKind, Resolution};
@@ -45,7 +45,7 @@ pub(super) struct Index {
     places: Vec<Place>,
     /// Where declarations have their names.
     names: FxHashMap<DeclId, Span>,
-    /// Expressions that are no names, in order of place.
+    /// Expressions that are not names, in order of position.
     exprs: Vec<(Span, ExprId)>,
 }
 
@@ -482,7 +482,7 @@ impl Walk<'_> {
 
     fn resolved(&self, expr: &Expr) -> Option<DeclId> {
         match self.checked.resolution(expr) {
-            // A type goes by its own name where it makes an instance.
+            // In a constructor call, the type is an occurrence of its own name.
             Resolution::Decl(id) => {
                 match self.checked.opt_def(id).map(|def| (&def.kind, def.parent)) {
                     Some((DefKind::Constructor(_), Some(ext))) => Some(ext),
@@ -505,7 +505,7 @@ fn callee(callee: Callee) -> Option<DeclId> {
         | Callee::ParserConstructor(id)
         | Callee::ControlConstructor(id)
         | Callee::PackageConstructor(id) => Some(id),
-        // `apply` is no declaration.
+        // `apply` is not a declaration.
         Callee::ParserApply(_)
         | Callee::ControlApply(_)
         | Callee::DirectApply(_)

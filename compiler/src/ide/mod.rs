@@ -1,7 +1,7 @@
-//! What an editor asks about a program while it is written: what a name stands for, where else it is written, what could be written here.
+//! Queries of editors about a program: hover, definition, references, rename, completion and outline.
 //!
-//! [`Analysis`] holds a program, right or wrong, and all that is known of it. Positions are bytes of a file of its [`SourceMap`].
-//! `alfirk-lsp` gives the answers to editors.
+//! [`Analysis`] holds a program, correct or not, with its diagnostics and index. Positions are byte offsets in a file of its [`SourceMap`].
+//! `alfirk-lsp` sends the results to editors.
 
 mod complete;
 mod describe;
@@ -41,7 +41,7 @@ pub enum RenameError {
     /// There is no name, or none that is declared anywhere.
     #[error("there is no declared name at this position")]
     NoName,
-    /// The new text is no identifier.
+    /// The new text is not an identifier.
     #[error("the new name must be an identifier: letters, digits and `_`, and not a keyword")]
     NoIdentifier,
     /// It is declared by the architecture.

@@ -1,4 +1,4 @@
-//! What a file declares, as an outline.
+//! The outline of a file: its declarations.
 
 use super::Analysis;
 use crate::diag::{FileId, Span};

@@ -1,4 +1,4 @@
-//! What editors ask, on programs that are right, and on halves of programs.
+//! Queries of editors on complete programs and on incomplete ones.
 
 use super::*;
 use crate::preproc::MemoryLoader;
@@ -65,7 +65,7 @@ fn analysis(main: &str) -> Analysis {
     Analysis::of(CompileOptions::new("main.p4"), &files(main)).unwrap()
 }
 
-/// The place of the `nth` time that a word stands in a file.
+/// The place of the `nth` time that a word occurs in a file.
 fn at(analysis: &Analysis, file: &str, word: &str, nth: usize) -> (FileId, u32) {
     let file = analysis.file(Path::new(file)).unwrap();
     let text = &analysis.sources.file(file).text;
@@ -205,7 +205,7 @@ fn hovers_say_type_width_value_and_comment() {
         let table = said("main.p4", "hosts.apply", 0);
         assert!(table.contains("hdr.ethernet.dst: exact"), "{table}");
         assert!(table.contains("-> forward | NoAction"), "{table}");
-        // Expressions that are no names.
+        // Expressions that are not names.
         assert!(said("main.p4", "&&", 0).contains("bool"));
     });
 }
@@ -306,7 +306,7 @@ fn completion_knows_what_belongs_where() {
 #[test]
 fn mistakes_bring_the_change_that_mends_them() {
     on_deep_stack(|| {
-        let mended = |wrong: &str| {
+        let fixed = |wrong: &str| {
             let analysis = analysis(wrong);
             let mut fixes = analysis.diagnostics.iter().flat_map(|d| &d.fixes);
             let fix = fixes.next().unwrap_or_else(|| panic!("no fix for {wrong}"));
@@ -321,10 +321,10 @@ fn mistakes_bring_the_change_that_mends_them() {
             ("{ forward; NoAction; }", "{ forwrad; NoAction; }"),
             ("IPV4: next", "IPV4: nxet"),
         ] {
-            assert_eq!(mended(&MAIN.replacen(right, wrong, 1)), MAIN, "{wrong}");
+            assert_eq!(fixed(&MAIN.replacen(right, wrong, 1)), MAIN, "{wrong}");
         }
         let without = MAIN.replacen("#include <v1model.p4>\n", "", 1);
-        assert_eq!(mended(&without), format!("#include <core.p4>\n{without}"));
+        assert_eq!(fixed(&without), format!("#include <core.p4>\n{without}"));
     });
 }
 

@@ -1,4 +1,4 @@
-//! What the control plane alone wants to know: types, annotations, controller headers, the package.
+//! Data for the control plane only: types, annotations, controller headers and the package.
 
 use std::collections::BTreeMap;
 
@@ -122,7 +122,7 @@ pub struct NewType {
 pub enum Representation {
     /// Those of the type that it is made of.
     Original(TypeSpec),
-    /// `@p4runtime_translation`: its own numbers of so many bits.
+    /// `@p4runtime_translation`: the control plane uses numbers of this width in bits.
     Bits { uri: String, width: u32 },
     /// `@p4runtime_translation`: its own strings.
     Strings { uri: String },

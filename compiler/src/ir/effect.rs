@@ -1,4 +1,4 @@
-//! What statements do, wherever they stand: stores, and calls of externs.
+//! Effects of statements: stores and calls of externs.
 
 use super::{
     CalculationId, CounterId, DigestId, Expr, ExternInstanceId, FieldListId, FieldPlace, FieldRef,

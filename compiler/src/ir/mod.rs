@@ -1,11 +1,11 @@
-//! The IR: what is left of a P4 program once names, generics, constants and calls are gone.
+//! The intermediate representation (IR): a P4 program without names, generics, constants and calls.
 //!
-//! Everything is flat. Parsers, controls and functions have been inlined, instances have their full control-plane
-//! names, every variable lives in a header instance ([`Storage`]), and every expression is pure. What is kept is the
-//! structure of statements in controls and actions ([`Stmt`]): back ends turn it into control-flow nodes and primitives.
+//! It is flat. Parsers, controls and functions are inlined, instances have their full control-plane names, each variable is stored in a header
+//! instance ([`Storage`]), and expressions are pure. Statements of controls and actions keep their structure ([`Stmt`]); back ends convert
+//! it to control-flow nodes and primitives.
 //!
-//! Built by `passes`, read by `bmv2`, `stages` and `p4info`. **Nothing here knows an output format**: neither BMv2 JSON
-//! nor the messages of P4Info. It depends on no other module of the compiler but `arch`.
+//! `passes` builds the IR; `bmv2`, `stages` and `p4info` read it. **It is independent of output formats**, both BMv2 JSON and P4Info. It
+//! depends on no other module of the compiler but `arch`.
 
 mod control;
 mod effect;

@@ -1,4 +1,4 @@
-//! Actions, tables, externs and calculations: everything with a name outside the data path.
+//! Objects with a control-plane name: actions, tables, externs and calculations.
 
 use num_bigint::BigInt;
 

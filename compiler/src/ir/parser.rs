@@ -1,4 +1,4 @@
-//! The parser as a graph of states.
+//! The parser as a state graph.
 
 use num_bigint::BigInt;
 

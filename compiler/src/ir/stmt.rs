@@ -1,6 +1,6 @@
 //! Statements of controls and actions.
 //!
-//! Calls have been inlined; what `return` was is a [`StmtKind::Break`] out of a labelled block.
+//! Calls are inlined. A `return` is a [`StmtKind::Break`] out of a labelled block.
 
 use super::{ActionId, Effect, Expr, Label, Source, TableId};
 

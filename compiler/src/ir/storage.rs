@@ -1,4 +1,4 @@
-//! Where values live: header instances, stacks and unions, and the fields inside them.
+//! Storage of values: header instances, stacks, unions and their fields.
 
 use super::{HeaderId, HeaderTypeId, Scalar, StackId, UnionId, UnionStackId, UnionTypeId};
 

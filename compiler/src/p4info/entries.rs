@@ -1,4 +1,4 @@
-//! The entries that a program gives, as requests that write them (P4Runtime § 9.1).
+//! The table entries of a program, as P4Runtime write requests (P4Runtime § 9.1).
 
 use alfirk_p4runtime::p4::config::v1::p4_ids::Prefix;
 use alfirk_p4runtime::p4::v1 as p4;

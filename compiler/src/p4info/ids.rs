@@ -1,7 +1,7 @@
-//! Ids and aliases of objects, as p4c deals them out.
+//! Ids and aliases of objects, assigned as by p4c.
 //!
-//! The top byte of an id is the kind of object. The rest is what `@id` says, or else a hash of the name; when two
-//! names have one hash, the later one in alphabetical order takes the next free number.
+//! The top byte of an id is the kind of the object. The other bytes are the value of `@id`, or a hash of the name. If two names have the same
+//! hash, the later one in alphabetical order takes the next free number.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! IR to P4Info: what the control plane may see and set (P4Runtime § 6).
+//! Translates the IR to P4Info: the objects that the control plane can read and write (P4Runtime § 6).
 
 mod entries;
 mod ids;

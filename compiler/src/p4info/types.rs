@@ -1,4 +1,4 @@
-//! Types, annotations and the package in P4Info's messages.
+//! Types, annotations and the package, as messages of P4Info.
 
 use alfirk_p4runtime::p4::config::v1 as p4;
 use num_bigint::{BigInt, Sign};

@@ -1,11 +1,11 @@
 //! Pass: aliases.
 //!
-//! Input: the whole program. Output: the same. Invariant: on Tofino an alias of a parser error stands for a field that
-//! some control, action or key reads: by this the model knows whether to drop packets that a parser could not read.
+//! Input: the whole program. Output: the same. Invariant: on Tofino an alias of a parser error refers to a field that a control, action or
+//! key reads. The model drops packets with parser errors unless the program reads the error.
 
 use crate::ir::{walk_exprs, Expr, FieldRef, FlatProgram, KeyTarget};
 
-/// Takes out aliases of parser errors that nobody reads.
+/// Removes aliases of parser errors that the program does not read.
 pub fn keep_read(program: &mut FlatProgram) {
     if !program.objects.arch.is_tofino() {
         return;

@@ -1,17 +1,17 @@
-//! What holds between passes and types cannot say. Debug builds check it, and so do all tests; a violation is a mistake
-//! of a pass, never of a program.
+//! Invariants between passes that types cannot express. Debug builds and all tests check them; a violation is a bug of a pass, not of
+//! the program.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::entries;
-use super::externs::call::{Callee, Externs, Given};
+use super::externs::call::{Callee, ExternArg, Externs};
 use super::inlined::{self, BlockCode, InlinedProgram, StmtKind as Inlined};
 use crate::ir::{
     self, Effect, EntryKey, Expr, FlatProgram, Key, Keyset, Label, MatchKind, ParserStmtKind,
     Pipeline, StateRef, StmtKind, Storage, Table, TableId, Transition,
 };
 
-/// What is wrong with a program, for whoever mends the pass.
+/// A broken invariant: a compiler bug.
 type Violation = String;
 
 /// Panics in debug builds if a pass has broken its promise.
@@ -30,7 +30,7 @@ pub fn elaborated(program: &InlinedProgram) -> Result<(), Violation> {
         instances, calls, ..
     } = &program.externs;
     for (position, declared) in instances.iter().enumerate() {
-        let mut used = declared.args.iter().filter_map(Given::object);
+        let mut used = declared.args.iter().filter_map(ExternArg::object);
         if used.any(|id| id.0 >= position) {
             return Err(format!("{} is made before what it uses", declared.name));
         }
@@ -40,7 +40,7 @@ pub fn elaborated(program: &InlinedProgram) -> Result<(), Violation> {
             Callee::Method(id, _) => Some(*id),
             Callee::Function(_) | Callee::Own(_) => None,
         };
-        let mut used = call.args.iter().filter_map(Given::object).chain(object);
+        let mut used = call.args.iter().filter_map(ExternArg::object).chain(object);
         if used.any(|id| id.0 >= instances.len()) {
             return Err(format!("call {position} is of no object"));
         }
@@ -332,11 +332,11 @@ fn entries_fit(table: &Table) -> Result<(), Violation> {
 fn sites(body: &[ir::Stmt]) -> Result<(), Violation> {
     let mut places: BTreeMap<TableId, (usize, usize)> = BTreeMap::new();
     for apply in applied(body) {
-        let (all, told) = places.entry(apply.table).or_default();
+        let (all, with_site) = places.entry(apply.table).or_default();
         *all += 1;
-        *told += usize::from(apply.site.is_some());
+        *with_site += usize::from(apply.site.is_some());
     }
-    let is_right = |&(all, told): &(usize, usize)| told == if all > 1 { all } else { 0 };
+    let is_right = |&(all, with_site): &(usize, usize)| with_site == if all > 1 { all } else { 0 };
     match places.iter().find(|(_, places)| !is_right(places)) {
         Some((table, _)) => Err(format!("{table:?} does not know from where it is applied")),
         None => Ok(()),

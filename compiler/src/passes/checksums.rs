@@ -1,7 +1,7 @@
 //! Pass: checksums.
 //!
-//! Input: the bodies of controls that verify and update checksums. Output: a list of checksums. Invariant: each has the
-//! whole condition under which it counts, and nothing else is left of these controls.
+//! Input: the bodies of controls that verify and update checksums. Output: a list of checksums. Invariant: each has its complete condition,
+//! and these controls contain nothing else.
 
 use super::builder::ops;
 use super::inlined::{Stmt, StmtKind};

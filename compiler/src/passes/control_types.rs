@@ -1,8 +1,8 @@
 //! Pass: control_types.
 //!
 //! Input: the program, and the types that its objects show to the control plane ([`super::inlined::InlinedProgram::shown_types`]).
-//! Output: [`ControlTypes`]. Invariant: every type that an object or a listed type names is listed itself, with what annotations say
-//! of it; controller headers and the package are described, and annotations of these that make no sense are reported.
+//! Output: [`ControlTypes`]. Invariant: every type that an object or a listed type names is listed, with its annotations. Controller headers
+//! and the package are described, and their invalid annotations are reported.
 
 use super::annotations::{self, documentation, field_annotations, field_name, unstructured_but};
 use super::control_view::{self, Translation};

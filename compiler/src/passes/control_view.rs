@@ -1,4 +1,4 @@
-//! Types as the control plane sees them: widths, names, and expressions of types.
+//! The view of types for the control plane: widths, names and type expressions.
 
 use std::rc::Rc;
 

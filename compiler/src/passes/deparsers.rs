@@ -1,8 +1,7 @@
 //! Pass: deparsers.
 //!
-//! Input: the bodies of deparsers. Output: lists of headers, and the rest: on v1model a list of calls, on Tofino a body,
-//! whose targets run it before they emit anything. Invariant: headers are emitted without a condition but their
-//! validity, and nothing of the rest emits any.
+//! Input: the bodies of deparsers. Output: lists of headers, and the other statements: on v1model a list of calls, on Tofino a body, which
+//! runs before headers are emitted. Invariant: headers are emitted with no condition but their validity, and the other statements emit none.
 
 use super::inlined::{Stmt, StmtKind};
 use crate::diag::{Code, Diagnostic, Diagnostics};

@@ -1,8 +1,8 @@
 //! Pass: registers of entries.
 //!
-//! Input: the inlined program for Tofino, with tables that have registers with a cell for each entry (`DirectRegister`, `DirectLpf`).
-//! Output: the same. Invariant: such a register has as many cells as its table has entries, and is accessed in actions of that table alone,
-//! where an entry was hit.
+//! Input: the inlined program for Tofino, with tables that have direct registers (`DirectRegister`, `DirectLpf`).
+//! Output: the same. Invariant: such a register has as many cells as its table has entries. It is accessed only in actions of that table,
+//! after an entry was hit.
 
 use super::inlined::InlinedProgram;
 use super::register_access::{collect, tables_of, Accessed};

@@ -1,16 +1,16 @@
 //! Pass: direct meters and action profiles.
 //!
-//! Input: all that the program declares, with the places where colours of direct meters are read. Output: the same.
-//! Invariant: a direct meter of a table has a field for its colour, and one whose colour is read has a table.
+//! Input: all declarations, with the places that read colours of direct meters. Output: the same. Invariant: a direct meter of a table has
+//! a field for its colour, and a direct meter whose colour is read has a table.
 
 use super::inlined::InlinedProgram;
 use crate::diag::{Code, Diagnostic, Diagnostics, Warning};
 use crate::ir::Scalar;
 
-/// Bits of a colour that nobody reads.
+/// Width in bits of a colour field that is not read.
 const COLOUR_BITS: u32 = 8;
 
-/// Gives direct meters their fields; warns of profiles that no table uses. `only_check` reports nothing that is the target's.
+/// Assigns colour fields to direct meters, and warns of unused profiles. With `only_check`, limits of the target are not reported.
 pub fn finish(program: &mut InlinedProgram, only_check: bool, diagnostics: &mut Diagnostics) {
     for profile in &program.objects.action_profiles {
         if profile.tables.is_empty() && !diagnostics.has_errors() {
@@ -31,7 +31,7 @@ pub fn finish(program: &mut InlinedProgram, only_check: bool, diagnostics: &mut 
             diagnostics.report(Diagnostic::error(Code::TARGET, *span, what));
         }
     }
-    // A direct meter whose colour nobody reads still stores it somewhere.
+    // A direct meter needs a field for its colour, even if it is not read.
     for meter in &mut program.objects.meters {
         if meter.direct && meter.table.is_some() && meter.result.is_none() {
             let name = (program.names).unique(&format!("{}.color", meter.meta.name));

@@ -1,11 +1,10 @@
 //! Pass: divisions.
 //!
-//! Input: the inlined program, with the divisions whose operands were not known where they stand. Output: the same
-//! program. Invariant: what divides at run time divides variables that hold constants; everything else is refused.
+//! Input: the inlined program, with divisions whose operands were not constant. Output: the same program. Invariant: only variables that hold
+//! constants are divided at run time; other divisions are errors.
 //!
-//! p4c has no division at run time for BMv2: what is left of it when constants are known is an error there, and here
-//! too, so that a program that we take is one that p4c takes. Divisions of variables that are constants stay: p4c
-//! replaces variables by what they hold, and how far it sees is not for us to guess.
+//! p4c does not support division at run time for BMv2, so programs that are accepted here are also accepted by p4c. p4c propagates constants
+//! into variables to an extent that is not specified. Divisions of variables with constant values are therefore kept.
 
 use std::collections::BTreeSet;
 

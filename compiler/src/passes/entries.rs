@@ -1,11 +1,11 @@
 //! Pass: entries.
 //!
-//! Input: the entries of tables as the program writes them, [`TableEntries`]: keysets of any form, and priorities where
-//! some are given. Output: the entries of [`crate::ir::Table`]. Invariant: each element matches in the way of its key; each
-//! entry has a priority for the switch and one for P4Runtime; where the key alone tells entries apart, no two have the
-//! same; entries that the control plane may change stand in their order, the strongest first.
+//! Input: the table entries as written, [`TableEntries`]: keysets of any form, and optional priorities. Output: the entries of
+//! [`crate::ir::Table`]. Invariants: each element matches as its key's match kind. Each entry has a priority for the switch and one for
+//! P4Runtime. If entries are identified by their keys alone, no two have the same key. Entries that the control plane may change are in
+//! order of priority, the highest first.
 //!
-//! The target compares numbers without a sign: a range that begins below zero and does not end there becomes two entries.
+//! The target compares unsigned numbers: a range from a negative to a non-negative number becomes two entries.
 
 use std::collections::{btree_map, BTreeMap};
 
@@ -100,9 +100,8 @@ fn keys(
                 "the signed ranges of this entry need more than {MAX_ALTERNATIVES} entries of the target"
             );
             diagnostics.report(
-                Diagnostic::error(Code::LIMIT, entry.keyset_span, message).help(
-                    "use fewer ranges that extend from negative to positive numbers",
-                ),
+                Diagnostic::error(Code::LIMIT, entry.keyset_span, message)
+                    .help("use fewer ranges that extend from negative to positive numbers"),
             );
             return None;
         }

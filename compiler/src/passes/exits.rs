@@ -1,11 +1,10 @@
 //! Pass: exits.
 //!
-//! Input: the bodies of controls and actions as elaborated. Output: the same as statements of the IR. Invariant: an
-//! `exit` has nothing left to do but to end the pipeline; what the calls around it pass out is stored before.
+//! Input: the elaborated bodies of controls and actions. Output: the same as statements of the IR. Invariant: an `exit` only ends the
+//! pipeline; the values that enclosing calls copy out are stored before it.
 //!
-//! An `exit` passes out what the calls around it have done so far (spec § 12.5). In a body the copies stand right before
-//! it. An action of a table cannot make them: it does not know from where the table was applied. So it says by a
-//! variable that it wants to exit, and each application of the table looks there first.
+//! An `exit` copies out the results of the enclosing calls (spec § 12.5). In a body the copies are right before it. An action of a table
+//! cannot contain them, as they depend on the application of the table. It sets a variable instead, which each application tests.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
-//! The program between elaboration and the IR: calls are inlined and names are gone, but bodies still have the form of
-//! the source. Parser states branch, checksums stand under conditions, deparsers are controls.
+//! The program between elaboration and the IR: calls are inlined and names resolved, but bodies keep the form of the source. Parser
+//! states branch, checksums have conditions, deparsers are controls.
 //!
-//! Made by [`super::elaborate`], taken apart by the other passes; no back end sees it.
+//! [`super::elaborate`] produces it, and the other passes lower it to the IR. Back ends do not use it.
 
 use std::collections::BTreeSet;
 

@@ -1,31 +1,31 @@
-//! From the typed program to the IR, in passes.
+//! Lowers the typed program to the IR, in passes.
 //!
 //! | pass | from | to | afterwards |
 //! |---|---|---|---|
-//! | [`elaborate`] | [`CheckedProgram`] | [`inlined::InlinedProgram`], [`externs::call`] | no names, no calls but of externs, no generics; expressions are pure |
-//! | [`externs`] | objects, properties of tables and calls of externs | [`ir::Objects`], [`ir::Primitive`]s | nothing is left of a target's language |
-//! | [`parser_fields`] | | | parsers choose by fields |
-//! | [`control_types`] | types that objects show | [`crate::ir::ControlTypes`] | every type that is named is listed |
-//! | [`entries`] | keysets and priorities as written | entries of [`crate::ir::Table`] | each matches as its key does, and has its priority |
-//! | [`register_access`] | | | on Tofino, no packet accesses a register twice |
-//! | [`direct_cells`] | | | registers of entries are accessed where an entry was hit |
-//! | [`divisions`] | | | nothing is divided at run time |
+//! | [`elaborate`] | [`CheckedProgram`] | [`inlined::InlinedProgram`], [`externs::call`] | names and generics are resolved, calls inlined except of externs; expressions are pure |
+//! | [`externs`] | objects, properties of tables and calls of externs | [`ir::Objects`], [`ir::Primitive`]s | externs of the target are lowered |
+//! | [`parser_fields`] | | | parsers branch on fields |
+//! | [`control_types`] | types of visible objects | [`crate::ir::ControlTypes`] | every named type is listed |
+//! | [`entries`] | keysets and priorities as written | entries of [`crate::ir::Table`] | each matches as its key's match kind, and has a priority |
+//! | [`register_access`] | | | on Tofino, a packet accesses a register at most once |
+//! | [`direct_cells`] | | | direct registers are accessed only after a hit |
+//! | [`divisions`] | | | only variables with constant values are divided |
 //! | [`selects`] | keysets as written | [`crate::ir::Transition`]s | cases match under masks, and the last one always does |
 //! | [`parse_states`] | states that branch | [`ir::Parser`] | states are straight-line code |
-//! | [`checksums`] | controls | [`ir::Checksum`]s | each has its whole condition |
-//! | [`deparsers`] | controls | [`ir::Deparser`]s | headers are emitted without a condition |
-//! | [`exits`] | controls and actions | [`ir::Stmt`]s | what an `exit` passes out is stored before |
-//! | [`sites`] | | | a table applied in several places knows by a variable from where |
+//! | [`checksums`] | controls | [`ir::Checksum`]s | each has its complete condition |
+//! | [`deparsers`] | controls | [`ir::Deparser`]s | headers are emitted unconditionally |
+//! | [`exits`] | controls and actions | [`ir::Stmt`]s | results are copied out before an `exit` |
+//! | [`sites`] | | | a variable stores the place from which a shared table is applied |
 //! | [`direct_meters`] | | | each has a field for its colour |
-//! | [`aliases`] | | | the target gets no parser error that nobody reads |
+//! | [`aliases`] | | | aliases of unread parser errors are removed |
 //!
-//! Elaboration walks the blocks that [`package`] finds in `main`; it and [`externs`] make code with [`builder`], which knows types and no names.
+//! Elaboration starts from the blocks that [`package`] finds in `main`. It and [`externs`] generate code with [`builder`].
 //!
-//! The type of a statement says which passes it has behind it: [`inlined::StmtKind`] before, [`ir::StmtKind`] and
-//! [`ir::ParserStmtKind`] after. What types cannot say is checked between passes in debug builds ([`check`]).
+//! The type of a statement shows the stage of lowering: first [`inlined::StmtKind`], then [`ir::StmtKind`] and
+//! [`ir::ParserStmtKind`]. Invariants that types cannot express are checked between passes in debug builds ([`check`]).
 //!
-//! A pass reports what the target cannot do with its place in the source; back ends cannot fail. All passes run, wrong
-//! as the program may be, so that one compilation reports all that is wrong.
+//! Passes report unsupported constructs with their source positions; back ends cannot fail. All passes run even after errors, so that one
+//! compilation reports them all.
 
 mod aliases;
 mod annotations;

@@ -1,11 +1,10 @@
 //! Pass: parse states.
 //!
-//! Input: the states of a parser as written, whose bodies may branch, loop and enter sub-parsers. Output: the states of
-//! the target. Invariant: bodies are straight-line code, every state can be reached from the first one, and names are
-//! used once.
+//! Input: the states of a parser as written, whose bodies may branch, loop and call sub-parsers. Output: the states of the target.
+//! Invariant: bodies are straight-line code, every state is reachable from the first one, and names are unique.
 //!
-//! A choice becomes a `select` on its condition, which is a field; a call of a sub-parser a transition to its first
-//! state, whose end leads back. Then states that the source does not have vanish where nothing is lost.
+//! A condition becomes a `select` on a field. A call of a sub-parser becomes a transition to its first state, whose end returns. Generated
+//! states are then merged where this keeps the behaviour.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Pass: fields of parsers.
 //!
-//! Input: the states of parsers, which choose by expressions. Output: the same. Invariant: conditions and keys of `select` are fields,
-//! by which alone the target chooses in a parser; what follows a statement that leaves is gone.
+//! Input: parser states, which branch on expressions. Output: the same. Invariant: conditions and keys of `select` are fields, as the
+//! target can branch on nothing else in a parser; statements after an unconditional exit are removed.
 
 use super::inlined::{BlockCode, InlinedProgram, StateCode, Stmt, StmtKind, Transition};
 use crate::ir::{Effect, Expr, Objects, Scalar, Source};

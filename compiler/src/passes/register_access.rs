@@ -1,7 +1,7 @@
 //! Pass: register accesses.
 //!
-//! Input: the inlined program for Tofino. Output: the same program. Invariant: no packet accesses a register twice, and
-//! each register is accessed in one gress: a register is in one place of the pipeline, and a packet passes it once.
+//! Input: the inlined program for Tofino. Output: the same program. Invariant: a packet accesses a register at most once, and a register is
+//! accessed in either ingress or egress. The reason is that a register is in one stage of the pipeline.
 
 use std::collections::BTreeMap;
 
@@ -142,7 +142,9 @@ impl Check<'_> {
         }
         self.diagnostics.report(
             what.note("a register is in one stage of the pipeline, and a packet passes it once")
-                .help("combine both in one RegisterAction, or make the accesses mutually exclusive"),
+                .help(
+                    "combine both in one RegisterAction, or make the accesses mutually exclusive",
+                ),
         );
     }
 

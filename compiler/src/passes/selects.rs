@@ -1,11 +1,10 @@
 //! Pass: selects.
 //!
-//! Input: states whose transitions have keysets as written. Output: the same with [`crate::ir::Transition`]. Invariant:
-//! cases match values under masks, all keys at once, or a value set; the last case of a `select`, and no other, matches
-//! everything; what no case of the source matches, and what it rejects where the target asks for a reason, goes to one
-//! state that rejects with `error.NoMatch`.
+//! Input: states whose transitions have keysets as written. Output: the same with [`crate::ir::Transition`]. Invariants: a case matches
+//! values under masks, for all keys together, or a value set. Exactly the last case of a `select` matches everything. Values that no case of
+//! the source matches go to one state that rejects with `error.NoMatch`.
 //!
-//! BMv2 has no ranges in parsers: a range becomes the masks that together match its numbers.
+//! BMv2 has no ranges in parsers: a range becomes the set of masks that together match it.
 
 use num_bigint::BigInt;
 

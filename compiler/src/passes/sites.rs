@@ -1,10 +1,10 @@
 //! Pass: sites.
 //!
-//! Input: pipelines whose tables may be applied in several places. Output: the same. Invariant: each application of a
-//! table that a pipeline applies in several places has a `site`, set just before it, and no other has one.
+//! Input: pipelines whose tables may be applied in several places. Output: the same. Invariant: an application has a `site`, set just before
+//! it, if and only if the pipeline applies its table in several places.
 //!
-//! BMv2 knows one successor of a table for each of its results. A table with several places in the program gets a
-//! variable that is set before each of them, and by which the way is found again behind the table.
+//! A table of BMv2 has one successor per outcome. For a table with several applications, a variable stores the place of the application, and
+//! is tested after the table to continue there.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::ir::{
 };
 use crate::names::Names;
 
-/// More places than these are no program of a human.
+/// Maximum number of applications of one table, far above hand-written programs.
 const SITE_BITS: u32 = 16;
 
 /// Sets a variable before each application of a table that has several.

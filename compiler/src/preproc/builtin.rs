@@ -1,4 +1,4 @@
-//! Macros that are there from the start, and what their values follow from.
+//! Predefined macros, such as `__FILE__` and `__DATE__`.
 
 use super::macros::Macro;
 use super::Preprocessor;

@@ -293,10 +293,13 @@ impl Evaluator<'_> {
             TokenKind::Number => number(&token.text).ok_or_else(|| {
                 (
                     token.span,
-                    format!("`{}` is not a number that is allowed in a condition", token.text),
+                    format!(
+                        "`{}` is not a number that is allowed in a condition",
+                        token.text
+                    ),
                 )
             })?,
-            // As in C, names that are no macros are 0.
+            // As in C, a name that is not a macro is 0.
             TokenKind::Ident => Value::signed(0),
             TokenKind::Unknown if is_character(&token.text) => character(&token.text)
                 .map(Value::signed)

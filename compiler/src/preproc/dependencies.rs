@@ -1,4 +1,4 @@
-//! Rules for `make` that say which files a program was read from, as `cpp -M` writes them.
+//! Dependency rules for `make`, in the form of `cpp -M`.
 
 use crate::diag::SourceMap;
 use std::fmt::Write;

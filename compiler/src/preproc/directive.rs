@@ -358,7 +358,7 @@ impl Preprocessor<'_> {
         find(name, from, &self.options.include_dirs, self.loader).is_ok()
     }
 
-    /// Name of the file, whether it stands in `<>`, and where.
+    /// Name of the file, whether it is in `<>`, and its position.
     pub(super) fn include_name(
         &mut self,
         rest: &[Token],

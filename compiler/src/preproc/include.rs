@@ -1,4 +1,4 @@
-//! Where `#include` finds its files.
+//! The search for files of `#include`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};

@@ -1,7 +1,7 @@
-//! From tokens of the preprocessor to tokens of P4.
+//! Conversion of preprocessing tokens to tokens of P4.
 //!
-//! Most are the same. A number of C such as `0..N` is several tokens of P4, and so is what an apostrophe began. A string of P4 may run over
-//! lines, which for the preprocessor are a quote that is not closed, whatever stands on the lines between, and another quote.
+//! Most are equal. A preprocessing number such as `0..N` is several tokens of P4, and so is text after an apostrophe. A string of P4 may
+//! contain line breaks; for the preprocessor this is an unclosed quote, arbitrary text, and another quote.
 
 use super::Preprocessor;
 use crate::diag::{Code, Diagnostic, Span};
@@ -61,7 +61,7 @@ impl Preprocessor<'_> {
     /// Adds the tokens of a text, which is that of `whole` or the end of it.
     fn emit_text(&mut self, text: &str, whole: &Token, out: &mut Vec<Token>) {
         let parts = lex_language(text, &mut self.names);
-        // Where the text does not stand in a file as it is, all parts are at the place of the whole.
+        // If the text is not literally in a file, all parts get the span of the whole.
         let verbatim = self.map.text(whole.span).ends_with(text);
         let base = whole.span.hi.saturating_sub(text.len() as u32);
         for (i, mut part) in parts.into_iter().enumerate() {

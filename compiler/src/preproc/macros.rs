@@ -1,7 +1,7 @@
-//! Macros: their definition and where they are expanded.
+//! Macros: definition and expansion.
 //!
-//! Expansion follows the C standard: arguments are expanded before they are put in, except next to `#` and `##`; a macro is not
-//! expanded again inside of its own expansion. A stack of [`Context`]s holds the tokens to be read next.
+//! Expansion follows the C standard. Arguments are expanded before substitution, except next to `#` and `##`. A macro is not expanded within
+//! its own expansion. A stack of [`Context`]s holds the tokens to be read next.
 
 use super::builtin::Builtin;
 use super::{MacroOption, Preprocessor, BYTES_OF_TOKEN};
@@ -155,10 +155,7 @@ impl Preprocessor<'_> {
                     Diagnostic::warning(
                         crate::diag::Warning::Preprocessor,
                         name.span,
-                        format!(
-                            "macro `{}` is redefined with another body",
-                            name.text
-                        ),
+                        format!("macro `{}` is redefined with another body", name.text),
                     )
                     .other(old.span, "first definition"),
                 );

@@ -1,14 +1,14 @@
-//! The preprocessor (spec § 6.1.3: that of C, as far as P4 programs use it).
+//! The preprocessor (spec § 6.1.3: the one of C, as far as P4 programs use it).
 //!
-//! It works on tokens, not on text, and hands the parser its tokens directly. What a macro's body contributes carries the span of the
-//! place where the macro is used, with the place in the body as its origin; what its arguments contribute keeps its own span. So
-//! every position lies in a file that the user can open. [`print`] writes the tokens as text for `-E`.
+//! It works on tokens, not on text, and passes tokens directly to the parser. A token from a macro's body has the span of the macro's use,
+//! with its place in the body as origin. A token from an argument keeps its own span. So every position is in a file that the user can open.
+//! [`print`] writes the tokens as text for `-E`.
 //!
-//! It does what `cpp -undef -nostdinc -x assembler-with-cpp` does, which is how p4c calls it: apostrophes need no partner, unknown
-//! directives are passed over, and `##` that gives no token leaves its operands. Tokens come in two grains: files are cut into those of
-//! C's preprocessor, and what comes out is cut into those of P4 ([`language`]).
+//! It behaves like `cpp -undef -nostdinc -x assembler-with-cpp`, the command of p4c: apostrophes need not be paired, unknown directives are
+//! ignored, and a `##` whose result is not a token keeps its operands. There are two kinds of tokens: files are split into tokens of C's
+//! preprocessor, and the result into tokens of P4 ([`language`]).
 //!
-//! Not here: reading files. [`SourceLoader`] does that, so that tests and other tools can keep programs in memory.
+//! Files are read by a [`SourceLoader`], so that tests and other tools can keep programs in memory.
 
 mod builtin;
 mod condition;
@@ -53,13 +53,13 @@ pub struct Options {
     pub include_dirs: Vec<PathBuf>,
     /// `-D` and `-U` in order.
     pub macros: Vec<MacroOption>,
-    /// `__TARGET_BMV2__` is not defined: the preprocessor is no part of a compiler.
+    /// Do not define `__TARGET_BMV2__`, as in the preprocessor step of the p4c driver.
     pub without_target: bool,
     /// `--nocpp`: the text is preprocessed already; only its marks of lines count, other lines that begin with `#` are left out.
     pub only_marks: bool,
     /// What `__DATE__` and `__TIME__` say, in UTC. Default: 1970.
     pub now: Option<SystemTime>,
-    /// `-MG`: files that are not found are no errors.
+    /// `-MG`: missing files are not errors.
     pub missing_are_generated: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `#pragma` and `_Pragma`: those that the preprocessor itself obeys. All others mean nothing to a P4 compiler.
+//! `#pragma` and `_Pragma`: the pragmas that the preprocessor implements. Others are ignored.
 
 use super::Preprocessor;
 use crate::diag::{Code, Diagnostic, FileId, Span, Warning};

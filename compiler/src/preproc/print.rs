@@ -1,4 +1,4 @@
-//! Preprocessed tokens as text, for `-E`.
+//! Prints preprocessed tokens as text, for `-E`.
 
 use crate::diag::SourceMap;
 use crate::syntax::token::{Token, TokenKind};

@@ -1,4 +1,4 @@
-//! What a macro's call stands for: its body with arguments in the place of parameters.
+//! Substitution: a macro's body with arguments for its parameters.
 
 use super::language::{comment_length, runs_together};
 use super::macros::{Args, Macro};

@@ -1,4 +1,4 @@
-//! Methods that the language itself has, sizes of types, and the rules about `packet_in` and `packet_out`.
+//! Built-in methods, sizes of types, and the rules of `packet_in` and `packet_out`.
 
 use super::checked::*;
 use super::checker::{Checker, Layout};

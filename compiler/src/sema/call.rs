@@ -1,4 +1,4 @@
-//! Calls: what is called, and by which overload (spec § 8.20).
+//! Calls and overload resolution (spec § 8.20).
 
 use super::args::{match_args, params_text, Target};
 use super::checked::*;

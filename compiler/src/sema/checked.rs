@@ -1,4 +1,4 @@
-//! The typed program: what `sema` found out about each node of the tree.
+//! The typed program: the results of `sema` for each node of the syntax tree.
 
 use super::types::{Nominal, Substitution, Type};
 use super::value::Value;

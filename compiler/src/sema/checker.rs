@@ -1,4 +1,4 @@
-//! The state of the type checker: scopes, definitions, the place in the program.
+//! State of the type checker: scopes, definitions and the current context.
 
 use super::checked::*;
 use super::types::Type;
@@ -70,11 +70,11 @@ pub(super) struct Checker<'a> {
     pub layouts: FxHashMap<Type, Option<Layout>>,
     /// Bytes of the values of all expressions.
     pub constant_bytes: u64,
-    /// For how many more unknown names one is sought that may be meant.
+    /// Number of unknown names for which a suggestion is still searched.
     suggestions: u32,
 }
 
-/// For how many unknown names of a program one is sought that may be meant.
+/// Maximum number of unknown names of a program for which a suggestion is searched.
 const MAX_SUGGESTIONS: u32 = 100;
 
 /// Sizes of the values of a type.
@@ -206,7 +206,7 @@ impl<'a> Checker<'a> {
         self.next_overload.insert(last, id);
     }
 
-    /// Whether two functions of one name can be told apart: by the number of their parameters or by their names.
+    /// Whether two functions of one name are distinguishable overloads: by the number of their parameters or by parameter names.
     pub fn may_overload(&self, a: DeclId, b: DeclId) -> bool {
         let function = |id: DeclId| match self.out.opt_def(id).map(|d| &d.kind) {
             Some(DefKind::Function(f) | DefKind::ExternFunction(f)) => Some(f.clone()),

@@ -1,4 +1,4 @@
-//! Declarations outside of parsers and controls.
+//! Declarations outside parsers and controls.
 
 use super::checked::*;
 use super::checker::{Checker, Place};
@@ -501,7 +501,10 @@ impl Checker<'_> {
                     Diagnostic::error(
                         Code::STATEMENT,
                         d.name.span,
-                        format!("function `{}` does not return a value on every path", d.name),
+                        format!(
+                            "function `{}` does not return a value on every path",
+                            d.name
+                        ),
                     )
                     .label(format!("must return `{ret}`")),
                 );

@@ -1,4 +1,4 @@
-//! Expressions: their types, values and what their names stand for.
+//! Expressions: types, constant values and name resolution.
 
 use super::checked::*;
 use super::checker::{Checker, Place};
@@ -66,7 +66,11 @@ impl Checker<'_> {
             ExprKind::Call(call) => {
                 let ty = self.call(expr, call);
                 if ty == Type::Void {
-                    self.error(Code::TYPE_MISMATCH, expr.span, "expected a value, but this call has no result");
+                    self.error(
+                        Code::TYPE_MISMATCH,
+                        expr.span,
+                        "expected a value, but this call has no result",
+                    );
                     return Type::Invalid;
                 }
                 ty

@@ -1,7 +1,7 @@
-//! Names, types and compile-time values.
+//! Semantic analysis: names, types and compile-time values.
 //!
-//! [`check`] walks the tree once, in order: P4 has names declared before they are used. It reports all errors of the language that can
-//! be seen without knowing the target, and returns the [`CheckedProgram`].
+//! [`check`] traverses the tree once, in order, as P4 requires names to be declared before they are used. It reports all errors that do not
+//! depend on the target, and returns the [`CheckedProgram`].
 
 mod annotations;
 mod args;

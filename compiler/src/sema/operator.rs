@@ -26,7 +26,7 @@ impl Checker<'_> {
         ty
     }
 
-    /// The type of an expression without a known value: none when that is an error, lest more is said about it.
+    /// The type of an expression; `None` after a reported error, to avoid follow-up errors.
     fn fold_failed(&mut self, error: FoldError, span: Span, ty: Type) -> Type {
         if error == FoldError::NotConstant {
             return ty;
@@ -200,7 +200,9 @@ impl Checker<'_> {
                 d = d.help(format!("cast one of them, for example `({a}) ...`"));
             }
             (Type::NewType(_), _) | (_, Type::NewType(_)) => {
-                d = d.note("types declared with `type` have no arithmetic: cast to the underlying type");
+                d = d.note(
+                    "types declared with `type` have no arithmetic: cast to the underlying type",
+                );
             }
             (Type::Bool, Type::Bit(1)) | (Type::Bit(1), Type::Bool) => {
                 d = d.help("cast: `(bit<1>) ...`")
@@ -309,12 +311,8 @@ impl Checker<'_> {
         }
         if a == Type::Int && amount.is_none() {
             self.report(
-                Diagnostic::error(
-                    Code::OPERATOR,
-                    left.span,
-                    "the shifted number has no width",
-                )
-                .help("give it a width, such as `8w1`"),
+                Diagnostic::error(Code::OPERATOR, left.span, "the shifted number has no width")
+                    .help("give it a width, such as `8w1`"),
             );
             return Type::Invalid;
         }
@@ -492,9 +490,14 @@ impl Checker<'_> {
         };
         if high < low {
             self.report(
-                Diagnostic::error(Code::BOUNDS, expr.span, format!("[{h}:{l}] is not a valid slice")).help(
-                    format!("the more significant bit is written first: `[{l}:{h}]`"),
-                ),
+                Diagnostic::error(
+                    Code::BOUNDS,
+                    expr.span,
+                    format!("[{h}:{l}] is not a valid slice"),
+                )
+                .help(format!(
+                    "the more significant bit is written first: `[{l}:{h}]`"
+                )),
             );
             return Type::Invalid;
         }

@@ -19,8 +19,8 @@ impl Checker<'_> {
         }
     }
 
-    /// A statement with names of its own. Blocks see to that themselves, and what has no names needs no scope, lest a chain of `else if`s be as
-    /// many scopes.
+    /// Checks a branch in its own scope. Blocks open their own scope. An `if` needs none, so that a chain of `else if`s does not nest
+    /// scopes.
     fn branch(&mut self, stmt: &Stmt) {
         match stmt.kind {
             StmtKind::Block(_) | StmtKind::If { .. } => self.stmt(stmt),

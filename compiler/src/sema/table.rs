@@ -146,7 +146,9 @@ impl Checker<'_> {
                     );
                     diagnostic = match closest(&kind.name, names.iter().copied()) {
                         Some(near) => diagnostic.did_you_mean(kind.span, near),
-                        None => diagnostic.note(format!("the declared ones are {}", names.join(", "))),
+                        None => {
+                            diagnostic.note(format!("the declared ones are {}", names.join(", ")))
+                        }
                     };
                     self.report(diagnostic);
                 }
@@ -223,7 +225,10 @@ impl Checker<'_> {
                 Diagnostic::error(
                     Code::ARGUMENTS,
                     action.span,
-                    format!("`{}` gets its action data from the control plane", decl.name),
+                    format!(
+                        "`{}` gets its action data from the control plane",
+                        decl.name
+                    ),
                 )
                 .label("only parameters with a direction take arguments here"),
             );
@@ -231,7 +236,7 @@ impl Checker<'_> {
         }
         let mut info = self.bind(args, target, false);
         if info.is_none() && usage == Use::Listed {
-            // The list is the place to complain; the table is usable still.
+            // The error is reported at the list of actions; the table remains usable.
             info = Some(CallInfo {
                 callee: Callee::Action(id),
                 type_args: Vec::new(),
@@ -444,7 +449,9 @@ impl Checker<'_> {
                     first.span,
                     "entries of this table have no priorities",
                 )
-                .note("with `exact` and `lpm` keys, at most one entry or the longest prefix matches"),
+                .note(
+                    "with `exact` and `lpm` keys, at most one entry or the longest prefix matches",
+                ),
             );
             return;
         }

@@ -1,4 +1,4 @@
-//! Written types to types.
+//! Resolution of written types to types of the typed program.
 
 use super::checked::*;
 use super::checker::Checker;
@@ -42,7 +42,11 @@ impl Checker<'_> {
         let ty = self.any_type(written, Args::Required);
         match ty {
             Type::Void => {
-                self.error(Code::BAD_TYPE, written.span, "`void` is allowed only as the result type of a function or method");
+                self.error(
+                    Code::BAD_TYPE,
+                    written.span,
+                    "`void` is allowed only as the result type of a function or method",
+                );
                 Type::Invalid
             }
             Type::Infer(_) => {
@@ -143,8 +147,12 @@ impl Checker<'_> {
             Some(w) if w >= min && w <= MAX_WIDTH => Some(w),
             _ => {
                 self.report(
-                    Diagnostic::error(Code::BAD_TYPE, expr.span, format!("{n} is not a valid width"))
-                        .note(format!("widths are from {min} to {MAX_WIDTH} bits")),
+                    Diagnostic::error(
+                        Code::BAD_TYPE,
+                        expr.span,
+                        format!("{n} is not a valid width"),
+                    )
+                    .note(format!("widths are from {min} to {MAX_WIDTH} bits")),
                 );
                 None
             }

@@ -1,4 +1,4 @@
-//! A table has its place in the pipeline, and a packet passes it once: two applications are refused where one packet can come to both.
+//! Check that no packet can apply a table twice: a table is in one place of the pipeline, and a packet passes it once.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use crate::ir::{FlatProgram, Label, Stmt, StmtKind, TableId};
 
 /// Where tables were applied on some way to a place.
-type Applied = BTreeMap<TableId, Span>;
+type AppliedTables = BTreeMap<TableId, Span>;
 
 /// Refuses tables that a packet comes to a second time.
 pub fn refuse(program: &FlatProgram, diagnostics: &mut Diagnostics) {
@@ -19,7 +19,7 @@ pub fn refuse(program: &FlatProgram, diagnostics: &mut Diagnostics) {
         leaving: BTreeMap::new(),
     };
     for pipeline in &program.pipelines {
-        ways.behind(&pipeline.body, Applied::new());
+        ways.behind(&pipeline.body, AppliedTables::new());
     }
 }
 
@@ -27,12 +27,12 @@ struct Ways<'a> {
     program: &'a FlatProgram,
     diagnostics: &'a mut Diagnostics,
     /// What was applied where a block was left.
-    leaving: BTreeMap<Label, Applied>,
+    leaving: BTreeMap<Label, AppliedTables>,
 }
 
 impl Ways<'_> {
     /// What may have been applied at the end of a body, when `now` may have been in front of it; none if no packet comes to its end.
-    fn behind(&mut self, body: &[Stmt], mut now: Applied) -> Option<Applied> {
+    fn behind(&mut self, body: &[Stmt], mut now: AppliedTables) -> Option<AppliedTables> {
         for stmt in body {
             match &stmt.kind {
                 StmtKind::If { then, other, .. } => {
@@ -52,7 +52,7 @@ impl Ways<'_> {
                     if let Some(first) = now.insert(apply.table, stmt.source.span) {
                         self.report(apply.table, first, stmt.source.span);
                     }
-                    let ways: Vec<Option<Applied>> = (apply.then.bodies().into_iter())
+                    let ways: Vec<Option<AppliedTables>> = (apply.then.bodies().into_iter())
                         .map(|way| self.behind(way, now.clone()))
                         .collect();
                     now = either(ways)?;
@@ -78,7 +78,7 @@ impl Ways<'_> {
 }
 
 /// The ways of packets that come together; none if no packet does.
-fn either(ways: impl IntoIterator<Item = Option<Applied>>) -> Option<Applied> {
+fn either(ways: impl IntoIterator<Item = Option<AppliedTables>>) -> Option<AppliedTables> {
     ways.into_iter().flatten().reduce(|mut all, way| {
         all.extend(way);
         all

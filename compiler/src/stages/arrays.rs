@@ -1,4 +1,4 @@
-//! What arrays take: registers, counters, meters and the members of selectors.
+//! Resources of arrays: registers, counters, meters and the members of selectors.
 
 use super::chip::{Use, SRAM_BITS, SRAM_ROWS};
 use crate::ir::{ActionProfile, Counter, CounterUnit, Register, Selector};
@@ -49,7 +49,7 @@ pub fn counter_bits(counter: &Counter) -> u64 {
     }
 }
 
-/// What a register array of so many cells takes.
+/// Resources of a register array; `cells` is its size.
 pub fn register(register: &Register, cells: u64) -> Use {
     Use {
         stateful: 1,
@@ -57,7 +57,7 @@ pub fn register(register: &Register, cells: u64) -> Use {
     }
 }
 
-/// What an array of so many counters takes.
+/// Resources of an array of counters.
 pub fn counters(counter: &Counter, cells: u64) -> Use {
     Use {
         statistics: 1,
@@ -71,7 +71,7 @@ pub const COUNTER: Use = Use {
     ..Use::NOTHING
 };
 
-/// What an array of so many meters takes.
+/// Resources of an array of meters.
 pub fn meters(cells: u64) -> Use {
     Use {
         stateful: 1,
@@ -109,7 +109,7 @@ pub fn selector(profile: &ActionProfile, selector: &Selector) -> Use {
     takes + choice
 }
 
-/// What a hash of so many bits takes that an action uses.
+/// Resources of a hash that an action uses; `bits` is its width.
 pub fn hash(result_bits: u64) -> Use {
     Use {
         hash_units: result_bits.div_ceil(HASH_UNIT_BITS).max(1),
@@ -118,7 +118,7 @@ pub fn hash(result_bits: u64) -> Use {
     }
 }
 
-/// What an index takes that is no constant and no value of an entry: it comes to the array's address by a hash unit.
+/// Resources of an index that is neither a constant nor action data: a hash unit computes the address.
 pub fn index(cells: u64) -> Use {
     match cells {
         0 | 1 => Use::NOTHING,

@@ -1,4 +1,5 @@
-//! Budgets of a stage: sizes of memories, units and crossbars are those of the open sources of bf-p4c (p4lang/p4c, `backends/tofino`).
+//! Resources of a stage: sizes of memories, units and crossbars, from the open sources of bf-p4c (p4lang/p4c, `backends/tofino`).
+//!
 //! The kinds of memories are those of Bosshart et al., "Forwarding Metamorphosis" (SIGCOMM 2013), section 5.
 
 use std::ops::{Add, AddAssign};

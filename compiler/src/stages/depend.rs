@@ -1,4 +1,4 @@
-//! Which step waits for which.
+//! The dependency graph of the steps.
 
 use std::collections::BTreeSet;
 
@@ -82,7 +82,7 @@ fn of(steps: &[Step], to: usize, found: &mut Vec<Dependency>) {
         if other.gress != step.gress || exclude_each_other(other, step) {
             continue;
         }
-        // Behind one that always writes a thing nobody sees who wrote it before.
+        // An unconditional write hides earlier writers.
         let hides = other.certain && step.ways.starts_with(&other.ways);
         let written = on_the_way(other, from, step);
         for (wanted, why, of_writes) in [

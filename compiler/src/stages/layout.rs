@@ -1,8 +1,8 @@
-//! How a match table lies in memories: entries packed into rows of SRAM or TCAM, and the rows that stand beside them.
+//! Memory layout of match tables: packing of entries into rows of SRAM or TCAM, and the rows of action data.
 //!
-//! The rules are those that the chip's own compiler goes by (bf-p4c, `table_layout.cpp` and `resource_estimate.cpp`), with one thing
-//! left out that only an allocation of header containers can say: how many bytes a key spans once its fields stand in containers.
-//! Here fields of a header that share a byte on the wire share it, and each field of metadata has bytes of its own.
+//! The rules are those of the chip's own compiler (bf-p4c, `table_layout.cpp` and `resource_estimate.cpp`). One input is estimated, as it
+//! needs an allocation of header containers: the number of bytes that a key spans. Here fields of a header that share a byte in the packet
+//! share it, and each metadata field has its own bytes.
 
 use super::arrays;
 use super::chip::{Use, SRAM_BITS, SRAM_ROWS, TCAM_BITS, TCAM_ROWS};
@@ -22,16 +22,16 @@ const GHOST_BITS: u64 = 10;
 const FEWEST_WAYS: u64 = 4;
 /// Most hash functions of a table.
 const MOST_WAYS: u64 = 6;
-/// A key of so many bits more than choose a row needs no hash: it is its own place.
+/// A key with at most this number of bits beyond the row address needs no hash: the key is the address.
 const IDENTITY_BITS: u64 = 8;
-/// Action data of at most so many bits stand in the entry itself.
+/// Maximum bits of action data that are stored in the match entry (immediate data).
 const IMMEDIATE_BITS: u64 = 32;
 /// Bytes in a row of action data.
 const DATA_ROW_BYTES: u64 = 16;
 /// Rows that one hash function of a partitioned table reaches.
 const PARTITION_ROWS: u64 = 1024;
 
-/// Of the entries of a ternary match with ranges, how many have a range that is no single value and not all values.
+/// Fraction of the entries of a ternary match whose range is neither a single value nor all values.
 const RANGE_PERCENT: u64 = 25;
 
 /// How entries are found.
@@ -195,7 +195,7 @@ impl Shape {
         })]
     }
 
-    /// Blocks side by side of an exact match with so many rows of blocks, and the bits of hashes that find a place in them.
+    /// Blocks per row of an exact match with this number of rows of blocks, and the hash bits that select a position.
     fn ways(&self, rows: u64, packed: u64, values: Values) -> (u64, u64) {
         if let Some(ways) = self.ways {
             return given_ways(ways.clamp(1, MOST_WAYS), rows);
@@ -283,7 +283,7 @@ impl Shape {
         (8 * self.key_bytes.len() as u64 + VERSION_BITS).div_ceil(TCAM_BITS)
     }
 
-    /// Rows of action data for so many entries; members of a profile have theirs there.
+    /// Rows of action data for a number of entries. Members of a profile are stored with the profile.
     fn beside(&self, values: Values, entries: u64) -> Use {
         match self.members {
             true => Use::NOTHING,
@@ -291,7 +291,7 @@ impl Shape {
         }
     }
 
-    /// Blocks of action data of so many members, all values in rows.
+    /// Blocks of action data for a number of members, with all values in rows.
     pub fn members(&self, size: u64) -> u64 {
         let first = self.values().into_iter().next();
         first.map_or(0, |values| action_data(values.bytes, size))
@@ -382,7 +382,7 @@ fn row_bytes(bytes: u64) -> u64 {
     }
 }
 
-/// Blocks for so many sets of values of so many bytes in rows.
+/// Blocks for `sets` sets of values of `bytes` bytes, stored in rows.
 fn action_data(bytes: u64, sets: u64) -> u64 {
     match bytes {
         0 => 0,
@@ -391,7 +391,7 @@ fn action_data(bytes: u64, sets: u64) -> u64 {
     }
 }
 
-/// Blocks of so many ways with room for so many rows of blocks, a power of two each, and the bits of hashes that find a place in them.
+/// Blocks of the ways for a number of rows of blocks, a power of two per way, and the hash bits that select a position.
 fn given_ways(ways: u64, rows: u64) -> (u64, u64) {
     let (mut left, mut blocks, mut hash_bits) = (rows, 0, 0);
     for more in (1..=ways).rev() {
@@ -403,7 +403,8 @@ fn given_ways(ways: u64, rows: u64) -> (u64, u64) {
     (blocks, hash_bits)
 }
 
-/// Ways to pack entries: so many in so many rows side by side, or `given` ones. What two rows hold just twice as much of as one is left out.
+/// Packings of entries: a number of entries in a number of adjacent rows, or the `given` ones. A packing that is a multiple of a smaller
+/// one is omitted.
 fn packings(bits: u64, key_bytes: u64, overhead: u64, given: Option<u64>) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     let given = given.filter(|packed| (1..=MOST_PACKED).contains(packed));

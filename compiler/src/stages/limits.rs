@@ -1,8 +1,7 @@
-//! What a chip has no room for, wherever it stands: a table that is larger than the memories of all stages, an array that is larger than
-//! those of one stage.
+//! Objects that exceed the chip in any layout: a table larger than the memories of all stages, or an array larger than those of one stage.
 //!
-//! Whether a whole program fits is the report's to say, for it depends on everything else; one object that never can is an error of any
-//! compilation, at its line and with the size that would do.
+//! Whether a whole program fits depends on all its objects, and is in the report. A single object that can never fit is a compile error at its
+//! declaration, with the largest size that fits.
 
 use super::arrays;
 use super::chip::{self, Budget, Use};
@@ -58,12 +57,12 @@ const MOST_CELLS: u64 = 1 << 40;
 struct Limit {
     sram: u64,
     tcam: u64,
-    /// Who has so many.
+    /// The part of the chip that has this amount, for messages.
     place: String,
 }
 
 impl Limit {
-    /// What is wrong with an object of a size; `takes` says what one of so many entries or cells takes.
+    /// The error for an object that is too large; `takes` computes the resources for a number of entries or cells.
     fn judge(
         &self,
         kind: &str,

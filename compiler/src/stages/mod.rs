@@ -1,12 +1,12 @@
-//! What a chip would say: in which match-action stage each step of a Tofino program can stand, and what it takes there.
+//! Estimate of the pipeline layout on Tofino: the stage and the resources of each step of a program.
 //!
-//! The way is that of Jose et al., "Compiling Packet Programs to Reconfigurable Switches" (NSDI 2015): the program becomes steps
-//! ([`steps`]), steps depend on each other ([`depend`]), each takes memories and units of its stage ([`chip`]), and a list scheduler
-//! gives each the first stage behind what it depends on that has room ([`place`]). A match or action dependency costs a stage; that a
-//! step runs only after the outcome of another one (successor dependency), or overwrites what the other reads, costs none.
+//! The method is that of Jose et al., "Compiling Packet Programs to Reconfigurable Switches" (NSDI 2015). The program is divided into steps
+//! ([`steps`]), which depend on each other ([`depend`]). Each step needs memories and units of its stage ([`chip`]). A list scheduler places
+//! each step in the first stage after its dependencies with enough resources ([`place`]). A match or action dependency needs a later stage;
+//! a successor dependency and a reverse dependency do not.
 //!
-//! It is a model and not the chip's compiler: containers of the packet header vector are not allocated, and a stage whose memories are
-//! full gives what is left of a table to the next one. It knows the budgets that bf-p4c's sources publish.
+//! The result is an estimate and not the output of the chip's compiler: containers of the packet header vector are not allocated, and a table
+//! that exceeds a stage continues in the next one. The budgets are those published in bf-p4c's sources.
 
 mod applies;
 mod arrays;

@@ -1,4 +1,4 @@
-//! Gives each step a stage.
+//! List scheduling: assigns a stage to each step.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What of a table its memories depend on, read from its key and its actions.
+//! The properties of a table that determine its memories, derived from its key and its actions.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ const PIECE_BITS: u64 = 32;
 const ENABLE_BITS: u64 = 1;
 const METHOD_BITS: u64 = 3;
 
-/// What a table of so many entries takes with the cells that its entries have, but for its key's bytes of crossbars, which others may
+/// Resources of a table with a number of entries and their direct cells, except for the key's crossbar bytes, which other tables may
 /// share, and for its profile.
 pub fn table(program: &FlatProgram, table: &Table, size: u64) -> Use {
     let Layout { mut takes, .. } = shape(program, table, size).layout();
@@ -42,7 +42,7 @@ pub fn table(program: &FlatProgram, table: &Table, size: u64) -> Use {
     takes
 }
 
-/// What a profile of so many members takes: their values, and who is in which group.
+/// Resources of a profile with a number of members: action data and group membership.
 pub fn profile(program: &FlatProgram, profile: &ActionProfile, size: u64) -> Use {
     let tables = profile.tables.iter().map(|id| program.objects.table(*id));
     let values = tables.map(|table| shape(program, table, table.size).members(size));
@@ -269,7 +269,7 @@ struct Uses {
 impl Uses {
     fn of(body: &[Stmt]) -> Uses {
         let mut uses = Uses::default();
-        // Where an index is kept until it is used, which is no use of its own.
+        // A field that only stores an index until its use does not count as a use.
         let mut kept: BTreeSet<FieldRef> = BTreeSet::new();
         walk(body, &mut |stmt| {
             if let Some((_, index)) = access(stmt) {

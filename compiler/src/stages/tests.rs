@@ -1,4 +1,4 @@
-//! Small programs and their places.
+//! Small programs and the stages of their tables.
 
 mod memories;
 mod own;

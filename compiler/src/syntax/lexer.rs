@@ -1,7 +1,7 @@
-//! Cuts a file into tokens.
+//! The lexer: splits a file into tokens.
 //!
-//! The lexer serves the preprocessor: keywords are identifiers still, `#` is a token, and what is wrong becomes a token of its own, since
-//! it may lie in a part that `#if` leaves out. White space and comments are flags on the token that follows.
+//! It serves the preprocessor: keywords are still identifiers, and `#` is a token. Invalid text becomes a token of its own kind, as an `#if`
+//! may remove it. White space and comments are flags of the following token.
 
 use super::ast::Name;
 use super::token::{Token, TokenKind};

@@ -1,4 +1,4 @@
-//! From text to syntax tree.
+//! Lexer, parser, syntax tree and printer.
 
 pub mod ast;
 pub mod lexer;

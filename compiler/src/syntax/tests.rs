@@ -181,7 +181,7 @@ fn what_is_no_part_of_p4_is_refused_outside_of_annotations() {
 }
 
 #[test]
-fn tokens_that_the_grammar_forgets_are_refused_in_annotations() {
+fn tokens_that_the_grammar_omits_are_rejected_in_annotations() {
     for token in ["...", "+=", "<<=", "|-|=", "{#}", "priority"] {
         let (_, errors) = parse(&format!("@a(x {token} y) const bool x = true;"));
         assert!(

@@ -1,4 +1,4 @@
-//! Tokens, as the preprocessor and the parser see them (spec § 6.4).
+//! Tokens of the preprocessor and the parser (spec § 6.4).
 
 use super::ast::{BinaryOp, Name};
 use crate::diag::Span;
@@ -29,7 +29,7 @@ macro_rules! tokens {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs)]
         pub enum TokenKind {
-            /// A name that is no keyword.
+            /// A name that is not a keyword.
             Ident,
             /// Anything that begins with a digit; the parser checks its form.
             Number,

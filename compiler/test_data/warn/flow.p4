@@ -58,7 +58,7 @@ parser P(packet_in p, out headers_t h, inout meta_t m, inout standard_metadata_t
 control V(inout headers_t h, inout meta_t m) { apply { } }
 control I(inout headers_t h, inout meta_t m, inout standard_metadata_t s) {
     bit<8> by_action;
-    bit<8> by_nobody;
+    bit<8> unwritten;
     register<bit<8>>(4) unused_register;
     action write() { by_action = 1; }
     action unused_action() { }
@@ -67,7 +67,7 @@ control I(inout headers_t h, inout meta_t m, inout standard_metadata_t s) {
     table unused_table { actions = { NoAction; } }
     apply {
         t.apply();
-        m.x = by_action + by_nobody;
+        m.x = by_action + unwritten;
         h.a.setInvalid();
         m.x = h.a.f;
         h.a.setValid();

@@ -14,7 +14,7 @@ const VARIANTS: usize = 100;
 /// How many of them must be reported at the right line.
 const WANTED: usize = 95;
 
-/// Words with a meaning of their own; a misspelt one is no name.
+/// Words with a meaning of their own; a misspelt one is not a name.
 const KEYWORDS: &[&str] = &[
     "action",
     "apply",
@@ -72,9 +72,9 @@ type Slip = fn(&str, &mut Rng) -> Option<String>;
 
 const SLIPS: &[(&str, Slip)] = &[
     ("a name misspelt", misspell),
-    ("a semicolon forgotten", forget_semicolon),
+    ("a missing semicolon", omit_semicolon),
     ("a parenthesis too many", surplus_parenthesis),
-    ("a parenthesis forgotten", forget_parenthesis),
+    ("a missing parenthesis", omit_parenthesis),
     ("a keyword misspelt", misspell_keyword),
     ("a number of no base", spoil_number),
     ("an operator twice", double_operator),
@@ -107,8 +107,8 @@ fn slips_are_reported_where_they_are() {
             Some((file, line, _)) if (file.as_path(), line) == (&variant.file, variant.line) => {
                 right += 1;
             }
-            Some((.., report)) => missed += &told(variant, &report),
-            None => missed += &told(variant, "it was accepted\n"),
+            Some((.., report)) => missed += &described(variant, &report),
+            None => missed += &described(variant, "it was accepted\n"),
         }
     }
     assert!(
@@ -117,7 +117,7 @@ fn slips_are_reported_where_they_are() {
     );
 }
 
-fn told(variant: &Variant, report: &str) -> String {
+fn described(variant: &Variant, report: &str) -> String {
     format!(
         "{}:{}: {}\n  - {}\n  + {}\n{report}\n",
         variant.file.display(),
@@ -283,7 +283,7 @@ fn declares(line: &str) -> bool {
     .any(|word| line.contains(word))
 }
 
-fn forget_semicolon(line: &str, _: &mut Rng) -> Option<String> {
+fn omit_semicolon(line: &str, _: &mut Rng) -> Option<String> {
     let end = code(line).rfind(';')?;
     // An empty statement is as good as none.
     let more = line[..end]
@@ -297,7 +297,7 @@ fn surplus_parenthesis(line: &str, _: &mut Rng) -> Option<String> {
     Some(replaced(line, end..end, ")"))
 }
 
-fn forget_parenthesis(line: &str, rng: &mut Rng) -> Option<String> {
+fn omit_parenthesis(line: &str, rng: &mut Rng) -> Option<String> {
     let closing: Vec<usize> = code(line)
         .match_indices(')')
         .map(|(position, _)| position)

@@ -80,7 +80,7 @@ pub const TYPES: &[Item] = &[
     item!("error and match_kind", [
         With("error { Mine, Yours } match_kind { nearest }", "if (sm.parser_error == error.Mine) { hdr.h.a = 1; }"),
     ], [
-        Apply("if (sm.parser_error == error.Nobodys) { }"),
+        Apply("if (sm.parser_error == error.Missing) { }"),
         Top("error { Mine } error { Mine }"),
         Top("match_kind { exact }"),
         Apply("bit<8> x = (bit<8>)sm.parser_error;"),

@@ -1,7 +1,6 @@
-//! The language, item by item: for each one a program that is right and programs that are not.
+//! The language, feature by feature: for each one programs that are accepted and programs that are rejected.
 //!
-//! What right programs do with packets is tested beside `tests/programs`; here it is that they compile, that wrong ones do not,
-//! and what is said about those, as one snapshot per chapter.
+//! One snapshot per chapter holds the diagnostics of the rejected programs. `tests/packets.rs` tests the behaviour of accepted ones.
 
 mod cases;
 

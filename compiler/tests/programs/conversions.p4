@@ -9,7 +9,7 @@ const int BYTES = 2;
 type bit<10> short_id_t;
 type short_id_t long_id_t;
 
-const short_id_t NOBODY = 0;
+const short_id_t NO_ID = 0;
 
 header op_t {
     bit<8>           op;
@@ -132,7 +132,7 @@ control MyIngress(inout headers_t hdr, inout metadata_t meta,
             hdr.op.b = far == (long_id_t)(short_id_t)10w1 ? 8w1 : 0;
             meta.id = truncated();
             hdr.op.w = (bit<16>)(bit<10>)meta.id;
-            meta.id = NOBODY;
+            meta.id = NO_ID;
             hdr.op.i = (int<8>)(bit<8>)((bit<10>)meta.id)[7:0];
         } else if (hdr.op.op == 2) {
             // Arithmetic on integers without a width loses no bit.

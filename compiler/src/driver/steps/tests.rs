@@ -36,9 +36,9 @@ fn p4c(line: &str) -> (u8, String, tempfile::TempDir) {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let code = run_steps(&cli.args, &mut stdout, &mut stderr);
     stdout.extend(stderr);
-    let told = String::from_utf8(stdout).expect("messages are UTF-8");
-    let told = told.replace(&*folder.path().to_string_lossy(), "DIR");
-    (code, told, folder)
+    let output = String::from_utf8(stdout).expect("messages are UTF-8");
+    let output = output.replace(&*folder.path().to_string_lossy(), "DIR");
+    (code, output, folder)
 }
 
 fn files(folder: &tempfile::TempDir, within: &str) -> Vec<String> {
@@ -62,13 +62,14 @@ fn a_program_becomes_two_files_in_a_folder() {
         "",
     ] {
         let line = format!("{target} -DPORT=1 -o DIR/out DIR/prog.p4");
-        let (code, told, folder) = p4c(line.trim());
-        assert_eq!((code, &*told), (0, ""));
+        let (code, output, folder) = p4c(line.trim());
+        assert_eq!((code, &*output), (0, ""));
         assert_eq!(files(&folder, "out"), ["prog.json", "prog.p4i"]);
     }
-    let (code, told, _) = p4c("--Werror -DPORT=1 --p4runtime-files DIR/a.txtpb -o DIR DIR/prog.p4");
+    let (code, output, _) =
+        p4c("--Werror -DPORT=1 --p4runtime-files DIR/a.txtpb -o DIR DIR/prog.p4");
     assert_eq!(
-        (code, &*told),
+        (code, &*output),
         (0, ""),
         "nothing in the architecture is warned about"
     );
@@ -76,15 +77,15 @@ fn a_program_becomes_two_files_in_a_folder() {
 
 #[test]
 fn steps_can_be_taken_alone() {
-    let (code, told, folder) = p4c("-E -DPORT=1 -o DIR/out DIR/prog.p4");
-    assert_eq!((code, &*told), (0, ""));
+    let (code, output, folder) = p4c("-E -DPORT=1 -o DIR/out DIR/prog.p4");
+    assert_eq!((code, &*output), (0, ""));
     assert_eq!(files(&folder, "out"), ["prog.p4i"]);
     let text = std::fs::read_to_string(folder.path().join("out/prog.p4i")).expect("it was written");
     assert!(text.contains("sm.egress_spec = 1;"), "{text}");
-    let (code, told, _) = p4c("-e -o DIR/out DIR/prog.p4");
+    let (code, output, _) = p4c("-e -o DIR/out DIR/prog.p4");
     assert_eq!(code, 2);
-    assert!(told.contains("out/prog.p4i: "), "{told}");
-    let (code, told, folder) =
+    assert!(output.contains("out/prog.p4i: "), "{output}");
+    let (code, output, folder) =
         p4c("-### -v --ndebug -Xp4c --emit-externs -Xpreprocessor -DA -IX -o DIR/out DIR/prog.p4");
     assert_eq!(code, 0);
     assert_eq!(files(&folder, "out"), [""; 0]);
@@ -94,14 +95,14 @@ fn steps_can_be_taken_alone() {
         compiler:
         p4c-bm2-ss --emit-externs -I X --std=p4-16 --arch=v1model --p4runtime-format=binary --ndebug -o DIR/out/prog.json DIR/out/prog.p4i
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&output);
 }
 
 #[test]
 fn messages_tell_the_line_of_the_source() {
-    let (code, told, folder) = p4c("-DPORT=nowhere -o DIR/out DIR/prog.p4");
+    let (code, output, folder) = p4c("-DPORT=nowhere -o DIR/out DIR/prog.p4");
     assert_eq!(code, 1);
-    assert!(told.contains("DIR/prog.p4:13:"), "{told}");
+    assert!(output.contains("DIR/prog.p4:13:"), "{output}");
     assert_eq!(files(&folder, "out"), ["prog.p4i"]);
 }
 
@@ -139,12 +140,15 @@ fn what_cannot_be_done_is_refused_by_one_line() {
         ("--gdb DIR/prog.p4", "--gdb: "),
         ("-Xp4c --nonsense -DPORT=1 -o DIR DIR/prog.p4", "--nonsense"),
     ] {
-        let (code, told, _) = p4c(line);
-        assert_eq!((code, told.lines().count()), (2, 1), "{told}");
-        assert!(told.starts_with("error: ") && told.contains(part), "{told}");
+        let (code, output, _) = p4c(line);
+        assert_eq!((code, output.lines().count()), (2, 1), "{output}");
+        assert!(
+            output.starts_with("error: ") && output.contains(part),
+            "{output}"
+        );
     }
-    let (code, told, _) = p4c("--target-help");
+    let (code, output, _) = p4c("--target-help");
     assert_eq!(code, 0);
-    assert!(told.contains("bmv2-v1model"), "{told}");
+    assert!(output.contains("bmv2-v1model"), "{output}");
     assert!(p4c("-V").1.starts_with("p4c "));
 }

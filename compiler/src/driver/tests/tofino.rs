@@ -1,4 +1,4 @@
-//! Programs for Tofino: what is checked, what the chip refuses, what our model of it lacks, and the report of stages.
+//! Programs for Tofino: the checks, the limits of the chip, the gaps of the software model, and the stage report.
 
 use super::*;
 
@@ -65,21 +65,21 @@ fn a_register_needs_no_type_of_index_where_only_actions_look_at_it() {
         "Register<bit<32>, _>(65536) counts",
     );
     let line = ["--arch", "tna", "DIR/prog.p4"];
-    let (code, told, _) = p4c(&tna(&body), &line);
-    assert_eq!((code, told.as_str()), (0, ""));
-    let (code, told, _) = p4c(&tna(&body), &[&line[..], &["-o", "DIR/out.json"]].concat());
-    assert_eq!((code, told.as_str()), (0, ""));
+    let (code, output, _) = p4c(&tna(&body), &line);
+    assert_eq!((code, output.as_str()), (0, ""));
+    let (code, output, _) = p4c(&tna(&body), &[&line[..], &["-o", "DIR/out.json"]].concat());
+    assert_eq!((code, output.as_str()), (0, ""));
     let own = body.replace(
         "count.execute(hash.get({ hdr.h.a, meta.x }))",
         "counts.write(8w1, 1)",
     );
-    let (code, told, _) = p4c(&tna(&own), &line);
+    let (code, output, _) = p4c(&tna(&own), &line);
     assert_eq!(code, 1);
     assert!(
-        told.contains(
+        output.contains(
             "the type of parameter `index` is not known: the object was declared with `_`"
         ),
-        "{told}"
+        "{output}"
     );
 }
 
@@ -89,8 +89,8 @@ fn programs_of_tna_are_checked() {
         &["--arch", "tna", "DIR/prog.p4"][..],
         &["-b", "tofino", "DIR/prog.p4"],
     ] {
-        let (code, told, _) = p4c(&tna(STATEFUL), line);
-        assert_eq!((code, told.as_str()), (0, ""));
+        let (code, output, _) = p4c(&tna(STATEFUL), line);
+        assert_eq!((code, output.as_str()), (0, ""));
     }
 }
 
@@ -134,15 +134,15 @@ fn tofino_2_has_more() {
                 in egress_intrinsic_metadata_for_deparser_t dprsr)",
         )
         .replace("10w5", "8w5");
-    let (code, told, _) = p4c(&program, &["--arch", "t2na", "DIR/prog.p4"]);
-    assert_eq!((code, told.as_str()), (0, ""));
-    let (code, told, _) = p4c(&program, &["--arch", "tna", "DIR/prog.p4"]);
+    let (code, output, _) = p4c(&program, &["--arch", "t2na", "DIR/prog.p4"]);
+    assert_eq!((code, output.as_str()), (0, ""));
+    let (code, output, _) = p4c(&program, &["--arch", "tna", "DIR/prog.p4"]);
     assert_eq!(code, 1);
-    assert!(told.contains("--arch t2na"), "{told}");
+    assert!(output.contains("--arch t2na"), "{output}");
     let of_tofino_1 = program.replace("t2na.p4", "tna.p4");
-    let (code, told, _) = p4c(&of_tofino_1, &["--arch", "tna", "DIR/prog.p4"]);
+    let (code, output, _) = p4c(&of_tofino_1, &["--arch", "tna", "DIR/prog.p4"]);
     assert_eq!(code, 1);
-    assert!(told.contains("it is declared in `t2na.p4`"), "{told}");
+    assert!(output.contains("it is declared in `t2na.p4`"), "{output}");
 }
 
 #[test]
@@ -169,9 +169,9 @@ fn slips_in_programs_of_tna_are_found() {
         ),
     ];
     for (body, words) in cases {
-        let (code, told, _) = p4c(&tna(&body), &["--arch", "tna", "DIR/prog.p4"]);
-        assert_eq!(code, 1, "{told}");
-        assert!(told.contains(words), "{told}");
+        let (code, output, _) = p4c(&tna(&body), &["--arch", "tna", "DIR/prog.p4"]);
+        assert_eq!(code, 1, "{output}");
+        assert!(output.contains(words), "{output}");
     }
 }
 
@@ -190,13 +190,13 @@ fn what_a_packet_does_twice_with_a_register_is_an_error() {
     for (body, register) in [(both, "swap"), (crossed, "count")] {
         for outputs in [&[][..], &["-o", "DIR/out.json"]] {
             let line = [&["--arch", "tna", "DIR/prog.p4"], outputs].concat();
-            let (code, told, _) = p4c(&tna(&body), &line);
-            assert_eq!(code, 1, "{register}: {told}");
+            let (code, output, _) = p4c(&tna(&body), &line);
+            assert_eq!(code, 1, "{register}: {output}");
             assert!(
-                told.contains("error[E0701]: a packet on this path accesses register"),
-                "{told}"
+                output.contains("error[E0701]: a packet on this path accesses register"),
+                "{output}"
             );
-            assert!(told.contains("first accessed here"), "{told}");
+            assert!(output.contains("first accessed here"), "{output}");
         }
     }
     // Ways that no packet goes both of.
@@ -206,8 +206,8 @@ fn what_a_packet_does_twice_with_a_register_is_an_error() {
             "if (hdr.h.a == 2) { meta.x = swap.execute(hdr.h.a); return; }",
         )
         .replace("t.apply();", "t.apply(); meta.x = swap.execute(0);");
-    let (code, told, _) = p4c(&tna(&apart), &["--arch", "tna", "DIR/prog.p4"]);
-    assert_eq!((code, told.as_str()), (0, ""));
+    let (code, output, _) = p4c(&tna(&apart), &["--arch", "tna", "DIR/prog.p4"]);
+    assert_eq!((code, output.as_str()), (0, ""));
 }
 
 #[test]
@@ -228,15 +228,15 @@ fn what_both_gresses_do_with_a_register_is_an_error() {
                 }}"
         ),
     );
-    let (code, told, _) = p4c(&both, &["--arch", "tna", "DIR/prog.p4"]);
-    assert_eq!(code, 1, "{told}");
+    let (code, output, _) = p4c(&both, &["--arch", "tna", "DIR/prog.p4"]);
+    assert_eq!(code, 1, "{output}");
     for words in [
         "error[E0701]: egress cannot access register last, which ingress accesses",
         "^^^^^^^^^^^^^^^^^^^^",
         "ingress accesses it here",
         "carry what egress needs in a header in front of the packet",
     ] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(output.contains(words), "{words}: {output}");
     }
 }
 
@@ -258,15 +258,15 @@ Switch(pipe, other) main;"
 fn several_pipes_are_checked_and_one_is_run() {
     let program = two_pipes("apply { tm.ucast_egress_port = 5; }");
     let line = ["--arch", "tna", "DIR/prog.p4"];
-    let (code, told, _) = p4c(&program, &line);
-    assert_eq!((code, told.as_str()), (0, ""));
+    let (code, output, _) = p4c(&program, &line);
+    assert_eq!((code, output.as_str()), (0, ""));
     let run = |words: &[&str]| {
         p4c(
             &program,
             &[&line[..], &["-o", "DIR/out.json"], words].concat(),
         )
     };
-    let (code, told, _) = run(&[]);
+    let (code, output, _) = run(&[]);
     assert_eq!(code, 1);
     for words in [
         "error[E0702]: the model runs one pipeline",
@@ -274,21 +274,21 @@ fn several_pipes_are_checked_and_one_is_run() {
         "`--pipe 0` to `--pipe 1`",
         "a switch for each",
     ] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(output.contains(words), "{words}: {output}");
     }
     for pipe in ["0", "1"] {
-        let (code, told, _) = run(&["--pipe", pipe]);
-        assert_eq!((code, told.as_str()), (0, ""), "pipe {pipe}");
+        let (code, output, _) = run(&["--pipe", pipe]);
+        assert_eq!((code, output.as_str()), (0, ""), "pipe {pipe}");
     }
-    let (code, told, _) = run(&["--pipe", "2"]);
+    let (code, output, _) = run(&["--pipe", "2"]);
     assert_eq!(code, 1);
     assert!(
-        told.contains("--pipe 2: unknown pipe; the last one of this Switch is 1"),
-        "{told}"
+        output.contains("--pipe 2: unknown pipe; the last one of this Switch is 1"),
+        "{output}"
     );
-    let (code, told, _) = p4c("", &["--arch", "v1model", "--pipe", "1", "DIR/prog.p4"]);
+    let (code, output, _) = p4c("", &["--arch", "v1model", "--pipe", "1", "DIR/prog.p4"]);
     assert_eq!(code, 2);
-    assert!(told.contains("v1model has no pipes"), "{told}");
+    assert!(output.contains("v1model has no pipes"), "{output}");
 }
 
 #[test]
@@ -296,9 +296,12 @@ fn each_pipe_is_held_to_the_rules_of_the_chip() {
     let twice = "Register<bit<32>, bit<8>>(256) cells;
         RegisterAction<bit<32>, bit<8>, bit<32>>(cells) look = { void apply(inout bit<32> value) { value = 1; } };
         apply { look.execute(1); look.execute(2); }";
-    let (code, told, _) = p4c(&two_pipes(twice), &["--arch", "tna", "DIR/prog.p4"]);
+    let (code, output, _) = p4c(&two_pipes(twice), &["--arch", "tna", "DIR/prog.p4"]);
     assert_eq!(code, 1);
-    assert!(told.contains("accesses register I2.cells twice"), "{told}");
+    assert!(
+        output.contains("accesses register I2.cells twice"),
+        "{output}"
+    );
 }
 
 #[test]
@@ -351,17 +354,17 @@ fn what_the_chip_has_no_room_for_is_an_error_at_its_line() {
         ),
     ];
     for (from, to, what, why) in cases {
-        let (code, told, _) = with(from, &to.replace("SIZE", "100000000"));
-        assert_eq!(code, 1, "{told}");
-        assert!(told.contains("error[E0703]"), "{told}");
-        assert!(told.contains(what) && told.contains(why), "{told}");
-        let (_, would_do) = told.split_once("a size of ").expect("what would do");
+        let (code, output, _) = with(from, &to.replace("SIZE", "100000000"));
+        assert_eq!(code, 1, "{output}");
+        assert!(output.contains("error[E0703]"), "{output}");
+        assert!(output.contains(what) && output.contains(why), "{output}");
+        let (_, would_do) = output.split_once("a size of ").expect("what would do");
         let (most, _) = would_do.split_once(' ').unwrap();
         let most: u64 = most.parse().unwrap();
-        let (code, told, _) = with(from, &to.replace("SIZE", &most.to_string()));
-        assert_eq!(code, 0, "{what} of {most}: {told}");
-        let (code, told, _) = with(from, &to.replace("SIZE", &(most + 1).to_string()));
-        assert_eq!(code, 1, "{what} of {most} and one: {told}");
+        let (code, output, _) = with(from, &to.replace("SIZE", &most.to_string()));
+        assert_eq!(code, 0, "{what} of {most}: {output}");
+        let (code, output, _) = with(from, &to.replace("SIZE", &(most + 1).to_string()));
+        assert_eq!(code, 1, "{what} of {most} and one: {output}");
     }
 }
 
@@ -375,24 +378,24 @@ fn an_algorithmic_table_takes_no_tcam() {
             .replace("action send", "Alpm(1024, 2) layout; action send")
     };
     let line = ["--arch", "tna", "DIR/prog.p4", "-o", "DIR/out.json"];
-    let (code, told, _) = p4c(&tna(&table("implementation = layout;")), &line);
-    assert_eq!(code, 0, "{told}");
-    let (code, told, _) = p4c(&tna(&table("")), &line);
+    let (code, output, _) = p4c(&tna(&table("implementation = layout;")), &line);
+    assert_eq!(code, 0, "{output}");
+    let (code, output, _) = p4c(&tna(&table("")), &line);
     assert_eq!(code, 1);
-    assert!(told.contains("blocks of TCAM"), "{told}");
+    assert!(output.contains("blocks of TCAM"), "{output}");
 }
 
 #[test]
 fn what_our_model_lacks_is_an_error_only_where_it_is_to_run() {
     let body = STATEFUL.replace("swap.execute(hdr.h.a)", "swap.execute_log()");
     let line = ["--arch", "tna", "DIR/prog.p4"];
-    let (code, told, _) = p4c(&tna(&body), &line);
-    assert_eq!((code, told.as_str()), (0, ""));
-    let (code, told, _) = p4c(&tna(&body), &[&line[..], &["-o", "DIR/out.json"]].concat());
+    let (code, output, _) = p4c(&tna(&body), &line);
+    assert_eq!((code, output.as_str()), (0, ""));
+    let (code, output, _) = p4c(&tna(&body), &[&line[..], &["-o", "DIR/out.json"]].concat());
     assert_eq!(code, 1);
     assert!(
-        told.contains("error[E0702]: the model has no execute_log of register actions yet"),
-        "{told}"
+        output.contains("error[E0702]: the model has no execute_log of register actions yet"),
+        "{output}"
     );
 }
 
@@ -413,9 +416,9 @@ fn selectors_with_states_are_checked_and_not_run() {
             "if (meta.x == 7) { die.execute(32w1); } else { t.apply(); }",
         );
     let line = ["--arch", "tna", "DIR/prog.p4"];
-    let (code, told, _) = p4c(&tna(&body), &line);
-    assert_eq!(code, 0, "{told}");
-    let (code, told, _) = p4c(&tna(&body), &[&line[..], &["-o", "DIR/out.json"]].concat());
+    let (code, output, _) = p4c(&tna(&body), &line);
+    assert_eq!(code, 0, "{output}");
+    let (code, output, _) = p4c(&tna(&body), &[&line[..], &["-o", "DIR/out.json"]].concat());
     assert_eq!(code, 1);
     for words in [
         "error[E0702]: the model's selectors have no register of their members' states",
@@ -424,26 +427,26 @@ fn selectors_with_states_are_checked_and_not_run() {
         "error[E0702]: the model has no SelectorAction yet",
         "SelectorAction(groups) die",
     ] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(output.contains(words), "{words}: {output}");
     }
 }
 
 #[test]
 fn a_length_that_is_adjusted_by_nothing_is_a_packets_own() {
     let line = ["--arch", "tna", "DIR/prog.p4", "-o", "DIR/out.json"];
-    let (code, told, _) = p4c(&tna(&STATEFUL.replace("count();", "count(0);")), &line);
-    assert_eq!((code, told.as_str()), (0, ""));
-    let (code, told, _) = p4c(&tna(&STATEFUL.replace("count();", "count(4);")), &line);
+    let (code, output, _) = p4c(&tna(&STATEFUL.replace("count();", "count(0);")), &line);
+    assert_eq!((code, output.as_str()), (0, ""));
+    let (code, output, _) = p4c(&tna(&STATEFUL.replace("count();", "count(4);")), &line);
     assert_eq!(code, 1);
-    assert!(told.contains("no adjust_byte_count"), "{told}");
+    assert!(output.contains("no adjust_byte_count"), "{output}");
 }
 
 #[test]
 fn an_architecture_is_not_taken_for_another() {
     let refused = |program: &str, line: &[&str], code, words: &str| {
-        let (was, told, _) = p4c(program, line);
-        assert_eq!(was, code, "{told}");
-        assert!(told.contains(words), "{told}");
+        let (was, output, _) = p4c(program, line);
+        assert_eq!(was, code, "{output}");
+        assert!(output.contains(words), "{output}");
     };
     let here = "DIR/prog.p4";
     refused(
@@ -479,9 +482,9 @@ fn the_report_of_stages_is_written_and_judges() {
     assert_eq!(report["stages"], 12);
     assert!(report["needed"].as_u64().unwrap() <= 3, "{report}");
 
-    let (code, told, _) = p4c(&program, &["--report", "DIR/prog.p4"]);
+    let (code, output, _) = p4c(&program, &["--report", "DIR/prog.p4"]);
     assert_eq!(code, 2);
-    assert!(told.contains("v1model has no stages"), "{told}");
+    assert!(output.contains("v1model has no stages"), "{output}");
 
     // Each value waits for the one before it.
     let chain: String = (0..13)
@@ -489,9 +492,12 @@ fn the_report_of_stages_is_written_and_judges() {
         .collect();
     let body = format!("apply {{ {chain} }}");
     let line = ["--arch", "tna", "--report=DIR/stages.txt", "DIR/prog.p4"];
-    let (code, told, files) = p4c(&tna(&body), &line);
+    let (code, output, files) = p4c(&tna(&body), &line);
     assert_eq!(code, 1);
-    assert!(told.contains("needs 26 stages, and tna has 12"), "{told}");
+    assert!(
+        output.contains("needs 26 stages, and tna has 12"),
+        "{output}"
+    );
     let report = std::fs::read_to_string(files.path().join("stages.txt")).unwrap();
     assert!(report.contains("does not fit"), "{report}");
 }

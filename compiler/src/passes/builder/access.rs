@@ -1,4 +1,4 @@
-//! Reading and choosing what is known only at run time.
+//! Reads and selections with indices that are computed at run time.
 
 use super::data::{Data, Place};
 use super::Builder;

@@ -1,4 +1,4 @@
-//! Names that the control plane knows, each of which one declaration has.
+//! Uniqueness of control-plane names.
 
 use std::collections::btree_map::Entry;
 

@@ -1,4 +1,4 @@
-//! Divisions that need none, and the others, which [`crate::passes`] looks at when all is known.
+//! Divisions that are shifts, and other divisions, which are checked by the pass `divisions` of [`crate::passes`].
 
 use num_bigint::BigInt;
 

@@ -1,4 +1,4 @@
-//! Whether two values of any type are equal.
+//! Equality of two values of any type.
 
 use super::data::Data;
 use super::{ops, Builder};

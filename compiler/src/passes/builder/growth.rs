@@ -1,8 +1,8 @@
-//! How much is made of one program.
+//! A limit on the size of the expanded program.
 //!
-//! Calls are inlined, loops unrolled, and values of structured types taken apart, so that a program of a few lines can stand for one that
-//! no machine holds: 25 functions of which each calls the one before twice, say. All that is made is counted here, and beyond
-//! [`MAX_PARTS`] the compiler reports that once, at the place where it happens, and makes nothing any more.
+//! Calls are inlined, loops unrolled and structures split into fields, so that a short program may expand beyond any memory. An example is a
+//! chain of 25 functions, each of which calls the previous one twice. All generated parts are counted. At [`MAX_PARTS`] the compiler reports
+//! the place once, and generates nothing more.
 
 use super::Builder;
 use crate::diag::{Code, Diagnostic, Span};

@@ -1,4 +1,4 @@
-//! Looking ahead in the packet, for values of any type.
+//! `lookahead` in the packet, for values of any type.
 
 use super::data::{Data, Place};
 use super::Builder;

@@ -1,7 +1,7 @@
-//! What passes make code with: variables of any type, values and places, assignment, conversion, statements.
+//! Code generation for passes: variables of any type, values, storage, assignment, conversion and statements.
 //!
-//! [`super::elaborate`] makes bodies with it, and [`super::externs`] what calls of externs become. A [`Builder`] knows the types
-//! of the checked program, and no declaration of it: what names stand for is elaboration's.
+//! [`super::elaborate`] builds bodies with it, and [`super::externs`] the lowered calls. A [`Builder`] uses the types of the checked program,
+//! but no declarations: elaboration resolves names.
 
 mod access;
 mod assign;

@@ -1,4 +1,4 @@
-//! Operators on values, folded when their operands are known.
+//! Operators on values, with constant folding.
 
 use num_bigint::BigInt;
 

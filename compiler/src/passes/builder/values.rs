@@ -1,4 +1,4 @@
-//! Values of structured types: their parts, their numbers one by one, and conversions.
+//! Values of structured types: their parts, their scalars, and conversions.
 
 use num_bigint::BigInt;
 

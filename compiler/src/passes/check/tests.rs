@@ -55,7 +55,7 @@ fn a_break_leaves_a_block_around_it() {
 }
 
 #[test]
-fn a_table_of_several_places_and_no_other_is_told_from_where() {
+fn only_a_table_of_several_applications_has_sites() {
     let site = || Some(Expr::Bool(true));
     assert_eq!(flat(&with_pipeline(vec![apply(None)])), Ok(()));
     assert!(flat(&with_pipeline(vec![apply(site())])).is_err());

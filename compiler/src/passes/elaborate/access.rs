@@ -1,4 +1,4 @@
-//! Places that expressions name, and reading what is chosen at run time.
+//! Storage that expressions name, and reads with an index that is computed at run time.
 
 use std::rc::Rc;
 

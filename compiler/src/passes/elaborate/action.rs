@@ -1,4 +1,4 @@
-//! Actions: as tables call them, and as bodies call them.
+//! Actions, called by tables and by bodies.
 
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
 //! Calls: evaluation of arguments, parameter passing, and inlining of functions.
 //!
-//! The language copies arguments in and out. Here a parameter stands for the argument itself wherever nobody could
-//! tell: a place that no other argument touches, handed to code that cannot reach it by another name.
+//! P4 copies arguments in and out. Here a parameter is an alias of its argument if the difference cannot be observed: no other argument
+//! overlaps with the storage, and the callee cannot access it by another name.
 
 use std::rc::Rc;
 
@@ -22,7 +22,7 @@ use crate::syntax::ast::{
 pub enum Argument {
     /// A value.
     Value(Data),
-    /// A place to write to, and for `inout` to read from.
+    /// Storage of an `out` or `inout` argument.
     Place(Place),
     /// An instance.
     Instance(Instance),
@@ -32,20 +32,20 @@ pub enum Argument {
 
 /// A parameter with its argument.
 #[derive(Clone, Debug)]
-pub struct Bound {
-    /// The parameter; none for built-in methods.
+pub struct BoundArg {
+    /// The parameter; `None` for built-in methods.
     pub param: Option<DeclId>,
-    /// Its direction.
+    /// Direction of the parameter.
     pub direction: Direction,
-    /// Its type.
+    /// Type of the parameter.
     pub ty: Type,
-    /// What it gets.
+    /// The argument.
     pub argument: Argument,
-    /// What an `inout` argument was worth when it was its turn, if a later argument may change it.
+    /// Value of an `inout` argument at its evaluation, if a later argument may change it.
     pub saved: Option<Data>,
-    /// Where the argument stands.
+    /// Position of the argument in the source.
     pub span: Span,
-    /// Which argument of the call it is: results are copied back in that order (spec § 6.8), not in that of the parameters.
+    /// Index of the argument in the call. Results are copied out in this order (spec § 6.8), not in that of the parameters.
     pub turn: usize,
 }
 
@@ -65,7 +65,9 @@ impl Elaborator<'_> {
                 self.report_last(
                     Code::RECURSION,
                     expr.span,
-                    format!("calls are nested more than {MAX_DEPTH} levels deep, the limit of inlining"),
+                    format!(
+                        "calls are nested more than {MAX_DEPTH} levels deep, the limit of inlining"
+                    ),
                 );
                 Data::Invalid
             }
@@ -112,8 +114,8 @@ impl Elaborator<'_> {
     }
 
     /// Evaluates the arguments in source order and returns them in the order of the parameters.
-    pub fn arguments(&mut self, info: &CallInfo, args: &[Arg], frame: &Rc<Frame>) -> Vec<Bound> {
-        let mut slots: Vec<Option<Bound>> = info.args.iter().map(|_| None).collect();
+    pub fn arguments(&mut self, info: &CallInfo, args: &[Arg], frame: &Rc<Frame>) -> Vec<BoundArg> {
+        let mut slots: Vec<Option<BoundArg>> = info.args.iter().map(|_| None).collect();
         for (position, arg) in args.iter().enumerate() {
             let Some(slot) = info
                 .args
@@ -144,7 +146,7 @@ impl Elaborator<'_> {
                 }
                 _ => None,
             };
-            slots[slot] = Some(Bound {
+            slots[slot] = Some(BoundArg {
                 param: param.param,
                 direction: param.direction,
                 ty,
@@ -173,7 +175,7 @@ impl Elaborator<'_> {
                     span = default.span;
                     argument = self.argument(default, Direction::In, &ty, false, frame);
                 }
-                Bound {
+                BoundArg {
                     param: param.param,
                     direction: param.direction,
                     ty,
@@ -194,7 +196,7 @@ impl Elaborator<'_> {
         info: &CallInfo,
         args: &[Arg],
         frame: &Rc<Frame>,
-    ) -> Vec<Bound> {
+    ) -> Vec<BoundArg> {
         let mut bound = self.arguments(info, args, frame);
         for (position, bound) in bound.iter_mut().enumerate() {
             bound.param = params.get(position).map(|param| param.id);
@@ -242,7 +244,7 @@ impl Elaborator<'_> {
     /// arguments may be shared. Returns the copies to make when the call ends.
     pub fn pass(
         &mut self,
-        bound: Vec<Bound>,
+        bound: Vec<BoundArg>,
         callee: &Frame,
         closure: bool,
         frame: &Rc<Frame>,

@@ -180,7 +180,7 @@ impl Elaborator<'_> {
     /// Passes arguments to parameters that have variables.
     fn pass_again(
         &mut self,
-        bound: Vec<super::call::Bound>,
+        bound: Vec<super::call::BoundArg>,
         callee: &Rc<Frame>,
         frame: &Rc<Frame>,
     ) -> super::call::Copies {
@@ -329,7 +329,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Applies a table whose result nobody looks at.
+    /// Applies a table whose result is not used.
     pub fn apply_table_alone(&mut self, table: DeclId, span: Span, frame: &Rc<Frame>) {
         self.apply_table(table, span, frame, Outcome::default());
     }

@@ -1,4 +1,4 @@
-//! Entries that a program gives a table, as written: [`crate::passes::entries`] fits them to the table's key.
+//! Table entries as written; [`crate::passes::entries`] converts them to the table's key.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Expressions to values. Whatever has an effect is done on the way, in the language's order of evaluation.
+//! Evaluates expressions to values. Side effects are emitted in the language's order of evaluation.
 
 use std::rc::Rc;
 

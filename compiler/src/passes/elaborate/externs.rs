@@ -1,5 +1,5 @@
-//! Externs: elaboration evaluates arguments and leaves objects and calls as they are, for [`crate::passes::externs`]. Of the functions
-//! it knows those of core.p4 alone.
+//! Externs: elaboration evaluates the arguments, and leaves objects and calls for [`crate::passes::externs`]. Only the functions of
+//! core.p4 are handled here.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::diag::{Code, Span};
 use crate::ir::{CallId, Expr, Take};
 use crate::passes::builder::data::Data;
 use crate::passes::externs::call::{
-    Argument, Call, CallResult, Callee, Declared, Given, Implementation, InstanceId,
+    Argument, Call, CallResult, Callee, Declared, ExternArg, Implementation, InstanceId,
 };
 use crate::passes::externs::known;
 use crate::passes::inlined::StmtKind;
@@ -70,10 +70,10 @@ impl Elaborator<'_> {
     }
 
     /// Evaluates the arguments of an extern.
-    fn given(&mut self, info: &CallInfo, args: &[Arg], frame: &Rc<Frame>) -> Vec<Given> {
+    fn given(&mut self, info: &CallInfo, args: &[Arg], frame: &Rc<Frame>) -> Vec<ExternArg> {
         let checked = self.checked;
         let bound = self.arguments(info, args, frame).into_iter();
-        let given = bound.map(|bound| Given {
+        let given = bound.map(|bound| ExternArg {
             param: bound.param.map(|id| checked.name(id)),
             ty: bound.ty,
             argument: match bound.argument {
@@ -109,7 +109,7 @@ impl Elaborator<'_> {
         let args = self.given(info, &call.args, frame);
         match &*name {
             "verify" => {
-                let scalar = |position: usize| match args.get(position).and_then(Given::data) {
+                let scalar = |position: usize| match args.get(position).and_then(ExternArg::data) {
                     Some(Data::Scalar(expr)) => Some(expr.clone()),
                     _ => None,
                 };
@@ -161,7 +161,7 @@ impl Elaborator<'_> {
     fn leave(
         &mut self,
         callee: Callee,
-        args: Vec<Given>,
+        args: Vec<ExternArg>,
         info: &CallInfo,
         implementations: Vec<Implementation>,
         span: Span,
@@ -240,9 +240,12 @@ impl Elaborator<'_> {
         made
     }
 
-    fn static_assert(&mut self, args: &[Given], span: Span) -> Data {
-        let holds = args.first().and_then(Given::data).and_then(Data::constant);
-        let message = match args.get(1).and_then(Given::data) {
+    fn static_assert(&mut self, args: &[ExternArg], span: Span) -> Data {
+        let holds = args
+            .first()
+            .and_then(ExternArg::data)
+            .and_then(Data::constant);
+        let message = match args.get(1).and_then(ExternArg::data) {
             Some(Data::String(text)) => format!("static assertion failed: {text}"),
             _ => "static assertion failed".to_owned(),
         };

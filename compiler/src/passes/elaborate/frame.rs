@@ -1,4 +1,4 @@
-//! What names stand for while a program is being elaborated.
+//! The environment of elaboration: bindings of names.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -185,7 +185,7 @@ impl Elaborator<'_> {
                 let binding = match bound.argument {
                     Argument::Value(data) => Binding::Data(data),
                     Argument::Instance(instance) => {
-                        // Whoever gets it may apply it too.
+                        // A control or parser that receives the instance may apply it.
                         if let Instance::Control(control) = &instance {
                             control.shared.set(true);
                         }

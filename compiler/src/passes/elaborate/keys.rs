@@ -1,4 +1,4 @@
-//! Keys of tables: what they look at, and the names that the control plane has for it.
+//! Table keys: the fields that they match, and their control-plane names.
 
 use std::rc::Rc;
 

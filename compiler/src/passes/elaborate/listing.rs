@@ -1,9 +1,8 @@
-//! The order in which P4Info lists objects: that of p4c.
+//! The order of objects in P4Info, which is that of p4c.
 //!
-//! p4c inlines all controls first. Their declarations then stand one after the other, those of an instance behind it, and those
-//! of instances that a direct application makes at the end. Actions of the top level are copied into each control that uses
-//! them, before its own. From there it goes breadth first: what the top level declares, the blocks of the package, then the
-//! objects of these blocks.
+//! p4c inlines all controls first. Their declarations are then consecutive, those of an instance after it, and those of directly applied
+//! instances at the end. Top-level actions are copied into each control that uses them, before its own. The order is then breadth first:
+//! declarations of the top level, the blocks of the package, then the objects of these blocks.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! `for` loops. Those over a range of constants are unrolled; the others become loops of the target.
+//! `for` loops. Loops over a constant range are unrolled; others become loops of the target.
 
 use std::rc::Rc;
 

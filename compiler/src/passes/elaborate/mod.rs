@@ -1,16 +1,16 @@
 //! Pass: elaborate.
 //!
-//! Input: a program that the checker accepts. Output: the inlined program ([`crate::passes::inlined::InlinedProgram`]) with externs
-//! as they are declared and called ([`crate::passes::externs::call`]), still in the [`Builder`] that made it. Invariant: no names but
-//! control-plane ones, no expression with effects, no copy that is not needed; variables have fields of their own, generics
-//! have their types, and constants are folded. Nothing in it is a target's.
+//! Input: a program that the checker accepted. Output: the inlined program ([`crate::passes::inlined::InlinedProgram`]) with externs
+//! as declared and called ([`crate::passes::externs::call`]), still in the [`Builder`] that built it. Invariants: only control-plane names
+//! remain, expressions have no side effects, and there are no unneeded copies. Variables have their own fields, generics are instantiated,
+//! and constants are folded. The pass is independent of the target.
 //!
-//! Starting from the blocks that [`crate::passes::package`] names, every body is walked once for each of its applications, with names bound to
-//! what they stand for there (see `frame`), and calls are inlined on the way. These belong together: what a call passes
-//! without a copy, which loops unroll and which choices are decided follows from what names stand for just there.
+//! It starts from the blocks that [`crate::passes::package`] determines. Every body is traversed once per application, in an environment that
+//! binds names to instances and values (see `frame`), and calls are inlined. All of this is one pass, as the environment determines which
+//! arguments are passed without a copy, which loops are unrolled and which conditions are constant.
 //!
-//! Of externs it knows those of core.p4: `packet_in`, `packet_out`, `verify` and `static_assert`. Calls of all others become
-//! [`crate::passes::inlined::StmtKind::Call`], and [`crate::ir::Expr::Result`] stands for what they give.
+//! Only the externs of core.p4 are handled here: `packet_in`, `packet_out`, `verify` and `static_assert`. Calls of other externs become
+//! [`crate::passes::inlined::StmtKind::Call`], with [`crate::ir::Expr::Result`] as their value.
 
 mod access;
 mod action;

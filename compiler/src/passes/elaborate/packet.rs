@@ -1,4 +1,4 @@
-//! What parsers do with the packet: extract, advance, look ahead.
+//! Packet operations of parsers: extract, advance and lookahead.
 
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
 //! Parsers: states and sub-parsers.
 //!
-//! A state's statements are made like those of any other body. A call of a sub-parser makes states for it, which lead to
-//! a state for what follows the call.
+//! Statements of a state are elaborated like those of other bodies. A call of a sub-parser creates states for it, whose `accept` leads to a
+//! state for the statements after the call.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;

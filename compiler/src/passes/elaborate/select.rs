@@ -1,4 +1,4 @@
-//! `select` and value sets. What keysets become on the target is [`crate::passes::selects`].
+//! `select` and value sets. [`crate::passes::selects`] lowers the keysets for the target.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! `next` and `last` of stacks in parser states, with the bounds that the language checks (spec § 8.18).
+//! `next` and `last` of header stacks in parser states, with the bounds checks of the language (spec § 8.18).
 
 use std::rc::Rc;
 

@@ -284,7 +284,7 @@ impl Elaborator<'_> {
                     let object = self.property_object(property, value, decl, frame);
                     objects.push((Rc::clone(&property.name.name), object, value.span));
                 }
-                // Those of priorities belong to the entries; the checker has warned of properties that nobody knows.
+                // Properties of priorities are read with the entries; the checker has warned of unknown properties.
                 _ => {}
             }
         }

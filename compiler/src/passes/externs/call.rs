@@ -1,4 +1,4 @@
-//! What elaboration leaves of externs: objects as they are declared, and calls with their evaluated arguments.
+//! Externs as elaboration leaves them: objects as declared, and calls with evaluated arguments.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use crate::syntax::ast::{Annotation, Direction, Name};
 /// All externs of a program, until [`super::lower`] takes them.
 #[derive(Debug, Default)]
 pub struct Externs {
-    /// Objects, in the order in which they are made.
+    /// Objects, in order of instantiation.
     pub instances: Vec<Declared>,
     /// Calls, by [`crate::ir::CallId`], in the order in which they were elaborated.
     pub calls: Vec<Call>,
-    /// What tables name in their properties.
+    /// Objects that table properties name.
     pub tables: Vec<TableObjects>,
     /// The objects of the program in the order of P4Info.
     pub listing: Vec<Listed>,
@@ -33,42 +33,42 @@ pub struct InstanceId(pub usize);
 pub struct Declared {
     /// The extern.
     pub ty: Name,
-    /// Its type arguments.
+    /// Type arguments.
     pub type_args: Vec<Type>,
     /// Arguments of its constructor.
-    pub args: Vec<Given>,
+    pub args: Vec<ExternArg>,
     /// Full name.
     pub name: String,
-    /// What the control plane sees, if it knows such objects.
+    /// Control-plane metadata, for externs that are visible to the control plane.
     pub meta: Option<Meta>,
     /// Annotations of the declaration.
     pub annotations: Vec<Annotation>,
-    /// Where it is declared.
+    /// Position of the declaration.
     pub span: Span,
 }
 
 /// A call of an extern function or of a method of an extern object.
 #[derive(Debug)]
 pub struct Call {
-    /// What is called.
+    /// The called function or method.
     pub callee: Callee,
     /// Arguments in the order of the parameters.
-    pub args: Vec<Given>,
-    /// The type of the result.
+    pub args: Vec<ExternArg>,
+    /// Type of the result.
     pub ret: Type,
-    /// Where the result goes.
+    /// Destination of the result.
     pub result: CallResult,
     /// Abstract methods of the object that the program implements, inlined for this call.
     pub implementations: Vec<Implementation>,
-    /// The block of the architecture that it stands in.
+    /// The block of the architecture that contains the call.
     pub region: Region,
-    /// Prefix of names made for it.
+    /// Prefix of generated names.
     pub scope: String,
-    /// Where it stands.
+    /// Position of the call.
     pub span: Span,
 }
 
-/// What is called.
+/// The function or method of a [`Call`].
 #[derive(Clone, Debug)]
 pub enum Callee {
     /// An extern function.
@@ -79,51 +79,51 @@ pub enum Callee {
     Own(Name),
 }
 
-/// Where the result of a call goes.
+/// Destination of a call's result.
 #[derive(Clone, Debug)]
 pub enum CallResult {
-    /// There is none.
+    /// The call has no result.
     None,
-    /// A number or truth value; [`crate::ir::Expr::Result`] stands for it.
+    /// A number or boolean, used as [`crate::ir::Expr::Result`].
     Scalar(Scalar),
-    /// To a variable of its own.
+    /// A variable created for the result.
     Place(Place),
 }
 
-/// An argument with its parameter.
+/// An argument of an extern, with its parameter.
 #[derive(Clone, Debug)]
-pub struct Given {
-    /// The parameter's name.
+pub struct ExternArg {
+    /// Name of the parameter.
     pub param: Option<Name>,
-    /// Its type.
+    /// Type of the parameter.
     pub ty: Type,
-    /// What it gets.
+    /// The argument.
     pub argument: Argument,
-    /// Where the argument stands.
+    /// Position of the argument.
     pub span: Span,
 }
 
-/// What a parameter of an extern gets.
+/// The kinds of arguments of externs.
 #[derive(Clone, Debug)]
 pub enum Argument {
     /// A value.
     Value(Data),
-    /// A place to write to, and for `inout` to read from.
+    /// Storage of an `out` or `inout` argument.
     Place(Place),
     /// An object.
     Object(InstanceId),
-    /// Nothing.
+    /// No argument for an optional parameter.
     Omitted,
 }
 
-/// The body of an abstract method, with variables of its own for its parameters.
+/// The implementation of an abstract method, with variables for its parameters.
 #[derive(Debug)]
 pub struct Implementation {
     /// The method's name.
     pub name: Name,
     /// Its parameters: direction, type, variable.
     pub params: Vec<(Direction, Type, Place)>,
-    /// What it does.
+    /// The body.
     pub code: Vec<Stmt>,
 }
 
@@ -132,13 +132,13 @@ pub struct Implementation {
 pub struct TableObjects {
     /// The table.
     pub table: TableId,
-    /// The properties in their order: name, object, and where the value stands. No object is named where something else stands.
+    /// The properties in order: name, object and position of the value. The object is `None` if the value is not an object.
     pub properties: Vec<(Name, Option<InstanceId>, Span)>,
-    /// What `selector` keys look at.
+    /// Fields of the `selector` keys.
     pub selectors: Vec<FieldRef>,
 }
 
-/// Something that P4Info lists.
+/// An entry of the list of objects in P4Info.
 #[derive(Debug)]
 pub enum Listed {
     /// An object by its kind and name.
@@ -147,7 +147,7 @@ pub enum Listed {
     Extern(InstanceId),
 }
 
-/// Which block of the architecture a statement stands in.
+/// The block of the architecture that contains a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Region {
     /// A parser.
@@ -165,7 +165,7 @@ pub enum Region {
     Deparser,
 }
 
-impl Given {
+impl ExternArg {
     /// The value, if it is one.
     pub fn data(&self) -> Option<&Data> {
         match &self.argument {
@@ -182,8 +182,8 @@ impl Given {
         }
     }
 
-    /// Whether the program gives this parameter something.
-    pub fn is_given(&self) -> bool {
+    /// Whether the call passes an argument.
+    pub fn is_passed(&self) -> bool {
         !matches!(self.argument, Argument::Omitted)
     }
 }

@@ -2,7 +2,7 @@
 
 use num_bigint::BigInt;
 
-use super::call::Given;
+use super::call::ExternArg;
 use super::{enum_argument, Lowering};
 use crate::diag::{Code, Span};
 use crate::ir::{self, Algorithm, Calculation, CalculationId, CalculationInput, Effect};
@@ -11,7 +11,7 @@ use crate::sema::Type;
 
 impl Lowering<'_> {
     /// The hash algorithm that an argument names.
-    pub fn algorithm(&mut self, args: &[Given], wanted: &str, span: Span) -> Algorithm {
+    pub fn algorithm(&mut self, args: &[ExternArg], wanted: &str, span: Span) -> Algorithm {
         let known = enum_argument(self, args, wanted).and_then(|name| Algorithm::from_name(&name));
         known.unwrap_or_else(|| {
             self.error(

@@ -1,5 +1,5 @@
-//! What elaboration asks about externs: which objects the control plane knows, which properties of tables name objects, and
-//! calls that only compute a value, which are folded where they stand as operators are.
+//! Properties of externs that elaboration needs: objects that are visible to the control plane, table properties that name objects, and
+//! pure calls, which are folded in place like operators.
 
 use super::call::{Call, Callee};
 use super::{tofino, v1model};

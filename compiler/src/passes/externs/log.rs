@@ -1,6 +1,6 @@
-//! `log_msg`: a text with holes, and the numbers that go into them.
+//! `log_msg`: a format text with placeholders, and the values for them.
 
-use super::call::Given;
+use super::call::ExternArg;
 use super::Lowering;
 use crate::diag::{Code, Span, Warning};
 use crate::ir::{self, Effect, Primitive, Scalar};
@@ -9,8 +9,8 @@ use crate::sema::Type;
 
 impl Lowering<'_> {
     /// Logs a text with a number in each `{}`.
-    pub fn log_msg(&mut self, args: &[Given], span: Span) {
-        let Some(Data::String(format)) = args.first().and_then(Given::data) else {
+    pub fn log_msg(&mut self, args: &[ExternArg], span: Span) {
+        let Some(Data::String(format)) = args.first().and_then(ExternArg::data) else {
             self.error(
                 Code::NOT_CONSTANT,
                 span,

@@ -1,14 +1,14 @@
 //! Pass: externs.
 //!
-//! Input: the elaborated program, with objects of externs as they are declared and calls of externs with their evaluated arguments
-//! ([`call`]). Output: the inlined program. Invariant: every object is one of [`crate::ir::Objects`], every call is statements and a
-//! value that the target has, and nothing is left of either.
+//! Input: the elaborated program, with extern objects as declared and extern calls with evaluated arguments ([`call`]). Output: the inlined
+//! program. Invariant: every object is one of [`crate::ir::Objects`], and every call is replaced by statements and a value that the target
+//! supports.
 //!
-//! Each target has a folder: what its externs are called, what their objects and calls become, and what it refuses. Elaboration knows
-//! none of this; what it must know of externs it asks [`known`].
+//! Each target has a folder with the names of its externs, the lowering of objects and calls, and the unsupported cases. Elaboration is
+//! independent of targets; the properties of externs that it needs are in [`known`].
 //!
-//! Objects come first, then tables get theirs, then calls are lowered in the order of the source's evaluation, so that objects that
-//! calls make (calculations, digests, field lists) are numbered in this order.
+//! Objects are lowered first, then attached to tables. Calls follow in the source's order of evaluation. So objects that calls create
+//! (calculations, digests, field lists) are numbered in that order.
 
 pub mod call;
 mod digest;
@@ -33,12 +33,12 @@ use crate::passes::builder::{ops, Builder};
 use crate::passes::inlined::InlinedProgram;
 use crate::sema::{DefKind, Type};
 
-use call::{Call, CallResult, Callee, Declared, Externs, Given, InstanceId, Listed, Region};
+use call::{Call, CallResult, Callee, Declared, ExternArg, Externs, InstanceId, Listed, Region};
 use splice::Lowered;
 
-/// What an object became.
+/// An extern object after lowering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Made {
+enum LoweredObject {
     /// `counter`.
     Counter(CounterId),
     /// `direct_counter`.
@@ -51,27 +51,27 @@ enum Made {
     Register(RegisterId),
     /// `action_profile` or `action_selector`.
     ActionProfile(ActionProfileId),
-    /// One of Tofino's that v1model has no equal of.
+    /// An object of Tofino without an equivalent in v1model.
     Tofino(tofino::ObjectId),
-    /// Any other, kept with `--emit-externs`.
+    /// An unknown extern, kept with `--emit-externs`.
     Other(ExternInstanceId),
-    /// One that was reported as an error.
+    /// An object that was reported as an error.
     Invalid,
 }
 
 struct Lowering<'a> {
     build: Builder<'a>,
-    /// The block in which the call at hand stands.
+    /// The block that contains the current call.
     region: Region,
-    /// What objects became.
-    made: Vec<Made>,
-    /// What calls became, so far.
+    /// The lowered objects, by [`InstanceId`].
+    objects: Vec<LoweredObject>,
+    /// The calls lowered so far.
     lowered: Lowered,
     /// Fields of the user metadata with `@field_list`, by list.
     field_lists: BTreeMap<u32, Vec<FieldRef>>,
-    /// Digests by name, or where they are sent if they have none.
+    /// Digests by name, or by source position if they have no name.
     digests: BTreeMap<digest::DigestKey, DigestId>,
-    /// What only Tofino has.
+    /// State of the lowering for Tofino.
     tofino: tofino::State,
 }
 
@@ -102,7 +102,7 @@ pub fn lower(mut build: Builder) -> InlinedProgram {
     let mut lowering = Lowering {
         build,
         region: Region::default(),
-        made: Vec::with_capacity(instances.len()),
+        objects: Vec::with_capacity(instances.len()),
         lowered: Lowered::default(),
         field_lists,
         digests: BTreeMap::new(),
@@ -110,7 +110,7 @@ pub fn lower(mut build: Builder) -> InlinedProgram {
     };
     for declared in instances {
         let made = lowering.make(declared);
-        lowering.made.push(made);
+        lowering.objects.push(made);
     }
     for objects in tables {
         lowering.attach(objects);
@@ -129,14 +129,14 @@ pub fn lower(mut build: Builder) -> InlinedProgram {
 }
 
 impl Lowering<'_> {
-    fn make(&mut self, declared: Declared) -> Made {
+    fn make(&mut self, declared: Declared) -> LoweredObject {
         match self.program.arch.is_tofino() {
             false => self.make_for_v1model(declared),
             true => self.make_for_tofino(declared),
         }
     }
 
-    /// Makes a counter with cells of so many bits.
+    /// Creates a counter; `bits` is the width of a cell.
     fn add_counter(
         &mut self,
         meta: Meta,
@@ -144,7 +144,7 @@ impl Lowering<'_> {
         unit: CounterUnit,
         width: u32,
         direct: bool,
-    ) -> Made {
+    ) -> LoweredObject {
         let id = CounterId::from(self.program.counters.len());
         self.program.counters.push(Counter {
             meta,
@@ -156,8 +156,8 @@ impl Lowering<'_> {
             table: None,
         });
         match direct {
-            true => Made::DirectCounter(id),
-            false => Made::Counter(id),
+            true => LoweredObject::DirectCounter(id),
+            false => LoweredObject::Counter(id),
         }
     }
 
@@ -168,7 +168,7 @@ impl Lowering<'_> {
         size: u64,
         unit: MeterUnit,
         direct: bool,
-    ) -> (MeterId, Made) {
+    ) -> (MeterId, LoweredObject) {
         let id = MeterId::from(self.program.meters.len());
         self.program.meters.push(Meter {
             meta,
@@ -181,15 +181,15 @@ impl Lowering<'_> {
             precolor: None,
         });
         let made = match direct {
-            true => Made::DirectMeter(id),
-            false => Made::Meter(id),
+            true => LoweredObject::DirectMeter(id),
+            false => LoweredObject::Meter(id),
         };
         (id, made)
     }
 
     /// What a declared object became.
-    fn made(&self, id: InstanceId) -> Made {
-        self.made[id.0]
+    fn lowered_object(&self, id: InstanceId) -> LoweredObject {
+        self.objects[id.0]
     }
 
     fn listed(&self, listed: Listed) -> Option<(ObjectKind, String)> {
@@ -198,20 +198,22 @@ impl Lowering<'_> {
             Listed::Extern(id) => id,
         };
         let program = &self.program;
-        let (kind, meta) = match self.made(id) {
-            Made::Counter(id) => (ObjectKind::Counter, &program.counters[id.index()].meta),
-            Made::Meter(id) => (ObjectKind::Meter, &program.meters[id.index()].meta),
-            Made::Register(id) => (ObjectKind::Register, &program.registers[id.index()].meta),
-            Made::ActionProfile(id) => {
+        let (kind, meta) = match self.lowered_object(id) {
+            LoweredObject::Counter(id) => (ObjectKind::Counter, &program.counters[id.index()].meta),
+            LoweredObject::Meter(id) => (ObjectKind::Meter, &program.meters[id.index()].meta),
+            LoweredObject::Register(id) => {
+                (ObjectKind::Register, &program.registers[id.index()].meta)
+            }
+            LoweredObject::ActionProfile(id) => {
                 let profile = &program.action_profiles[id.index()];
                 (ObjectKind::ActionProfile, &profile.meta)
             }
             // Direct ones stand with their tables; of others the control plane does not know.
-            Made::DirectCounter(_)
-            | Made::DirectMeter(_)
-            | Made::Tofino(_)
-            | Made::Other(_)
-            | Made::Invalid => return None,
+            LoweredObject::DirectCounter(_)
+            | LoweredObject::DirectMeter(_)
+            | LoweredObject::Tofino(_)
+            | LoweredObject::Other(_)
+            | LoweredObject::Invalid => return None,
         };
         Some((kind, meta.name.clone()))
     }
@@ -271,7 +273,7 @@ impl Lowering<'_> {
 }
 
 /// The name of the enum member that an argument is.
-fn enum_argument(build: &Builder, args: &[Given], wanted: &str) -> Option<String> {
+fn enum_argument(build: &Builder, args: &[ExternArg], wanted: &str) -> Option<String> {
     let given = named(args, wanted)?;
     enum_member(build, given.data()?, &given.ty)
 }
@@ -287,27 +289,27 @@ fn enum_member(build: &Builder, data: &Data, ty: &Type) -> Option<String> {
 }
 
 /// The argument of a parameter.
-fn named<'g>(args: &'g [Given], wanted: &str) -> Option<&'g Given> {
+fn named<'g>(args: &'g [ExternArg], wanted: &str) -> Option<&'g ExternArg> {
     args.iter()
         .find(|given| given.param.as_deref() == Some(wanted))
 }
 
 /// The number that the argument of a parameter is.
-fn number(args: &[Given], wanted: &str) -> Option<num_bigint::BigInt> {
+fn number(args: &[ExternArg], wanted: &str) -> Option<num_bigint::BigInt> {
     named(args, wanted)?.data()?.constant()
 }
 
 /// The number or truth value that an argument is.
-fn value(args: &[Given], position: usize) -> Option<Expr> {
+fn value(args: &[ExternArg], position: usize) -> Option<Expr> {
     scalar_of(args.get(position)?)
 }
 
 /// The same of a parameter by its name.
-fn named_value(args: &[Given], wanted: &str) -> Option<Expr> {
+fn named_value(args: &[ExternArg], wanted: &str) -> Option<Expr> {
     scalar_of(named(args, wanted)?)
 }
 
-fn scalar_of(given: &Given) -> Option<Expr> {
+fn scalar_of(given: &ExternArg) -> Option<Expr> {
     match given.data()? {
         Data::Scalar(expr) => Some(expr.clone()),
         Data::Int(value) => Some(Expr::bits(value.clone(), (value.bits() as u32).max(1))),

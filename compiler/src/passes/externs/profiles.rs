@@ -1,4 +1,4 @@
-//! Action profiles, whose annotations say what of them has no place in the constructor.
+//! Action profiles, including the properties that annotations set.
 
 use super::Lowering;
 use crate::ir::{self, ActionProfile, Selector, SizeSemantics};

@@ -1,11 +1,11 @@
-//! What calls became, put where they stand.
+//! Replaces each call of an extern by its lowered statements and value.
 
 use crate::ir::{Effect, Expr, Follow, Take, UnaryOp};
 use crate::passes::builder::data::{Data, Place};
 use crate::passes::builder::ops;
 use crate::passes::inlined::{Block, BlockCode, InlinedProgram, Stmt, StmtKind, Transition};
 
-use super::call::{Argument, Given};
+use super::call::{Argument, ExternArg};
 
 /// What the calls of a program became, by their ids.
 #[derive(Default)]
@@ -143,7 +143,7 @@ impl Lowered {
     }
 
     /// Replaces results in the arguments of a call.
-    pub fn arguments(&self, args: &mut [Given]) {
+    pub fn arguments(&self, args: &mut [ExternArg]) {
         for given in args {
             match &mut given.argument {
                 Argument::Value(data) => self.data(data),

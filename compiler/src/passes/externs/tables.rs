@@ -1,7 +1,7 @@
-//! Objects that tables name in their properties.
+//! Objects that table properties name.
 
 use super::call::TableObjects;
-use super::{Lowering, Made};
+use super::{LoweredObject, Lowering};
 use crate::diag::Span;
 use crate::ir::TableId;
 
@@ -14,8 +14,8 @@ impl Lowering<'_> {
             selectors,
         } = objects;
         for (property, object, span) in properties {
-            let object = object.map(|id| self.made(id));
-            if object != Some(Made::Invalid) {
+            let object = object.map(|id| self.lowered_object(id));
+            if object != Some(LoweredObject::Invalid) {
                 self.attach_object(table, &property, object, span);
             }
         }
@@ -30,13 +30,19 @@ impl Lowering<'_> {
         }
     }
 
-    fn attach_object(&mut self, table: TableId, property: &str, object: Option<Made>, span: Span) {
+    fn attach_object(
+        &mut self,
+        table: TableId,
+        property: &str,
+        object: Option<LoweredObject>,
+        span: Span,
+    ) {
         match (property, object) {
-            ("implementation", Some(Made::ActionProfile(id))) => {
+            ("implementation", Some(LoweredObject::ActionProfile(id))) => {
                 self.program.tables[table.index()].implementation = Some(id);
                 self.program.action_profiles[id.index()].tables.push(table);
             }
-            ("implementation", Some(Made::Tofino(id))) if self.layout(id).is_some() => {
+            ("implementation", Some(LoweredObject::Tofino(id))) if self.layout(id).is_some() => {
                 self.program.tables[table.index()].algorithmic = self.layout(id);
             }
             ("implementation", _) => self.target(
@@ -45,25 +51,27 @@ impl Lowering<'_> {
             ),
             ("alpm" | "atcam", object) => {
                 let layout = match object {
-                    Some(Made::Tofino(id)) => self.layout(id),
+                    Some(LoweredObject::Tofino(id)) => self.layout(id),
                     _ => None,
                 };
                 self.program.tables[table.index()].algorithmic = layout;
             }
-            ("counters", Some(Made::DirectCounter(id))) => {
+            ("counters", Some(LoweredObject::DirectCounter(id))) => {
                 self.program.tables[table.index()].counter = Some(id);
                 let first = self.program.counters[id.index()].table.replace(table);
                 self.attached_twice(first, table, span);
             }
             ("counters", _) => self.target(span, "counters must be a direct_counter"),
-            ("meters", Some(Made::DirectMeter(id))) => {
+            ("meters", Some(LoweredObject::DirectMeter(id))) => {
                 self.program.tables[table.index()].meter = Some(id);
                 let first = self.program.meters[id.index()].table.replace(table);
                 self.attached_twice(first, table, span);
             }
-            ("meters", Some(Made::Tofino(id))) => self.attach_direct(Some(id), table, span),
+            ("meters", Some(LoweredObject::Tofino(id))) => {
+                self.attach_direct(Some(id), table, span)
+            }
             ("meters", _) => self.target(span, "meters must be a direct_meter"),
-            ("registers" | "filters", Some(Made::Tofino(id))) => {
+            ("registers" | "filters", Some(LoweredObject::Tofino(id))) => {
                 self.attach_direct(Some(id), table, span);
             }
             ("registers" | "filters", _) => self.attach_direct(None, table, span),
@@ -75,7 +83,9 @@ impl Lowering<'_> {
     fn attached_twice(&mut self, first: Option<TableId>, second: TableId, span: Span) {
         if let Some(first) = first.filter(|first| *first != second) {
             let name = &self.program.tables[first.index()].meta.name;
-            let what = format!("this is already attached to table {name}; it can be attached to one table only");
+            let what = format!(
+                "this is already attached to table {name}; it can be attached to one table only"
+            );
             self.target(span, what);
         }
     }

@@ -1,5 +1,4 @@
-//! What the package of an architecture is made of: its blocks in the order in which a packet meets them, and what their parameters
-//! stand for. It has elaboration walk each.
+//! The blocks of an architecture's package in the order of processing, with the bindings of their parameters. Each is elaborated.
 
 mod tofino;
 mod v1model;

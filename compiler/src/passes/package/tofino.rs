@@ -1,9 +1,9 @@
-//! The Tofino Native Architecture: what a `Switch` is made of, for our own model of it.
+//! The Tofino Native Architecture: the blocks of a `Switch`, for the software model.
 //!
-//! A pipe has two gresses, each with a parser, a control and a deparser, and with headers and metadata of its own: what
-//! ingress knows reaches egress only as bytes in front of the packet. In the output each gress has a parser, two
-//! pipelines (its control; and what its deparser does besides emitting headers) and a deparser. The intrinsic metadata
-//! is found by aliases, `ingress_intrinsic_metadata_for_tm.ucast_egress_port` and so on.
+//! A pipe has ingress and egress. Each has a parser, a control and a deparser, and its own headers and metadata. So data of ingress reaches
+//! egress only as bytes in front of the packet. In the output each of both has a parser, two pipelines and a deparser. The second pipeline
+//! holds the statements of the deparser that do not emit headers. Intrinsic metadata is named by aliases, such as
+//! `ingress_intrinsic_metadata_for_tm.ucast_egress_port`.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -151,7 +151,10 @@ impl<'a> Elaborator<'a> {
         };
         let (Some(headers), Some(metadata)) = (own(self, 1), own(self, 2)) else {
             let span = parser.decl.span;
-            self.target(span, "a parser must have parameters for packet, headers and metadata");
+            self.target(
+                span,
+                "a parser must have parameters for packet, headers and metadata",
+            );
             return;
         };
         let headers = self.allocate(&headers, &format!("{}_hdr", names.prefix));

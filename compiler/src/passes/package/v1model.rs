@@ -1,4 +1,4 @@
-//! The architecture v1model: what a `V1Switch` is made of.
+//! The architecture v1model: the blocks of a `V1Switch`.
 
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
-//! Follows the statements: values read before they are written, `out` parameters never written, fields of invalid headers.
+//! Dataflow lints: values read before they are written, `out` parameters that are not written, and fields of invalid headers.
 //!
-//! Variables are followed as a whole: writing one field counts as writing all, so that there are no false alarms. What an action or a
-//! control does to the variables around it is taken as "may write everything that it names on the left of an assignment".
+//! A write to one field counts as a write of the whole variable, which avoids false positives. A call of an action or control is assumed to
+//! write everything that its body assigns.
 
 use super::state::State;
 use super::warn;
@@ -192,7 +192,7 @@ impl<'a> Flow<'a> {
             Some(init) => {
                 self.read(init);
                 self.state.unset.remove(&v.id);
-                self.state.forget(&v.id.0.to_string());
+                self.state.clear(&v.id.0.to_string());
                 self.copy_validity(&v.id.0.to_string(), init);
             }
             None => self.starts_unset(v.id),
@@ -484,7 +484,7 @@ impl<'a> Flow<'a> {
             );
             if header {
                 let path = self.path(expr).unwrap_or_else(|| id.0.to_string());
-                self.state.forget(&path);
+                self.state.clear(&path);
             }
         }
     }
@@ -611,11 +611,11 @@ impl<'a> Flow<'a> {
         let path = self.path(base);
         match (method, path) {
             (BuiltinMethod::SetInvalid, Some(path)) => {
-                self.state.forget(&path);
+                self.state.clear(&path);
                 self.state.extracted.remove(&path);
                 self.state.invalid.insert(path);
             }
-            (BuiltinMethod::SetValid, Some(path)) => self.state.forget(&path),
+            (BuiltinMethod::SetValid, Some(path)) => self.state.clear(&path),
             (
                 BuiltinMethod::SetValid
                 | BuiltinMethod::SetInvalid

@@ -1,7 +1,7 @@
-//! Warnings about programs that are right, but probably not what was meant.
+//! Warnings about programs that are legal, but probably not as intended.
 //!
-//! They are looked for only when there are no errors. `unused` asks what was never named; `flow` follows the statements to find values
-//! read before they are written, and fields of headers that cannot be valid.
+//! The lints run only on programs without errors. `unused` reports declarations without a use. `flow` is a dataflow analysis: it reports
+//! values read before they are written, and fields of headers that cannot be valid.
 
 mod flow;
 mod state;

@@ -1,4 +1,4 @@
-//! What is known at a point of the program.
+//! Dataflow facts at a program point: assigned variables and validity of headers.
 
 use crate::syntax::ast::DeclId;
 use std::collections::BTreeSet;
@@ -39,8 +39,8 @@ impl State {
         }
     }
 
-    /// Forgets what was known about headers in and around `path`.
-    pub fn forget(&mut self, path: &str) {
+    /// Clears the recorded validity of the headers in and around `path`.
+    pub fn clear(&mut self, path: &str) {
         self.invalid
             .retain(|known| !is_part(known, path) && !is_part(path, known));
     }

@@ -1,4 +1,4 @@
-//! Things declared and never used.
+//! Warnings about declarations that are never used.
 
 use super::warn;
 use crate::diag::{Diagnostic, Diagnostics, Warning};

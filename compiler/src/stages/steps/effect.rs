@@ -1,4 +1,4 @@
-//! What statements and actions do.
+//! Effects of statements and actions: the things that they read and write.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The program as steps: tables, conditions, register accesses and statements, with what each reads and writes.
+//! Division of a program into steps: tables, conditions, register accesses and statements, with their reads and writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -86,7 +86,7 @@ struct Collector<'a> {
     notes: Vec<Note>,
     ways: Vec<(usize, u32)>,
     /// Fields that were given copies of others, not written yet: readers take the others as long as these stay as they are.
-    copies: BTreeMap<FieldRef, Copied>,
+    copies: BTreeMap<FieldRef, FieldCopy>,
     /// Where an extern was called last that has a result: what is done with it there is the extern's own work.
     result_at: Option<(Rc<str>, u32)>,
     /// How often each field is read by what is not looked at yet; actions of tables and inputs of hashes always count.
@@ -94,7 +94,7 @@ struct Collector<'a> {
 }
 
 #[derive(Clone, Debug)]
-struct Copied {
+struct FieldCopy {
     from: BTreeSet<Thing>,
     source: Source,
     /// The depth of ways at which it was made.
@@ -169,7 +169,7 @@ impl Collector<'_> {
         });
     }
 
-    /// Whether somebody may still want a field: headers leave the pipeline, metadata does not.
+    /// Whether a field is live at the end: headers leave the pipeline, metadata does not.
     fn is_wanted(&self, field: FieldRef) -> bool {
         let metadata = self.program.objects.storage.header(field.header).metadata;
         !metadata || self.to_come.get(&field).is_some_and(|count| *count > 0)
@@ -243,7 +243,7 @@ impl Collector<'_> {
             })
             .collect();
         let is_ternary = table.keys.iter().any(|key| key.kind != MatchKind::Exact);
-        // A constant in a key's field is no part of the key: it must have been written before.
+        // A key field that holds a constant is not part of the key, but must be written before.
         self.write_out(|field, copied| {
             copied.from.is_empty() && keys.contains(&Thing::Field(field))
         });
@@ -379,7 +379,7 @@ impl Collector<'_> {
             return;
         }
         if operations == 0 {
-            let copied = Copied {
+            let copied = FieldCopy {
                 from,
                 source: source.clone(),
                 depth: self.ways.len(),
@@ -425,8 +425,8 @@ impl Collector<'_> {
         self.steps[step].slice = Some((thing, bits));
     }
 
-    /// Lets the step that computes `from`, or the result in it, write it to `field`, if that is under the same conditions and nobody in
-    /// between uses the field: so results of registers and hashes go to their places, which have an ALU each for one operation on them.
+    /// Lets the step that computes `from` write the result directly to `field`. The conditions must be equal, and no step in between may use
+    /// the field. So results of registers and hashes are written to their destination, whose ALU can apply one operation to them.
     fn is_result(&mut self, from: &BTreeSet<Thing>, field: FieldRef, operations: u32) -> bool {
         let field = Thing::Field(field);
         let Some(at) = (self.steps.iter()).rposition(|step| !step.writes.is_disjoint(from)) else {
@@ -486,7 +486,7 @@ impl Collector<'_> {
             .collect()
     }
 
-    /// Makes copies real before what they are copies of changes, and forgets those that are overwritten.
+    /// Materialises pending copies before their source changes, and discards those that are overwritten.
     fn written(&mut self, things: &BTreeSet<Thing>) {
         for thing in things {
             if let Thing::Field(field) = thing {
@@ -497,7 +497,7 @@ impl Collector<'_> {
         self.write_out(|_, copied| !copied.from.is_disjoint(&things));
     }
 
-    fn write_out(&mut self, which: impl Fn(FieldRef, &Copied) -> bool) {
+    fn write_out(&mut self, which: impl Fn(FieldRef, &FieldCopy) -> bool) {
         let chosen: Vec<FieldRef> = (self.copies.iter())
             .filter(|(field, copied)| which(**field, copied))
             .map(|(field, _)| *field)

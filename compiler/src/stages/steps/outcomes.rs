@@ -1,4 +1,4 @@
-//! What a table's actions write on the way to each of its outcomes.
+//! Fields that a table's actions write, by outcome of the table.
 
 use std::collections::BTreeSet;
 

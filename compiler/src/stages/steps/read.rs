@@ -1,4 +1,4 @@
-//! What expressions and programs read.
+//! Fields and objects that expressions and programs read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,7 +94,8 @@ fn moves(op: BinaryOp, left: &Expr, right: &Expr) -> bool {
     }
 }
 
-/// Whether it is made of so many `^` that only a hash can do them at once (`@in_hash`): every other operation in it is a move.
+/// Whether the expression has more `^` than one action can compute, so that a hash unit computes it (`@in_hash`): all other operations are
+/// moves.
 pub fn in_hash(expr: &Expr) -> bool {
     fn xors(expr: &Expr) -> Option<u32> {
         match expr {

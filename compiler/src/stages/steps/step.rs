@@ -1,4 +1,4 @@
-//! What a step is.
+//! The type of a step.
 
 use std::collections::{BTreeMap, BTreeSet};
 

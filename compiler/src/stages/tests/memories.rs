@@ -1,9 +1,9 @@
-//! Tables whose memories bf-p4c 9.13.4 (p4lang/p4c at 34b86e9, `--target tofino`) has said, each from a program with all of them.
+//! Memories of tables, compared with the results of bf-p4c 9.13.4 (p4lang/p4c at 34b86e9, `--target tofino`) for one program with all of them.
 
 use super::{step, tna};
 
 /// A table, by name, key, action and what else its body has; and bf-p4c's blocks of SRAM and TCAM.
-struct Known {
+struct KnownTable {
     name: &'static str,
     key: &'static str,
     action: &'static str,
@@ -23,8 +23,8 @@ const fn known(
     action: &'static str,
     rest: &'static str,
     blocks: (u64, u64),
-) -> Known {
-    Known {
+) -> KnownTable {
+    KnownTable {
         name,
         key,
         action,
@@ -33,7 +33,7 @@ const fn known(
     }
 }
 
-const KNOWN: [Known; 13] = [
+const KNOWN: [KnownTable; 13] = [
     // Four ways, a block each.
     known("small", "hdr.op.a: exact", WORD, "size = 64;", (4, 0)),
     known("large", "hdr.op.a: exact", WORD, "size = 65536;", (32, 0)),
@@ -74,7 +74,7 @@ const KNOWN: [Known; 13] = [
 
 #[test]
 fn tables_take_the_blocks_that_they_take_on_the_chip() {
-    for Known {
+    for KnownTable {
         name,
         key,
         action,

@@ -1,15 +1,14 @@
 //! The syntax tree of a P4_16 program, with a span on every node.
 //!
-//! The tree mirrors the grammar of the P4_16 specification 1.2.5 (appendix H) and nothing else: names are not resolved, types are
-//! not known, constants are not folded. What `sema` finds out lies beside the tree, in tables indexed by the three
-//! kinds of ids that the parser deals out densely, each from 0:
+//! The tree mirrors the grammar of the P4_16 specification 1.2.5 (appendix H): names are not resolved, types not checked, constants not
+//! folded. Results of `sema` are in tables, indexed by three kinds of ids that the parser assigns consecutively from 0:
 //!
 //! - [`ExprId`] for each expression,
-//! - [`TypeRefId`] for each place where a type is written,
-//! - [`DeclId`] for each thing that has a name: declarations, parameters, fields, members of enumerations, type parameters, states,
+//! - [`TypeRefId`] for each written type,
+//! - [`DeclId`] for each named thing: declarations, parameters, fields, members of enumerations, type parameters, states,
 //!   actions, tables, variables.
 //!
-//! Declarations sit behind [`Rc`] so that a table of definitions can hold them without a lifetime.
+//! Declarations are in [`Rc`]s, so that a table of definitions can hold them without a lifetime.
 
 mod decl;
 mod expr;

@@ -1,4 +1,4 @@
-//! Types as they are written (spec § 7).
+//! Written types (spec § 7).
 
 use super::{Expr, Path, TypeRefId};
 use crate::diag::Span;

@@ -85,7 +85,7 @@ impl Parser<'_> {
     fn annotation_token(&mut self, tokens: &mut Vec<AnnotationToken>) -> Parse<()> {
         use TokenKind::*;
         let token = self.token();
-        // The grammar forgets these.
+        // The grammar omits these tokens.
         if matches!(token.kind, Priority | Dots | InvalidHeader)
             || token.kind.compound_assignment().is_some()
         {
@@ -258,7 +258,7 @@ fn number_length(text: &str) -> usize {
 enum Body {
     /// In no annotation.
     None,
-    /// In the body of one, within so many parentheses.
+    /// In the body of an annotation; the number is the depth of parentheses.
     Parentheses(u32),
     /// In the line of `@pragma`.
     Line,

@@ -1,13 +1,13 @@
-//! The parser: tokens to syntax tree.
+//! The parser: converts tokens to the syntax tree.
 //!
-//! One function per production of the grammar (specification 1.2.5, appendix H), named after it. It never fails: what does not parse is
-//! reported, left out or put in as an `Invalid` node, and parsing goes on behind the next `;` or `}`, so that one run shows several
+//! There is one function per production of the grammar (specification 1.2.5, appendix H), with its name. The parser never fails. It reports
+//! a syntax error, omits the construct or inserts an `Invalid` node, and continues after the next `;` or `}`. So one run reports several
 //! independent errors.
 //!
-//! P4's grammar needs to know which names are types, in two places: `(a) - b` is a cast when `a` is a type, and `f<a>(b)` is a call when
-//! `<a>` are type arguments. [`Parser::types`] keeps track of declared names for the first; the second is decided by looking ahead.
+//! P4's grammar needs the set of type names in two places. `(a) - b` is a cast if `a` is a type; [`Parser::types`] holds the declared names
+//! for this. `f<a>(b)` is a call if `<a>` are type arguments, which is decided by lookahead.
 //!
-//! Nesting and the height of expressions are bounded by [`levels`], so that neither the parser nor the phases after it can run out of stack.
+//! Nesting and the height of expressions are limited by [`levels`], so that neither the parser nor later phases overflow the stack.
 
 mod annotation;
 mod decl;
@@ -87,7 +87,7 @@ struct Parser<'a> {
     exprs: u32,
     /// Height of each expression, by id.
     heights: Vec<u32>,
-    /// Whether a `>` here ends the width that is being parsed, and is no operator.
+    /// Whether a `>` here ends the width that is being parsed, and is not an operator.
     gt_ends: bool,
     type_refs: u32,
     decls: u32,
@@ -269,7 +269,7 @@ impl Parser<'_> {
         self.skip_statement_within(0);
     }
 
-    /// The same, inside of so many braces that belong to the statement.
+    /// The same, at this depth of braces of the statement.
     fn skip_statement_within(&mut self, mut open: u32) {
         loop {
             match self.kind() {

@@ -329,8 +329,12 @@ impl Parser<'_> {
         }
         if self.at(TokenKind::Semicolon) {
             self.report(
-                Diagnostic::error(Code::SYNTAX, left.span, "this expression is not a statement")
-                    .label("expected an assignment or a call"),
+                Diagnostic::error(
+                    Code::SYNTAX,
+                    left.span,
+                    "this expression is not a statement",
+                )
+                .label("expected an assignment or a call"),
             );
             self.bump();
             return Err(Bail);
@@ -339,8 +343,12 @@ impl Parser<'_> {
             && matches!(left.kind, ExprKind::Member(..) | ExprKind::Index(..))
         {
             self.report(
-                Diagnostic::error(Code::SYNTAX, left.span, "this expression is not a statement")
-                    .label("expected an assignment or a call"),
+                Diagnostic::error(
+                    Code::SYNTAX,
+                    left.span,
+                    "this expression is not a statement",
+                )
+                .label("expected an assignment or a call"),
             );
         } else {
             self.expected("`=` or `(`");

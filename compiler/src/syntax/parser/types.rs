@@ -1,4 +1,4 @@
-//! `typeRef` and what looks ahead for types.
+//! The production `typeRef`, and lookahead for types.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Prints a syntax tree as P4 text (`--pp`).
 //!
-//! The text parses back to the same tree. Parentheses are written where the tree needs them; comments and macros are gone. What the
-//! shipped files declare is replaced by the `#include` that brings it back.
+//! Parsing the text gives the same tree. Parentheses are written where precedence requires them; comments and macros are lost. Declarations of
+//! shipped headers are replaced by the `#include` of the header.
 
 mod decl;
 mod expr;

@@ -50,10 +50,10 @@ control CalcVerify(inout headers_t hdr, inout metadata_t meta) {
 control CalcIngress(inout headers_t hdr, inout metadata_t meta,
                     inout standard_metadata_t standard_metadata) {
     action answer(bit<32> result) {
-        mac_t asker = hdr.ethernet.src;
+        mac_t requester = hdr.ethernet.src;
         hdr.calc.result = result;
         hdr.ethernet.src = hdr.ethernet.dst;
-        hdr.ethernet.dst = asker;
+        hdr.ethernet.dst = requester;
         standard_metadata.egress_spec = standard_metadata.ingress_port;
     }
 

@@ -1,4 +1,4 @@
-// Basic tunnelling: packets with a tunnel header go by its id, the others by IPv4.
+// Basic tunnelling: packets with a tunnel header are forwarded by its id, others by IPv4.
 
 #include "common.p4"
 

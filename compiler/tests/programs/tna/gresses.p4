@@ -58,7 +58,7 @@ struct metadata_t {
     MirrorId_t session;
 }
 
-struct told_t {
+struct digest_t {
     bit<8> a;
     bit<16> b;
 }

@@ -1,8 +1,8 @@
 //! Calls of Tofino's externs.
 
-use super::super::call::{Call, CallResult, Callee, Given, Region};
+use super::super::call::{Call, CallResult, Callee, ExternArg, Region};
 use super::super::digest::DigestKey;
-use super::super::{value, Lowering, Made};
+use super::super::{value, LoweredObject, Lowering};
 use super::{Object, ObjectId};
 use crate::diag::Span;
 use crate::ir::{self, Effect, Expr, FieldList, FieldListId, Primitive, Scalar, Take};
@@ -19,15 +19,17 @@ impl Lowering<'_> {
         match call.callee.clone() {
             Callee::Function(name) => self.tofino_function(&name, call),
             Callee::Own(method) => self.own_call(&method, call),
-            Callee::Method(id, method) => self.tofino_method(self.made(id), &method, call),
+            Callee::Method(id, method) => {
+                self.tofino_method(self.lowered_object(id), &method, call)
+            }
         }
     }
 
     /// A call of a method of an object.
-    fn tofino_method(&mut self, object: Made, method: &str, call: &mut Call) -> Data {
+    fn tofino_method(&mut self, object: LoweredObject, method: &str, call: &mut Call) -> Data {
         let (args, span, scope) = (&call.args[..], call.span, &*call.scope);
         match object {
-            Made::Counter(counter) => {
+            LoweredObject::Counter(counter) => {
                 self.refuse_adjustment(args, span);
                 if let Some(index) = value(args, 0) {
                     let count = Primitive::Count { counter, index };
@@ -36,15 +38,19 @@ impl Lowering<'_> {
                 Data::Invalid
             }
             // The switch counts by itself.
-            Made::DirectCounter(_) => {
+            LoweredObject::DirectCounter(_) => {
                 self.refuse_adjustment(args, span);
                 Data::Invalid
             }
-            Made::Meter(meter) => self.meter_call(meter, args, span, scope),
-            Made::DirectMeter(meter) => self.direct_meter_call(meter, args, span, scope),
-            Made::Register(register) => self.tofino_register_call((register, None), method, call),
-            Made::Tofino(id) => self.own_method(id, method, call),
-            Made::ActionProfile(_) | Made::Other(_) | Made::Invalid => Data::Invalid,
+            LoweredObject::Meter(meter) => self.meter_call(meter, args, span, scope),
+            LoweredObject::DirectMeter(meter) => self.direct_meter_call(meter, args, span, scope),
+            LoweredObject::Register(register) => {
+                self.tofino_register_call((register, None), method, call)
+            }
+            LoweredObject::Tofino(id) => self.own_method(id, method, call),
+            LoweredObject::ActionProfile(_) | LoweredObject::Other(_) | LoweredObject::Invalid => {
+                Data::Invalid
+            }
         }
     }
 
@@ -156,7 +162,7 @@ impl Lowering<'_> {
     /// The fields of a header in front of a mirrored or resubmitted packet, with the values of now.
     fn header_in_front(
         &mut self,
-        arg: Option<&Given>,
+        arg: Option<&ExternArg>,
         what: &str,
         span: Span,
         scope: &str,

@@ -1,7 +1,7 @@
-//! Objects with a cell for each entry of a table: `DirectRegister`, `DirectLpf`, `DirectWred`.
+//! Direct objects, with one cell for each table entry: `DirectRegister`, `DirectLpf`, `DirectWred`.
 //!
-//! The switch writes down which entry a packet has hit, and a cell belongs to that entry alone: it starts anew with a new one. So such an
-//! object is of use only in actions of the table that has it as its `registers`, `filters` or `meters`.
+//! The switch stores the entry that a packet has hit, and selects the cell by it. A new entry starts with a cleared cell. So such an object
+//! can be used only in actions of the table that has it as its `registers`, `filters` or `meters`.
 
 use super::super::Lowering;
 use super::{Object, ObjectId};

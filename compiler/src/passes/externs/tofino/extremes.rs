@@ -1,6 +1,6 @@
-//! `min8`, `max8`, `min16`, `max16` of Tofino 2's stateful ALUs: the smallest or largest part of a cell, and which one it is.
+//! `min8`, `max8`, `min16`, `max16` of Tofino 2's stateful ALUs: the minimum or maximum part of a cell, and its index.
 
-use super::super::call::{Argument, Given};
+use super::super::call::{Argument, ExternArg};
 use super::super::{named, value, Lowering};
 use crate::diag::Span;
 use crate::ir::{Expr, Scalar};
@@ -14,11 +14,17 @@ const CELL_BITS: u32 = 128;
 impl Lowering<'_> {
     /// Gives the extreme of the parts that the mask names, part 0 being the lowest bits; of equal ones it is the first. Without any
     /// part it is 0, and so is the index.
-    pub fn extreme_call(&mut self, method: &str, args: &[Given], span: Span, scope: &str) -> Data {
+    pub fn extreme_call(
+        &mut self,
+        method: &str,
+        args: &[ExternArg],
+        span: Span,
+        scope: &str,
+    ) -> Data {
         let (Some(cell), Some(mask)) = (value(args, 0), value(args, 1)) else {
             return Data::Invalid;
         };
-        let has_more = named(args, "postmod").is_some_and(Given::is_given);
+        let has_more = named(args, "postmod").is_some_and(ExternArg::is_passed);
         if has_more {
             self.beyond_model(span, format!("the model has no postmod of {method} yet"));
             return Data::Invalid;

@@ -2,7 +2,7 @@
 
 use num_bigint::BigInt;
 
-use super::super::call::{Argument, Call, Given};
+use super::super::call::{Argument, Call, ExternArg};
 use super::super::{enum_argument, number, Lowering};
 use super::{Object, ObjectId};
 use crate::diag::Span;
@@ -23,7 +23,7 @@ impl Lowering<'_> {
         &mut self,
         algorithm: Option<Algorithm>,
         ret: &Type,
-        args: &[Given],
+        args: &[ExternArg],
         span: Span,
         scope: &str,
     ) -> Data {
@@ -73,7 +73,7 @@ impl Lowering<'_> {
         id: ObjectId,
         sum: Option<FieldRef>,
         method: &str,
-        args: &[Given],
+        args: &[ExternArg],
         span: Span,
         scope: &str,
     ) -> Data {
@@ -148,7 +148,7 @@ impl Lowering<'_> {
 }
 
 /// Whether a `Hash` gives the bits themselves.
-pub fn is_identity(build: &Builder, args: &[Given]) -> bool {
+pub fn is_identity(build: &Builder, args: &[ExternArg]) -> bool {
     let has_polynomial = args.iter().any(|given| given.object().is_some());
     !has_polynomial && enum_argument(build, args, "algo").as_deref() == Some("IDENTITY")
 }

@@ -1,17 +1,17 @@
-//! `Lpf` and `DirectLpf`: a mean that follows a value, or a rate, with time constants of the control plane's.
+//! `Lpf` and `DirectLpf`: a low-pass filter of a value or a rate, with time constants that the control plane sets.
 //!
-//! The control plane reaches how a filter is set as a register of the filter's name, whose cells are bit<80>, and 0 at first:
+//! The configuration is a register with the filter's name and cells of bit<80>, initially 0:
 //!
 //! ```text
-//! kind (8) ++ time constant of rising values (32, ns) ++ of falling values (32, ns) ++ places to shift the result to the right (8)
+//! kind (8) ++ time constant of rising values (32, ns) ++ of falling values (32, ns) ++ right shift of the result (8)
 //!
-//! kind 0: the value itself; 1: the mean of values (a sample); 2: the sum of values, fading with time (a rate)
+//! kind 0: the value itself; 1: the mean of values (a sample); 2: the exponentially decaying sum of values (a rate)
 //! ```
 //!
-//! These are the parameters that BfRt has (`$LPF_SPEC_TYPE`, `..._GAIN_TIME_CONSTANT_NS`, `..._DECAY_TIME_CONSTANT_NS`,
-//! `..._OUT_SCALE_DOWN_FACTOR`). A `DirectLpf` has one setting, in a register of one cell, for all entries of its table.
+//! These are the parameters of BfRt (`$LPF_SPEC_TYPE`, `..._GAIN_TIME_CONSTANT_NS`, `..._DECAY_TIME_CONSTANT_NS`,
+//! `..._OUT_SCALE_DOWN_FACTOR`). A `DirectLpf` has one configuration, in a register of one cell, for all entries of its table.
 
-use super::super::call::Given;
+use super::super::call::ExternArg;
 use super::super::{value, Lowering};
 use crate::diag::Span;
 use crate::ir::{Effect, Expr, FieldRef, Filter, Primitive, RegisterId, Scalar};
@@ -32,7 +32,7 @@ impl Lowering<'_> {
         &mut self,
         (spec, memory, entry): (RegisterId, RegisterId, Option<FieldRef>),
         ret: &Type,
-        args: &[Given],
+        args: &[ExternArg],
         span: Span,
         scope: &str,
     ) -> Data {

@@ -1,10 +1,12 @@
 //! `MathUnit`: a stateful ALU's approximation of a product, power or root.
 //!
-//! The unit knows the four highest bits of a number and where they stand. The bits choose one of 16 bytes; the byte is shifted by the
-//! exponent, which is doubled or halved, and turned around for reciprocals, and by a scale (the published descriptions of Tofino's stateful
-//! ALUs: `math_unit_*` of P4_14's `stateful_alu`, `MathUnit` of tna.p4, and how the open bf-p4c fills the table). So results are right to
-//! about 1 part in 16. What the descriptions leave open, and how it is here: of 0 the first byte is taken, with an exponent of 0; bits
-//! beyond the result's width are lost.
+//! The unit uses the four most significant bits of a number, and their position as exponent. The four bits select one of 16 bytes. The byte
+//! is shifted by the exponent, which is doubled, halved or negated (for reciprocals), and by a scale. Results have a relative error of about
+//! 1/16.
+//!
+//! Sources: the published descriptions of Tofino's stateful ALUs (`math_unit_*` of P4_14's `stateful_alu`, `MathUnit` of tna.p4), and the table
+//! in the open bf-p4c. Two cases are not described. Here an input of 0 selects the first byte with exponent 0, and bits beyond the width of
+//! the result are discarded.
 
 use super::super::Lowering;
 use crate::passes::builder::ops;

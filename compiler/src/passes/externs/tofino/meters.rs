@@ -1,9 +1,9 @@
-//! Meters, which may know a packet's colour from before (RFC 2698, colour-aware) and have names of their own for colours.
+//! Meters, optionally colour-aware (RFC 2698) and with own encodings of colours.
 
 use num_traits::Zero;
 
-use super::super::call::Given;
-use super::super::{enum_argument, named, named_value, number, value, Lowering, Made};
+use super::super::call::ExternArg;
+use super::super::{enum_argument, named, named_value, number, value, LoweredObject, Lowering};
 use crate::diag::Span;
 use crate::ir::{Effect, Expr, FieldRef, Meta, MeterId, MeterUnit, Primitive, Scalar};
 use crate::passes::builder::data::Data;
@@ -16,7 +16,13 @@ const COLORS: [u8; 3] = [0, 1, 3];
 
 impl Lowering<'_> {
     /// Makes a meter.
-    pub fn tofino_meter(&mut self, ty: &str, args: &[Given], size: u64, meta: Meta) -> Made {
+    pub fn tofino_meter(
+        &mut self,
+        ty: &str,
+        args: &[ExternArg],
+        size: u64,
+        meta: Meta,
+    ) -> LoweredObject {
         let direct = ty == "DirectMeter";
         let kind = enum_argument(self, args, "type");
         let unit = match kind.as_deref() {
@@ -32,7 +38,13 @@ impl Lowering<'_> {
     }
 
     /// `Meter.execute(index)`, with a colour from before or without.
-    pub fn meter_call(&mut self, meter: MeterId, args: &[Given], span: Span, scope: &str) -> Data {
+    pub fn meter_call(
+        &mut self,
+        meter: MeterId,
+        args: &[ExternArg],
+        span: Span,
+        scope: &str,
+    ) -> Data {
         let Some(index) = value(args, 0) else {
             return Data::Invalid;
         };
@@ -54,7 +66,7 @@ impl Lowering<'_> {
     pub fn direct_meter_call(
         &mut self,
         meter: MeterId,
-        args: &[Given],
+        args: &[ExternArg],
         span: Span,
         scope: &str,
     ) -> Data {
@@ -83,8 +95,8 @@ impl Lowering<'_> {
     }
 
     /// Refuses to count a packet as longer or shorter than it is.
-    pub fn refuse_adjustment(&mut self, args: &[Given], span: Span) {
-        if !named(args, "adjust_byte_count").is_some_and(Given::is_given) {
+    pub fn refuse_adjustment(&mut self, args: &[ExternArg], span: Span) {
+        if !named(args, "adjust_byte_count").is_some_and(ExternArg::is_passed) {
             return;
         }
         let adjustment = named_value(args, "adjust_byte_count");

@@ -1,4 +1,4 @@
-//! What externs of Tofino become in our model of it.
+//! Lowering of the externs of Tofino for the software model.
 
 mod calls;
 pub mod direct;

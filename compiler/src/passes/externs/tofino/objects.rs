@@ -2,8 +2,8 @@
 
 use num_bigint::BigInt;
 
-use super::super::call::{Declared, Given};
-use super::super::{enum_argument, named, number, Lowering, Made};
+use super::super::call::{Declared, ExternArg};
+use super::super::{enum_argument, named, number, LoweredObject, Lowering};
 use super::math_unit::MathUnit;
 use super::ObjectId;
 use crate::ir::{
@@ -76,7 +76,7 @@ impl Lowering<'_> {
     }
 
     /// Makes an object.
-    pub fn make_for_tofino(&mut self, declared: Declared) -> Made {
+    pub fn make_for_tofino(&mut self, declared: Declared) -> LoweredObject {
         let args = &declared.args;
         let size = number(args, "size")
             .and_then(|size| u64::try_from(size).ok())
@@ -96,12 +96,12 @@ impl Lowering<'_> {
             }
             "Meter" | "DirectMeter" => self.tofino_meter(ty, args, size, meta_of(&declared)),
             "Register" => match self.tofino_register(&declared, size) {
-                Some(register) => Made::Register(register),
-                None => Made::Invalid,
+                Some(register) => LoweredObject::Register(register),
+                None => LoweredObject::Invalid,
             },
             "RegisterParam" => match self.tofino_register(&declared, 1) {
                 Some(register) => self.object(Object::RegisterParam(register)),
-                None => Made::Invalid,
+                None => LoweredObject::Invalid,
             },
             "DirectRegister" => {
                 let entry = self.entry_field(&declared.name);
@@ -111,7 +111,7 @@ impl Lowering<'_> {
                         self.into.direct_registers.insert(register);
                         self.object(Object::DirectRegister { register, entry })
                     }
-                    None => Made::Invalid,
+                    None => LoweredObject::Invalid,
                 }
             }
             "Wred" => self.wred(&declared, size, None),
@@ -136,40 +136,43 @@ impl Lowering<'_> {
             | "DirectRegisterAction2"
             | "DirectRegisterAction3"
             | "DirectRegisterAction4" => {
-                let register = args
-                    .iter()
-                    .find_map(|given| match self.made(given.object()?) {
-                        Made::Register(id) => Some((id, None)),
-                        Made::Tofino(id) => match self.tofino.objects.get(id.0) {
-                            Some(Object::DirectRegister { register, entry }) => {
-                                Some((*register, Some(*entry)))
-                            }
+                let register =
+                    args.iter()
+                        .find_map(|given| match self.lowered_object(given.object()?) {
+                            LoweredObject::Register(id) => Some((id, None)),
+                            LoweredObject::Tofino(id) => match self.tofino.objects.get(id.0) {
+                                Some(Object::DirectRegister { register, entry }) => {
+                                    Some((*register, Some(*entry)))
+                                }
+                                _ => None,
+                            },
                             _ => None,
-                        },
-                        _ => None,
-                    });
+                        });
                 match register {
                     Some((register, entry)) => {
                         self.object(Object::RegisterAction { register, entry })
                     }
-                    None => Made::Invalid,
+                    None => LoweredObject::Invalid,
                 }
             }
             "MathUnit" => match self.math_unit(args) {
                 Some(unit) => self.object(Object::MathUnit(unit)),
                 None => {
-                    self.target(declared.span, "the arguments of a MathUnit must be constants");
-                    Made::Invalid
+                    self.target(
+                        declared.span,
+                        "the arguments of a MathUnit must be constants",
+                    );
+                    LoweredObject::Invalid
                 }
             },
             "ParserCounter" => self.object(Object::ParserCounter { fields: Vec::new() }),
             "CRCPolynomial" => match self.polynomial(&declared) {
                 Some(parameters) => self.object(Object::Polynomial(parameters)),
-                None => Made::Invalid,
+                None => LoweredObject::Invalid,
             },
             "Hash" => match self.hash_algorithm(&declared) {
                 Some(algorithm) => self.object(Object::Hash { algorithm }),
-                None => Made::Invalid,
+                None => LoweredObject::Invalid,
             },
             "Random" => self.object(Object::Random),
             "Checksum" => self.object(Object::Checksum { sum: None }),
@@ -194,19 +197,19 @@ impl Lowering<'_> {
                 let profile = self.profile(meta, size, None, &declared.annotations);
                 let id = ActionProfileId::from(self.program.action_profiles.len());
                 self.program.action_profiles.push(profile);
-                Made::ActionProfile(id)
+                LoweredObject::ActionProfile(id)
             }
             "ActionSelector" => self.tofino_selector(&declared, size),
             _ => {
                 self.beyond_model(declared.span, format!("the model has no {ty} yet"));
-                Made::Invalid
+                LoweredObject::Invalid
             }
         }
     }
 
-    fn object(&mut self, object: Object) -> Made {
+    fn object(&mut self, object: Object) -> LoweredObject {
         self.tofino.objects.push(object);
-        Made::Tofino(ObjectId(self.tofino.objects.len() - 1))
+        LoweredObject::Tofino(ObjectId(self.tofino.objects.len() - 1))
     }
 
     /// The object of this position.
@@ -221,7 +224,7 @@ impl Lowering<'_> {
             self.target(declared.span, message);
             return None;
         };
-        let initial = named(&declared.args, "initial_value").and_then(Given::data);
+        let initial = named(&declared.args, "initial_value").and_then(ExternArg::data);
         let initial = match initial {
             Some(data) => match self.packed(data.clone(), &cell) {
                 Some(crate::ir::Expr::Number { value, .. }) => value,
@@ -270,8 +273,8 @@ impl Lowering<'_> {
         id
     }
 
-    /// A filter: how it is set is a register of its name, what it remembers one that nobody sees.
-    fn lpf(&mut self, declared: &Declared, size: u64, entry: Option<FieldRef>) -> Made {
+    /// A filter: a register with its name for the configuration, and a hidden register for its state.
+    fn lpf(&mut self, declared: &Declared, size: u64, entry: Option<FieldRef>) -> LoweredObject {
         let spec = self.register_of_bits(super::lpf::SPEC_BITS, size, meta_of(declared));
         let name = format!("{}.memory", declared.name);
         let meta = self.named_meta("register", name, &declared.annotations, declared.span);
@@ -287,7 +290,7 @@ impl Lowering<'_> {
         })
     }
 
-    fn math_unit(&mut self, args: &[Given]) -> Option<MathUnit> {
+    fn math_unit(&mut self, args: &[ExternArg]) -> Option<MathUnit> {
         let signed = |wanted: &str| number(args, wanted).and_then(|n| i32::try_from(n).ok());
         if let Some(op) = enum_argument(self, args, "op") {
             let whole = |wanted: &str| signed(wanted).map(f64::from);
@@ -317,7 +320,7 @@ impl Lowering<'_> {
     /// A profile of random early detection for each index. The control plane reaches the thresholds as a register of the
     /// profile's name, whose cells are bit<72>: the value above which some packets are dropped ++ the value from which on
     /// all are ++ of how many in a hundred just below it, 8 bits. A cell of 0 drops none.
-    fn wred(&mut self, declared: &Declared, size: u64, entry: Option<FieldRef>) -> Made {
+    fn wred(&mut self, declared: &Declared, size: u64, entry: Option<FieldRef>) -> LoweredObject {
         let args = &declared.args;
         let thresholds = self.register_of_bits(super::wred::CELL_BITS, size, meta_of(declared));
         self.object(Object::Wred {
@@ -358,8 +361,8 @@ impl Lowering<'_> {
         let args = &declared.args;
         let polynomial = args
             .iter()
-            .find_map(|given| match self.made(given.object()?) {
-                Made::Tofino(id) => match self.tofino.objects.get(id.0) {
+            .find_map(|given| match self.lowered_object(given.object()?) {
+                LoweredObject::Tofino(id) => match self.tofino.objects.get(id.0) {
                     Some(Object::Polynomial(parameters)) => Some(*parameters),
                     _ => None,
                 },
@@ -394,18 +397,18 @@ impl Lowering<'_> {
     }
 
     /// A selector is its action profile, with a hash.
-    fn tofino_selector(&mut self, declared: &Declared, size: u64) -> Made {
+    fn tofino_selector(&mut self, declared: &Declared, size: u64) -> LoweredObject {
         let args = &declared.args;
-        let objects: Vec<Made> = (args.iter())
-            .filter_map(|given| Some(self.made(given.object()?)))
+        let objects: Vec<LoweredObject> = (args.iter())
+            .filter_map(|given| Some(self.lowered_object(given.object()?)))
             .collect();
         let of_profile = objects.iter().find_map(|object| match object {
-            Made::ActionProfile(id) => Some(*id),
+            LoweredObject::ActionProfile(id) => Some(*id),
             _ => None,
         });
         if objects
             .iter()
-            .any(|object| matches!(object, Made::Register(_)))
+            .any(|object| matches!(object, LoweredObject::Register(_)))
         {
             self.beyond_model(
                 declared.span,
@@ -413,7 +416,7 @@ impl Lowering<'_> {
             );
         }
         let hash = objects.iter().find_map(|object| match object {
-            Made::Tofino(id) => match self.tofino.objects.get(id.0) {
+            LoweredObject::Tofino(id) => match self.tofino.objects.get(id.0) {
                 Some(Object::Hash { algorithm }) => Some(*algorithm),
                 _ => None,
             },
@@ -438,12 +441,12 @@ impl Lowering<'_> {
             Some(id) => {
                 // The control plane writes members and groups to the selector, under its name.
                 self.program.action_profiles[id.index()] = profile;
-                Made::ActionProfile(id)
+                LoweredObject::ActionProfile(id)
             }
             None => {
                 let id = ActionProfileId::from(self.program.action_profiles.len());
                 self.program.action_profiles.push(profile);
-                Made::ActionProfile(id)
+                LoweredObject::ActionProfile(id)
             }
         }
     }

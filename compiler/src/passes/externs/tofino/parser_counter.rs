@@ -1,6 +1,6 @@
-//! `ParserCounter`: a number of 8 bits, signed, that a parser counts down, for headers in as many parts as a field says.
+//! `ParserCounter`: a signed 8-bit counter of a parser, for headers with a variable number of elements.
 
-use super::super::call::Given;
+use super::super::call::ExternArg;
 use super::super::{named_value, number, value, Lowering};
 use super::{Object, ObjectId};
 use crate::diag::Span;
@@ -26,7 +26,7 @@ impl Lowering<'_> {
         id: ObjectId,
         fields: &[FieldRef],
         method: &str,
-        args: &[Given],
+        args: &[ExternArg],
         span: Span,
         scope: &str,
     ) -> Data {

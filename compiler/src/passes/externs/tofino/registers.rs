@@ -1,9 +1,8 @@
-//! Registers, and what stateful ALUs do with their cells.
+//! Registers, and the operations of stateful ALUs on their cells.
 //!
-//! A cell is a number in the output. One that is a struct has the struct's fields one behind the other, the first in
-//! the highest bits.
+//! A cell is one number in the output. A struct is the concatenation of its fields, the first in the most significant bits.
 
-use super::super::call::{Argument, Call, CallResult, Given, Implementation};
+use super::super::call::{Argument, Call, CallResult, ExternArg, Implementation};
 use super::super::{value, Lowering};
 use crate::diag::Span;
 use crate::ir::{Effect, Expr, FieldRef, Primitive, RegisterId, Scalar};
@@ -120,7 +119,7 @@ impl Lowering<'_> {
         };
         self.unpack(&old, &place, &cell, span, scope);
         if method == "write" {
-            if let Some(data) = args.get(written).and_then(Given::data) {
+            if let Some(data) = args.get(written).and_then(ExternArg::data) {
                 if let Some(value) = self.packed(data.clone(), &cell) {
                     let write = Primitive::RegisterWrite {
                         register,
@@ -207,7 +206,7 @@ impl Lowering<'_> {
         }
         match results.first().and_then(|(place, _)| place.value()) {
             Some(data) => data,
-            // `apply` gives nothing out, so nobody can count on the result.
+            // `apply` has no output, so the result is undefined.
             None => self.default_value(&call.ret),
         }
     }

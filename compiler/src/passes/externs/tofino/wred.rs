@@ -1,6 +1,6 @@
-//! Random early detection: a value against thresholds of the control plane's.
+//! Random early detection: compares a value with thresholds that the control plane sets.
 
-use super::super::call::Given;
+use super::super::call::ExternArg;
 use super::super::{value, Lowering};
 use crate::passes::builder::data::Data;
 use crate::passes::builder::ops;
@@ -22,7 +22,7 @@ impl Lowering<'_> {
         &mut self,
         (thresholds, is_direct): (RegisterId, bool),
         (drop, no_drop): (BigInt, BigInt),
-        args: &[Given],
+        args: &[ExternArg],
         span: Span,
         scope: &str,
     ) -> Data {

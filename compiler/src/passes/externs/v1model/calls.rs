@@ -2,9 +2,9 @@
 
 use num_bigint::BigInt;
 
-use super::super::call::{Argument, Call, Callee, Given, Region};
+use super::super::call::{Argument, Call, Callee, ExternArg, Region};
 use super::super::digest::DigestKey;
-use super::super::{value, Lowering, Made};
+use super::super::{value, LoweredObject, Lowering};
 use crate::diag::{Code, Diagnostic, Span};
 use crate::ir::{self, Effect, FieldRef, MeterId, Primitive};
 use crate::passes::builder::data::{Data, Place};
@@ -14,7 +14,9 @@ impl Lowering<'_> {
     pub fn v1model_call(&mut self, call: &Call) {
         match &call.callee {
             Callee::Function(name) => self.v1model_function(name, call),
-            Callee::Method(id, method) => self.v1model_method(self.made(*id), method, call),
+            Callee::Method(id, method) => {
+                self.v1model_method(self.lowered_object(*id), method, call)
+            }
             // No extern of v1model has an abstract method.
             Callee::Own(_) => {}
         }
@@ -73,15 +75,15 @@ impl Lowering<'_> {
         }
     }
 
-    fn v1model_method(&mut self, object: Made, method: &str, call: &Call) {
+    fn v1model_method(&mut self, object: LoweredObject, method: &str, call: &Call) {
         let (args, span, scope) = (&call.args[..], call.span, &*call.scope);
         match (object, method) {
-            (Made::Counter(counter), _) => {
+            (LoweredObject::Counter(counter), _) => {
                 if let Some(index) = value(args, 0) {
                     self.emit(span, Effect::Primitive(Primitive::Count { counter, index }));
                 }
             }
-            (Made::Meter(meter), _) => {
+            (LoweredObject::Meter(meter), _) => {
                 if let Some(index) = value(args, 0) {
                     let make = |target| Primitive::ExecuteMeter {
                         meter,
@@ -92,7 +94,7 @@ impl Lowering<'_> {
                     self.with_target(&args[1], span, scope, make);
                 }
             }
-            (Made::Register(register), "read") => {
+            (LoweredObject::Register(register), "read") => {
                 if let Some(index) = value(args, 1) {
                     let make = |target| Primitive::RegisterRead {
                         target,
@@ -102,7 +104,7 @@ impl Lowering<'_> {
                     self.with_target(&args[0], span, scope, make);
                 }
             }
-            (Made::Register(register), _) => {
+            (LoweredObject::Register(register), _) => {
                 if let (Some(index), Some(value)) = (value(args, 0), value(args, 1)) {
                     let write = Primitive::RegisterWrite {
                         register,
@@ -113,20 +115,25 @@ impl Lowering<'_> {
                 }
             }
             // The switch counts by itself.
-            (Made::DirectCounter(_), _) => {}
-            (Made::DirectMeter(meter), _) => self.direct_meter(meter, &args[0], span, scope),
-            (Made::Other(instance), _) => {
+            (LoweredObject::DirectCounter(_), _) => {}
+            (LoweredObject::DirectMeter(meter), _) => {
+                self.direct_meter(meter, &args[0], span, scope)
+            }
+            (LoweredObject::Other(instance), _) => {
                 let ty = self.program.extern_instances[instance.index()].ty.clone();
                 let name = format!("_{ty}_{method}");
                 self.foreign_call(name, Some(instance), args, span, scope);
             }
-            (Made::ActionProfile(_) | Made::Tofino(_) | Made::Invalid, _) => {}
+            (
+                LoweredObject::ActionProfile(_) | LoweredObject::Tofino(_) | LoweredObject::Invalid,
+                _,
+            ) => {}
         }
     }
 
     /// The target's primitive writes to `standard_metadata` and alone knows which port drops. For a copy of it the
     /// original is put aside meanwhile.
-    fn mark_to_drop(&mut self, args: &[Given], span: Span, scope: &str) {
+    fn mark_to_drop(&mut self, args: &[ExternArg], span: Span, scope: &str) {
         let primitive = Effect::Primitive(Primitive::MarkToDrop);
         let Some(Argument::Place(Place::Struct(members))) =
             args.first().map(|given| &given.argument)
@@ -203,7 +210,7 @@ impl Lowering<'_> {
     /// A primitive that stores a number, which BMv2 does only in fields known at compile time.
     fn with_target(
         &mut self,
-        bound: &Given,
+        bound: &ExternArg,
         span: Span,
         scope: &str,
         primitive: impl FnOnce(FieldRef) -> Primitive,
@@ -244,7 +251,7 @@ impl Lowering<'_> {
         );
     }
 
-    fn hash(&mut self, args: &[Given], span: Span, scope: &str) {
+    fn hash(&mut self, args: &[ExternArg], span: Span, scope: &str) {
         let algorithm = self.algorithm(args, "algo", span);
         let (Some(base), Some(max)) = (value(args, 2), value(args, 4)) else {
             return;
@@ -270,7 +277,7 @@ impl Lowering<'_> {
     }
 
     /// A digest has fields of its own, so that it carries the values of now whatever happens to the originals.
-    fn digest(&mut self, args: &[Given], span: Span, scope: &str) {
+    fn digest(&mut self, args: &[ExternArg], span: Span, scope: &str) {
         let Some(receiver) = value(args, 0) else {
             return;
         };
@@ -293,7 +300,7 @@ impl Lowering<'_> {
     }
 
     /// The switch stores a direct meter's colour in a field before the action runs.
-    fn direct_meter(&mut self, meter: MeterId, bound: &Given, span: Span, scope: &str) {
+    fn direct_meter(&mut self, meter: MeterId, bound: &ExternArg, span: Span, scope: &str) {
         let Argument::Place(place) = &bound.argument else {
             return;
         };

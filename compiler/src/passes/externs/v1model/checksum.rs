@@ -1,6 +1,6 @@
 //! Calls that verify and update checksums.
 
-use super::super::call::{Argument, Given, Region};
+use super::super::call::{Argument, ExternArg, Region};
 use super::super::{enum_member, value, Lowering};
 use crate::diag::Span;
 use crate::ir::{self, Algorithm, CalculationInput, Checksum};
@@ -9,7 +9,7 @@ use crate::passes::inlined::StmtKind;
 
 impl Lowering<'_> {
     /// A call of one of the checksum functions.
-    pub fn checksum(&mut self, name: &str, args: &[Given], span: Span) {
+    pub fn checksum(&mut self, name: &str, args: &[ExternArg], span: Span) {
         let verify = name.starts_with("verify");
         let right = if verify {
             Region::Verify

@@ -1,6 +1,6 @@
-//! Copies of packets, and fields that outlive them: clone, resubmit, recirculate.
+//! Clone, resubmit and recirculate, with the preserved metadata fields.
 
-use super::super::call::{Argument, Given, Region};
+use super::super::call::{Argument, ExternArg, Region};
 use super::super::{enum_argument, value, Lowering};
 use crate::diag::{Code, Span, Warning};
 use crate::ir::{self, Effect, FieldList, FieldListId, Primitive};
@@ -8,7 +8,7 @@ use crate::passes::builder::data::Data;
 
 impl Lowering<'_> {
     /// `clone` and its relatives.
-    pub fn clone_packet(&mut self, args: &[Given], span: Span) {
+    pub fn clone_packet(&mut self, args: &[ExternArg], span: Span) {
         let egress = match enum_argument(self, args, "type").as_deref() {
             Some("I2E") => false,
             Some("E2E") => true,
@@ -44,7 +44,7 @@ impl Lowering<'_> {
     }
 
     /// The field list that an argument gives: by number, by a struct of fields, or an empty one when there is none.
-    pub fn field_list(&mut self, args: &[Given], position: usize, span: Span) -> FieldListId {
+    pub fn field_list(&mut self, args: &[ExternArg], position: usize, span: Span) -> FieldListId {
         let (name, fields) = match args.get(position) {
             None => ("empty".to_owned(), Vec::new()),
             Some(bound) if bound.param.as_deref() == Some("index") => {

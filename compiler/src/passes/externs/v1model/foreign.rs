@@ -1,6 +1,6 @@
-//! Externs outside of v1model, which `--emit-externs` keeps.
+//! Externs that are not part of v1model, kept with `--emit-externs`.
 
-use super::super::call::{Argument, Given};
+use super::super::call::{Argument, ExternArg};
 use super::super::Lowering;
 use crate::diag::Span;
 use crate::ir::{Effect, ExternArg, ExternInstanceId, Primitive};
@@ -13,7 +13,7 @@ impl Lowering<'_> {
         &mut self,
         name: String,
         instance: Option<ExternInstanceId>,
-        given: &[Given],
+        given: &[ExternArg],
         span: Span,
         scope: &str,
     ) {

@@ -1,4 +1,4 @@
-//! What externs of v1model become on BMv2.
+//! Lowering of the externs of v1model for BMv2.
 
 mod calls;
 mod checksum;

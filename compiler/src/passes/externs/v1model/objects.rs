@@ -1,7 +1,7 @@
 //! Objects of v1model.
 
-use super::super::call::{Declared, Given};
-use super::super::{enum_argument, enum_member, number, Lowering, Made};
+use super::super::call::{Declared, ExternArg};
+use super::super::{enum_argument, enum_member, number, LoweredObject, Lowering};
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{
     self, ActionProfileId, CounterUnit, ExternAttribute, ExternInstance, ExternInstanceId,
@@ -12,7 +12,7 @@ use crate::sema::Type;
 
 impl Lowering<'_> {
     /// Makes an object.
-    pub fn make_for_v1model(&mut self, declared: Declared) -> Made {
+    pub fn make_for_v1model(&mut self, declared: Declared) -> LoweredObject {
         let Declared {
             ty,
             type_args,
@@ -37,7 +37,7 @@ impl Lowering<'_> {
                 };
                 let direct = ty == "direct_counter";
                 let made = self.add_counter(meta, size, unit, 64, direct);
-                if let Made::Counter(id) = made {
+                if let LoweredObject::Counter(id) = made {
                     let index = self.index_type(type_args.first());
                     self.program.counters[id.index()].index_type = index;
                 }
@@ -61,7 +61,7 @@ impl Lowering<'_> {
                 let Some(scalar) = self.scalar(&cell) else {
                     let message = format!("a register holds numbers on this target, not {cell}");
                     self.target(span, message);
-                    return Made::Invalid;
+                    return LoweredObject::Invalid;
                 };
                 if size == 0 {
                     self.target(span, "a register has at least one cell on this target");
@@ -78,7 +78,7 @@ impl Lowering<'_> {
                     type_spec,
                     hidden: false,
                 });
-                Made::Register(id)
+                LoweredObject::Register(id)
             }
             "action_profile" | "action_selector" => {
                 let selector = match ty {
@@ -95,18 +95,20 @@ impl Lowering<'_> {
                 let profile = self.profile(meta, size, selector, &annotations);
                 let id = ActionProfileId::from(self.program.action_profiles.len());
                 self.program.action_profiles.push(profile);
-                Made::ActionProfile(id)
+                LoweredObject::ActionProfile(id)
             }
             _ if self.options.emit_externs => self.foreign_instance(ty, args, meta),
             _ => {
                 let what = Diagnostic::error(
                     Code::TARGET,
                     span,
-                    format!("extern {ty} is not part of v1model, so this target does not support it"),
+                    format!(
+                        "extern {ty} is not part of v1model, so this target does not support it"
+                    ),
                 )
                 .help("use --emit-externs to keep its instances, for a switch that implements it");
                 self.diagnostics.report(what);
-                Made::Invalid
+                LoweredObject::Invalid
             }
         }
     }
@@ -116,7 +118,12 @@ impl Lowering<'_> {
         self.control_type(ty?).1
     }
 
-    fn foreign_instance(&mut self, ty: &str, args: Vec<Given>, meta: ir::Meta) -> Made {
+    fn foreign_instance(
+        &mut self,
+        ty: &str,
+        args: Vec<ExternArg>,
+        meta: ir::Meta,
+    ) -> LoweredObject {
         let mut attributes = Vec::new();
         for given in args {
             let (Some(param), Some(data)) = (&given.param, given.data()) else {
@@ -140,7 +147,7 @@ impl Lowering<'_> {
             attributes,
             source,
         });
-        Made::Other(id)
+        LoweredObject::Other(id)
     }
 }
 
