@@ -4,25 +4,25 @@ use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::preproc::{self, MacroOption};
 use crate::sema::{Callee, CheckedProgram};
 
-/// What a program is for.
+/// An architecture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arch {
-    /// v1model on BMv2: compiled.
+    /// v1model on BMv2.
     #[default]
     V1model,
-    /// Tofino Native Architecture, of Tofino 1: compiled for our switch. For the chip bf-p4c compiles its programs.
+    /// Tofino Native Architecture, for Tofino 1. Programs are checked for the chip, and compiled for the software model; bf-p4c compiles them for the chip.
     Tna,
-    /// That of Tofino 2.
+    /// Tofino Native Architecture for Tofino 2.
     T2na,
 }
 
 const ALL: [Arch; 3] = [Arch::V1model, Arch::Tna, Arch::T2na];
 
 impl Arch {
-    /// The architecture that `--arch` and `--target` name together.
+    /// The architecture selected by `--arch` and `--target`.
     ///
     /// # Errors
-    /// There is none of this name, or the two do not fit.
+    /// A name is unknown, or the two do not match.
     pub fn of(arch: Option<&str>, target: Option<&str>) -> Result<Arch, String> {
         let of_target = match target {
             None => None,
@@ -56,7 +56,7 @@ impl Arch {
         }
     }
 
-    /// As `--arch` has it.
+    /// The name for `--arch`.
     pub fn name(self) -> &'static str {
         match self {
             Arch::V1model => "v1model",
@@ -73,7 +73,7 @@ impl Arch {
         }
     }
 
-    /// The packages that `main` may be.
+    /// The packages that `main` may instantiate.
     fn packages(self) -> &'static [&'static str] {
         match self {
             Arch::V1model => &["V1Switch"],
@@ -82,13 +82,13 @@ impl Arch {
         }
     }
 
-    /// The one whose programs end with this package.
+    /// The architecture that declares this package.
     pub fn of_package(package: &str) -> Option<Arch> {
         ALL.into_iter()
             .find(|arch| arch.packages().contains(&package))
     }
 
-    /// Defines the macro by which programs know their target.
+    /// Defines the macro of the target, such as `__TARGET_TOFINO__`.
     pub fn define(self, options: &mut preproc::Options) {
         let chip = match self {
             Arch::V1model => return,
@@ -100,12 +100,12 @@ impl Arch {
         options.macros.insert(0, target);
     }
 
-    /// Whether its programs are for Tofino.
+    /// Whether the architecture is one of Tofino.
     pub fn is_tofino(self) -> bool {
         self != Arch::V1model
     }
 
-    /// Reports a program that is for another one.
+    /// Reports a program whose `main` belongs to another architecture.
     pub fn check(self, program: &CheckedProgram, diagnostics: &mut Diagnostics) {
         let packages = self.packages();
         let Some(main) = program.main() else {

@@ -7,7 +7,7 @@ use super::{
     expr::{hex, Exprs},
     source_info,
 };
-use crate::ir::{Effect, Expr, ExternArg, Primitive, RegisterId, Source};
+use crate::ir::{Effect, Expr, ExternOperand, Primitive, RegisterId, Source};
 
 /// Writes an effect, which is one primitive.
 pub fn effect(exprs: Exprs, effect: &Effect, source: &Source) -> json::Primitive {
@@ -205,9 +205,9 @@ pub fn extern_call(exprs: Exprs, primitive: &Primitive, source: &Source) -> json
                 )
             });
             let args = args.iter().map(|arg| match arg {
-                ExternArg::Expr(expr) => operand(expr),
-                ExternArg::Header(place) => exprs.header_operand(*place),
-                ExternArg::String(text) => json::Expr::Str(text.clone()),
+                ExternOperand::Expr(expr) => operand(expr),
+                ExternOperand::Header(place) => exprs.header_operand(*place),
+                ExternOperand::String(text) => json::Expr::Str(text.clone()),
             });
             (name.as_str(), instance.into_iter().chain(args).collect())
         }

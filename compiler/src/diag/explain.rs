@@ -31,7 +31,7 @@ impl Page {
         Page::all().find(|page| plain(page.code) == wanted)
     }
 
-    /// The page of a diagnostic; none for one without a code.
+    /// The page of a diagnostic; `None` if it has no code.
     pub fn of_diagnostic(diagnostic: &Diagnostic) -> Option<Page> {
         match (diagnostic.code, diagnostic.warning) {
             (Some(code), _) => Page::of(&code.to_string()),
@@ -55,7 +55,7 @@ impl Page {
     }
 }
 
-/// Most codes that [`nearest`] returns.
+/// Maximum number of codes that [`nearest`] returns.
 const MAX_NEAREST: usize = 3;
 
 /// The codes or warnings most like an unknown one: by number for error codes, by spelling for names of warnings.

@@ -18,48 +18,48 @@ pub use suggest::closest;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// A warning that the user asked for as information (`--Winfo`).
+    /// A warning that is shown as information (`--Winfo`).
     Info,
-    /// The program is right, but probably not what was meant.
+    /// The program is legal, but probably not as intended.
     Warning,
-    /// The program is wrong.
+    /// The program is rejected.
     Error,
 }
 
-/// One message.
+/// An error, warning or information, with its position and explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity of a diagnostic.
     pub severity: Severity,
-    /// Stable code of errors.
+    /// Code of the error; `None` for warnings.
     pub code: Option<Code>,
-    /// Name of warnings, for `--Wdisable` and `--Werror`.
+    /// Name of the warning, for `--Wdisable` and `--Werror`; `None` for errors.
     pub warning: Option<Warning>,
-    /// What is wrong, without a full stop.
+    /// The problem, without a full stop.
     pub message: String,
-    /// Where. `None` when the program as a whole is meant.
+    /// Position; `None` if the diagnostic concerns the whole program.
     pub span: Option<Span>,
-    /// What the caret says.
+    /// Text next to the caret; may be empty.
     pub label: String,
-    /// Other places that matter.
+    /// Related positions, with a text each.
     pub others: Vec<(Span, String)>,
-    /// Facts that explain.
+    /// Explanations.
     pub notes: Vec<String>,
-    /// What to do about it.
+    /// Remedies.
     pub helps: Vec<String>,
-    /// Changes of the text that editors can offer.
+    /// Text edits that editors can offer.
     pub fixes: Vec<Fix>,
 }
 
-/// A change of the text that may be what was meant.
+/// A suggested text edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
-    /// What is replaced.
+    /// The replaced range.
     pub span: Span,
-    /// What takes its place.
+    /// The new text.
     pub text: String,
 }
 
@@ -90,7 +90,7 @@ impl Diagnostic {
         }
     }
 
-    /// An error that no place in the source can be given for.
+    /// An error without a position.
     pub fn global(code: Code, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             span: None,
@@ -98,44 +98,44 @@ impl Diagnostic {
         }
     }
 
-    /// Sets what the caret says.
+    /// Sets the text next to the caret.
     pub fn label(mut self, text: impl Into<String>) -> Diagnostic {
         self.label = text.into();
         self
     }
 
-    /// Points at a second place.
+    /// Adds a related position.
     pub fn other(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.others.push((span, text.into()));
         self
     }
 
-    /// Adds an explaining fact.
+    /// Adds an explanation.
     pub fn note(mut self, text: impl Into<String>) -> Diagnostic {
         self.notes.push(text.into());
         self
     }
 
-    /// Asks whether another name was meant than the one at `span`.
+    /// Suggests `near` instead of the name at `span`.
     pub fn did_you_mean(self, span: Span, near: &str) -> Diagnostic {
         self.fix(span, near).help(format!("did you mean `{near}`?"))
     }
 
-    /// Adds a change of the text that editors can offer.
+    /// Adds a text edit that editors can offer.
     pub fn fix(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         let text = text.into();
         self.fixes.push(Fix { span, text });
         self
     }
 
-    /// Adds advice.
+    /// Adds a remedy.
     pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
         self.helps.push(text.into());
         self
     }
 }
 
-/// What is done with warnings, from the command line.
+/// Treatment of warnings, set by the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WarningPolicy {
     /// No warnings at all (`--Wdisable` without a name).
@@ -148,20 +148,20 @@ pub struct WarningPolicy {
     pub errors: BTreeSet<String>,
     /// Names of warnings that are only information (`--Winfo=name`).
     pub infos: BTreeSet<String>,
-    /// How many errors are shown (`--maxErrorCount`). Default: [`Diagnostics::MAX_ERRORS`].
+    /// Maximum number of errors shown (`--maxErrorCount`). Default: [`Diagnostics::MAX_ERRORS`].
     pub max_errors: Option<usize>,
 }
 
-/// Collects messages.
+/// A collection of diagnostics.
 #[derive(Debug)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
     errors: usize,
     policy: WarningPolicy,
     max_errors: usize,
-    /// From where on in a file what stands there declares the architecture, or no longer does.
+    /// File offsets at which text of the architecture begins (`true`) or ends (`false`).
     system: BTreeMap<(FileId, u32), bool>,
-    /// Nothing is added any more: see [`Diagnostics::report_last`].
+    /// Whether further diagnostics are ignored: see [`Diagnostics::report_last`].
     closed: bool,
 }
 
@@ -172,7 +172,7 @@ impl Default for Diagnostics {
 }
 
 impl Diagnostics {
-    /// Errors after this many are counted and not kept: the rest is mostly noise.
+    /// Default maximum number of errors that are kept; further ones are only counted.
     pub const MAX_ERRORS: usize = 50;
 
     /// An empty collection that shows all warnings.
@@ -192,7 +192,7 @@ impl Diagnostics {
         }
     }
 
-    /// Adds a message. Warnings are dropped or made errors as the policy says; a message that repeats an earlier one is dropped.
+    /// Adds a diagnostic. The policy may drop a warning or make it an error. A repeated diagnostic is dropped.
     pub fn report(&mut self, mut diagnostic: Diagnostic) {
         if self.closed {
             return;
@@ -231,14 +231,14 @@ impl Diagnostics {
         self.list.push(diagnostic);
     }
 
-    /// Adds the error that a limit of the compiler is exceeded, and nothing after it: the rest of the program is not seen, and messages about
-    /// what is seen would be wrong.
+    /// Adds an error after which the rest of the program is not analysed, such as an exceeded limit. Later diagnostics are ignored, as they
+    /// would be wrong.
     pub fn report_last(&mut self, diagnostic: Diagnostic) {
         self.report(diagnostic);
         self.closed = true;
     }
 
-    /// Turns warnings off, or on again, from an offset of a file on: in what declares the architecture, which the user cannot change.
+    /// Disables (`system`) or enables warnings from an offset of a file on. The user cannot change the text of the architecture.
     pub fn mark_system(&mut self, file: FileId, offset: u32, system: bool) {
         self.system.insert((file, offset), system);
     }
@@ -248,12 +248,12 @@ impl Diagnostics {
         marks.last().is_some_and(|(_, system)| *system)
     }
 
-    /// Reports an error with message and place only.
+    /// Reports an error with message and position only.
     pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
         self.report(Diagnostic::error(code, span, message));
     }
 
-    /// Reports a warning with message and place only.
+    /// Reports a warning with message and position only.
     pub fn warning(&mut self, warning: Warning, span: Span, message: impl Into<String>) {
         self.report(Diagnostic::warning(warning, span, message));
     }
@@ -263,17 +263,17 @@ impl Diagnostics {
         self.errors > 0
     }
 
-    /// How many errors were reported, dropped ones included.
+    /// Number of reported errors, including those that are not kept.
     pub fn error_count(&self) -> usize {
         self.errors
     }
 
-    /// The messages in the order in which they were reported.
+    /// The diagnostics in the order of reports.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.list.iter()
     }
 
-    /// Sorts the messages by place, those without a place last.
+    /// Sorts the diagnostics by position, those without a position last.
     pub fn sort(&mut self) {
         self.list
             .sort_by_key(|d| d.span.map_or((true, Span::default()), |s| (false, s)));
@@ -284,16 +284,16 @@ impl Diagnostics {
         self.list.len()
     }
 
-    /// Whether there is no message.
+    /// Whether there is no diagnostic.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 }
 
-/// Most characters of a message or label. A number or type in it may have any length.
+/// Maximum bytes of a message or label, which may contain long numbers or types.
 const MAX_MESSAGE: usize = 1000;
 
-/// Leaves out the middle of a text that is too long.
+/// Replaces the middle of a long text by an ellipsis.
 fn shorten(text: &mut String) {
     if text.len() <= MAX_MESSAGE {
         return;
@@ -311,7 +311,7 @@ fn shorten(text: &mut String) {
     text.replace_range(from..to, " ... ");
 }
 
-/// Two uses of one macro are one place when it is the macro's body that is wrong.
+/// Whether two positions are equal. Two uses of a macro are equal if the error is at the same place of the macro's body.
 fn same_place(one: Option<Span>, other: Option<Span>) -> bool {
     let origin = |span: Option<Span>| span.map(|s| s.origin).filter(|o| *o != Origin::default());
     one == other || (origin(one).is_some() && origin(one) == origin(other))

@@ -3,15 +3,15 @@
 use super::{Diagnostic, Diagnostics, Severity, SourceMap, Span};
 use std::fmt::Write;
 
-/// Longest source line that is shown whole; longer ones are cut around the caret.
+/// Maximum characters of a source line; longer lines are cut around the caret.
 const MAX_LINE: usize = 160;
 
-/// All messages, each followed by an empty line.
+/// Renders all diagnostics, each followed by an empty line.
 pub fn render_all(diagnostics: &Diagnostics, map: &SourceMap) -> String {
     diagnostics.iter().map(|d| render(d, map) + "\n").collect()
 }
 
-/// One line: `file:line:col: error[E0400]: message`.
+/// Renders a diagnostic in one line: `file:line:col: error[E0400]: message`.
 pub fn render_short(d: &Diagnostic, map: &SourceMap) -> String {
     let mut out = String::new();
     if let Some(span) = d.span {
@@ -26,7 +26,7 @@ pub fn render_short(d: &Diagnostic, map: &SourceMap) -> String {
     out
 }
 
-/// Message, source line, caret, notes and helps.
+/// Renders a diagnostic: message, source line, caret, notes and helps.
 pub fn render(d: &Diagnostic, map: &SourceMap) -> String {
     let mut out = format!("{}: {}\n", head(d), d.message);
     let mut places: Vec<Place> = Vec::new();
@@ -87,7 +87,7 @@ fn head(d: &Diagnostic) -> String {
     }
 }
 
-/// A span on its line.
+/// A span with its source line and label.
 struct Place<'a> {
     location: super::Location,
     index: usize,

@@ -6,11 +6,11 @@
 
 use std::rc::Rc;
 
-/// A file of the [`SourceMap`].
+/// Id of a file in the [`SourceMap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct FileId(pub u32);
 
-/// A place in the body of a macro: an entry of [`SourceMap::origin`], counted from 1. 0: no macro.
+/// A position in a macro's body: an index, from 1, for [`SourceMap::origin`]. 0 is no macro.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Origin(u32);
 
@@ -23,7 +23,7 @@ pub struct Span {
     pub lo: u32,
     /// Offset after the last byte.
     pub hi: u32,
-    /// The token of a macro's body that came to stand here.
+    /// The token in a macro's body that produced this token, if any.
     pub origin: Origin,
 }
 
@@ -38,14 +38,14 @@ impl Span {
         }
     }
 
-    /// Whether all of `other` lies in it.
+    /// Whether `other` is within this span.
     pub fn contains(self, other: Span) -> bool {
         self.file == other.file && self.lo <= other.lo && other.hi <= self.hi
     }
 
-    /// The smallest span that covers both. Across files, which happens when a construct begins in an included file
-    /// and ends outside of it, the first span is kept. What is made of several tokens of a macro has no origin: most
-    /// often it is the use of the macro as a whole that is wrong.
+    /// The smallest span that covers both. If they are in different files, as for a construct that begins in an included
+    /// file, the result is the first span. A span of several tokens of a macro has no origin, as usually the
+    /// use of the macro is wrong.
     pub fn to(self, end: Span) -> Span {
         if self.file != end.file {
             return self;
@@ -62,7 +62,7 @@ impl Span {
         }
     }
 
-    /// The empty span at the end of this one: where something is missing.
+    /// The empty span after this one, for missing tokens.
     pub fn after(self) -> Span {
         Span {
             lo: self.hi,
@@ -78,7 +78,7 @@ pub struct SourceFile {
     pub name: String,
     /// The whole text.
     pub text: Rc<str>,
-    /// Declares the architecture, included with `<>`: no warnings about what is written there.
+    /// Whether the file is included with `<>`, such as an architecture. Warnings are not shown for it.
     pub system: bool,
     line_starts: Vec<u32>,
     lines: Vec<LineDirective>,
@@ -93,7 +93,7 @@ struct LineDirective {
     system: bool,
 }
 
-/// A position as humans write it. Lines and columns count from 1; columns count characters.
+/// A position for messages: file, line and column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     /// Name of the file.
@@ -147,7 +147,7 @@ impl SourceFile {
         self.line_starts.len()
     }
 
-    /// Records that positions after `offset` are to be named as a `#line` directive says, and whether they come from a file that
+    /// Applies a `#line` directive to positions after `offset`. `system`: whether the named file
     /// declares the architecture.
     pub fn set_line(&mut self, offset: u32, line: u32, file: Option<String>, system: bool) {
         self.lines.push(LineDirective {
@@ -201,18 +201,18 @@ impl SourceMap {
         Origin(self.origins.len() as u32)
     }
 
-    /// What stands in the body of the macro that the span came from.
+    /// The position in the macro's body that produced the span, if any.
     pub fn origin(&self, span: Span) -> Option<Span> {
         let index = (span.origin.0 as usize).checked_sub(1)?;
         self.origins.get(index).copied()
     }
 
-    /// Where a message about the span points: into the macro's body, or at the span itself.
+    /// The position for a diagnostic about the span: in the macro's body, or the span itself.
     pub fn blamed(&self, span: Span) -> Span {
         self.origin(span).unwrap_or(span)
     }
 
-    /// Whether the span lies in what declares the architecture.
+    /// Whether the span is in text of the architecture.
     pub fn is_system(&self, span: Span) -> bool {
         let file = self.file(span.file);
         let directive = file.lines.iter().rev().find(|d| d.offset <= span.lo);

@@ -1,6 +1,6 @@
 //! Spelling suggestions: the nearest known name.
 
-/// The candidate most like `name`, if one is near enough to be a slip of the fingers.
+/// The candidate with the smallest edit distance to `name`, if it is small enough for a typing error.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = match name.chars().count() {
         0..=2 => 1,
@@ -16,7 +16,7 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, c)| c)
 }
 
-/// Number of insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+/// Damerau-Levenshtein distance: insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-/// Options of several letters behind one dash, and whether a value follows in the next word.
+/// Options with several letters after one dash, and whether the next word is their value.
 const SEVERAL_LETTERS: [(&str, bool); 11] = [
     ("-MD", false),
     ("-MF", true),
@@ -17,10 +17,10 @@ const SEVERAL_LETTERS: [(&str, bool); 11] = [
     ("-Xlinker", true),
 ];
 
-/// Options whose value, if there is one, stands in the same word.
+/// Options with an optional value in the same word.
 const OPTIONAL_VALUE: [(&str, &str); 2] = [("-O", "--O="), ("-W", "--W=")];
 
-/// Options whose value is the next word when it is not in the same one; that word may begin with a dash.
+/// Options whose value is in the same word or the next one; the next word may begin with a dash.
 const OTHER_VALUES: [&str; 21] = [
     "-o",
     "--output",
@@ -45,7 +45,7 @@ const OTHER_VALUES: [&str; 21] = [
     "--top4",
 ];
 
-/// The words of a command line of p4c, with options such as `-MD`, `-Wall` and `-O2` as long ones: `--MD`, `--W=all`, `--O=2`.
+/// Converts options of a p4c command line such as `-MD`, `-Wall` and `-O2` to long options: `--MD`, `--W=all`, `--O=2`.
 pub fn with_long_options(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut out: Vec<OsString> = Vec::new();
     let mut words = words.into_iter();
@@ -82,7 +82,7 @@ pub fn with_long_options(words: impl IntoIterator<Item = OsString>) -> Vec<OsStr
             .iter()
             .find_map(|(option, long)| Some((*option, *long, text.strip_prefix(option)?)));
         match optional {
-            // p4c takes the next word for the flag of a lonely -W.
+            // As in p4c, the next word is the flag of a `-W` without one.
             Some(("-W", long, "")) => {
                 let mut joined = OsString::from(long);
                 joined.push(words.next().unwrap_or_default());

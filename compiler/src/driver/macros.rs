@@ -57,7 +57,7 @@ impl clap::FromArgMatches for Macros {
     }
 }
 
-/// What is left of a word when a shell has read it: p4c hands its options to the preprocessor through one.
+/// Removes shell quoting from a word, as p4c passes options to the preprocessor through a shell.
 fn unquoted(word: &str) -> String {
     let mut out = String::with_capacity(word.len());
     let mut chars = word.chars().peekable();

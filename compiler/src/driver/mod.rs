@@ -33,31 +33,31 @@ use crate::syntax::parser::parse_without;
 use crate::syntax::token::Token;
 use crate::{bmv2, ir, p4info, stages};
 
-/// What to compile, and how.
+/// The options of a compilation.
 #[derive(Clone, Debug, Default)]
 pub struct CompileOptions {
     /// The main source file.
     pub source: PathBuf,
-    /// The architecture that it is for.
+    /// The architecture of the program.
     pub arch: Arch,
-    /// Folders for `#include`, and macros.
+    /// Options of the preprocessor, such as folders for `#include` and macros.
     pub preprocessor: preproc::Options,
-    /// What to do with warnings.
+    /// Treatment of warnings.
     pub warnings: WarningPolicy,
-    /// Keep externs that v1model does not know. Default: they are errors.
+    /// Keep externs that are not part of v1model. Default: they are errors.
     pub emit_externs: bool,
-    /// Leave out `assert` and `assume`.
+    /// Remove calls of `assert` and `assume`.
     pub no_assertions: bool,
-    /// Of a program for Tofino with several pipes the one to take, from 0. Default: such a program can only be checked.
+    /// Index, from 0, of the pipe to compile in a Tofino program with several pipes. Default: such a program can only be checked.
     pub pipe: Option<usize>,
-    /// Take two actions with one name for the control plane, as p4c does where no P4Info is asked for. Default: they are errors.
+    /// Accept two actions with one control-plane name, as p4c does without a P4Info. Default: they are errors.
     pub actions_share_names: bool,
-    /// Read the program as if it had no annotations of these names.
+    /// Names of annotations to ignore.
     pub disabled_annotations: BTreeSet<String>,
 }
 
 impl CompileOptions {
-    /// The options that only a file name gives.
+    /// Default options for a source file.
     pub fn new(source: impl Into<PathBuf>) -> CompileOptions {
         CompileOptions {
             source: source.into(),
@@ -65,25 +65,25 @@ impl CompileOptions {
         }
     }
 
-    /// Sets the architecture, with the macro by which programs know it.
+    /// Sets the architecture and defines its macro, such as `__TARGET_TOFINO__`.
     pub fn set_arch(&mut self, arch: Arch) {
         self.arch = arch;
         arch.define(&mut self.preprocessor);
     }
 }
 
-/// What comes out.
+/// The outputs of a compilation.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     /// The program for the switch.
     pub json: BmV2Json,
-    /// What a controller needs to know of it.
+    /// The program's interface for a controller.
     pub p4info: P4Info,
-    /// Warnings, rendered with their source lines; empty when there is none.
+    /// Warnings, rendered with their source lines; empty if there are none.
     pub warnings: String,
 }
 
-/// Why nothing comes out.
+/// A failed compilation.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
     /// The main source file cannot be read.
@@ -91,7 +91,7 @@ pub enum CompileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// The program has errors. The text shows them all, with their source lines.
@@ -99,7 +99,7 @@ pub enum CompileError {
     Program {
         /// Errors and warnings, rendered.
         report: String,
-        /// How many errors.
+        /// Number of errors.
         errors: usize,
     },
 }
@@ -107,7 +107,7 @@ pub enum CompileError {
 /// Compiles a file.
 ///
 /// # Errors
-/// When the file cannot be read or the program is wrong.
+/// The file cannot be read, or the program has errors.
 pub fn compile(options: &CompileOptions) -> Result<Compiled, CompileError> {
     compile_with(options, &DiskLoader)
 }
@@ -143,25 +143,25 @@ pub fn compile_with(
     })
 }
 
-/// A compilation under way: sources read so far and what was found wrong in them. Its phases recurse as deep as the program nests;
-/// call them where there is stack enough, as [`compile`] does.
+/// A compilation in progress: the sources read so far and their diagnostics. Its phases recurse as deeply as the program nests;
+/// call them with a large stack, as [`compile`] does.
 #[derive(Debug)]
 pub struct Session {
     options: CompileOptions,
     /// The files read.
     pub sources: SourceMap,
-    /// The messages so far.
+    /// The diagnostics so far.
     pub diagnostics: Diagnostics,
     /// Included files that were not found and may be missing.
     missing: Vec<String>,
-    /// A P4Info is asked for, which has a rule of its own: a name is that of one action.
+    /// Whether a P4Info is requested, which requires unique names of actions.
     for_p4info: bool,
-    /// Nothing is made of the program.
+    /// Whether the program is only checked, without outputs.
     only_check: bool,
 }
 
 impl Session {
-    /// Nothing read yet.
+    /// Creates a session without sources.
     pub fn new(options: CompileOptions) -> Session {
         let diagnostics = Diagnostics::with_policy(options.warnings.clone());
         Session {
@@ -177,7 +177,7 @@ impl Session {
     /// Reads and preprocesses the main file.
     ///
     /// # Errors
-    /// When the main file cannot be read; missing included files are diagnostics.
+    /// The main file cannot be read. Missing included files are diagnostics.
     pub fn tokens(&mut self, loader: &dyn SourceLoader) -> io::Result<Vec<Token>> {
         let text = loader.load(&self.options.source)?;
         let name = self.options.source.to_string_lossy().into_owned();
@@ -193,7 +193,7 @@ impl Session {
         Ok(preprocessed.tokens)
     }
 
-    /// The syntax tree.
+    /// Parses the program.
     ///
     /// # Errors
     /// As for [`Session::tokens`].
@@ -203,7 +203,7 @@ impl Session {
         Ok(parse_without(tokens, disabled, &mut self.diagnostics))
     }
 
-    /// The typed program; none when there are errors.
+    /// The typed program; `None` if there are errors.
     ///
     /// # Errors
     /// As for [`Session::tokens`].
@@ -217,8 +217,8 @@ impl Session {
         (!self.diagnostics.has_errors()).then_some(checked)
     }
 
-    /// All that can be found out about a program, wrong or not, without anything being made of it. What is only seen by elaborating is among
-    /// the messages if the rest is right.
+    /// Checks a program without generating outputs, for editors. The typed program is returned even with errors. Errors of elaboration are
+    /// reported only if the earlier phases report none.
     ///
     /// # Errors
     /// As for [`Session::tokens`].
@@ -233,7 +233,7 @@ impl Session {
         Ok(checked)
     }
 
-    /// The elaborated program; none when there are errors.
+    /// The elaborated program; `None` if there are errors.
     ///
     /// # Errors
     /// As for [`Session::tokens`].
@@ -247,7 +247,7 @@ impl Session {
         self.elaborated_program(&checked)
     }
 
-    /// The programs of all pipes, or of the chosen one, up to the first that is wrong.
+    /// The programs of all pipes, or of the selected one, up to the first with errors.
     fn pipes(&mut self, checked: &CheckedProgram) -> Vec<ir::FlatProgram> {
         let many = checked.main().map_or(1, |main| main.args.len());
         if self.options.pipe.is_some() || many <= 1 {
@@ -285,7 +285,7 @@ impl Session {
         (!self.diagnostics.has_errors()).then_some(program)
     }
 
-    /// Both outputs; none when there are errors.
+    /// BMv2 JSON and P4Info; `None` if there are errors.
     ///
     /// # Errors
     /// As for [`Session::tokens`].
@@ -295,7 +295,7 @@ impl Session {
         Ok(program.and_then(|program| Some((bmv2::emit(&program), self.p4info(&program)?))))
     }
 
-    /// What a controller needs to know of the program; none when its explicit ids clash.
+    /// The P4Info of a program; `None` if its explicit ids clash.
     pub fn p4info(&mut self, program: &ir::FlatProgram) -> Option<P4Info> {
         match p4info::emit(&program.objects) {
             Ok(info) => Some(info),
@@ -309,14 +309,14 @@ impl Session {
         }
     }
 
-    /// All messages with their source lines, in order of place.
+    /// Renders all diagnostics with their source lines, in order of position.
     pub fn rendered(&mut self) -> String {
         self.diagnostics.sort();
         render_all(&self.diagnostics, &self.sources)
     }
 }
 
-/// How a P4Info, and the entries of a program, are written.
+/// File formats of P4Info and of table entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum P4InfoFormat {
     /// Protobuf wire format.
@@ -329,7 +329,7 @@ pub enum P4InfoFormat {
 }
 
 impl P4InfoFormat {
-    /// The format that a file's name asks for; none when it asks for none.
+    /// The format of a file's extension; `None` if it is unknown.
     pub fn of_file(path: &Path) -> Option<P4InfoFormat> {
         match path.extension()?.to_str()? {
             "txtpb" | "txt" | "pbtxt" | "prototxt" => Some(P4InfoFormat::Text),
@@ -339,7 +339,7 @@ impl P4InfoFormat {
         }
     }
 
-    /// The content of the file. Text begins with two comments that name its type for tools.
+    /// Encodes a message. Text begins with two comments that name the message type for tools.
     pub fn encode<M: Message + Name>(self, message: &M) -> Vec<u8> {
         match self {
             P4InfoFormat::Text => {

@@ -15,7 +15,7 @@ use super::run::{compile, fail, write_all, write_file};
 use super::P4cArgs;
 use crate::stack::on_deep_stack;
 
-/// Compile a P4_16 program for BMv2 as p4c's driver does: to NAME.p4i and NAME.json in a folder.
+/// Compile a P4_16 program for BMv2 as p4c's driver does, to NAME.p4i and NAME.json in a folder.
 ///
 /// Exit codes: 0 compiled, 1 the program has errors, 2 wrong usage or unreadable input.
 #[derive(Clone, Debug, clap::Args)]
@@ -35,7 +35,7 @@ pub struct StepArgs {
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     output: PathBuf,
 
-    /// What to compile for: bmv2.
+    /// Target: bmv2.
     #[arg(
         short = 'b',
         long,
@@ -65,7 +65,7 @@ pub struct StepArgs {
     )]
     language: String,
 
-    /// Search included files in this folder too.
+    /// Search included files in this folder too, before the shipped headers.
     #[arg(short = 'I', value_name = "DIR", action = ArgAction::Append)]
     include: Vec<OsString>,
 
@@ -73,15 +73,15 @@ pub struct StepArgs {
     #[arg(short = 'D', value_name = "MACRO", action = ArgAction::Append)]
     define: Vec<OsString>,
 
-    /// Only preprocess.
+    /// Preprocess only.
     #[arg(short = 'E')]
     only_preprocess: bool,
 
-    /// Do not preprocess: NAME.p4i is there already.
+    /// Skip the preprocessor and read an existing NAME.p4i.
     #[arg(short = 'e')]
     skip_preprocessor: bool,
 
-    /// Preprocess and compile; for BMv2 that is all there is.
+    /// Preprocess and compile, as by default: BMv2 has no assembler.
     #[arg(short = 'S')]
     until_assembler: bool,
 
@@ -101,15 +101,15 @@ pub struct StepArgs {
     #[arg(long, value_name = "FORMAT", default_value = "binary")]
     p4runtime_format: OsString,
 
-    /// Treat warnings as errors: all, or those named.
+    /// Treat all warnings, or the named ones, as errors.
     #[arg(long = "Werror", value_name = "NAMES", num_args = 0..=1, default_missing_value = "", action = ArgAction::Append)]
     werror: Vec<OsString>,
 
-    /// Do not show warnings: none, or not those named.
+    /// Hide all warnings, or the named ones.
     #[arg(long = "Wdisable", value_name = "NAMES", num_args = 0..=1, default_missing_value = "", action = ArgAction::Append)]
     wdisable: Vec<OsString>,
 
-    /// Read the program as if it had no annotations of these names.
+    /// Ignore annotations of these names.
     #[arg(
         long,
         value_name = "NAMES",
@@ -117,7 +117,7 @@ pub struct StepArgs {
     )]
     disable_annotations: Option<OsString>,
 
-    /// Leave out `assert` and `assume`.
+    /// Remove calls of `assert` and `assume`.
     #[arg(long)]
     ndebug: bool,
 
@@ -125,7 +125,7 @@ pub struct StepArgs {
     #[arg(long, aliases = ["target-help", "targets-help"])]
     help_targets: bool,
 
-    /// Print the steps as they are taken.
+    /// Print each step before it runs.
     #[arg(short = 'v', long = "debug", action = ArgAction::Count)]
     verbose: u8,
 
@@ -137,7 +137,7 @@ pub struct StepArgs {
     hidden: HiddenArgs,
 }
 
-/// Options that are typed with one dash, and those that have little to do here.
+/// Options that are written with one dash, and options with little effect for BMv2.
 #[derive(Clone, Debug, clap::Args)]
 struct HiddenArgs {
     #[arg(long, hide = true)]
@@ -177,7 +177,7 @@ struct HiddenArgs {
         aliases = ["pragma-help", "pragmas-help", "help-annotations", "annotation-help", "annotations-help"]
     )]
     help_pragmas: bool,
-    // Those of a p4c that is run from where it was built.
+    // Options of a p4c that runs from its build folder.
     #[arg(short = 'T', hide = true, action = ArgAction::Append)]
     pass_log: Vec<OsString>,
     #[arg(long, hide = true, action = ArgAction::Append)]
@@ -198,9 +198,9 @@ struct HiddenArgs {
     lldb: bool,
 }
 
-/// What the driver does, in order.
+/// The steps of the driver, in order.
 struct Steps {
-    /// Words for the preprocessor, and where its output goes.
+    /// Arguments of the preprocessor step, and its output file.
     preprocess: Option<(Vec<OsString>, PathBuf)>,
     compile: Option<Vec<OsString>>,
 }
@@ -255,7 +255,7 @@ impl StepArgs {
             request.options.preprocessor.without_target = true;
             let mut text = Vec::new();
             let code = compile(&request, &mut text, stderr)?;
-            // With a rule in a file of its own there may be nothing.
+            // The output may be empty if the dependency rule is written to its own file.
             if !text.is_empty() || request.rule.is_none_or(|rule| !rule.nothing_else) {
                 write_file(file, &text)?;
             }
@@ -269,7 +269,7 @@ impl StepArgs {
         }
     }
 
-    /// What no step can check.
+    /// Checks options that no step checks.
     fn check(&self) -> Result<(), String> {
         let (target, arch) = (&self.target, &self.arch);
         if !matches!(target.as_str(), "bmv2" | "bmv2-ss-p4org") || arch != "v1model" {
@@ -291,7 +291,7 @@ impl StepArgs {
         Ok(())
     }
 
-    /// The program; one that comes as p4c's IR is refused by the compiler.
+    /// The program. A program given as p4c's IR is rejected by the compile step.
     fn source(&self) -> Result<&Path, String> {
         match &self.sources[..] {
             [source] if source.is_file() => Ok(source),
@@ -345,7 +345,7 @@ impl StepArgs {
         })
     }
 
-    /// The options about a rule for make, which goes beside the program's other files.
+    /// The options of the dependency rule for make, which is written beside the other outputs.
     fn rule_words(&self, beside: &Path) -> Vec<OsString> {
         let hidden = &self.hidden;
         let flags = [
@@ -374,7 +374,7 @@ impl StepArgs {
         words
     }
 
-    /// The options that the compiler has under the same name.
+    /// The options that p4c-bm2-ss has under the same name.
     fn compiler_words(&self) -> Vec<OsString> {
         let hidden = &self.hidden;
         let mut words: Vec<OsString> = Vec::new();
@@ -428,7 +428,7 @@ impl std::fmt::Display for Steps {
     }
 }
 
-/// What a step's command line asks for.
+/// Parses the command line of a step.
 fn request(words: &[OsString]) -> Result<Request, String> {
     let step = Step::try_parse_from(with_long_options(words.to_vec())).map_err(|error| {
         let text = error.to_string();
@@ -438,7 +438,7 @@ fn request(words: &[OsString]) -> Result<Request, String> {
     step.args.request()
 }
 
-/// The name of a language version as p4c-bm2-ss takes it.
+/// The name of a language version for p4c-bm2-ss.
 fn standard(language: &str) -> &str {
     match language {
         "P4₁₆" => "p4-16",

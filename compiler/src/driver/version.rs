@@ -5,11 +5,11 @@ use num_traits::ToPrimitive;
 use crate::diag::{Code, Diagnostic, Diagnostics, Severity, Warning};
 use crate::syntax::ast::{ExprKind, P4Program};
 
-/// The versions that p4c knows.
+/// The range of versions that p4c accepts.
 const KNOWN: std::ops::RangeInclusive<u32> = 20_180_101..=20_200_408;
 
-/// Reports a `V1MODEL_VERSION` that is unknown. To p4c that is an error only when it has to write the program with its version
-/// (`--pp`); else it takes any version, and here a warning says so.
+/// Reports an unknown `V1MODEL_VERSION`. As in p4c, it is an error only if the program is written with its version
+/// (`--pp`), and otherwise a warning.
 pub(super) fn check(program: &P4Program, written: bool, diagnostics: &mut Diagnostics) {
     let Some(version) = program.constant("__v1model_version") else {
         return;
@@ -23,7 +23,7 @@ pub(super) fn check(program: &P4Program, written: bool, diagnostics: &mut Diagno
     }
     let (first, last) = (KNOWN.start(), KNOWN.end());
     let message = format!("V1MODEL_VERSION must be a number from {first} to {last}");
-    // The constant stands in v1model.p4, where users see no messages.
+    // The constant is in v1model.p4, which diagnostics do not point into.
     let error = Diagnostic::global(Code::TARGET, message);
     diagnostics.report(match written {
         true => error,

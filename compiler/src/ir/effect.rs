@@ -113,7 +113,7 @@ pub enum Primitive {
     Extern {
         name: String,
         instance: Option<ExternInstanceId>,
-        args: Vec<ExternArg>,
+        args: Vec<ExternOperand>,
     },
 }
 
@@ -136,7 +136,7 @@ pub struct Filter {
 
 /// An argument of an extern outside v1model.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ExternArg {
+pub enum ExternOperand {
     /// A value, or a field to store in.
     Expr(Expr),
     /// A whole header.
@@ -186,7 +186,7 @@ impl Primitive {
             Primitive::LogMsg { args, .. } => args.iter().collect(),
             Primitive::Extern { args, .. } => (args.iter())
                 .filter_map(|arg| match arg {
-                    ExternArg::Expr(expr) => Some(expr),
+                    ExternOperand::Expr(expr) => Some(expr),
                     _ => None,
                 })
                 .collect(),

@@ -20,7 +20,7 @@ pub use control::{
     ObjectKind, Package, PlatformProperties, Representation, SerializableEnum,
     StructuredAnnotation, TypeInfo, TypeSpec,
 };
-pub use effect::{Effect, ExternArg, Filter, Primitive};
+pub use effect::{Effect, ExternOperand, Filter, Primitive};
 pub use expr::{mask, wrap, BinaryOp, Expr, Scalar, UnaryOp};
 pub use objects::{
     Action, ActionProfile, ActionRef, ActionScope, Algorithm, Calculation, CalculationInput,

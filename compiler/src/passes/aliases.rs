@@ -17,7 +17,7 @@ pub fn keep_read(program: &mut FlatProgram) {
     program.objects.aliases = aliases;
 }
 
-/// Whether a pipeline, an action or a table's key looks at a field.
+/// Whether a pipeline, an action or a table key reads a field.
 fn reads(program: &FlatProgram, field: FieldRef) -> bool {
     let mut keys = program.objects.tables.iter().flat_map(|table| &table.keys);
     let mut found = keys.any(|key| key.target == KeyTarget::Field(field));

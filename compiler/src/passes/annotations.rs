@@ -9,10 +9,10 @@ use crate::syntax::ast::{
     Annotated, Annotation, AnnotationBody, AnnotationToken, Decl, Expr, ExprKind, UnaryOp,
 };
 
-/// Annotations that have fields of their own in P4Info wherever they stand.
+/// Annotations with dedicated fields in P4Info, which are not listed as annotations.
 const NOT_LISTED: [&str; 4] = ["name", "id", "brief", "description"];
 
-/// Annotations that p4c reads as expressions or as keys with values, and writes again as such. All others it keeps as tokens.
+/// Annotations that p4c parses as expressions or key-value pairs. p4c keeps all others as tokens.
 const READ_AS_EXPRESSIONS: [&str; 12] = [
     "controller_header",
     "deprecated",
@@ -28,7 +28,7 @@ const READ_AS_EXPRESSIONS: [&str; 12] = [
     "synchronous",
 ];
 
-/// The control-plane name of something declared inside of `prefix`.
+/// The control-plane name of a declaration within `prefix`.
 pub fn full_name(prefix: &str, annotations: &[Annotation], name: &str) -> String {
     match annotations.annotation("name").and_then(Annotation::string) {
         Some(given) => match given.strip_prefix('.') {
@@ -72,12 +72,12 @@ pub fn documentation(annotations: &[Annotation]) -> (String, String) {
     (text("brief"), text("description"))
 }
 
-/// Unstructured annotations as text, letter for letter as p4c writes them.
+/// Unstructured annotations as text, exactly as p4c writes them.
 pub fn unstructured(annotations: &[Annotation]) -> Vec<String> {
     unstructured_but(annotations, &[])
 }
 
-/// The same, without those that have fields of their own where they stand.
+/// The same, without annotations that have dedicated fields for this kind of object.
 pub fn unstructured_but(annotations: &[Annotation], listed_elsewhere: &[&str]) -> Vec<String> {
     annotations
         .iter()
@@ -100,13 +100,13 @@ pub fn unstructured_but(annotations: &[Annotation], listed_elsewhere: &[&str]) -
         .collect()
 }
 
-/// Tokens with a blank between any two of them.
+/// Tokens, separated by blanks.
 fn tokens_text(tokens: &[AnnotationToken]) -> String {
     let tokens: Vec<&str> = tokens.iter().map(|token| &*token.text).collect();
     tokens.join(" ")
 }
 
-/// Tokens of a list of expressions: blanks after commas alone, and the escapes in strings escaped once more.
+/// Tokens of a list of expressions: blanks only after commas, and escapes in strings escaped again.
 fn expressions_text(tokens: &[AnnotationToken]) -> String {
     let mut text = String::new();
     for token in tokens {
@@ -123,7 +123,7 @@ fn expressions_text(tokens: &[AnnotationToken]) -> String {
     text
 }
 
-/// All that annotations say of an object that is declared at `span`.
+/// Control-plane metadata of an object that is declared at `span`, from its annotations.
 pub fn meta(
     checked: &CheckedProgram,
     sources: &SourceMap,
@@ -180,7 +180,7 @@ pub fn number(checked: &CheckedProgram, expr: &Expr) -> Option<u32> {
     }
 }
 
-/// A constant in an annotation. The checker may not have seen its names, so they are looked up by text.
+/// A constant in an annotation. Its names may not be resolved by the checker, so they are looked up by text.
 fn value(checked: &CheckedProgram, expr: &Expr) -> Option<Value> {
     if let Some(value) = checked.info(expr.id).value.clone() {
         return Some(value);
@@ -223,7 +223,7 @@ fn named_member(checked: &CheckedProgram, name: &str, member: &str) -> Option<Va
     })
 }
 
-/// Structured annotations: those in brackets.
+/// Structured annotations, which are written in brackets.
 pub fn structured(
     checked: &CheckedProgram,
     annotations: &[Annotation],

@@ -14,7 +14,7 @@ use crate::ir::{
 /// A broken invariant: a compiler bug.
 type Violation = String;
 
-/// Panics in debug builds if a pass has broken its promise.
+/// Panics in debug builds if an invariant does not hold after a pass.
 pub fn demand(pass: &str, holds: Result<(), Violation>) {
     if cfg!(debug_assertions) {
         if let Err(violation) = holds {
@@ -23,8 +23,8 @@ pub fn demand(pass: &str, holds: Result<(), Violation>) {
     }
 }
 
-/// What elaboration leaves knows no target: statements and values of externs are calls that there are, whose objects are declared
-/// before what uses them.
+/// Invariants after elaboration: extern statements and values are valid calls, whose objects are declared
+/// before their uses.
 pub fn elaborated(program: &InlinedProgram) -> Result<(), Violation> {
     let Externs {
         instances, calls, ..
@@ -56,7 +56,7 @@ pub fn elaborated(program: &InlinedProgram) -> Result<(), Violation> {
     }
 }
 
-/// Behind the pass for externs nothing is left of objects, calls and their results.
+/// Invariants after the pass `externs`: no extern objects, calls and results remain.
 pub fn lowered(program: &InlinedProgram) -> Result<(), Violation> {
     let has_result = |expr: &Expr| {
         let mut found = false;
@@ -78,7 +78,7 @@ pub fn lowered(program: &InlinedProgram) -> Result<(), Violation> {
     }
 }
 
-/// A statement of any body that is of a kind.
+/// The first statement of any body that satisfies a predicate.
 fn find(
     program: &InlinedProgram,
     is_wanted: impl Fn(&inlined::Stmt) -> bool,
@@ -94,7 +94,7 @@ fn find(
     found
 }
 
-/// The inlined program: each kind of statement stands where it may, and every break leaves a block around it.
+/// Invariants of the inlined program: statements are allowed in their blocks, and every break leaves an enclosing block.
 pub fn inlined(program: &InlinedProgram) -> Result<(), Violation> {
     for block in &program.blocks {
         match &block.code {
@@ -104,7 +104,7 @@ pub fn inlined(program: &InlinedProgram) -> Result<(), Violation> {
                 }
             }
             BlockCode::Control(body) => stands(body, Place::Control, &mut Vec::new())?,
-            // The passes for these report what does not belong there.
+            // The passes for these blocks report invalid statements.
             BlockCode::Checksums(_) | BlockCode::Deparser(_) => {}
         }
     }
@@ -155,7 +155,7 @@ fn stands(body: &[inlined::Stmt], place: Place, around: &mut Vec<Label>) -> Resu
     Ok(())
 }
 
-/// The finished program: see the invariants of the passes.
+/// Invariants of the final program, as documented by the passes.
 pub fn flat(program: &FlatProgram) -> Result<(), Violation> {
     let storage = &program.objects.storage;
     for parser in &program.parsers {
@@ -183,7 +183,7 @@ pub fn flat(program: &FlatProgram) -> Result<(), Violation> {
     }
 }
 
-/// States are named once, lead to states that there are, and can all be reached.
+/// State names are unique, transitions lead to existing states, and all states are reachable.
 fn states(parser: &ir::Parser, storage: &Storage) -> Result<(), Violation> {
     let mut names = BTreeSet::new();
     let mut reached = BTreeSet::from([0]);
@@ -216,7 +216,7 @@ fn states(parser: &ir::Parser, storage: &Storage) -> Result<(), Violation> {
     }
 }
 
-/// The last case of a `select`, and no other, matches everything; values have no bits outside of their masks.
+/// Exactly the last case of a `select` matches everything, and values have no bits outside their masks.
 fn ends_open(transition: &Transition) -> Result<(), Violation> {
     let Transition::Select { keys, cases } = transition else {
         return Ok(());
@@ -265,7 +265,7 @@ fn leaves_blocks_around(body: &[ir::Stmt], around: &mut Vec<Label>) -> Result<()
     Ok(())
 }
 
-/// A field gets values of its own width.
+/// Stored values have the width of the field.
 fn fits(effect: &Effect, storage: &Storage) -> Result<(), Violation> {
     let Effect::Assign { target, value } = effect else {
         return Ok(());
@@ -301,7 +301,7 @@ fn applied(body: &[ir::Stmt]) -> impl Iterator<Item = &ir::Apply> {
     applied.into_iter()
 }
 
-/// Entries match as keys do, have priorities, and differ where the key alone tells them apart.
+/// Entries have the match kinds of their keys and priorities; where priorities do not matter, keys are unique.
 fn entries_fit(table: &Table) -> Result<(), Violation> {
     let mut keys = BTreeSet::new();
     for entry in &table.entries {
@@ -328,7 +328,7 @@ fn entries_fit(table: &Table) -> Result<(), Violation> {
     }
 }
 
-/// A table that is applied in several places, and no other, has a number for each.
+/// Applications of a table have a site number if and only if it is applied in several places.
 fn sites(body: &[ir::Stmt]) -> Result<(), Violation> {
     let mut places: BTreeMap<TableId, (usize, usize)> = BTreeMap::new();
     for apply in applied(body) {

@@ -8,7 +8,7 @@ use super::inlined::{Stmt, StmtKind};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::{Checksum, Expr};
 
-/// Adds the conditions of the statements around checksums to them; whatever else is there cannot be done at this place.
+/// Collects checksums with the conditions of the enclosing statements, and reports other statements.
 pub fn lower(body: Vec<Stmt>, into: &mut Vec<Checksum>, diagnostics: &mut Diagnostics) {
     collect(body, &Expr::Bool(true), into, diagnostics);
 }

@@ -116,7 +116,7 @@ impl Describer<'_> {
                 width: width.unwrap_or_else(own),
             },
             None => {
-                // A `type` of a `type` is described as what both are made of.
+                // A `type` of a `type` is described by the underlying type.
                 let mut under = ty;
                 while let Type::NewType(_) = under {
                     under = self.checked.underlying(&under).unwrap_or(Type::Invalid);
@@ -219,7 +219,7 @@ impl Describer<'_> {
         }
     }
 
-    /// What the annotations of `main` say.
+    /// Describes the package by the annotations of `main`.
     fn package(&mut self, annotations: &[Annotation]) {
         let (brief, description) = documentation(annotations);
         let listed = unstructured_but(annotations, &["pkginfo", "platform_property"]);
@@ -304,7 +304,7 @@ impl Describer<'_> {
         });
     }
 
-    /// Fields of a controller header; those of structs in it are fields of the header, with the annotations of both.
+    /// Fields of a controller header. Fields of nested structs are flattened, with the annotations of both.
     fn controller_fields(
         &mut self,
         ty: &Type,
@@ -314,7 +314,7 @@ impl Describer<'_> {
     ) {
         let nested = |ty: &Type| matches!(self.checked.representation(ty), Type::Struct(_));
         let fields = self.checked.fields(ty);
-        // A `@name` counts only where nothing is flattened.
+        // `@name` has an effect only without nested structs.
         let named = prefix.is_empty() && !fields.iter().any(|(_, ty)| nested(ty));
         for (field, ty) in fields {
             let name = match named {

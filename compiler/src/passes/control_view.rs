@@ -8,20 +8,20 @@ use crate::syntax::ast::{
     Annotated, Annotation, AnnotationBody, ExprKind, TypeRefKind, TypedefDecl,
 };
 
-/// Bits of an error or of a member of an enum without a base type.
+/// Width in bits of an error, and of an enum without an underlying type.
 pub const ENUM_BITS: u32 = 32;
 
-/// What `@p4runtime_translation` makes of a type.
+/// The translation by `@p4runtime_translation`.
 pub enum Translation {
-    /// Numbers of this width, or of the type's own.
+    /// Numbers of this width in bits, or of the type's width.
     Bits(Option<u32>),
     /// Strings.
     String,
-    /// What is written there is neither.
+    /// An invalid argument.
     Wrong,
 }
 
-/// The type of a number or truth value; `None` for all other types.
+/// The scalar type of a number or boolean; `None` for other types.
 pub fn scalar(checked: &CheckedProgram, ty: &Type) -> Option<Scalar> {
     Some(match checked.representation(ty) {
         Type::Bool => Scalar::Bool,
@@ -32,7 +32,7 @@ pub fn scalar(checked: &CheckedProgram, ty: &Type) -> Option<Scalar> {
     })
 }
 
-/// Width that the control plane sees, and the name of the `type`, if it is one.
+/// Width in bits for the control plane, and the name of the `type`, if it is one.
 pub fn width_and_name(checked: &CheckedProgram, ty: &Type) -> (u32, Option<String>) {
     let width = match scalar(checked, ty) {
         Some(_) if matches!(checked.representation(ty), Type::Error) => 0,
@@ -126,7 +126,7 @@ pub fn translation_of(
     let decl = new_type_decl(checked, nominal)?;
     let annotation = decl.annotations.annotation("p4runtime_translation")?;
     let uri = match &annotation.body {
-        // Of these tokens the second argument may be no expression.
+        // The second argument may be tokens that are not an expression.
         AnnotationBody::Tokens { tokens, .. } => {
             tokens.first().and_then(|token| token.string.clone())
         }

@@ -16,7 +16,7 @@ pub fn lower_v1model(
     for stmt in body {
         match stmt.kind {
             StmtKind::Emit(header) => headers.push(header),
-            // The target has a list of these and a list of headers, so that their order is lost, as with p4c.
+            // The target has separate lists of calls and headers, so their relative order is lost, as in p4c.
             StmtKind::Effect(Effect::Primitive(
                 kind @ (Primitive::LogMsg { .. }
                 | Primitive::Assert(_)
@@ -39,7 +39,7 @@ pub fn lower_v1model(
     (headers, calls)
 }
 
-/// The headers that a deparser of Tofino emits, and what it does besides. `only_check` reports nothing.
+/// The headers that a deparser of Tofino emits, and its other statements. With `only_check`, nothing is reported.
 pub fn lower_tofino(
     body: Vec<Stmt>,
     only_check: bool,
@@ -60,7 +60,7 @@ pub fn lower_tofino(
     (headers, rest)
 }
 
-/// A deparser emits each valid header; it cannot choose.
+/// Reports headers that are emitted under a condition.
 fn refuse_choice_of_headers(body: &[Stmt], diagnostics: &mut Diagnostics) {
     for stmt in body {
         match &stmt.kind {

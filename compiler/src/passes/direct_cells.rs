@@ -9,14 +9,14 @@ use super::register_access::{collect, tables_of, Accessed};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::{RegisterId, TableId};
 
-/// Sizes registers by their tables, and refuses accesses that no entry goes with.
+/// Sets the sizes of direct registers to those of their tables, and reports accesses without a hit entry.
 pub fn finish(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
     let mut owners: Vec<(RegisterId, TableId)> = Vec::new();
     let objects = &mut program.objects;
     for (number, table) in objects.tables.iter().enumerate() {
         for cells in &table.direct_cells {
             let register = &mut objects.registers[cells.register.index()];
-            // What the control plane sees is a setting, which is one for all entries.
+            // The visible register is the configuration, which is common to all entries.
             if register.hidden {
                 register.size = table.size.max(1);
             }

@@ -12,7 +12,7 @@ use super::inlined::{walk, BlockCode, InlinedProgram, Stmt, StmtKind};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::{Effect, Expr, FieldRef};
 
-/// Reports the divisions that are left to the target.
+/// Reports divisions that remain at run time.
 pub fn refuse(program: &InlinedProgram, diagnostics: &mut Diagnostics) {
     if program.divisions.is_empty() {
         return;
@@ -34,7 +34,7 @@ pub fn refuse(program: &InlinedProgram, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Fields that some statement gives a constant, or the value of fields of this kind.
+/// Fields that some statement assigns a constant, or the value of another such field.
 #[derive(Default)]
 struct Constants(BTreeSet<FieldRef>);
 
@@ -64,7 +64,7 @@ impl Constants {
         }
     }
 
-    /// Whether the value may be known at compile time.
+    /// Whether the value may be constant.
     fn may_be(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Number { .. } | Expr::Bool(_) => true,
@@ -89,7 +89,7 @@ impl Constants {
     }
 }
 
-/// Bodies whose assignments packets see: those of parsers, controls and actions.
+/// Bodies whose assignments are executed: those of parsers, controls and actions.
 fn bodies(program: &InlinedProgram) -> impl Iterator<Item = &Vec<Stmt>> {
     let states = program.blocks.iter().flat_map(|block| match &block.code {
         BlockCode::Parser(states) => &states[..],

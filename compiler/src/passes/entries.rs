@@ -15,17 +15,17 @@ use super::inlined::{InlinedProgram, KeysetElement, TableEntries, WrittenEntry};
 use crate::diag::{Code, Diagnostic, Diagnostics, Span, Warning};
 use crate::ir::{mask, Entry, EntryKey, Key, MatchKind};
 
-/// Most entries of the target that one entry of the program may take: eight ranges across zero.
+/// Maximum number of target entries per entry of the program: eight ranges that contain both signs.
 const MAX_ALTERNATIVES: usize = 1 << 8;
 
-/// Gives tables their entries.
+/// Converts the entries of all tables.
 pub fn lower(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
     for written in std::mem::take(&mut program.entries) {
         let table = &mut program.objects.tables[written.table.index()];
         let ranked_entries = is_ranked(&written);
         let mut priorities = priorities(&written, diagnostics);
         if table.keys.iter().all(is_plain) {
-            // Nothing reads them; p4c writes the places.
+            // The priorities are not used; p4c writes positions.
             for (priority, place) in priorities.iter_mut().zip(1..) {
                 priority.switch = place;
             }
@@ -53,11 +53,11 @@ pub fn lower(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
                 });
             }
         }
-        // A size that was enough for the entries as written stays enough.
+        // A size that sufficed for the written entries is increased by the added ones.
         table.size += added.min((entries.len() as u64).saturating_sub(table.size));
         equal_keys(&entries, &places, &table.keys, diagnostics);
         if !written.constant {
-            // p4c puts them in order, the strongest first.
+            // As p4c, sort by priority, the highest first.
             entries.sort_by_key(|entry| entry.priority);
         }
         table.entries = entries;
@@ -66,7 +66,7 @@ pub fn lower(program: &mut InlinedProgram, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// What an entry matches, element by element, in the one or several ways that it takes; none when an element does not go with its key.
+/// The keys of an entry, several if ranges are split; `None` if an element is invalid for its key.
 fn keys(
     entry: &WrittenEntry,
     keys: &[Key],
@@ -115,8 +115,8 @@ fn keys(
     Some(all)
 }
 
-/// A range of signed numbers in parts that are ranges of their bits, too: those below zero stand above the others. All other elements
-/// stay as they are.
+/// Splits a range of signed numbers at zero, as negative numbers compare greater as unsigned ones. Other elements
+/// are unchanged.
 fn halves(element: &KeysetElement, key: &Key) -> Vec<KeysetElement> {
     let KeysetElement::Range(low, high) = element else {
         return vec![element.clone()];
@@ -134,7 +134,7 @@ fn halves(element: &KeysetElement, key: &Key) -> Vec<KeysetElement> {
     ]
 }
 
-/// An element in the way in which its key matches, or what it is that the key cannot match.
+/// Converts an element to its key's match kind, or returns the name of the invalid element for the error.
 fn entry_key(element: &KeysetElement, key: &Key) -> Result<EntryKey, &'static str> {
     let ones = mask(key.width);
     Ok(match (element, &key.kind) {
@@ -179,7 +179,7 @@ fn entry_key(element: &KeysetElement, key: &Key) -> Result<EntryKey, &'static st
     })
 }
 
-/// How many of the highest bits a mask has, if it has no others.
+/// The prefix length of a mask; `None` if its ones are not contiguous leading ones.
 fn prefix_length(bits: &BigInt, width: u32) -> Option<u32> {
     let set = (0..width).filter(|bit| bits.bit(u64::from(*bit))).count() as u32;
     let prefix = mask(set) << (width - set);
@@ -196,19 +196,19 @@ fn kind_name(kind: &MatchKind) -> &'static str {
     }
 }
 
-/// Whether entries of a table with such keys alone need no priority.
+/// Whether a table with only such keys has entries without priorities.
 fn is_plain(key: &Key) -> bool {
     matches!(key.kind, MatchKind::Exact | MatchKind::Lpm)
 }
 
-/// Whether the switch is given ranks for priorities, as p4c has it: of entries that cannot change, for which the program writes none.
+/// Whether the switch gets ranks as priorities, as with p4c: for constant entries without written priorities.
 fn is_ranked(written: &TableEntries) -> bool {
     let list = &written.list;
     let annotated = list.iter().any(|entry| entry.annotated_priority.is_some());
     written.constant && (annotated || list.iter().all(|entry| entry.priority.is_none()))
 }
 
-/// The part of an entry's key that the others may not have, too; none where priorities tell entries apart.
+/// The part of an entry's key that must be unique; `None` if entries are distinguished by priority.
 pub fn own_key(entry: &Entry, keys: &[Key]) -> Option<Vec<(BigInt, u32)>> {
     if !keys.iter().all(is_plain) {
         return None;
@@ -222,7 +222,7 @@ pub fn own_key(entry: &Entry, keys: &[Key]) -> Option<Vec<(BigInt, u32)>> {
     Some(values.collect())
 }
 
-/// Refuses a second entry of one key where no priority tells them apart: the target would not load it.
+/// Reports entries with equal keys in tables without priorities, which the target would not load.
 fn equal_keys(entries: &[Entry], places: &[Span], keys: &[Key], diagnostics: &mut Diagnostics) {
     let mut known: BTreeMap<Vec<(BigInt, u32)>, Span> = BTreeMap::new();
     for (entry, here) in entries.iter().zip(places) {
@@ -247,13 +247,13 @@ fn equal_keys(entries: &[Entry], places: &[Span], keys: &[Key], diagnostics: &mu
 
 /// The priority of an entry.
 struct Priority {
-    /// For the switch's program, where the smallest wins.
+    /// Priority in BMv2 JSON, where the smallest wins.
     switch: u32,
-    /// For P4Runtime, where the largest wins.
+    /// Priority in P4Runtime, where the largest wins.
     control: i32,
 }
 
-/// Priorities for the switch's program, and the same order for P4Runtime.
+/// Pairs each BMv2 priority with a P4Runtime priority of the same order.
 fn ranked(priorities: impl Iterator<Item = u32> + Clone) -> Vec<Priority> {
     let last = priorities.clone().max().unwrap_or(0);
     priorities
@@ -271,7 +271,7 @@ fn priorities(written: &TableEntries, diagnostics: &mut Diagnostics) -> Vec<Prio
         let given = list.iter().zip(1..);
         let mut priorities =
             ranked(given.map(|(entry, position)| entry.annotated_priority.unwrap_or(position)));
-        // The annotation is of BMv2 alone: P4Runtime has these entries in their order, as p4c writes them.
+        // The annotation applies to BMv2 only: P4Runtime gets the order of the entries, as from p4c.
         for (priority, rank) in priorities.iter_mut().rev().zip(1..) {
             priority.control = rank;
         }
@@ -285,11 +285,11 @@ fn priorities(written: &TableEntries, diagnostics: &mut Diagnostics) -> Vec<Prio
     for entry in list {
         let value = match (&entry.priority, values.last()) {
             (Some(value), _) => value.clone(),
-            // Without any, the last one has the priority 1, or the first one where the smallest wins.
+            // Without written priorities, the last entry has priority 1, or the first one if the smallest wins.
             (None, None) if none_written && written.largest_wins => {
                 &written.priority_delta * (list.len() - 1) + 1
             }
-            // The checker asks for the first one.
+            // The checker requires a priority for the first entry.
             (None, None) => BigInt::from(1),
             (None, Some(last)) if written.largest_wins => last - &written.priority_delta,
             (None, Some(last)) => last + &written.priority_delta,
@@ -316,7 +316,7 @@ fn priorities(written: &TableEntries, diagnostics: &mut Diagnostics) -> Vec<Prio
         true => last - rank(value),
         false => rank(value) + 1,
     }));
-    // The numbers of the program stay as they are, in tables where the smallest wins too, as p4c writes them.
+    // Written numbers are kept, also in tables where the smallest wins, as by p4c.
     let as_written: Option<Vec<i32>> = values
         .iter()
         .map(|value| i32::try_from(value).ok().filter(|value| *value > 0))
@@ -329,7 +329,7 @@ fn priorities(written: &TableEntries, diagnostics: &mut Diagnostics) -> Vec<Prio
         .map(|value| switch_priority(value, written.largest_wins))
         .collect();
     let for_switch = for_switch.unwrap_or_else(|| {
-        // Numbers that no entry can have at run time: their order stays.
+        // Numbers out of range for run-time entries: only their order is kept.
         let last = priorities.iter().map(|priority| priority.switch).max();
         let first = MOST_PRIORITY - last.unwrap_or(0) - 1;
         let ranks = priorities.iter().map(|priority| first + priority.switch);
@@ -341,11 +341,11 @@ fn priorities(written: &TableEntries, diagnostics: &mut Diagnostics) -> Vec<Prio
     priorities
 }
 
-/// 2^31 - 1: what a priority of P4Runtime and that of the switch for the same entry add up to, as in BMv2's P4Runtime server.
+/// 2^31 - 1: the sum of an entry's priorities in P4Runtime and in the switch, as in BMv2's P4Runtime server.
 const MOST_PRIORITY: u32 = i32::MAX as u32;
 
-/// A written priority as the switch's, where the smallest wins: the same number where the smallest wins in the program, too, and else
-/// that which P4Runtime reads as the written one. None where no entry can have it at run time.
+/// Converts a written priority to the switch's, where the smallest wins. If the largest wins in the program, the number is
+/// mirrored at [`MOST_PRIORITY`]. `None` if it is out of range for run-time entries.
 fn switch_priority(value: &BigInt, largest_wins: bool) -> Option<u32> {
     let value = u32::try_from(value).ok()?;
     match largest_wins {
@@ -356,7 +356,7 @@ fn switch_priority(value: &BigInt, largest_wins: bool) -> Option<u32> {
     }
 }
 
-/// Warns about entries of one priority, of which any may win, and about the first one that stands below a weaker one.
+/// Warns about entries of equal priority, and about the first entry with a higher priority than the one before it.
 fn doubtful_priorities(written: &TableEntries, values: &[BigInt], diagnostics: &mut Diagnostics) {
     let mut seen: BTreeMap<&BigInt, Span> = BTreeMap::new();
     let mut disordered = written.silenced.contains(&Warning::EntriesOutOfOrder);
@@ -419,7 +419,7 @@ mod tests {
         assert_eq!(exact(&KeysetElement::Any), Err("any value"));
         let range = KeysetElement::Range(BigInt::from(1), BigInt::from(2));
         assert_eq!(exact(&range), Err("a range"));
-        // Negative numbers, and wider ones, are what is left of them in the key's bits.
+        // Negative and wide numbers are truncated to the key's width.
         let value = KeysetElement::Value(BigInt::from(-1));
         assert_eq!(exact(&value), Ok(EntryKey::Exact(BigInt::from(0xff))));
     }

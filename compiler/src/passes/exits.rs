@@ -13,7 +13,7 @@ use crate::ir::{
     ActionId, Apply, Effect, Expr, FieldRef, Label, Objects, Scalar, Source, Stmt, StmtKind,
 };
 
-/// Bodies of controls, in the order in which they were given, and of actions, by position.
+/// The lowered bodies of controls and actions, each in the order of the input.
 pub struct Lowered {
     /// Of controls.
     pub controls: Vec<Vec<Stmt>>,
@@ -21,7 +21,7 @@ pub struct Lowered {
     pub actions: Vec<Vec<Stmt>>,
 }
 
-/// Lets actions that exit return to where their table was applied, if there is something to store first.
+/// Lowers `exit`. An exiting action returns to its table's application if values must be stored there first.
 pub fn lower(program: &mut InlinedProgram, controls: Vec<Vec<inlined::Stmt>>) -> Lowered {
     let mut telling = BTreeSet::new();
     for body in &controls {
@@ -53,7 +53,7 @@ pub fn lower(program: &mut InlinedProgram, controls: Vec<Vec<inlined::Stmt>>) ->
     }
 }
 
-/// The actions that must store it: those that exit, of tables whose application has something to store then.
+/// Collects the actions that must set the exit flag: they exit, and an application of their table has values to store.
 fn collect(body: &[inlined::Stmt], program: &InlinedProgram, telling: &mut BTreeSet<ActionId>) {
     walk(body, &mut |stmt| {
         let inlined::StmtKind::Apply(apply) = &stmt.kind else {
@@ -86,19 +86,19 @@ fn action(body: Vec<inlined::Stmt>, exit: Exit, objects: &Objects) -> Vec<Stmt> 
     }
 }
 
-/// What an `exit` becomes.
+/// The lowering of an `exit`.
 #[derive(Clone, Copy)]
 enum Exit {
     /// The end of the pipeline.
     End,
-    /// The variable is set and the block of the action is left.
+    /// Sets the flag and leaves the block of the action.
     Tell(FieldRef, Label),
 }
 
 struct Lowering<'p> {
     objects: &'p Objects,
     exit: Exit,
-    /// The variable, and the actions that set it.
+    /// The flag, and the actions that set it.
     listening: Option<(FieldRef, &'p BTreeSet<ActionId>)>,
 }
 
@@ -143,7 +143,7 @@ impl Lowering<'_> {
                 }
             },
             inlined::StmtKind::Apply(apply) => return self.apply(*apply, source, out),
-            // Refused when the program was elaborated, or taken out by the pass for externs or that of their block.
+            // Reported by elaboration, or removed by the pass `externs` or the pass of their block.
             inlined::StmtKind::Call(_)
             | inlined::StmtKind::Take(_)
             | inlined::StmtKind::Enter { .. }
@@ -153,7 +153,7 @@ impl Lowering<'_> {
         out.push(Stmt { kind, source });
     }
 
-    /// An application, and behind it the exit if an action wants one.
+    /// Emits an application, followed by the exit if an action sets the flag.
     fn apply(&self, apply: inlined::Apply, source: Source, out: &mut Vec<Stmt>) {
         let inlined::Apply { table, then, exit } = apply;
         let mut then = then.map(|body| self.body(body));
@@ -187,7 +187,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Exits if the variable says so. It is free again then, as the same metadata may go on to the other pipeline.
+/// Exits if the flag is set. The flag is cleared, as metadata is kept for the next pipeline.
 fn leave(flag: FieldRef, copies: Vec<Stmt>, source: &Source) -> Stmt {
     let mut then = vec![set(flag, false, source)];
     then.extend(copies);

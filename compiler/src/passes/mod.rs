@@ -56,26 +56,26 @@ use crate::ir::{Deparser, FlatProgram, Parser, Pipeline, Source};
 use crate::sema::CheckedProgram;
 use inlined::{Block, BlockCode, InlinedProgram};
 
-/// Choices that change what is accepted.
+/// Options of the lowering.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The architecture that the program is for.
+    /// The architecture of the program.
     pub arch: Arch,
-    /// Of a program of several pipes the one to take, from 0.
+    /// Index, from 0, of the pipe to compile, if there are several.
     pub pipe: Option<usize>,
-    /// Keep instances of extern objects that v1model does not know.
+    /// Keep extern objects that are not part of v1model.
     pub emit_externs: bool,
-    /// The program is only checked: what the target cannot do is not reported.
+    /// The program is only checked: limits of the software target are not reported.
     pub only_check: bool,
-    /// Leave out `assert` and `assume`.
+    /// Remove calls of `assert` and `assume`.
     pub no_assertions: bool,
-    /// Two actions may not share their name for the control plane, which is to see them.
+    /// Control-plane names of actions must be unique, as a P4Info is generated.
     pub actions_need_names: bool,
     /// The source file as named by the user.
     pub source: String,
 }
 
-/// Lowers a program that the checker accepts. When something is reported as an error, the result must not be used.
+/// Lowers a program that the checker accepted. The result must not be used if errors are reported.
 pub fn lower(
     checked: &CheckedProgram,
     sources: &SourceMap,
@@ -126,12 +126,12 @@ pub fn lower(
     flat
 }
 
-/// Whether the invariants of passes must hold: nothing was refused, and nothing was passed over in silence.
+/// Whether the invariants of passes must hold: there are no errors, and no construct was skipped.
 fn is_right(diagnostics: &Diagnostics, options: &Options) -> bool {
     !diagnostics.has_errors() && !options.only_check
 }
 
-/// Takes the blocks of the package apart, each by the pass for its kind.
+/// Lowers the blocks of the package, each by the pass for its kind.
 fn blocks(
     program: &mut InlinedProgram,
     diagnostics: &mut Diagnostics,
@@ -182,15 +182,15 @@ fn blocks(
     flat
 }
 
-/// Most characters of a fragment of the source in the outputs.
+/// Maximum characters of a source fragment in the outputs.
 const MAX_FRAGMENT: usize = 400;
 
-/// A place in the source, as outputs name it.
+/// A source position for the outputs.
 fn source(sources: &SourceMap, span: Span) -> Source {
     let Location { file, line, column } = sources.location(span);
     let text = sources.text(span).trim_end_matches(';');
     let first = text.lines().next().unwrap_or_default();
-    // What all parts of a long statement would repeat is cut.
+    // Long fragments are truncated, as each part of a long statement repeats them.
     let kept = first
         .char_indices()
         .nth(MAX_FRAGMENT)

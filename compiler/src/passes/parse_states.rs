@@ -17,7 +17,7 @@ use crate::ir::{
 };
 use crate::names::Names;
 
-/// Makes the states of the target.
+/// Lowers parser states to those of the target.
 pub fn lower(states: Vec<State<Transition>>) -> Vec<ParseState> {
     let mut layout = Layout::default();
     let mut code = Vec::with_capacity(states.len());
@@ -45,31 +45,31 @@ pub fn lower(states: Vec<State<Transition>>) -> Vec<ParseState> {
     reached(states)
 }
 
-/// A state being made.
+/// A target state under construction.
 struct Laid {
     name: String,
     body: Vec<Stmt<ParserStmtKind>>,
     transition: Transition,
     source: Source,
-    /// Made by the compiler: may vanish into the states before and after it.
+    /// Whether the compiler generated the state, so that it may be merged with its neighbours.
     synthetic: bool,
-    /// The state that it was made for.
+    /// The source state that it belongs to.
     written: StateId,
 }
 
-/// Characters of a state's name beyond which states made of it are named after the one that it was made for.
+/// Maximum characters of a generated name; longer ones are derived from the source state's name instead.
 const MAX_NAME: usize = 100;
 
 #[derive(Default)]
 struct Layout {
     states: Vec<Laid>,
     names: Names,
-    /// Labels of blocks around the code being laid out, with the states behind them.
+    /// Labels of the enclosing blocks, with the states after them.
     after: BTreeMap<Label, StateId>,
 }
 
 impl Layout {
-    /// Appends code to a state, with more states where it branches. Returns the state in which it ends.
+    /// Appends code to a state, and adds states for branches. Returns the state in which it ends.
     fn lay_out(&mut self, code: Vec<inlined::Stmt>, mut state: StateId) -> Option<StateId> {
         for stmt in code {
             match stmt.kind {
@@ -125,7 +125,7 @@ impl Layout {
         Some(state)
     }
 
-    /// One more state of the compiler's.
+    /// Adds a generated state.
     fn more(&mut self, like: StateId) -> StateId {
         let Laid {
             name,
@@ -172,7 +172,7 @@ impl Layout {
     }
 }
 
-/// Transitions to an empty state of the compiler's go where it goes.
+/// Redirects transitions to empty generated states to the successors of these.
 fn skip_empty_states(states: &mut [Laid]) {
     let through: Vec<Option<StateRef>> = states
         .iter()
@@ -184,7 +184,7 @@ fn skip_empty_states(states: &mut [Laid]) {
             _ => None,
         })
         .collect();
-    // Where each of them leads in the end. A ring of empty states has no end.
+    // The final target of each. A cycle of empty states has none.
     let mut ends: Vec<Option<StateRef>> = vec![None; through.len()];
     for first in 0..through.len() {
         let mut way = Vec::new();
@@ -222,7 +222,7 @@ fn skip_empty_states(states: &mut [Laid]) {
     }
 }
 
-/// A state with one way in, from a state with one way out, becomes a part of that one.
+/// Merges a state with a single predecessor into it, if that has a single successor.
 fn merge_states(states: &mut [Laid]) {
     let mut incoming = vec![0usize; states.len()];
     incoming[0] = 1;
@@ -273,7 +273,7 @@ fn merge_states(states: &mut [Laid]) {
     }
 }
 
-/// The states that packets come to, numbered in the order in which they are met.
+/// The reachable states, numbered in the order of traversal.
 fn reached(states: Vec<Laid>) -> Vec<ParseState> {
     let mut numbers: BTreeMap<usize, StateId> = BTreeMap::new();
     let mut order = vec![0];

@@ -29,14 +29,14 @@ pub fn hold(program: &mut InlinedProgram) {
 struct Fields<'p> {
     objects: &'p mut Objects,
     names: &'p mut Names,
-    /// Prefix of names of new variables.
+    /// Prefix of the names of new variables.
     scope: String,
 }
 
 impl Fields<'_> {
     fn hold_in(&mut self, code: &mut StateCode) {
         self.scope.clone_from(&code.scope);
-        // Keys belong to the end of the body: what they look at, its statements may have changed.
+        // Keys are evaluated at the end of the body, whose statements may change their fields.
         if let Transition::Select { keys, .. } = &mut code.transition {
             for key in keys {
                 if !matches!(key.value, Expr::Field { .. }) {
@@ -49,7 +49,7 @@ impl Fields<'_> {
         self.conditions(body, &mut code.body);
     }
 
-    /// Puts a variable in the place of a value, and gives the statement that stores the value there.
+    /// Replaces a value by a variable, and returns the statement that stores the value in it.
     fn held(&mut self, value: &mut Expr, ty: Scalar, source: &Source) -> Stmt {
         let name = self.names.unique(&join(&self.scope, "tmp"));
         let field = self.objects.storage.add_scalar(name, ty);
@@ -61,7 +61,7 @@ impl Fields<'_> {
         }
     }
 
-    /// Appends the same code with a field for each condition; whether its end is reached.
+    /// Appends the code with a field for each condition. Returns whether its end is reachable.
     fn conditions(&mut self, code: Vec<Stmt>, out: &mut Vec<Stmt>) -> bool {
         for mut stmt in code {
             let goes_on = match &mut stmt.kind {

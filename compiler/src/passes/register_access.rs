@@ -9,13 +9,13 @@ use super::inlined::{walk, Apply, InlinedProgram, Stmt, StmtKind};
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use crate::ir::{ActionScope, Effect, Follow, Label, Primitive, RegisterId, TableId};
 
-/// Registers that a packet may have accessed, and where.
+/// Registers that a packet may have accessed, with the site of the access.
 pub(super) type Accessed = BTreeMap<RegisterId, u32>;
 
-/// What packets may have accessed where they leave a block early.
+/// Accessed registers at the breaks out of a block, by label.
 type Leaving = BTreeMap<Label, Accessed>;
 
-/// Refuses programs in which a packet can access a register twice, or that access one in both gresses.
+/// Reports registers that a packet can access twice, or that both ingress and egress access.
 pub fn check(program: &InlinedProgram, diagnostics: &mut Diagnostics) {
     let mut check = Check {
         program,
@@ -49,8 +49,8 @@ struct Check<'p> {
 }
 
 impl Check<'_> {
-    /// What packets may have accessed at the end of a body, when they had accessed `now` in front of it; none if no packet
-    /// comes to its end.
+    /// Registers possibly accessed at the end of a body, given those at its start (`now`); `None` if the end is
+    /// unreachable.
     fn behind(
         &mut self,
         body: &[Stmt],
@@ -96,7 +96,7 @@ impl Check<'_> {
         let program = self.program;
         let table = program.objects.table(apply.table);
         let only_default = table.default.constant.then_some(table.default.action);
-        // What was accessed in front of each of the bodies that may follow, which are looked at once, however many actions lead to them.
+        // Registers accessed before each of the following bodies. Each body is analysed once for all actions that lead to it.
         let bodies = apply.then.bodies();
         let mut entering: Vec<Option<Accessed>> = vec![None; bodies.len()];
         let mut enter = |body: usize, behind: &Accessed| {
@@ -172,7 +172,7 @@ impl Check<'_> {
     }
 }
 
-/// The ways of packets that come together; none if no packet does.
+/// Joins paths; `None` if none of them is reachable.
 fn either(ways: impl IntoIterator<Item = Option<Accessed>>) -> Option<Accessed> {
     ways.into_iter().flatten().reduce(|mut all, way| {
         all.extend(way);
@@ -180,7 +180,7 @@ fn either(ways: impl IntoIterator<Item = Option<Accessed>>) -> Option<Accessed> 
     })
 }
 
-/// All accesses of a body, in whatever order.
+/// Collects all accesses of a body, independent of control flow.
 pub(super) fn collect(body: &[Stmt], into: &mut Accessed) {
     walk(body, &mut |stmt| {
         if let StmtKind::Effect(Effect::Primitive(Primitive::RegisterAccess { register, site })) =

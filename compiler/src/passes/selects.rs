@@ -16,13 +16,13 @@ use crate::ir::{
 };
 use crate::names::Names;
 
-/// Values and masks.
+/// Pairs of a value and a mask.
 type Masks = Vec<(BigInt, BigInt)>;
 
-/// More combinations of masks than this come from ranges in too many keys.
+/// Maximum number of combinations of masks per case.
 const MAX_COMBINATIONS: usize = 1 << 16;
 
-/// Makes the transitions of a parser's states.
+/// Lowers the transitions of a parser's states.
 pub fn lower(
     states: Vec<State>,
     objects: &Objects,
@@ -53,14 +53,14 @@ pub fn lower(
     lowered
 }
 
-/// Where ways through the parser end.
+/// The end states of a parser.
 struct Ends {
-    /// States that the program has.
+    /// Number of states of the program.
     count: usize,
-    /// Whether a packet goes on to ingress after `reject`, with whatever error there is, as on v1model. The model of Tofino looks
-    /// for an error.
+    /// Whether a packet continues to ingress after `reject`, as on v1model. The model of Tofino tests
+    /// for an error instead.
     goes_on: bool,
-    /// From where the state behind them is entered first, if it is at all.
+    /// Source position of the first transition to the rejecting state, if there is one.
     rejects: Option<Source>,
 }
 
@@ -78,7 +78,7 @@ impl Ends {
     }
 }
 
-/// The state that rejects with `error.NoMatch`: the target itself would accept.
+/// The state that rejects with `error.NoMatch`, as the target would accept without a match.
 fn no_match(states: &[State<Transition>], errors: &[String], source: Source) -> State<Transition> {
     let mut names = Names::default();
     for state in states {
@@ -124,7 +124,7 @@ fn transition(
             cases.push((keyset, ends.resolve(case.next, from)));
         }
         if !is_open {
-            // Cases after it can never be taken.
+            // Later cases are unreachable.
             break;
         }
     }
@@ -140,7 +140,7 @@ fn transition(
     }
 }
 
-/// The keysets that a case stands for: ranges take several.
+/// The target keysets of a case, several for ranges.
 fn keysets(case: &Case, keys: &[SelectKey], diagnostics: &mut Diagnostics) -> Vec<Keyset> {
     let elements = match &case.keyset {
         inlined::Keyset::ValueSet(set) => return vec![Keyset::ValueSet(*set)],
@@ -171,7 +171,7 @@ fn keysets(case: &Case, keys: &[SelectKey], diagnostics: &mut Diagnostics) -> Ve
     }
 }
 
-/// The values and masks that an element stands for, one of which is to match.
+/// The alternative values and masks of an element.
 fn masks(element: &KeysetElement, ty: Scalar) -> Masks {
     let ones = mask(ty.width());
     match element {
@@ -185,11 +185,11 @@ fn masks(element: &KeysetElement, ty: Scalar) -> Masks {
     }
 }
 
-/// Values and masks that together match the numbers from `low` to `high`, both included.
+/// Values and masks that together match the numbers from `low` to `high`, inclusive.
 fn range_masks(low: &BigInt, high: &BigInt, ty: Scalar) -> Masks {
     let ones = mask(ty.width());
     if ty.signed() && *low < BigInt::ZERO && *high >= BigInt::ZERO {
-        // Two's complement puts the negative numbers above the others.
+        // In two's complement, negative numbers are greater as unsigned ones.
         let mut masks = range_masks(low, &BigInt::from(-1), ty);
         masks.extend(range_masks(&BigInt::ZERO, high, ty));
         return masks;
@@ -197,7 +197,7 @@ fn range_masks(low: &BigInt, high: &BigInt, ty: Scalar) -> Masks {
     let (mut low, high) = (low & &ones, high & &ones);
     let mut masks = Vec::new();
     while low <= high {
-        // The largest aligned block of a power of two that starts at `low` and does not pass `high`.
+        // The largest aligned block of a power of two from `low` that does not exceed `high`.
         let mut bits = low
             .trailing_zeros()
             .unwrap_or(u64::from(ty.width()))
@@ -226,7 +226,7 @@ mod tests {
         }
     }
 
-    /// The states of a parser with one `select` on as many numbers of 8 bits as its cases have elements.
+    /// Lowers a parser with one `select` on 8-bit keys, one per element of its cases.
     fn lowered(cases: &[Case]) -> Vec<State<Transition>> {
         let inlined::Keyset::Elements(elements) = &cases[0].keyset else {
             unreachable!("cases of tests have elements");

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use crate::ir::{FlatProgram, Label, Stmt, StmtKind, TableId};
 
-/// Where tables were applied on some way to a place.
+/// Tables applied on some path to a program point, with the position of the application.
 type AppliedTables = BTreeMap<TableId, Span>;
 
-/// Refuses tables that a packet comes to a second time.
+/// Reports tables that a packet can apply twice.
 pub fn refuse(program: &FlatProgram, diagnostics: &mut Diagnostics) {
     if !program.objects.arch.is_tofino() {
         return;
@@ -26,12 +26,12 @@ pub fn refuse(program: &FlatProgram, diagnostics: &mut Diagnostics) {
 struct Ways<'a> {
     program: &'a FlatProgram,
     diagnostics: &'a mut Diagnostics,
-    /// What was applied where a block was left.
+    /// Tables applied at the exits of a block, by label.
     leaving: BTreeMap<Label, AppliedTables>,
 }
 
 impl Ways<'_> {
-    /// What may have been applied at the end of a body, when `now` may have been in front of it; none if no packet comes to its end.
+    /// Tables possibly applied at the end of a body, given those at its start (`now`); `None` if no path reaches the end.
     fn behind(&mut self, body: &[Stmt], mut now: AppliedTables) -> Option<AppliedTables> {
         for stmt in body {
             match &stmt.kind {
@@ -77,7 +77,7 @@ impl Ways<'_> {
     }
 }
 
-/// The ways of packets that come together; none if no packet does.
+/// Joins paths; `None` if none of them is reachable.
 fn either(ways: impl IntoIterator<Item = Option<AppliedTables>>) -> Option<AppliedTables> {
     ways.into_iter().flatten().reduce(|mut all, way| {
         all.extend(way);

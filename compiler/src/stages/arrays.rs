@@ -3,22 +3,22 @@
 use super::chip::{Use, SRAM_BITS, SRAM_ROWS};
 use crate::ir::{ActionProfile, Counter, CounterUnit, Register, Selector};
 
-/// Bits of a meter's cell.
+/// Width of a meter's cell in bits.
 pub const METER_BITS: u64 = 128;
-/// Members of a group that stand in one row, a bit each.
+/// Members of a group per row of a selector, one bit each.
 const MEMBERS_IN_ROW: u64 = 120;
-/// Members and groups of a selector that does not say how many it has.
+/// Default number of members and of groups of a selector.
 const MEMBERS: u64 = 120;
 const GROUPS: u64 = 4;
-/// Bits of a hash that chooses a group's member within a row, by how it is chosen, and bits that choose the row of a group that has
-/// several.
+/// Hash bits that select a group's member within a row, by selector mode, and hash bits that select the row of a group with
+/// several rows.
 const FAIR_BITS: u64 = 14;
 const RESILIENT_BITS: u64 = 51;
 const ROW_CHOICE_BITS: u64 = 10;
-/// Bits of one hash distribution unit.
+/// Width of a hash distribution unit in bits.
 pub const HASH_UNIT_BITS: u64 = 16;
 
-/// Memories of an array.
+/// Memories of an array of `cells` cells of `bits` bits.
 pub fn memories(cells: u64, bits: u64) -> Use {
     let blocks = blocks(cells, bits);
     Use {
@@ -28,18 +28,18 @@ pub fn memories(cells: u64, bits: u64) -> Use {
     }
 }
 
-/// Blocks of SRAM for an array, with the one that such arrays need beside to be read and written in the same cycle.
+/// Blocks of SRAM for an array, including the spare one that allows a read and a write in the same cycle.
 pub fn blocks(cells: u64, bits: u64) -> u64 {
     let in_row = (SRAM_BITS / bits.max(1).next_power_of_two()).max(1);
     cells.div_ceil(in_row * SRAM_ROWS).max(1) + 1
 }
 
-/// Bits of a cell of a register.
+/// Width of a register's cell in bits.
 pub fn register_bits(register: &Register) -> u64 {
     u64::from(register.ty.width())
 }
 
-/// Bits of a cell of a counter. One of packets and bytes has both in its cell, short ones if the bytes need not more.
+/// Width of a counter's cell in bits. A counter of packets and bytes has both in one cell, the short form if that suffices.
 pub fn counter_bits(counter: &Counter) -> u64 {
     match counter.unit {
         CounterUnit::Both if counter.width <= 36 => 64,
@@ -65,7 +65,7 @@ pub fn counters(counter: &Counter, cells: u64) -> Use {
     }
 }
 
-/// What the counter of a table takes besides its cells.
+/// Resources of a table's direct counter, without its cells.
 pub const COUNTER: Use = Use {
     statistics: 1,
     ..Use::NOTHING
@@ -79,13 +79,13 @@ pub fn meters(cells: u64) -> Use {
     }
 }
 
-/// What the meter of a table takes besides its cells.
+/// Resources of a table's direct meter, without its cells.
 pub const METER: Use = Use {
     stateful: 1,
     ..Use::NOTHING
 };
 
-/// What a selector takes besides its members' action data: which members of each group are there.
+/// Resources of a selector without the action data of members: the member bits of each group.
 pub fn selector(profile: &ActionProfile, selector: &Selector) -> Use {
     let members = match profile.max_group_size {
         0 => MEMBERS,

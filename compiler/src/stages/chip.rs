@@ -14,21 +14,21 @@ pub const SRAM_BITS: u64 = 128;
 /// Rows of a block of TCAM, and bits of each row.
 pub const TCAM_ROWS: u64 = 512;
 pub const TCAM_BITS: u64 = 44;
-/// Blocks that arrays can have in a stage: each needs a map RAM beside it to be read and written in the same cycle.
+/// Maximum blocks of arrays in a stage. Each needs a map RAM, which allows a read and a write in the same cycle.
 pub const ARRAY_BLOCKS: u64 = 48;
 
-/// What a step takes of a stage, or a stage has.
+/// An amount of each resource of a stage: the use of a step, or the budget of a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Use {
     /// Logical tables.
     pub tables: u64,
-    /// Gateways: conditions.
+    /// Gateways, which evaluate conditions.
     pub gateways: u64,
     /// Blocks of SRAM, 1,024 rows of 128 bits each.
     pub sram: u64,
     /// Blocks of TCAM, 512 rows of 44 bits each.
     pub tcam: u64,
-    /// Map RAMs: one beside each block of an array that is read and written in the same cycle.
+    /// Map RAMs, one per block of an array that is read and written in the same cycle.
     pub map_rams: u64,
     /// ALUs for registers, meters and selectors.
     pub stateful: u64,
@@ -71,7 +71,7 @@ impl AddAssign for Use {
 }
 
 impl Use {
-    /// What takes nothing.
+    /// No resources.
     pub const NOTHING: Use = Use {
         tables: 0,
         gateways: 0,
@@ -86,7 +86,7 @@ impl Use {
         ternary_bytes: 0,
     };
 
-    /// All but memories, which a table can have in several stages.
+    /// The resources without memories, which a table can have in several stages.
     pub fn without_memories(self) -> Use {
         Use {
             sram: 0,
@@ -96,13 +96,13 @@ impl Use {
         }
     }
 
-    /// Whether all of it fits in `budget`.
+    /// Whether each resource is within `budget`.
     pub fn fits(&self, budget: &Use) -> bool {
         let pairs = self.list().into_iter().zip(budget.list());
         pairs.into_iter().all(|((_, mine), (_, its))| mine <= its)
     }
 
-    /// Names and numbers, in the order of reports.
+    /// Names and amounts of the resources, in the order of reports.
     pub fn list(&self) -> [(&'static str, u64); 11] {
         [
             ("tables", self.tables),
@@ -120,12 +120,12 @@ impl Use {
     }
 }
 
-/// A chip.
+/// The stages and resources of a chip.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Match-action stages, which both gresses share.
+    /// Number of match-action stages, shared by ingress and egress.
     pub stages: u32,
-    /// What each has.
+    /// Resources of each stage.
     pub stage: Use,
 }
 
@@ -141,7 +141,7 @@ impl Budget {
         stage: STAGE,
     };
 
-    /// The memories of a stage that are left when `used` are taken.
+    /// The memories of a stage that remain after `used`.
     pub fn free_memories(&self, used: &Use) -> Use {
         Use {
             sram: self.stage.sram.saturating_sub(used.sram),
@@ -151,7 +151,7 @@ impl Budget {
         }
     }
 
-    /// That of the chip of an architecture, if it is one of a chip.
+    /// The chip of an architecture; `None` for v1model.
     pub fn of(arch: Arch) -> Option<Budget> {
         match arch {
             Arch::V1model => None,

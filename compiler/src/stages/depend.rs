@@ -6,16 +6,16 @@ use num_bigint::BigInt;
 
 use super::steps::{Step, Thing};
 
-/// Why a step comes behind another one.
+/// The kind of a dependency between two steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// It matches on what the other writes.
+    /// Match dependency: it matches on a field that the other step writes.
     Match,
-    /// Its action reads or overwrites what the other writes.
+    /// Action dependency: its action reads or overwrites a field that the other step writes.
     Action,
-    /// It runs only after an outcome of the other.
+    /// Successor dependency: it runs only after an outcome of the other step.
     Successor,
-    /// It overwrites what the other reads.
+    /// Reverse dependency: it overwrites a field that the other step reads.
     Order,
 }
 
@@ -29,24 +29,24 @@ impl Why {
         }
     }
 
-    /// Whether the one that waits must be in a later stage.
+    /// Whether the dependent step must be in a later stage.
     pub fn costs(self) -> bool {
         matches!(self, Why::Match | Why::Action)
     }
 }
 
-/// One step waits for another one.
+/// A dependency of one step on another.
 #[derive(Clone, Copy, Debug)]
 pub struct Dependency {
     pub from: usize,
     pub to: usize,
     pub why: Why,
-    /// What it waits for.
+    /// The field or object that causes the dependency.
     pub thing: Option<Thing>,
 }
 
 impl Dependency {
-    /// Stages from the first stage of the one to the first in which the one that waits can be.
+    /// Minimum number of stages between the first stages of both steps.
     pub fn distance(&self, steps: &[Step]) -> u32 {
         match self.why.costs() {
             true => steps[self.from].length,
@@ -55,7 +55,7 @@ impl Dependency {
     }
 }
 
-/// All dependencies, those of one step together, in the order of steps.
+/// All dependencies, grouped by dependent step, in the order of steps.
 pub fn all(steps: &[Step]) -> Vec<Dependency> {
     let mut found = Vec::new();
     for to in 0..steps.len() {
@@ -131,14 +131,14 @@ fn apart(one: &Step, other: &Step, thing: &Thing) -> bool {
     }
 }
 
-/// What a step has written when another one runs: if that runs only after one of its outcomes, what is written on the way to it.
+/// Fields that `other` has written when `step` runs. If `step` runs after one outcome of `other` only, these are the writes of that outcome.
 fn on_the_way<'s>(other: &'s Step, position: usize, step: &Step) -> &'s BTreeSet<Thing> {
     let way = step.ways.iter().find(|(decides, _)| *decides == position);
     let outcome = way.and_then(|(_, outcome)| other.outcomes.get(*outcome as usize));
     outcome.unwrap_or(&other.writes)
 }
 
-/// Whether no packet runs both.
+/// Whether the two steps are mutually exclusive.
 pub fn exclude_each_other(one: &Step, other: &Step) -> bool {
     (one.ways.iter()).any(|(step, outcome)| {
         (other.ways.iter()).any(|(its, other)| step == its && outcome != other)

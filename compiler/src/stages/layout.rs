@@ -7,20 +7,20 @@
 use super::arrays;
 use super::chip::{Use, SRAM_BITS, SRAM_ROWS, TCAM_BITS, TCAM_ROWS};
 
-/// Version bits of an exact entry, by which entries are changed all at once.
+/// Version bits of an exact entry, for atomic updates.
 const VERSION_BITS: u64 = 4;
-/// Of a row: bytes of key, bits that go on to the action, and entries.
+/// Limits of a row: bytes of keys, bits of immediate data and overhead, and number of entries.
 const ROW_KEY_BYTES: u64 = 16;
 const ROW_OVERHEAD_BITS: u64 = 64;
 const ROW_ENTRIES: u64 = 5;
-/// Most entries that are packed together, and most rows side by side.
+/// Maximum number of entries packed together, and of adjacent rows.
 const MOST_PACKED: u64 = 9;
 const MOST_WIDTH: u64 = 8;
-/// Bits of a key that choose the row, and need not stand in it.
+/// Bits of a key that select the row, and are not stored in it (ghost bits).
 const GHOST_BITS: u64 = 10;
-/// Fewest blocks of an exact match: four hash functions, each into a block of its own, find room for nine of ten entries.
+/// Minimum ways of an exact match: cuckoo hashing with four ways reaches a load of 90 %.
 const FEWEST_WAYS: u64 = 4;
-/// Most hash functions of a table.
+/// Maximum ways of an exact match.
 const MOST_WAYS: u64 = 6;
 /// A key with at most this number of bits beyond the row address needs no hash: the key is the address.
 const IDENTITY_BITS: u64 = 8;
@@ -28,67 +28,67 @@ const IDENTITY_BITS: u64 = 8;
 const IMMEDIATE_BITS: u64 = 32;
 /// Bytes in a row of action data.
 const DATA_ROW_BYTES: u64 = 16;
-/// Rows that one hash function of a partitioned table reaches.
+/// Rows that one hash function of a partitioned table addresses.
 const PARTITION_ROWS: u64 = 1024;
 
 /// Fraction of the entries of a ternary match whose range is neither a single value nor all values.
 const RANGE_PERCENT: u64 = 25;
 
-/// How entries are found.
+/// The lookup method of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
-    /// There is no key.
+    /// No key.
     None,
-    /// By hashes, in SRAM.
+    /// Hash table in SRAM.
     Exact,
-    /// In TCAM.
+    /// Ternary match in TCAM.
     Ternary,
-    /// In SRAM, by a partition that an exact part of the key or a small TCAM finds (`Alpm`).
+    /// Partitions in SRAM, selected by an exact part of the key or by a small TCAM (`Alpm`).
     Partitioned { partitions: u64, subtrees: u64 },
 }
 
-/// What of a table its memories depend on.
+/// The properties of a table that determine its memories.
 #[derive(Clone, Debug)]
 pub struct Shape {
     pub by: Match,
-    /// Bits of the key.
+    /// Width of the key in bits.
     pub key_bits: u64,
-    /// Bits of each byte of the key, a byte of a range twice.
+    /// Used bits of each byte of the key; a byte of a range is counted twice.
     pub key_bytes: Vec<u64>,
-    /// Bits of the key that a mask goes with, where SRAM has both.
+    /// Bits of the key that have a mask in SRAM.
     pub masked_bits: u64,
-    /// Entries.
+    /// Number of entries.
     pub size: u64,
-    /// Bits that choose the action, and addresses of arrays that an entry has.
+    /// Bits per entry that select the action, and bits of array addresses.
     pub overhead: u64,
-    /// Bits of each value that an entry gives an action, by action.
+    /// Widths in bits of the action data of an entry, by action.
     pub data: Vec<Vec<u64>>,
-    /// Whether actions use hashes or random numbers, which take the place of values in the entry.
+    /// Whether actions use hashes or random numbers, which replace immediate data in the entry.
     pub hashes: bool,
-    /// Rows that each entry of a ternary match takes if all values of its ranges are as bad as can be.
+    /// TCAM rows per entry of a ternary match in the worst case of its ranges.
     pub rows_of_range: u64,
-    /// Whether entries name members of a profile, which have the values.
+    /// Whether entries refer to members of a profile, which hold the action data.
     pub members: bool,
-    /// Whether the default action has values of its own, which take the place of an entry.
+    /// Whether the default action has its own action data, which takes the place of an entry.
     pub default_has_data: bool,
-    /// Entries that leave after a time have a place each.
+    /// Whether entries have an idle timeout.
     pub timeout: bool,
-    /// What the program says of an exact match: `@ways`, `@pack` and `@proxy_hash_width`.
+    /// Annotations of an exact match: `@ways`, `@pack` and `@proxy_hash_width`.
     pub ways: Option<u64>,
     pub packed: Option<u64>,
     pub proxy: Option<u64>,
-    /// Bits of the cells that each entry has: counters, a meter, registers.
+    /// Widths in bits of the direct cells of an entry: counters, a meter, registers.
     pub cells: Vec<u64>,
 }
 
-/// Memories of a table, and how many entries they hold.
+/// Memories of a table, and the number of entries that fit in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     pub takes: Use,
     pub entries: u64,
 }
 
-/// The bits of an entry's values: those that stand in rows of action data, and those in the entry.
+/// Division of an entry's action data: bytes in rows of action data, and bits in the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Values {
     bytes: u64,
@@ -96,7 +96,7 @@ struct Values {
 }
 
 impl Shape {
-    /// The smallest layout.
+    /// The layout with the fewest blocks.
     pub fn layout(&self) -> Layout {
         let options = self.values().into_iter().flat_map(|values| match self.by {
             Match::None => vec![self.keyless()],
@@ -117,7 +117,7 @@ impl Shape {
         })
     }
 
-    /// Where values can stand: all in rows of action data, half of them, and so on; in the end all in the entry.
+    /// The possible divisions of action data, from all in rows of action data to all in the entry.
     fn values(&self) -> Vec<Values> {
         let slots: Vec<Vec<(u64, u64)>> = self.data.iter().map(|bits| slots(bits)).collect();
         let sum = |slots: &[(u64, u64)]| slots.iter().map(|(slot, _)| slot).sum::<u64>();
@@ -145,7 +145,7 @@ impl Shape {
         found
     }
 
-    /// A table without a key needs nothing but its action's values, which stand in registers of their own.
+    /// Layout of a table without a key: its action data is in registers, so it needs no memory.
     fn keyless(&self) -> Layout {
         self.with_cells(Layout {
             takes: Use::NOTHING,
@@ -156,7 +156,7 @@ impl Shape {
     fn exact(&self, values: Values) -> Vec<Layout> {
         let mut options = self.direct(values);
         let overhead = self.overhead + values.immediate;
-        // Instead of the key an entry can hold a hash of it.
+        // An entry can hold a hash of the key instead of the key.
         let (key_bits, key_bytes) = match self.proxy {
             Some(bits) => (bits, bits.div_ceil(8)),
             None => (
@@ -179,7 +179,7 @@ impl Shape {
         options
     }
 
-    /// A table with an entry for each value of its key needs no key in memory: the key is the address of the values.
+    /// Layouts of a table with an entry for each value of its key: the key is the address of the action data, and is not stored.
     fn direct(&self, values: Values) -> Vec<Layout> {
         let complete = self.key_bits < 32 && self.size == 1 << self.key_bits;
         let possible = complete && self.overhead == 0 && self.data.len() == 1 && !self.timeout;
@@ -212,7 +212,7 @@ impl Shape {
                 return (needed, GHOST_BITS + u64::from(needed.ilog2()));
             }
         }
-        // Four functions of ten bits, and bits that choose one of the blocks of each.
+        // Four hash functions of ten bits, and bits that select one of the blocks of each.
         let of_one = rows.min(64) / FEWEST_WAYS;
         let choice = u64::from(of_one.max(1).ilog2());
         let shared = FEWEST_WAYS * choice;
@@ -233,7 +233,7 @@ impl Shape {
         self.with_cells(Layout { takes, entries })
     }
 
-    /// What a TCAM's entry gives: its row of SRAM has what does not stand in TCAM.
+    /// SRAM of a ternary match: the data of an entry that is not in TCAM.
     fn indirection(&self, values: Values, entries: u64) -> Use {
         let bits = self.overhead + values.immediate;
         match bits {
@@ -247,7 +247,7 @@ impl Shape {
 
     fn partitioned(&self, values: Values, partitions: u64, subtrees: u64) -> Vec<Layout> {
         let overhead = self.overhead + values.immediate;
-        // The prefix that finds the partition stands in TCAM, and again here.
+        // The prefix that selects the partition is stored in TCAM and again here.
         let key_bits = self.key_bits + self.masked_bits;
         let key_bytes = self.key_bytes.len() as u64 + self.masked_bits.div_ceil(8);
         let mut options = Vec::new();
@@ -264,7 +264,7 @@ impl Shape {
             let rows = in_partition.div_ceil(packed);
             let deep = partitions.div_ceil(PARTITION_ROWS);
             let entries = rows * deep * packed * SRAM_ROWS;
-            // What finds the partition is a table of its own, unless a part of the key does.
+            // The partition is selected by another table, unless a part of the key selects it.
             let finder = (partitions * subtrees).div_ceil(TCAM_ROWS);
             let mut takes = Use {
                 tcam: finder * self.tcam_width(),
@@ -278,7 +278,7 @@ impl Shape {
         options
     }
 
-    /// Blocks of TCAM side by side for a key: a row has 44 bits, of which an entry's version takes four.
+    /// TCAM blocks per row of a key: a row has 44 bits, four of which are the entry's version.
     fn tcam_width(&self) -> u64 {
         (8 * self.key_bytes.len() as u64 + VERSION_BITS).div_ceil(TCAM_BITS)
     }
@@ -297,7 +297,7 @@ impl Shape {
         first.map_or(0, |values| action_data(values.bytes, size))
     }
 
-    /// Cells for as many entries as there is room for.
+    /// Adds the direct cells for all entries of a layout.
     fn with_cells(&self, mut layout: Layout) -> Layout {
         for bits in &self.cells {
             layout.takes += arrays::memories(layout.entries, *bits);
@@ -305,7 +305,7 @@ impl Shape {
         layout
     }
 
-    /// Bytes of the key that need not be compared, since the row's address has them: whole ones, the smallest first.
+    /// Whole bytes of the key that the row's address determines and that are not stored, the narrowest first.
     fn ghost_bytes(&self) -> u64 {
         let mut sizes = self.key_bytes.clone();
         sizes.sort_unstable();
@@ -328,7 +328,7 @@ fn blocks(sram: u64) -> Use {
     }
 }
 
-/// Values as an action's ALUs take them: pieces of 8, 16 and 32 bits, and how many bits of each count.
+/// Action data in pieces of 8, 16 and 32 bits for the ALUs, each with its number of used bits.
 fn slots(bits: &[u64]) -> Vec<(u64, u64)> {
     let mut slots = Vec::new();
     for bits in bits {
@@ -342,7 +342,7 @@ fn slots(bits: &[u64]) -> Vec<(u64, u64)> {
     slots
 }
 
-/// Values after as many as must go have gone from rows of `bytes` into the entry; none if more would go than it has room for.
+/// Moves action data from rows of `bytes` bytes into the entry until the rest fits. `None` if the entry is too small.
 fn moved(actions: &[Vec<(u64, u64)>], bytes: u64) -> Option<Values> {
     let mut left = Values {
         bytes: 0,
@@ -351,7 +351,7 @@ fn moved(actions: &[Vec<(u64, u64)>], bytes: u64) -> Option<Values> {
     for slots in actions {
         let mut stay: u64 = slots.iter().map(|(slot, _)| slot).sum();
         let mut go: Vec<(u64, u64)> = Vec::new();
-        // The smallest one that is enough, or the largest one and then more.
+        // The smallest piece that suffices, or the largest one and then further ones.
         let mut here = slots.clone();
         here.sort_unstable();
         while stay > bytes * 8 {
@@ -362,7 +362,7 @@ fn moved(actions: &[Vec<(u64, u64)>], bytes: u64) -> Option<Values> {
             go.push(slot);
         }
         let whole: u64 = go.iter().map(|(slot, _)| slot).sum();
-        // The last piece ends with its last bit that counts.
+        // The last piece ends with its last used bit.
         let slack = go.iter().map(|(slot, bits)| slot - bits).max().unwrap_or(0);
         if whole > IMMEDIATE_BITS {
             return None;
@@ -373,7 +373,7 @@ fn moved(actions: &[Vec<(u64, u64)>], bytes: u64) -> Option<Values> {
     Some(left)
 }
 
-/// Bytes that a set of values has in rows: a part of a row that is a power of two, or whole rows.
+/// Bytes of a set of action data in rows: a power of two within a row, or whole rows.
 fn row_bytes(bytes: u64) -> u64 {
     match bytes {
         0 => 0,

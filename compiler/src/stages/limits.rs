@@ -9,7 +9,7 @@ use super::shape;
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::{FlatProgram, Meta};
 
-/// Refuses tables, registers, counters and meters that take more blocks of memory than there can be for them.
+/// Reports tables, registers, counters and meters that need more memory blocks than the chip can provide for one object.
 pub fn refuse(program: &FlatProgram, diagnostics: &mut Diagnostics) {
     let objects = &program.objects;
     let Some(budget) = Budget::of(objects.arch) else {
@@ -36,7 +36,7 @@ pub fn refuse(program: &FlatProgram, diagnostics: &mut Diagnostics) {
         let takes = |size| shape::table(program, table, size);
         report(of_tables.judge("table", &table.meta, table.size, takes));
     }
-    // A register with a cell for each entry is as large as its table, where nothing else was said.
+    // By default, a direct register has as many cells as its table has entries.
     for array in objects.registers.iter().filter(|array| !array.hidden) {
         let takes = |size| arrays::register(array, size);
         report(of_arrays.judge("register", &array.meta, array.size, takes));
@@ -50,10 +50,10 @@ pub fn refuse(program: &FlatProgram, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Entries or cells beyond which nothing fits any chip, and which can be multiplied by bits.
+/// Upper bound of entries or cells: larger than any chip, and small enough to be multiplied by a width without overflow.
 const MOST_CELLS: u64 = 1 << 40;
 
-/// The most blocks for an object.
+/// Maximum number of blocks for an object.
 struct Limit {
     sram: u64,
     tcam: u64,
@@ -75,7 +75,7 @@ impl Limit {
         if now.sram <= self.sram && now.tcam <= self.tcam {
             return None;
         }
-        // Of both the one that is short by more.
+        // Report the memory with the larger relative excess.
         let (needs, has, memory) = match now.tcam * self.sram > now.sram * self.tcam {
             true => (now.tcam, self.tcam, "TCAM"),
             false => (now.sram, self.sram, "SRAM"),
@@ -103,7 +103,7 @@ impl Limit {
     }
 }
 
-/// The largest number below `bad` that does, for something that does for all smaller numbers.
+/// The largest number below `bad` that satisfies the monotone predicate `does`.
 fn most(bad: u64, does: impl Fn(u64) -> bool) -> u64 {
     let (mut good, mut bad) = (0, bad);
     while bad - good > 1 {

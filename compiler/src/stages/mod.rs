@@ -29,35 +29,35 @@ pub use chip::{Budget, Use};
 pub use limits::refuse;
 pub use units::refuse as refuse_operations;
 
-/// Where everything stands.
+/// The stage report: the stage of each step, and the resources of each stage.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The program's source file.
     pub program: String,
-    /// Which of several pipes it is for, from 0.
+    /// Index of the pipe, from 0, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipe: Option<usize>,
     /// `tna` or `t2na`.
     pub architecture: &'static str,
-    /// Stages that the chip has.
+    /// Number of stages of the chip.
     pub stages: u32,
-    /// Stages that the program needs.
+    /// Number of stages that the program needs.
     pub needed: u32,
-    /// Stages that it would need if memories and units had no end.
+    /// Number of stages by dependencies alone, with unlimited resources.
     pub longest_chain: u32,
-    /// What a stage has.
+    /// Resources of a stage.
     pub budget: Use,
     /// The steps, in the order of the source.
     pub steps: Vec<Placed>,
-    /// What each stage takes, the first one first.
+    /// Used resources by stage.
     pub used: Vec<Use>,
     /// Memories of tables, profiles and arrays, by name.
     pub memories: Vec<Memory>,
     /// The longest chain of dependencies, the first step first.
     pub chain: Vec<Link>,
-    /// The dependency without which the chain is shortest, and how long it is then; none if no single one shortens it.
+    /// The dependency whose removal shortens the longest chain most; `None` if no single one shortens it.
     pub cut: Option<Cut>,
-    /// What a stage of the chip cannot do, in words.
+    /// Steps that exceed the units of a stage.
     pub notes: Vec<Note>,
     /// Limits of the chip that are not modelled: a program that fits here may exceed them.
     pub not_checked: &'static [&'static str],
@@ -71,12 +71,12 @@ const NOT_CHECKED: &[&str] = &[
     "buses of action data",
 ];
 
-/// A step and its place.
+/// A step and its stages.
 #[derive(Clone, Debug, Serialize)]
 pub struct Placed {
     /// `ingress` or `egress`.
     pub gress: &'static str,
-    /// A table, a register or the statement.
+    /// Name of the table or register, or text of the statement.
     pub name: String,
     /// `table`, `condition`, `register` or `statement`.
     pub kind: &'static str,
@@ -84,16 +84,16 @@ pub struct Placed {
     pub source: String,
     /// The first stage, from 0.
     pub stage: u32,
-    /// The last one: that of its last entries or of its last operation.
+    /// The last stage: that of its last entries or its last operation.
     pub last: u32,
-    /// What it takes in all.
+    /// Resources of the step in all stages.
     pub takes: Use,
 }
 
 /// Memories of a table, a profile or an array.
 #[derive(Clone, Debug, Serialize)]
 pub struct Memory {
-    /// Its name.
+    /// Name of the object.
     pub name: String,
     /// Blocks of SRAM.
     pub sram: u64,
@@ -106,38 +106,38 @@ pub struct Memory {
 pub struct Link {
     /// Position in [`Report::steps`].
     pub step: usize,
-    /// The stage that dependencies alone would give it.
+    /// The stage by dependencies alone.
     pub stage: u32,
-    /// Why it comes behind the one before: `match`, `action`, `successor` or `order`; empty for the first.
+    /// The dependency on the previous step: `match`, `action`, `successor` or `order`; empty for the first step.
     pub dependency: &'static str,
-    /// The field or header that it waits for, if it waits for one.
+    /// The field or header that causes the dependency; may be empty.
     pub field: String,
 }
 
-/// A dependency whose loss would shorten the chain.
+/// A dependency whose removal would shorten the longest chain.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cut {
-    /// Who writes: position in [`Report::steps`].
+    /// The step that is waited for: index in [`Report::steps`].
     pub from: usize,
-    /// Who waits: position in [`Report::steps`].
+    /// The dependent step: index in [`Report::steps`].
     pub to: usize,
     /// The field.
     pub field: String,
-    /// The longest chain without it, in stages.
+    /// Length of the longest chain without the dependency, in stages.
     pub left: u32,
 }
 
-/// Something that the chip does not do in one step.
+/// A step that exceeds a unit of the chip.
 #[derive(Clone, Debug, Serialize)]
 pub struct Note {
     /// File and line.
     pub source: String,
-    /// What, and what to do.
+    /// The problem and a remedy.
     pub text: String,
 }
 
 impl Report {
-    /// Places the steps of a program; none for one that is not for Tofino.
+    /// Places the steps of a program; `None` if it is not for Tofino.
     pub fn of(program: &FlatProgram) -> Option<Report> {
         let budget = Budget::of(program.objects.arch)?;
         let steps::Steps { steps, notes } = steps::of(program);
@@ -159,21 +159,21 @@ impl Report {
         }
     }
 
-    /// Whether the chip has as many stages as it needs.
+    /// Whether the chip has enough stages.
     pub fn fits(&self) -> bool {
         self.needed <= self.stages
     }
 
-    /// The table that takes most stages, and how many, if any takes more than one.
+    /// The table that spans the most stages, with their number; `None` if no table spans several.
     pub fn longest_table(&self) -> Option<(&Placed, u32)> {
         let tables = self.steps.iter().filter(|step| step.kind == "table");
         let with_stages = tables.map(|step| (step, step.last - step.stage + 1));
-        // Of equal ones the first.
+        // The first of equal ones.
         let longest = with_stages.rev().max_by_key(|(_, stages)| *stages);
         longest.filter(|(_, stages)| *stages > 1)
     }
 
-    /// As a table for people.
+    /// The report as text.
     pub fn to_text(&self) -> String {
         text::render(self)
     }

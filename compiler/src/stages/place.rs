@@ -8,13 +8,13 @@ use super::steps::{place_of, Kind, Step, Thing};
 use super::{Cut, Link, Memory, Note, Placed, Report, NOT_CHECKED};
 use crate::ir::{FlatProgram, RegisterId};
 
-/// Rounds in which the accesses of registers find their common stages; more than any program took.
+/// Maximum rounds of moving the accesses of each register to a common stage; more than any known program needs.
 const ROUNDS: usize = 1_000;
 
-/// Attempts to find room for all accesses of each register in one stage; more than any program took that has such a placement.
+/// Maximum attempts of placing all accesses of each register in one stage; more than any known program needs.
 const MOST_ATTEMPTS: usize = 100;
 
-/// Stages behind which the model gives up: far more than any chip has.
+/// Maximum number of stages, far more than any chip has; the scheduler stops there.
 const MOST_STAGES: u32 = 256;
 
 /// Places all steps.
@@ -29,7 +29,7 @@ pub fn report(
     let longest_chain = end_of(steps, &earliest);
     let (stages, mut used) = schedule(budget, steps, dependencies, &earliest);
     let needed = stages.iter().map(|(_, last)| last + 1).max().unwrap_or(0);
-    // The last ones may have operations only.
+    // The last stages may contain operations without memories.
     used.resize(needed as usize, Use::default());
     for step in steps {
         if !step.whole().fits(&wide(budget)) {
@@ -69,7 +69,7 @@ pub fn report(
     }
 }
 
-/// What each object has, however many steps use it.
+/// Memories of each object, counted once for all steps that use it.
 fn memories(steps: &[Step]) -> Vec<Memory> {
     let objects = steps.iter().flat_map(|step| &step.objects);
     let by_name: BTreeMap<&String, &Use> = objects.collect();
@@ -83,7 +83,7 @@ fn memories(steps: &[Step]) -> Vec<Memory> {
         .collect()
 }
 
-/// The budget of a table that may lie in several stages: memories have no end.
+/// The budget of a table that may span several stages: memories are unlimited.
 fn wide(budget: &Budget) -> Use {
     Use {
         sram: u64::MAX,
@@ -117,7 +117,7 @@ fn earliest(
     stages
 }
 
-/// All accesses of a register are in the stage of its memory.
+/// Moves all accesses of a register to a common stage, that of its memory.
 fn together(steps: &[Step], stages: &mut [u32]) {
     let mut of_register: BTreeMap<RegisterId, u32> = BTreeMap::new();
     for (step, stage) in steps.iter().zip(stages.iter()) {
@@ -141,7 +141,7 @@ fn end_of(steps: &[Step], stages: &[u32]) -> u32 {
     ends.max().unwrap_or(0)
 }
 
-/// First and last stage of each step, and what stages take.
+/// First and last stage of each step, and the resources used by stage.
 fn schedule(
     budget: &Budget,
     steps: &[Step],
@@ -162,7 +162,7 @@ fn schedule(
         if !apart || used.len() as u32 > MOST_STAGES || rounds == MOST_ATTEMPTS {
             return (stages, used);
         }
-        // Accesses of one register found room in different stages: all of them wait for the last one.
+        // Accesses of one register are in different stages: move all of them to the last one.
         for (at, common) in firsts.iter().enumerate() {
             if !steps[at].registers.is_empty() {
                 least[at] = least[at].max(*common);
@@ -171,18 +171,18 @@ fn schedule(
     }
 }
 
-/// A stage, a gress and the ways to statements that are one logical table there.
+/// Key of a logical table for statements: stage, gress and the conditions of the statements.
 type Together = (u32, &'static str, Vec<(usize, u32)>);
 
-/// What is in the stages so far.
+/// The partial schedule.
 #[derive(Default)]
 struct Chip {
     used: Vec<Use>,
-    /// Objects that have their memories, and in which stage.
+    /// Objects whose memories are allocated.
     objects: BTreeSet<String>,
-    /// Statements under the same conditions share a logical table.
+    /// Logical tables of statements; statements with equal conditions share one.
     shared: BTreeSet<Together>,
-    /// What is on the crossbars of each stage, of exact and of ternary matches.
+    /// Fields on the exact and the ternary match crossbar of each stage.
     exact: BTreeSet<(u32, Thing)>,
     ternary: BTreeSet<(u32, Thing)>,
 }
@@ -197,7 +197,7 @@ impl Chip {
     }
 }
 
-/// A list scheduler: fills one stage after another with steps whose dependencies allow it, those first that most stages wait for.
+/// List scheduling: fills the stages in order with steps whose dependencies are met. Steps with the longest remaining chain come first.
 fn attempt(
     budget: &Budget,
     steps: &[Step],
@@ -235,7 +235,7 @@ fn attempt(
             }
             placed[at].is_none()
         });
-        // Steps without distance between them go into the same stage, one pass after the other.
+        // Dependencies of distance 0 allow the same stage, so repeat until no more steps fit.
         if left.len() == before {
             stage += 1;
         }
@@ -244,16 +244,16 @@ fn attempt(
     (placed, chip.used)
 }
 
-/// Whether two steps that some packet runs both write in one byte, and not the same field, which would be a dependency.
+/// Whether two steps that are not exclusive write different fields in one byte.
 fn share_a_byte(one: &Step, other: &Step) -> bool {
     let both = one.byte.is_some() && one.byte == other.byte && one.gress == other.gress;
     both && !exclude_each_other(one, other)
 }
 
-/// How many stages follow each step's first one on the longest way to the end.
+/// Length in stages of the longest chain that starts at each step.
 fn heights(steps: &[Step], dependencies: &[Dependency]) -> Vec<u32> {
     let mut heights: Vec<u32> = steps.iter().map(|step| step.length).collect();
-    // Dependencies go forward only, and stand in the order of those that wait.
+    // Dependencies go forward only, and are sorted by dependent step.
     for dependency in dependencies.iter().rev() {
         let Dependency { from, to, .. } = *dependency;
         heights[from] = heights[from].max(dependency.distance(steps) + heights[to]);
@@ -261,7 +261,7 @@ fn heights(steps: &[Step], dependencies: &[Dependency]) -> Vec<u32> {
     heights
 }
 
-/// Puts a step into a stage, if there is room or can be room nowhere.
+/// Places a step in a stage, if its resources are free there, or if no stage has enough.
 fn put(budget: &Budget, chip: &mut Chip, step: &Step, stage: u32) -> Option<(u32, u32)> {
     let mut now = step.takes;
     for (name, of_object) in &step.objects {
@@ -293,7 +293,7 @@ fn put(budget: &Budget, chip: &mut Chip, step: &Step, stage: u32) -> Option<(u32
     Some((stage, last.max(stage + step.length.max(1) - 1)))
 }
 
-/// Bytes of what a step needs on a crossbar and is not there yet.
+/// Bytes that a step adds to a crossbar of a stage.
 fn missing(needs: &BTreeMap<Thing, u64>, there: &BTreeSet<(u32, Thing)>, stage: u32) -> u64 {
     let new = needs
         .iter()
@@ -301,8 +301,8 @@ fn missing(needs: &BTreeMap<Thing, u64>, there: &BTreeSet<(u32, Thing)>, stage: 
     new.map(|(_, bytes)| bytes).sum()
 }
 
-/// Whether a table that is larger than a stage's memories can begin here: an eighth of the stage's, or of what it
-/// needs, must be free, for less would only make it one stage longer.
+/// Whether a table larger than a stage's memories can start in this stage: an eighth of the stage's memories, or of the
+/// table's, must be free. With less, the table would only span one more stage.
 fn memories_begin(now: Use, free: Use, stage: &Use) -> bool {
     let kinds = [
         (now.sram, free.sram, stage.sram),
@@ -316,7 +316,7 @@ fn memories_begin(now: Use, free: Use, stage: &Use) -> bool {
             .all(|(now, free, stage)| free * 8 >= *stage.min(now))
 }
 
-/// Takes what a step needs, what does not fit from the stages behind; gives the last one.
+/// Allocates the resources of a step, the excess in the following stages; returns the last stage.
 fn fill(budget: &Budget, chip: &mut Chip, first: u32, now: Use) -> u32 {
     let mut left = now;
     let mut stage = first;
@@ -341,7 +341,7 @@ fn fill(budget: &Budget, chip: &mut Chip, first: u32, now: Use) -> u32 {
     }
 }
 
-/// The longest chain, followed from its end.
+/// The longest chain, found backwards from its last step.
 fn chain(
     program: &FlatProgram,
     steps: &[Step],
@@ -358,9 +358,9 @@ fn chain(
             dependency.to == at
                 && earliest[dependency.from] + dependency.distance(steps) == earliest[at]
         });
-        // One that costs is the reason; others only where nothing costs.
+        // Prefer a dependency that requires a later stage as the reason.
         let reason = tight.max_by_key(|dependency| (dependency.why.costs(), dependency.from));
-        // An access waits for the register's other ones, too.
+        // An access is also delayed by the other accesses of its register.
         let sibling = (0..steps.len()).find(|other| {
             *other != at
                 && !steps[*other].registers.is_disjoint(&steps[at].registers)
@@ -400,7 +400,7 @@ fn chain(
     links
 }
 
-/// As the source has it, near enough.
+/// The source name of a field or object, approximately.
 fn name(program: &FlatProgram, thing: Thing) -> String {
     match thing {
         Thing::Field(field) => {
@@ -417,7 +417,7 @@ fn name(program: &FlatProgram, thing: Thing) -> String {
     }
 }
 
-/// The dependency of the chain whose loss shortens the longest chain most.
+/// The dependency of the chain whose removal shortens the longest chain most.
 fn cut(
     program: &FlatProgram,
     steps: &[Step],

@@ -12,20 +12,20 @@ use crate::ir::{
     KeyTarget, MatchKind, Primitive, Stmt, StmtKind, Table,
 };
 
-/// Actions that an entry names by as many bits as count them; of more, each has the address of its instruction.
+/// Maximum number of actions that are encoded by index; with more, an entry has the address of the instruction.
 const NAMED_ACTIONS: u64 = 8;
 const INSTRUCTION_BITS: u64 = 6;
-/// Fewest bits of an address of an array that stands in an entry.
+/// Minimum bits of an array address in an entry.
 const ADDRESS_BITS: u64 = 10;
-/// Most rows of TCAM that a range is spread over.
+/// Maximum TCAM rows of a range.
 const MOST_ROWS_OF_RANGE: u64 = 8;
-/// Entries for which the chip has room in a table that does not say how many.
+/// Default size of a table, in entries.
 const DEFAULT_SIZE: u64 = 512;
-/// Constants of 32 bits that are at least so far from 0 are an action's data; an instruction has others.
+/// Constants of at least this magnitude are action data; smaller ones are part of the instruction.
 const LOADED_CONSTANT: i64 = 1 << 20;
-/// Bits of the pieces in which a value is loaded.
+/// Width in bits of the pieces in which a value is loaded.
 const PIECE_BITS: u64 = 32;
-/// Of an entry whose actions do not all use an array: whether they do; and how, if they do different things with it.
+/// Bits per entry that enable an array which not all actions use, and bits that select the operation if it differs between actions.
 const ENABLE_BITS: u64 = 1;
 const METHOD_BITS: u64 = 3;
 
@@ -137,7 +137,7 @@ fn by(table: &Table) -> Match {
     }
 }
 
-/// The number of an annotation of a table, as `@ways(5)` and `@pragma ways 5` have it.
+/// The number of a table's annotation, written `@ways(5)` or `@pragma ways 5`.
 pub fn given(table: &Table, name: &str) -> Option<u64> {
     table.meta.annotations.iter().find_map(|annotation| {
         let words = annotation.split(|c: char| !c.is_alphanumeric() && c != '_');
@@ -146,7 +146,7 @@ pub fn given(table: &Table, name: &str) -> Option<u64> {
     })
 }
 
-/// Bits of a key's element that are compared.
+/// Compared bits of a key element.
 fn key_bits(key: &ir::Key) -> u64 {
     match &key.mask {
         Some(mask) => (0..u64::from(key.width))
@@ -156,7 +156,7 @@ fn key_bits(key: &ir::Key) -> u64 {
     }
 }
 
-/// Rows of TCAM that a range can take: two for each of its nibbles but the first.
+/// Maximum TCAM rows of a range: two per nibble except the first.
 fn rows_of_range(key: &ir::Key) -> u64 {
     match key.kind {
         MatchKind::Range => (2 * u64::from(key.width).div_ceil(4))
@@ -166,7 +166,7 @@ fn rows_of_range(key: &ir::Key) -> u64 {
     }
 }
 
-/// Bits in each byte of a key. A range takes its bytes twice.
+/// Used bits of each byte of a key. The bytes of a range are counted twice.
 fn key_bytes(program: &FlatProgram, table: &Table) -> Vec<u64> {
     let mut bytes: Vec<u64> = Vec::new();
     let mut shared: BTreeSet<(ir::HeaderId, u64)> = BTreeSet::new();
@@ -191,14 +191,14 @@ fn key_bytes(program: &FlatProgram, table: &Table) -> Vec<u64> {
             KeyTarget::Valid(_) | KeyTarget::UnionValid(_) => valid += 1,
         }
     }
-    // Bits that say what is valid stand beside each other.
+    // Validity bits are adjacent.
     let whole = valid / 8;
     bytes.extend(std::iter::repeat_n(8, whole));
     bytes.extend((valid % 8 > 0).then_some((valid % 8) as u64));
     bytes
 }
 
-/// Bits in front of a field of a header; 0 for metadata, whose fields begin where it suits.
+/// Offset in bits of a field in its header; 0 for metadata, whose fields are placed freely.
 fn offset(program: &FlatProgram, field: FieldRef) -> u64 {
     let storage = &program.objects.storage;
     if storage.header(field.header).metadata {
@@ -212,7 +212,7 @@ fn offset(program: &FlatProgram, field: FieldRef) -> u64 {
     widths.sum()
 }
 
-/// Bits of an entry that say which cells of arrays it is about, and whether and how its action uses them.
+/// Bits of an entry for array addresses, and for whether and how the action uses the arrays.
 fn addresses(program: &FlatProgram, actions: &[(ir::ActionId, Uses)]) -> u64 {
     let objects = &program.objects;
     let uses = actions.iter().map(|(_, uses)| uses);
@@ -251,18 +251,18 @@ enum Array {
     Meter(ir::MeterId),
 }
 
-/// What an action does with its parameters and with arrays.
+/// Uses of parameters and arrays by an action.
 #[derive(Clone, Debug, Default)]
 struct Uses {
-    /// Parameters whose values go to fields.
+    /// Parameters that are written to fields.
     values: BTreeSet<usize>,
-    /// Bits of constants that no instruction loads.
+    /// Widths in bits of constants that are action data.
     constants: Vec<u64>,
-    /// Whether it takes results of hashes or random numbers.
+    /// Whether it uses results of hashes or random numbers.
     hashes: bool,
     /// Arrays that it uses.
     arrays: BTreeSet<Array>,
-    /// Of these, those whose cell a parameter says.
+    /// Arrays whose index is a parameter.
     addressed: BTreeSet<Array>,
 }
 
@@ -328,14 +328,14 @@ impl Uses {
     }
 }
 
-/// Bits of the pieces of a constant that are data of the action.
+/// Widths in bits of the pieces of a constant that are action data.
 fn pieces(value: &Expr) -> Vec<u64> {
     let Expr::Number { value, ty } = value else {
         return Vec::new();
     };
     let width = u64::from(ty.width());
     let whole = (0..width / PIECE_BITS).map(|at| value >> (at * PIECE_BITS));
-    // The rest of at most 16 bits is loaded whatever it is.
+    // A remainder of at most 16 bits is always loaded.
     whole
         .filter(|piece| {
             let piece: BigInt = piece & BigInt::from(u32::MAX);

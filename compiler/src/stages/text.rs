@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Report, Use};
 
-/// Characters of a name in the table of steps.
+/// Maximum characters of a name in the table of steps.
 const NAME: usize = 44;
 
 pub fn render(report: &Report) -> String {
@@ -110,7 +110,7 @@ fn list(takes: &Use) -> String {
     parts.join(", ")
 }
 
-/// The first characters of a name, and a sign where some are left out.
+/// A name, truncated with an ellipsis if it is too long.
 fn shortened(name: &str) -> String {
     match name.chars().count() > NAME {
         true => name.chars().take(NAME - 1).chain(['…']).collect(),

@@ -11,11 +11,11 @@ use crate::ir::{
 use crate::stages::arrays;
 use crate::stages::chip::Use;
 
-/// What an action or statement does.
+/// The reads, writes and resources of an action or statement.
 #[derive(Clone, Debug, Default)]
 pub struct Effect {
     pub matches: BTreeSet<Thing>,
-    /// Of these, the key of a table with ternary matches.
+    /// The subset of a ternary key.
     pub ternary: BTreeSet<Thing>,
     pub reads: BTreeSet<Thing>,
     pub writes: BTreeSet<Thing>,
@@ -26,14 +26,14 @@ pub struct Effect {
     pub objects: BTreeMap<String, Use>,
 }
 
-/// Finds effects.
+/// Computes effects.
 #[derive(Clone, Copy)]
 pub struct Effects<'a> {
     pub program: &'a FlatProgram,
 }
 
 impl Effects<'_> {
-    /// What an access of a register does: all that its ALU does, from reading the cell to writing it back.
+    /// The effect of a register access: all operations of its ALU, from reading the cell to writing it back.
     pub fn access(&self, body: &[Stmt], register: RegisterId) -> Effect {
         let mut effect = Effect {
             length: 1,
@@ -46,26 +46,26 @@ impl Effects<'_> {
         effect.registers.insert(register);
         let array = &self.program.objects.registers[register.index()];
         let mut takes = arrays::register(array, array.size);
-        // Accesses of one array share what brings the index to it.
+        // Accesses of one array share the hash unit that computes the index.
         if body.iter().any(has_computed_index) {
             takes += arrays::index(array.size);
         }
         if self.is_direct(register) {
-            // The table of the entries has the cells.
+            // The cells are counted with the table.
             (takes.sram, takes.map_rams) = (0, 0);
         }
         effect.objects.insert(array.meta.name.clone(), takes);
         effect
     }
 
-    /// Whether a register has its cells in a table's entries.
+    /// Whether a register is direct: its cells belong to a table's entries.
     fn is_direct(&self, register: RegisterId) -> bool {
         let cells = self.program.objects.tables.iter();
         let mut cells = cells.flat_map(|table| &table.direct_cells);
         cells.any(|cells| cells.register == register)
     }
 
-    /// Whether a checksum is computed somewhere in it.
+    /// Whether the body computes a checksum.
     pub fn sums(&self, body: &[Stmt]) -> bool {
         let mut sums = false;
         walk(body, &mut |stmt| {
@@ -80,7 +80,7 @@ impl Effects<'_> {
         sums
     }
 
-    /// Whether a value is made of the colour that the meter of an entry gives.
+    /// Whether a value depends on the colour of a direct meter.
     pub fn is_color(&self, value: &Expr) -> bool {
         let colors: BTreeSet<Thing> = (self.program.objects.meters.iter())
             .filter_map(|meter| meter.result)
@@ -90,7 +90,7 @@ impl Effects<'_> {
         !things.is_empty() && things.is_subset(&colors)
     }
 
-    /// What a table's action does, all of its operations together. Copies within it are seen through.
+    /// The effect of a table's action, with all its operations. Copies within the action are propagated.
     pub fn action(&self, body: &[Stmt]) -> Effect {
         let mut all = Effect::default();
         let mut depth: BTreeMap<Thing, u32> = BTreeMap::new();
@@ -108,7 +108,7 @@ impl Effects<'_> {
         before: &mut BTreeMap<Thing, BTreeSet<Thing>>,
     ) {
         let mut at = 0;
-        // The call of an extern whose result is still on its way: what is done with it at the same place is the extern's own work.
+        // An extern call whose result is pending: operations on it at the same source position belong to the extern's unit.
         let mut unit: Option<(&str, u32)> = None;
         while at < body.len() {
             let stmt = &body[at];
@@ -188,7 +188,7 @@ impl Effects<'_> {
         }
     }
 
-    /// What a statement that is neither assignment nor control flow does.
+    /// Adds the effect of a statement that is neither assignment nor control flow.
     pub fn of(&self, stmt: &Stmt, effect: &mut Effect) {
         let program = self.program;
         match &stmt.kind {
@@ -293,7 +293,7 @@ impl Effects<'_> {
     }
 }
 
-/// Where an access of a register that begins at `start` ends: with the cell written back, or read.
+/// The end of a register access that begins at `start`: the write of the cell, or its read if it is not written.
 pub fn end_of_access(body: &[Stmt], start: usize, accessed: RegisterId) -> usize {
     let mut end = start;
     for (at, stmt) in body.iter().enumerate().skip(start + 1) {
@@ -317,7 +317,7 @@ pub fn end_of_access(body: &[Stmt], start: usize, accessed: RegisterId) -> usize
     end
 }
 
-/// What statements read, conditions included, and write.
+/// Collects the reads, including conditions, and the writes of statements.
 fn inside(body: &[Stmt], reads: &mut BTreeSet<Thing>, writes: &mut BTreeSet<Thing>) {
     for stmt in body {
         match &stmt.kind {
@@ -348,7 +348,7 @@ fn inside(body: &[Stmt], reads: &mut BTreeSet<Thing>, writes: &mut BTreeSet<Thin
     }
 }
 
-/// Whether a statement calls an extern that has a result.
+/// Whether a statement calls an extern with a result.
 fn gives_result(stmt: &Stmt) -> bool {
     matches!(
         &stmt.kind,
@@ -362,7 +362,7 @@ fn gives_result(stmt: &Stmt) -> bool {
     )
 }
 
-/// Whether it reads a cell whose index is neither a constant nor a value of an entry.
+/// Whether a statement reads a cell whose index is neither a constant nor action data.
 fn has_computed_index(stmt: &Stmt) -> bool {
     let StmtKind::Effect(ir::Effect::Primitive(Primitive::RegisterRead { index, .. })) = &stmt.kind
     else {

@@ -24,13 +24,13 @@ mod step;
 
 pub use step::{Byte, Kind, Step, Thing};
 
-/// The last stage that a program can name.
+/// Largest stage number for `@stage`.
 const MOST_STAGE: u32 = 31;
 
-/// Bits of hashes that the table of a condition takes: those of a row's address.
+/// Hash bits of a condition's table: the bits of a row address.
 const CONDITION_HASH_BITS: u64 = 10;
 
-/// Fields of a byte of Tofino's deparser.
+/// Fields that share a byte in Tofino's deparser.
 const DEPARSER_BYTE: [&str; 5] = [
     "ingress_intrinsic_metadata_for_deparser.drop_ctl",
     "ingress_intrinsic_metadata_for_tm.bypass_egress",
@@ -45,7 +45,7 @@ pub struct Steps {
     pub notes: Vec<Note>,
 }
 
-/// Reads a program's pipelines.
+/// Divides a program's pipelines into steps.
 pub fn of(program: &FlatProgram) -> Steps {
     let mut collector = Collector {
         program,
@@ -63,10 +63,10 @@ pub fn of(program: &FlatProgram) -> Steps {
                 collector.gress = pipeline.name;
                 collector.copies.clear();
                 collector.body(&pipeline.body);
-                // What is left lives on in the deparser and the next gress.
+                // Pending copies are live in the deparser and in egress.
                 collector.write_out(|_, _| true);
             }
-            // Deparsers have units of their own, but for conditions.
+            // Deparsers have their own units, except for conditions.
             Some(gress) => {
                 collector.gress = gress;
                 collector.checksums(&pipeline.body);
@@ -85,11 +85,11 @@ struct Collector<'a> {
     steps: Vec<Step>,
     notes: Vec<Note>,
     ways: Vec<(usize, u32)>,
-    /// Fields that were given copies of others, not written yet: readers take the others as long as these stay as they are.
+    /// Pending copies between fields. Readers use the source as long as it is unchanged.
     copies: BTreeMap<FieldRef, FieldCopy>,
-    /// Where an extern was called last that has a result: what is done with it there is the extern's own work.
+    /// The last call of an extern with a result: operations on it at the same source position belong to the extern's unit.
     result_at: Option<(Rc<str>, u32)>,
-    /// How often each field is read by what is not looked at yet; actions of tables and inputs of hashes always count.
+    /// Remaining reads of each field by statements that are not processed yet. Actions of tables and inputs of hashes always count.
     to_come: BTreeMap<FieldRef, usize>,
 }
 
@@ -97,7 +97,7 @@ struct Collector<'a> {
 struct FieldCopy {
     from: BTreeSet<Thing>,
     source: Source,
-    /// The depth of ways at which it was made.
+    /// Depth of conditions at the copy.
     depth: usize,
 }
 
@@ -153,14 +153,14 @@ impl Collector<'_> {
         }
     }
 
-    /// A read is no longer to come.
+    /// Removes a read from the remaining ones.
     fn read(&mut self, field: FieldRef) {
         if let Some(count) = self.to_come.get_mut(&field) {
             *count = count.saturating_sub(1);
         }
     }
 
-    /// Its reads are no longer to come.
+    /// Removes the reads of an expression from the remaining ones.
     fn looked_at(&mut self, expr: &Expr) {
         expr.walk(&mut |expr| {
             if let Expr::Field { place, .. } = expr {
@@ -175,7 +175,7 @@ impl Collector<'_> {
         !metadata || self.to_come.get(&field).is_some_and(|count| *count > 0)
     }
 
-    /// A deparser's checksum that depends on metadata: a table with a row for each value of the condition sets a bit for it.
+    /// Adds a table that sets a bit for a deparser's checksum whose condition depends on metadata, with a row for each value of the condition.
     fn checksums(&mut self, body: &[Stmt]) {
         for stmt in body {
             let StmtKind::If { cond, then, .. } = &stmt.kind else {
@@ -320,7 +320,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Memories of a table and of its profile, which are counted once, however often they are used.
+    /// Memories of a table and of its profile, counted once for all uses.
     fn memories(&self, table: &ir::Table) -> BTreeMap<String, Use> {
         let takes = shape::table(self.program, table, table.size);
         let mut memories = BTreeMap::from([(table.meta.name.clone(), takes)]);
@@ -332,7 +332,7 @@ impl Collector<'_> {
         memories
     }
 
-    /// A register's access with all that its ALU does: reading the cell, the method, writing it back.
+    /// Adds the step of a register access: reading the cell, the method, and writing it back.
     fn register(&mut self, body: &[Stmt], register: RegisterId, source: &Source) {
         let mut effect = self.effects().access(body, register);
         effect.matches = self.seen_through(effect.matches);
@@ -350,11 +350,11 @@ impl Collector<'_> {
             return;
         }
         let from = self.seen_through(things_of(value));
-        // The value of a parameter that goes back to where it came from.
+        // A copy of a parameter back to its source has no effect.
         if operations(value) == 0 && from == BTreeSet::from([Thing::Field(field)]) {
             return;
         }
-        // What stood there is not needed any more.
+        // The overwritten copy is dead.
         self.copies.remove(&field);
         self.written(&BTreeSet::from([Thing::Field(field)]));
         let mut operations = operations(value);
@@ -397,11 +397,11 @@ impl Collector<'_> {
         self.push(Kind::Statement, source, name, effect, true);
     }
 
-    /// An assignment to some bits of a field, which leaves the others as they are.
+    /// Adds the step of an assignment to a slice of a field.
     fn assign_slice(&mut self, field: FieldRef, bits: BigInt, value: &Expr, source: &Source) {
         let from = self.seen_through(things_of(value));
         let thing = Thing::Field(field);
-        // What stands in the rest of it is needed.
+        // The other bits of the field remain live.
         self.write_out(|other, _| other == field);
         if operations(value) <= 1 && self.is_result(&from, field, operations(value)) {
             return;
@@ -474,7 +474,7 @@ impl Collector<'_> {
         self.push(Kind::Statement, &stmt.source, name, effect, true);
     }
 
-    /// The same with copies replaced by what they are copies of.
+    /// Replaces pending copies by their sources.
     fn seen_through(&self, things: BTreeSet<Thing>) -> BTreeSet<Thing> {
         (things.into_iter())
             .flat_map(|thing| match thing {
@@ -580,7 +580,7 @@ impl Collector<'_> {
         self.steps.len() - 1
     }
 
-    /// Whether Tofino's deparser and traffic manager have a field in a byte with others.
+    /// Whether a field shares a byte with others in Tofino's deparser or traffic manager.
     fn in_deparser_byte(&self, thing: Thing) -> bool {
         let Thing::Field(field) = thing else {
             return false;
@@ -595,7 +595,7 @@ impl Collector<'_> {
     }
 }
 
-/// As messages name it.
+/// A source position for messages, as `file:line`.
 pub fn place_of(source: &Source) -> String {
     format!("{}:{}", source.file, source.line)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Thing;
 use crate::ir::{ActionId, ActionScope, Follow, Stmt, Table};
 
-/// What the actions write that lead to each outcome of a table, in the order of the bodies that follow.
+/// Fields written by the actions of each outcome of a table, in the order of the bodies that follow.
 pub fn outcomes(
     table: &Table,
     then: &Follow<Stmt>,

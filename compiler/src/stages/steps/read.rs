@@ -10,7 +10,7 @@ use crate::ir::{
     KeyTarget,
 };
 
-/// How often a program reads each field.
+/// Number of reads of each field by a program.
 pub fn reads(program: &FlatProgram) -> BTreeMap<FieldRef, usize> {
     let mut counts = BTreeMap::new();
     let mut count = |field: FieldRef| *counts.entry(field).or_default() += 1;
@@ -41,7 +41,7 @@ pub fn reads(program: &FlatProgram) -> BTreeMap<FieldRef, usize> {
             .flat_map(|selector| &selector.inputs);
         inputs.copied().for_each(&mut count);
     }
-    // What the traffic manager and deparsers look at.
+    // Fields that the traffic manager and the deparsers read.
     program
         .objects
         .aliases
@@ -65,7 +65,7 @@ pub fn things_of(expr: &Expr) -> BTreeSet<Thing> {
     things
 }
 
-/// How many operations of an ALU an expression takes one after another. Copies, casts, slices and concatenations, and masks and shifts by
+/// Length of the longest chain of ALU operations in an expression. Copies, casts, slices and concatenations, and masks and shifts by
 /// constants, are moves.
 pub fn operations(expr: &Expr) -> u32 {
     match expr {
@@ -77,14 +77,14 @@ pub fn operations(expr: &Expr) -> u32 {
         }
         Expr::Choose { cond, then, other } => {
             let values = operations(then).max(operations(other));
-            // The comparison is a gateway's.
+            // The comparison is computed by a gateway.
             1 + values.max(operations(cond).saturating_sub(1))
         }
         _ => 0,
     }
 }
 
-/// Whether an operation only brings bits to another place: masks and shifts by constants.
+/// Whether an operation only moves bits: masks and shifts by constants.
 fn moves(op: BinaryOp, left: &Expr, right: &Expr) -> bool {
     match op {
         BinaryOp::Concat => true,
@@ -115,7 +115,7 @@ pub fn in_hash(expr: &Expr) -> bool {
     xors(expr).is_some_and(|xors| xors > 1)
 }
 
-/// The bits that an assignment to a slice of a field changes, and what they get; none if it changes the field as a whole.
+/// The mask and the value of an assignment to a slice of a field; `None` if it assigns the whole field.
 pub fn slice(field: FieldRef, value: &Expr) -> Option<(BigInt, &Expr)> {
     let Expr::Binary {
         op: BinaryOp::Or,

@@ -7,15 +7,15 @@ use num_bigint::BigInt;
 use crate::ir::{FieldRef, HeaderId, RegisterId, Source};
 use crate::stages::chip::Use;
 
-/// What steps read and write.
+/// A field or object that steps read and write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Thing {
     Field(FieldRef),
-    /// Whether a header is valid.
+    /// Validity of a header.
     Valid(HeaderId),
 }
 
-/// What a step is.
+/// The kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Table,
@@ -35,55 +35,55 @@ impl Kind {
     }
 }
 
-/// A byte with bits for several things. An instruction writes a whole byte, so that two that write in it are in different stages.
+/// A byte shared by several fields. An instruction writes a whole byte, so two writers of one byte are in different stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Byte {
-    /// What Tofino's deparser and traffic manager have side by side ([`DEPARSER_BYTE`]).
+    /// A byte of Tofino's deparser or traffic manager ([`DEPARSER_BYTE`]).
     Deparser,
-    /// Which checksums the deparser updates.
+    /// The bits that select the checksums that the deparser updates.
     Checksums,
 }
 
-/// A step.
+/// A table, condition, register access or statement with its reads, writes and resources.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub gress: &'static str,
     pub kind: Kind,
     pub name: String,
     pub source: Source,
-    /// What it looks at before its action: keys, conditions, indices, inputs of hashes.
+    /// Things read before the action: keys, conditions, indices, inputs of hashes.
     pub matches: BTreeSet<Thing>,
-    /// What its action reads.
+    /// Things that the action reads.
     pub reads: BTreeSet<Thing>,
     pub writes: BTreeSet<Thing>,
-    /// The byte in which it writes bits that no dependency is about.
+    /// The shared byte that the step writes, if any.
     pub byte: Option<Byte>,
-    /// Of a table: what of that is written on the way to each of its outcomes.
+    /// The writes by outcome, for a table.
     pub outcomes: Vec<BTreeSet<Thing>>,
-    /// If it writes only some bits of a field: which ones.
+    /// The mask of the written bits, if the step writes a slice of a field.
     pub slice: Option<(Thing, BigInt)>,
-    /// What registers, hashes and meters give it, on which its action can still do an operation.
+    /// Results of registers, hashes and meters, on which the action can do one more operation.
     pub results: BTreeSet<Thing>,
-    /// Whether it writes all of that whenever it runs.
+    /// Whether all writes happen whenever the step runs.
     pub certain: bool,
-    /// Stages from its first operation to its last.
+    /// Number of stages of its operations.
     pub length: u32,
-    /// The first stage in which the program lets it be (`@stage`).
+    /// Minimum stage (`@stage`).
     pub from: u32,
-    /// The ways that lead to it: steps that decide, and which of their outcomes.
+    /// Control dependencies: pairs of a deciding step and its outcome.
     pub ways: Vec<(usize, u32)>,
     pub takes: Use,
-    /// What it needs on the crossbars of exact and of ternary matches, and how many bytes of it. Steps of a stage share them.
+    /// Inputs on the exact and the ternary match crossbar, with their bytes. Steps of a stage share them.
     pub exact: BTreeMap<Thing, u64>,
     pub ternary: BTreeMap<Thing, u64>,
-    /// Registers that it accesses: all accesses of one are in one stage.
+    /// Registers that it accesses; all accesses of a register are in one stage.
     pub registers: BTreeSet<RegisterId>,
-    /// Objects (counters, meters, registers by name) whose memories are counted once however many steps use them.
+    /// Memories of its objects (counters, meters, registers) by name; each object is counted once for all steps.
     pub objects: BTreeMap<String, Use>,
 }
 
 impl Step {
-    /// What it takes with all objects that it uses.
+    /// The resources of the step and of its objects.
     pub fn whole(&self) -> Use {
         (self.objects.values()).fold(self.takes, |sum, one| sum + *one)
     }

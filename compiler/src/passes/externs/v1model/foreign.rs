@@ -3,7 +3,7 @@
 use super::super::call::{Argument, ExternArg};
 use super::super::Lowering;
 use crate::diag::Span;
-use crate::ir::{Effect, ExternArg, ExternInstanceId, Primitive};
+use crate::ir::{Effect, ExternInstanceId, ExternOperand, Primitive};
 use crate::names::join;
 use crate::passes::builder::data::Data;
 
@@ -36,12 +36,12 @@ impl Lowering<'_> {
                 Argument::Object(_) | Argument::Omitted => continue,
             };
             match data {
-                Data::String(text) => args.push(ExternArg::String(text.to_string())),
-                Data::Header(place) => args.push(ExternArg::Header(place)),
+                Data::String(text) => args.push(ExternOperand::String(text.to_string())),
+                Data::Header(place) => args.push(ExternOperand::Header(place)),
                 data => args.extend(self.leaves(data, &bound.ty).into_iter().filter_map(|leaf| {
                     match leaf.data {
-                        Data::Scalar(expr) => Some(ExternArg::Expr(expr)),
-                        Data::Header(place) => Some(ExternArg::Header(place)),
+                        Data::Scalar(expr) => Some(ExternOperand::Expr(expr)),
+                        Data::Header(place) => Some(ExternOperand::Header(place)),
                         _ => None,
                     }
                 })),
