@@ -13,7 +13,7 @@ use super::{
 use crate::ir::{Expr, FlatProgram, Label, Source, Stmt, StmtKind};
 use crate::names::Names;
 
-/// All actions of the output: those of the program, then the ones made for statements outside of tables.
+/// All actions of the output: those of the program, then generated ones for statements outside tables.
 pub struct Actions<'a> {
     exprs: Exprs<'a>,
     list: Vec<json::Action>,
@@ -44,7 +44,7 @@ impl<'a> Actions<'a> {
         Actions { exprs, list, names }
     }
 
-    /// Adds an action made for statements of a control; returns its id and name.
+    /// Adds an action for statements of a control; returns its id and name.
     pub fn add_hidden(&mut self, body: &[Stmt]) -> (i64, String) {
         let first = body
             .first()
@@ -92,7 +92,7 @@ pub fn primitives(exprs: Exprs, body: &[Stmt]) -> Vec<json::Primitive> {
         jumps: Vec::new(),
     };
     code.body(body);
-    // The last one has nothing to skip.
+    // A jump at the end is not needed.
     if let (Some((at, Target::End)), Some(StmtKind::Exit)) =
         (code.jumps.last(), body.last().map(|stmt| &stmt.kind))
     {
@@ -102,7 +102,7 @@ pub fn primitives(exprs: Exprs, body: &[Stmt]) -> Vec<json::Primitive> {
     code.resolve()
 }
 
-/// A place that jumps lead to.
+/// Target of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Target {
     After(Label),
@@ -144,7 +144,7 @@ impl Code<'_> {
                 self.targets.insert(Target::After(*label), self.list.len());
             }
             StmtKind::Break(label) => self.jump("_jump", Vec::new(), Target::After(*label), stmt),
-            // BMv2 takes note of it, and goes on with the action.
+            // BMv2 executes `exit` at the end of the action.
             StmtKind::Exit => {
                 self.list.push(json::Primitive {
                     op: "exit".to_owned(),
@@ -154,7 +154,7 @@ impl Code<'_> {
                 self.jump("_jump", Vec::new(), Target::End, stmt);
             }
             StmtKind::Effect(what) => self.list.push(effect(self.exprs, what, &stmt.source)),
-            // No action applies a table: `passes::check` sees to it.
+            // Actions do not apply tables, as `passes::check` verifies.
             StmtKind::Apply(_) => {}
         }
     }
@@ -189,7 +189,7 @@ impl Code<'_> {
 
     fn resolve(mut self) -> Vec<json::Primitive> {
         for (position, target) in &self.jumps {
-            // A label outside of the body is one that the body cannot leave to, so jump to the end.
+            // The body cannot leave to a label outside it, so jump to the end.
             let to = self.targets.get(target).copied().unwrap_or(self.list.len());
             self.list[*position]
                 .parameters

@@ -13,7 +13,7 @@ use crate::ir::{
     UnaryOp, UnionStackId,
 };
 
-/// Shift amounts at most this wide are left alone: BMv2 would build a number of up to that many bits.
+/// Maximum width in bits of a shift amount without a range check. BMv2 computes a number with up to 2^8 more bits.
 const SAFE_SHIFT_BITS: u32 = 8;
 
 /// Writes expressions of one program.
@@ -303,7 +303,7 @@ impl<'a> Exprs<'a> {
     }
 }
 
-/// A number in a field or parameter as what its type says.
+/// Converts a number in a field or parameter to its type.
 fn truth(ty: Scalar, value: json::Expr) -> json::Expr {
     match ty {
         Scalar::Bool => json::Expr::unary(Op::D2b, value),
@@ -316,7 +316,7 @@ fn masked(value: json::Expr, width: u32) -> json::Expr {
     json::Expr::binary(Op::BitAnd, value, json::Expr::hex(hex(&mask(width), width)))
 }
 
-/// Brings a number back into the range of a type.
+/// Wraps a number into the range of a type.
 fn fit(value: json::Expr, ty: Option<Scalar>) -> json::Expr {
     match ty {
         Some(Scalar::Int(width)) => with_width(Op::TwoCompMod, value, width),
@@ -325,7 +325,7 @@ fn fit(value: json::Expr, ty: Option<Scalar>) -> json::Expr {
     }
 }
 
-/// The same for operations that can leave only a signed type.
+/// The same, for operations that can leave the range of signed types only.
 fn fit_signed(value: json::Expr, ty: Option<Scalar>) -> json::Expr {
     match ty {
         Some(Scalar::Int(_)) => fit(value, ty),

@@ -138,7 +138,7 @@ pub fn union_stacks(program: &FlatProgram) -> Vec<json::HeaderUnionStack> {
         .collect()
 }
 
-/// What the target calls the fields that it knows.
+/// Aliases: the target's names of fields.
 pub fn aliases(program: &FlatProgram) -> Vec<(String, json::FieldRef)> {
     let storage = &program.objects.storage;
     (program.objects.aliases.iter())

@@ -79,7 +79,7 @@ fn numbered(names: &[String]) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// A source position; none when the object has no text of its own.
+/// A source position; `None` for objects without one.
 fn source_info(source: &Source) -> Option<json::SourceInfo> {
     (source.line > 0).then(|| json::SourceInfo {
         filename: source.file.to_string(),

@@ -90,7 +90,7 @@ impl States<'_> {
         }
     }
 
-    /// Values and masks are the keys' bytes one after the other, each key padded to whole bytes.
+    /// A transition's value and mask: the concatenated keys, each padded to whole bytes.
     fn on(&self, keys: &[SelectKey], keyset: &Keyset) -> TransitionOn {
         let join = |values: &mut dyn Iterator<Item = (&BigInt, u32)>| {
             let mut text = "0x".to_owned();

@@ -100,11 +100,11 @@ enum Node<'a> {
         table: TableId,
         results: Results,
     },
-    /// Stands for the start of a loop while its body is built.
+    /// Placeholder of a loop's start while its body is built.
     Forward(Next),
 }
 
-/// What follows a table.
+/// The successors of a table.
 #[derive(Clone, Debug)]
 enum Results {
     /// By hit or miss.
@@ -116,9 +116,9 @@ enum Results {
     },
 }
 
-/// One of several places in which a table is applied.
+/// One of several applications of a table.
 struct Site<'a> {
-    /// Whether the packet came from here.
+    /// Whether the packet came from this application.
     here: &'a Expr,
     source: &'a Source,
     results: Results,
@@ -127,9 +127,9 @@ struct Site<'a> {
 #[derive(Default)]
 struct Graph<'a> {
     nodes: Vec<Node<'a>>,
-    /// Where a break out of a label leads.
+    /// Target of a break, by label.
     after: BTreeMap<Label, Next>,
-    /// Tables with several places: their one node, and the places.
+    /// Tables with several applications: their node, and the applications.
     shared: BTreeMap<TableId, (usize, Vec<Site<'a>>)>,
 }
 
@@ -139,9 +139,9 @@ impl<'a> Graph<'a> {
         Next(Some(self.nodes.len() - 1))
     }
 
-    /// Builds the nodes for `body` with `next` behind it; returns the first.
+    /// Builds the nodes for `body` followed by `next`; returns the first.
     fn body(&mut self, body: &'a [Stmt], mut next: Next) -> Next {
-        // Statements after the last one looked at, from `end` down, that wait to become an action.
+        // Statements up to `end` that are collected for an action.
         let mut end = body.len();
         for (position, stmt) in body.iter().enumerate().rev() {
             if stays_in_action(stmt) {
@@ -194,7 +194,7 @@ impl<'a> Graph<'a> {
             StmtKind::Break(label) => self.after.get(label).copied().unwrap_or(Next(None)),
             StmtKind::Exit => Next(None),
             StmtKind::Apply(apply) => self.table(apply, &stmt.source, next),
-            // Those wait to become an action.
+            // Collected for an action.
             StmtKind::Effect(_) => next,
         }
     }
@@ -239,7 +239,7 @@ impl<'a> Graph<'a> {
         node
     }
 
-    /// Behind a table with several places, finds the way by where the packet came from.
+    /// Adds conditionals after a table with several applications that continue at the one the packet came from.
     fn part_ways(&mut self) {
         for (table, (node, sites)) in std::mem::take(&mut self.shared) {
             let way = |graph: &mut Self, of: &dyn Fn(&Results) -> Next| {
@@ -288,12 +288,12 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Follows stand-ins for loop starts.
+    /// Resolves placeholders of loop starts.
     fn resolve(&self, mut next: Next) -> Option<usize> {
         let mut steps = 0;
         while let Next(Some(node)) = next {
             match self.nodes[node] {
-                // An empty loop body would go round here for ever.
+                // The bound stops at an empty loop body.
                 Node::Forward(to) if steps <= self.nodes.len() => next = to,
                 Node::Forward(_) => return None,
                 _ => return Some(node),
@@ -359,7 +359,7 @@ struct Writer<'g, 'a, 'o> {
     actions: &'o mut Actions<'a>,
     names: &'o mut NodeNames,
     graph: &'g Graph<'a>,
-    /// Names of nodes, given when first met.
+    /// Names of nodes, assigned at the first visit.
     named: BTreeMap<usize, Named>,
     order: Vec<usize>,
     tables: Vec<json::Table>,
@@ -375,10 +375,10 @@ struct Named {
 }
 
 impl<'a> Writer<'_, 'a, '_> {
-    /// Names a node and all behind it, in the order in which a packet meets them; returns the first's name.
+    /// Names a node and its successors in order of execution; returns the name of the first.
     fn visit(&mut self, next: Next) -> Option<String> {
         let first = self.graph.resolve(next)?;
-        // A stack of its own: long programs would overflow the thread's.
+        // An explicit stack, as long programs would overflow the thread's.
         let mut waiting = vec![first];
         while let Some(node) = waiting.pop() {
             if self.named.contains_key(&node) {

@@ -135,7 +135,7 @@ fn match_type(kind: &MatchKind) -> MatchType {
     }
 }
 
-/// The most general of the key's match kinds decides.
+/// Match type of a table: the most general one of its key.
 fn table_match_type(table: &Table) -> MatchType {
     let rank = |kind: &MatchType| match kind {
         MatchType::Range => 3,

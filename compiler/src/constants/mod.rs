@@ -15,7 +15,7 @@ use crate::diag::{SourceMap, Span};
 use crate::sema::{CheckedProgram, Type, Value};
 use crate::syntax::ast::{Annotated, Decl, EnumDecl, StructDecl};
 
-/// A language to write numbers in.
+/// A language of exported constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// A module of `pub const` and `pub enum`.
@@ -25,7 +25,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// By the ending of a file's name.
+    /// The language of a file's extension.
     pub fn of(path: &Path) -> Option<Language> {
         match path.extension()?.to_str()? {
             "rs" => Some(Language::Rust),
@@ -43,7 +43,7 @@ impl Language {
     }
 }
 
-/// What a program has of them, in its order.
+/// The exported constants, enums and headers of a program, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Constants {
     items: Vec<Item>,
@@ -150,7 +150,7 @@ impl Header {
             / 8
     }
 
-    /// Its name as that of a type: `feedback_t` as `Feedback`.
+    /// Name of the type in the other language: `Feedback` for `feedback_t`.
     fn type_name(&self) -> String {
         camel(self.name.strip_suffix("_t").unwrap_or(&self.name))
     }
@@ -217,7 +217,7 @@ impl Finder<'_> {
         })
     }
 
-    /// The comment behind a declaration on its line, with the lines of comments alone that go on below; else those right above.
+    /// The comment after a declaration on its line, continued on the lines below; otherwise the comment right above.
     fn comment(&self, span: Span) -> Vec<String> {
         let file = self.sources.file(span.file);
         let line = file.line_index(span.lo);

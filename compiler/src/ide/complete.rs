@@ -20,7 +20,7 @@ use std::time::SystemTime;
 pub struct Completion {
     /// The text.
     pub name: String,
-    /// What it is.
+    /// Kind.
     pub kind: CompletionKind,
     /// As it is declared, in a line.
     pub detail: String,

@@ -107,7 +107,7 @@ pub(super) fn holds(span: Span, offset: u32) -> bool {
 struct Walk<'a> {
     checked: &'a CheckedProgram,
     out: Index,
-    /// States of the parser around.
+    /// States of the enclosing parser.
     states: FxHashMap<Name, DeclId>,
 }
 

@@ -10,7 +10,7 @@ use std::rc::Rc;
 pub struct Symbol {
     /// Its name; `error` and `match_kind` for what adds members to those.
     pub name: String,
-    /// What it is.
+    /// Kind.
     pub kind: SymbolKind,
     /// The whole declaration.
     pub span: Span,

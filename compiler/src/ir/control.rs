@@ -6,7 +6,7 @@ use num_bigint::BigInt;
 
 use super::Meta;
 
-/// Kinds of objects that stand in the order in which the program has them.
+/// Kinds of objects that P4Info lists in the order of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
 pub enum ObjectKind {
@@ -24,11 +24,11 @@ pub enum ObjectKind {
 pub struct StructuredAnnotation {
     /// Its name.
     pub name: String,
-    /// What is in the brackets.
+    /// The values in the brackets.
     pub body: AnnotationContent,
 }
 
-/// What an annotation in brackets holds. A value that is neither number, truth value nor string is left out.
+/// The values of a structured annotation. Values other than numbers, booleans and strings are omitted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnnotationContent {
     /// Nothing.
@@ -52,7 +52,7 @@ pub enum AnnotationValue {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub enum TypeSpec {
-    /// One that the control plane has no word for.
+    /// A type without an equivalent in P4Info.
     #[default]
     Other,
     Bool,
@@ -93,7 +93,7 @@ pub struct TypeInfo {
     pub serializable_enums: BTreeMap<String, SerializableEnum>,
     /// All errors, if the type `error` is in use.
     pub errors: Option<Vec<String>>,
-    /// What `type` declares.
+    /// Types declared with `type`.
     pub new_types: BTreeMap<String, NewType>,
 }
 
@@ -113,18 +113,18 @@ pub struct NewType {
     pub annotations: Vec<String>,
     /// Structured annotations.
     pub structured: Vec<StructuredAnnotation>,
-    /// What its values are to the control plane; none while that is being found out.
+    /// Representation for the control plane; `None` while it is being computed.
     pub representation: Option<Representation>,
 }
 
-/// What the values of a `type` are to the control plane.
+/// Representation of a `type`'s values for the control plane.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Representation {
-    /// Those of the type that it is made of.
+    /// That of the underlying type.
     Original(TypeSpec),
     /// `@p4runtime_translation`: the control plane uses numbers of this width in bits.
     Bits { uri: String, width: u32 },
-    /// `@p4runtime_translation`: its own strings.
+    /// `@p4runtime_translation`: the control plane uses strings.
     Strings { uri: String },
 }
 
@@ -133,7 +133,7 @@ pub enum Representation {
 pub struct ControllerHeader {
     /// The header type, whose name gives the id.
     pub meta: Meta,
-    /// What it is called: `packet_in` or `packet_out`.
+    /// Name: `packet_in` or `packet_out`.
     pub name: String,
     /// Fields in wire order.
     pub fields: Vec<ControllerField>,
@@ -144,11 +144,11 @@ pub struct ControllerHeader {
 pub struct ControllerField {
     /// Name.
     pub name: String,
-    /// Whether `@hidden` keeps it from the control plane. It has an id nevertheless.
+    /// Whether it is `@hidden` from the control plane. Hidden fields have an id too.
     pub hidden: bool,
-    /// Width seen by the control plane; 0 for a translation to strings.
+    /// Width in bits for the control plane; 0 for a translation to strings.
     pub control_width: u32,
-    /// Name of the `type` it has.
+    /// Name of its `type`, if it is declared with one.
     pub type_name: Option<String>,
     /// Explicit `@id`.
     pub id: Option<u32>,
@@ -158,7 +158,7 @@ pub struct ControllerField {
     pub structured: Vec<StructuredAnnotation>,
 }
 
-/// What the annotations of `main` say of the program.
+/// Description of the program by the annotations of `main`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Package {
@@ -167,7 +167,7 @@ pub struct Package {
     pub organization: String,
     pub contact: String,
     pub url: String,
-    /// The architecture, if they name another than the program's.
+    /// Name of the architecture, if the annotations set one.
     pub arch: String,
     /// Unstructured annotations as written.
     pub annotations: Vec<String>,
@@ -181,7 +181,7 @@ pub struct Package {
     pub properties: Option<PlatformProperties>,
 }
 
-/// Limits of the platform; 0 is none said.
+/// Limits of the platform; 0 is unspecified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct PlatformProperties {
@@ -190,16 +190,16 @@ pub struct PlatformProperties {
     pub multicast_group_table_max_replicas_per_entry: i32,
 }
 
-/// All that the control plane must know of types.
+/// Types and headers of the control plane.
 #[derive(Clone, Debug, Default)]
 pub struct ControlTypes {
     /// Named types in use.
     pub type_info: TypeInfo,
     /// Headers of packet-in and packet-out messages.
     pub controller_headers: Vec<ControllerHeader>,
-    /// Whether something asks for type information that may have no type to describe: an extern object, or a call of an
+    /// Whether P4Info has type information even without a type in it, as with an extern object or a call of an
     /// extern function in a control.
     pub type_info_present: bool,
-    /// What annotations of `main` say of the program.
+    /// Description of the program by the annotations of `main`.
     pub package: Package,
 }

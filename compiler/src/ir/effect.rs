@@ -5,10 +5,10 @@ use super::{
     HeaderPlace, MeterId, RegisterId, StackId, UnionId, UnionStackId,
 };
 
-/// What a parser, an action and a control can do alike. It neither chooses a way nor takes from the packet.
+/// An effect that parsers, actions and controls have in common. It neither branches nor consumes packet data.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Stores a number or truth value.
+    /// Stores a number or boolean.
     Assign { target: FieldPlace, value: Expr },
     /// Copies a varbit field.
     AssignVarbit {
@@ -35,9 +35,9 @@ pub enum Effect {
     Push { target: StackId, count: u32 },
     /// `pop_front` of a header stack.
     Pop { target: StackId, count: u32 },
-    /// The same two for a stack of unions.
+    /// `push_front` of a stack of unions.
     PushUnion { target: UnionStackId, count: u32 },
-    /// See [`Effect::PushUnion`].
+    /// `pop_front` of a stack of unions.
     PopUnion { target: UnionStackId, count: u32 },
     /// A call of an architecture extern.
     Primitive(Primitive),
@@ -60,11 +60,11 @@ pub enum Primitive {
         index: Expr,
         value: Expr,
     },
-    /// A packet comes to a register of Tofino's, which it may do once. `site` names the place in the source.
+    /// Marks an access of a Tofino register, allowed once per packet. `site` is an index of source positions.
     RegisterAccess { register: RegisterId, site: u32 },
     /// `Mirror.emit`: the fields go in front of the copy.
     Mirror { session: Expr, fields: FieldListId },
-    /// A low pass filter of Tofino's.
+    /// A low-pass filter of Tofino.
     Filter(Box<Filter>),
     /// `counter.count`.
     Count { counter: CounterId, index: Expr },
@@ -73,7 +73,7 @@ pub enum Primitive {
         meter: MeterId,
         index: Expr,
         target: FieldRef,
-        /// The colour that the packet had before.
+        /// The previous colour of the packet.
         precolor: Option<Expr>,
     },
     /// `hash`: base + calculation mod max.
@@ -89,7 +89,7 @@ pub enum Primitive {
         low: Expr,
         high: Expr,
     },
-    /// `digest`; the fields to send have been stored in the digest's own fields.
+    /// `digest`; its values have been stored in the digest's fields.
     Digest { receiver: Expr, digest: DigestId },
     /// `clone` and its relatives.
     Clone {
@@ -109,7 +109,7 @@ pub enum Primitive {
     Assert(Expr),
     /// `assume`.
     Assume(Expr),
-    /// A method of an extern object, or an extern function, outside v1model.
+    /// A method or function of an extern that is not part of v1model.
     Extern {
         name: String,
         instance: Option<ExternInstanceId>,
@@ -117,24 +117,24 @@ pub enum Primitive {
     },
 }
 
-/// A call of a low pass filter: `target` gets what the filter makes of a value.
+/// A call of a low-pass filter: `target` is set to the filtered value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
-    /// Where the result goes.
+    /// Destination of the result.
     pub target: FieldRef,
-    /// How filters are set.
+    /// Register with the configurations.
     pub spec: RegisterId,
-    /// Which of the settings counts.
+    /// Index of the configuration.
     pub spec_index: Expr,
-    /// What filters remember.
+    /// Register with the states.
     pub memory: RegisterId,
-    /// Which filter it is.
+    /// Index of the filter.
     pub index: Expr,
     /// The value.
     pub value: Expr,
 }
 
-/// An argument of an extern outside v1model.
+/// An operand of an extern that is not part of v1model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExternOperand {
     /// A value, or a field to store in.
@@ -146,7 +146,7 @@ pub enum ExternOperand {
 }
 
 impl Effect {
-    /// The values that it takes.
+    /// The expressions that it reads.
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
             Effect::Assign { value, .. } => vec![value],
@@ -166,7 +166,7 @@ impl Effect {
 }
 
 impl Primitive {
-    /// The values that it takes.
+    /// The expressions that it reads.
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
             Primitive::RegisterRead { index, .. } | Primitive::Count { index, .. } => vec![index],

@@ -4,7 +4,7 @@ use num_bigint::BigInt;
 
 use super::{CallId, FieldPlace, HeaderPlace, StackId, UnionId, UnionStackId};
 
-/// The type of a number or truth value.
+/// The type of a number or boolean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scalar {
     /// `bool`; one bit wide when stored.
@@ -16,7 +16,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Bits in storage.
+    /// Width in storage, in bits.
     pub fn width(self) -> u32 {
         match self {
             Scalar::Bool => 1,
@@ -30,7 +30,7 @@ impl Scalar {
     }
 }
 
-/// Operators with one operand. The result has the type of the operand unless said otherwise.
+/// Operators with one operand, whose type is also that of the result unless documented otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnaryOp {
     /// `!` on bool.
@@ -41,7 +41,7 @@ pub enum UnaryOp {
     Negate,
 }
 
-/// Operators with two operands of one type; the result has it too unless said otherwise.
+/// Operators with two operands of one type, which is also that of the result unless documented otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum BinaryOp {
@@ -63,7 +63,7 @@ pub enum BinaryOp {
     Xor,
     /// `++`; the operands' widths add up.
     Concat,
-    /// Gives bool, as do all comparisons.
+    /// Comparison, with a `bool` result, as all comparisons.
     Eq,
     Ne,
     Lt,
@@ -75,12 +75,12 @@ pub enum BinaryOp {
     LogicalOr,
 }
 
-/// A pure expression. Every node knows its type, see [`Expr::scalar`].
+/// A pure expression. Every node has its type, see [`Expr::scalar`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// A number within the range of its type.
     Number { value: BigInt, ty: Scalar },
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// The value of a field.
     Field { place: FieldPlace, ty: Scalar },
@@ -98,9 +98,9 @@ pub enum Expr {
     LastIndex(StackId),
     /// The same for a stack of unions.
     UnionLastIndex(UnionStackId),
-    /// The first bits of the rest of the packet, without taking them; parsers only.
+    /// Bits of the packet after the current position, without consuming them; parsers only.
     Lookahead { offset: u32, width: u32 },
-    /// The result of a call of an extern, as elaboration leaves it; gone behind the pass `externs`.
+    /// The result of an extern's call; only between elaboration and the pass `externs`.
     Result { call: CallId, ty: Scalar },
     /// One operand.
     Unary { op: UnaryOp, arg: Box<Expr> },
@@ -162,7 +162,7 @@ impl Expr {
         }
     }
 
-    /// The negation of a truth value.
+    /// The negation of a boolean.
     #[allow(clippy::should_implement_trait)]
     pub fn not(self) -> Expr {
         match self {
@@ -175,7 +175,7 @@ impl Expr {
         }
     }
 
-    /// Whether the value is known.
+    /// Whether the value is constant.
     pub fn is_constant(&self) -> bool {
         matches!(self, Expr::Number { .. } | Expr::Bool(_))
     }
@@ -213,7 +213,7 @@ impl Expr {
         })
     }
 
-    /// Whether there are more than `height` operators on the way to an operand.
+    /// Whether the tree is higher than `height` operators.
     pub fn is_taller(&self, height: usize) -> bool {
         let below = |arg: &Expr| height == 0 || arg.is_taller(height - 1);
         match self {
@@ -226,7 +226,7 @@ impl Expr {
         }
     }
 
-    /// Calls `visit` on this node and all below it.
+    /// Visits this node and its descendants in pre-order.
     pub fn walk(&self, visit: &mut impl FnMut(&Expr)) {
         visit(self);
         match self {
@@ -252,7 +252,7 @@ pub fn mask(width: u32) -> BigInt {
     (BigInt::from(1) << width) - 1
 }
 
-/// Brings a number into the range of a type, modulo 2^W.
+/// Wraps a number into the range of a type, modulo 2^W.
 pub fn wrap(value: &BigInt, ty: Scalar) -> BigInt {
     let width = ty.width();
     let low = value & mask(width);

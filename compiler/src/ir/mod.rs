@@ -100,13 +100,13 @@ index! {
     DigestId,
     /// A field list, in [`Objects::field_lists`].
     FieldListId,
-    /// An instance of an extern object that v1model does not know, in [`Objects::extern_instances`].
+    /// An instance of an extern that is not part of v1model, in [`Objects::extern_instances`].
     ExternInstanceId,
-    /// A call of an extern that elaboration leaves to a pass.
+    /// A call of an extern, lowered by the pass `externs`.
     CallId
 }
 
-/// Where something stands in the source, as the outputs name it.
+/// A source position for the outputs.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Source {
     /// The file as it was named on the command line or in the `#include`.
@@ -117,37 +117,37 @@ pub struct Source {
     pub column: u32,
     /// The source text, shortened to its first line.
     pub fragment: String,
-    /// The same place for messages.
+    /// Source position, for diagnostics.
     pub span: Span,
 }
 
-/// What runs between a parser and a deparser.
+/// A control between a parser and a deparser.
 #[derive(Clone, Debug, Default)]
 pub struct Pipeline {
-    /// The name by which the target finds it: `ingress`, `egress`.
+    /// Name for the target: `ingress`, `egress`.
     pub name: &'static str,
     /// Its statements.
     pub body: Vec<Stmt>,
-    /// Where its control stands.
+    /// Source position of its control.
     pub source: Source,
 }
 
 /// A deparser.
 #[derive(Clone, Debug, Default)]
 pub struct Deparser {
-    /// The name by which the target finds it.
+    /// Name of the block for the target.
     pub name: &'static str,
     /// Headers in the order in which it emits them.
     pub headers: Vec<HeaderId>,
-    /// What else it does, before it emits anything: on v1model it logs, asserts and truncates.
+    /// Other statements, which run before headers are emitted: on v1model logs, assertions and truncation.
     pub calls: Vec<Stmt<Primitive>>,
-    /// Where its control stands.
+    /// Source position of its control.
     pub source: Source,
 }
 
-/// What a program declares: all that has a name or a place of its own, without the code that uses it.
+/// The declared objects of a program, without the code that uses them.
 ///
-/// P4Info says nothing that is not here.
+/// P4Info is generated from this structure alone.
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
     /// The source file as named by the user.
@@ -164,7 +164,7 @@ pub struct Objects {
     pub arch: Arch,
     /// All actions that a table names.
     pub actions: Vec<Action>,
-    /// Actions that bodies call. Only the control plane wants to know.
+    /// Actions that bodies call directly; used only for P4Info.
     pub called_actions: Vec<Action>,
     /// All tables of the source.
     pub tables: Vec<Table>,
@@ -186,9 +186,9 @@ pub struct Objects {
     pub extern_instances: Vec<ExternInstance>,
     /// Names of objects that the control plane sees, in the order of P4Info.
     pub listing: Vec<(ObjectKind, String)>,
-    /// What the control plane must know of types and controller headers.
+    /// Types and controller headers for the control plane.
     pub control_types: ControlTypes,
-    /// What the target calls the fields that it fills in or reads, and which these are.
+    /// Names of fields that the target reads or writes, with the fields.
     pub aliases: Vec<(String, FieldRef)>,
 }
 
@@ -204,25 +204,25 @@ impl Objects {
     }
 }
 
-/// A whole program: what it declares, and its code.
+/// A whole program: its objects and its code.
 #[derive(Clone, Debug, Default)]
 pub struct FlatProgram {
     /// What it declares.
     pub objects: Objects,
-    /// Parsers, in the order in which a packet meets them: one on v1model.
+    /// Parsers, in order of processing: one on v1model.
     pub parsers: Vec<Parser>,
-    /// What runs between parsers and deparsers, in the order in which a packet meets it.
+    /// Controls between parsers and deparsers, in order of processing.
     pub pipelines: Vec<Pipeline>,
-    /// Deparsers, in the order in which a packet meets them: one on v1model.
+    /// Deparsers, in order of processing: one on v1model.
     pub deparsers: Vec<Deparser>,
     /// Checksums verified after the parser and updated before the deparser.
     pub checksums: Vec<Checksum>,
-    /// What the actions of [`Objects::actions`] do, by their positions.
+    /// The bodies of [`Objects::actions`], by position.
     pub action_bodies: Vec<Vec<Stmt>>,
 }
 
 impl FlatProgram {
-    /// What an action does.
+    /// The body of an action.
     pub fn action_body(&self, id: ActionId) -> &[Stmt] {
         &self.action_bodies[id.index()]
     }

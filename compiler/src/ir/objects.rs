@@ -9,16 +9,16 @@ use super::{
     RegisterId, Scalar, Source, StructuredAnnotation, TableId, TypeSpec, UnionId,
 };
 
-/// What the control plane sees of an object besides its content.
+/// Control-plane metadata of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Meta {
     /// Full name, such as `ingress.ipv4.routes`.
     pub name: String,
     /// Explicit `@id`.
     pub id: Option<u32>,
-    /// Whether `@hidden` keeps it from the control plane.
+    /// Whether it is `@hidden` from the control plane.
     pub hidden: bool,
-    /// Unstructured annotations as written, `@name` and `@id` and documentation left out.
+    /// Unstructured annotations as written, without `@name`, `@id` and documentation.
     pub annotations: Vec<String>,
     /// Structured annotations.
     pub structured: Vec<StructuredAnnotation>,
@@ -26,18 +26,18 @@ pub struct Meta {
     pub brief: String,
     /// `@description`.
     pub description: String,
-    /// Where it stands, as outputs name it.
+    /// Source position, for outputs.
     pub source: Source,
-    /// The same for messages.
+    /// Source position, for diagnostics.
     pub span: Span,
 }
 
-/// An action as tables call it.
+/// An action that a table calls.
 #[derive(Clone, Debug)]
 pub struct Action {
     /// Name and annotations.
     pub meta: Meta,
-    /// Parameters that the control plane fills in.
+    /// Parameters that the control plane sets.
     pub params: Vec<Param>,
 }
 
@@ -48,9 +48,9 @@ pub struct Param {
     pub name: String,
     /// Type of the value.
     pub ty: Scalar,
-    /// Width seen by the control plane; 0 for a translation to strings.
+    /// Width in bits for the control plane; 0 for a translation to strings.
     pub control_width: u32,
-    /// Name of the `type` it was declared with.
+    /// Name of its `type`, if it is declared with one.
     pub type_name: Option<String>,
     /// Explicit `@id`.
     pub id: Option<u32>,
@@ -64,7 +64,7 @@ pub struct Param {
     pub description: String,
 }
 
-/// How a key or the field of a value set matches.
+/// Match kind of a key, or of a field of a value set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MatchKind {
     /// `exact`.
@@ -79,7 +79,7 @@ pub enum MatchKind {
     Optional,
 }
 
-/// What a key element looks at.
+/// The input of a key element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyTarget {
     /// A field.
@@ -90,24 +90,24 @@ pub enum KeyTarget {
     UnionValid(UnionId),
 }
 
-/// An element of a table's key; selector inputs are not among them.
+/// An element of a table's key, other than a `selector` one.
 #[derive(Clone, Debug)]
 pub struct Key {
     /// Control-plane name.
     pub name: String,
-    /// What is compared.
+    /// The compared input.
     pub target: KeyTarget,
-    /// Bits of it.
+    /// Width in bits.
     pub width: u32,
-    /// A constant mask that the program applies first.
+    /// A constant mask that is applied before the comparison.
     pub mask: Option<BigInt>,
-    /// How it matches.
+    /// Match kind.
     pub kind: MatchKind,
     /// Whether the value is a signed number.
     pub signed: bool,
-    /// Width seen by the control plane; 0 for a translation to strings.
+    /// Width in bits for the control plane; 0 for a translation to strings.
     pub control_width: u32,
-    /// Name of the `type` it has.
+    /// Name of its `type`, if it is declared with one.
     pub type_name: Option<String>,
     /// Explicit `@id`.
     pub id: Option<u32>,
@@ -143,7 +143,7 @@ impl Key {
     }
 }
 
-/// Where an action of a table may be used.
+/// Allowed use of an action in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ActionScope {
     /// In entries and as the default.
@@ -160,7 +160,7 @@ pub enum ActionScope {
 pub struct ActionRef {
     /// The action.
     pub action: ActionId,
-    /// Where it may be used.
+    /// Allowed use.
     pub scope: ActionScope,
     /// Annotations of the reference.
     pub annotations: Vec<String>,
@@ -168,14 +168,14 @@ pub struct ActionRef {
     pub structured: Vec<StructuredAnnotation>,
 }
 
-/// What runs when no entry matches.
+/// The default action of a table.
 #[derive(Clone, Debug)]
 pub struct DefaultAction {
     /// The action.
     pub action: ActionId,
     /// Its run-time arguments.
     pub args: Vec<BigInt>,
-    /// Whether the program says `const`.
+    /// Whether it is `const`.
     pub constant: bool,
 }
 
@@ -188,11 +188,11 @@ pub enum EntryKey {
     Lpm(BigInt, u32),
     /// `ternary`: value and mask. Also `optional`, with a mask of all ones or none.
     Ternary(BigInt, BigInt),
-    /// `range`: both ends belong to it.
+    /// `range`: the lower and the upper end, inclusive.
     Range(BigInt, BigInt),
 }
 
-/// An entry given by the program.
+/// A table entry of the program.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// One for each key element.
@@ -201,13 +201,13 @@ pub struct Entry {
     pub action: ActionId,
     /// Its run-time arguments.
     pub args: Vec<BigInt>,
-    /// For the switch: the smallest wins. See [`Table::ranked_entries`].
+    /// Priority for the switch, where the smallest wins. See [`Table::ranked_entries`].
     pub priority: u32,
-    /// As P4Runtime counts: the largest wins, and the smallest there is is 1.
+    /// Priority for P4Runtime, where the largest wins and the minimum is 1.
     pub control_priority: i32,
-    /// Whether the program says `const` of it or of all.
+    /// Whether the entry, or all entries, are `const`.
     pub constant: bool,
-    /// Where it stands.
+    /// Source position.
     pub source: Source,
 }
 
@@ -222,15 +222,15 @@ pub struct Table {
     pub actions: Vec<ActionRef>,
     /// The default action.
     pub default: DefaultAction,
-    /// Most entries.
+    /// Maximum number of entries.
     pub size: u64,
-    /// Whether the program says how many.
+    /// Whether the program sets the size.
     pub sized: bool,
-    /// Entries given by the program.
+    /// The entries of the program.
     pub entries: Vec<Entry>,
-    /// Whether those are `const`; the control plane can then write none.
+    /// Whether the entries are `const`, so that the control plane cannot write any.
     pub const_entries: bool,
-    /// Whether the priorities of the entries for the switch are their ranks, from 1; else they are 2^31 - 1 less those of P4Runtime.
+    /// Whether the switch priorities of the entries are their ranks, from 1; otherwise they are 2^31 - 1 minus the P4Runtime priority.
     pub ranked_entries: bool,
     /// Action profile or selector.
     pub implementation: Option<ActionProfileId>,
@@ -242,15 +242,15 @@ pub struct Table {
     pub direct_cells: Vec<DirectCells>,
     /// `support_timeout`.
     pub support_timeout: bool,
-    /// How SRAM holds its entries, though not all keys are exact ones: Tofino's `Alpm` and `Atcam`.
+    /// Partitions in SRAM for keys that are not all `exact`: Tofino's `Alpm` and `Atcam`.
     pub algorithmic: Option<Partitions>,
 }
 
 impl Table {
-    /// Most entries of a table that does not say how many, as in p4c.
+    /// Default size of a table, as in p4c.
     pub const DEFAULT_SIZE: u64 = 1024;
 
-    /// A table that has nothing yet but its name.
+    /// Creates a table without keys, actions and entries.
     pub fn new(meta: Meta) -> Table {
         Table {
             meta,
@@ -276,17 +276,17 @@ impl Table {
     }
 }
 
-/// Parts of a table of which a packet looks through one. An exact part of the key says which, or what `subtrees` says.
+/// Partitions of a table, one of which is searched. It is selected by an exact part of the key, or by a TCAM of `subtrees` prefixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partitions {
-    /// How many.
+    /// Number of partitions.
     pub count: u64,
-    /// Prefixes in a TCAM that lead to each partition; 0 where the key itself names the partition.
+    /// TCAM prefixes per partition; 0 if the key selects the partition.
     pub subtrees: u64,
 }
 
 impl Partitions {
-    /// Those of an `Alpm` that does not say how many.
+    /// The default of an `Alpm`.
     pub const ALPM: Partitions = Partitions {
         count: 1024,
         subtrees: 2,
@@ -309,18 +309,18 @@ pub enum Algorithm {
     Crc(CrcParameters),
 }
 
-/// A CRC as the Rocksoft model describes it. Numbers have `width` bits.
+/// A CRC in the Rocksoft model. Numbers have `width` bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrcParameters {
-    /// Bits of the result.
+    /// Width of the result in bits.
     pub width: u32,
-    /// Without the highest bit, which is always set; not reflected.
+    /// Polynomial without its highest bit, not reflected.
     pub polynomial: u64,
-    /// The remainder at the start.
+    /// Initial remainder.
     pub initial: u64,
-    /// What the remainder is combined with in the end.
+    /// Final XOR value.
     pub final_xor: u64,
-    /// Whether bytes are taken with the lowest bit first, and the remainder likewise.
+    /// Whether input bytes and the remainder are reflected (least significant bit first).
     pub reflected: bool,
 }
 
@@ -355,7 +355,7 @@ impl Algorithm {
         }
     }
 
-    /// Bits of the result; none where it has as many as are asked for.
+    /// Width of the result in bits; `None` if it is that of the destination.
     pub fn width(self) -> Option<u32> {
         match self {
             Algorithm::Crc32 | Algorithm::Crc32Custom => Some(32),
@@ -368,18 +368,18 @@ impl Algorithm {
     }
 }
 
-/// How a selector picks a member.
+/// Member selection of an action selector.
 #[derive(Clone, Debug)]
 pub struct Selector {
     /// The hash.
     pub algorithm: Algorithm,
     /// Its inputs, taken from the tables' `selector` keys.
     pub inputs: Vec<FieldRef>,
-    /// Whether packets keep their member when another one leaves the group: Tofino's `RESILIENT`.
+    /// Whether flows keep their member when another one leaves the group: Tofino's `RESILIENT`.
     pub resilient: bool,
 }
 
-/// What the size of a selector counts.
+/// Meaning of a selector's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeSemantics {
     /// `sum_of_weights`.
@@ -396,11 +396,11 @@ pub enum SizeSemantics {
 pub struct ActionProfile {
     /// Name and annotations.
     pub meta: Meta,
-    /// Most members.
+    /// Maximum number of members.
     pub size: u64,
     /// `@max_group_size`.
     pub max_group_size: u32,
-    /// Most groups, where the program says so; 0 when it does not.
+    /// Maximum number of groups; 0 if the program sets none.
     pub groups: u64,
     /// `@selector_size_semantics`.
     pub semantics: Option<SizeSemantics>,
@@ -410,7 +410,7 @@ pub struct ActionProfile {
     pub tables: Vec<TableId>,
 }
 
-/// What a counter counts.
+/// Unit of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum CounterUnit {
@@ -426,19 +426,19 @@ pub struct Counter {
     pub meta: Meta,
     /// Cells; 0 for a direct counter.
     pub size: u64,
-    /// Name of the `type` that its index has.
+    /// Name of the `type` of its index, if it is declared with one.
     pub index_type: Option<String>,
-    /// What it counts.
+    /// Unit.
     pub unit: CounterUnit,
-    /// Bits that the program gives a cell, of the bytes if it counts both: Tofino has shorter and longer ones.
+    /// Width of a cell in bits, of the bytes if it counts both: Tofino has several widths.
     pub width: u32,
-    /// Whether it is a direct one.
+    /// Whether it is direct, with a cell for each entry of a table.
     pub direct: bool,
     /// The table of a direct counter.
     pub table: Option<TableId>,
 }
 
-/// What a meter measures.
+/// Unit of a meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum MeterUnit {
@@ -453,17 +453,17 @@ pub struct Meter {
     pub meta: Meta,
     /// Cells; 0 for a direct meter.
     pub size: u64,
-    /// Name of the `type` that its index has.
+    /// Name of the `type` of its index, if it is declared with one.
     pub index_type: Option<String>,
-    /// What it measures.
+    /// Unit.
     pub unit: MeterUnit,
-    /// Whether it is a direct one.
+    /// Whether it is direct, with a cell for each entry of a table.
     pub direct: bool,
     /// The table of a direct meter.
     pub table: Option<TableId>,
-    /// Where a direct meter stores the colour.
+    /// Field for the colour of a direct meter.
     pub result: Option<FieldRef>,
-    /// Where a direct meter finds the colour that a packet had before.
+    /// Field with a packet's previous colour, for a colour-aware direct meter.
     pub precolor: Option<FieldRef>,
 }
 
@@ -474,15 +474,15 @@ pub struct Register {
     pub meta: Meta,
     /// Cells.
     pub size: u64,
-    /// Name of the `type` that its index has.
+    /// Name of the `type` of its index, if it is declared with one.
     pub index_type: Option<String>,
     /// Type of a cell.
     pub ty: Scalar,
-    /// What all cells hold at first.
+    /// Initial value of all cells.
     pub initial: BigInt,
-    /// The same as the control plane sees it.
+    /// Type of a cell for the control plane.
     pub type_spec: TypeSpec,
-    /// Whether the control plane does not see it.
+    /// Whether it is hidden from the control plane.
     pub hidden: bool,
 }
 
@@ -491,7 +491,7 @@ pub struct Register {
 pub struct DirectCells {
     /// The cells.
     pub register: RegisterId,
-    /// Where the switch says which entry was hit.
+    /// Field in which the switch stores the index of the hit entry.
     pub entry: FieldRef,
 }
 
@@ -513,7 +513,7 @@ pub struct Calculation {
     pub algorithm: Algorithm,
     /// What it runs over.
     pub inputs: Vec<CalculationInput>,
-    /// Where it stands.
+    /// Source position.
     pub source: Source,
 }
 
@@ -522,13 +522,13 @@ pub struct Calculation {
 pub struct Checksum {
     /// Verified after the parser, or else updated before the deparser.
     pub verify: bool,
-    /// Only when this holds.
+    /// Condition of the checksum; `None` is always.
     pub condition: Expr,
-    /// The field that holds it.
+    /// The field of the checksum.
     pub target: FieldRef,
     /// The value.
     pub calculation: CalculationId,
-    /// Where it stands.
+    /// Source position.
     pub source: Source,
 }
 
@@ -537,13 +537,13 @@ pub struct Checksum {
 pub struct Digest {
     /// Name of the digest's type.
     pub meta: Meta,
-    /// Fields of their own that hold the values to send.
+    /// Fields that hold the values to send.
     pub fields: Vec<FieldRef>,
-    /// What the control plane sees.
+    /// The type for the control plane.
     pub type_spec: TypeSpec,
 }
 
-/// Fields that outlive clone, resubmit or recirculate.
+/// Fields that are preserved by clone, resubmit or recirculate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldList {
     /// Name, for logs.
@@ -561,7 +561,7 @@ pub struct ExternInstance {
     pub ty: String,
     /// Constructor arguments by parameter name.
     pub attributes: Vec<(String, ExternAttribute)>,
-    /// Where it stands.
+    /// Source position.
     pub source: Source,
 }
 

@@ -7,16 +7,16 @@ use super::{
     UnionStackId, ValueSetId,
 };
 
-/// What a statement of a parser state does.
+/// Kinds of statements of a parser state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParserStmtKind {
-    /// What controls can do, too.
+    /// An effect that controls can have too.
     Effect(Effect),
-    /// What only parsers can do.
+    /// An operation of parsers only.
     Take(Take),
 }
 
-/// What only parsers do: they take bits from the packet, and reject it.
+/// Operations of parsers: consuming bits of the packet, and rejecting it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Take {
     /// `extract` into a header, with the length in bits of its varbit field if it has one.
@@ -42,7 +42,7 @@ pub enum Take {
 }
 
 impl Take {
-    /// The values that it takes.
+    /// The expressions that it reads.
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
             Take::Extract { varbit_bits, .. }
@@ -54,23 +54,23 @@ impl Take {
     }
 }
 
-/// Where a transition leads.
+/// Target of a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StateRef {
     /// Another state.
     State(StateId),
-    /// The end of parsing; v1model goes on to ingress after `reject` too, so both end here.
+    /// The end of parsing, by `accept` or `reject`: v1model continues with ingress in both cases.
     End,
 }
 
 /// The parser. State 0 is `start`.
 #[derive(Clone, Debug, Default)]
 pub struct Parser {
-    /// The name by which the target finds it.
+    /// Name of the block for the target.
     pub name: &'static str,
     /// All states.
     pub states: Vec<ParseState>,
-    /// Where the parser stands.
+    /// Source position of the parser.
     pub source: Source,
 }
 
@@ -79,20 +79,20 @@ pub struct Parser {
 pub struct ParseState {
     /// Name, unique in the parser.
     pub name: String,
-    /// What it does before the transition.
+    /// Statements before the transition.
     pub body: Vec<Stmt<ParserStmtKind>>,
-    /// What comes next.
+    /// The transition.
     pub transition: Transition,
-    /// Where the state stands.
+    /// Source position of the state.
     pub source: Source,
 }
 
-/// What comes after a state.
+/// A transition of the target.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Transition {
     /// Always the same.
     Always(StateRef),
-    /// By the first case that matches; the last one always does.
+    /// The first case that matches; the last one always does.
     Select {
         keys: Vec<SelectKey>,
         cases: Vec<(Keyset, StateRef)>,
@@ -104,7 +104,7 @@ pub enum Transition {
 pub struct SelectKey {
     /// A field.
     pub place: FieldPlace,
-    /// Bits of it.
+    /// Width in bits.
     pub width: u32,
 }
 
@@ -113,7 +113,7 @@ pub struct SelectKey {
 pub enum Keyset {
     /// Everything.
     Default,
-    /// Per key a value and a mask, both non-negative; a mask of all ones is an exact match.
+    /// A value and a mask per key, both non-negative; a mask of all ones is an exact match.
     Values(Vec<(BigInt, BigInt)>),
     /// Membership in a value set, of all keys at once.
     ValueSet(ValueSetId),
@@ -124,13 +124,13 @@ pub enum Keyset {
 pub struct ValueSet {
     /// Control-plane name and annotations.
     pub meta: Meta,
-    /// Most members.
+    /// Maximum number of members.
     pub size: u64,
-    /// Bits of all fields.
+    /// Total width of the fields in bits.
     pub width: u32,
-    /// Fields of a member as the control plane names them: name, width and match kind.
+    /// Fields of a member for the control plane.
     pub fields: Vec<ValueSetField>,
-    /// Where it stands.
+    /// Source position.
     pub source: Source,
 }
 
@@ -139,13 +139,13 @@ pub struct ValueSet {
 pub struct ValueSetField {
     /// Name; empty when the members are plain numbers.
     pub name: String,
-    /// Bits.
+    /// Width in bits.
     pub width: u32,
-    /// Width seen by the control plane; 0 for a translation to strings.
+    /// Width in bits for the control plane; 0 for a translation to strings.
     pub control_width: u32,
-    /// Name of the `type` it has.
+    /// Name of its `type`, if it is declared with one.
     pub type_name: Option<String>,
-    /// How it matches.
+    /// Match kind.
     pub kind: super::MatchKind,
     /// Annotations of the field.
     pub annotations: Vec<String>,

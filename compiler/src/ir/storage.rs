@@ -2,10 +2,10 @@
 
 use super::{HeaderId, HeaderTypeId, Scalar, StackId, UnionId, UnionStackId, UnionTypeId};
 
-/// How wide a field is.
+/// Width of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldWidth {
-    /// Bits.
+    /// Width in bits.
     Fixed(u32),
     /// `varbit`: at most this many bits.
     Varbit(u32),
@@ -20,7 +20,7 @@ pub struct Field {
     pub width: FieldWidth,
     /// Whether the field holds a two's-complement number.
     pub signed: bool,
-    /// Whether the source calls it `bool`; it is one bit wide then.
+    /// Whether its type is `bool`, stored as one bit.
     pub boolean: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct HeaderType {
 }
 
 impl HeaderType {
-    /// Bits of all fields, a varbit field counted at its maximum.
+    /// Total width of the fields in bits, with the maximum of a varbit field.
     pub fn max_bits(&self) -> u64 {
         self.fields
             .iter()
@@ -134,7 +134,7 @@ pub struct FieldRef {
     pub field: u32,
 }
 
-/// A header, known now or, inside a parser, at run time.
+/// A header: a fixed instance or, in parsers, an element of a stack that is determined at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HeaderPlace {
     /// This instance.
@@ -155,7 +155,7 @@ pub struct FieldPlace {
 }
 
 impl FieldPlace {
-    /// The field, if it is the same whatever the packet; none for a field of an element that is extracted last.
+    /// The field, if its header is a fixed instance; `None` for an element of a stack that is determined at run time.
     pub fn fixed(self) -> Option<FieldRef> {
         match self.header {
             HeaderPlace::Fixed(header) => Some(FieldRef {
@@ -226,13 +226,13 @@ impl Storage {
         &self.union_stacks[id.index()]
     }
 
-    /// The members of the union that a header is a member of; none if it is a member of no union. At most one of them is valid.
+    /// The members of a header's union, at most one of which is valid; empty if it is not in a union.
     pub fn union_members(&self, id: HeaderId) -> &[HeaderId] {
         let around = self.unions.iter().find(|union| union.members.contains(&id));
         around.map_or(&[], |union| &union.members)
     }
 
-    /// The other members of the union that the header at a place is a member of; none if it is a member of no union.
+    /// The other members of a header's union; empty if it is not in a union.
     pub fn union_siblings(&self, place: HeaderPlace) -> Vec<HeaderPlace> {
         match place {
             HeaderPlace::Fixed(id) => (self.union_members(id).iter())
@@ -269,7 +269,7 @@ impl Storage {
         &self.place_type(place.header).fields[place.field as usize]
     }
 
-    /// Adds a variable to `scalars` and returns its place. `name` must be unused.
+    /// Adds a variable to `scalars` and returns its field. `name` must be unused.
     pub fn add_scalar(&mut self, name: String, scalar: Scalar) -> FieldRef {
         let fields = &mut self.header_types[self.headers[Self::SCALARS.index()].ty.index()].fields;
         let field = fields.len() as u32;

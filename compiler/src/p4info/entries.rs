@@ -76,7 +76,7 @@ fn ids_of(explicit: impl Iterator<Item = Option<u32>>) -> Vec<u32> {
     field_ids(&explicit.collect::<Vec<_>>()).unwrap_or_default()
 }
 
-/// Where several entries may match a packet and nothing else decides (P4Runtime § 9.1).
+/// Whether entries need a priority, as several may match a packet (P4Runtime § 9.1).
 fn needs_priority(table: &Table) -> bool {
     table.keys.iter().any(|key| {
         matches!(
@@ -86,7 +86,7 @@ fn needs_priority(table: &Table) -> bool {
     })
 }
 
-/// What an entry matches; keys that take anything are left out.
+/// The match fields of an entry, without those that match anything.
 fn matches(ids: &[u32], table: &Table, entry: &Entry) -> Vec<p4::FieldMatch> {
     ids.iter()
         .zip(&table.keys)

@@ -21,14 +21,14 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Adds an object; one that is known already is left alone.
+    /// Adds an object, unless it exists.
     pub fn add(&mut self, prefix: Prefix, name: &str, id: Option<u32>) {
         if self.known.insert((prefix as i32, name.to_owned())) {
             self.list.push((prefix, name.to_owned(), id));
         }
     }
 
-    /// Deals out the ids.
+    /// Assigns the ids.
     pub fn assign(&mut self) -> Vec<IdError> {
         let mut errors = Vec::new();
         let mut taken: BTreeMap<u32, String> = BTreeMap::new();
@@ -72,7 +72,7 @@ impl Symbols {
         errors
     }
 
-    /// The id of an object; 0 for one that the control plane does not see.
+    /// The id of an object; 0 for a hidden one.
     pub fn id(&self, prefix: Prefix, name: &str) -> u32 {
         self.ids
             .get(&(prefix as u32, name.to_owned()))
@@ -90,7 +90,7 @@ impl Symbols {
 /// Aliases of names that are all known.
 #[derive(Debug, Default)]
 pub struct Aliases {
-    /// How many names end with these parts.
+    /// Number of names with this suffix.
     endings: BTreeMap<String, u32>,
 }
 
@@ -106,7 +106,7 @@ impl Aliases {
         Aliases { endings }
     }
 
-    /// The shortest suffix, by parts between dots, that no other name has.
+    /// The shortest suffix of whole parts between dots that no other name has.
     pub fn alias<'a>(&self, name: &'a str) -> &'a str {
         endings_of(name)
             .find(|ending| self.endings.get(*ending).is_none_or(|count| *count < 2))
@@ -120,10 +120,10 @@ fn endings_of(name: &str) -> impl Iterator<Item = &str> {
     dots.chain([name])
 }
 
-/// Numbers for fields: explicit ones stay, the others count up from 1 past them.
+/// Ids of fields: explicit ones, and consecutive numbers from 1 that skip these.
 ///
 /// # Errors
-/// The id that is given twice, or 0.
+/// A duplicate id, or the invalid id 0.
 pub fn field_ids(explicit: &[Option<u32>]) -> Result<Vec<u32>, u32> {
     let mut taken = BTreeSet::new();
     for id in explicit.iter().flatten() {

@@ -20,7 +20,7 @@ use ids::{field_ids, Aliases, Symbols};
 use order::Listing;
 use types::byte_string;
 
-/// Two objects ask for the same id, or for one of another kind of object.
+/// An invalid explicit id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
     /// `@id` with the prefix of another kind.
@@ -28,7 +28,7 @@ pub enum IdError {
     WrongPrefix {
         /// The object.
         name: String,
-        /// The id asked for.
+        /// The explicit id.
         id: u32,
     },
     /// The same `@id` twice.
@@ -36,9 +36,9 @@ pub enum IdError {
     Duplicate {
         /// The object.
         name: String,
-        /// The id asked for.
+        /// The explicit id.
         id: u32,
-        /// Who has it.
+        /// The object that has the id.
         other: String,
     },
     /// The same `@id` for two fields or parameters of an object.
@@ -46,7 +46,7 @@ pub enum IdError {
     DuplicateField {
         /// The object.
         name: String,
-        /// The id asked for.
+        /// The explicit id.
         id: u32,
     },
 }
@@ -54,7 +54,7 @@ pub enum IdError {
 /// Writes the P4Info of a program.
 ///
 /// # Errors
-/// When explicit ids clash; all clashes are listed.
+/// All conflicts of explicit ids.
 pub fn emit(program: &Objects) -> Result<p4::P4Info, Vec<IdError>> {
     let mut writer = Writer {
         program,
@@ -72,7 +72,7 @@ pub fn emit(program: &Objects) -> Result<p4::P4Info, Vec<IdError>> {
     }
 }
 
-/// All objects with an id. Hidden ones have one, too: others name them.
+/// All objects with an id, including hidden ones, which others refer to.
 fn symbols_of(program: &Objects) -> Symbols {
     let mut symbols = Symbols::default();
     let mut add = |prefix: Prefix, meta: &Meta| symbols.add(prefix, &meta.name, meta.id);
@@ -120,7 +120,7 @@ fn symbols_of(program: &Objects) -> Symbols {
     symbols
 }
 
-/// Registers that the control plane sees.
+/// Registers that are visible to the control plane.
 fn shown_registers(program: &Objects) -> impl Iterator<Item = &Register> {
     let registers = program.registers.iter();
     registers.filter(|register| !register.hidden)
@@ -195,7 +195,7 @@ impl Writer<'_> {
         info
     }
 
-    /// p4c writes the field, be it empty, once anything looks for types to put there.
+    /// Type information. As p4c, it is written even if empty, once an object may need it.
     fn type_info(&self, info: &p4::P4Info) -> Option<p4::P4TypeInfo> {
         let known = &self.program.control_types;
         let sought = known.type_info_present
@@ -219,7 +219,7 @@ impl Writer<'_> {
             .collect()
     }
 
-    /// Profiles that a table makes for itself stand where the table does.
+    /// Action profiles. Implicit ones have the position of their table.
     fn profiles(&self) -> Vec<p4::ActionProfile> {
         let mut profiles: Vec<_> = self.program.action_profiles.iter().collect();
         profiles.sort_by_key(|profile| {
@@ -257,7 +257,7 @@ impl Writer<'_> {
             .collect()
     }
 
-    /// Those that a table has which is not hidden, in the order of the tables.
+    /// Direct counters or meters of visible tables, in the order of the tables.
     fn direct_counters(&self) -> Vec<p4::DirectCounter> {
         let mut attached: Vec<_> = (self.program.counters.iter())
             .filter_map(|counter| Some((counter.table.filter(|_| counter.direct)?, counter)))
@@ -292,7 +292,7 @@ impl Writer<'_> {
             .collect()
     }
 
-    /// Those that a table has which is not hidden, in the order of the tables.
+    /// Direct counters or meters of visible tables, in the order of the tables.
     fn direct_meters(&self) -> Vec<p4::DirectMeter> {
         let mut attached: Vec<_> = (self.program.meters.iter())
             .filter_map(|meter| Some((meter.table.filter(|_| meter.direct)?, meter)))
@@ -448,7 +448,7 @@ impl Writer<'_> {
             .collect()
     }
 
-    /// Each action once, whatever tables bind of it.
+    /// The actions, each once, independent of bound arguments.
     fn actions(&mut self) -> Vec<p4::Action> {
         let program = self.program;
         let mut written = BTreeSet::new();
@@ -547,7 +547,7 @@ impl Writer<'_> {
                 },
             )
             .collect();
-        // It is called as the annotation says, and its id comes from the name of its type.
+        // The name is that of the annotation; the id is derived from the name of the type.
         let preamble = p4::Preamble {
             name: header.name.clone(),
             alias: header.name.clone(),
@@ -609,7 +609,7 @@ fn match_field(
     }
 }
 
-/// What the program says of an object; none when it says nothing.
+/// Documentation of an object; `None` if there is none.
 fn documentation(brief: &str, description: &str) -> Option<p4::Documentation> {
     let doc = p4::Documentation {
         brief: brief.to_owned(),

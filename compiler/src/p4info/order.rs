@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::ir::{Meta, ObjectKind, Objects, TableId};
 
-/// Where names stand in a program's listing.
+/// Positions of names in a program's listing.
 pub struct Listing<'p> {
     positions: BTreeMap<(ObjectKind, &'p str), usize>,
 }
@@ -19,7 +19,7 @@ impl<'p> Listing<'p> {
         Listing { positions }
     }
 
-    /// The position of an object; behind all others if it is not listed.
+    /// The position of an object; after all others if it is not listed.
     pub fn position(&self, kind: ObjectKind, meta: &Meta) -> usize {
         self.positions
             .get(&(kind, meta.name.as_str()))

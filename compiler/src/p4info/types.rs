@@ -10,8 +10,8 @@ use crate::ir::{
     StructuredAnnotation, TypeInfo, TypeSpec,
 };
 
-/// A number as p4c writes it: big-endian, as many bytes as `width` bits take. A width of 0 stands for a translation to strings,
-/// whose rule only the control plane knows: then it is the shortest form.
+/// A number as by p4c: big-endian, with the bytes of `width` bits. A width of 0 is a translation to strings,
+/// which the control plane defines; then it is the shortest form.
 pub fn byte_string(value: &BigInt, width: u32) -> Vec<u8> {
     let length = (width as usize).div_ceil(8).max(1);
     let mut modulus = BigInt::from(1);
@@ -198,7 +198,7 @@ fn new_type(of: &NewType) -> p4::P4NewTypeSpec {
     }
 }
 
-/// Annotations in brackets. p4c leaves the body out when it has nothing to put there.
+/// Structured annotations. As p4c, an empty body is omitted.
 pub fn structured(annotations: &[StructuredAnnotation]) -> Vec<p4::StructuredAnnotation> {
     use p4::structured_annotation::Body;
     let of = |annotation: &StructuredAnnotation| p4::StructuredAnnotation {
@@ -233,7 +233,7 @@ fn expression(value: &AnnotationValue) -> p4::Expression {
     }
 }
 
-/// What is said of the program.
+/// The package information.
 pub fn package(of: &Package) -> p4::PkgInfo {
     p4::PkgInfo {
         name: of.name.clone(),

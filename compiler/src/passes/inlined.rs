@@ -72,7 +72,7 @@ pub struct State<T = Transition> {
     pub name: String,
     /// The code; `None` for the state after a sub-parser, whose code follows [`StmtKind::Enter`].
     pub code: Option<StateCode<T>>,
-    /// Where the state stands.
+    /// Source position of the state.
     pub source: Source,
     /// Whether the compiler generated the state, so that it may be merged with its neighbours.
     pub synthetic: bool,
@@ -121,7 +121,7 @@ pub struct SelectKey {
     pub value: Expr,
     /// Its type.
     pub ty: Scalar,
-    /// Where it stands.
+    /// Source position.
     pub source: Source,
 }
 
@@ -176,7 +176,7 @@ pub enum BlockCode {
 pub struct Block {
     /// Name of the block for the target.
     pub name: &'static str,
-    /// Where it stands.
+    /// Source position.
     pub source: Source,
     /// What it does.
     pub code: BlockCode,
@@ -238,7 +238,7 @@ pub struct TableEntries {
 /// A division whose operands are not both constant.
 #[derive(Debug)]
 pub struct Division {
-    /// Where it stands.
+    /// Source position.
     pub span: Span,
     /// Whether the operator is `/`; otherwise it is `%`.
     pub quotient: bool,

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A macro whose value depends on where, or when, it is used.
+/// A predefined macro with a dynamic value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Builtin {
     Line,
@@ -66,7 +66,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// What a builtin stands for; none for those that are not expanded.
+    /// The expansion of a predefined macro; `None` for those that are not expanded.
     pub(super) fn builtin(&mut self, builtin: Builtin, at: &Token) -> Option<Token> {
         let number = |value: u32| (TokenKind::Number, value.to_string());
         let text = |text: &str| {

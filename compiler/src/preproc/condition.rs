@@ -5,7 +5,7 @@ use super::Preprocessor;
 use crate::diag::{Code, Diagnostic, Span};
 use crate::syntax::token::{Token, TokenKind};
 
-/// Deepest nesting of parentheses and operators.
+/// Maximum nesting of parentheses and operators.
 const MAX_DEPTH: usize = 200;
 
 impl Preprocessor<'_> {
@@ -38,7 +38,7 @@ impl Preprocessor<'_> {
         })
     }
 
-    /// The tokens of a condition with macros expanded, and `defined` and `__has_include` answered.
+    /// The tokens of a condition after macro expansion and evaluation of `defined` and `__has_include`.
     fn condition_tokens(&mut self, tokens: &[Token]) -> Result<Vec<Token>, (Span, String)> {
         self.open_list(tokens.to_vec());
         let mut plain = Vec::with_capacity(tokens.len());
@@ -120,7 +120,7 @@ impl Preprocessor<'_> {
     }
 }
 
-/// A number of a condition: 64 bits, and whether they are taken without a sign, as C has it.
+/// A number of a condition: 64 bits, signed or unsigned, as in C.
 #[derive(Clone, Copy, Debug)]
 struct Value {
     bits: i64,
@@ -147,7 +147,7 @@ struct Evaluator<'a> {
     pos: usize,
     end: Span,
     depth: usize,
-    /// While positive the value does not count, as that of `4 / X` in `defined(X) && 4 / X`.
+    /// Nesting of unevaluated operands, such as `4 / X` in `defined(X) && 4 / X`.
     skipped: u32,
 }
 
@@ -201,7 +201,7 @@ impl Evaluator<'_> {
         Ok(value)
     }
 
-    /// Reads a part whose value does not count when `skip`.
+    /// Parses an operand, which is not evaluated if `skip`.
     fn skipping(&mut self, skip: bool, part: impl FnOnce(&mut Self) -> Outcome) -> Outcome {
         self.skipped += u32::from(skip);
         let value = part(self);
@@ -316,7 +316,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// What an operator gives; 0 for a division by 0.
+/// The result of an operator; 0 for a division by 0.
 fn apply(op: &str, left: Value, right: Value) -> Value {
     let (a, b) = (left.bits, right.bits);
     let unsigned = left.unsigned || right.unsigned;

@@ -7,7 +7,7 @@ use std::path::Path;
 /// Longest line of a rule.
 const MAX_COLUMNS: usize = 72;
 
-/// What `-M` and its relatives ask for.
+/// Options of a dependency rule (`-M` and related options).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dependencies {
     /// `-MT`, and `-MQ` with what is special to `make` quoted. Default: the source's name with `.o` for its extension.

@@ -7,7 +7,7 @@ use crate::syntax::token::{Token, TokenKind};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The directives that take effect, most of them for suggestions.
+/// Names of the implemented directives, used mainly for suggestions.
 const NAMES: &[&str] = &[
     "include",
     "define",
@@ -29,7 +29,7 @@ const NAMES: &[&str] = &[
     "unassert",
 ];
 
-/// Those that say something to C compilers. `cpp` takes them out, too.
+/// Directives for C compilers, which are removed, as by `cpp`.
 const FOR_COMPILERS: &[&str] = &["pragma", "ident", "sccs"];
 
 /// Whether the line that begins with these tokens, `#` first, is a directive that takes effect or at least goes. Others are text to
@@ -52,7 +52,7 @@ enum Inclusion {
 }
 
 impl Preprocessor<'_> {
-    /// Obeys the directive whose `#` comes next in the open file.
+    /// Executes the directive whose `#` is the next token of the open file.
     pub(super) fn directive(&mut self) {
         let Some(file) = self.files.last_mut() else {
             return;
@@ -334,7 +334,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Name of the file that is read.
+    /// Name of the current file.
     fn includer(&self) -> PathBuf {
         let file = self.files.last();
         file.map(|f| self.map.file(f.id).name.clone().into())

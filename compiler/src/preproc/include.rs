@@ -8,12 +8,12 @@ use std::time::SystemTime;
 /// Name of the folder under which the shipped files appear in messages.
 pub const SHIPPED: &str = "<p4include>";
 
-/// Reads source files.
+/// A reader of source files.
 pub trait SourceLoader: Sync {
-    /// The text of a file. [`io::ErrorKind::NotFound`] makes the search go on in the next folder.
+    /// The text of a file. After [`io::ErrorKind::NotFound`], the search continues in the next folder.
     fn load(&self, path: &Path) -> io::Result<String>;
 
-    /// When the file was last changed, for `__TIMESTAMP__`; none when that is not known.
+    /// Modification time of the file, for `__TIMESTAMP__`; `None` if unknown.
     fn modified(&self, _path: &Path) -> Option<SystemTime> {
         None
     }
@@ -64,7 +64,7 @@ impl SourceLoader for MemoryLoader {
     }
 }
 
-/// The same path without detours: `a/../b` as `b`. What links of the file system would make of it does not count.
+/// The lexically normalised path: `a/../b` becomes `b`. Symbolic links are not resolved.
 pub fn direct(path: &Path) -> PathBuf {
     let mut direct = PathBuf::new();
     for component in path.components() {
@@ -124,7 +124,7 @@ pub(super) enum From<'a> {
     Folder(usize),
 }
 
-/// Searches a file: where `from` says, last among the shipped files.
+/// Searches a file from `from` on, and last among the shipped files.
 pub(super) fn find(
     name: &str,
     from: From<'_>,

@@ -11,7 +11,7 @@ use crate::syntax::lexer::lex;
 use crate::syntax::token::{Token, TokenKind};
 use std::rc::Rc;
 
-/// Deepest nesting of macro calls within arguments of macro calls.
+/// Maximum nesting of macro calls within arguments of macro calls.
 const MAX_DEPTH: usize = 200;
 
 /// A macro.
@@ -20,10 +20,10 @@ pub(super) struct Macro {
     pub name: Name,
     /// `None` for object-like macros.
     pub params: Option<Vec<Name>>,
-    /// The last parameter takes all arguments that are left.
+    /// The macro is variadic.
     pub variadic: bool,
     pub body: Vec<Token>,
-    /// Where it was defined.
+    /// Position of the definition.
     pub span: Span,
     pub builtin: Option<Builtin>,
 }
@@ -32,9 +32,9 @@ pub(super) struct Macro {
 #[derive(Debug)]
 pub(super) struct Args {
     pub list: Vec<Vec<Token>>,
-    /// What stands before and behind each in the call; a rest that is missing has none.
+    /// The tokens before and after each argument; none for a missing variadic argument.
     pub edges: Vec<(Span, Span)>,
-    /// Nothing stands for the parameter that takes the rest, not even a comma before it.
+    /// The variadic argument is missing, including the comma before it.
     pub rest_is_missing: bool,
 }
 
@@ -60,7 +60,7 @@ impl Args {
 }
 
 impl Preprocessor<'_> {
-    /// Obeys `-D` and `-U`. Definitions live in files of their own, so that messages can show them.
+    /// Applies `-D` and `-U`. Each definition is a source file of its own, so that diagnostics can show it.
     pub(super) fn define_from_options(&mut self) {
         for option in self.options.macros.clone() {
             match option {
@@ -366,7 +366,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Brings the arguments to the number of parameters, or reports why that cannot be done.
+    /// Adjusts the arguments to the number of parameters, or reports the mismatch.
     fn check_args(&mut self, mac: &Macro, want: usize, mut args: Args, at: &Token) -> Option<Args> {
         if want == 0 && matches!(&args.list[..], [only] if only.is_empty()) {
             return Some(Args::none());

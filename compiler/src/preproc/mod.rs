@@ -39,14 +39,14 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::SystemTime;
 
-/// Most tokens that a program may have, and that macros may produce on the way.
+/// Maximum number of tokens of a program, and of tokens produced by macros.
 const MAX_TOKENS: usize = 2_000_000;
 /// Bytes of text for which a token is counted.
 const BYTES_OF_TOKEN: usize = 32;
-/// Deepest nesting of `#include`.
+/// Maximum nesting of `#include`.
 const MAX_INCLUDES: usize = 200;
 
-/// What the command line says about preprocessing.
+/// Options of the preprocessor.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// `-I`: folders in which `#include` searches, in order. The shipped files come after all of them.
@@ -55,9 +55,9 @@ pub struct Options {
     pub macros: Vec<MacroOption>,
     /// Do not define `__TARGET_BMV2__`, as in the preprocessor step of the p4c driver.
     pub without_target: bool,
-    /// `--nocpp`: the text is preprocessed already; only its marks of lines count, other lines that begin with `#` are left out.
+    /// `--nocpp`: the text is already preprocessed. Line markers are applied, other lines that begin with `#` are ignored.
     pub only_marks: bool,
-    /// What `__DATE__` and `__TIME__` say, in UTC. Default: 1970.
+    /// The time of `__DATE__` and `__TIME__`, in UTC. Default: 1970.
     pub now: Option<SystemTime>,
     /// `-MG`: missing files are not errors.
     pub missing_are_generated: bool,
@@ -81,7 +81,7 @@ pub struct Preprocessed {
     pub missing: Vec<String>,
 }
 
-/// Preprocesses a file that is in the map already. Always returns the tokens it could get; what went wrong is in `diagnostics`.
+/// Preprocesses a file of the map. Errors are reported to `diagnostics`, and the tokens are returned as far as possible.
 pub fn preprocess(
     main: FileId,
     map: &mut SourceMap,
@@ -129,11 +129,11 @@ pub fn preprocess(
 struct Conditional {
     /// Span of the `#if`.
     span: Span,
-    /// Tokens are taken now.
+    /// Whether the current branch is active.
     active: bool,
-    /// Some branch was taken, or none may be since the group lies in a part that is left out.
+    /// Whether a branch was active already, or the whole group is in an inactive branch.
     done: bool,
-    /// `#else` was seen.
+    /// Whether `#else` has occurred.
     in_else: bool,
 }
 
@@ -155,17 +155,17 @@ struct Preprocessor<'a> {
     diagnostics: &'a mut Diagnostics,
     names: Interner,
     macros: FxHashMap<Name, Rc<Macro>>,
-    /// What `#pragma push_macro` keeps.
+    /// Definitions saved by `#pragma push_macro`.
     pushed: FxHashMap<Name, Vec<Option<Rc<Macro>>>>,
     files: Vec<OpenFile>,
     contexts: Vec<Context>,
     once: FxHashSet<String>,
-    /// Files that were read at least once, for `#import`.
+    /// Files that have been read, for `#import`.
     entered: FxHashSet<String>,
     /// With `-MG`, files that were not found.
     missing: Vec<String>,
     main: FileId,
-    /// The token that came last from a file.
+    /// The last token read from a file.
     last_read: Span,
     /// A string of several lines is read.
     in_string: bool,
@@ -175,7 +175,7 @@ struct Preprocessor<'a> {
     at_seam: bool,
     /// The last token of P4 is the sign that a number of C ended in.
     cut_sign: bool,
-    /// Tokens that came out of macros or files so far.
+    /// Number of tokens so far, from files and macros.
     produced: usize,
     /// Next value of `__COUNTER__`.
     counter: u32,
@@ -224,7 +224,7 @@ impl Preprocessor<'_> {
         });
     }
 
-    /// The next token of the files, directives obeyed, before macro expansion.
+    /// The next token of the files, after directives and before macro expansion.
     fn next_from_files(&mut self) -> Option<Token> {
         loop {
             let file = self.files.last_mut()?;
@@ -262,7 +262,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Counts tokens; stops everything when there are too many.
+    /// Counts tokens, and stops the preprocessor if there are too many.
     fn spend(&mut self, tokens: usize, span: Span) -> bool {
         let before = self.produced;
         self.produced = self.produced.saturating_add(tokens);

@@ -27,7 +27,7 @@ impl Call<'_> {
         }
     }
 
-    /// Whether the parameter takes all arguments that are left.
+    /// Whether the parameter is the variadic one.
     fn is_rest(&self, param: usize) -> bool {
         self.mac.variadic && param + 1 == self.args.list.len()
     }
@@ -38,7 +38,7 @@ struct Operand {
     tokens: Vec<Token>,
     /// How many tokens of the body it takes.
     length: usize,
-    /// It is the parameter that takes all arguments that are left.
+    /// The variadic parameter.
     is_rest: bool,
     from_argument: bool,
 }
@@ -159,7 +159,7 @@ impl Preprocessor<'_> {
         call.expanded[param].get_or_insert_with(|| self.expand_list(list.clone()))
     }
 
-    /// What `__VA_OPT__` stands for: nothing when the arguments that are left expand to nothing.
+    /// The expansion of `__VA_OPT__`: empty if the variadic arguments expand to nothing.
     fn optional(&mut self, body: &[Token], call: &mut Call) -> Vec<Token> {
         let Some(rest) = call.args.list.len().checked_sub(1) else {
             return Vec::new();

@@ -7,7 +7,7 @@ use crate::syntax::ast::*;
 use rustc_hash::FxHashMap;
 
 impl Checker<'_> {
-    /// Annotations of one name are all structured, or none is (spec § 20.1).
+    /// Checks that annotations of one name are either all structured or all unstructured (spec § 20.1).
     fn one_form_each(&mut self, annotations: &[Annotation]) {
         let structured = |a: &Annotation| match a.body {
             AnnotationBody::Empty => None,

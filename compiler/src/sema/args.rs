@@ -7,10 +7,10 @@ use crate::diag::{Code, Diagnostic, Span};
 use crate::syntax::ast::*;
 use std::rc::Rc;
 
-/// Which argument goes to each parameter.
+/// The source of each parameter's value.
 pub(super) type Matching = Vec<ArgSource>;
 
-/// How a call was matched: used to build its [`CallInfo`].
+/// The callee of a call during matching, used to build its [`CallInfo`].
 pub(super) struct Target<'p> {
     /// Name for messages.
     pub name: Name,
@@ -125,7 +125,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks arguments against parameters. `None` when they do not fit; that is reported.
+    /// Checks arguments against parameters. `None` after a reported mismatch.
     pub fn bind(
         &mut self,
         args: &[Arg],
@@ -228,7 +228,7 @@ impl Checker<'_> {
         declared.map(&mut |t| matches!(t, Type::Infer(_)).then(|| self.fresh()))
     }
 
-    /// The type that an argument gives a parameter of open type: with the parameter's shape, where a literal takes any.
+    /// The type that an argument implies for a parameter of open type. A literal takes the shape of the parameter's type.
     fn adapt(&mut self, param: &Type, arg: &Expr, ty: Type) -> Type {
         match (self.resolve(param), &arg.kind) {
             // A literal for a list, a struct or a tuple whose parts are open.
@@ -427,7 +427,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The declaration at the bottom of `x.f[3].g`.
+    /// The root variable of an access path such as `x.f[3].g`.
     fn root(&self, expr: &Expr) -> Option<DeclId> {
         match &expr.kind {
             ExprKind::Member(base, _) | ExprKind::Index(base, _) => self.root(base),
@@ -497,18 +497,18 @@ impl Checker<'_> {
     }
 }
 
-/// Why arguments and parameters do not fit.
+/// A mismatch of arguments and parameters.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Problem {
     /// More arguments than this many parameters.
     TooMany(usize),
     /// Parameters without an argument.
     Missing(Vec<usize>),
-    /// This argument's name belongs to no parameter.
+    /// The argument with this index has an unknown name.
     Unknown(usize),
-    /// This argument's name came before.
+    /// The argument with this index has a duplicate name.
     Twice(usize),
-    /// This argument is positional among named ones, or the other way round.
+    /// The argument with this index is positional among named ones, or vice versa.
     Mixed(usize),
 }
 

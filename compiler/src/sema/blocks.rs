@@ -34,7 +34,7 @@ impl Checker<'_> {
         });
     }
 
-    /// A parser or control without a body is a type: only what has it can give values.
+    /// Reports default values of the parameters of parser and control types.
     fn no_defaults(&mut self, params: &[Rc<Param>], what: &str) {
         for default in params.iter().filter_map(|param| param.default.as_ref()) {
             self.error(
@@ -96,7 +96,7 @@ impl Checker<'_> {
 
     fn transition(&mut self, state: &State) {
         match &state.transition {
-            // It may be what could not be read.
+            // The transition may be missing because of a syntax error.
             Transition::None if self.has_gaps() => {}
             Transition::None => {
                 self.warn(
@@ -191,7 +191,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A `select` looks at values: nothing runs while it compares.
+    /// Reports calls in a keyset of `select`.
     fn no_calls(&mut self, keyset: &Expr) {
         if let ExprKind::Call(_) = &keyset.kind {
             let runs = self.out.call(keyset.id).is_some_and(|info| {
@@ -216,7 +216,7 @@ impl Checker<'_> {
             .for_each_child(&mut |child| self.no_calls(child));
     }
 
-    /// Whether the cases may cover all values: there are few values, and enough cases.
+    /// Whether the cases may cover all values, judged by their number.
     fn may_be_complete(&mut self, select: &Select, types: &[Type]) -> bool {
         let bits = types.iter().try_fold(0, |sum: u64, ty| {
             self.size_in_bits(ty)
@@ -314,7 +314,7 @@ impl Checker<'_> {
         parts.len() == types.len() && parts.iter().zip(types).all(|(a, b)| self.unify(a, b))
     }
 
-    /// Types of the fields of a struct, those of structs in it one by one.
+    /// Types of the scalar fields of a struct, including nested structs.
     fn numbers_in(&mut self, ty: &Type, into: &mut Vec<Type>) {
         let table = self.field_table(ty);
         for (_, field) in &table.list {
@@ -407,7 +407,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports a way from `start` that has no choice and goes around for ever, with no call that could end it.
+    /// Reports an unconditional cycle of states that is reachable from `start` and contains no call.
     fn endless_states(&mut self, body: &ParserBody) {
         let runs_on = |stmt: &Stmt| match &stmt.kind {
             StmtKind::Empty | StmtKind::Const(_) => true,
@@ -570,14 +570,14 @@ impl Checker<'_> {
     }
 }
 
-/// Whether nothing runs when an expression is evaluated.
+/// Whether an expression contains no call.
 fn calls_nothing(expr: &Expr) -> bool {
     let mut calls = false;
     expr.walk(&mut |part| calls |= matches!(part.kind, ExprKind::Call(_)));
     !calls
 }
 
-/// Where the state `start` is declared.
+/// Position of the state `start`.
 fn start_at(body: &ParserBody) -> Span {
     let start = body
         .states
@@ -586,7 +586,7 @@ fn start_at(body: &ParserBody) -> Span {
     start.map_or_else(Span::default, |state| state.name.span)
 }
 
-/// Whether a keyset takes everything.
+/// Whether a keyset matches everything.
 fn is_catch_all(keyset: &Expr) -> bool {
     match &keyset.kind {
         ExprKind::DontCare(_) => true,

@@ -192,7 +192,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Rules about `packet_in` and `packet_out` that their types do not say (spec § 13.8, 16).
+    /// Checks rules about `packet_in` and `packet_out` that their declarations do not express (spec § 13.8, 16).
     pub fn check_core_method(&mut self, expr: &Expr, ext: &str, method: &str, call: &Call) {
         let Some(info) = self.out.call(expr.id).cloned() else {
             return;

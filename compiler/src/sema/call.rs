@@ -205,7 +205,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The overload that takes these arguments; reports when there is none, or more than one.
+    /// The overload for these arguments; reports an error if there is none, or more than one.
     pub fn choose(
         &mut self,
         candidates: &[(DeclId, Rc<FunctionDecl>)],

@@ -6,9 +6,9 @@ use crate::syntax::ast::*;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// A program without errors, with everything that the type checker knows about it.
+/// A typed program: the syntax tree and the results of the type checker.
 ///
-/// The tree is as the parser left it. All additions are found by the ids of its nodes.
+/// The tree is that of the parser. The results are indexed by the ids of its nodes.
 #[derive(Debug, Default)]
 pub struct CheckedProgram {
     /// The tree.
@@ -25,7 +25,7 @@ pub struct CheckedProgram {
     pub(super) main: Option<Rc<Instantiation>>,
 }
 
-/// What is known about an expression.
+/// Results for an expression.
 #[derive(Clone, Debug)]
 pub struct ExprInfo {
     /// Its own type, before an implicit cast.
@@ -34,7 +34,7 @@ pub struct ExprInfo {
     pub cast: Option<Type>,
     /// Its value when it is known without knowing constructor arguments, before the implicit cast.
     pub value: Option<Value>,
-    /// What its name or member stands for.
+    /// The resolution of its name or member.
     pub resolution: Resolution,
     /// Whether it can be assigned to.
     pub is_lvalue: bool,
@@ -52,10 +52,10 @@ impl Default for ExprInfo {
     }
 }
 
-/// What the name of [`ExprKind::Name`], or the member of [`ExprKind::Member`], stands for.
+/// Resolution of the name of an [`ExprKind::Name`], or of the member of an [`ExprKind::Member`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Resolution {
-    /// Nothing: other expressions, and callees of built-in methods (see [`CallInfo::callee`]).
+    /// No resolution: other expressions, and callees of built-in methods (see [`CallInfo::callee`]).
     #[default]
     None,
     /// A declaration: variable, parameter, constant, instance, field, member of an enum, action, table, type, ...
@@ -79,13 +79,13 @@ pub enum Resolution {
 /// A declaration, and the declaration that it is part of.
 #[derive(Clone, Debug)]
 pub struct Def {
-    /// What it is.
+    /// Kind.
     pub kind: DefKind,
     /// The parser, control, action, function, extern, struct, enum or table around it; `None` at the top level.
     pub parent: Option<DeclId>,
 }
 
-/// What a [`DeclId`] belongs to.
+/// Kinds of declarations.
 #[derive(Clone, Debug)]
 pub enum DefKind {
     /// A constant; see [`CheckedProgram::const_value`].
@@ -146,14 +146,14 @@ pub enum DefKind {
     TypeParam(Name, usize),
 }
 
-/// What a call, a constructor call, an instantiation or a reference to an action resolves to.
+/// Resolution of a call, a constructor call, an instantiation or a reference to an action.
 #[derive(Clone, Debug)]
 pub struct CallInfo {
     /// What is called.
     pub callee: Callee,
     /// Type arguments in order of the callee's type parameters; for constructors those of the type.
     pub type_args: Vec<Type>,
-    /// Parameters and what they get, in order of declaration. For a reference to an action in a table only those
+    /// Parameters with their values, in order of declaration. For a reference to an action in a table, only those
     /// parameters that the reference binds, unless it is an entry or a default action, which bind all.
     pub args: Vec<ArgInfo>,
     /// Type of the result, type arguments applied.
@@ -169,18 +169,18 @@ pub struct ArgInfo {
     pub direction: Direction,
     /// Its type, type arguments applied.
     pub ty: Type,
-    /// Where its value comes from.
+    /// Source of its value.
     pub source: ArgSource,
 }
 
-/// Where a parameter's value comes from.
+/// Source of a parameter's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgSource {
     /// The argument with this index in source order.
     Arg(usize),
     /// The parameter's default value, [`Param::default`].
     Default,
-    /// Nothing: an `@optional` parameter left out, or `_` for an `out` parameter.
+    /// No value: an omitted `@optional` parameter, or `_` for an `out` parameter.
     Omitted,
 }
 
@@ -217,7 +217,7 @@ pub enum Callee {
     ControlConstructor(DeclId),
     /// Constructor of a package.
     PackageConstructor(DeclId),
-    /// A method that the language itself has.
+    /// A built-in method.
     Builtin(BuiltinMethod),
 }
 
@@ -260,7 +260,7 @@ impl CheckedProgram {
         self.defs.get(id.0 as usize)?.as_ref()
     }
 
-    /// All that is known about an expression.
+    /// The results for an expression.
     pub fn info(&self, id: ExprId) -> &ExprInfo {
         &self.exprs[id.0 as usize]
     }
@@ -291,7 +291,7 @@ impl CheckedProgram {
         super::value::cast(value, &self.representation(from), &self.representation(to)).ok()
     }
 
-    /// What a name or member stands for.
+    /// Resolution of a name or member.
     pub fn resolution(&self, expr: &Expr) -> Resolution {
         self.info(expr.id).resolution
     }
@@ -301,7 +301,7 @@ impl CheckedProgram {
         self.calls.get(&id)
     }
 
-    /// The type that is written there.
+    /// The type of a written type.
     pub fn type_ref(&self, ty: &TypeRef) -> &Type {
         &self.type_refs[ty.id.0 as usize]
     }

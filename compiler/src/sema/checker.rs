@@ -7,10 +7,10 @@ use crate::diag::{closest, Code, Diagnostic, Diagnostics, Span, Warning};
 use crate::syntax::ast::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Where in the program the checker is: what may be called and done there.
+/// The context of the checker, which determines the allowed calls and statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Outside of everything, also among the declarations of a parser or control.
+    /// At the top level, or among the declarations of a parser or control.
     Declarations,
     /// In a state of a parser.
     State,
@@ -22,7 +22,7 @@ pub(super) enum Place {
     Function,
 }
 
-/// Names of one pair of braces.
+/// A scope: the names of one pair of braces.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
     pub names: FxHashMap<Name, DeclId>,
@@ -39,16 +39,16 @@ pub(super) struct Checker<'a> {
     /// Where each declaration's name is written.
     pub name_spans: Vec<Span>,
     pub used: FxHashSet<DeclId>,
-    /// Names whose declarations have syntax errors, reported already.
+    /// Names whose declarations have reported syntax errors.
     pub lost: FxHashSet<Name>,
-    /// Where something was skipped because of them.
+    /// Positions of text that was skipped because of syntax errors.
     pub lost_places: Vec<Span>,
     pub place: Place,
-    /// Result type of the function around.
+    /// Result type of the enclosing function.
     pub ret: Option<Type>,
     /// Nesting of loops.
     pub loops: u32,
-    /// The declaration around.
+    /// The enclosing declaration.
     pub parent: Option<DeclId>,
     /// Type of `this`: in implementations of abstract methods.
     pub this: Option<Type>,
@@ -56,17 +56,17 @@ pub(super) struct Checker<'a> {
     pub inferred: Vec<Option<Type>>,
     /// Of these, the ones that are written as `_`.
     pub dont_cares: FxHashSet<u32>,
-    /// Names of warnings that `@noWarn` of the declarations around turns off.
+    /// Names of warnings disabled by `@noWarn` of the enclosing declarations.
     pub silenced: Vec<String>,
-    /// States of the parser around.
+    /// States of the enclosing parser.
     pub states: FxHashMap<Name, DeclId>,
     /// Field tables of struct-like types, computed once per type.
     pub field_cache: FxHashMap<Type, std::rc::Rc<FieldTable>>,
-    /// Specialised types that have been looked at.
+    /// Specialised types that have been checked.
     pub well_formed: FxHashSet<Type>,
-    /// Which structs may be parts of headers.
+    /// Whether a struct may be a part of a header, by type.
     pub header_parts: FxHashMap<Type, bool>,
-    /// What `size_in_bits` found out.
+    /// Cached results of `size_in_bits`.
     pub layouts: FxHashMap<Type, Option<Layout>>,
     /// Bytes of the values of all expressions.
     pub constant_bytes: u64,
@@ -158,7 +158,7 @@ impl<'a> Checker<'a> {
         self.lost_places.iter().any(|lost| span.contains(*lost))
     }
 
-    /// Records what a declaration is.
+    /// Records the kind of a declaration.
     pub fn define(&mut self, id: DeclId, kind: DefKind, span: Span) {
         self.name_spans[id.0 as usize] = span;
         self.out.defs[id.0 as usize] = Some(Def {
@@ -175,7 +175,7 @@ impl<'a> Checker<'a> {
         &self.out.def(id).kind
     }
 
-    /// Makes a declaration known by its name from here on.
+    /// Adds a declaration to the current scope.
     pub fn declare(&mut self, id: DeclId, name: &Ident) {
         let scope = self.scopes.len() - 1;
         let Some(first) = self.scopes[scope].names.get(&name.name).copied() else {
@@ -229,7 +229,7 @@ impl<'a> Checker<'a> {
         let Some(outer) = outer.filter(|outer| *outer != id) else {
             return;
         };
-        // Type parameters, and parameters of things without a body, hide nothing that anyone could mean.
+        // Type parameters, and parameters of declarations without a body, do not shadow.
         if matches!(self.def(id), DefKind::TypeParam(..)) {
             return;
         }
@@ -244,7 +244,7 @@ impl<'a> Checker<'a> {
         );
     }
 
-    /// The declaration that a name stands for. Unknown names are reported.
+    /// The declaration of a name. Unknown names are reported.
     pub fn lookup(&mut self, path: &Path) -> Option<DeclId> {
         let found = self.find(path);
         match found {
@@ -257,7 +257,7 @@ impl<'a> Checker<'a> {
         found
     }
 
-    /// The declaration that a name stands for, without a word when there is none.
+    /// The declaration of a name; `None` without a report if it is unknown.
     pub fn find(&self, path: &Path) -> Option<DeclId> {
         let name = &path.name.name;
         if path.absolute {
@@ -314,7 +314,7 @@ impl<'a> Checker<'a> {
     }
 
     fn suggest(&mut self, name: &Ident) -> Option<String> {
-        // Each takes a look at all names, and a macro that went wrong leaves thousands unknown.
+        // Each suggestion compares all names, and a wrong macro may leave thousands unknown.
         self.suggestions = self.suggestions.checked_sub(1)?;
         let mut names: Vec<&str> = self
             .scopes
@@ -417,7 +417,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Whether calls cannot tell two lists of parameters apart.
+/// Whether two lists of parameters are indistinguishable for overloading.
 pub(super) fn same_parameters(a: &[std::rc::Rc<Param>], b: &[std::rc::Rc<Param>]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name.name == b.name.name)
 }
@@ -480,7 +480,7 @@ impl DefKind {
         }
     }
 
-    /// What a message calls it.
+    /// A description for messages.
     pub fn noun(&self) -> &'static str {
         match self {
             DefKind::Const(_) => "a constant",

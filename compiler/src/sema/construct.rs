@@ -161,7 +161,7 @@ impl Checker<'_> {
         resolved
     }
 
-    /// Reports an object that is made without a name, and so without a body, though its type has abstract methods.
+    /// Reports an unnamed instance, which cannot have a body, of a type with abstract methods.
     pub fn nothing_abstract(&mut self, ty: &Type, span: Span) {
         let Type::Extern(n) = ty else { return };
         let DefKind::Extern(ext) = self.def(n.id).clone() else {

@@ -10,7 +10,7 @@ use num_bigint::{BigInt, Sign};
 use num_traits::Zero;
 use std::rc::Rc;
 
-/// Most parts of a constant that `...` makes.
+/// Maximum number of parts of a constant from `...`.
 const MAX_CONSTANT: u32 = 1 << 16;
 
 impl Checker<'_> {
@@ -459,7 +459,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What `...` stands for (spec § 7.3); `None` also for types with more parts than a constant may have.
+    /// The value of `...` (spec § 7.3); `None` also for types with more parts than a constant may have.
     pub fn default_value(&mut self, ty: &Type) -> Option<Value> {
         let mut budget = MAX_CONSTANT;
         self.default_within(ty, &mut budget)

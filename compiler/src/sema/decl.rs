@@ -9,7 +9,7 @@ use crate::syntax::ast::*;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// What parameters belong to: the rules differ.
+/// The owner of a list of parameters, which determines its rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParamsOf {
     Action,

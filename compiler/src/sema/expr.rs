@@ -430,7 +430,7 @@ impl Checker<'_> {
         self.report(d);
     }
 
-    /// Reports a member that does not exist; returns the type of mistakes.
+    /// Reports an unknown member, and returns [`Type::Invalid`].
     pub fn unknown_member<'n>(
         &mut self,
         name: &Ident,

@@ -11,7 +11,7 @@ use num_traits::Signed;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// Properties that v1model knows, apart from those of the language.
+/// Table properties of v1model and Tofino, besides those of the language.
 pub(crate) const TARGET_PROPERTIES: &[&str] = &[
     "implementation",
     "counters",
@@ -22,7 +22,7 @@ pub(crate) const TARGET_PROPERTIES: &[&str] = &[
     "priority_delta",
 ];
 
-/// Those of the language itself.
+/// Table properties of the language.
 pub(crate) const LANGUAGE_PROPERTIES: [&str; 4] = ["key", "actions", "entries", "default_action"];
 
 /// How a reference to an action is used.
@@ -87,7 +87,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Properties that speak of the key or of the actions follow them (spec § 14.2.1).
+    /// Checks that properties that depend on the key or the actions follow them (spec § 14.2.1).
     fn property_order(&mut self, d: &TableDecl) {
         let position = |name: &str| d.properties.iter().position(|p| &*p.name.name == name);
         for (later, earlier) in [
@@ -518,7 +518,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a mask takes all bits: then it says nothing.
+    /// Whether a mask is all ones.
     fn is_full_mask(&self, mask: &Expr) -> bool {
         let Some(width) = self.out.representation(self.out.type_as_used(mask)).bits() else {
             return false;

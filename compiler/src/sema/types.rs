@@ -10,7 +10,7 @@ pub const MAX_TYPE_SIZE: usize = 4096;
 /// A type, with `typedef`s expanded and constant widths evaluated. Cheap to clone; equality is the language's type equality.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// Type of something wrong that was reported; compatible with all, so that one mistake gives one message.
+    /// Type after a reported error; compatible with all types, to avoid follow-up errors.
     Invalid,
     /// `void`
     Void,
@@ -62,9 +62,9 @@ pub enum Type {
     Package(Nominal),
     /// A table.
     Table(Nominal),
-    /// What `table.apply()` returns.
+    /// The result of `table.apply()`.
     ApplyResult(Nominal),
-    /// What `table.apply().action_run` is.
+    /// The value of `table.apply().action_run`.
     ActionRun(Nominal),
     /// Something to be called: an action, a function or a method by name. Not a value.
     Callable(Name),
@@ -299,7 +299,7 @@ impl Type {
     }
 }
 
-/// Which type each type parameter stands for.
+/// A mapping of type parameters to types.
 #[derive(Clone, Debug, Default)]
 pub struct Substitution(Vec<(DeclId, Type)>);
 

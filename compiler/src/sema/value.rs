@@ -9,7 +9,7 @@ use num_bigint::{BigInt, Sign};
 use num_traits::{One, Signed, ToPrimitive, Zero};
 use std::rc::Rc;
 
-/// A compile-time value. Its type says how to read it.
+/// A compile-time value, interpreted by its type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     /// Of `bit`, `int`, and of serializable enums (the number, which need not belong to a member) and `type`s over them.
@@ -59,7 +59,7 @@ impl Value {
     }
 }
 
-/// Why an expression of constants has no value.
+/// The reason why a constant expression has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FoldError {
     /// `x / 0` or `x % 0`
@@ -85,7 +85,7 @@ pub enum FoldError {
     NotConstant,
 }
 
-/// The widest `bit<W>`, `int<W>` and `varbit<W>` we accept, and the largest compile-time number, in bits.
+/// Maximum width of `bit<W>`, `int<W>` and `varbit<W>`, and of compile-time numbers, in bits.
 pub const MAX_WIDTH: u32 = 1 << 16;
 
 /// The longest string that is made at compile time, in bytes.
@@ -94,7 +94,7 @@ const MAX_STRING: usize = 1 << 16;
 /// Bytes of all numbers and strings of a program's expressions together.
 pub const MAX_CONSTANT_BYTES: u64 = 64 << 20;
 
-/// Cuts a number to the range of `ty`, as assignments and casts do. For types without width the number stays.
+/// Wraps a number to the range of `ty`, as assignments and casts do. For types without width, it is unchanged.
 pub fn wrap(n: BigInt, ty: &Type) -> BigInt {
     match ty {
         Type::Bit(w) => modulo(n, *w),

@@ -9,12 +9,12 @@ use crate::diag::{FileId, Span};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 
-/// Shares the texts of equal tokens.
+/// Interner: equal tokens share one text.
 #[derive(Debug, Default)]
 pub struct Interner(FxHashSet<Name>);
 
 impl Interner {
-    /// The shared copy of a text.
+    /// The interned copy of a text.
     pub fn intern(&mut self, text: &str) -> Name {
         match self.0.get(text) {
             Some(name) => name.clone(),
@@ -27,26 +27,26 @@ impl Interner {
     }
 }
 
-/// What lexing a file gives.
+/// The result of lexing a file.
 #[derive(Debug)]
 pub struct Lexed {
     /// The tokens, without an end token.
     pub tokens: Vec<Token>,
-    /// Where a comment begins that is never closed.
+    /// Start of a comment that is not closed.
     pub open_comment: Option<Span>,
 }
 
-/// Where an apostrophe and a number end.
+/// Rules for the end of apostrophes and numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rules {
     /// As `cpp -x assembler-with-cpp` has it: what stands between apostrophes, or behind one that is not closed on its line, is one
     /// token in which nothing is a macro; so is `0..N`, which C would call a number.
     Preprocessor,
-    /// As the P4 grammar has it.
+    /// The rules of the P4 grammar.
     Language,
 }
 
-/// Cuts the text of `file` into tokens of the preprocessor, lines that end in a backslash joined with the next.
+/// Splits the text of `file` into tokens of the preprocessor. A line that ends in a backslash is joined with the next.
 pub fn lex(text: &str, file: FileId, names: &mut Interner) -> Lexed {
     let joined = Joined::new(text);
     let mut lexer = Lexer::new(&joined.text, file, Rules::Preprocessor);
@@ -64,7 +64,7 @@ pub fn lex(text: &str, file: FileId, names: &mut Interner) -> Lexed {
     }
 }
 
-/// Cuts a token of the preprocessor into those of the language. Positions count from its start. A string may run over lines.
+/// Splits a token of the preprocessor into tokens of P4, with positions relative to its start. A string may span lines.
 pub fn lex_language(text: &str, names: &mut Interner) -> Vec<Token> {
     let mut lexer = Lexer::new(text, FileId::default(), Rules::Language);
     lexer.line = false;
@@ -272,7 +272,7 @@ impl Lexer<'_> {
         TokenKind::Unknown
     }
 
-    /// Moves behind the closing quote, or to the end of the line when there is none.
+    /// Moves after the closing quote, or to the end of the line if there is none.
     fn skip_quoted(&mut self, quote: u8) -> bool {
         self.pos += 1;
         while let Some(byte) = self.bytes.get(self.pos) {

@@ -3,14 +3,14 @@
 use super::ast::{BinaryOp, Name};
 use crate::diag::Span;
 
-/// A token with its place.
+/// A token with its position.
 #[derive(Clone, Debug)]
 pub struct Token {
-    /// What it is.
+    /// Kind.
     pub kind: TokenKind,
     /// Its text: always set for identifiers, keywords, numbers and strings (with quotes), and for unknown characters.
     pub text: Name,
-    /// Where in the user's source; for tokens from a macro's body, where the macro is used.
+    /// Position in the user's source; for tokens from a macro's body, the use of the macro.
     pub span: Span,
     /// White space or a comment precedes it.
     pub space_before: bool,
@@ -31,7 +31,7 @@ macro_rules! tokens {
         pub enum TokenKind {
             /// A name that is not a keyword.
             Ident,
-            /// Anything that begins with a digit; the parser checks its form.
+            /// A number: text that begins with a digit; the parser checks its form.
             Number,
             /// A string with its quotes.
             String,
@@ -46,7 +46,7 @@ macro_rules! tokens {
         }
 
         impl TokenKind {
-            /// As written; for kinds with many texts, what a message calls them.
+            /// The text; for kinds with several texts, a description for messages.
             pub fn as_str(self) -> &'static str {
                 match self {
                     TokenKind::Ident => "identifier",
@@ -95,7 +95,7 @@ tokens! {
 }
 
 impl TokenKind {
-    /// Keywords that are names wherever their own construct does not begin (`nonTypeName` and `name` of the grammar).
+    /// Contextual keywords, which are names outside their own construct (`nonTypeName` and `name` of the grammar).
     pub fn is_name(self) -> bool {
         matches!(
             self,
@@ -111,7 +111,7 @@ impl TokenKind {
         )
     }
 
-    /// What a compound assignment (`+=`) applies before it assigns; `>>=` is two tokens.
+    /// The operator of a compound assignment such as `+=`; `>>=` is two tokens.
     pub fn compound_assignment(self) -> Option<BinaryOp> {
         let op = match self {
             TokenKind::PlusAssign => BinaryOp::Add,

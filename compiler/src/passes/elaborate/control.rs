@@ -14,7 +14,7 @@ use crate::syntax::ast::{
     Block, Call, Decl, DeclId, Expr, ExprKind, Param, Stmt as AstStmt, StmtKind as Ast,
 };
 
-/// What follows a table.
+/// The successors of a table.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// After a hit.

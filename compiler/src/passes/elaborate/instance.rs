@@ -20,7 +20,7 @@ pub struct InstanceName<'n> {
     pub name: String,
     /// Annotations of its declaration.
     pub annotations: &'n [Annotation],
-    /// Where it is declared.
+    /// Position of the declaration.
     pub span: Span,
 }
 

@@ -13,10 +13,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// How many times a parser's states are visited until the facts must have settled.
+/// Maximum iterations of the dataflow analysis over a parser's states.
 const MAX_ROUNDS: usize = 64;
 
-/// How many headers are followed at once; more are taken to be valid.
+/// Maximum number of tracked headers; further ones are assumed to be valid.
 const MAX_HEADERS: usize = 512;
 
 pub(super) fn flow(checked: &CheckedProgram, diagnostics: &mut Diagnostics) {
@@ -39,14 +39,14 @@ pub(super) fn flow(checked: &CheckedProgram, diagnostics: &mut Diagnostics) {
 struct Flow<'a> {
     checked: &'a CheckedProgram,
     diagnostics: &'a mut Diagnostics,
-    /// The declaration being followed.
+    /// The analysed declaration.
     inside: Option<DeclId>,
-    /// Facts are being settled: nothing is reported.
+    /// Whether the analysis iterates to a fixed point, during which nothing is reported.
     quiet: bool,
     state: State,
-    /// For each open loop, what holds where it is left by `break`.
+    /// Facts at the `break`s of each enclosing loop.
     loops: Vec<State>,
-    /// What holds where the body being followed is left.
+    /// Facts at the exits of the analysed body.
     exits: State,
     /// Types whose values must be set before they are read, once known.
     plain: FxHashMap<Type, bool>,
@@ -88,7 +88,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Follows a body from parameters to exits.
+    /// Analyses a body.
     fn body(&mut self, id: DeclId, params: &[Rc<Param>], follow: impl FnOnce(&mut Self)) {
         self.inside = Some(id);
         self.state = State::default();
@@ -131,7 +131,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Begins to follow a variable that has no value yet.
+    /// Marks a variable as unassigned.
     fn starts_unset(&mut self, id: DeclId) {
         let Some(ty) = self.checked.decl_type(id).cloned() else {
             return;
@@ -142,7 +142,7 @@ impl<'a> Flow<'a> {
         self.starts_invalid(&ty, format!("{}", id.0), 0);
     }
 
-    /// Headers have no value, but are invalid, from the start.
+    /// Marks the headers in a new variable as invalid.
     fn starts_invalid(&mut self, ty: &Type, path: String, depth: u32) {
         match ty {
             Type::Header(_) => {
@@ -199,7 +199,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// States of a parser: facts flow along transitions until they settle, then everything is reported once.
+    /// Analyses the states of a parser: iterates to a fixed point along transitions, then reports once.
     fn states(&mut self, states: &'a [Rc<crate::syntax::ast::State>]) {
         let index: BTreeMap<&Name, usize> = states
             .iter()
@@ -248,7 +248,7 @@ impl<'a> Flow<'a> {
         self.state = State::unreachable();
     }
 
-    /// Follows one state; returns where it goes.
+    /// Analyses one state; returns its successors.
     fn parser_state(&mut self, state: &'a crate::syntax::ast::State) -> Vec<&'a Name> {
         self.stmts(&state.stmts);
         match &state.transition {
@@ -357,7 +357,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// A body that runs any number of times, none included.
+    /// Analyses a body that runs zero or more times.
     fn repeat(&mut self, body: impl Fn(&mut Self)) {
         let before = self.state.clone();
         // Facts about headers may change from one round to the next.
@@ -391,7 +391,7 @@ impl<'a> Flow<'a> {
         self.state = after;
     }
 
-    /// What a condition says about headers.
+    /// Refines the validity of headers by a condition.
     fn assume(&mut self, condition: &'a Expr, holds: bool) {
         match &condition.kind {
             ExprKind::Unary(UnaryOp::Not, inner) => self.assume(inner, !holds),
@@ -469,7 +469,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// An l-value gets a value.
+    /// Records a write to an lvalue.
     fn write(&mut self, expr: &'a Expr) {
         match &expr.kind {
             ExprKind::Index(_, index) => self.read(index),
@@ -489,7 +489,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// An expression is evaluated.
+    /// Analyses the reads of an expression.
     fn read(&mut self, expr: &'a Expr) {
         match &expr.kind {
             ExprKind::Name(_) => {
@@ -583,7 +583,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// A header is taken from the packet, which makes what was taken to it before unreachable.
+    /// Records the extraction of a header, and reports a second one.
     fn extract(&mut self, header: &'a Expr) {
         let Some(path) = self.path(header) else {
             return;
@@ -599,7 +599,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// The object of a method call.
+    /// Analyses the object of a method call.
     fn receiver(&mut self, base: &'a Expr, callee: Callee) {
         let Callee::Builtin(method) = callee else {
             // `t.apply()`, `instance.method()`: the object itself has no value.
@@ -629,7 +629,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// An action runs: it may write variables of the control around it.
+    /// Applies the writes of an action to variables of the control.
     fn action(&mut self, id: DeclId) {
         for variable in self.writes_of(id).iter() {
             self.state.unset.remove(variable);

@@ -12,7 +12,7 @@ use crate::diag::{Diagnostic, Diagnostics};
 use crate::syntax::ast::*;
 use rustc_hash::FxHashSet;
 
-/// Looks for all of them.
+/// Runs all lints.
 pub(super) fn lint(
     checked: &CheckedProgram,
     used: &FxHashSet<DeclId>,

@@ -3,21 +3,21 @@
 use crate::syntax::ast::DeclId;
 use std::collections::BTreeSet;
 
-/// Facts at a point of the program. `Default` is the start: nothing unset, nothing invalid.
+/// Dataflow facts at a program point. `Default` is the entry: nothing is unassigned or invalid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
     /// The point cannot be reached: after `return`, `exit`, `break`.
     pub dead: bool,
-    /// Variables that have no value on some way to this point.
+    /// Variables that are unassigned on some path to this point.
     pub unset: BTreeSet<DeclId>,
-    /// Headers, as written (`hdr.ipv4`, with the variable's id in front), that are invalid on all ways to this point.
+    /// Headers, as written (`hdr.ipv4`, with the variable's id in front), that are invalid on all paths to this point.
     pub invalid: BTreeSet<String>,
-    /// Headers that are extracted on some way to this point.
+    /// Headers that are extracted on some path to this point.
     pub extracted: BTreeSet<String>,
 }
 
 impl State {
-    /// Facts that hold where two ways meet.
+    /// Joins the facts of two paths.
     pub fn join(&mut self, other: &State) {
         if other.dead {
             return;
@@ -46,7 +46,7 @@ impl State {
     }
 }
 
-/// Whether `part` is `whole` or lies in it.
+/// Whether `part` is `whole` or a part of it.
 fn is_part(part: &str, whole: &str) -> bool {
     part.strip_prefix(whole)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))

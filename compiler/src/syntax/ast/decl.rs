@@ -71,7 +71,7 @@ pub struct ConstDecl {
     pub name: Ident,
     /// Value.
     pub value: Expr,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -86,9 +86,9 @@ pub struct VarDecl {
     pub ty: TypeRef,
     /// Name.
     pub name: Ident,
-    /// First value.
+    /// Initial value.
     pub init: Option<Expr>,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -97,7 +97,7 @@ pub struct VarDecl {
 pub struct Instantiation {
     /// Id of the instance.
     pub id: DeclId,
-    /// Id that the constructor call has among the expressions: `sema` records there what it resolves to.
+    /// Expression id of the constructor call, under which `sema` records its resolution.
     pub call: super::ExprId,
     /// Annotations.
     pub annotations: Vec<Annotation>,
@@ -109,7 +109,7 @@ pub struct Instantiation {
     pub name: Ident,
     /// Implementations of abstract methods, and instances that they use.
     pub body: Option<Vec<Decl>>,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -128,7 +128,7 @@ pub struct ExternDecl {
     pub constructors: Vec<Rc<FunctionDecl>>,
     /// Methods.
     pub methods: Vec<Rc<FunctionDecl>>,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -151,7 +151,7 @@ pub struct FunctionDecl {
     pub params: Vec<Rc<Param>>,
     /// Body; `None` for extern functions and methods.
     pub body: Option<Block>,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -164,11 +164,11 @@ pub struct ActionDecl {
     pub annotations: Vec<Annotation>,
     /// Name.
     pub name: Ident,
-    /// Parameters: those with a direction come first, the rest is set by the control plane.
+    /// Parameters: first those with a direction, then those that the control plane sets.
     pub params: Vec<Rc<Param>>,
     /// Body.
     pub body: Block,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -187,11 +187,11 @@ pub struct ParserDecl {
     pub params: Vec<Rc<Param>>,
     /// `None` for a parser type.
     pub body: Option<ParserBody>,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
-/// What a parser has in its braces, and its constructor parameters.
+/// The body and the constructor parameters of a parser.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParserBody {
     /// Constructor parameters.
@@ -217,11 +217,11 @@ pub struct ControlDecl {
     pub params: Vec<Rc<Param>>,
     /// `None` for a control type.
     pub body: Option<ControlBody>,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
-/// What a control has in its braces, and its constructor parameters.
+/// The body and the constructor parameters of a control.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControlBody {
     /// Constructor parameters.
@@ -245,7 +245,7 @@ pub struct PackageDecl {
     pub type_params: Vec<TypeParam>,
     /// Constructor parameters.
     pub params: Vec<Rc<Param>>,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -262,7 +262,7 @@ pub struct StructDecl {
     pub type_params: Vec<TypeParam>,
     /// Fields.
     pub fields: Vec<Rc<Field>>,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -277,7 +277,7 @@ pub struct Field {
     pub ty: TypeRef,
     /// Name.
     pub name: Ident,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -294,7 +294,7 @@ pub struct EnumDecl {
     pub name: Ident,
     /// Members.
     pub members: Vec<Rc<Member>>,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -318,7 +318,7 @@ pub struct MembersDecl {
     pub annotations: Vec<Annotation>,
     /// Members.
     pub members: Vec<Rc<Member>>,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -329,11 +329,11 @@ pub struct TypedefDecl {
     pub id: DeclId,
     /// Annotations.
     pub annotations: Vec<Annotation>,
-    /// What it stands for.
+    /// The aliased or underlying type.
     pub target: TypedefTarget,
     /// The new name.
     pub name: Ident,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -359,7 +359,7 @@ pub struct ValueSetDecl {
     pub size: Expr,
     /// Name.
     pub name: Ident,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -374,7 +374,7 @@ pub struct TableDecl {
     pub name: Ident,
     /// Properties in source order.
     pub properties: Vec<TableProperty>,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -389,7 +389,7 @@ pub struct TableProperty {
     pub name: Ident,
     /// Its value.
     pub value: TablePropertyValue,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -411,20 +411,20 @@ pub enum TablePropertyValue {
 /// `expression: match_kind;` in a table's key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyElement {
-    /// What is matched.
+    /// The matched expressions.
     pub expr: Expr,
-    /// How.
+    /// The match kind.
     pub match_kind: Ident,
     /// Annotations.
     pub annotations: Vec<Annotation>,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
 /// `a` or `a(x)`: in a table's list, as its default action, or in an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActionRef {
-    /// Id that the reference has among the expressions: `sema` records there which action it is, and how its arguments map
+    /// Expression id of the reference, under which `sema` records the action, and how its arguments map
     /// to parameters.
     pub call: super::ExprId,
     /// Annotations.
@@ -433,7 +433,7 @@ pub struct ActionRef {
     pub path: super::Path,
     /// Arguments, `None` when there are no parentheses.
     pub args: Option<Vec<Arg>>,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -450,7 +450,7 @@ pub struct Entry {
     pub keyset: Expr,
     /// The action with its arguments.
     pub action: ActionRef,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -476,7 +476,7 @@ impl Decl {
         })
     }
 
-    /// Where.
+    /// Source position.
     pub fn span(&self) -> Span {
         match self {
             Decl::Const(d) => d.span,

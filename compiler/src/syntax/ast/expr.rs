@@ -9,13 +9,13 @@ use num_bigint::BigInt;
 pub struct Expr {
     /// Index into the tables of `sema`.
     pub id: ExprId,
-    /// Where, without enclosing parentheses.
+    /// Source position, without enclosing parentheses.
     pub span: Span,
-    /// What.
+    /// The form.
     pub kind: ExprKind,
 }
 
-/// The forms of expressions. Parentheses leave no node: the shape of the tree says it all.
+/// The forms of expressions. Parentheses have no node, as the tree has the structure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// Something that did not parse; already reported.
@@ -42,7 +42,7 @@ pub enum ExprKind {
     Index(Box<Expr>, Box<Expr>),
     /// `base[hi:lo]`
     Slice {
-        /// What is sliced.
+        /// The sliced value.
         base: Box<Expr>,
         /// Left index: the most significant bit.
         hi: Box<Expr>,
@@ -51,7 +51,7 @@ pub enum ExprKind {
     },
     /// `base[lo +: width]`
     SlicePlus {
-        /// What is sliced.
+        /// The sliced value.
         base: Box<Expr>,
         /// Least significant bit, which may be known at run time only.
         lo: Box<Expr>,
@@ -87,7 +87,7 @@ pub enum ExprKind {
     Keyset(Vec<Expr>),
 }
 
-/// How "anything" is spelled.
+/// Spelling of a wildcard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DontCare {
     /// `default`
@@ -110,7 +110,7 @@ pub struct IntLiteral {
 /// Width and signedness in a literal's prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiteralWidth {
-    /// Bits.
+    /// Width in bits.
     pub bits: u32,
     /// `s` rather than `w`.
     pub signed: bool,
@@ -255,7 +255,7 @@ impl BinaryOp {
         }
     }
 
-    /// How tightly it binds: larger is tighter. All are left-associative (spec, appendix H).
+    /// Precedence: larger binds tighter. All operators are left-associative (spec, appendix H).
     pub fn precedence(self) -> u8 {
         match self {
             BinaryOp::Or => 1,
@@ -277,7 +277,7 @@ impl BinaryOp {
 }
 
 impl ExprKind {
-    /// Calls `f` with each direct part, in source order. Types have none.
+    /// Calls `f` with each direct subexpression, in source order. Types have none.
     pub fn for_each_child<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
         match self {
             ExprKind::Invalid
@@ -325,7 +325,7 @@ impl ExprKind {
 }
 
 impl Expr {
-    /// Calls `f` with this expression and all that it is made of, outer before inner.
+    /// Calls `f` with this expression and its subexpressions, in pre-order.
     pub fn walk<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
         f(self);
         self.kind.for_each_child(&mut |child| child.walk(f));

@@ -34,7 +34,7 @@ pub struct ExprId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeRefId(pub u32);
 
-/// Something declared: whatever a name can stand for.
+/// Id of a declaration, which a name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeclId(pub u32);
 
@@ -43,7 +43,7 @@ pub struct DeclId(pub u32);
 pub struct Ident {
     /// The text.
     pub name: Name,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -63,7 +63,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// Where the name, without its dot, is written.
+    /// Source position of the name, without its dot.
     pub fn span(&self) -> Span {
         self.name.span
     }
@@ -76,13 +76,13 @@ pub struct P4Program {
     pub decls: Vec<Decl>,
     /// Names whose declarations may be missing from the tree because of syntax errors, in order.
     pub lost_names: Vec<Name>,
-    /// Where something was skipped because of a syntax error: the first token of each.
+    /// Positions of the first tokens that were skipped because of syntax errors.
     pub lost: Vec<Span>,
-    /// How many [`ExprId`]s were dealt out.
+    /// Number of [`ExprId`]s.
     pub expr_count: u32,
-    /// How many [`TypeRefId`]s were dealt out.
+    /// Number of [`TypeRefId`]s.
     pub type_ref_count: u32,
-    /// How many [`DeclId`]s were dealt out.
+    /// Number of [`DeclId`]s.
     pub decl_count: u32,
 }
 
@@ -135,7 +135,7 @@ pub struct AnnotationToken {
     pub string: Option<Name>,
     /// Whether white space preceded the token.
     pub space_before: bool,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 

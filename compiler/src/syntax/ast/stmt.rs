@@ -9,9 +9,9 @@ use std::rc::Rc;
 /// A statement, or a declaration among statements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
-    /// Where, final semicolon included.
+    /// Source position, including the final semicolon.
     pub span: Span,
-    /// What.
+    /// The form.
     pub kind: StmtKind,
 }
 
@@ -124,13 +124,13 @@ pub struct State {
     pub name: Ident,
     /// Statements before the transition.
     pub stmts: Vec<Stmt>,
-    /// Where it goes; a missing one means `reject`.
+    /// The transition; a missing one is `reject`.
     pub transition: Transition,
     /// From annotations to the closing brace.
     pub span: Span,
 }
 
-/// What follows the statements of a state.
+/// The transition of a state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Transition {
     /// No transition statement: an implicit `transition reject`.
@@ -144,11 +144,11 @@ pub enum Transition {
 /// `select (keys) { cases }`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Select {
-    /// What is matched.
+    /// The matched expressions.
     pub keys: Vec<Expr>,
     /// Cases in order of precedence.
     pub cases: Vec<SelectCase>,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -158,9 +158,9 @@ pub struct SelectCase {
     /// One keyset for each key: an expression, [`super::ExprKind::Mask`], [`super::ExprKind::Range`], [`super::ExprKind::DontCare`] or
     /// [`super::ExprKind::Keyset`] with several.
     pub keyset: Expr,
-    /// Where to go.
+    /// The target state.
     pub target: Ident,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 
@@ -177,9 +177,9 @@ pub struct Param {
     pub ty: TypeRef,
     /// Name.
     pub name: Ident,
-    /// Value taken when the argument is left out.
+    /// Default value, used without an argument.
     pub default: Option<Expr>,
-    /// Where.
+    /// Source position.
     pub span: Span,
 }
 

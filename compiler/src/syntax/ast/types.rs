@@ -8,9 +8,9 @@ use crate::diag::Span;
 pub struct TypeRef {
     /// Index into the tables of `sema`.
     pub id: TypeRefId,
-    /// Where.
+    /// Source position.
     pub span: Span,
-    /// What.
+    /// The form.
     pub kind: TypeRefKind,
 }
 

@@ -176,7 +176,7 @@ impl Parser<'_> {
     }
 }
 
-/// Reports and takes out what P4 does not use. In the bodies of annotations it may stand, as anything may.
+/// Reports and removes tokens that are not P4. They are allowed in the bodies of annotations.
 pub(super) fn without_unknown(tokens: Vec<Token>, diagnostics: &mut Diagnostics) -> Vec<Token> {
     let unknown = |token: &Token| {
         matches!(
@@ -253,7 +253,7 @@ fn number_length(text: &str) -> usize {
     ends.flatten().max().unwrap_or(plain)
 }
 
-/// Where a token stands.
+/// Context of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Body {
     /// In no annotation.

@@ -4,7 +4,7 @@ use super::*;
 use num_bigint::BigInt;
 
 impl Parser<'_> {
-    /// Makes a node. When the tree gets too high it is replaced by an invalid node.
+    /// Creates a node. If the tree is too high, it becomes an invalid node.
     pub(super) fn expr_node(&mut self, span: Span, kind: ExprKind) -> Expr {
         let mut height = 0;
         kind.for_each_child(&mut |child| height = height.max(self.heights[child.id.0 as usize]));
