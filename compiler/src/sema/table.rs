@@ -11,7 +11,7 @@ use num_traits::Signed;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// Table properties of v1model and Tofino, besides those of the language.
+/// Table properties of v1model, besides those of the language.
 pub(crate) const TARGET_PROPERTIES: &[&str] = &[
     "implementation",
     "counters",
@@ -622,7 +622,7 @@ impl Checker<'_> {
                 }
             }
             _ if TARGET_PROPERTIES.contains(&name) => {}
-            // Tofino's, which names what has a cell for each entry.
+            // Properties of Tofino that name direct objects.
             "registers" | "filters"
                 if ty
                     .nominal()
