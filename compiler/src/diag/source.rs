@@ -10,7 +10,7 @@ use std::rc::Rc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct FileId(pub u32);
 
-/// A position in a macro's body: an index, from 1, for [`SourceMap::origin`]. 0 is no macro.
+/// A position in a macro's body: an index, from 1, for [`SourceMap::origin`]; 0 outside macros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Origin(u32);
 
