@@ -91,7 +91,7 @@ pub enum Primitive {
     },
     /// `digest`; its values have been stored in the digest's fields.
     Digest { receiver: Expr, digest: DigestId },
-    /// `clone` and its relatives.
+    /// `clone` and its variants.
     Clone {
         egress: bool,
         session: Expr,

@@ -9,7 +9,7 @@ use crate::passes::inlined::{fits_in_action, Stmt, StmtKind};
 use crate::sema::Type;
 
 impl Builder<'_> {
-    /// Keeps a number as it is now.
+    /// Saves the current value of a number.
     pub fn hold(&mut self, value: ir::Expr, span: Span, scope: &str) -> ir::Expr {
         match value.scalar() {
             Some(ty) if !value.is_constant() && !matches!(value, ir::Expr::Param { .. }) => {
@@ -79,7 +79,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The value in a place. What is chosen at run time is copied to a variable.
+    /// The value in a place. An element that is selected at run time is copied to a variable.
     pub fn read(&mut self, place: &Place, ty: &Type, span: Span, scope: &str) -> Data {
         match place {
             Place::Slice { base, low, width } => {
@@ -122,7 +122,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The type of a number or truth value in a place, as far as slices need it.
+    /// The scalar type of a place, for slices.
     fn place_type(&self, place: &Place) -> Type {
         match place {
             Place::Scalar(_, Scalar::Bool) => Type::Bool,
@@ -136,7 +136,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Code that does `make(i)` when `index` is `i`, and nothing when it is out of range.
+    /// Emits branches that run `make(i)` if `index` is `i`, and nothing if it is out of range.
     pub fn by_index(
         &mut self,
         index: &ir::Expr,
@@ -157,7 +157,7 @@ impl Builder<'_> {
                     ty,
                 })
             {
-                // The index cannot become so large.
+                // The index has too few bits for larger values.
                 continue;
             }
             let then = self.block(|this| make(this, position));
@@ -203,7 +203,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The last union of a stack as one of its elements: the target has no word for it as a whole.
+    /// The last union of a stack as one of its elements, as the target cannot address it as a whole.
     fn last_union(&self, id: ir::UnionStackId) -> Place {
         let elements = self.program.storage.union_stack(id).elements.iter();
         Place::Dynamic {
@@ -237,7 +237,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Emits a choice that the source does not have.
+    /// Emits a generated branch.
     pub fn emit_if(&mut self, span: Span, cond: ir::Expr, then: Vec<Stmt>, other: Vec<Stmt>) {
         let inline = then.iter().chain(&other).all(fits_in_action);
         self.emit(
@@ -252,7 +252,7 @@ impl Builder<'_> {
     }
 }
 
-/// The place behind a value that is one.
+/// The storage of a value that is an lvalue.
 pub fn place_of(data: &Data) -> Place {
     match data {
         Data::Scalar(ir::Expr::Field { place, ty }) => Place::Scalar(*place, *ty),

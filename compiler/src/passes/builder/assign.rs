@@ -125,7 +125,7 @@ impl Builder<'_> {
             Type::Stack(element, _) => (*element).clone(),
             _ => Type::Invalid,
         };
-        // Elements that the list does not reach are invalid.
+        // Elements beyond the list are invalid.
         let rest = std::iter::repeat_with(|| (super::unnamed(), Data::InvalidHeader));
         let moves = elements
             .into_iter()
@@ -194,7 +194,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Assigns several values as if at once.
+    /// Assigns several values in parallel.
     pub fn assign_all(&mut self, mut moves: Vec<(Place, Data, Type)>, span: Span, scope: &str) {
         let mut written = Footprint::default();
         let mut clash = false;

@@ -9,7 +9,7 @@ use crate::passes::annotations;
 use crate::syntax::ast::Annotation;
 
 impl Builder<'_> {
-    /// All that annotations say of an object of a kind (`table`), whose name no other declaration may give to such an object.
+    /// Control-plane metadata of an object of a kind such as `table`. Its name must be unique for this kind.
     pub fn named_meta(
         &mut self,
         kind: &'static str,
@@ -21,7 +21,7 @@ impl Builder<'_> {
             Entry::Vacant(free) => {
                 free.insert(span);
             }
-            // Tables that bind arguments of an action have copies of it, which are one to the control plane.
+            // Copies of an action with bound arguments are one action for the control plane.
             Entry::Occupied(other)
                 if kind == "action"
                     && (*other.get() == span || !self.options.actions_need_names) => {}
@@ -48,7 +48,7 @@ impl Builder<'_> {
         self.meta(name, annotations, span)
     }
 
-    /// A control-plane name for an instance that the program gives none: `name`, or that with a number when another
+    /// A control-plane name for an unnamed instance: `name`, with a number if another unnamed
     /// instance without a name is called so or has objects that are called after it.
     pub fn free_name(&self, name: String) -> String {
         let taken = |name: &str| {
@@ -67,7 +67,7 @@ impl Builder<'_> {
             .expect("some number is free")
     }
 
-    /// All that annotations say of an object.
+    /// Control-plane metadata of an object.
     pub fn meta(&mut self, name: String, annotations: &[Annotation], span: Span) -> Meta {
         annotations::meta(
             self.checked,

@@ -11,13 +11,13 @@ use crate::ir::{
 };
 use crate::syntax::ast::Name;
 
-/// A value. Fields in it are read where the value is used, so it is good until one of them is written.
+/// A value. Its fields are read at its use, so it is valid until one of them is written.
 #[derive(Clone, Debug, Default)]
 pub enum Data {
     /// Something that was reported as an error.
     #[default]
     Invalid,
-    /// A number or truth value, an error or a member of an enum.
+    /// A number, boolean, error or member of an enum.
     Scalar(Expr),
     /// An integer without a width.
     Int(BigInt),
@@ -27,7 +27,7 @@ pub enum Data {
     Struct(Vec<(Name, Data)>),
     /// A header that exists.
     Header(HeaderPlace),
-    /// A valid header made of values for its fields.
+    /// A valid header with values for its fields.
     HeaderOf(Vec<Data>),
     /// `{#}`, and headers and unions by default.
     InvalidHeader,
@@ -41,14 +41,14 @@ pub enum Data {
     UnionStack(UnionStackId),
 }
 
-/// Something that can be assigned to.
+/// Storage that can be assigned to.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// `_`, or something that was reported as an error.
+    /// `_`, or storage after a reported error.
     Ignore,
-    /// A field with a number or truth value.
+    /// A field with a number or boolean.
     Scalar(FieldPlace, Scalar),
-    /// Bits of a place; the amount by which they are shifted may be known at run time only.
+    /// A slice of a place, whose start may be computed at run time.
     Slice {
         base: Box<Place>,
         low: Box<Expr>,
@@ -74,7 +74,7 @@ pub enum Place {
     Stack(StackId),
     /// A stack of header unions.
     UnionStack(UnionStackId),
-    /// One of several, chosen by a number at run time.
+    /// An element that is selected by a number at run time.
     Dynamic {
         index: Box<Expr>,
         elements: Vec<Place>,
@@ -87,7 +87,7 @@ impl Data {
         Data::Scalar(Expr::Bool(value))
     }
 
-    /// The expression of a number or truth value.
+    /// The expression of a number or boolean.
     pub fn expr(&self) -> Option<&Expr> {
         match self {
             Data::Scalar(expr) => Some(expr),
@@ -115,8 +115,8 @@ impl Data {
         }
     }
 
-    /// Whether a parameter should rather have it computed once than each time it is read. Calls within calls would else grow with
-    /// every level by as much as a body reads its parameter.
+    /// Whether a parameter should store the value instead of repeating its expression at each read. Otherwise nested calls would grow with
+    /// every level by the number of reads of the parameter.
     pub fn is_long(&self) -> bool {
         const LONG: usize = 16;
         match self {
@@ -131,7 +131,7 @@ impl Data {
         }
     }
 
-    /// All that it reads.
+    /// The variables and headers that it reads.
     pub fn footprint(&self, storage: &Storage) -> Footprint {
         let mut print = Footprint::default();
         self.add_to(storage, &mut print);
@@ -156,7 +156,7 @@ impl Data {
 }
 
 impl Place {
-    /// The value there; `None` for places that must be chosen at run time or cannot be read.
+    /// The value in the place; `None` if it is selected at run time or cannot be read.
     pub fn value(&self) -> Option<Data> {
         Some(match self {
             Place::Ignore => Data::Invalid,
@@ -181,7 +181,7 @@ impl Place {
         })
     }
 
-    /// Whether a parameter can stand for the place: it is the same place at any time.
+    /// Whether a parameter can alias the place, as it always denotes the same storage.
     pub fn is_fixed(&self) -> bool {
         match self {
             Place::Scalar(place, _) | Place::Varbit(place) => {
@@ -194,7 +194,7 @@ impl Place {
         }
     }
 
-    /// The variables in it that are fields of their own.
+    /// The scalar variables in the place.
     pub fn variables(&self) -> Vec<FieldRef> {
         match self {
             Place::Scalar(field, _) | Place::Varbit(field) => field.fixed().into_iter().collect(),
@@ -206,7 +206,7 @@ impl Place {
         }
     }
 
-    /// All that may be written there.
+    /// The variables and headers that a write of the place may change.
     pub fn footprint(&self, storage: &Storage) -> Footprint {
         let mut print = Footprint::default();
         self.add_to(storage, &mut print);
@@ -227,7 +227,7 @@ impl Place {
             Place::Header(place) => {
                 print.add_header(storage, *place);
                 if let HeaderPlace::Fixed(id) = place {
-                    // A member of a union that becomes valid makes the others invalid.
+                    // Making a member of a union valid invalidates the others.
                     print.headers.extend(storage.union_members(*id));
                 }
             }
@@ -249,7 +249,7 @@ impl Place {
     }
 }
 
-/// What a value reads or a place covers: whole headers, single variables, and results of calls, which nothing covers.
+/// The set of headers, variables and call results that a value reads or a place covers.
 #[derive(Clone, Debug, Default)]
 pub struct Footprint {
     headers: BTreeSet<HeaderId>,
@@ -258,19 +258,19 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// Whether both touch a common variable or header.
+    /// Whether both sets have a common variable or header.
     pub fn overlaps(&self, other: &Footprint) -> bool {
         !self.headers.is_disjoint(&other.headers) || !self.scalars.is_disjoint(&other.scalars)
     }
 
-    /// Adds what `other` touches.
+    /// Adds the elements of `other`.
     pub fn extend(&mut self, other: &Footprint) {
         self.headers.extend(&other.headers);
         self.scalars.extend(&other.scalars);
         self.results.extend(&other.results);
     }
 
-    /// Whether nothing is touched.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.headers.is_empty() && self.scalars.is_empty() && self.results.is_empty()
     }

@@ -8,7 +8,7 @@ use crate::ir::{self, Expr, Scalar};
 use crate::passes::inlined::Division;
 
 impl Builder<'_> {
-    /// `left / right`, or else `left % right`, of operands that are not both known.
+    /// `left / right` or `left % right`, of operands that are not both constant.
     pub fn divide(&mut self, quotient: bool, left: Expr, right: Expr, span: Span) -> Expr {
         if let Some(simple) = without_division(quotient, &left, &right) {
             return simple;
@@ -30,7 +30,7 @@ impl Builder<'_> {
     }
 }
 
-/// Divisions of zero, and of a `bit<W>` by a power of two, are none.
+/// Simplifies divisions of zero, and of a `bit<W>` by a power of two.
 fn without_division(quotient: bool, left: &Expr, right: &Expr) -> Option<Expr> {
     if matches!(left, Expr::Number { value, .. } if *value == BigInt::ZERO) {
         return Some(left.clone());

@@ -8,11 +8,11 @@ use super::Builder;
 use crate::diag::{Code, Diagnostic, Span};
 use crate::sema::{DefKind, Type};
 
-/// Most parts that may be made of a program: statements, calls, rounds of unrolled loops, variables, values, instances and parser states.
+/// Maximum number of parts of an expanded program: statements, calls, loop iterations, variables, values, instances and parser states.
 pub const MAX_PARTS: usize = 250_000;
 
 impl Builder<'_> {
-    /// Counts `parts` that are made for what stands at `span`; whether they still may be.
+    /// Counts `parts` generated for the source at `span`. Returns whether the limit is kept.
     pub fn grow(&mut self, span: Span, parts: usize) -> bool {
         if self.is_full() {
             return false;
@@ -31,8 +31,8 @@ impl Builder<'_> {
         !self.is_full()
     }
 
-    /// Counts the fields, headers and elements of a value of type `ty`; whether they may be made. What is too large is reported where the
-    /// smallest type is declared that is so.
+    /// Counts the fields, headers and elements of a value of type `ty`. Returns whether the limit is kept. An excess is reported at the
+    /// declaration of the smallest type that is too large.
     pub fn grow_by_type(&mut self, ty: &Type) -> bool {
         let parts = self.parts_of_type(ty);
         if parts <= MAX_PARTS {
@@ -50,7 +50,7 @@ impl Builder<'_> {
         self.grow(span, parts)
     }
 
-    /// Where a type is declared; nowhere for types without a name.
+    /// Position of a type's declaration; `None` for types without a name.
     fn declared_at(&self, ty: &Type) -> Span {
         let nominal = ty.nominal();
         nominal.map_or_else(Span::default, |nominal| {
@@ -63,7 +63,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Fields, headers and elements that a variable of a type takes.
+    /// Number of fields, headers and elements of a variable of a type.
     fn parts_of_type(&mut self, ty: &Type) -> usize {
         let ty = self.checked.representation(ty);
         if let Some(known) = self.type_parts.get(&ty) {
@@ -93,7 +93,7 @@ impl Builder<'_> {
         parts
     }
 
-    /// Whether the program has grown beyond what may be made of it, which has been reported. What was made must not be used.
+    /// Whether the growth limit is exceeded, which has been reported. The generated program must not be used.
     pub fn is_full(&self) -> bool {
         self.parts_made > MAX_PARTS
     }

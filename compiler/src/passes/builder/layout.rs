@@ -16,7 +16,7 @@ use crate::sema::{DefKind, Nominal, Type};
 use crate::syntax::ast::{Annotated, Annotation};
 
 impl Builder<'_> {
-    /// The type of a number or truth value; `None` for all other types.
+    /// The scalar type of a number or boolean; `None` for other types.
     pub fn scalar(&self, ty: &Type) -> Option<Scalar> {
         control_view::scalar(self.checked, ty)
     }
@@ -26,19 +26,19 @@ impl Builder<'_> {
         control_view::type_name(self.checked, nominal)
     }
 
-    /// A type expression of the control plane, which so gets to know the types in it.
+    /// A type expression for the control plane; its types are listed in P4Info.
     pub fn type_spec(&mut self, ty: &Type) -> TypeSpec {
         self.into.shown_types.push(ty.clone());
         control_view::spec(self.checked, ty)
     }
 
-    /// Width that the control plane sees, and the name of the `type`, if it is one.
+    /// Width in bits for the control plane, and the name of the `type`, if it is one.
     pub fn control_type(&mut self, ty: &Type) -> (u32, Option<String>) {
         self.into.shown_types.push(ty.clone());
         control_view::width_and_name(self.checked, ty)
     }
 
-    /// Makes a variable of this type. Its headers and scalars are named after `name`.
+    /// Creates a variable of this type. The names of its headers and scalars are derived from `name`.
     pub fn allocate(&mut self, ty: &Type, name: &str) -> Place {
         match self.grow_by_type(ty) {
             true => self.allocate_part(ty, name),
@@ -83,7 +83,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Headers of the package: named by their fields alone.
+    /// Creates the package's headers, which have the names of their fields.
     pub fn top_level_headers(&mut self, ty: &Type) -> Place {
         let fields = self.checked.fields(ty);
         let members = fields.iter().map(|(field, ty)| {
@@ -93,7 +93,7 @@ impl Builder<'_> {
         Place::Struct(members.collect())
     }
 
-    /// `standard_metadata` is a header of its own, number 1.
+    /// Creates `standard_metadata`, which is header 1.
     pub fn standard_metadata(&mut self, ty: &Type) -> Place {
         let name = "standard_metadata";
         let fields = self.checked.fields(ty);
@@ -150,7 +150,7 @@ impl Builder<'_> {
         id
     }
 
-    /// The layout of a header type, made on first use.
+    /// The layout of a header type, computed on first use.
     pub fn header_type(&mut self, ty: &Type) -> HeaderTypeId {
         if let Some((_, id)) = self.header_types.iter().find(|(known, _)| known == ty) {
             return *id;
@@ -189,7 +189,7 @@ impl Builder<'_> {
         id
     }
 
-    /// Whether the compiler may lay the fields of a header out as it likes: `@flexible`, on Tofino.
+    /// Whether the compiler may choose the layout of a header: `@flexible`, on Tofino.
     fn is_flexible(&self, ty: &Type) -> bool {
         let flexible = |annotations: &[Annotation]| annotations.annotation("flexible").is_some();
         let of_type = ty
@@ -220,7 +220,7 @@ impl Builder<'_> {
             .report(what.help(format!("add padding: bit<{missing}> padding;")));
     }
 
-    /// Fields of a header, those of structs in it one by one.
+    /// Fields of a header, including those of nested structs.
     fn flatten(&self, prefix: &str, ty: &Type, into: &mut Vec<Field>) {
         for (field, ty) in self.checked.fields(ty) {
             let name = join(prefix, &field.name.name);
@@ -238,7 +238,7 @@ impl Builder<'_> {
         }
     }
 
-    /// How many fields a type takes in a header's layout.
+    /// Number of fields of a type in a header's layout.
     pub fn field_count(&self, ty: &Type) -> u32 {
         match self.checked.representation(ty) {
             Type::Struct(_) | Type::Header(_) => self
@@ -353,7 +353,7 @@ impl Builder<'_> {
         Place::Stack(id)
     }
 
-    /// A varbit variable lives in a header of its own.
+    /// Creates a varbit variable, in its own header.
     fn varbit(&mut self, width: u32, name: &str) -> Place {
         let field = Field {
             name: "data".to_owned(),

@@ -31,7 +31,7 @@ impl Builder<'_> {
                 *offset += width;
                 let value = super::ops::cast(ahead, *scalar);
                 match value {
-                    // BMv2 looks ahead only straight into a field, and fields are as wide as what is read.
+                    // BMv2's lookahead writes directly to a field of the same width.
                     ir::Expr::Cast { arg, .. } => {
                         self.emit(
                             span,

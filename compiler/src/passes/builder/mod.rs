@@ -29,39 +29,39 @@ use crate::passes::inlined::{InlinedProgram, Stmt, StmtKind};
 use crate::passes::{self, Options};
 use crate::sema::{CheckedProgram, Type};
 
-/// Most header instances, elements of stacks included.
+/// Maximum number of header instances, including elements of stacks.
 const MAX_HEADERS: usize = 1 << 16;
 
-/// A program being made.
+/// A program under construction.
 pub struct Builder<'a> {
     /// The typed program.
     pub checked: &'a CheckedProgram,
-    /// The texts that it stands in.
+    /// The source files.
     pub sources: &'a SourceMap,
-    /// What is reported.
+    /// The diagnostics.
     pub diagnostics: &'a mut Diagnostics,
-    /// Choices that change what is accepted.
+    /// Options of the lowering.
     pub options: &'a Options,
-    /// What the program declares.
+    /// The declared objects.
     pub program: ir::Objects,
-    /// Its code, and what passes must know of it.
+    /// The code, with data for later passes.
     pub into: InlinedProgram,
-    /// Statements made so far of the body at hand.
+    /// Statements of the current body so far.
     pub out: Vec<Stmt>,
-    /// All that was made so far, whatever became of it: see [`growth`].
+    /// Number of parts generated so far: see [`growth`].
     parts_made: usize,
-    /// What is known of the parts of types.
+    /// Cached number of parts by type, for the growth limit.
     type_parts: FxHashMap<Type, usize>,
     /// Header types by P4 type.
     header_types: Vec<(Type, ir::HeaderTypeId)>,
     /// Union types by P4 type.
     union_types: Vec<(Type, ir::UnionTypeId)>,
-    /// Names that the control plane knows, by kind of object, with the declarations that have them.
+    /// Used control-plane names, by kind of object, with their declarations.
     claimed: BTreeMap<(&'static str, String), Span>,
 }
 
 impl<'a> Builder<'a> {
-    /// A program without any code.
+    /// Creates a builder of an empty program.
     pub fn new(
         checked: &'a CheckedProgram,
         sources: &'a SourceMap,
@@ -97,7 +97,7 @@ impl<'a> Builder<'a> {
         builder
     }
 
-    /// The program that was made.
+    /// The finished program.
     pub fn finish(self) -> InlinedProgram {
         InlinedProgram {
             objects: self.program,
@@ -105,14 +105,14 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Runs `make` with an empty list of statements and returns what it put there.
+    /// Runs `make` with an empty list of statements and returns the statements that it emits.
     pub fn block(&mut self, make: impl FnOnce(&mut Self)) -> Vec<Stmt> {
         let outer = std::mem::take(&mut self.out);
         make(self);
         std::mem::replace(&mut self.out, outer)
     }
 
-    /// Adds a statement to the body at hand.
+    /// Adds a statement to the current body.
     pub fn emit(&mut self, span: Span, kind: impl Into<StmtKind>) {
         if !self.grow(span, 1) {
             return;
@@ -121,28 +121,28 @@ impl<'a> Builder<'a> {
         self.out.push(Stmt { kind, source });
     }
 
-    /// A label of no block and no loop yet.
+    /// A new label.
     pub fn label(&mut self) -> Label {
         self.into.label()
     }
 
-    /// A name that no scalar and no header has yet.
+    /// A name that no scalar and no header uses.
     pub fn unique(&mut self, wanted: &str) -> String {
         self.into.unique(wanted)
     }
 
-    /// A new variable for a number or truth value.
+    /// Creates a variable for a number or boolean.
     pub fn temporary(&mut self, scope: &str, stem: &str, ty: Scalar) -> FieldRef {
         let name = self.unique(&join(scope, stem));
         self.program.storage.add_scalar(name, ty)
     }
 
-    /// A place in the source, as outputs name it.
+    /// A source position for the outputs.
     pub fn source(&self, span: Span) -> Source {
         passes::source(self.sources, span)
     }
 
-    /// Reports something that our model of Tofino cannot do. A program that is only checked may have it.
+    /// Reports a construct that the software model of Tofino does not support. It is allowed in programs that are only checked.
     pub fn beyond_model(&mut self, span: Span, message: impl Into<String>) {
         if !self.options.only_check {
             let what = Diagnostic::error(Code::MODEL, span, message);
@@ -151,7 +151,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Reports something that the target cannot do.
+    /// Reports a construct that the target does not support.
     pub fn target(&mut self, span: Span, message: impl Into<String>) {
         if self.options.only_check {
             return;
@@ -166,7 +166,7 @@ impl<'a> Builder<'a> {
             .report(Diagnostic::error(code, span, message));
     }
 
-    /// Reports that a limit is exceeded, beyond which nothing is said.
+    /// Reports an exceeded limit; later diagnostics are ignored.
     pub fn report_last(&mut self, code: Code, span: Span, message: impl Into<String>) {
         self.diagnostics
             .report_last(Diagnostic::error(code, span, message));

@@ -29,7 +29,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Applies an operator to two numbers or truth values.
+    /// Applies an operator to two numbers or booleans.
     pub fn binary(&mut self, op: BinaryOp, left: Data, right: Data, span: Span) -> Data {
         if let (Some((a, a_ty)), Some((b, b_ty))) = (constant(&left), constant(&right)) {
             return match value::binary(op, (&a, &a_ty), (&b, &b_ty)) {
@@ -54,7 +54,7 @@ impl Builder<'_> {
         })
     }
 
-    /// A number as an integer without a width: one that is known only at run time gets as many bits as it needs.
+    /// A number as an integer without a width. A number computed at run time gets the bits that it needs.
     pub fn cast_int(&self, data: Data) -> Data {
         match data {
             Data::Scalar(Expr::Number { value, .. }) => Data::Int(value),
@@ -72,7 +72,7 @@ impl Builder<'_> {
         self.binary_int(BinaryOp::Sub, Data::Int(BigInt::ZERO), arg, span)
     }
 
-    /// Applies an operator to two integers without a width, at least one of which is known only at run time: the result has all
+    /// Applies an operator to two integers without a width, at least one of which is computed at run time. The result has all
     /// the bits that it needs.
     pub fn binary_int(&mut self, op: BinaryOp, left: Data, right: Data, span: Span) -> Data {
         if constant(&left).is_some() && constant(&right).is_some() {
@@ -136,7 +136,7 @@ impl Builder<'_> {
         Data::Invalid
     }
 
-    /// A conversion between numbers and truth values.
+    /// A conversion between numbers and booleans.
     pub fn cast_scalar(&self, data: Data, to: Scalar) -> Data {
         match data {
             Data::Int(number) if to == Scalar::Bool => Data::boolean(number != BigInt::ZERO),
@@ -155,7 +155,7 @@ impl Builder<'_> {
         }
     }
 
-    /// `cond ? then : other` of numbers and truth values.
+    /// `cond ? then : other` of numbers and booleans.
     pub fn choose(&self, cond: Expr, then: Expr, other: Expr) -> Expr {
         choose(cond, then, other)
     }
@@ -170,7 +170,7 @@ impl Builder<'_> {
     }
 }
 
-/// A binary operation on expressions, with the simplest identities of truth values applied.
+/// A binary operation on expressions, simplified by identities of booleans.
 pub fn binary(op: BinaryOp, left: Expr, right: Expr) -> Expr {
     let op = match op {
         BinaryOp::And => return and(left, right),
@@ -198,7 +198,7 @@ pub fn binary(op: BinaryOp, left: Expr, right: Expr) -> Expr {
     Expr::binary(op, left, right)
 }
 
-/// `cond ? then : other` of numbers and truth values.
+/// `cond ? then : other` of numbers and booleans.
 pub fn choose(cond: Expr, then: Expr, other: Expr) -> Expr {
     match cond {
         Expr::Bool(true) => then,
@@ -234,7 +234,7 @@ pub fn and(left: Expr, right: Expr) -> Expr {
     }
 }
 
-/// Whether all of these are true: a tree that is no higher than it must be.
+/// Conjunction of all expressions, as a balanced tree.
 pub fn all(mut terms: Vec<Expr>) -> Expr {
     while terms.len() > 1 {
         let mut rest = terms.into_iter();
@@ -259,11 +259,11 @@ pub fn or(left: Expr, right: Expr) -> Expr {
     }
 }
 
-/// A conversion, left out when it changes nothing.
+/// A conversion, omitted if it has no effect.
 pub fn cast(expr: Expr, to: Scalar) -> Expr {
     match expr {
         expr if expr.scalar() == Some(to) => expr,
-        // The width first: then it is the number's own sign that fills what is new.
+        // Convert the width first, so that the number's own sign is extended.
         expr => match (expr.scalar(), to) {
             (Some(Scalar::Bit(from)), Scalar::Int(width)) if from != width => {
                 whole(whole(expr, Scalar::Bit(width)), to)
@@ -287,7 +287,7 @@ fn whole(expr: Expr, to: Scalar) -> Expr {
     }
 }
 
-/// A constant as the checker's functions take it.
+/// A constant as a value of the checker.
 fn constant(data: &Data) -> Option<(Value, Type)> {
     Some(match data {
         Data::Int(value) => (Value::Int(value.clone()), Type::Int),

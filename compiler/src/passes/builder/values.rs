@@ -10,7 +10,7 @@ use crate::names::join;
 use crate::sema::Type;
 use crate::syntax::ast::Name;
 
-/// A number, truth value or varbit inside of a structured value.
+/// A scalar or varbit in a structured value.
 pub struct Leaf {
     /// The value.
     pub data: Data,
@@ -19,7 +19,7 @@ pub struct Leaf {
 }
 
 impl Builder<'_> {
-    /// Copies a value to a variable of its own, unless it is a constant.
+    /// Copies a value to a new variable, unless it is constant.
     pub fn materialize(&mut self, data: Data, ty: &Type, span: Span, scope: &str) -> Data {
         if data.is_constant() {
             return data;
@@ -178,7 +178,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The numbers in a structured value, one by one.
+    /// The scalars of a structured value.
     pub fn leaves(&mut self, data: Data, ty: &Type) -> Vec<Leaf> {
         let mut leaves = Vec::new();
         self.add_leaves(data, ty, &mut leaves);
@@ -225,7 +225,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Bits of a value of a type (spec § 9).
+    /// Width in bits of a type (spec § 9); `max`: the largest one, with the maximum of varbit fields.
     pub fn bits(&self, ty: &Type, max: bool) -> u64 {
         if let Some(scalar) = self.scalar(ty) {
             return u64::from(scalar.width());

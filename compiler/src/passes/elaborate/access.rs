@@ -11,7 +11,7 @@ use crate::sema::{BuiltinMethod, Callee, DefKind, Resolution, Type};
 use crate::syntax::ast::{Expr, ExprKind};
 
 impl Elaborator<'_> {
-    /// Whether an expression names a place: a variable or parameter, or a part of one.
+    /// Whether an expression is an lvalue: a variable or parameter, or a part of one.
     pub fn is_path(&self, expr: &Expr, frame: &Rc<Frame>) -> bool {
         match &expr.kind {
             ExprKind::Name(_) => match self.checked.resolution(expr) {
@@ -35,7 +35,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The place that an expression names.
+    /// The storage of an lvalue.
     pub fn place(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Place {
         match &expr.kind {
             ExprKind::DontCare(_) => Place::Ignore,
@@ -145,7 +145,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Whether evaluating an expression can change anything.
+    /// Whether an expression has side effects.
     pub fn has_effects(&self, expr: &Expr) -> bool {
         if self.checked.info(expr.id).value.is_some() {
             return false;
@@ -199,7 +199,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// A part of a tuple, by its position.
+/// An element of a tuple.
 fn tuple_part(place: Place, position: usize) -> Place {
     match place {
         Place::Struct(mut members) if position < members.len() => members.swap_remove(position).1,

@@ -17,7 +17,7 @@ use crate::syntax::ast::{
 };
 
 impl Elaborator<'_> {
-    /// The declaration of an action, and whether it is one of the top level.
+    /// The declaration of an action, and whether it is at the top level.
     fn action_decl(&self, id: DeclId) -> Option<(Rc<ActionDecl>, bool)> {
         let def = self.checked.def(id);
         match &def.kind {
@@ -26,7 +26,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The frame around an action's body.
+    /// The environment of an action's body.
     fn action_frame(&self, decl: &ActionDecl, global: bool, frame: &Rc<Frame>) -> Frame {
         let around = if global {
             Rc::clone(&self.top)
@@ -44,7 +44,7 @@ impl Elaborator<'_> {
         inner
     }
 
-    /// An action that a table names. Arguments of parameters with a direction are bound by the reference.
+    /// Elaborates an action of a table. The reference binds the parameters with a direction.
     pub fn table_action(
         &mut self,
         id: DeclId,
@@ -107,7 +107,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Parameters that the control plane fills in, bound to their positions.
+    /// Parameters that the control plane sets, bound to their positions.
     fn run_time_params(&mut self, decl: &ActionDecl, callee: &Frame) -> Vec<ir::Param> {
         let mut params = Vec::new();
         for param in decl
@@ -172,7 +172,7 @@ impl Elaborator<'_> {
         body
     }
 
-    /// A call of an action in a body.
+    /// Inlines a call of an action in a body.
     pub fn call_action(
         &mut self,
         id: DeclId,
@@ -186,13 +186,13 @@ impl Elaborator<'_> {
         };
         let mut bound = self.arguments(info, &call.args, frame);
         for bound in &mut bound {
-            // What the control plane would set is a value here.
+            // A parameter of the control plane has an argument in a direct call.
             if let (Direction::None, Argument::Place(place)) = (bound.direction, &bound.argument) {
                 bound.argument = Argument::Value(place.value().unwrap_or(Data::Invalid));
             }
         }
         if !frame.in_action {
-            self.know_called_action(&decl, global, frame);
+            self.list_called_action(&decl, global, frame);
         }
         let mut callee = self.action_frame(&decl, global, frame);
         let copies = self.pass(bound, &callee, !global, frame);
@@ -211,8 +211,8 @@ impl Elaborator<'_> {
         self.copy_out(copies, span, frame);
     }
 
-    /// Actions that are called where an `exit` lets nothing come are listed nevertheless, as p4c does.
-    pub fn know_actions_after_exit(&mut self, stmts: &[AstStmt], frame: &Rc<Frame>) {
+    /// Lists actions that are called in unreachable code after an `exit`, as p4c does.
+    pub fn list_actions_after_exit(&mut self, stmts: &[AstStmt], frame: &Rc<Frame>) {
         for stmt in stmts {
             let Ast::Call(expr) = &stmt.kind else {
                 continue;
@@ -222,14 +222,14 @@ impl Elaborator<'_> {
                 continue;
             };
             if let Some((decl, global)) = self.action_decl(id) {
-                self.know_called_action(&decl, global, frame);
+                self.list_called_action(&decl, global, frame);
             }
         }
     }
 
-    /// P4Info lists actions of a control even when only its body calls them, without parameters then: the call gives those.
-    /// What other actions call becomes part of them.
-    fn know_called_action(&mut self, decl: &ActionDecl, global: bool, frame: &Rc<Frame>) {
+    /// Lists an action that only the control's body calls in P4Info, without the parameters that the call sets.
+    /// Actions that other actions call are inlined, and not listed.
+    fn list_called_action(&mut self, decl: &ActionDecl, global: bool, frame: &Rc<Frame>) {
         let Some(instance) = frame.control.clone() else {
             return;
         };

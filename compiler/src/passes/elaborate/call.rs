@@ -17,7 +17,7 @@ use crate::syntax::ast::{
     Arg, Call, DeclId, Direction, Expr, ExprKind, FunctionDecl, Param, StmtKind as AstStmt,
 };
 
-/// What a parameter gets.
+/// The kinds of arguments.
 #[derive(Clone, Debug)]
 pub enum Argument {
     /// A value.
@@ -50,7 +50,7 @@ pub struct BoundArg {
 }
 
 impl Elaborator<'_> {
-    /// Makes a call and returns its result.
+    /// Elaborates a call and returns its result.
     pub fn eval_call(&mut self, expr: &Expr, call: &Call, frame: &Rc<Frame>) -> Data {
         let checked = self.checked;
         let Some(info) = checked.call(expr.id) else {
@@ -131,7 +131,7 @@ impl Elaborator<'_> {
                 .any(|later| self.has_effects(&later.value));
             let span = arg.value.span;
             let argument = match (info.callee, param.direction) {
-                // What the sub-parser extracts to the parameter goes to the stack, which counts.
+                // Extraction to the parameter must advance the stack.
                 (Callee::ParserApply(_) | Callee::DirectApply(_), Direction::Out) => {
                     Argument::Place(self.extracted_place(&arg.value, frame))
                 }
@@ -188,8 +188,8 @@ impl Elaborator<'_> {
             .collect()
     }
 
-    /// The arguments of an application for the parameters of what is applied. The call may name a parser or control type, which has
-    /// parameters of its own in the same order.
+    /// The arguments of an application, mapped to the parameters of the applied declaration. The call may use a parser or control type, which has
+    /// its own parameters in the same order.
     pub fn arguments_for(
         &mut self,
         params: &[Rc<Param>],
@@ -240,8 +240,8 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Binds parameters in `callee`. `closure` code can reach variables of the caller by name, so nothing of its
-    /// arguments may be shared. Returns the copies to make when the call ends.
+    /// Binds parameters in `callee`. The code of a `closure` can access variables of the caller by name, so its arguments must not be
+    /// aliased. Returns the copies at the end of the call.
     pub fn pass(
         &mut self,
         bound: Vec<BoundArg>,
@@ -268,7 +268,7 @@ impl Elaborator<'_> {
             })
             .collect();
 
-        // Values come first: they must be kept before an `out` header is made invalid.
+        // Values are saved first, before an `out` header is made invalid.
         for (position, bound) in bound.iter().enumerate() {
             let Some(param) = bound.param else { continue };
             let binding = match &bound.argument {
@@ -297,7 +297,7 @@ impl Elaborator<'_> {
                 continue;
             };
             if bound.direction == Direction::Out && is_next(&place) {
-                // What is extracted to the parameter goes straight to the stack.
+                // Extraction to the parameter writes directly to the stack.
                 callee.bind(param, Binding::Place(place));
                 continue;
             }
@@ -305,7 +305,7 @@ impl Elaborator<'_> {
             let inner = match place.is_fixed() && !touched[position] && !closure && !is_saved {
                 true => {
                     if let Place::Header(header) = place {
-                        // An invalid member that is copied out makes its whole union invalid.
+                        // Copying out an invalid member invalidates the union.
                         if !self.program.storage.union_siblings(header).is_empty() {
                             let copy = (place.clone(), Data::Header(header), bound.ty.clone());
                             copies.push((bound.turn, copy));
@@ -336,13 +336,13 @@ impl Elaborator<'_> {
         copies.into_iter().map(|(_, copy)| copy).collect()
     }
 
-    /// The copies that end all calls around the statement at hand, from the inside out.
+    /// The copies at the end of all enclosing calls, the innermost first.
     pub fn all_pending_copies(&self) -> Copies {
         let copies = self.pending_copies.iter().rev();
         copies.flatten().cloned().collect()
     }
 
-    /// Makes the copies that end a call.
+    /// Emits the copies at the end of a call.
     pub fn copy_out(&mut self, copies: Copies, span: Span, frame: &Rc<Frame>) {
         for (place, data, ty) in copies {
             self.assign(&place, data, &ty, span, &frame.name);
@@ -369,7 +369,7 @@ impl Elaborator<'_> {
         let copies = self.pass(bound, &callee, false, frame);
         let ret = info.ret.substitute(&frame.substitution);
 
-        // A function that only computes needs no variable for its result.
+        // A pure function needs no variable for its result.
         if let ([only], true) = (&body.stmts[..], copies.is_empty()) {
             if let AstStmt::Return(Some(value)) = &only.kind {
                 let callee = Rc::new(callee);
@@ -402,7 +402,7 @@ impl Elaborator<'_> {
             .unwrap_or(Data::Invalid)
     }
 
-    /// Emits a block that `label` leaves; without the block when nothing leaves it early.
+    /// Emits a body as a block with a label, or without the block if no break leaves it.
     pub fn emit_block(&mut self, span: Span, label: ir::Label, mut body: Vec<Stmt>) {
         if matches!(body.last().map(|stmt| &stmt.kind), Some(StmtKind::Break(last)) if *last == label)
         {
@@ -493,8 +493,8 @@ impl Elaborator<'_> {
     }
 }
 
-/// The unions of a stack that `push_front` or `pop_front` of `count` elements leaves invalid. BMv2 moves them there, and leaves them as
-/// they are. None for a stack of headers.
+/// The unions of a stack that become invalid by `push_front` or `pop_front` of `count` elements. BMv2 does not invalidate
+/// them. Empty for a stack of headers.
 fn opened_elements(storage: &Storage, stack: &Place, count: u32, push: bool) -> Vec<UnionId> {
     let Place::UnionStack(id) = stack else {
         return Vec::new();
@@ -507,5 +507,5 @@ fn opened_elements(storage: &Storage, stack: &Place, count: u32, push: bool) -> 
     }
 }
 
-/// What to store where when a call ends.
+/// The copies at the end of a call: destination, value and type.
 pub type Copies = Vec<(Place, Data, Type)>;

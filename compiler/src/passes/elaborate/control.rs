@@ -21,7 +21,7 @@ pub struct Outcome {
     pub hit: Vec<Stmt>,
     /// After a miss.
     pub miss: Vec<Stmt>,
-    /// Whether the action decides.
+    /// Whether the successor depends on the action.
     pub by_action: bool,
     /// After one of these actions.
     pub actions: Vec<(Vec<DeclId>, Vec<Stmt>)>,
@@ -30,7 +30,7 @@ pub struct Outcome {
 }
 
 impl Elaborator<'_> {
-    /// Applies a block of the architecture to its arguments.
+    /// Elaborates a block of the architecture with its arguments.
     pub fn apply_top(&mut self, instance: &Rc<ControlInstance>, arguments: Vec<Binding>) {
         let params = instance.decl.params.clone();
         let span = instance.decl.span;
@@ -51,7 +51,7 @@ impl Elaborator<'_> {
         self.run_control(instance, frame, span);
     }
 
-    /// The frame of a control's body, with its constructor's arguments.
+    /// The environment of a control's body, with its constructor arguments.
     fn control_frame(&self, instance: &Rc<ControlInstance>) -> Frame {
         let mut frame = Frame::inside(&self.top);
         frame.substitution = instance.substitution.clone();
@@ -77,7 +77,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// `Type.apply(...)`, which makes an instance of its own, or uses the one made there before.
+    /// `Type.apply(...)`, with an implicit instance per place of the call.
     pub fn apply_direct(
         &mut self,
         id: DeclId,
@@ -95,7 +95,7 @@ impl Elaborator<'_> {
                     .as_ref()
                     .and_then(|around| around.state.borrow().direct.get(&expr.id).cloned());
                 let instance = known.unwrap_or_else(|| {
-                    // Named after its type; a `@name` of the type counts for nothing, as in p4c.
+                    // The instance has the name of its type; a `@name` of the type is ignored, as in p4c.
                     let name = join(&frame.name, &decl.name.name);
                     let ctor_params = decl.body.as_ref().map(|body| &body.ctor_params[..]);
                     let instance = Rc::new(ControlInstance {
@@ -143,7 +143,7 @@ impl Elaborator<'_> {
         let bound = self.arguments_for(&instance.decl.params, info, &call.args, frame);
         let known = instance.state.borrow().frame.clone();
         let copies = match (known, instance.shared.get()) {
-            // Parameters have variables of their own, the same for each application.
+            // Parameters are variables, shared by all applications.
             (Some(callee), _) => self.pass_again(bound, &callee, frame),
             (None, true) => {
                 let callee = self.control_frame(instance);
@@ -177,7 +177,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Passes arguments to parameters that have variables.
+    /// Copies arguments to parameters that are variables.
     fn pass_again(
         &mut self,
         bound: Vec<super::call::BoundArg>,
@@ -230,7 +230,7 @@ impl Elaborator<'_> {
         self.run_frame(instance, &frame, span);
     }
 
-    /// Runs a control's body with its parameters bound.
+    /// Elaborates a control's body with its parameters bound.
     fn run_frame(&mut self, instance: &Rc<ControlInstance>, callee: &Rc<Frame>, span: Span) {
         let Some(body) = &instance.decl.body else {
             return;
@@ -285,7 +285,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// How often a body applies an instance, as written.
+    /// Number of applications of an instance in a body, as written.
     fn applications(&self, stmts: &[AstStmt], id: DeclId) -> usize {
         stmts
             .iter()
@@ -334,7 +334,7 @@ impl Elaborator<'_> {
         self.apply_table(table, span, frame, Outcome::default());
     }
 
-    /// Applies a table; `outcome` is what follows.
+    /// Applies a table; `outcome` has the bodies that follow.
     pub fn apply_table(&mut self, table: DeclId, span: Span, frame: &Rc<Frame>, outcome: Outcome) {
         let Some(instance) = frame.control.clone() else {
             return;
@@ -369,7 +369,7 @@ impl Elaborator<'_> {
                 hit: outcome.hit,
                 miss: outcome.miss,
             },
-            // Only a default case: it follows in any case.
+            // Only a default case: it is unconditional.
             true if actions.is_empty() => Follow::Hit {
                 hit: outcome.other.clone(),
                 miss: outcome.other,
@@ -420,7 +420,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// The frame in which the locals of the control at hand are bound.
+/// The environment that binds the locals of the current control.
 pub fn body_frame(frame: &Rc<Frame>) -> Rc<Frame> {
     match &frame.control {
         Some(instance) => instance

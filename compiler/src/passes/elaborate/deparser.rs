@@ -13,7 +13,7 @@ use crate::sema::CallInfo;
 use crate::syntax::ast::Call;
 
 impl Elaborator<'_> {
-    /// A deparser of the architecture, and what the target calls it.
+    /// Elaborates a deparser of the architecture; `name` is that of the target.
     pub fn deparser_block(
         &mut self,
         instance: &Rc<ControlInstance>,
@@ -44,7 +44,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// All headers in a value; false when there is something else in it.
+    /// Collects the headers in a value; returns false if it contains something else.
     fn headers_of(&self, data: &Data, into: &mut Vec<HeaderId>) -> bool {
         let storage = &self.program.storage;
         match data {

@@ -16,7 +16,7 @@ use crate::syntax::ast::{
 };
 
 impl Elaborator<'_> {
-    /// Evaluates the entries of a table, whose key and actions are known.
+    /// Evaluates the entries of a table, after its key and actions.
     pub fn entries(
         &mut self,
         table: TableId,
@@ -95,7 +95,7 @@ impl Elaborator<'_> {
             .collect()
     }
 
-    /// What an element of a keyset matches; none when it is not known at compile time, which is reported.
+    /// An element of a keyset; `None` after a reported error, if it is not constant.
     pub fn keyset_element(&mut self, element: &Expr, frame: &Rc<Frame>) -> Option<KeysetElement> {
         Some(match &element.kind {
             ExprKind::DontCare(_) => KeysetElement::Any,
@@ -112,7 +112,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Warnings about priorities that the program does not want, by `@noWarn` of the table or of its entries.
+/// Warnings about priorities that `@noWarn` of the table or its entries disables.
 fn silenced(decl: &TableDecl) -> Vec<Warning> {
     let is_entries =
         |property: &&TableProperty| matches!(property.value, TablePropertyValue::Entries(_));

@@ -14,8 +14,8 @@ use crate::passes::externs::call::Region;
 use crate::sema::{DefKind, Resolution, Type, Value};
 use crate::syntax::ast::{BinaryOp, DeclId, Expr, ExprKind, Ident, Name, NamedExpr, UnaryOp};
 
-/// Most operators of an expression on the way from its root to an operand. BMv2 reads files that nest 1,000 levels deep, and ours 600; an operator that
-/// wraps its result takes six of them.
+/// Maximum height of an expression in operators. BMv2 reads files nested up to 1,000 levels, this switch up to 600, and an operator that
+/// wraps its result uses six levels.
 const MAX_HEIGHT: usize = 60;
 
 impl Elaborator<'_> {
@@ -27,7 +27,7 @@ impl Elaborator<'_> {
     fn eval_here(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Data {
         let used = self.type_as_used(expr, frame);
         match &expr.kind {
-            // Their parts take their types from the context.
+            // The types of the parts are determined by the context.
             ExprKind::List(items) => return self.eval_list(items, &used, frame),
             ExprKind::Struct { fields, .. } => return self.eval_record(fields, &used, frame),
             ExprKind::Dots => return self.default_value(&used),
@@ -38,8 +38,8 @@ impl Elaborator<'_> {
         self.hold_tall(data, expr.span, frame)
     }
 
-    /// Computes a value by an assignment of its own where its expression has become tall, so that nothing behind this pass, nor what loads the
-    /// output, meets expressions that nest without an end. Deparsers and checksums consist of expressions alone.
+    /// Stores a value in a variable if its expression is tall. So later passes and loaders of the output do not meet deeply nested
+    /// expressions. Deparsers and checksums cannot contain assignments.
     fn hold_tall(&mut self, data: Data, span: Span, frame: &Rc<Frame>) -> Data {
         let may_assign = matches!(
             self.region,
@@ -53,7 +53,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The value of an expression as a number or truth value.
+    /// The value of an expression as a number or boolean.
     pub fn eval_scalar(&mut self, expr: &Expr, frame: &Rc<Frame>) -> ir::Expr {
         match self.eval(expr, frame) {
             Data::Scalar(expr) => expr,
@@ -65,7 +65,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Stands for a value that could not be made, which has been reported.
+    /// Placeholder of a value after a reported error.
     fn placeholder(&mut self, expr: &Expr, frame: &Rc<Frame>) -> ir::Expr {
         if !self.diagnostics.has_errors() {
             let ty = self.type_as_used(expr, frame);
@@ -78,7 +78,7 @@ impl Elaborator<'_> {
         ir::Expr::number(0, self.scalar(&ty).unwrap_or(Scalar::Bit(1)))
     }
 
-    /// A number that must be known now.
+    /// A number that must be constant.
     pub fn eval_constant(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Option<BigInt> {
         let value = self.eval(expr, frame).constant();
         if value.is_none() && !self.diagnostics.has_errors() {
@@ -313,7 +313,7 @@ impl Elaborator<'_> {
             let place = match &data {
                 Data::Stack(_) | Data::UnionStack(_) if !self.has_effects(index) => place_of(&data),
                 Data::Struct(_) if is_known => Place::Ignore,
-                // A list that is indexed at run time must lie somewhere; so must a stack that the index changes.
+                // A list that is indexed at run time needs storage, and so does a stack that the index expression changes.
                 _ => {
                     let place = self.allocate(&stack, &super::join(&frame.name, "tmp"));
                     let held = std::mem::replace(&mut data, Data::Invalid);
@@ -374,7 +374,7 @@ impl Elaborator<'_> {
         if matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
             let ty = self.type_as_used(left, frame);
             let other = self.type_as_used(right, frame);
-            // A list takes the type of the other side.
+            // A list has the type of the other operand.
             let ty = if matches!(ty, Type::Tuple(_) | Type::Record(_)) {
                 other
             } else {
@@ -391,7 +391,7 @@ impl Elaborator<'_> {
         self.binary(op, a, b, expr.span)
     }
 
-    /// `&&` and `||` evaluate their right side only when the left one leaves the result open.
+    /// `&&` and `||` with short-circuit evaluation.
     fn eval_short_circuit(
         &mut self,
         op: BinaryOp,
@@ -490,7 +490,7 @@ impl Elaborator<'_> {
         result.value().unwrap_or(Data::Invalid)
     }
 
-    /// Evaluates operands from left to right. What a later one's effects could change is copied first.
+    /// Evaluates operands from left to right. Values that a later operand may change are copied first.
     pub fn eval_operands(&mut self, exprs: &[&Expr], frame: &Rc<Frame>) -> Vec<Data> {
         let last_effect = exprs[1.min(exprs.len())..]
             .iter()
@@ -556,10 +556,10 @@ impl Elaborator<'_> {
         self.aggregate(values, ty)
     }
 
-    /// A part of a structured value, which is kept in a variable where a later part may change what it reads.
+    /// A part of a structured value, saved in a variable if a later part may change it.
     fn eval_part(&mut self, item: &Expr, ty: &Type, is_kept: bool, frame: &Rc<Frame>) -> Data {
         let data = match &item.kind {
-            // A part without a type of its own takes the one of its place.
+            // A part without its own type has the type of its position.
             ExprKind::List(items) => self.eval_list(items, ty, frame),
             ExprKind::Struct { fields, .. } => self.eval_record(fields, ty, frame),
             _ => {

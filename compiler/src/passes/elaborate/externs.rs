@@ -20,14 +20,14 @@ use crate::passes::inlined::StmtKind;
 use crate::sema::{CallInfo, Type};
 use crate::syntax::ast::{self, Arg, Decl, DeclId, ExprKind, FunctionDecl, Name};
 
-/// Bodies of abstract methods that an object is declared with, and the names around them.
+/// Implementations of an object's abstract methods, with their environment.
 pub struct Bodies {
     functions: Vec<Rc<FunctionDecl>>,
     around: Rc<Frame>,
 }
 
 impl Elaborator<'_> {
-    /// Leaves an object as it is declared.
+    /// Records a declared object for the pass `externs`.
     pub fn declare(
         &mut self,
         ty: Name,
@@ -56,7 +56,7 @@ impl Elaborator<'_> {
         InstanceId(instances.len() - 1)
     }
 
-    /// Remembers the bodies of an object's abstract methods.
+    /// Records the implementations of an object's abstract methods.
     pub fn implement(&mut self, id: InstanceId, body: &[Decl], frame: &Rc<Frame>) {
         let functions = body.iter().filter_map(|decl| match decl {
             Decl::Function(decl) => Some(Rc::clone(decl)),
@@ -102,7 +102,7 @@ impl Elaborator<'_> {
         if self.region != Region::Parser && &*name != "static_assert" {
             self.program.control_types.type_info_present = true;
         }
-        // With their arguments, as p4c does it.
+        // Removed with their arguments, as by p4c.
         if self.options.no_assertions && matches!(&*name, "assert" | "assume") {
             return Data::Invalid;
         }
@@ -157,7 +157,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Leaves a call, unless it does nothing but compute a value.
+    /// Records a call for the pass `externs`, or folds it if it is pure.
     fn leave(
         &mut self,
         callee: Callee,
@@ -201,7 +201,7 @@ impl Elaborator<'_> {
         data
     }
 
-    /// The abstract methods of an object, each inlined with variables of its own.
+    /// The implementations of an object's abstract methods, inlined with fresh variables.
     fn implementations(&mut self, id: InstanceId, span: Span) -> Vec<Implementation> {
         let Some(bodies) = self.bodies.get(&id).map(Rc::clone) else {
             return Vec::new();

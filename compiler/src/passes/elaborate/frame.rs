@@ -10,18 +10,18 @@ use crate::passes::externs::call::InstanceId;
 use crate::sema::{Substitution, Type};
 use crate::syntax::ast::{ControlDecl, DeclId, ExprId, ParserDecl};
 
-/// What a declaration is bound to.
+/// The binding of a declaration.
 #[derive(Clone, Debug)]
 pub enum Binding {
-    /// A value that the code at hand cannot change.
+    /// A value that is immutable in its scope.
     Data(Data),
-    /// A variable, or a parameter that stands for the caller's place.
+    /// A variable, or a parameter that aliases storage of the caller.
     Place(Place),
     /// An instance.
     Instance(Instance),
 }
 
-/// A thing that exists from compile time on.
+/// A compile-time instance.
 #[derive(Clone, Debug)]
 pub enum Instance {
     /// A control.
@@ -39,11 +39,11 @@ pub enum ExternObject {
     PacketIn,
     /// `packet_out`.
     PacketOut,
-    /// One that the program declares.
+    /// An object that the program declares.
     Object(InstanceId),
 }
 
-/// An instance of a control: what is shared by all its applications.
+/// An instance of a control: the data shared by its applications.
 #[derive(Debug)]
 pub struct ControlInstance {
     /// The control.
@@ -52,16 +52,16 @@ pub struct ControlInstance {
     pub name: String,
     /// Constructor arguments by parameter.
     pub arguments: Vec<(DeclId, Binding)>,
-    /// Type arguments and names of the place of instantiation.
+    /// Environment of the instantiation: type arguments and names.
     pub substitution: Substitution,
-    /// Whether more than one application was seen in the source; parameters are then copied to variables of the
+    /// Whether the source has several applications. Parameters are then copied to variables of the
     /// instance, so that its tables have one key for all of them.
     pub shared: Cell<bool>,
-    /// Made on the first application.
+    /// Data of the first application.
     pub state: RefCell<ControlState>,
 }
 
-/// What the first application of a control leaves for the next.
+/// Data that later applications of a control reuse.
 #[derive(Debug, Default)]
 pub struct ControlState {
     /// Instances and variables.
@@ -76,12 +76,12 @@ pub struct ControlState {
     pub called_globals: Vec<String>,
 }
 
-/// A table and what must happen before it is applied.
+/// A table, with the computations before its application.
 #[derive(Clone, Debug)]
 pub struct TableInfo {
     /// The table.
     pub id: TableId,
-    /// Positions of key elements that are computed, and the fields that then hold them.
+    /// Positions of computed key elements, and the fields that store them.
     pub computed: Vec<(usize, FieldRef)>,
     /// Actions by declaration, for `switch`.
     pub actions: Vec<(DeclId, ActionId)>,
@@ -98,43 +98,43 @@ pub struct ParserInstance {
     pub arguments: Vec<(DeclId, Binding)>,
     /// Type arguments.
     pub substitution: Substitution,
-    /// Value sets made so far: they are shared by all applications.
+    /// Value sets, shared by all applications.
     pub value_sets: RefCell<BTreeMap<DeclId, ValueSetId>>,
     /// Instances made so far.
     pub instances: RefCell<BTreeMap<DeclId, Instance>>,
 }
 
-/// Where `return` goes.
+/// Target of `return`.
 #[derive(Clone, Debug)]
 pub struct ReturnTarget {
     /// The block to leave.
     pub label: Label,
-    /// Where the result goes, and its type.
+    /// Destination and type of the result.
     pub result: Option<(Place, Type)>,
 }
 
-/// Names of one body, and the ones around it.
+/// An environment: the bindings of one body, with those of the enclosing ones.
 #[derive(Debug, Default)]
 pub struct Frame {
     bindings: RefCell<BTreeMap<DeclId, Binding>>,
-    /// The frame around.
+    /// The enclosing environment.
     pub parent: Option<Rc<Frame>>,
-    /// Types of type parameters here and around.
+    /// Types of the type parameters in scope.
     pub substitution: Substitution,
-    /// Prefix of names made here, without a dot at its end.
+    /// Prefix of generated names, without a final dot.
     pub name: String,
-    /// The control instance whose body this is, or is in.
+    /// The enclosing control instance.
     pub control: Option<Rc<ControlInstance>>,
-    /// The parser instance whose body this is, or is in.
+    /// The enclosing parser instance.
     pub parser: Option<Rc<ParserInstance>>,
-    /// Where `return` goes.
+    /// Target of `return`.
     pub returns: Option<ReturnTarget>,
-    /// Whether this is the body of an action, or in one.
+    /// Whether this is within the body of an action.
     pub in_action: bool,
 }
 
 impl Frame {
-    /// A frame inside of `parent` with its control, parser, name and types.
+    /// Creates an environment within `parent`, with its control, parser, name and types.
     pub fn inside(parent: &Rc<Frame>) -> Frame {
         Frame {
             bindings: RefCell::default(),
@@ -148,12 +148,12 @@ impl Frame {
         }
     }
 
-    /// Binds a declaration here.
+    /// Binds a declaration in this environment.
     pub fn bind(&self, id: DeclId, binding: Binding) {
         self.bindings.borrow_mut().insert(id, binding);
     }
 
-    /// Binds a declaration anew, where it is bound now.
+    /// Replaces the binding of a declaration.
     pub fn rebind(&self, id: DeclId, binding: Binding) {
         let mut frame = self;
         loop {
@@ -168,7 +168,7 @@ impl Frame {
         }
     }
 
-    /// What a declaration is bound to, here or around.
+    /// The binding of a declaration, in this or an enclosing environment.
     pub fn find(&self, id: DeclId) -> Option<Binding> {
         let mut frame = self;
         loop {

@@ -11,10 +11,10 @@ use crate::passes::annotations::full_name;
 use crate::sema::{CallInfo, Callee, DefKind, Resolution};
 use crate::syntax::ast::{Annotation, Arg, DeclId, Expr, ExprKind, Instantiation, Param};
 
-/// What an instance counts for, which has a name, a frame and arguments of its own.
+/// Size of an instance for the growth limit: its name, environment and arguments.
 const INSTANCE_PARTS: usize = 4;
 
-/// What names an instance and describes it.
+/// Name and annotations of an instance.
 pub struct InstanceName<'n> {
     /// Full control-plane name.
     pub name: String,
@@ -25,7 +25,7 @@ pub struct InstanceName<'n> {
 }
 
 impl Elaborator<'_> {
-    /// Makes a declared instance and binds its name.
+    /// Elaborates a declared instance and binds its name.
     pub fn instantiate(&mut self, decl: &Rc<Instantiation>, frame: &Rc<Frame>) -> Option<Instance> {
         let checked = self.checked;
         let info = checked.call(decl.call)?;
@@ -56,7 +56,7 @@ impl Elaborator<'_> {
                 if let Some(Binding::Instance(instance)) = frame.find(id) {
                     return Some(instance);
                 }
-                // An instance of the top level, made on first use.
+                // A top-level instance, created on first use.
                 match &checked.def(id).kind {
                     DefKind::Instance(decl) => {
                         let top = Rc::clone(&self.top);
@@ -91,7 +91,7 @@ impl Elaborator<'_> {
         Some(self.checked.name(id).to_string())
     }
 
-    /// Runs a constructor.
+    /// Elaborates a constructor call.
     pub fn construct(
         &mut self,
         info: &CallInfo,
@@ -108,8 +108,8 @@ impl Elaborator<'_> {
                 let DefKind::Control(decl) = &checked.def(id).kind else {
                     return None;
                 };
-                // Blocks of the architecture are named after their type, in whatever way they are made. Neither a `@name` of
-                // the type nor one of the instance counts, as in p4c.
+                // Blocks of the architecture have the name of their type, however they are instantiated. Neither a `@name` of
+                // the type nor one of the instance has an effect, as in p4c.
                 let name = match frame.parent {
                     None if frame.control.is_none() => decl.name.name.to_string(),
                     _ => name.name,
@@ -150,7 +150,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// What constructor parameters are when no arguments are given.
+    /// Bindings of constructor parameters without arguments.
     pub fn default_arguments(
         &mut self,
         params: &[Rc<Param>],

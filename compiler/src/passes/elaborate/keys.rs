@@ -17,11 +17,11 @@ use crate::syntax::ast::{
 
 /// The key of a table.
 pub struct Keys {
-    /// What is compared with entries.
+    /// The elements that are compared with entries.
     pub keys: Vec<Key>,
-    /// Positions of elements that are computed, and the fields that then hold them.
+    /// Positions of computed elements, and the fields that store them.
     pub computed: Vec<(usize, ir::FieldRef)>,
-    /// What `selector` elements look at.
+    /// The fields of `selector` elements.
     pub selectors: Vec<ir::FieldRef>,
 }
 
@@ -134,7 +134,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A key that BMv2 can read where it is: a field, perhaps under a constant mask, or a header's validity.
+    /// A key that BMv2 can read directly: a field, optionally under a constant mask, or a header's validity.
     fn direct_key(
         &mut self,
         expr: &Expr,
@@ -192,11 +192,11 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The name of a key without `@name`: the expression as written; none when it is too complex.
+    /// The name of a key without `@name`: the expression as written; `None` if it is too complex.
     fn key_name(&self, expr: &Expr) -> Option<String> {
         Some(match &expr.kind {
             ExprKind::Name(path) => match self.checked.resolution(expr) {
-                // Constants stand there with their values.
+                // Constants are written with their values.
                 Resolution::Decl(id) => match &self.checked.def(id).kind {
                     DefKind::Const(constant) => {
                         match (&constant.value.kind, &self.checked.info(expr.id).value) {

@@ -14,13 +14,13 @@ use crate::passes::annotations::full_name;
 use crate::passes::externs::call::Listed;
 use crate::syntax::ast::Decl;
 
-/// Something that is listed, or has what is.
+/// A listed object, or a container of listed objects.
 enum Node {
     Block(Instance),
     Object(Listed),
 }
 
-/// What stands in a control once all others are inlined into it.
+/// The declarations of a control after all others are inlined into it.
 #[derive(Default)]
 struct Contents {
     global_actions: Vec<String>,
@@ -30,7 +30,7 @@ struct Contents {
 }
 
 impl Elaborator<'_> {
-    /// Lists them when all blocks are elaborated.
+    /// Lists the objects after all blocks are elaborated.
     pub fn list_objects(&mut self, blocks: &[Instance]) {
         let checked = self.checked;
         let main = checked.main().map(|main| main.id);

@@ -13,7 +13,7 @@ use crate::passes::inlined::StmtKind;
 use crate::sema::Type;
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Stmt, VarDecl};
 
-/// Ranges with more values than this are not unrolled.
+/// Maximum values of a range that is unrolled.
 const MAX_UNROLLED: u32 = 256;
 
 impl Elaborator<'_> {
@@ -51,7 +51,7 @@ impl Elaborator<'_> {
         self.emit(span, StmtKind::Loop { label, body: code });
     }
 
-    /// The body of a loop once; `continue` goes to its end.
+    /// One iteration of a loop's body; `continue` leaves it.
     fn round(&mut self, body: &Stmt, labels: (ir::Label, ir::Label), frame: &Rc<Frame>) {
         self.loops.push(labels);
         let code = self.block(|this| this.statement(body, &Rc::new(Frame::inside(frame))));
@@ -133,7 +133,7 @@ impl Elaborator<'_> {
                 return;
             }
         }
-        // The last value is held, and the loop is left after it: the variable may not be able to go beyond.
+        // The loop ends after the last value, as the variable may not be able to exceed it.
         let Some(scalar) = self.scalar(variable.1) else {
             return;
         };
@@ -182,7 +182,7 @@ impl Elaborator<'_> {
         );
     }
 
-    /// The body for one value known now. The body cannot change the collection through the variable.
+    /// An iteration for one constant value. The body cannot change the collection through the variable.
     fn one_value(
         &mut self,
         variable: (&Rc<VarDecl>, &Type),
@@ -211,7 +211,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Whether a loop's body may assign to its variable: then the variable needs a place.
+/// Whether a loop's body may assign to its variable, which then needs storage.
 fn assigns(body: &Stmt, variable: crate::syntax::ast::DeclId, this: &Elaborator) -> bool {
     use crate::sema::Resolution;
     use crate::syntax::ast::StmtKind as Ast;

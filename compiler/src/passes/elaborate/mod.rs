@@ -51,37 +51,37 @@ use crate::sema::{DefKind, Substitution, Type};
 use crate::stack::levels;
 use crate::syntax::ast::{Decl, DeclId, Expr, ExprId, ExprKind, TypeRef};
 
-/// A program being elaborated.
+/// State of elaboration.
 pub struct Elaborator<'a> {
-    /// The program that is being made.
+    /// The program under construction.
     build: Builder<'a>,
     /// The block that is being elaborated.
     pub region: Region,
-    /// Calls that are being inlined, to tell recursion.
+    /// Calls that are being inlined, to detect recursion.
     depth: usize,
-    /// Statements and expressions around what is being elaborated, those of calls included.
+    /// Nesting of statements and expressions, including those of calls.
     level: u32,
-    /// Copies to make when `exit` leaves what is being inlined, innermost last.
+    /// Copies before an `exit` from inlined calls, the innermost last.
     pending_copies: Vec<Vec<(Place, Data, Type)>>,
     /// All instances of controls.
     controls: Vec<Rc<ControlInstance>>,
-    /// Loops around the statement at hand: labels for `break` and `continue`.
+    /// Enclosing loops: labels for `break` and `continue`.
     loops: Vec<(Label, Label)>,
     /// Names and instances of the top level.
     pub top: Rc<Frame>,
-    /// What was found out about the effects of expressions.
+    /// Cached side effects of expressions.
     effects: RefCell<FxHashMap<ExprId, bool>>,
     /// Actions of the top level, made so far.
     top_actions: BTreeMap<DeclId, ir::ActionId>,
-    /// Bodies that objects give their abstract methods.
+    /// Implementations of abstract methods, by object.
     bodies: BTreeMap<InstanceId, Rc<externs::Bodies>>,
     /// Parser states being made.
     states: parser::States,
     /// Sub-parsers by the declaration of their instance: whether their calls differ in arguments.
     several_argument_lists: BTreeMap<DeclId, bool>,
-    /// Enums whose members became numbers.
+    /// Enums whose members are encoded as numbers.
     used_enums: BTreeSet<DeclId>,
-    /// Action profiles that tables made by themselves.
+    /// Number of implicit action profiles.
     own_profiles: usize,
 }
 
@@ -99,11 +99,11 @@ impl<'a> DerefMut for Elaborator<'a> {
     }
 }
 
-/// Most calls within one another.
+/// Maximum nesting of calls.
 const MAX_DEPTH: usize = 2_000;
 
 impl<'a> Elaborator<'a> {
-    /// Nothing is elaborated yet.
+    /// Creates the initial state.
     pub fn new(build: Builder<'a>) -> Self {
         Elaborator {
             build,
@@ -124,9 +124,9 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// The program, once all of its blocks are elaborated.
+    /// Finishes elaboration and returns the builder with the program.
     pub fn finish(mut self) -> Builder<'a> {
-        // What an instance remembers of its first application leads back to it.
+        // Data of the first application refers back to the instance: break the cycle.
         for control in &self.controls {
             control.state.take();
         }
@@ -134,7 +134,7 @@ impl<'a> Elaborator<'a> {
         self.build
     }
 
-    /// Makes the extern objects that the top level declares.
+    /// Elaborates the extern objects of the top level.
     pub fn top_instances(&mut self) {
         let checked = self.checked;
         for decl in &checked.program.decls {
@@ -147,7 +147,7 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// A control of the architecture, and what the target calls it.
+    /// Elaborates a control of the architecture; `name` is that of the target.
     pub fn control_block(
         &mut self,
         instance: &Rc<frame::ControlInstance>,
@@ -166,7 +166,7 @@ impl<'a> Elaborator<'a> {
         self.into.blocks.push(Block { name, source, code });
     }
 
-    /// Enums of the program without a base type go to the output with the numbers of their members.
+    /// Adds enums without an underlying type to the output, with the numbers of their members.
     fn finish_enums(&mut self) {
         for id in std::mem::take(&mut self.used_enums) {
             if let DefKind::Enum(decl) = &self.checked.def(id).kind {
@@ -185,9 +185,9 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// Runs `make` one level deeper in the program with its calls inlined. What nests too deeply for the stack is reported, and `make` not run.
+    /// Runs `make` at one more level of nesting, including inlined calls. If the level exceeds the limit, it is reported and `make` is not run.
     fn one_level_deeper<T: Default>(&mut self, span: Span, make: impl FnOnce(&mut Self) -> T) -> T {
-        // What the parser accepts may begin in the last expression of what it accepts.
+        // A body of the maximum depth may be called at the maximum depth.
         let most = 2 * levels();
         if self.level >= most {
             let message =
@@ -206,7 +206,7 @@ impl<'a> Elaborator<'a> {
         made
     }
 
-    /// Runs `make` with an empty list of statements and returns what it put there.
+    /// Runs `make` with an empty list of statements and returns the statements that it emits.
     pub fn block(&mut self, make: impl FnOnce(&mut Self)) -> Vec<Stmt> {
         let outer = std::mem::take(&mut self.out);
         make(self);
@@ -223,7 +223,7 @@ impl<'a> Elaborator<'a> {
         self.checked.type_of(expr).substitute(&frame.substitution)
     }
 
-    /// The type that the context of an expression takes.
+    /// The type of an expression after its implicit cast.
     fn type_as_used(&self, expr: &Expr, frame: &Frame) -> Type {
         self.checked
             .type_as_used(expr)

@@ -114,7 +114,7 @@ impl Elaborator<'_> {
         self.emit(span, kind);
     }
 
-    /// Emits the check that an index is one of a stack's. Without it a parser that counts its headers might go around for ever.
+    /// Emits a bounds check of a stack's index. Without it, a parser that counts headers might not terminate.
     fn within_stack(&mut self, index: &ir::Expr, count: usize, span: Span) {
         let ty = index.scalar().unwrap_or(Scalar::Bit(32));
         let number = |value: usize| ir::Expr::Number {
@@ -130,13 +130,13 @@ impl Elaborator<'_> {
             }
             (false, Scalar::Int(_)) => ir::Expr::binary(ir::BinaryOp::Ge, index.clone(), number(0)),
             (true, _) => below,
-            // The index cannot become so large.
+            // The index has too few bits for larger values.
             (false, _) => return,
         };
         self.verify(cond, "StackOutOfBounds", span);
     }
 
-    /// A parameter that stood for the next element of a stack stands for the last one, once that is extracted.
+    /// Rebinds a parameter from the next element of a stack to the last one, after its extraction.
     fn now_last(&mut self, target: &Expr, last: ir::HeaderPlace, frame: &Rc<Frame>) {
         if let (ExprKind::Name(_), Resolution::Decl(id)) =
             (&target.kind, self.checked.resolution(target))

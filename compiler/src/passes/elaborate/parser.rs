@@ -30,7 +30,7 @@ pub struct States {
     names: Names,
 }
 
-/// One run of a parser: where its states went and where its end leads.
+/// One application of a parser: the target states of its states and of its end.
 pub struct Run {
     frame: Rc<Frame>,
     prefix: String,
@@ -42,7 +42,7 @@ pub struct Run {
 }
 
 impl Elaborator<'_> {
-    /// A parser of the architecture, and what the target calls it.
+    /// Elaborates a parser of the architecture; `name` is that of the target.
     pub fn parser_block(
         &mut self,
         instance: &Rc<ParserInstance>,
@@ -159,7 +159,7 @@ impl Elaborator<'_> {
         });
     }
 
-    /// The state that `start` of the parser became.
+    /// The target state of the parser's `start`.
     fn first_state(&mut self, instance: &Rc<ParserInstance>, run: &mut Run) -> Next {
         let start = instance.decl.body.as_ref().and_then(|body| {
             body.states
@@ -185,7 +185,7 @@ impl Elaborator<'_> {
         id
     }
 
-    /// Where a name in a transition leads.
+    /// The target of a name in a transition.
     pub fn target_state(&mut self, name: &str, run: &mut Run) -> Next {
         match name {
             "accept" => run.accept,
@@ -200,7 +200,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Makes all states that were met.
+    /// Elaborates all referenced states.
     fn finish_run(&mut self, run: &mut Run) {
         while let Some((state, id)) = run.waiting.pop_front() {
             if !self.grow(state.name.span, 1) {
@@ -260,7 +260,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Whether the parser at hand calls a sub-parser with other arguments in one place than in another.
+    /// Whether the current parser calls a sub-parser with different arguments.
     fn has_several_argument_lists(&mut self, sub_parser: &Expr, frame: &Rc<Frame>) -> bool {
         let (Resolution::Decl(id), Some(caller)) =
             (self.checked.resolution(sub_parser), frame.parser.clone())
@@ -312,7 +312,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Makes the states of a sub-parser and a way through them.
+    /// Elaborates the states of a sub-parser, and a transition through them.
     ///
     /// With `copied`, its parameters are variables of their own, and what `out` and `inout` ones hold is copied out at its end: a
     /// `reject` inside loses it. Without, they stand for their arguments, as p4c has it where all calls have the same ones.

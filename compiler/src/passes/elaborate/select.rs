@@ -14,12 +14,12 @@ use crate::passes::inlined::{Keyset, KeysetElement, SelectKey};
 use crate::sema::{Resolution, Type};
 use crate::syntax::ast::{Annotated, Annotation, Expr, ExprKind, Name, Select, ValueSetDecl};
 
-/// A select before its states are known.
+/// An evaluated `select` with names of states.
 #[derive(Default)]
 pub struct Plan {
-    /// What is looked at.
+    /// The keys.
     pub keys: Vec<SelectKey>,
-    /// What matches, the name of the next state, and where the keyset stands.
+    /// Keyset, name of the next state, and position of the keyset.
     pub cases: Vec<(Keyset, Name, Span)>,
 }
 
@@ -58,14 +58,14 @@ impl Elaborator<'_> {
                 if elements.iter().all(|element| *element == KeysetElement::Any));
             cases.push((keyset, case.target.name.clone(), case.keyset.span));
             if is_default {
-                // Cases after it can never be taken, so that their states need not be made.
+                // Later cases are unreachable, so their states are not elaborated.
                 break;
             }
         }
         Plan { keys, cases }
     }
 
-    /// What a case matches; none when that is not known at compile time, which is reported.
+    /// The keyset of a case; `None` after a reported error, if it is not constant.
     fn keyset(&mut self, keyset: &Expr, keys: usize, frame: &Rc<Frame>) -> Option<Keyset> {
         if let Some(set) = self.named_value_set(keyset, frame) {
             return Some(Keyset::ValueSet(set));
@@ -139,7 +139,7 @@ impl Elaborator<'_> {
         known
     }
 
-    /// How a field of a value set matches: as its `@match` says, or exactly.
+    /// Match kind of a value set's field: that of its `@match`, or `exact`.
     fn match_annotation(&mut self, annotations: &[Annotation]) -> MatchKind {
         let Some(annotation) = annotations.annotation("match") else {
             return MatchKind::Exact;
@@ -206,7 +206,7 @@ impl Elaborator<'_> {
         Some(id)
     }
 
-    /// Fields of a struct, those of structs in it one by one.
+    /// Fields of a struct, including those of nested structs.
     fn add_members(
         &mut self,
         fields: &mut Vec<ValueSetField>,

@@ -11,22 +11,22 @@ use crate::passes::inlined::{walk, Stmt, StmtKind};
 use crate::sema::Resolution;
 use crate::syntax::ast::{Expr, ExprKind};
 
-/// Statements that are searched for a proof that a stack has a last element. The bound keeps long states linear.
+/// Maximum number of statements that are searched for a proof that a stack is not empty. The bound keeps the analysis linear.
 const SEARCHED: usize = 64;
 
-/// What a statement proves about the existence of a stack's last element.
+/// Effect of a statement on whether a stack has a last element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Proof {
-    /// There is one behind the statement.
+    /// The stack has one after the statement.
     Exists,
-    /// Behind the statement there may be none, whatever was before.
+    /// The stack may be empty after the statement.
     Unknown,
-    /// As before the statement.
+    /// Unchanged by the statement.
     Unchanged,
 }
 
 impl Elaborator<'_> {
-    /// The place of `stack.next` where nothing is extracted to it: an element with the index of now. Out of bounds the parser rejects.
+    /// The storage of `stack.next` outside `extract`: the element at the current index. Out of bounds the parser rejects.
     pub fn next_element(&mut self, next: Place, span: Span, frame: &Rc<Frame>) -> Place {
         let storage = &self.program.storage;
         let (stack, elements): (Place, Vec<Place>) = match next {
@@ -62,7 +62,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The place of `stack.last`. When there is none the parser rejects.
+    /// The storage of `stack.last`. If the stack is empty, the parser rejects.
     pub fn last_element(&mut self, stack: Place, span: Span) -> Place {
         let (last, size) = match stack {
             Place::Stack(id) => (
@@ -87,7 +87,7 @@ impl Elaborator<'_> {
         self.verify(below, "StackOutOfBounds", span);
     }
 
-    /// The place of an expression that is extracted to. `next` of a stack is left to the target, which checks and counts.
+    /// The destination of `extract`. For `next` of a stack, the target checks the bounds and advances the index.
     pub fn extracted_place(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Place {
         match &expr.kind {
             ExprKind::Name(_) => {
@@ -116,7 +116,7 @@ impl Elaborator<'_> {
         self.place(expr, frame)
     }
 
-    /// What a parameter stands for, if that is the next element of a stack.
+    /// The binding of a parameter that aliases the next element of a stack.
     fn bound_next(&self, expr: &Expr, frame: &Rc<Frame>) -> Option<Place> {
         let (ExprKind::Name(_), Resolution::Decl(id)) = (&expr.kind, self.checked.resolution(expr))
         else {
@@ -129,7 +129,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Whether a place is a header or union that is yet to be extracted.
+/// Whether a place is a next element of a stack, which is not extracted yet.
 pub fn is_next(place: &Place) -> bool {
     matches!(
         place,
@@ -146,7 +146,7 @@ fn last_index(stack: &Place) -> ir::Expr {
     }
 }
 
-/// Whether a body that is run from its start on proves that a stack has a last element at its end.
+/// Whether a body ensures that a stack has a last element at its end.
 fn has_last(body: &[Stmt], stack: &Place) -> bool {
     let proofs = body.iter().rev().take(SEARCHED);
     let decided = proofs
@@ -159,7 +159,7 @@ fn proof(stmt: &Stmt, stack: &Place) -> Proof {
     if let Some(known) = straight_proof(&stmt.kind, stack) {
         return known;
     }
-    // Ways part, or another parser runs: nothing inside may make the stack shorter.
+    // A branch or a sub-parser: no nested statement may shorten the stack.
     if matches!(stmt.kind, StmtKind::Enter { .. } | StmtKind::Call(_)) {
         return Proof::Unknown;
     }
@@ -176,7 +176,7 @@ fn proof(stmt: &Stmt, stack: &Place) -> Proof {
     }
 }
 
-/// What a statement without inner ones proves; none when it does not touch the stack.
+/// The effect of a statement without nested ones; `None` if it does not access the stack.
 fn straight_proof(kind: &StmtKind, stack: &Place) -> Option<Proof> {
     match (kind, stack) {
         (StmtKind::Take(Take::ExtractNext { target, .. }), Place::Stack(id)) if target == id => {

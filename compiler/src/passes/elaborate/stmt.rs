@@ -15,12 +15,12 @@ use crate::syntax::ast::{
 };
 
 impl Elaborator<'_> {
-    /// A block has names of its own.
+    /// Elaborates a block in a new environment.
     pub fn block_statement(&mut self, block: &Block, frame: &Rc<Frame>) {
         self.statements(&block.stmts, &Rc::new(Frame::inside(frame)));
     }
 
-    /// Statements one after the other, in the frame given.
+    /// Elaborates statements in an environment.
     pub fn statements(&mut self, stmts: &[Stmt], frame: &Rc<Frame>) {
         for (position, stmt) in stmts.iter().enumerate() {
             if self.is_full() {
@@ -29,10 +29,10 @@ impl Elaborator<'_> {
             self.statement(stmt, frame);
             let last = self.out.last().map(|last| &last.kind);
             if matches!(last, Some(StmtKind::Exit)) {
-                self.know_actions_after_exit(&stmts[position + 1..], frame);
+                self.list_actions_after_exit(&stmts[position + 1..], frame);
             }
             if matches!(self.out.last().map(|last| &last.kind), Some(kind) if ends(kind)) {
-                // Nothing after it can be reached.
+                // Later statements are unreachable.
                 break;
             }
         }
@@ -105,10 +105,10 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Declares a variable, unless that was done before, and gives it its first value.
+    /// Declares a variable, unless it exists already, and assigns its initial value.
     pub fn variable(&mut self, decl: &Rc<VarDecl>, frame: &Rc<Frame>, fresh: bool) {
         let ty = self.written_type(&decl.ty, frame);
-        // The initial value is evaluated before the name is seen.
+        // The initial value is evaluated before the name is in scope.
         let value = decl.init.as_ref().map(|init| {
             let data = self.eval(init, frame);
             self.cast(data, &ty)
@@ -140,7 +140,7 @@ impl Elaborator<'_> {
         let place = self.place(left, frame);
         let mut old = Data::Invalid;
         if op.is_some() {
-            // The left operand's value comes first, as in `left = left op right`.
+            // The left operand is read first, as in `left = left op right`.
             old = self.read(&place, &ty, left.span, &frame.name);
             if self.has_effects(right) {
                 old = self.materialize(old, &ty, left.span, &frame.name);
@@ -159,7 +159,7 @@ impl Elaborator<'_> {
         self.assign(&place, data, &ty, span, &frame.name);
     }
 
-    /// A statement with names of its own. Blocks see to that themselves, and an `if` has none.
+    /// Elaborates a branch in a new environment. Blocks create their own, and an `if` needs none.
     fn branch(&mut self, stmt: &Stmt, frame: &Rc<Frame>) {
         match stmt.kind {
             Ast::Block(_) | Ast::If { .. } => self.statement(stmt, frame),
@@ -224,7 +224,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A condition that is `t.apply().hit` or `.miss`, perhaps negated: the table, and whether it means a hit.
+    /// The table of a condition `t.apply().hit` or `.miss`, possibly negated, and whether it is true on a hit.
     fn table_condition(&self, condition: &Expr) -> Option<(DeclId, bool)> {
         match &condition.kind {
             ExprKind::Unary(UnaryOp::Not, inner) => self
@@ -262,7 +262,7 @@ impl Elaborator<'_> {
         let ty = self.type_as_used(subject, frame);
         let data = self.eval(subject, frame);
         let data = match data {
-            // The cases must all see the value of now.
+            // All cases compare with the current value.
             Data::Scalar(expr) => Data::Scalar(self.hold(expr, subject.span, &frame.name)),
             other => other,
         };
@@ -362,7 +362,7 @@ impl Elaborator<'_> {
         self.emit(span, StmtKind::Break(target.label));
     }
 
-    /// `exit` ends everything, but what was passed out so far is passed out.
+    /// `exit` ends the pipeline after copying out the results of the enclosing calls.
     fn exit_statement(&mut self, span: Span, frame: &Rc<Frame>) {
         self.copy_out(self.all_pending_copies(), span, frame);
         if matches!(self.region, super::Region::Parser) {

@@ -24,7 +24,7 @@ use crate::syntax::ast::{
 };
 
 impl Elaborator<'_> {
-    /// A table of a control, made on first use.
+    /// A table of a control, elaborated on first use.
     pub fn table(
         &mut self,
         id: DeclId,
@@ -81,8 +81,8 @@ impl Elaborator<'_> {
         Some(info)
     }
 
-    /// Refuses two actions of a table that have one name for the control plane: the switch chooses what follows by names. Where a P4Info
-    /// is made, each action of the program has a name of its own, which is checked when it is made.
+    /// Reports two actions of a table with one control-plane name, as the switch selects successors by name. With a
+    /// P4Info, names are unique in the whole program, which is checked when an action is created.
     fn demand_own_names(&mut self, table: TableId, actions: &[(DeclId, ActionId)]) {
         if self.options.actions_need_names {
             return;
@@ -137,7 +137,7 @@ impl Elaborator<'_> {
         })
     }
 
-    /// The default action; `NoAction` when none is given.
+    /// The default action; `NoAction` by default.
     fn default_action(
         &mut self,
         table: TableId,
@@ -159,7 +159,7 @@ impl Elaborator<'_> {
             let id = match known {
                 Some(id) => id,
                 None => {
-                    // The checker asks for it to be listed; a default of NoAction may go without.
+                    // The checker requires it in the list, except for NoAction.
                     match self.table_action(action, None, &[], instance, frame) {
                         Some(id) => {
                             self.add_default_only(table, id);
@@ -251,7 +251,7 @@ impl Elaborator<'_> {
         values
     }
 
-    /// Evaluates the properties of a table; what is returned are those that name objects.
+    /// Evaluates the properties of a table; returns those that name objects.
     fn properties(
         &mut self,
         table: TableId,
@@ -265,7 +265,7 @@ impl Elaborator<'_> {
             };
             match &*property.name.name {
                 "size" => {
-                    // A size of 0 is none.
+                    // A size of 0 is the default size.
                     let size = self.eval_constant(value, frame);
                     if let Some(size) = size.filter(|size| *size != BigInt::ZERO) {
                         let table = &mut self.program.tables[table.index()];
@@ -291,7 +291,7 @@ impl Elaborator<'_> {
         objects
     }
 
-    /// The extern object that a property names or makes.
+    /// The extern object that a property names or constructs.
     fn property_object(
         &mut self,
         property: &TableProperty,
@@ -303,7 +303,7 @@ impl Elaborator<'_> {
             ExprKind::Call(call) => {
                 let checked = self.checked;
                 let info = checked.call(value.id)?;
-                // What a property makes is named by the property alone, as p4c does, and profiles are numbered.
+                // As in p4c, an implicit object has the name of the property, and profiles are numbered.
                 let own = match &*property.name.name {
                     "implementation" => {
                         self.own_profiles += 1;

@@ -6,7 +6,7 @@ use crate::ir::{self, Digest, DigestId, Effect, Primitive};
 use crate::passes::builder::data::{Data, Place};
 use crate::sema::Type;
 
-/// What makes digests one.
+/// Identity of a digest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DigestKey {
     /// Their type's name.

@@ -40,7 +40,7 @@ impl Lowering<'_> {
         id
     }
 
-    /// Inputs of a hash or checksum. Computed ones are stored first, for which there must be a scope of names.
+    /// Inputs of a hash or checksum. Computed inputs are stored in variables first.
     pub fn calculation_inputs(
         &mut self,
         data: Data,

@@ -9,7 +9,7 @@ use crate::ir::{self, Expr, FieldRef, Scalar};
 use crate::passes::builder::data::Data;
 use crate::passes::builder::Builder;
 
-/// What the control plane calls objects of an extern type, if it knows such objects.
+/// The kind of an extern type's objects for the control plane, if they are visible.
 pub fn control_kind(arch: Arch, ty: &str) -> Option<&'static str> {
     match arch.is_tofino() {
         false => v1model::control_kind(ty),
@@ -26,12 +26,12 @@ pub fn is_object_property(arch: Arch, property: &str) -> bool {
     }
 }
 
-/// Whether calls give results. Those of BMv2 store what they find in arguments, and other externs of `--emit-externs` can do no more.
+/// Whether calls have results. Calls of BMv2, and of externs with `--emit-externs`, store results in arguments instead.
 pub fn give_results(arch: Arch) -> bool {
     arch.is_tofino()
 }
 
-/// The value of a call that does nothing but compute one; none for other calls.
+/// The value of a pure call; `None` for other calls.
 pub fn value_of(build: &mut Builder, call: &Call) -> Option<Data> {
     if !build.options.arch.is_tofino() {
         return None;

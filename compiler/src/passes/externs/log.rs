@@ -8,7 +8,7 @@ use crate::passes::builder::data::Data;
 use crate::sema::Type;
 
 impl Lowering<'_> {
-    /// Logs a text with a number in each `{}`.
+    /// Logs a text with a number for each placeholder `{}`.
     pub fn log_msg(&mut self, args: &[ExternArg], span: Span) {
         let Some(Data::String(format)) = args.first().and_then(ExternArg::data) else {
             self.error(
@@ -52,7 +52,7 @@ impl Lowering<'_> {
         );
     }
 
-    /// The text with a hole for each number: the switch counts them. What has parts gets `(name:{},name:{})`, as p4c writes it
+    /// The text with a placeholder for each number, as the switch expects. A struct becomes `(name:{},name:{})`, as by p4c
     /// (its pass `FlattenLogMsg`).
     fn unfold_holes(&self, format: &str, ty: &Type) -> String {
         let mut text = String::new();
@@ -81,7 +81,7 @@ impl Lowering<'_> {
         if !has_parts {
             return "{}".to_owned();
         }
-        // Lists, which alone need their length, have no place in a message.
+        // Lists, whose length would be needed, are not allowed in a message.
         let parts = self.parts_of(ty, 0);
         let holes: Vec<_> = parts
             .iter()

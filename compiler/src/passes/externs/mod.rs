@@ -187,7 +187,7 @@ impl Lowering<'_> {
         (id, made)
     }
 
-    /// What a declared object became.
+    /// Lowers a declared object.
     fn lowered_object(&self, id: InstanceId) -> LoweredObject {
         self.objects[id.0]
     }
@@ -208,7 +208,7 @@ impl Lowering<'_> {
                 let profile = &program.action_profiles[id.index()];
                 (ObjectKind::ActionProfile, &profile.meta)
             }
-            // Direct ones stand with their tables; of others the control plane does not know.
+            // Direct objects are listed with their tables; other ones are not visible.
             LoweredObject::DirectCounter(_)
             | LoweredObject::DirectMeter(_)
             | LoweredObject::Tofino(_)
@@ -218,7 +218,7 @@ impl Lowering<'_> {
         Some((kind, meta.name.clone()))
     }
 
-    /// Makes statements and the result of a call.
+    /// Lowers a call to statements and a result.
     fn call(&mut self, mut call: Call) {
         self.lowered.arguments(&mut call.args);
         self.region = call.region;
@@ -228,7 +228,7 @@ impl Lowering<'_> {
             CallResult::None => None,
             CallResult::Scalar(ty) => Some(match data {
                 Data::Scalar(value) => ops::cast(value, ty),
-                // What was refused.
+                // Reported as an error.
                 _ => Expr::number(0, ty),
             }),
             CallResult::Place(place) => {
@@ -241,7 +241,7 @@ impl Lowering<'_> {
         self.lowered.results.push(result);
     }
 
-    /// Makes the statements of a call. The result is invalid if there is none, or if it is where it belongs already.
+    /// Lowers a call. The result is invalid if there is none, or if it is stored already.
     fn call_of_any_target(&mut self, call: &mut Call) -> Data {
         if let Callee::Function(name) = &call.callee {
             match &**name {
@@ -272,7 +272,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The name of the enum member that an argument is.
+/// The name of an argument that is an enum member.
 fn enum_argument(build: &Builder, args: &[ExternArg], wanted: &str) -> Option<String> {
     let given = named(args, wanted)?;
     enum_member(build, given.data()?, &given.ty)
@@ -294,17 +294,17 @@ fn named<'g>(args: &'g [ExternArg], wanted: &str) -> Option<&'g ExternArg> {
         .find(|given| given.param.as_deref() == Some(wanted))
 }
 
-/// The number that the argument of a parameter is.
+/// The constant number of an argument.
 fn number(args: &[ExternArg], wanted: &str) -> Option<num_bigint::BigInt> {
     named(args, wanted)?.data()?.constant()
 }
 
-/// The number or truth value that an argument is.
+/// The scalar expression of an argument.
 fn value(args: &[ExternArg], position: usize) -> Option<Expr> {
     scalar_of(args.get(position)?)
 }
 
-/// The same of a parameter by its name.
+/// The same, by name of the parameter.
 fn named_value(args: &[ExternArg], wanted: &str) -> Option<Expr> {
     scalar_of(named(args, wanted)?)
 }

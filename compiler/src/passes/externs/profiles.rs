@@ -5,7 +5,7 @@ use crate::ir::{self, ActionProfile, Selector, SizeSemantics};
 use crate::passes::annotations::{self, unstructured_but};
 use crate::syntax::ast::{Annotated, Annotation};
 
-/// What a profile says of itself in fields of its own.
+/// Annotations of a profile with dedicated fields.
 const OF_PROFILES: [&str; 3] = [
     "max_group_size",
     "max_member_weight",

@@ -7,7 +7,7 @@ use crate::passes::inlined::{Block, BlockCode, InlinedProgram, Stmt, StmtKind, T
 
 use super::call::{Argument, ExternArg};
 
-/// What the calls of a program became, by their ids.
+/// The lowered calls of a program, by id.
 #[derive(Default)]
 pub struct Lowered {
     /// Statements.
@@ -86,7 +86,7 @@ impl Lowered {
         }
     }
 
-    /// Primitives are made of arguments in which nothing is left to replace.
+    /// Replaces results in an assignment. Primitives contain no results, as their arguments are replaced before.
     fn effect(&self, effect: &mut Effect) {
         if let Effect::Assign { value, .. } = effect {
             self.expr(value);
@@ -108,7 +108,7 @@ impl Lowered {
         }
     }
 
-    /// Replaces results in an expression; what can be computed then is.
+    /// Replaces results in an expression, and folds constants.
     pub fn expr(&self, expr: &mut Expr) {
         let mut has_result = false;
         expr.walk(&mut |node| has_result |= matches!(node, Expr::Result { .. }));
@@ -245,7 +245,7 @@ mod tests {
         let mut wide = ops::cast(result(0), Scalar::Bit(16));
         lowered.expr(&mut wide);
         assert_eq!(wide, Expr::bits(0x5a, 16));
-        // One without a result stays as it is.
+        // An expression without results is unchanged.
         let sum = Expr::binary(BinaryOp::Add, Expr::bits(1, 8), Expr::bits(2, 8));
         let mut same = sum.clone();
         lowered.expr(&mut same);

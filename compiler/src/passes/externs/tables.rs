@@ -6,7 +6,7 @@ use crate::diag::Span;
 use crate::ir::TableId;
 
 impl Lowering<'_> {
-    /// Gives a table its action profile, direct counter and meter, and what else it names.
+    /// Attaches the objects that a table names: action profile, direct counter, meter and others.
     pub fn attach(&mut self, objects: TableObjects) {
         let TableObjects {
             table,
@@ -22,7 +22,7 @@ impl Lowering<'_> {
         let Some(profile) = self.program.tables[table.index()].implementation else {
             return;
         };
-        // Inputs of a selector come from the first table that uses it.
+        // The inputs of a selector are those of the first table that uses it.
         if let Some(selector) = &mut self.program.action_profiles[profile.index()].selector {
             if selector.inputs.is_empty() {
                 selector.inputs = selectors;
@@ -79,7 +79,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Refuses a direct counter or meter of two tables.
+    /// Reports a direct counter or meter that two tables name.
     fn attached_twice(&mut self, first: Option<TableId>, second: TableId, span: Span) {
         if let Some(first) = first.filter(|first| *first != second) {
             let name = &self.program.tables[first.index()].meta.name;

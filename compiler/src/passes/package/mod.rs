@@ -13,7 +13,7 @@ use crate::diag::{Code, Diagnostic, Diagnostics, SourceMap};
 use crate::sema::{ArgSource, CallInfo, CheckedProgram};
 use crate::syntax::ast::Arg;
 
-/// Elaborates the blocks of a program's package. When something is reported as an error, the result must not be used.
+/// Elaborates the blocks of a program's package. The result must not be used if errors are reported.
 pub fn elaborate<'a>(
     checked: &'a CheckedProgram,
     sources: &'a SourceMap,
@@ -41,7 +41,7 @@ pub fn elaborate<'a>(
 }
 
 impl Elaborator<'_> {
-    /// The instances that a package is made of, in the order of its parameters; none where one is left out.
+    /// The block instances of a package, in the order of its parameters; `None` for omitted ones.
     fn package_arguments(
         &mut self,
         call: &CallInfo,

@@ -19,7 +19,7 @@ use crate::passes::externs::call::Region;
 use crate::sema::{CallInfo, Callee, DefKind, Resolution, Type};
 use crate::syntax::ast::{Arg, Expr, ExprKind, Instantiation, Param};
 
-/// Names of the blocks of a gress for the target.
+/// Names for the target of the blocks of ingress or egress.
 struct Names {
     prefix: &'static str,
     parser: &'static str,
@@ -42,7 +42,7 @@ const GRESSES: [Names; 2] = [
     },
 ];
 
-/// What the parameters of a gress's blocks stand for.
+/// Bindings of the block parameters of ingress or egress.
 struct Gress {
     headers: Binding,
     metadata: Binding,
@@ -114,7 +114,7 @@ impl<'a> Elaborator<'a> {
         Some((blocks, span))
     }
 
-    /// The package that an expression names or makes.
+    /// The package that an expression names or constructs.
     fn package_of<'e>(&self, expr: &'e Expr) -> Option<(&'a CallInfo, &'e [Arg], Span)>
     where
         'a: 'e,

@@ -14,7 +14,7 @@ use crate::passes::inlined::BlockCode;
 use crate::sema::{Callee, Type};
 use crate::syntax::ast::Instantiation;
 
-/// Names that the target gives to fields which v1model keeps in `standard_metadata`.
+/// Aliases for the target of fields in `standard_metadata`.
 const ALIASES: [(&str, &str); 12] = [
     ("queueing_metadata.enq_timestamp", "enq_timestamp"),
     ("queueing_metadata.enq_qdepth", "enq_qdepth"),

@@ -10,11 +10,11 @@ use crate::passes::builder::data::{Data, Place};
 use crate::passes::builder::{ops, Builder};
 use crate::syntax::ast::BinaryOp;
 
-/// Most bytes that a resubmitted packet takes along.
+/// Maximum bytes of data of a resubmitted packet.
 const RESUBMIT_BYTES: u32 = 8;
 
 impl Lowering<'_> {
-    /// Makes the statements of a call, and its result.
+    /// Lowers a call to statements and a result.
     pub fn tofino_call(&mut self, call: &mut Call) -> Data {
         match call.callee.clone() {
             Callee::Function(name) => self.tofino_function(&name, call),
@@ -37,7 +37,7 @@ impl Lowering<'_> {
                 }
                 Data::Invalid
             }
-            // The switch counts by itself.
+            // The switch updates it implicitly.
             LoweredObject::DirectCounter(_) => {
                 self.refuse_adjustment(args, span);
                 Data::Invalid
@@ -54,7 +54,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The same of an object that v1model has no equal of.
+    /// The same, for an object without an equivalent in v1model.
     fn own_method(&mut self, id: ObjectId, method: &str, call: &mut Call) -> Data {
         let (args, span, scope) = (&call.args[..], call.span, &*call.scope);
         match self.tofino_object(id).clone() {
@@ -159,7 +159,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The fields of a header in front of a mirrored or resubmitted packet, with the values of now.
+    /// The fields of a header in front of a mirrored or resubmitted packet, with their current values.
     fn header_in_front(
         &mut self,
         arg: Option<&ExternArg>,
@@ -228,7 +228,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// What stands between the intrinsic metadata and a packet at the ingress parser.
+    /// Bits between the intrinsic metadata and the packet at the ingress parser (port metadata).
     fn port_metadata_bits(&self) -> u32 {
         match self.program.arch {
             crate::arch::Arch::T2na => 192,
@@ -237,7 +237,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The value of a function that does nothing but compute one; none for other functions.
+/// The value of a pure function; `None` for other functions.
 pub fn function_value(build: &Builder, name: &str, call: &Call) -> Option<Data> {
     let args = &call.args[..];
     match name {

@@ -8,18 +8,18 @@ use super::{Object, ObjectId};
 use crate::diag::{Code, Diagnostic, Span};
 use crate::ir::{DirectCells, FieldRef, RegisterId, Scalar, TableId};
 
-/// Bits of the number of an entry.
+/// Width in bits of an entry's index.
 pub const ENTRY_BITS: u32 = 32;
 
 impl Lowering<'_> {
-    /// The field that says which entry a packet has hit, for the cells of a register.
+    /// The field with the index of the hit entry, for direct cells.
     pub fn entry_field(&mut self, name: &str) -> FieldRef {
         let name = self.unique(&format!("{name}.entry"));
         let ty = Scalar::Bit(ENTRY_BITS);
         self.program.storage.add_scalar(name, ty)
     }
 
-    /// Gives a table the object that its property names.
+    /// Attaches a direct object to its table.
     pub fn attach_direct(&mut self, object: Option<ObjectId>, table: TableId, span: Span) {
         let cells = object.and_then(|id| self.direct_cells(id));
         let Some((register, entry)) = cells else {
@@ -50,7 +50,7 @@ impl Lowering<'_> {
             .push(DirectCells { register, entry });
     }
 
-    /// The register of an object whose cells are kept with entries, and the field that says which entry was hit.
+    /// The register of a direct object, and the field with the index of the hit entry.
     fn direct_cells(&self, id: ObjectId) -> Option<(RegisterId, FieldRef)> {
         match &self.tofino.objects[id.0] {
             Object::DirectRegister { register, entry } => Some((*register, *entry)),

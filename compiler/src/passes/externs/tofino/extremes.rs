@@ -12,8 +12,8 @@ use crate::syntax::ast::BinaryOp;
 const CELL_BITS: u32 = 128;
 
 impl Lowering<'_> {
-    /// Gives the extreme of the parts that the mask names, part 0 being the lowest bits; of equal ones it is the first. Without any
-    /// part it is 0, and so is the index.
+    /// Computes the extreme of the parts in the mask, where part 0 has the lowest bits. The first of equal ones wins. Without any
+    /// part, the result and the index are 0.
     pub fn extreme_call(
         &mut self,
         method: &str,

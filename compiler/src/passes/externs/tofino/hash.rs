@@ -14,7 +14,7 @@ use crate::syntax::ast::BinaryOp;
 
 /// The Internet checksum.
 const SUM: Scalar = Scalar::Bit(16);
-/// A sum of ones only: nothing was wrong.
+/// A sum of all ones, which means a correct checksum.
 const ALL_ONES: u32 = 0xffff;
 
 impl Lowering<'_> {
@@ -35,7 +35,7 @@ impl Lowering<'_> {
         };
         let ty = bound.ty.clone();
         let Some(algorithm) = algorithm else {
-            // Folded where it stands.
+            // Folded by elaboration.
             return Data::Invalid;
         };
         let inputs = self.calculation_inputs(data, &ty, span, Some(scope));
@@ -131,7 +131,7 @@ impl Lowering<'_> {
                     }
                 }
             }
-            // True where it is wrong.
+            // True if the checksum is wrong.
             "verify" => {
                 let wrong = ops::binary(BinaryOp::Ne, so_far, Expr::bits(ALL_ONES, 16));
                 return Data::Scalar(self.hold(wrong, span, scope));
@@ -147,13 +147,13 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether a `Hash` gives the bits themselves.
+/// Whether a `Hash` is the identity.
 pub fn is_identity(build: &Builder, args: &[ExternArg]) -> bool {
     let has_polynomial = args.iter().any(|given| given.object().is_some());
     !has_polynomial && enum_argument(build, args, "algo").as_deref() == Some("IDENTITY")
 }
 
-/// What such a hash gives: the lowest bits of all inputs.
+/// The result of an identity hash: the lowest bits of the concatenated inputs.
 pub fn identity(build: &mut Builder, call: &Call) -> Data {
     let Some(bits) = call
         .args

@@ -19,11 +19,11 @@ use crate::passes::builder::data::Data;
 use crate::passes::builder::ops;
 use crate::sema::Type;
 
-/// Bits of a setting.
+/// Width in bits of a configuration.
 pub const SPEC_BITS: u32 = 80;
-/// Bits of what a filter remembers: when it was asked last, in nanoseconds, and its mean with 16 bits behind the point.
+/// Width in bits of a filter's state: time of the last call in nanoseconds, and the mean with 16 fractional bits.
 pub const MEMORY_BITS: u32 = 128;
-/// Bits of a value.
+/// Width in bits of a value.
 const VALUE: Scalar = Scalar::Bit(32);
 
 impl Lowering<'_> {

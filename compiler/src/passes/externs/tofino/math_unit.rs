@@ -18,15 +18,15 @@ use crate::syntax::ast::BinaryOp;
 
 /// Bits of the numbers that a unit computes with.
 const BITS: u32 = 32;
-/// The bits of a number that choose a byte.
+/// Number of leading bits that select a byte.
 const MANTISSA_BITS: u32 = 4;
 const ENTRIES: usize = 1 << MANTISSA_BITS;
 /// The scale is a signed number of 6 bits.
 const SCALES: std::ops::RangeInclusive<i32> = -32..=31;
-/// What is shifted further has left the result, or is 0.
+/// Maximum shift; beyond it the result is 0 or truncated.
 const MAX_SHIFT: i32 = 63;
 
-/// How a unit is set.
+/// Configuration of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MathUnit {
     /// Whether the exponent is negated.
@@ -35,7 +35,7 @@ pub struct MathUnit {
     pub shift: i32,
     /// Added to the exponent.
     pub scale: i32,
-    /// By the highest four bits of the number.
+    /// The table of bytes, indexed by the four leading bits.
     pub table: [u8; ENTRIES],
 }
 
@@ -60,7 +60,7 @@ impl MathUnit {
             };
             factor * if invert { power.recip() } else { power }
         };
-        // Of a root the exponent must be even, so the highest bit may be the second of the four.
+        // For a root the exponent must be even, so the leading bit may be the second of the four.
         let first = if shift == -1 {
             ENTRIES / 4
         } else {
@@ -88,7 +88,7 @@ impl MathUnit {
         })
     }
 
-    /// The exponent of a number whose highest bit is at `top`: where the bit of 8 among the four stands.
+    /// The exponent of a number whose highest bit is at `top`: the position of the first of the four bits.
     fn exponent(&self, top: u32) -> u32 {
         match self.shift {
             -1 => top.next_multiple_of(2),
@@ -96,7 +96,7 @@ impl MathUnit {
         }
     }
 
-    /// By how much the byte is shifted to the left, for a number whose highest bit is at `top`.
+    /// The left shift of the byte for a number whose highest bit is at `top`.
     fn power(&self, top: u32) -> i32 {
         let exponent = self.exponent(top) as i32;
         let power = match self.shift {

@@ -61,8 +61,8 @@ impl Lowering<'_> {
         self.color(meter, target)
     }
 
-    /// `DirectMeter.execute()`: the switch has done so when it found the entry. A colour from before is taken from its field at that
-    /// moment.
+    /// `DirectMeter.execute()`: the switch executes the meter at the hit. It reads the previous colour from its field at that
+    /// time.
     pub fn direct_meter_call(
         &mut self,
         meter: MeterId,
@@ -94,7 +94,7 @@ impl Lowering<'_> {
         self.color(meter, color)
     }
 
-    /// Refuses to count a packet as longer or shorter than it is.
+    /// Reports `adjust_byte_count`, which is not supported.
     pub fn refuse_adjustment(&mut self, args: &[ExternArg], span: Span) {
         if !named(args, "adjust_byte_count").is_some_and(ExternArg::is_passed) {
             return;
@@ -107,7 +107,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The colour that the switch has stored, 0 to 2, as the program's meters have it.
+    /// Converts the colour that the switch stores, 0 to 2, to the encoding of the program's meters.
     fn color(&self, meter: MeterId, stored: FieldRef) -> Data {
         let stored = Expr::field(stored, COLOR);
         let [green, yellow, red] = self.tofino.colors.get(&meter).copied().unwrap_or(COLORS);

@@ -22,14 +22,14 @@ use std::collections::BTreeMap;
 use crate::ir::{MeterId, RegisterId};
 use crate::sema::Type;
 
-/// What is known of Tofino's own objects.
+/// State of Tofino's own objects.
 #[derive(Default)]
 pub struct State {
-    /// Objects that v1model has no equal of.
+    /// Objects without an equivalent in v1model.
     objects: Vec<Object>,
     /// Types of registers' cells.
     cells: BTreeMap<RegisterId, Type>,
-    /// What meters give for green, yellow and red, where it is not what `MeterColor_t` says.
+    /// Encodings of green, yellow and red of meters that differ from `MeterColor_t`.
     colors: BTreeMap<MeterId, [u8; 3]>,
 }
 

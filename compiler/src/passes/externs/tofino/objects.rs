@@ -12,16 +12,16 @@ use crate::ir::{
 };
 use crate::sema::Type;
 
-/// An extern object that v1model has no equal of.
+/// An extern object without an equivalent in v1model.
 #[derive(Clone, Debug)]
 pub enum Object {
-    /// `RegisterAction` and its relatives: what a stateful ALU does with a cell.
+    /// `RegisterAction` and similar externs: an operation of a stateful ALU on a cell.
     RegisterAction {
         register: RegisterId,
         /// Of a `DirectRegisterAction`: the entry that was hit.
         entry: Option<FieldRef>,
     },
-    /// `Hash`; no algorithm stands for the bits themselves.
+    /// `Hash`; without an algorithm it is the identity.
     Hash { algorithm: Option<Algorithm> },
     /// `CRCPolynomial`.
     Polynomial(CrcParameters),
@@ -40,13 +40,13 @@ pub enum Object {
     MathUnit(MathUnit),
     /// `ParserCounter`: its numbers, once a parser has begun to count.
     ParserCounter { fields: Vec<FieldRef> },
-    /// `Lpf`, and `DirectLpf` with the entry that was hit: how it is set, and what it remembers.
+    /// `Lpf`, and `DirectLpf` with the hit entry: configuration and state.
     Lpf {
         spec: RegisterId,
         memory: RegisterId,
         entry: Option<FieldRef>,
     },
-    /// `Wred` and `DirectWred`: a register of thresholds, and what it gives for a packet to drop or not.
+    /// `Wred` and `DirectWred`: a register of thresholds, and the results for dropping a packet or not.
     Wred {
         thresholds: RegisterId,
         /// Of a `DirectWred`, which has one profile for all entries.
@@ -60,14 +60,14 @@ pub enum Object {
     Resubmit,
     /// `Digest`, by its name.
     Digest(String),
-    /// `Atcam` and `Alpm`: how a table is laid out, which means nothing to the model.
+    /// `Atcam` and `Alpm`: the layout of a table, which the model ignores.
     Layout(Partitions),
-    /// `ParserPriority`, which means nothing to it, either.
+    /// `ParserPriority`, which the model ignores.
     ParserPriority,
 }
 
 impl Lowering<'_> {
-    /// The partitions of a table that an object says how to lay out, which only the chip's memories are about.
+    /// The partitions of a table with an `Atcam` or `Alpm`, used only for the chip's memories.
     pub fn layout(&self, id: ObjectId) -> Option<Partitions> {
         match &self.tofino.objects[id.0] {
             Object::Layout(partitions) => Some(*partitions),
@@ -356,7 +356,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// What a `Hash` or `ActionSelector` computes; none inside for the bits themselves.
+    /// The algorithm of a `Hash` or `ActionSelector`; the inner `None` is the identity.
     fn hash_algorithm(&mut self, declared: &Declared) -> Option<Option<Algorithm>> {
         let args = &declared.args;
         let polynomial = args
@@ -385,7 +385,7 @@ impl Lowering<'_> {
             Some("CRC16") => Some(Algorithm::Crc16),
             Some("CRC32") => Some(Algorithm::Crc32),
             Some("XOR16") => Some(Algorithm::Xor16),
-            // Any function that scatters, the same for each packet: CRC-32C.
+            // Any deterministic hash function: CRC-32C.
             Some("RANDOM") => Some(Algorithm::Crc(crc(32, 0x1edc_6f41))),
             _ => {
                 let what = algorithm.unwrap_or_default();
@@ -452,7 +452,7 @@ impl Lowering<'_> {
     }
 }
 
-/// What the control plane sees of an object.
+/// Control-plane metadata of an object.
 fn meta_of(declared: &Declared) -> Meta {
     declared.meta.clone().unwrap_or_default()
 }

@@ -11,12 +11,12 @@ use crate::syntax::ast::BinaryOp;
 
 const BITS: u32 = 8;
 const COUNTER: Scalar = Scalar::Bit(BITS);
-/// Numbers that wait on Tofino 2, while another one is counted.
+/// Depth of Tofino 2's stack of counters below the current one.
 const STACK: usize = 4;
-/// Bits of `mask` say how many bits of a field stay; 7 are all.
+/// The argument `mask` that keeps all bits of a field.
 const WHOLE_MASK: u32 = BITS - 1;
 
-/// The error of a field beyond the range that `set` was given.
+/// The parser error of a field outside the range of `set`.
 const RANGE_ERROR: &str = "CounterRange";
 
 impl Lowering<'_> {
@@ -100,7 +100,7 @@ impl Lowering<'_> {
         Data::Invalid
     }
 
-    /// A field that is in range, rotated to the right, masked and added to.
+    /// A field after the range check, right rotation, mask and addition.
     fn ranged(
         &mut self,
         field: Expr,

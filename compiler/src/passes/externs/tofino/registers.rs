@@ -18,7 +18,7 @@ fn entry_index(entry: FieldRef) -> Expr {
 }
 
 impl Lowering<'_> {
-    /// Stores what a cell holds at a place of the cell's type.
+    /// Stores a cell's value in a place of the cell's type.
     fn unpack(&mut self, cell: &Expr, place: &Place, ty: &Type, span: Span, scope: &str) {
         let mut end = self.cell_bits(ty).unwrap_or(0);
         self.unpack_part(cell, &mut end, place, ty, span, scope);
@@ -146,7 +146,7 @@ impl Lowering<'_> {
         Data::Invalid
     }
 
-    /// `RegisterAction.execute`: reads the cell, runs `apply` on it, writes it back, and gives what `apply` gave out.
+    /// `RegisterAction.execute`: reads the cell, runs `apply` on it, writes it back, and returns the output of `apply`.
     pub fn execute(
         &mut self,
         register: RegisterId,
@@ -238,7 +238,7 @@ pub fn predicate(build: &Builder, call: &Call) -> Data {
 }
 
 impl Builder<'_> {
-    /// Bits of a cell; none for a type that a register cannot hold.
+    /// Width in bits of a cell; `None` for a type that a register cannot hold.
     pub fn cell_bits(&self, ty: &Type) -> Option<u32> {
         if let Some(scalar) = self.scalar(ty) {
             return Some(scalar.width());

@@ -10,10 +10,10 @@ use crate::diag::Span;
 use crate::ir::{Effect, Expr, Primitive, RegisterId, Scalar};
 use crate::syntax::ast::BinaryOp;
 
-/// Bits of a threshold, and of the share in a hundred.
+/// Width in bits of a threshold, and of the drop probability in percent.
 const THRESHOLD_BITS: u32 = 32;
 const SHARE_BITS: u32 = 8;
-/// Bits of a profile: two thresholds and a share.
+/// Width in bits of a profile: two thresholds and a drop probability.
 pub const CELL_BITS: u32 = 2 * THRESHOLD_BITS + SHARE_BITS;
 
 impl Lowering<'_> {
@@ -57,7 +57,7 @@ impl Lowering<'_> {
             );
             Expr::field(target, wide)
         };
-        // The chance of both together rises with the value, up to the share.
+        // The drop probability increases linearly with the value, up to the maximum.
         let place = random(from.clone(), to.clone());
         let lot = random(zero(), Expr::bits(99, THRESHOLD_BITS));
         let is_set = ops::binary(BinaryOp::Ne, to.clone(), zero());

@@ -114,7 +114,7 @@ impl Lowering<'_> {
                     self.emit(span, Effect::Primitive(write));
                 }
             }
-            // The switch counts by itself.
+            // The switch updates it implicitly.
             (LoweredObject::DirectCounter(_), _) => {}
             (LoweredObject::DirectMeter(meter), _) => {
                 self.direct_meter(meter, &args[0], span, scope)
@@ -190,7 +190,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Reports a call that stands in another control than it may.
+    /// Reports a call in a control where it is not allowed.
     pub fn only_in(&mut self, region: Region, name: &str, span: Span) -> bool {
         if self.region == region {
             return true;
@@ -207,7 +207,7 @@ impl Lowering<'_> {
         false
     }
 
-    /// A primitive that stores a number, which BMv2 does only in fields known at compile time.
+    /// A primitive that stores a number, in a fixed field as BMv2 requires.
     fn with_target(
         &mut self,
         bound: &ExternArg,
@@ -276,7 +276,7 @@ impl Lowering<'_> {
         });
     }
 
-    /// A digest has fields of its own, so that it carries the values of now whatever happens to the originals.
+    /// Stores a digest's values in its own fields, so that later changes of the originals have no effect.
     fn digest(&mut self, args: &[ExternArg], span: Span, scope: &str) {
         let Some(receiver) = value(args, 0) else {
             return;
@@ -310,7 +310,7 @@ impl Lowering<'_> {
             (None, [field]) => *field,
             (Some(known), [field]) if known == *field => return,
             (known, _) => {
-                // Two places want the colour: each copies it from a field of the meter's own.
+                // Two reads of the colour: each copies it from the meter's field.
                 let Some(ty) = self.scalar(&bound.ty) else {
                     return;
                 };

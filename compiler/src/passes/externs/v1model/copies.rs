@@ -7,7 +7,7 @@ use crate::ir::{self, Effect, FieldList, FieldListId, Primitive};
 use crate::passes::builder::data::Data;
 
 impl Lowering<'_> {
-    /// `clone` and its relatives.
+    /// `clone` and its variants.
     pub fn clone_packet(&mut self, args: &[ExternArg], span: Span) {
         let egress = match enum_argument(self, args, "type").as_deref() {
             Some("I2E") => false,

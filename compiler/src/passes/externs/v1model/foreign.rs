@@ -8,7 +8,7 @@ use crate::names::join;
 use crate::passes::builder::data::Data;
 
 impl Lowering<'_> {
-    /// A call that the target gets as it is: numbers, headers and strings one by one.
+    /// A call that is passed to the target, with numbers, headers and strings as operands.
     pub fn foreign_call(
         &mut self,
         name: String,

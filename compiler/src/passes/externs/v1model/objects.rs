@@ -151,7 +151,7 @@ impl Lowering<'_> {
     }
 }
 
-/// What the control plane calls objects of an extern type, if it knows such objects.
+/// The kind of an extern type's objects for the control plane, if they are visible.
 pub fn control_kind(ty: &str) -> Option<&'static str> {
     Some(match ty {
         "action_profile" | "action_selector" => "action profile",
