@@ -6,53 +6,53 @@
 #ifndef _CORE_P4_
 #define _CORE_P4_
 
-/* Errors that parsers raise by themselves. Programs may declare more. */
+/* Predefined parser errors. Programs may declare more. */
 error {
-    NoError,                // nothing went wrong
+    NoError,                // no error
     PacketTooShort,         // extract, lookahead or advance ran past the end of the packet
     NoMatch,                // no case of a select expression matched
     StackOutOfBounds,       // next or last of a stack that is full or empty
     HeaderTooShort,         // more bits for a varbit field than it can hold
     ParserTimeout,          // the parser took too long
-    ParserInvalidArgument   // an argument that the operation cannot take
+    ParserInvalidArgument   // an invalid argument of a parser operation
 }
 
 /* The packet being parsed. */
 extern packet_in {
-    /* Fills a header of fixed size from the packet, makes it valid, and moves on. */
+    /* Reads a header of fixed size, makes it valid, and advances. */
     void extract<T>(out T hdr);
     /* The same for a header with one varbit field, which becomes variableFieldSizeInBits long. */
     void extract<T>(out T variableSizeHeader, in bit<32> variableFieldSizeInBits);
-    /* The next bits, read as a T, without moving on. */
+    /* Reads the next bits as a T, without advancing. */
     @noSideEffects
     T lookahead<T>();
     /* Skips bits. */
     void advance(in bit<32> sizeInBits);
-    /* Length of the packet in bytes, where the target knows it. */
+    /* Length of the packet in bytes, if the target supports it. */
     @pure
     bit<32> length();
 }
 
-/* The packet being put together. */
+/* The packet being assembled. */
 extern packet_out {
     /* Appends a header if it is valid; of structs, stacks and unions, the valid headers in order. */
     void emit<T>(in T hdr);
 }
 
-/* In parsers: goes on if the check holds, else sets the parser's error and rejects. */
+/* In parsers: continues if the check holds; otherwise sets the parser error and rejects. */
 extern void verify(in bool check, in error toSignal);
 
-/* Checked while compiling: an error, with the message, if the check does not hold. Returns true. */
+/* Compile-time check: a false condition is an error with the message. Returns true. */
 @pure
 extern bool static_assert(bool check, string message);
 @pure
 extern bool static_assert(bool check);
 
-/* The action of tables that say nothing else. */
+/* The default action of tables that set none. */
 @noWarn("unused")
 action NoAction() {}
 
-/* How keys of tables match. Architectures add theirs. */
+/* Match kinds of table keys. Architectures add more. */
 match_kind {
     exact,      // equal
     ternary,    // equal where the mask has ones

@@ -23,12 +23,12 @@
 @noWarn("unused") typedef MirrorType_t CloneId_t;
 @noWarn("unused") const bit<16> PARSER_ERROR_CSUM_MBE = 0x1000;
 
-// Bits of a port's metadata, which stand before the packet at ingress.
+// Width in bits of the port metadata, which precedes the packet at ingress.
 @noWarn("unused") const bit<32> PORT_METADATA_SIZE = 192;
 
 match_kind { dleft_hash }
 
-// How a mirrored packet goes through the traffic manager, and where packets are cut: in both deparsers.
+// Traffic manager parameters of a mirrored packet, and truncation: in both deparsers.
 #define TOFINO2_MIRROR_FIELDS \
     bit<1> mirror_io_select; \
     bit<13> mirror_hash; \
@@ -100,7 +100,7 @@ struct egress_intrinsic_metadata_for_deparser_t {
     TOFINO2_MIRROR_FIELDS
 }
 
-// What the packet generator puts before its packets, by what has set it off.
+// Headers that the packet generator adds in front of its packets, by trigger.
 #define TOFINO2_PKTGEN \
     @padding bit<2> _pad1; \
     bit<2> pipe_id; \
@@ -136,7 +136,7 @@ extern IdleTimeout {
     IdleTimeout();
 }
 
-// Shifts src1 ++ src2 to the right, and keeps the lower half.
+// Shifts src1 ++ src2 right, and returns the lower half.
 extern void funnel_shift_right<T>(out T dst, in T src1, in T src2, int shift_amount);
 
 extern ParserCounter {
@@ -153,7 +153,7 @@ extern ParserCounter {
     void decrement(in bit<8> value);
 }
 
-// ---- Stateful ALUs: an entry has up to 128 bits, and up to four results come of it ----
+// ---- Stateful ALUs: a cell has up to 128 bits, and an access up to four results ----
 
 #define TOFINO2_ADDRESS(U, PARAMS) \
     U address PARAMS(@optional bit<1> subword); \
@@ -219,7 +219,7 @@ extern MinMaxAction<T, H, U> {
     TOFINO2_SEARCH_128(int<8>)
 }
 
-// The same with two, three or four results of types of their own: ALL of them, or those after the first one.
+// Variants with two, three or four results. ALL: all of the results; MORE: those after the first one.
 #define TOFINO2_ACTIONS(N, TYPES, MORE, ALL) \
     extern RegisterAction##N<T, H, TYPES> { \
         RegisterAction##N(Register<_, _> reg); \

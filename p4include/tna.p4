@@ -22,7 +22,7 @@
 
 @noWarn("unused") const bit<16> PARSER_ERROR_DST_CONT = 0x0040;
 
-// Bits of a port's metadata, which stand before the packet at ingress.
+// Width in bits of the port metadata, which precedes the packet at ingress.
 @noWarn("unused") const bit<32> PORT_METADATA_SIZE = 64;
 
 @__intrinsic_metadata
@@ -70,7 +70,7 @@ struct egress_intrinsic_metadata_for_deparser_t {
     bit<7> coalesce_length;
 }
 
-// What the packet generator puts before its packets, by what has set it off.
+// Headers that the packet generator adds in front of its packets, by trigger.
 header pktgen_timer_header_t {
     @padding bit<3> _pad1;
     bit<2> pipe_id;
@@ -97,7 +97,7 @@ header pktgen_recirc_header_t {
     bit<16> packet_id;
 }
 
-// Shifts src1 ++ src2 to the right, and keeps the lower half.
+// Shifts src1 ++ src2 right, and returns the lower half.
 extern void funnel_shift_right<T>(inout T dst, in T src1, in T src2, int shift_amount);
 
 extern ParserCounter {

@@ -1,4 +1,4 @@
-// The places of a pipeline, and the switch: after the metadata that tna.p4 or t2na.p4 declares.
+// The blocks of a pipeline, and the switch. Included after the metadata of tna.p4 or t2na.p4.
 
 #ifndef ALFIRK_TOFINO_PIPELINE_P4
 #define ALFIRK_TOFINO_PIPELINE_P4

@@ -1,8 +1,8 @@
-// What the Tofino Native Architectures of both chips have alike. tna.p4 and t2na.p4 say before what differs in the midst of it, and have the rest
-// themselves.
+// The common part of the Tofino Native Architectures of both chips. tna.p4 and t2na.p4 define the macros that it uses for differences,
+// and the rest.
 //
-// Names, types and widths are those of "P4_16 Intel Tofino Native Architecture, Public Version" and of the open bf-p4c, so that programs mean
-// the same to both.
+// Names, types and widths are those of "P4_16 Intel Tofino Native Architecture, Public Version" and of the open bf-p4c, so that programs have
+// the same meaning for both.
 
 #ifndef ALFIRK_TOFINO_SHARED_P4
 #define ALFIRK_TOFINO_SHARED_P4
@@ -106,7 +106,7 @@ struct egress_intrinsic_metadata_for_output_port_t {
     bit<1> update_delay_on_tx;
 }
 
-// For PTP: the MAC updates a correction field on the way out.
+// For PTP: the MAC updates a correction field at transmission.
 header ptp_metadata_t {
     bit<8> udp_cksum_byte_offset;
     bit<8> cf_byte_offset;
@@ -117,7 +117,7 @@ header ptp_metadata_t {
 
 extern T min<T>(in T t1, in T t2);
 extern T max<T>(in T t1, in T t2);
-// A field without a value: it matches nothing and is not sent.
+// Invalidates a field: it matches nothing and is not sent.
 extern void invalidate<T>(in T field);
 extern bool is_validated<T>(in T field);
 extern T port_metadata_unpack<T>(packet_in pkt);
@@ -159,7 +159,7 @@ extern Random<W> {
     W get();
 }
 
-// ---- Counters, meters and filters: with an index of their own, or one for each entry of a table ----
+// ---- Counters, meters and filters: indexed, or direct with a cell for each table entry ----
 
 @noWarn("unused")
 extern Counter<W, I> {
@@ -207,7 +207,7 @@ extern DirectWred<T> {
     bit<8> execute(in T val);
 }
 
-// ---- Registers, and what a stateful ALU does with an entry: one access per packet ----
+// ---- Registers and operations of stateful ALUs: one access per packet ----
 
 extern Register<T, I> {
     Register(bit<32> size);
@@ -240,7 +240,7 @@ extern MathUnit<T> {
     T execute(in T x);
 }
 
-// ---- How tables are made: `implementation` ----
+// ---- Implementations of tables: `implementation` ----
 
 extern ActionProfile {
     ActionProfile(bit<32> size);

@@ -16,7 +16,7 @@
 #endif
 
 match_kind {
-    range,      // between two values, both included
+    range,      // between two values, inclusive
     optional,   // equal, or anything
     selector    // not matched: input of an action selector's hash
 }
@@ -27,7 +27,7 @@ const bit<32> __v1model_version = V1MODEL_VERSION;
 typedef bit<9> PortId_t;
 #endif
 
-/* What the switch tells the program about a packet, and the other way round. @alias gives the names that simple_switch uses. */
+/* Metadata exchanged between the switch and the program. @alias gives the names that simple_switch uses. */
 @metadata
 @name("standard_metadata")
 struct standard_metadata_t {
@@ -36,9 +36,9 @@ struct standard_metadata_t {
     PortId_t egress_spec;
     PortId_t egress_port;
 #else
-    bit<9> ingress_port;    // where the packet came in
-    bit<9> egress_spec;     // where ingress sends it; 511 drops it
-    bit<9> egress_port;     // where it goes out, in egress
+    bit<9> ingress_port;    // port of arrival
+    bit<9> egress_spec;     // output port chosen by ingress; 511 drops
+    bit<9> egress_port;     // output port, readable in egress
 #endif
     bit<32> instance_type;  // 0 normal, 1 ingress clone, 2 egress clone, 4 recirculated, 5 replicated, 6 resubmitted
     bit<32> packet_length;  // bytes
@@ -77,7 +77,7 @@ enum MeterType {
     bytes
 }
 
-/* An array of counters. Indices out of range count nothing. */
+/* An array of counters. An index out of range has no effect. */
 extern counter
 #if V1MODEL_VERSION >= 20200408
 <I>
@@ -121,7 +121,7 @@ extern direct_meter<T> {
     void read(out T result);
 }
 
-/* An array of values that outlive packets, 0 at first. */
+/* An array of values that persist between packets, initially 0. */
 extern register<T
 #if V1MODEL_VERSION >= 20200408
 , I
@@ -144,7 +144,7 @@ extern action_profile {
     action_profile(bit<32> size);
 }
 
-/* A random number between lo and hi, both included. */
+/* A random number from lo to hi, inclusive. */
 extern void random<T>(out T result, in T lo, in T hi);
 
 /* Sends data to the control plane. */
@@ -171,7 +171,7 @@ extern void mark_to_drop(inout standard_metadata_t standard_metadata);
 @pure
 extern void hash<O, T, D, M>(out O result, in HashAlgorithm algo, in T base, in D data, in M max);
 
-/* As action_profile, with groups of members, of which a hash over the selector keys picks one. */
+/* As action_profile, with groups of members, one of which is selected by a hash of the selector keys. */
 extern action_selector {
     action_selector(HashAlgorithm algorithm, bit<32> size, bit<32> outputWidth);
 }
@@ -187,7 +187,7 @@ extern Checksum16 {
     bit<16> get<D>(in D data);
 }
 
-/* In VerifyChecksum: sets standard_metadata.checksum_error when the condition holds and the checksum over data is another one. */
+/* In VerifyChecksum: sets standard_metadata.checksum_error if the condition holds and the checksum of data differs. */
 extern void verify_checksum<T, O>(in bool condition, in T data, in O checksum, HashAlgorithm algo);
 /* In ComputeChecksum: sets the checksum when the condition holds. */
 @pure
@@ -197,7 +197,7 @@ extern void verify_checksum_with_payload<T, O>(in bool condition, in T data, in 
 @noSideEffects
 extern void update_checksum_with_payload<T, O>(in bool condition, in T data, inout O checksum, HashAlgorithm algo);
 
-/* At the end of ingress, starts over with the packet as it came in. The last call wins. Fields marked @field_list(index) are kept. */
+/* At the end of ingress, restarts processing with the received packet. The last call wins. Fields marked @field_list(index) are kept. */
 @deprecated("Please use 'resubmit_preserving_field_list' instead")
 extern void resubmit<T>(in T data);
 extern void resubmit_preserving_field_list(bit<8> index);
@@ -207,18 +207,18 @@ extern void resubmit_preserving_field_list(bit<8> index);
 extern void recirculate<T>(in T data);
 extern void recirculate_preserving_field_list(bit<8> index);
 
-/* Sends a copy to the ports of a clone session: I2E of the packet as it came in, E2E of the packet as it leaves egress. */
+/* Sends a copy to the ports of a clone session: I2E of the received packet, E2E of the packet after egress. */
 extern void clone(in CloneType type, in bit<32> session);
 @deprecated("Please use 'clone_preserving_field_list' instead")
 extern void clone3<T>(in CloneType type, in bit<32> session, in T data);
 extern void clone_preserving_field_list(in CloneType type, in bit<32> session, bit<8> index);
 
-/* Cuts the packet, once deparsed, to this many bytes. */
+/* Truncates the deparsed packet to this number of bytes. */
 extern void truncate(in bit<32> length);
 
-/* The switch stops with a message when the check does not hold. */
+/* The switch stops with a message if the check is false. */
 extern void assert(in bool check);
-/* The same, and verification tools may take the check for granted. */
+/* The same; verification tools may assume the check. */
 extern void assume(in bool check);
 
 /* Writes a line to the switch's log, with {} replaced by the values of data in order. */

@@ -10,12 +10,12 @@ pub fn join(prefix: &str, name: &str) -> String {
     }
 }
 
-/// Names in use. Each knows the number to try next for those who ask for it again, so that a thousand asking take no million tries.
+/// Names in use, each with its next suffix, so that allocation is amortised O(1).
 #[derive(Debug, Default)]
 pub struct Names(FxHashMap<String, u32>);
 
 impl Names {
-    /// Makes a name used.
+    /// Marks a name as used.
     pub fn insert(&mut self, name: String) {
         self.0.entry(name).or_insert(0);
     }
@@ -24,7 +24,7 @@ impl Names {
     pub fn unique(&mut self, wanted: &str) -> String {
         let mut name = wanted.to_owned();
         if let Some(tried) = self.0.get(wanted) {
-            // Names are never given back, so all numbers before this one are taken still.
+            // Names are never released, so all smaller numbers are in use.
             let mut number = *tried;
             while self.0.contains_key(&name) {
                 name = format!("{wanted}_{number}");

@@ -5,30 +5,30 @@ use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::thread;
 
-/// Deepest nesting of a program where the system grants the whole stack, in levels: see [`levels`].
+/// Maximum nesting of a program with the full stack, in levels: see [`levels`].
 const MAX_LEVELS: u32 = 40_000;
 
-/// Bytes of stack that the hungriest phase takes for one level. Builds without optimisation keep every temporary.
+/// Maximum bytes of stack per level in any phase. Unoptimised builds keep every temporary.
 const LEVEL_BYTES: usize = match cfg!(debug_assertions) {
     true => 96 << 10,
     false => 48 << 10,
 };
 
-/// Levels on a thread whose stack is not known to be larger than that of a test.
+/// Levels on a thread of unknown stack size, such as that of a test.
 const SHALLOW: u32 = 200;
 
 thread_local! {
     static LEVELS: Cell<u32> = const { Cell::new(SHALLOW) };
 }
 
-/// How many levels deep a program may nest on this thread. Parentheses, braces, operators and the `else if`s of one chain are one level
-/// each; each phase of the compiler recurses as deep as the program nests.
+/// Maximum nesting of a program on this thread, in levels. Parentheses, braces, operators and the `else if`s of one chain are one level
+/// each. Every phase of the compiler recurses as deeply as the program nests.
 pub fn levels() -> u32 {
     LEVELS.get()
 }
 
-/// Runs `work` on a stack for [`MAX_LEVELS`] levels, whatever is left of the caller's: a test's thread has 2 MiB, a shell may set less.
-/// The system gives memory only to what is touched of it. Where it does not grant so large a stack (`ulimit -v`), the stack is smaller,
+/// Runs `work` on a thread with a stack for [`MAX_LEVELS`] levels, independent of the caller's stack.
+/// The system allocates only the touched part. If it does not allow so large a stack (`ulimit -v`), the stack is smaller,
 /// and so is what [`levels`] returns.
 pub fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let work = Mutex::new(Some(work));

@@ -8,12 +8,12 @@ use super::pieces::{Kind, Piece};
 use super::{without_return, INDENT, LINE_WIDTH, MAX_INDENT};
 use crate::syntax::token::TokenKind::{self, *};
 
-/// The text that the pieces make; nothing when their brackets do not match.
+/// Lays out the pieces; `None` if their brackets do not match.
 pub(super) fn layout(pieces: &[Piece<'_>]) -> Option<std::string::String> {
     layout_by(pieces).map(|layout| layout.out)
 }
 
-/// How often a piece was put into a line, for tests: the work that a layout takes.
+/// Number of placements of pieces, a measure of the work for tests.
 #[cfg(test)]
 pub(super) fn work(pieces: &[Piece<'_>]) -> Option<usize> {
     layout_by(pieces).map(|layout| layout.composed.get())
@@ -37,31 +37,31 @@ fn layout_by<'a, 'b>(pieces: &'a [Piece<'b>]) -> Option<Layout<'a, 'b>> {
     Some(layout)
 }
 
-/// How many pieces beyond the end of a line that is too long a block is looked for that is unfolded first.
+/// Number of pieces after the end of a long line that are searched for a block to unfold first.
 const MOST_BEYOND: usize = 32;
 
-/// What stands between two pieces.
+/// The gap between two pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gap {
     None,
     Space,
-    /// Before a comment at the end of a line: two blanks, or as many as bring comments into one column.
+    /// Before a comment at the end of a line: two blanks, or more to align comments.
     Comment(usize),
     Line,
     BlankLine,
 }
 
-/// A bracket that is open.
+/// An open bracket.
 #[derive(Clone, Debug)]
 struct Open {
     bracket: Bracket,
-    /// Indentation of what is inside, where a line begins with it.
+    /// Indentation of lines within it.
     inner: usize,
-    /// Indentation of the closing bracket, where a line begins with it.
+    /// Indentation of a line that begins with the closing bracket.
     close: usize,
-    /// In a block: indentation of the statement that is being written.
+    /// Indentation of the current statement, in a block.
     statement: usize,
-    /// Statements without braces that the next line is the body of.
+    /// Number of enclosing statements without braces whose body is the next line.
     bodies: usize,
     /// A block on one line.
     on_one_line: bool,
@@ -101,10 +101,10 @@ impl State {
 struct Layout<'a, 'b> {
     pieces: &'a [Piece<'b>],
     marks: Vec<Mark>,
-    /// Before which pieces a line that was too long is broken.
+    /// Pieces before which long lines are broken.
     breaks: Vec<bool>,
     out: std::string::String,
-    /// How often a piece was put into a line.
+    /// Number of placements of pieces.
     composed: Cell<usize>,
 }
 
@@ -113,7 +113,7 @@ impl Layout<'_, '_> {
         token(&self.pieces[at])
     }
 
-    /// Writes the line that begins with a piece; gives the first piece behind it.
+    /// Writes the line that begins with a piece; returns the first piece after it.
     fn line(&mut self, begin: usize, state: &mut State) -> usize {
         if begin > 0 && self.gap(begin, state) == Gap::BlankLine {
             self.out.push('\n');
@@ -147,7 +147,7 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// A line from its first piece on, as long as it goes.
+    /// Composes the line that begins with a piece.
     fn compose(
         &self,
         begin: usize,
@@ -191,7 +191,7 @@ impl Layout<'_, '_> {
             if at == self.pieces.len() {
                 return at;
             }
-            // It will be broken, and what is behind the break is composed again.
+            // The line will be broken, and the rest composed again.
             if line.width > LINE_WIDTH {
                 beyond += 1;
                 let decided = line.block_on_one_line.is_some() || beyond > MOST_BEYOND;
@@ -235,7 +235,7 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// Where a line that begins with this piece begins.
+    /// Indentation of a line that begins with this piece.
     fn indentation(&self, at: usize, state: &mut State) -> usize {
         let mark = self.marks[at];
         let closes =
@@ -261,7 +261,7 @@ impl Layout<'_, '_> {
         indent
     }
 
-    /// Whether the statement of the line before goes on with this piece.
+    /// Whether this piece continues the statement of the previous line.
     fn continues(&self, at: usize) -> bool {
         let operator = |at: usize| {
             self.marks[at].bracket.is_none()
@@ -275,7 +275,7 @@ impl Layout<'_, '_> {
         before.is_some_and(|before| operator(before) || self.marks[before].ternary || by_this)
     }
 
-    /// What comes between a piece and the one before it.
+    /// The gap before a piece.
     fn gap(&self, at: usize, state: &mut State) -> Gap {
         let (before, piece) = (&self.pieces[at - 1], &self.pieces[at]);
         let opens_block = |at: usize| {
@@ -326,7 +326,7 @@ impl Layout<'_, '_> {
         })
     }
 
-    /// The gap where blocks and statements say it.
+    /// The gap that blocks and statements determine.
     fn structural_gap(&self, at: usize, line: Gap, state: &mut State) -> Option<Gap> {
         let (before, kind) = (self.token(at - 1)?, self.token(at)?);
         let (behind, mark) = (self.marks[at - 1], self.marks[at]);
@@ -368,7 +368,7 @@ impl Layout<'_, '_> {
         pulls_up.then_some(Gap::Space)
     }
 
-    /// Whether a break of the author before this piece stays.
+    /// Whether the author's line break before this piece is kept.
     fn may_begin_line(&self, at: usize, state: &mut State) -> bool {
         let (before, kind) = (self.token(at - 1), self.token(at));
         match kind {
@@ -450,7 +450,7 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// What a piece that has been written changes.
+    /// Updates the state after a written piece.
     fn follow(&self, at: usize, indent: usize, column: usize, state: &mut State) {
         let piece = &self.pieces[at];
         if piece.kind == Kind::Directive {
@@ -525,19 +525,19 @@ impl State {
     }
 }
 
-/// A line as it is composed.
+/// A line under construction.
 #[derive(Debug, Default)]
 struct Line {
-    /// Columns, comments at its end not counted.
+    /// Width in columns, without comments at the end.
     width: usize,
-    /// A block on it that may be unfolded.
+    /// A block on the line that may be unfolded.
     block_on_one_line: Option<usize>,
-    /// The best place for a break, and how good it is: least first.
+    /// The best break, with its cost.
     best: Option<(usize, u32, usize)>,
 }
 
 impl Line {
-    /// Considers a break before a piece: outside of as many brackets as can be, at the operator that binds weakest, as late as can be.
+    /// Considers a break before a piece. Preferred are breaks outside brackets, then at the weakest operator, then late ones.
     fn offer_break(
         &mut self,
         layout: &Layout<'_, '_>,
@@ -575,7 +575,7 @@ impl Line {
     }
 }
 
-/// Whether two tokens would be read as others if nothing stood between them.
+/// Whether two adjacent tokens would be lexed differently without a blank.
 fn would_join(before: &str, after: &str) -> bool {
     const TOGETHER: &[&str] = &[
         "++", "+=", "-=", "*=", "/=", "%=", "&&", "&=", "||", "|=", "|+", "|-", "^=", "<<", "<=",

@@ -4,16 +4,16 @@ use super::nesting::Nesting;
 use super::pieces::{Kind, Piece};
 use crate::syntax::token::TokenKind::{self, *};
 
-/// What a bracket is.
+/// Roles of brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bracket {
     /// `(` of a call, of parameters, or around an expression; `[`; `<` of type arguments.
     Plain,
-    /// The parenthesis of `if`, `for` and the like, behind which a statement stands.
+    /// The parenthesis of `if`, `for` and similar, which a statement follows.
     Condition,
     /// The parenthesis of an annotation.
     Annotation,
-    /// A parenthesis with a type: what follows is its operand.
+    /// The parenthesis of a cast.
     Cast,
     /// `{` of declarations or statements, one a line.
     Block,
@@ -21,24 +21,24 @@ pub(super) enum Bracket {
     List,
 }
 
-/// What is known of a piece beyond itself.
+/// The context of a piece.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
-    /// It opens or closes such a bracket.
+    /// Role of the bracket that it opens or closes.
     pub(super) bracket: Option<Bracket>,
-    /// The other end of its bracket.
+    /// The matching bracket.
     pub(super) partner: Option<usize>,
     /// A colon of `? :`.
     pub(super) ternary: bool,
-    /// A sign before its only operand.
+    /// A unary operator.
     pub(super) unary: bool,
-    /// A block that its author has written on one line, and that may stay there.
+    /// A block that the author wrote on one line, and that may stay so.
     pub(super) on_one_line: bool,
-    /// The token before it, comments left out.
+    /// The previous token, without comments.
     pub(super) before: Option<usize>,
 }
 
-/// Marks for all pieces; nothing when brackets do not match.
+/// The marks of all pieces; `None` if brackets do not match.
 pub(super) fn marks(pieces: &[Piece<'_>]) -> Option<Vec<Mark>> {
     let mut marks = vec![Mark::default(); pieces.len()];
     let mut before = None;
@@ -72,7 +72,7 @@ pub(super) fn token(piece: &Piece<'_>) -> Option<TokenKind> {
     }
 }
 
-/// How weakly an operator of two operands binds: those that bind weakest come first.
+/// Precedence of a binary operator, the weakest first.
 pub(super) fn precedence(kind: TokenKind) -> Option<u32> {
     let rank = match kind {
         Question => 1,
@@ -109,11 +109,11 @@ const MOST_OF_ARGUMENTS: usize = 400;
 struct Finder<'a, 'b> {
     pieces: &'a [Piece<'b>],
     marks: Vec<Mark>,
-    /// By the `{` before them: what stands in braces.
+    /// Roles of braces, determined by the preceding tokens.
     inside: Vec<Inside>,
 }
 
-/// What stands in a pair of braces.
+/// The role of a pair of braces.
 #[derive(Clone, Copy, Debug, Default)]
 struct Inside {
     /// A `;`, however deep.
@@ -131,7 +131,7 @@ impl Finder<'_, '_> {
         self.token(self.marks[at].before?)
     }
 
-    /// Pairs the brackets, if they match; each branch of `#if` begins with the brackets that were open before it.
+    /// Matches the brackets. Each branch of `#if` starts with the brackets that were open before it.
     fn pair(&mut self) -> bool {
         let mut open: Nesting<usize> = Nesting::default();
         let mut conditions = Nesting::default();
@@ -186,7 +186,7 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// The pairs from the `<` at a place on, if they are type arguments.
+    /// The brackets from the `<` at a position on, if they are type arguments.
     fn arguments_from(&self, begin: usize, sure: bool) -> Option<Vec<(usize, usize)>> {
         let (mut open, mut pairs) = (Vec::new(), Vec::new());
         let (mut has_type, mut several) = (sure, false);
@@ -311,7 +311,7 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// Whether an operand, not an operator, comes behind the token at a place.
+    /// Whether an operand, not an operator, follows the token at a position.
     fn operand_follows(&self, at: usize) -> bool {
         match self.token(at) {
             Some(RParen) => self.marks[at].bracket == Some(Bracket::Cast),
@@ -407,7 +407,7 @@ impl Finder<'_, '_> {
     }
 }
 
-/// Keeps `open` right where `#if` has branches: each begins with what was open before all of them.
+/// Updates `open` for branches of `#if`: each starts with the brackets that were open before the first.
 pub(super) fn follow_condition<T: Clone>(
     line: &str,
     open: &mut Nesting<T>,
@@ -430,7 +430,7 @@ pub(super) fn follow_condition<T: Clone>(
     }
 }
 
-/// Names of types as people write them: `port_t`, `H`.
+/// Whether a name follows the conventions of types: `port_t`, `H`.
 fn looks_like_type(name: &str) -> bool {
     name.ends_with("_t") || name.len() == 1 && name.chars().all(|c| c.is_ascii_uppercase())
 }

@@ -13,21 +13,21 @@ mod tests;
 
 use pieces::{pieces, Kind, Piece};
 
-/// Columns that a line may have.
+/// Maximum columns of a line.
 pub const LINE_WIDTH: usize = 120;
 /// Columns of one step of indentation.
 pub const INDENT: usize = 4;
 
-/// Most steps of indentation that are written: what nests more deeply begins no further to the right.
+/// Maximum levels of indentation.
 const MAX_INDENT: usize = 60;
 
-/// How often a text is laid out at most until a layout gives itself.
+/// Maximum rounds of layout until a fixed point.
 const MAX_ROUNDS: usize = 8;
 
-/// The text as it should be. Formatting it again changes nothing. A text whose comments or brackets are not closed, or whose tokens another
-/// layout would change, stays as it is.
+/// Formats a text. The result is a fixed point. A text with unclosed comments or brackets, or whose tokens would
+/// change, is returned unchanged.
 pub fn format(text: &str) -> String {
-    // Where a line ends decides what a bracket means to those who read the text next, so that one round may give cause to another.
+    // Line ends affect the roles of brackets, so that one round may require another.
     let mut latest = match once(text) {
         Some(formatted) => formatted,
         None => return text.to_string(),
@@ -42,7 +42,7 @@ pub fn format(text: &str) -> String {
     text.to_string()
 }
 
-/// The text laid out by its breaks, if it can be.
+/// One round of layout, if the text can be laid out.
 fn once(text: &str) -> Option<String> {
     let formatted = layout::layout(&pieces(text)?)?;
     same_pieces(text, &formatted).then_some(formatted)

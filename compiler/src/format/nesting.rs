@@ -35,7 +35,7 @@ impl<T: Clone> Nesting<T> {
         }
     }
 
-    /// The item on top, to be changed for this copy alone.
+    /// The top item, mutable for this copy only.
     pub(super) fn last_mut(&mut self) -> Option<&mut T> {
         self.top.as_mut().map(|node| &mut Rc::make_mut(node).item)
     }
@@ -46,7 +46,7 @@ impl<T: Clone> Nesting<T> {
 }
 
 impl<T> Drop for Nesting<T> {
-    /// Node by node: one within the other would take stack for each.
+    /// Drops nodes iteratively, as recursion would need stack per node.
     fn drop(&mut self) {
         let mut next = self.top.take();
         while let Some(node) = next {

@@ -4,7 +4,7 @@ use crate::diag::FileId;
 use crate::syntax::lexer::{lex, Interner};
 use crate::syntax::token::{Token, TokenKind};
 
-/// What a piece is.
+/// Kinds of pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A token; keywords have their own kinds.
@@ -19,7 +19,7 @@ pub(super) enum Kind {
     Pragma,
 }
 
-/// What must stay in one piece.
+/// Text that is kept unchanged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece<'a> {
     pub(super) kind: Kind,
@@ -28,11 +28,11 @@ pub(super) struct Piece<'a> {
     pub(super) newlines: usize,
     /// White space precedes it.
     pub(super) space: bool,
-    /// How many blanks stand right before it.
+    /// Number of blanks right before it.
     pub(super) blanks: usize,
 }
 
-/// Cuts a text; nothing when a comment is never closed.
+/// Splits a text; `None` if a comment is not closed.
 pub(super) fn pieces(text: &str) -> Option<Vec<Piece<'_>>> {
     let lexed = lex(text, FileId::default(), &mut Interner::default());
     if lexed.open_comment.is_some() {
@@ -75,7 +75,7 @@ pub(super) fn pieces(text: &str) -> Option<Vec<Piece<'_>>> {
 
 struct Cutter<'a> {
     text: &'a str,
-    /// Everything before it is cut.
+    /// Offset up to which the text is split.
     pos: usize,
     /// Line ends since the last piece.
     newlines: usize,
@@ -153,7 +153,7 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// Bytes to the end of the line, which a backslash puts off.
+/// Bytes to the end of the line, including continuation lines.
 fn line_length(rest: &str) -> usize {
     let mut ends = rest.match_indices('\n').map(|(at, _)| at);
     ends.find(|at| {

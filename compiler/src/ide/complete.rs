@@ -15,18 +15,18 @@ use std::io;
 use std::path::{Path as FilePath, PathBuf};
 use std::time::SystemTime;
 
-/// Something that could be written.
+/// A completion item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The text.
     pub name: String,
     /// Kind.
     pub kind: CompletionKind,
-    /// As it is declared, in a line.
+    /// The declaration in one line.
     pub detail: String,
 }
 
-/// What could be written there is.
+/// Kinds of completion items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum CompletionKind {
@@ -45,10 +45,10 @@ pub enum CompletionKind {
     Variable,
 }
 
-/// An identifier that no program has.
+/// The marker: an identifier that programs do not contain.
 const MARK: &str = "alfirk_cursor_is_here_";
 
-/// What may follow the cursor, so that the text before it is something whole.
+/// Texts after the marker that may complete the construct at the cursor.
 const ENDS: [&str; 6] = ["", ";", "();", " = 0;", ") {}", ": exact; }"];
 
 /// Keywords that begin statements, and those that begin declarations.
@@ -89,7 +89,7 @@ const TYPES: [&str; 8] = [
     "bit", "bool", "error", "int", "list", "string", "tuple", "varbit",
 ];
 
-/// What could be written at `offset` of a file, most likely things first. The file is named as the loader knows it.
+/// Completion items at `offset` of a file, the most likely first. The path is that of the loader.
 ///
 /// # Errors
 /// The main file cannot be read.
@@ -119,14 +119,14 @@ pub fn complete(
         }
         last = Some(analysis);
     }
-    // Nothing that the parser knows: at the beginning of something, or in a comment, or behind something that is wrong.
+    // The tree has no marker: the cursor is at the start of a construct, in a comment, or after a syntax error.
     let Some(analysis) = last else {
         return Ok(Vec::new());
     };
     Ok(analysis.at_a_beginning(file, offset))
 }
 
-/// Reads files as another loader does, one of them with a mark in it.
+/// A loader that inserts the marker in one file.
 struct Marked<'a> {
     loader: &'a dyn SourceLoader,
     file: PathBuf,
@@ -155,7 +155,7 @@ impl Analysis {
             .find(|place| self.sources.text(place.span).contains(MARK))
     }
 
-    /// Whether it is known what stands before a `.`.
+    /// Whether the type before a `.` is known.
     fn knows(&self, base: ExprId) -> bool {
         let info = self.checked.info(base);
         info.ty != Type::Invalid || info.resolution != Resolution::None
@@ -197,7 +197,7 @@ impl Analysis {
         }
     }
 
-    /// At the beginning of a declaration or statement that the parser could make nothing of.
+    /// Items at the start of a declaration or statement without a tree.
     fn at_a_beginning(&self, file: &FilePath, offset: usize) -> Vec<Completion> {
         let Some(file) = self.file(file) else {
             return Vec::new();
@@ -231,7 +231,7 @@ impl Analysis {
         })
     }
 
-    /// What may stand behind the `.` of an expression.
+    /// Members after the `.` of an expression.
     fn members(&self, base: ExprId) -> Vec<Completion> {
         let info = self.checked.info(base);
         if let Resolution::Decl(id) = info.resolution {
@@ -328,7 +328,7 @@ impl Analysis {
         all.map(|(_, c)| c).filter(|c| wanted(c.kind)).collect()
     }
 
-    /// All names that are known at a place: inner ones first, and those that they hide not at all.
+    /// The names in scope at a position: inner ones first, without shadowed ones.
     fn in_scope(&self, at: Span) -> Vec<(DeclId, Completion)> {
         let mut scope = Scope {
             at,
@@ -343,7 +343,7 @@ impl Analysis {
     }
 }
 
-/// Collects what is declared before a place, from the outside to the inside.
+/// Collects the declarations before a position, from the outermost scope inwards.
 struct Scope {
     at: Span,
     ids: Vec<DeclId>,

@@ -5,20 +5,20 @@ use crate::diag::{FileId, Span};
 use crate::sema::{DefKind, Type, Value};
 use crate::syntax::ast::*;
 
-/// What an editor shows beside the cursor.
+/// Hover text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hover {
-    /// The text that it is about.
+    /// Span of the described name or expression.
     pub span: Span,
-    /// Markdown.
+    /// Text in Markdown.
     pub markdown: String,
 }
 
-/// Declarations of types that are longer are cut.
+/// Maximum lines of a type's declaration; longer ones are truncated.
 const MAX_LINES: usize = 24;
 
 impl Analysis {
-    /// What the name or expression at a place is.
+    /// Hover text of the name or expression at a position.
     pub fn hover(&self, file: FileId, offset: u32) -> Option<Hover> {
         if let Some(place) = self.place(file, offset) {
             let markdown = match place.target {
@@ -46,7 +46,7 @@ impl Analysis {
         })
     }
 
-    /// A declaration for people, as Markdown.
+    /// Describes a declaration in Markdown.
     fn describe(&self, id: DeclId) -> Option<String> {
         let def = self.checked.opt_def(id)?;
         let mut parts = vec![code(&self.declaration(id, &def.kind))];
@@ -72,7 +72,7 @@ impl Analysis {
         Some(parts.join("\n\n"))
     }
 
-    /// As it is written, without its body, and without its annotations.
+    /// The head of a declaration as written, without annotations and body.
     pub(super) fn declaration(&self, id: DeclId, kind: &DefKind) -> String {
         let text = |from: u32, to: u32, span: Span| {
             let text = self.sources.text(Span {
@@ -127,7 +127,7 @@ impl Analysis {
         }
     }
 
-    /// Where a declaration's head ends: at the first brace or semicolon outside of parentheses.
+    /// The end of a declaration's head: the first brace or semicolon outside parentheses.
     fn end_of_header(&self, span: Span, from: u32) -> u32 {
         let text = self.sources.text(Span { lo: from, ..span });
         let mut depth = 0_i32;
@@ -153,7 +153,7 @@ impl Analysis {
         }
     }
 
-    /// A table by what it matches and what it can do.
+    /// A summary of a table: its keys and actions.
     fn table(&self, d: &TableDecl) -> String {
         let keys = d.key().iter().map(|element| {
             let key = one_line(self.sources.text(element.expr.span));
@@ -195,7 +195,7 @@ impl Analysis {
         })
     }
 
-    /// The comment above a declaration, or behind it on its line.
+    /// The comment above a declaration, or after it on its line.
     fn comment(&self, id: DeclId) -> Option<String> {
         let name = self.sources.blamed(self.index.name_of(id)?);
         let file = self.sources.file(name.file);
@@ -206,7 +206,7 @@ impl Analysis {
             let text = file.line_text(at - 1).trim();
             let is_comment =
                 text.starts_with("//") || text.starts_with('*') || text.starts_with("/*");
-            // Annotations stand between a declaration and its comment.
+            // Annotations are between a declaration and its comment.
             if !is_comment && !text.starts_with('@') {
                 break;
             }
@@ -234,7 +234,7 @@ impl Analysis {
     }
 }
 
-/// A number in the ways in which programs write it.
+/// A number in decimal and hexadecimal.
 fn shown(value: &Value) -> Option<String> {
     match value {
         Value::Int(n) => {

@@ -6,7 +6,7 @@ use crate::syntax::ast::*;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// What kind of name belongs in a place.
+/// The kind of name that is expected at a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
     /// A declaration's own name.
@@ -15,11 +15,11 @@ pub(super) enum Slot {
     Value,
     /// A type.
     Type,
-    /// What stands behind the `.` of this expression.
+    /// A member of this expression.
     Member(ExprId),
     /// An action of a table.
     Action,
-    /// How a key is matched.
+    /// A match kind.
     MatchKind,
     /// A state of a parser.
     State,
@@ -29,21 +29,21 @@ pub(super) enum Slot {
     Label,
 }
 
-/// A name where it is written.
+/// An occurrence of a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub span: Span,
     pub slot: Slot,
-    /// What it stands for, where that is a declaration.
+    /// The declaration, if it is resolved.
     pub target: Option<DeclId>,
 }
 
-/// All names of a program.
+/// An index of the names of a program.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// In order of place.
+    /// Occurrences in order of position.
     places: Vec<Place>,
-    /// Where declarations have their names.
+    /// Spans of declarations' names.
     names: FxHashMap<DeclId, Span>,
     /// Expressions that are not names, in order of position.
     exprs: Vec<(Span, ExprId)>,
@@ -63,30 +63,30 @@ impl Index {
         index
     }
 
-    /// The name that a place in a file is in, or just behind. Of names that a macro has put there the one that is written there wins.
+    /// The name at a position in a file, or just before it. A name that is written there takes precedence over names from macros.
     pub fn at(&self, file: FileId, offset: u32) -> Option<&Place> {
         let found = self.of_file(file).filter(|place| holds(place.span, offset));
         found.min_by_key(|place| (place.span.origin, place.span.hi - place.span.lo))
     }
 
-    /// The smallest expression around a place that is not just a name.
+    /// The smallest expression at a position that is not just a name.
     pub fn expr_at(&self, file: FileId, offset: u32) -> Option<(Span, ExprId)> {
         let within = |(span, _): &&(Span, ExprId)| span.file == file && holds(*span, offset);
         let found = self.exprs.iter().filter(within);
         found.min_by_key(|(span, _)| span.hi - span.lo).copied()
     }
 
-    /// All names in order of place.
+    /// All occurrences in order of position.
     pub fn all(&self) -> impl Iterator<Item = &Place> {
         self.places.iter()
     }
 
-    /// All places where a declaration's name is written, its own among them.
+    /// All occurrences of a declaration, including its name.
     pub fn places_of(&self, id: DeclId) -> impl Iterator<Item = &Place> {
         self.places.iter().filter(move |p| p.target == Some(id))
     }
 
-    /// Where a declaration has its name.
+    /// Span of a declaration's name.
     pub fn name_of(&self, id: DeclId) -> Option<Span> {
         self.names.get(&id).copied()
     }
@@ -99,7 +99,7 @@ impl Index {
     }
 }
 
-/// Whether a cursor at `offset` is on the text of a span.
+/// Whether `offset` is within a span, or at its end.
 pub(super) fn holds(span: Span, offset: u32) -> bool {
     span.lo <= offset && offset <= span.hi
 }
@@ -139,7 +139,7 @@ impl Walk<'_> {
                 self.type_params(&d.type_params);
                 for constructor in &d.constructors {
                     self.out.names.insert(constructor.id, constructor.name.span);
-                    // It has the type's name, and goes by it.
+                    // It has the name of the type.
                     self.place(constructor.name.span, Slot::Type, Some(d.id));
                     self.signature(constructor);
                 }
@@ -448,7 +448,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What is called: an expression may not say it, but the call does.
+    /// The callee, resolved by the call.
     fn callee(&mut self, expr: &Expr, call: ExprId) {
         let called = self.checked.call(call).and_then(|c| callee(c.callee));
         match &expr.kind {
@@ -494,7 +494,7 @@ impl Walk<'_> {
     }
 }
 
-/// The declaration whose name a call is written with.
+/// The declaration that a call's name refers to.
 fn callee(callee: Callee) -> Option<DeclId> {
     match callee {
         Callee::Action(id)

@@ -24,36 +24,36 @@ use index::{Index, Place};
 use std::io;
 use std::path::Path;
 
-/// A program, and all that is known of it.
+/// An analysed program.
 #[derive(Debug)]
 pub struct Analysis {
-    /// The files that were read, the main one first.
+    /// The source files, the main one first.
     pub sources: SourceMap,
-    /// What is wrong, in order of place.
+    /// The diagnostics, in order of position.
     pub diagnostics: Diagnostics,
     checked: CheckedProgram,
     index: Index,
 }
 
-/// Why a name cannot be changed.
+/// The reason why a name cannot be renamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenameError {
-    /// There is no name, or none that is declared anywhere.
+    /// There is no name, or it has no declaration.
     #[error("there is no declared name at this position")]
     NoName,
     /// The new text is not an identifier.
     #[error("the new name must be an identifier: letters, digits and `_`, and not a keyword")]
     NoIdentifier,
-    /// It is declared by the architecture.
+    /// The architecture declares the name.
     #[error("the architecture declares this name")]
     OfArchitecture,
-    /// A macro writes it.
+    /// A macro contains the name.
     #[error("this name is also written by a macro; change the macro")]
     InMacro,
 }
 
 impl Analysis {
-    /// Finds out about a program. Phases recurse as deep as it nests: call this where there is stack enough.
+    /// Analyses a program. The phases recurse as deeply as it nests: call this with a large stack.
     ///
     /// # Errors
     /// The main file cannot be read.
@@ -69,13 +69,13 @@ impl Analysis {
         })
     }
 
-    /// Where the name at a place is declared.
+    /// Position of the declaration of the name at a position.
     pub fn definition(&self, file: FileId, offset: u32) -> Option<Span> {
         let name = self.index.name_of(self.target(file, offset)?)?;
         Some(self.sources.blamed(name))
     }
 
-    /// Where else the name at a place is written, and where it is declared.
+    /// The occurrences of the name at a position, including its declaration.
     pub fn references(&self, file: FileId, offset: u32) -> Vec<Span> {
         let Some(id) = self.target(file, offset) else {
             return Vec::new();
@@ -90,10 +90,10 @@ impl Analysis {
         spans
     }
 
-    /// The name at a place that can be changed.
+    /// Span of the name at a position, if it can be renamed.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason why it cannot be renamed.
     pub fn renamable(&self, file: FileId, offset: u32) -> Result<Span, RenameError> {
         let place = self.index.at(file, offset).ok_or(RenameError::NoName)?;
         let id = place.target.ok_or(RenameError::NoName)?;
@@ -111,10 +111,10 @@ impl Analysis {
         Ok(place.span)
     }
 
-    /// All places where the text is to be changed, so that the name at a place becomes another one.
+    /// The spans to replace in order to rename the name at a position.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason why it cannot be renamed.
     pub fn rename(&self, file: FileId, offset: u32, to: &str) -> Result<Vec<Span>, RenameError> {
         self.renamable(file, offset)?;
         let mut characters = to.chars();

@@ -5,22 +5,22 @@ use crate::diag::{FileId, Span};
 use crate::syntax::ast::*;
 use std::rc::Rc;
 
-/// A declaration, and what is declared in it.
+/// A declaration of the outline, with nested ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// Its name; `error` and `match_kind` for what adds members to those.
+    /// Name; `error` or `match_kind` for declarations of their members.
     pub name: String,
     /// Kind.
     pub kind: SymbolKind,
-    /// The whole declaration.
+    /// Span of the declaration.
     pub span: Span,
     /// Its name.
     pub name_span: Span,
-    /// What is declared in it.
+    /// Nested declarations.
     pub children: Vec<Symbol>,
 }
 
-/// What a symbol is.
+/// Kinds of symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum SymbolKind {
@@ -44,7 +44,7 @@ pub enum SymbolKind {
 }
 
 impl Analysis {
-    /// What a file declares, in order.
+    /// The declarations of a file, in order.
     pub fn symbols(&self, file: FileId) -> Vec<Symbol> {
         let decls = self.checked.program.decls.iter();
         decls

@@ -271,7 +271,7 @@ fn line_comment(rest: &str) -> usize {
         .map_or(rest.len(), |(end, _)| end)
 }
 
-/// Whether two tokens would be read as other ones when nothing stands between them.
+/// Whether two adjacent tokens would be lexed differently without a blank.
 pub(super) fn runs_together(first: &str, second: &str) -> bool {
     let (Some(a), Some(b)) = (first.chars().last(), second.chars().next()) else {
         return false;

@@ -38,7 +38,7 @@ pub struct TypeRefId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeclId(pub u32);
 
-/// A name where it is written.
+/// An occurrence of a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ident {
     /// The text.
