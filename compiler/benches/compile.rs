@@ -1,4 +1,4 @@
-//! Lines a second and memory: the data plane, and generated programs of growing size, whose cost grows no faster than they do.
+//! Compile speed in lines per second, and memory: the data plane, and generated programs of growing size, whose cost must grow linearly.
 //!
 //! `cargo bench -p alfirk-compiler`
 

@@ -1,6 +1,6 @@
-//! What is committed of the contract between the data plane and those who talk to it is what the program says.
+//! The committed files of the contract between the data plane and its clients match the program.
 //!
-//! `make contract` writes the files anew.
+//! `make contract` regenerates the files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,8 +49,8 @@ fn p4info_is_the_programs() {
     is_committed("contract/alfirk.p4info.txtpb", &text);
 }
 
-/// An id that the compiler makes from a name changes with the name, and a controller that has it by heart is lost. Registers have
-/// none of their own: no controller names them (it reads them by PacketOut), and those of a level of the tree are there several times.
+/// An id that is derived from a name changes with the name, which would break controllers with the old id. Registers need no explicit
+/// ids: controllers read them by PacketOut, and those of a level of the tree exist several times.
 #[test]
 fn every_id_of_the_p4info_is_written_in_the_program() {
     let compiled = compile(&CompileOptions::new(root().join(PROGRAM))).unwrap();

@@ -1,8 +1,8 @@
 //! The pages of `alfirk p4c --explain`: every example is compiled. A wrong one gives exactly the code of its page, a right one nothing.
 //!
-//! An example is a fence of Markdown that begins with ```` ```p4 ````. Its attributes: `wrong` for a wrong one, `fragment` for the part of
-//! a program, `tna` for a program for Tofino. A fragment is put into `explain/v1model.p4` or `explain/tna.p4`: what precedes its first
-//! line `// In the ...:` with the declarations, and what follows such a line in place of that part.
+//! An example is a fence of Markdown that begins with ```` ```p4 ````. Its attributes are `wrong`, `fragment` (a part of a program) and
+//! `tna` (for Tofino). A fragment is inserted into `explain/v1model.p4` or `explain/tna.p4`. Text before its first line `// In the ...:`
+//! is added to the declarations; text after such a line replaces that block.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -1,11 +1,11 @@
-//! Programs that are long, deep, or stand for more than they say: 10,000 of anything in a row compile and run, and what grows without a bound
-//! is one error, at the place where it grows.
+//! Programs that are long, deeply nested or expand to much more code. Sequences of 10,000 constructs compile and run. Unbounded
+//! expansion gives one error, at the place of the expansion.
 
 use alfirk_compiler::driver::{compile_with, CompileError, CompileOptions, Compiled};
 use alfirk_compiler::format::format;
 use alfirk_compiler::preproc::MemoryLoader;
 
-/// A program of v1model, from what is put into its parts.
+/// A program of v1model with variable parts.
 #[derive(Default)]
 struct Parts {
     /// Declarations of the top level.
@@ -18,7 +18,7 @@ struct Parts {
     parser: String,
     /// Statements of the state `start`.
     start: String,
-    /// States behind it; none when `start` accepts.
+    /// Further states; empty if `start` accepts.
     states: String,
     /// Declarations of ingress.
     locals: String,
@@ -102,7 +102,7 @@ fn branches(n: usize) -> String {
     (0..n).map(one).collect::<Vec<_>>().join("\nelse ")
 }
 
-/// What packets become, as STF has it, in a program that compiles.
+/// Compiles a program and runs an STF test on it.
 fn runs(parts: &Parts, packets: &str) {
     let text = parts.text();
     let compiled = compile(&text).unwrap_or_else(|error| panic!("{error:.2000}"));
@@ -294,7 +294,7 @@ fn the_formatter_takes_what_the_compiler_takes() {
     }
 }
 
-/// The messages about a program, which has one error.
+/// The diagnostics of a program with one error.
 fn one_error(name: &str, text: &str) -> String {
     match compile(text) {
         Err(CompileError::Program { report, errors }) => {
@@ -369,7 +369,7 @@ fn what_nests_too_deeply_is_one_error_that_names_the_limit() {
     );
 }
 
-/// Declarations of which each stands for twice the one before.
+/// Declarations each of which expands to twice the previous one.
 fn doubled(first: &str, levels: usize, next: impl Fn(usize, usize) -> String) -> String {
     let rest: String = (1..=levels).map(|i| next(i, i - 1) + "\n").collect();
     format!("{first}\n{rest}")

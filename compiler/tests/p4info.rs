@@ -1,4 +1,4 @@
-//! What a P4Info says of a program, fact by fact. Ids, names, order and bytes are those that p4c gives to the same program.
+//! The P4Info of a program, property by property. Ids, names, order and bytes are those of p4c for the same program.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use alfirk_p4runtime::p4::config::v1::{
 };
 use alfirk_p4runtime::p4::v1::{entity::Entity, TableEntry};
 
-/// A program, of which a test writes what it is about.
+/// A program with the parts that a test sets.
 #[derive(Default)]
 struct Source<'s> {
     /// Declarations of the top level.
@@ -22,7 +22,7 @@ struct Source<'s> {
     annotations: &'s str,
     /// Declarations of the ingress control.
     locals: &'s str,
-    /// Its statements.
+    /// Statements of the ingress control.
     apply: &'s str,
     /// Annotations of `main`.
     main: &'s str,

@@ -11,12 +11,12 @@ fn programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs")
 }
 
-/// What is wrong with the program beside a test.
+/// The failures of the program of an STF file.
 fn wrong(arch: Arch, test: &Path) -> Result<(), String> {
     wrong_with(arch, &test.with_extension("p4"), test)
 }
 
-/// What is wrong, a line for each thing: mistakes of the program, of the test, or of what the switch does.
+/// The failures, one per line: errors of the program, of the test, or wrong output of the switch.
 fn wrong_with(arch: Arch, program: &Path, test: &Path) -> Result<(), String> {
     let named = |error: String| format!("{}: {error}\n", program.display());
     let mut options = CompileOptions::new(program);
@@ -75,7 +75,7 @@ fn stateful_objects_of_tofino_do_what_their_descriptions_say() {
     wrong_with(Arch::T2na, &objects, &folder.join("objects.t2na.stf")).unwrap();
 }
 
-/// A test that cannot fail would say nothing about any program.
+/// A check that the test can fail.
 #[test]
 fn a_packet_that_goes_another_way_is_noticed() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");

@@ -36,7 +36,7 @@ fn programs(folder: &str) -> Vec<PathBuf> {
     programs
 }
 
-/// What `p4c` says of a program, with a report and without one.
+/// Exit code and diagnostics of `p4c` for a program, without and with a report.
 fn verdicts(program: &Path, arch: &str) -> [(u8, String); 2] {
     let path = program.to_str().expect("the path is text");
     let around = program

@@ -1,4 +1,4 @@
-//! Places as the protocol has them: files by URI, positions by line and UTF-16 code unit.
+//! Positions of the protocol: files by URI, positions by line and UTF-16 code unit.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -1,4 +1,4 @@
-//! Right programs to be broken.
+//! The valid programs that tests damage.
 
 use std::path::{Path, PathBuf};
 

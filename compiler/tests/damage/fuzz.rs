@@ -1,8 +1,8 @@
-//! Chance at work on the text of programs.
+//! Fuzzing: random changes of programs' texts.
 //!
-//! The tests run for a moment. `ALFIRK_FUZZ_SECONDS=600 cargo test -p alfirk-compiler --test damage -- --nocapture` runs each target for
-//! that long and prints how many programs it tried. Each program comes from a number; `ALFIRK_FUZZ_SEED=N` starts with that of number N,
-//! which is how one that failed is tried again.
+//! By default the tests are short. `ALFIRK_FUZZ_SECONDS=600 cargo test -p alfirk-compiler --test damage -- --nocapture` runs each target
+//! for this time and prints the number of programs. Each program is derived from a seed. `ALFIRK_FUZZ_SEED=N` starts with seed N, which
+//! repeats a failure.
 
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -18,12 +18,12 @@ use alfirk_test_budget::Fuzz;
 use super::corpus;
 use super::rng::Rng;
 
-/// A program that takes longer hangs the compiler. It is generous, since tests run unoptimised and beside others.
+/// Time limit per program; beyond it the compiler hangs. It is generous, as tests are unoptimised and run in parallel.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Text beyond this is cut off, so that a try takes a moment.
+/// Maximum bytes of a program; longer texts are truncated.
 const MAX_TEXT: usize = 12_000;
 
-/// What chance writes into programs.
+/// Texts that are inserted into programs.
 const DICTIONARY: &[&str] = &[
     "(",
     ")",
@@ -167,7 +167,7 @@ const DICTIONARY: &[&str] = &[
     "V1Switch",
 ];
 
-/// One part of the compiler, given the name of a file and what it is loaded with.
+/// A fuzz target: a part of the compiler that processes a file with a loader.
 type Target = fn(&CompileOptions, &MemoryLoader);
 
 #[test]
@@ -246,7 +246,7 @@ fn run(target: Target) {
     assert!(peak_mib() < 2_000, "the compiler takes too much memory");
 }
 
-/// Compiles on a thread of its own, so that a hang is seen.
+/// Compiles on a separate thread, to detect a hang.
 fn attempt(target: Target, text: String) -> Result<(), String> {
     let (done, result) = mpsc::channel();
     let mut loader = MemoryLoader::default();
@@ -266,7 +266,7 @@ fn attempt(target: Target, text: String) -> Result<(), String> {
     work.join().map_err(|_| "a panic".to_owned())
 }
 
-/// The largest amount of memory that this process has had so far; 0 where the system does not say.
+/// Peak memory of this process in bytes; 0 if the system does not report it.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -280,7 +280,7 @@ fn programs() -> Vec<String> {
     files.iter().map(|file| corpus::text(file)).collect()
 }
 
-/// A program with a few damages.
+/// A program with a few random changes.
 fn damaged(corpus: &[String], rng: &mut Rng) -> String {
     let mut text: Vec<char> = rng.pick(corpus).chars().collect();
     for _ in 0..=rng.below(6) {

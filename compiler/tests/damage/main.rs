@@ -1,5 +1,5 @@
-//! Broken programs: what a slip of the fingers makes of a right program is refused, at the line of the slip, and what chance makes of
-//! it is refused or compiled, in bounded time and memory, without a panic.
+//! Broken programs. A program with a typing error is rejected at the line of the error. A program with random changes is rejected or
+//! compiled in bounded time and memory, without a panic.
 
 mod corpus;
 mod fuzz;

@@ -1,4 +1,4 @@
-//! Random numbers that are the same each time.
+//! Reproducible random numbers.
 
 /// SplitMix64.
 pub struct Rng(u64);

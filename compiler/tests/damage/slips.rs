@@ -1,4 +1,4 @@
-//! One hundred slips of the fingers in the data plane's sources.
+//! One hundred typing errors in the sources of the data plane.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use alfirk_compiler::driver::{compile_with, CompileError, CompileOptions};
 use super::corpus;
 use super::rng::Rng;
 
-/// How many programs are broken.
+/// Number of damaged programs.
 const VARIANTS: usize = 100;
-/// How many of them must be reported at the right line.
+/// Minimum number of errors that must be reported at the right line.
 const WANTED: usize = 95;
 
 /// Words with a meaning of their own; a misspelt one is not a name.
@@ -67,7 +67,7 @@ const KEYWORDS: &[&str] = &[
     "abstract",
 ];
 
-/// A slip in one line: the new line, or none where the line has nothing of the kind.
+/// A typing error in one line: returns the new line, or `None` if the error does not apply.
 type Slip = fn(&str, &mut Rng) -> Option<String>;
 
 const SLIPS: &[(&str, Slip)] = &[
@@ -128,7 +128,7 @@ fn described(variant: &Variant, report: &str) -> String {
     )
 }
 
-/// A file and line of it where the slip is possible.
+/// Chooses a file and a line to which the typing error applies.
 fn variant(folder: &Path, (slip, change): (&'static str, Slip), rng: &mut Rng) -> Variant {
     let files = corpus::p4_files(folder);
     loop {
@@ -151,7 +151,7 @@ fn variant(folder: &Path, (slip, change): (&'static str, Slip), rng: &mut Rng) -
     }
 }
 
-/// What of a line stands before a comment at its end.
+/// A line without a comment at its end.
 fn code(line: &str) -> &str {
     line.split("//").next().unwrap_or_default()
 }
@@ -255,7 +255,7 @@ fn replaced(line: &str, at: Range<usize>, with: &str) -> String {
     line
 }
 
-/// Changes a name that is used, not declared: what stands before it says which it is.
+/// Changes the use, not the declaration, of a name, as determined by the text before it.
 fn misspell(line: &str, rng: &mut Rng) -> Option<String> {
     let uses: Vec<Range<usize>> = words(line)
         .into_iter()

@@ -9,17 +9,17 @@ use std::path::Path;
 use alfirk_compiler::driver::{compile_with, CompileError, CompileOptions};
 use alfirk_compiler::preproc::MemoryLoader;
 
-/// An item of the language.
+/// A feature of the language.
 struct Item {
-    /// What it is.
+    /// Name of the feature.
     name: &'static str,
-    /// Programs that are right.
+    /// Valid programs.
     accepted: &'static [Part],
-    /// Programs that are wrong in one way each.
+    /// Programs with one error each.
     refused: &'static [Part],
 }
 
-/// The part of a program that matters.
+/// The part of a program that an example sets.
 enum Part {
     /// Declarations at the top, and nothing else.
     Top(&'static str),
@@ -31,11 +31,11 @@ enum Part {
     With(&'static str, &'static str),
     /// Declarations at the top, in ingress, and statements.
     All(&'static str, &'static str, &'static str),
-    /// What follows the first extraction in the parser: statements, a transition, and more states.
+    /// Statements, a transition and further states after the first extraction in the parser.
     Parser(&'static str),
     /// Declarations at the top and in the parser, and what follows the first extraction.
     ParserWith(&'static str, &'static str, &'static str),
-    /// What the deparser does.
+    /// Statements of the deparser.
     Deparser(&'static str),
     /// A whole program.
     Whole(&'static str),
@@ -92,7 +92,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
     }
 }
 
-/// The report on a program, if it is refused.
+/// The diagnostics of a program; `None` if it is accepted.
 fn refused(program: &str) -> Option<String> {
     let mut loader = MemoryLoader::default();
     loader.add("test.p4", program);
@@ -103,7 +103,7 @@ fn refused(program: &str) -> Option<String> {
     }
 }
 
-/// What is wrong with the answers to a chapter, and the reports on its wrong programs.
+/// The unexpected results of a chapter, and the diagnostics of its rejected programs.
 fn check(items: &[Item]) -> (String, String) {
     let (mut wrong, mut reports) = (String::new(), String::new());
     for item in items {
