@@ -167,10 +167,7 @@ fn options_that_cannot_have_an_effect_are_refused_by_one_line() {
     }
     let (code, output, _) = p4c(&program(EMPTY), &["--top4", "FrontEnd", "DIR/prog.p4"]);
     assert_eq!((code, output.lines().count()), (0, 1), "{output}");
-    assert!(
-        output.starts_with("note: --top4 writes nothing"),
-        "{output}"
-    );
+    assert!(output.starts_with("note: --top4 has no effect"), "{output}");
 }
 
 #[test]
@@ -286,7 +283,10 @@ fn two_actions_share_a_name_unless_a_p4info_is_asked_for() {
     for option in ["--p4runtime-files", "--p4runtime-entries-files"] {
         let (code, output, _) = p4c(&twice, &[option, "DIR/a.txtpb", "DIR/prog.p4"]);
         assert_eq!(code, 1);
-        assert!(output.contains("another action has this name"), "{output}");
+        assert!(
+            output.contains("another action has this control-plane name"),
+            "{output}"
+        );
     }
 }
 
@@ -305,13 +305,14 @@ fn two_actions_of_one_table_never_share_a_name() {
     .replacen("control V(", "action top() { }\ncontrol V(", 1);
     for (source, name) in [(within, "nop"), (of_the_top, "top")] {
         let (code, output, _) = p4c(&source, &["-o", "DIR/prog.json", "DIR/prog.p4"]);
-        let message = format!("action `{name}`: another action of table `I.t` has this name");
+        let message =
+            format!("action `{name}`: another action of table `I.t` has this control-plane name");
         assert_eq!((code, output.matches(&message).count()), (1, 1), "{output}");
         let (code, output, _) = p4c(
             &source,
             &["--p4runtime-files", "DIR/a.txtpb", "DIR/prog.p4"],
         );
-        let message = "another action has this name";
+        let message = "another action has this control-plane name";
         assert_eq!((code, output.matches(message).count()), (1, 1), "{output}");
     }
 }

@@ -438,7 +438,8 @@ fn declared_in(name: &str) -> Option<&'static str> {
                         "extern ", "enum ", "struct ", "parser ", "control ", "package ",
                         "action ", "typedef ",
                     ];
-                    if declares.iter().any(|d| line.contains(d)) {
+                    let in_comment = line.contains("//") || line.contains("/*");
+                    if !in_comment && declares.iter().any(|d| line.contains(d)) {
                         return true;
                     }
                 }

@@ -462,7 +462,7 @@ fn an_architecture_is_not_taken_for_another() {
         &included,
         &["--arch", "v1model", "-b", "tofino", here],
         2,
-        "is not that of --target tofino",
+        "does not match --target tofino",
     );
     refused(&included, &["-b", "tofino3", here], 2, "tofino3");
     let no_main = tna(STATEFUL).replace("Switch(pipe) main;", "");
