@@ -348,7 +348,7 @@ fn what_nests_too_deeply_is_one_error_that_names_the_limit() {
     let top = format!("bit<8> f0(in bit<8> x) {{ return x; }}\n{calls}");
     let output = one_error("calls", &declaring(top, "hdr.h.a = f3000(hdr.h.b);").text());
     assert!(
-        output.contains("calls nest more than 2000 deep"),
+        output.contains("calls are nested more than 2000 levels deep"),
         "{output:.500}"
     );
     let deep = each(60, |i| {
@@ -665,7 +665,7 @@ fn the_error_is_where_the_program_grows() {
         "{output}"
     );
     assert!(
-        output.contains("grows to more than 250000 parts"),
+        output.contains("the program has more than 250000 parts"),
         "{output}"
     );
 }
