@@ -108,10 +108,16 @@ def rust_lints() -> Iterator[Check]:
         "clippy", cargo("clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings")
     )
     yield Check("pure cores", [str(ROOT / "tools" / "check-pure")])
+    yield Check(
+        "rust documentation",
+        cargo("doc", "--quiet", "--no-deps", "--workspace", "--document-private-items"),
+        env={"RUSTDOCFLAGS": "-D warnings"},
+    )
 
 
 def python_lints() -> Iterator[Check]:
-    """List the checks that only read the Python source."""
+    """List the checks that only read the Python source, and the words of all text."""
+    yield Check("words", [str(VENV / "python"), str(ROOT / "tools" / "words.py"), "--enforced"])
     yield Check("ruff", [str(VENV / "ruff"), "check", "--quiet", "."])
     yield Check("python format", [str(VENV / "ruff"), "format", "--check", "--quiet", "."])
     yield Check("mypy", [str(VENV / "mypy"), *python_sources()])

@@ -1,3 +1,5 @@
+//! `p4c` without the rest of `alfirk`: the compiler behind its own command line.
+
 fn main() {
     #[derive(clap::Parser)]
     struct Cli {

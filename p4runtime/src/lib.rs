@@ -9,6 +9,8 @@
 //! (`p4::v1::p4_runtime_client`, `p4::v1::p4_runtime_server`) and conversions to
 //! `tonic::Status`; without it the crate does no I/O.
 
+// Most of it is generated from interface files.
+#![allow(missing_docs)]
 #![forbid(unsafe_code)]
 
 pub mod bytestring;

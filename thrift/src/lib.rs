@@ -7,6 +7,9 @@
 //! Messages use Thrift's binary protocol on a buffered TCP stream. All services share one port: the service's name
 //! precedes the method's, as in `standard:bm_register_read`.
 
+// Most of it is generated from interface files.
+#![allow(missing_docs)]
+
 mod client;
 mod server;
 mod wire;

@@ -131,7 +131,7 @@ pub(super) struct Session {
     reading: Option<Reading>,
     /// Pending register accesses, by cookie.
     registers: BTreeMap<u32, RegisterTask>,
-    /// Register accesses that wait until fewer than [`register_access::WINDOW`] are pending.
+    /// Register accesses that wait until fewer than `register_access::WINDOW` are pending.
     waiting_registers: VecDeque<(TaskId, RegisterControl)>,
     /// Pending reads of counters, each with its deadline.
     counting: BTreeMap<RequestId, (TaskId, u64)>,

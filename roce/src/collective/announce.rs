@@ -1,10 +1,8 @@
 //! Announcements between members, as in RDMC (sections 4.2 and 4.3 of its paper).
 //!
 //! * *Ready for block*, with [`TransferSpec::ready`]: a receiver keeps that number of receives posted on an edge. It announces them
-//! with
-//!   an empty SEND in the other direction, whose immediate data is the number of receives posted so far. The sender posts no more
-//!   sends
-//!   than announced, so no message meets a receiver without a buffer.
+//!   with an empty SEND in the other direction, whose immediate data is the number of receives posted so far. The sender posts no
+//!   more sends than announced, so no message meets a receiver without a buffer.
 //! * *The size comes with the data*, with [`TransferSpec::announce`]: receivers know only the block size at first. They post a receive
 //!   for one block wherever the first block may come from. The immediate data of every block is the size of the whole message. Only
 //!   then the receiver allocates its memory, copies the first block into place, and plans the rest.
