@@ -95,7 +95,7 @@ pub struct Row {
     /// Result of each phase of a workload, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseRow>,
-    /// [`Throughput::fairness`], averaged over all phases that have one.
+    /// [`crate::workload::Throughput::fairness`], averaged over all phases that have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
 }

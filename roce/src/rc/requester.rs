@@ -292,7 +292,7 @@ impl Requester {
 
         let mut headers = RcHeaders::plain(bth::Repr {
             pad_count: (len.wrapping_neg() & 3) as u8,
-            ack_req: ack_req,
+            ack_req,
             ..bth::Repr::new(
                 opcode(message.operation, is_first, is_last),
                 remote,
