@@ -30,7 +30,8 @@ control D(packet_out pkt, in headers_t hdr) { apply { pkt.emit(hdr.ethernet); } 
 V1Switch(P(), V(), I(), E(), V(), D()) main;
 ";
 
-fn main() {
+/// Runs the example; a test calls it, too.
+pub fn main() {
     let mut loader = MemoryLoader::default();
     loader.add("mirror.p4", MIRROR);
     let compiled = compile_with(&CompileOptions::new("mirror.p4"), &loader).expect("it is P4");
