@@ -12,7 +12,7 @@ pub struct ClientId(pub u64);
 /// An action for the driver.
 #[derive(Debug)]
 pub enum Event {
-    /// Put a packet into the queue of its port, and return it by [`Server::dequeue`] when it leaves.
+    /// Put a packet into the queue of its port, and return it by [`crate::Server::dequeue`] when it leaves.
     Enqueue(Queued),
     /// Send a frame.
     Output {
