@@ -1,7 +1,7 @@
 //! Diagnostics: errors and warnings with their source positions.
 //!
 //! Phases report into [`Diagnostics`] and continue; they do not return errors. The driver checks [`Diagnostics::has_errors`] between phases.
-//! It prints with [`render`] (several lines, with the source) or [`render_short`] (one line each).
+//! It prints with [`render()`] (several lines, with the source) or [`render_short`] (one line each).
 
 mod codes;
 mod explain;

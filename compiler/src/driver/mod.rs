@@ -1,7 +1,7 @@
 //! The driver: runs the phases from a source file to BMv2 JSON and P4Info.
 //!
 //! [`compile`] is the entry point of the simulator and of tests. `alfirk p4c`, with the command line of p4c-bm2-ss, is [`P4cArgs`] and
-//! [`run`]. The driver command of p4c, named `p4c`, is [`StepArgs`] and [`run_steps`].
+//! [`run()`]. The driver command of p4c, named `p4c`, is [`StepArgs`] and [`run_steps`].
 
 mod args;
 mod command_line;

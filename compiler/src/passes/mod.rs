@@ -3,7 +3,7 @@
 //! | pass | from | to | afterwards |
 //! |---|---|---|---|
 //! | [`elaborate`] | [`CheckedProgram`] | [`inlined::InlinedProgram`], [`externs::call`] | names and generics are resolved, calls inlined except of externs; expressions are pure |
-//! | [`externs`] | objects, properties of tables and calls of externs | [`ir::Objects`], [`ir::Primitive`]s | externs of the target are lowered |
+//! | [`externs`] | objects, properties of tables and calls of externs | [`crate::ir::Objects`], [`crate::ir::Primitive`]s | externs of the target are lowered |
 //! | [`parser_fields`] | | | parsers branch on fields |
 //! | [`control_types`] | types of visible objects | [`crate::ir::ControlTypes`] | every named type is listed |
 //! | [`entries`] | keysets and priorities as written | entries of [`crate::ir::Table`] | each matches as its key's match kind, and has a priority |
@@ -11,18 +11,18 @@
 //! | [`direct_cells`] | | | direct registers are accessed only after a hit |
 //! | [`divisions`] | | | only variables with constant values are divided |
 //! | [`selects`] | keysets as written | [`crate::ir::Transition`]s | cases match under masks, and the last one always does |
-//! | [`parse_states`] | states that branch | [`ir::Parser`] | states are straight-line code |
-//! | [`checksums`] | controls | [`ir::Checksum`]s | each has its complete condition |
-//! | [`deparsers`] | controls | [`ir::Deparser`]s | headers are emitted unconditionally |
-//! | [`exits`] | controls and actions | [`ir::Stmt`]s | results are copied out before an `exit` |
+//! | [`parse_states`] | states that branch | [`crate::ir::Parser`] | states are straight-line code |
+//! | [`checksums`] | controls | [`crate::ir::Checksum`]s | each has its complete condition |
+//! | [`deparsers`] | controls | [`crate::ir::Deparser`]s | headers are emitted unconditionally |
+//! | [`exits`] | controls and actions | [`crate::ir::Stmt`]s | results are copied out before an `exit` |
 //! | [`sites`] | | | a variable stores the place from which a shared table is applied |
 //! | [`direct_meters`] | | | each has a field for its colour |
 //! | [`aliases`] | | | aliases of unread parser errors are removed |
 //!
 //! Elaboration starts from the blocks that [`package`] finds in `main`. It and [`externs`] generate code with [`builder`].
 //!
-//! The type of a statement shows the stage of lowering: first [`inlined::StmtKind`], then [`ir::StmtKind`] and
-//! [`ir::ParserStmtKind`]. Invariants that types cannot express are checked between passes in debug builds ([`check`]).
+//! The type of a statement shows the stage of lowering: first [`inlined::StmtKind`], then [`crate::ir::StmtKind`] and
+//! [`crate::ir::ParserStmtKind`]. Invariants that types cannot express are checked between passes in debug builds ([`check`]).
 //!
 //! Passes report unsupported constructs with their source positions; back ends cannot fail. All passes run even after errors, so that one
 //! compilation reports them all.

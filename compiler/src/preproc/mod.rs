@@ -2,7 +2,7 @@
 //!
 //! It works on tokens, not on text, and passes tokens directly to the parser. A token from a macro's body has the span of the macro's use,
 //! with its place in the body as origin. A token from an argument keeps its own span. So every position is in a file that the user can open.
-//! [`print`] writes the tokens as text for `-E`.
+//! [`print()`] writes the tokens as text for `-E`.
 //!
 //! It behaves like `cpp -undef -nostdinc -x assembler-with-cpp`, the command of p4c: apostrophes need not be paired, unknown directives are
 //! ignored, and a `##` whose result is not a token keeps its operands. There are two kinds of tokens: files are split into tokens of C's

@@ -38,7 +38,7 @@ impl Kind {
 /// A byte shared by several fields. An instruction writes a whole byte, so two writers of one byte are in different stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Byte {
-    /// A byte of Tofino's deparser or traffic manager ([`DEPARSER_BYTE`]).
+    /// A byte of Tofino's deparser or traffic manager (`DEPARSER_BYTE`).
     Deparser,
     /// The bits that select the checksums that the deparser updates.
     Checksums,
