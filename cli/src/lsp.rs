@@ -8,7 +8,10 @@ use crate::exit::{Failure, Outcome};
 /// formatting. Editors start it themselves; the book shows how for VS Code, Neovim and Helix.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Initialization options, all of which may be left out:
+Example, in Neovim:
+  :lua vim.lsp.start({ name = 'alfirk lsp', cmd = { 'alfirk', 'lsp' } })
+
+Initialization options, all of them optional:
   {\"main\": \"p4src/main.p4\", \"arch\": \"tna\", \"includeDirs\": [\"include\"], \"defines\": [\"PATH_BITS=5\"]}")]
 pub struct Args {
     /// Accepted because editors pass it; standard input and output are the only transport

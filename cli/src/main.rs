@@ -299,7 +299,8 @@ mod tests {
                     command.get_name()
                 );
             }
-            command.get_subcommands().for_each(check);
+            let visible = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+            visible.for_each(check);
         }
         let mut command = Cli::command();
         command.build();

@@ -123,12 +123,17 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "MIB", default_value_t = 4, value_parser = clap::value_parser!(u32).range(..=256), help_heading = "Ports")]
     pub ring: u32,
 
-    /// Seed of random losses and of the program's random numbers
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Seed of losses and of the program's random numbers.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        help_heading = "Emulation"
+    )]
     pub seed: u64,
 
     /// Run the clock N times slower than real time: rates, delays, meters and timestamps are scaled.
-    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
+    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN, help_heading = "Emulation")]
     pub time_scale: NonZeroU32,
 
     /// Maximum number of attached interfaces.
