@@ -5,8 +5,8 @@
 //! Differences to the chip:
 //!
 //! - The depth of queues is in packets, not in cells.
-//! `ucast_egress_port` is 0x1ff until a program assigns it; a packet that has this value at the end is not sent.
-//! Metadata is initially zero, and fields are never invalid.
+//! - `ucast_egress_port` is 0x1ff until a program assigns it; a packet that has this value at the end is not sent.
+//! - Metadata is initially zero, and fields are never invalid.
 
 use std::sync::Arc;
 

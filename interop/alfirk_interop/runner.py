@@ -100,9 +100,9 @@ class Runner:
                 command += ["--algorithms", "alfirk"]
             command += shlex.split(scenario.flags)
             errors = Path(folder) / "errors"
-            with errors.open("wb") as output:
+            with errors.open("wb") as stderr:
                 process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=output
+                    command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr
                 )
             problems: list[str] = []
             try:

@@ -122,7 +122,8 @@ impl Outlet {
     /// Sends frames until the kernel's buffer is full. A frame that is too long for the interface, or that its queueing discipline
     /// drops, does not affect the others.
     ///
-    /// # Errors Any other error of the first frame.
+    /// # Errors
+    /// Any other error of the first frame.
     pub fn send(&self, frames: &[Vec<u8>]) -> io::Result<SendOutcome> {
         let bypass = self.bypass.load(Ordering::Relaxed);
         // A queueing discipline counts frames, so they are not joined.

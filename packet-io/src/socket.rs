@@ -178,7 +178,8 @@ impl PacketSocket {
     /// Passes on the next frame as on a wire, or several for a super-frame. Frames come from the ring. Without a ring they come from
     /// the batch, which is refilled from the socket's queue when it is empty.
     ///
-    /// # Errors An error of the socket, except that its interface is down.
+    /// # Errors
+    /// An error of the socket, except that its interface is down.
     pub fn take(
         &mut self,
         batch: &mut ReceiveBatch,

@@ -148,7 +148,8 @@ impl Device {
 
     /// Registers memory of the caller, so that messages are sent from it, and received into it if it is writable, without a copy.
     ///
-    /// # Safety The bytes must stay valid until [`Verbs::deregister`] or the end of the device, and must not be written to meanwhile.
+    /// # Safety
+    /// The bytes must stay valid until [`Verbs::deregister`] or the end of the device, and must not be written to meanwhile.
     /// If they are writable, no reference to them may exist, either.
     pub unsafe fn register_lent(
         &mut self,

@@ -162,7 +162,8 @@ impl Memory {
 
     /// Registers memory of the caller.
     ///
-    /// # Safety The bytes must stay valid until the registration ends, and must not be written to meanwhile. If they are writable, no
+    /// # Safety
+    /// The bytes must stay valid until the registration ends, and must not be written to meanwhile. If they are writable, no
     /// reference to them may exist, either.
     pub(crate) unsafe fn register_lent(
         &mut self,

@@ -313,7 +313,8 @@ unsafe impl Sync for Mr {}
 impl Mr {
     /// Registers memory.
     ///
-    /// # Safety The `len` bytes at `address` must stay allocated until this is dropped. Unless both flags are false, the device writes
+    /// # Safety
+    /// The `len` bytes at `address` must stay allocated until this is dropped. Unless both flags are false, the device writes
     /// to them, so no reference may exist to bytes that a message can still reach.
     pub(crate) unsafe fn register(
         context: &Context,

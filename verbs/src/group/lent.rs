@@ -18,10 +18,12 @@ pub struct LentMemory {
 impl Group {
     /// Registers memory of the caller. The cost grows with the number of pages; for short messages see [`Group::fill`].
     ///
-    /// # Errors If the device or the system cannot register it: too much memory is locked (`ulimit -l`), or the memory is of a kind
+    /// # Errors
+    /// If the device or the system cannot register it: too much memory is locked (`ulimit -l`), or the memory is of a kind
     /// that devices cannot access. The group is unchanged.
     ///
-    /// # Safety The bytes must stay valid until they are taken back or the group ends, and must not be written to meanwhile. If they
+    /// # Safety
+    /// The bytes must stay valid until they are taken back or the group ends, and must not be written to meanwhile. If they
     /// are `writable`, as they must be at receivers, no reference to them may exist, either.
     pub unsafe fn lend(&mut self, start: *mut u8, len: u64, writable: bool) -> Result<LentMemory> {
         // SAFETY: the caller vouches for it.
