@@ -8,6 +8,7 @@
 mod gateways;
 mod hashes;
 mod operations;
+mod overwritten;
 mod stateful;
 
 use num_bigint::BigInt;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::overwritten::dead_assignments;
 use super::Units;
 use crate::arch::Arch;
 use crate::diag::Span;
@@ -28,6 +29,8 @@ struct Found {
     way: Vec<String>,
     /// The cell's value, and results.
     params: Vec<Name>,
+    /// Spans of assignments that have no effect.
+    dead: Vec<Span>,
 }
 
 struct Assigned {
@@ -63,6 +66,7 @@ impl Units<'_> {
                 .collect(),
             ..Found::default()
         };
+        found.dead = dead_assignments(body, &found.params);
         self.alu_block(body, &mut found);
         let units = match self.arch {
             Arch::T2na => 4,
@@ -149,6 +153,7 @@ impl Units<'_> {
                     found.way.pop();
                 }
             }
+            StmtKind::Assign { .. } if found.dead.contains(&stmt.span) => {}
             StmtKind::Assign { left, op, right } => {
                 if let Some(op) = op {
                     self.alu_operator(*op, &[left, right], stmt.span, false);
