@@ -237,8 +237,8 @@ impl Units<'_> {
         }
     }
 
-    /// The field of a masked comparison and how many of its bits count.
-    fn masked(&self, field: &Expr, bits: u32) -> (String, u32) {
+    /// The field of a masked comparison or key, and the number of its bits that count.
+    pub(super) fn masked(&self, field: &Expr, bits: u32) -> (String, u32) {
         if let ExprKind::Binary(BinaryOp::BitAnd, a, b) = &field.kind {
             for (value, mask) in [(a, b), (b, a)] {
                 if let Some(mask) = self.number(mask) {

@@ -110,12 +110,14 @@ impl Units<'_> {
     }
 
     /// Whether a table has an entry for each value of its key, so that it is never missed: the compiler then needs no match memory, and
-    /// the key is the address of the entry.
+    /// the key is the address of the entry. Bits that a mask clears are not matched.
     fn has_an_entry_for_each_key(&self, key: &[KeyElement], size: Option<&BigInt>) -> bool {
         let mut bits = 0;
         for element in key {
             match self.width(&element.expr) {
-                Some((width, _)) if &*element.match_kind.name == "exact" => bits += width,
+                Some((width, _)) if &*element.match_kind.name == "exact" => {
+                    bits += self.masked(&element.expr, width).1;
+                }
                 _ => return false,
             }
         }
