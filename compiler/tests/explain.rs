@@ -87,7 +87,7 @@ impl Example {
 
 /// Runs `alfirk p4c`; returns its exit code and stderr.
 fn p4c(words: impl IntoIterator<Item = OsString>) -> (u8, String) {
-    let cli = Cli::try_parse_from(with_long_options(words.into_iter())).expect("the options exist");
+    let cli = Cli::try_parse_from(with_long_options(words)).expect("the options exist");
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let code = run(&cli.args, &mut stdout, &mut stderr);
     (code, String::from_utf8(stderr).expect("messages are UTF-8"))

@@ -15,7 +15,8 @@ const LEN: u64 = 8_192;
 /// One-way delay in nanoseconds.
 const DELAY: u64 = 1_000;
 
-fn main() {
+/// Transfers the message and checks it; a test calls this, too.
+pub fn main() {
     let ip = |i: usize| Ipv4Addr::new(10, 0, 0, i as u8 + 1);
     let mut hosts = [0, 1].map(|i| {
         let mac = MacAddr([2, 0, 0, 0, 0, i as u8]);

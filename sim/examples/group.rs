@@ -14,6 +14,7 @@ use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::{Model, Network};
 use alfirk_sim::VirtualFabric;
 
+/// Runs the example; a test calls this, too.
 pub fn main() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/v1model/main.p4");
     let compiled = compile(&CompileOptions::new(source)).expect("p4src compiles");

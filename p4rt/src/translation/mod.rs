@@ -6,11 +6,10 @@
 //!
 //! 1. The program defines it (`@p4runtime_translation_mappings`).
 //! 2. A number, or a string that is a decimal number, maps to itself, if it fits the type and is not in use for another
-//! value.
+//!    value.
 //! 3. A value gets the first free one when it is first written. Strings count from 1, with 0 last, since unset fields
-//! hold 0.
-//! Numbers count from the middle up, which keeps clear of small numbers, which map to themselves,
-//! and of the largest, which often have a special meaning (CPU port, drop port).
+//!    hold 0. Numbers count from the middle up, which keeps clear of small numbers, which map to themselves,
+//!    and of the largest, which often have a special meaning (CPU port, drop port).
 //!
 //! An allocated value stays allocated while an entry, a member or a value set uses it. Unused values are freed, all at
 //! once, when none is left ([`collect`]).
