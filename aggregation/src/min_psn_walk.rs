@@ -64,7 +64,7 @@ impl Group {
 
     fn mark_dirty(&mut self) {
         if let Some(busy) = &mut self.walk.busy {
-            busy.is_dirty = self.fixed.config.flaw != Flaw::ForgottenLaggard;
+            busy.is_dirty = self.fixed.config.flaw != Flaw::LostLaggard;
         }
     }
 

@@ -75,7 +75,7 @@ pub enum Flaw {
     /// Accepts feedback that acknowledges packets not yet sent.
     AnyAck,
     /// Ignores an advance of the walk's oldest path while the walk is under way.
-    ForgottenLaggard,
+    LostLaggard,
     /// Forwards a NAK of a reserved code to the source, with the PSN of the receiver.
     ReservedNak,
     /// Keeps the headers of the received frame in merged feedback: see [`Group::odd_feedback`](super::Group::odd_feedback).

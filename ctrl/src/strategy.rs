@@ -5,7 +5,7 @@ use std::fmt;
 use alfirk_roce::rc::Recovery;
 use serde::{Deserialize, Serialize};
 
-/// Where a group's minimum PSN over all paths of a switch comes from (design: AckPSN aggregation; `MinPsn` of `p4src`).
+/// Where a group's minimum PSN over all paths of a switch comes from (AckPSN aggregation; `MinPsn` of `p4src`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "driver", derive(clap::ValueEnum))]
 #[serde(rename_all = "kebab-case")]

@@ -1,7 +1,7 @@
 """Exact collection of what a switch sends, without waiting for silence.
 
 Behind each stimulus a *sentinel* for every port enters by the same port; switches keep packets of one way in
-order, so what came out of a port before its sentinel is all that the stimulus caused there.
+order, so the frames that leave a port before its sentinel is all that the stimulus caused there.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class Aggregate:
     def _minimum(self, source_port: int) -> tuple[int, int]:
         """Find the oldest PSN of all paths but the source's, and its MSN.
 
-        Nobody lacks what was acknowledged to the source: a path with less was a sender before.
+        No member lacks what was acknowledged to the source: a path with less was a sender before.
         """
         to_source = self.agg[0]
         found: tuple[int, int] | None = None

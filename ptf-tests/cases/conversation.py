@@ -17,7 +17,7 @@ _STEPS = 2000
 class ConversationTest(GroupTest):
     """Members take turns as the source.
 
-    A turn begins when all have what came before, which the source before need not know yet.
+    A turn begins when all members have the earlier packets; the previous source need not have received that ACK yet.
     """
 
     paths = 4
@@ -54,7 +54,7 @@ class ConversationTest(GroupTest):
             self.assertEqual(host.received, said, f"port {host.port}")
 
     def run_until(self, *hosts: Endpoint, all_have: bool = False) -> None:
-        """Go on until these have all that was said so far, and know that everybody has what they said.
+        """Continue until these members have all packets sent so far, and the ACKs of all packets that they sent.
 
         With `all_have` until the others have it as well.
         """
@@ -73,7 +73,7 @@ class ConversationTest(GroupTest):
         self.fail(f"nothing comes to an end: {state}")
 
     def step(self) -> None:
-        """One frame goes in, of any host that has one; when nobody has, the clocks of all senders run out."""
+        """One frame goes in, of any host that has one; if no host has one, the timers of all senders expire."""
         able = [host for host in self.hosts.values() if host.replies]
         senders = [host for host in self.hosts.values() if not host.is_done]
         host = self.random.choice(able + senders) if able or senders else None

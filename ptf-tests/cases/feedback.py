@@ -305,7 +305,7 @@ class LongestTimerCounts(FeedbackTest):
 
 @with_each_min_psn
 class FatalNakCompletesNothing(FeedbackTest):
-    """A requester takes a NAK as an ACK of all before it: the source gets one of what somebody may lack."""
+    """A requester takes a NAK as an ACK of all packets before it, so the source receives a NAK of the first packet that a member may lack."""
 
     ports = (1, 2, 3)
 

@@ -55,7 +55,7 @@ class RegionTest(GroupTest):
     def is_empty_write(self, info: Roce) -> None:
         """Send what tells a region: every host gets a WRITE of nothing in its place, with a right ICRC."""
         inside = entered(info, self.group, 1, self.member(1))
-        # Its address and key are no region's.
+        # Its address and key belong to no region.
         empty = replace(inside, body=info.body[:12] + bytes(4))
         self.reaches_all(info, empty, inside)
 
@@ -196,7 +196,7 @@ class RegionOfOneHostIsNoOthers(RegionTest):
     def runTest(self) -> None:
         self.tells(3, _NOW[3])
         self.check_announced_destination()
-        # An address that is nobody's here: a host behind another leaf.
+        # An address of no host of this switch: a host behind another leaf.
         stranger = replace(HOSTS[2], ip="10.9.9.9")
         self.is_empty_write(self.write(next(self.psns), mr_info(stranger, _SENT, _NOW[2])))
         self.check_announced_destination()

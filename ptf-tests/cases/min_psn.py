@@ -76,7 +76,7 @@ class SlowestOfAnyNumberDecides(LargeGroupTest):
 
 @with_each_min_psn
 class SourceGetsTheTail(LargeGroupTest):
-    """All report the last packet at once: whoever comes last, the source gets it."""
+    """All report the last packet at once: the source receives it, in whatever order they report."""
 
     def runTest(self) -> None:
         for count in sorted({3, min(5, MAX_PATHS), _SOME, MAX_PATHS}):

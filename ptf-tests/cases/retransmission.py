@@ -132,7 +132,7 @@ class FilterKnowsPathsThatAreFarApart(RetransmissionTest):
 
 @with_each_min_psn
 class SameDataTwiceIsSentTwice(RetransmissionTest):
-    """Nobody has acknowledged: the switch holds no opinion on duplicates."""
+    """No member has acknowledged, so the switch treats no packet as a duplicate."""
 
     def runTest(self) -> None:
         sent = self.data(3)

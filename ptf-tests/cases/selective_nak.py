@@ -106,7 +106,7 @@ class NothingIsAcknowledged(SelectiveTest):
         self.reports(4, 3, ToSource(3))
 
 
-class WhatAllHaveOrNobodyHasSentIsNotLost(SelectiveTest):
+class AcknowledgedAndUnsentPacketsAreNotLost(SelectiveTest):
     def runTest(self) -> None:
         for port in (2, 3):
             self.reports(port, 5)

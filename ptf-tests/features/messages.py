@@ -39,7 +39,7 @@ class DigestsComeOnceUntilTheyAreAcknowledged(FeatureTest):
         self.probe(first, p2=first)
         fields, ack = self.switch.digest()
         self.assertEqual(fields, [first.source, 1, 1])
-        # The same again is no news, another is.
+        # The same message again is not sent on; another message is.
         self.probe(first, p2=first)
         self.probe(second, p2=second)
         fields, _ = self.switch.digest()

@@ -81,7 +81,7 @@ class RecirculatedPacketsComeInAgainAsTheyLeft(FeatureTest):
         self.same(got, {2: [replace(sent, key=0, result=3 * rounds).frame()]})
 
 
-class TruncatedPacketsEndWhereTheyAreToldTo(FeatureTest):
+class TruncatedPacketsHaveTheGivenLength(FeatureTest):
     def runTest(self) -> None:
         for length in (20, 40, 60):
             sent = Probe(Op.TRUNCATE, key=length, port=2).frame()

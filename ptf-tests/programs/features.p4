@@ -253,7 +253,7 @@ control FeatureIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    // What is no probe goes by the headers that it has.
+    // A packet that is not a probe is handled by its headers.
     table layers {
         key = {
             hdr.ipv4.isValid(): exact;

@@ -115,7 +115,7 @@ impl DatagramGroup {
         };
         while !is_known(network) {
             if network.step(deadline) == Step::Idle {
-                let why = "the list of members does not reach everybody in time";
+                let why = "the list of members does not reach every member in time";
                 return Err(FabricError::Broken(why.to_owned()));
             }
         }
@@ -159,7 +159,7 @@ impl DatagramGroup {
                         }
                         EndpointEvent::Silent { .. } => {}
                         EndpointEvent::Abandoned => {
-                            let why = format!("{host:?} does not hear of the manager any more");
+                            let why = format!("{host:?} no longer receives packets of the manager");
                             return Err(FabricError::Broken(why));
                         }
                     }

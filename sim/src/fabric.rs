@@ -173,9 +173,9 @@ impl VirtualFabric {
             let of_leader = |(_, host, event): &(TransferId, HostIndex, MemberEvent)| {
                 *host == leader && matches!(event, MemberEvent::Group(_))
             };
-            let told = self.events.iter().position(of_leader);
-            let told = told.and_then(|at| self.events.remove(at));
-            if let Some((_, _, MemberEvent::Group(event))) = told {
+            let position = self.events.iter().position(of_leader);
+            let event = position.and_then(|at| self.events.remove(at));
+            if let Some((_, _, MemberEvent::Group(event))) = event {
                 return Ok(event);
             }
             match self.step(deadline)? {
@@ -568,8 +568,8 @@ impl SharedFabric for VirtualFabric {
         deadline: u64,
     ) -> Result<Option<(TransferId, HostIndex, MemberEvent)>, FabricError> {
         loop {
-            if let Some(told) = self.events.pop_front() {
-                return Ok(Some(told));
+            if let Some(event) = self.events.pop_front() {
+                return Ok(Some(event));
             }
             match self.step(deadline)? {
                 Step::Notified => self.collect(),

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn send_is_told_with_its_payload_without_pad_and_icrc() {
+    fn send_is_described_with_its_payload_without_pad_and_icrc() {
         let frame = roce(Opcode::SendOnly, 3, true, &[0; 5 + 3 + 4]);
         assert_eq!(
             shown(&frame),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn write_is_told_without_its_reth() {
+    fn write_is_described_without_its_reth() {
         let frame = roce(Opcode::WriteFirst, 0, false, &[0; 16 + 1024 + 4]);
         assert_eq!(
             shown(&frame),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn feedback_is_told_by_its_syndrome() {
+    fn feedback_is_described_by_its_syndrome() {
         let ack = roce(Opcode::Acknowledge, 0, false, &[31, 0, 0, 7, 0, 0, 0, 0]);
         assert_eq!(shown(&ack), "10.0.0.1 > 10.0.0.2 ACK qp 17 psn 99 msn 7");
         let nak = roce(Opcode::Acknowledge, 0, false, &[0x60, 0, 0, 7, 0, 0, 0, 0]);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn pause_is_told_by_its_classes() {
+    fn pause_is_described_by_its_classes() {
         let mut frame = [0; 60];
         ethernet::Repr {
             destination: pause::DESTINATION,
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn frame_cut_short_anywhere_is_told_without_panic() {
+    fn frame_cut_short_anywhere_is_described_without_panic() {
         let frame = roce(Opcode::WriteOnlyImm, 0, false, &[0; 16 + 4 + 8 + 4]);
         for len in 0..frame.len() {
             shown(&frame[..len]);

@@ -121,11 +121,11 @@ impl Group {
         self.fabric.acknowledged(self.hosts[host]).unwrap()
     }
 
-    /// Posts a message of so many packets at a member, which becomes the source; all have what was sent before.
+    /// Posts a message of `packets` packets at a member, which becomes the source; all have what was sent before.
     fn post(&mut self, source: usize, packets: u64) {
         let size = packets * MTU;
         if source != self.source {
-            // Whoever has sent before must have been acknowledged before it can be the source again.
+            // A former source must have been acknowledged before it can be the source again.
             let is_idle = |group: &mut Group| group.acknowledged(source) == group.posted[source];
             self.until("a former source is acknowledged", 20_000, is_idle);
             let psn = self.next;
@@ -173,7 +173,7 @@ impl Group {
         (0..self.hosts.len()).all(|host| host == self.source || self.expected(host) == next)
     }
 
-    /// Whether the source has heard so, too.
+    /// Whether the source has received the ACK, too.
     fn is_done(&mut self) -> bool {
         let source = self.source;
         self.all_have() && self.acknowledged(source) == self.posted[source]
@@ -202,7 +202,7 @@ impl Group {
     }
 
     /// No member has been taken out since the start.
-    fn nobody_is_lost(&mut self) {
+    fn no_member_is_lost(&mut self) {
         while let Some(reply) = self.fabric.network().next_reply() {
             let is_loss = matches!(
                 reply,
@@ -214,7 +214,7 @@ impl Group {
 }
 
 /// A sends 4 packets, of which the acknowledgement is lost; B sends 4 more, which are acknowledged. Then a switch restarts, A sends its
-/// packets again, and somebody goes on.
+/// packets again, and a member continues.
 fn restart_after_a_change_of_source(
     topology: &Topology,
     switch: SwitchIndex,
@@ -262,7 +262,7 @@ fn restart_after_a_change_of_source(
     group.until(&case, 10_000, Group::is_done);
     group.post(2, 3);
     group.until(&case, 10_000, Group::is_done);
-    group.nobody_is_lost();
+    group.no_member_is_lost();
 }
 
 fn at_every_switch(min_psn: MinPsn) {
@@ -287,7 +287,7 @@ fn at_every_switch(min_psn: MinPsn) {
 }
 
 #[test]
-fn a_former_source_that_sends_again_after_a_restart_holds_nobody_up() {
+fn a_former_source_that_sends_again_after_a_restart_blocks_no_other_source() {
     at_every_switch(MinPsn::Tree);
 }
 
@@ -363,6 +363,6 @@ proptest! {
             group.until(&format!("{schedule:?}, message {number}"), 20_000, Group::all_have);
         }
         group.until(&format!("{schedule:?}, the end"), 20_000, Group::is_done);
-        group.nobody_is_lost();
+        group.no_member_is_lost();
     }
 }

@@ -135,11 +135,11 @@ pub struct CtrlArgs {
         help_heading = "Limits"
     )]
     pub lease: u64,
-    /// Groups that one host may register in band; further ones are refused. 0 is no limit.
+    /// Groups that one host may register in band; further ones are refused. 0 means no limit.
     #[arg(long, value_name = "N", default_value_t = 128, help_heading = "Limits")]
     pub groups_per_host: usize,
     /// Registration packets per second and host, and the size of a burst. Further ones are dropped, and the host gets a notice.
-    /// 0 is no limit.
+    /// 0 means no limit.
     #[arg(
         long,
         value_name = "N",

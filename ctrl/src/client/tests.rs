@@ -238,7 +238,7 @@ async fn a_group_is_registered_and_removed_over_grpc() {
 }
 
 #[tokio::test]
-async fn a_link_that_is_told_to_be_down_is_avoided_and_that_is_told_to_watchers() {
+async fn a_link_reported_down_is_avoided_and_watchers_are_notified() {
     let mut addresses = Vec::new();
     for _ in 0..4 {
         addresses.push(FakeServer::new().listen(loopback()).await.0);
@@ -255,13 +255,13 @@ async fn a_link_that_is_told_to_be_down_is_avoided_and_that_is_told_to_watchers(
         Request::new(control::SetLinkRequest { a, b, up })
     };
     service.set_link(link("s1", "l1", false)).await.unwrap();
-    let told = tokio::time::timeout(LIMIT, news.next()).await.unwrap();
+    let received = tokio::time::timeout(LIMIT, news.next()).await.unwrap();
     let expected = control::GroupNews {
         mcst_id,
         rerouted: true,
         ..control::GroupNews::default()
     };
-    assert_eq!(told.unwrap().unwrap(), expected);
+    assert_eq!(received.unwrap().unwrap(), expected);
     let avoided = async || {
         let status = service.status(Request::new(StatusRequest {})).await;
         status.unwrap().into_inner().avoided
@@ -425,7 +425,7 @@ fn started(arguments: &[&str]) -> CtrlError {
 }
 
 #[test]
-fn bad_input_is_told_from_failure() {
+fn bad_input_and_failures_have_different_errors() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -500,7 +500,7 @@ fn bad_input_is_told_from_failure() {
         assert!(error.to_string().contains(part), "{error}");
     }
 
-    // 192.0.2.0/24 is no machine's (RFC 5737).
+    // 192.0.2.0/24 is reserved for documentation (RFC 5737).
     let more = [&switch[..], &["--listen", "192.0.2.1:1"]].concat();
     let error = base(&topology, &p4info, &json, &more);
     assert!(!error.is_bad_input());

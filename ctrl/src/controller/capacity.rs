@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_taken_if_nobody_has_it() {
+    fn existing_entries_are_adopted_if_no_group_owns_them() {
         let mut capacity = Capacity::new(&SIZES);
         assert!(capacity.take_this(2, 3, vec![4, 5]));
         assert!(!capacity.take_this(2, 1, vec![]));

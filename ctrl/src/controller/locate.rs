@@ -327,17 +327,17 @@ mod tests {
             ahead in 1i64..1_000_000,
             lags in prop::collection::vec(0i64..=128, 2..7),
             began in 0i64..1_000_000,
-            liar in 0usize..7,
-            lie in prop::option::of(-2_000_000i64..4_000_000),
+            faulty in 0usize..7,
+            false_claim in prop::option::of(-2_000_000i64..4_000_000),
         ) {
             // Member 0 is the source, which began at `began` and has sent up to `ahead`.
             let began = began.min(ahead);
             let received: Vec<i64> = lags.iter().map(|lag| (ahead - lag).max(began)).collect();
             let mut claims: Vec<_> = received.iter().map(|at| (Some(*at), true)).collect();
             claims.insert(0, (Some(began), true));
-            let liar = liar % claims.len();
-            claims[liar].0 = lie;
-            let honest = received.iter().enumerate().filter(|(n, _)| n + 1 != liar);
+            let faulty = faulty % claims.len();
+            claims[faulty].0 = false_claim;
+            let honest = received.iter().enumerate().filter(|(n, _)| n + 1 != faulty);
             let least = honest.map(|(_, at)| *at).min().unwrap();
             let (psn, ..) = located(&evidence(base, &claims));
             prop_assert!((0..=least).contains(&psn), "{psn} is beyond {least}: {claims:?}");

@@ -56,7 +56,7 @@ impl Mirrors {
         self.first_answer - 2
     }
 
-    /// The sessions that are no port's (`p4src/tna/metadata.p4`): fatal NAKs for the controller have the number of the CPU port, in as
+    /// The sessions that do not belong to a port (`p4src/tna/metadata.p4`): fatal NAKs for the controller have the number of the CPU port, in as
     /// many bits as there are, and registrations the last number; records of feedback that recirculate have that of their port.
     pub fn of_switch(&self, cpu_port: u32) -> [Update; 3] {
         let sessions = 2 * self.first_answer;

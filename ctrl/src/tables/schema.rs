@@ -377,7 +377,7 @@ impl KeyIds<1> {
         }
     }
 
-    /// An entry that matches a prefix; bits beyond it are cleared, and a prefix of no bits is no match at all
+    /// An entry that matches a prefix; bits beyond it are cleared, and a prefix of 0 bits is an absent match
     /// (P4Runtime, "don't care" matches are left out).
     pub(super) fn lpm(&self, value: u32, prefix_len: u8) -> TableEntry {
         let mask = u32::MAX

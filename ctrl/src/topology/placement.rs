@@ -46,7 +46,7 @@ pub enum PlacementError {
 }
 
 impl Placement {
-    /// Places every node on one of so many machines: those that are `fixed` there (by the machine's position), those that the topology
+    /// Places every node on one of `machines` machines: those that are `fixed` there (by the machine's position), those that the topology
     /// gives a number, and the others so that machines have about the same number of nodes and few links cross.
     ///
     /// # Errors

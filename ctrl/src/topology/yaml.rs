@@ -66,7 +66,7 @@ pub enum What {
     },
     /// A machine is to have a node that is not there.
     #[error("machines: there is no node `{0}`; list it under switches or hosts")]
-    PlacedNobody(String),
+    PlacedUnknownNode(String),
     /// A switch without port, or a host with one.
     #[error("link end `{end}`: {hint}")]
     EndForm {
@@ -281,7 +281,7 @@ fn read(text: &str) -> Result<Topology, At> {
     for (number, names) in &file.machines {
         for name in names {
             let node = builder.node_named(&name.value);
-            let node = node.ok_or_else(|| What::PlacedNobody(name.value.clone()));
+            let node = node.ok_or_else(|| What::PlacedUnknownNode(name.value.clone()));
             let node = node.at(name.referenced)?;
             builder.machine(node, *number).at(name.referenced)?;
         }

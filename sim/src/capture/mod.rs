@@ -18,7 +18,7 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-/// A writer shared by the observer inside the engine and whoever closes it at the end.
+/// A writer shared by the observer inside the engine and the caller that closes it at the end.
 struct Sink<W> {
     writer: W,
     failed: Option<io::Error>,

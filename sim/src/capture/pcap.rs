@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_writer_is_told_at_the_end() {
+    fn failing_writer_is_reported_at_the_end() {
         /// Takes a header and no more.
         struct Full(usize);
         impl Write for Full {

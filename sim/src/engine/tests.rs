@@ -293,7 +293,7 @@ fn frame_waits_in_a_node_that_takes_it_in_late() {
 }
 
 #[test]
-fn who_does_not_ask_is_not_told_of_an_idle_transmitter() {
+fn idle_transmitters_are_reported_only_on_request() {
     let (mut engine, a, _) = pair(1, link());
     send(&mut engine, a, 1, vec![0; 60]);
     engine.run();

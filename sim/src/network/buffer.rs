@@ -332,7 +332,7 @@ mod tests {
                 buffer.give_back(share);
             }
             prop_assert_eq!(buffer.used, 0);
-            prop_assert_eq!(buffer.paused, 0, "an empty buffer pauses nobody");
+            prop_assert_eq!(buffer.paused, 0, "an empty buffer pauses no sender");
         }
     }
 }

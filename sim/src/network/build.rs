@@ -242,7 +242,7 @@ impl Network {
         spec: TransferSpec,
     ) -> Result<Vec<Endpoint>, TransferError> {
         // The previous transfer ends in any case.
-        self.forget_part(id, host);
+        self.remove_part(id, host);
         let endpoints = self.with_host(host, |node, _| node.prepare(id, spec))?;
         self.parts.entry(id).or_default().insert(host);
         Ok(endpoints)
@@ -357,11 +357,11 @@ impl Network {
 
     /// Ends a transfer at a host.
     pub fn close(&mut self, id: TransferId, host: HostIndex) {
-        self.forget_part(id, host);
+        self.remove_part(id, host);
         self.with_host(host, |node, _| node.close(id));
     }
 
-    fn forget_part(&mut self, id: TransferId, host: HostIndex) {
+    fn remove_part(&mut self, id: TransferId, host: HostIndex) {
         if let Some(hosts) = self.parts.get_mut(&id) {
             hosts.remove(&host);
             if hosts.is_empty() {

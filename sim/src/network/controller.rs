@@ -122,7 +122,7 @@ impl ControllerNode {
                 switch,
                 message: *message,
             },
-            _ => unreachable!("nobody sends this to the controller"),
+            _ => unreachable!("no node sends this to the controller"),
         };
         if self.inbox.is_empty() {
             ctx.send(ctx.node(), Message::Together, 0);

@@ -445,7 +445,7 @@ impl HostNode {
                 let beyond = transfer.map_or_else(Vec::new, Transfer::held_beyond);
                 self.tell(id, MemberEvent::Left { held, beyond }, ctx);
             }
-            _ => unreachable!("nobody sends this to a host"),
+            _ => unreachable!("no node sends this to a host"),
         }
         self.settle(ctx);
     }
@@ -485,7 +485,7 @@ impl HostNode {
             // A group registered in band belongs to the main transfer.
             self.tell(TransferId::MAIN, MemberEvent::Group(event), ctx);
         }
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (&id, part) in &mut self.transfers {
             while let Some(event) = part.transfer.poll() {
                 let event = match event {
@@ -496,14 +496,14 @@ impl HostNode {
                         why: error.to_string(),
                     },
                 };
-                told.push((id, event));
+                reported.push((id, event));
             }
             if !part.finished && part.transfer.is_finished() {
                 part.finished = true;
-                told.push((id, MemberEvent::Finished));
+                reported.push((id, MemberEvent::Finished));
             }
         }
-        for (id, event) in told {
+        for (id, event) in reported {
             self.tell(id, event, ctx);
         }
     }

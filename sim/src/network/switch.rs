@@ -208,7 +208,7 @@ impl SwitchNode {
                     self.show_groups(ctx);
                 }
             }
-            _ => unreachable!("nobody sends this to a switch"),
+            _ => unreachable!("no node sends this to a switch"),
         }
     }
 

@@ -11,8 +11,8 @@ use alfirk_aggregation::{
 };
 use stateright::{Model, Property};
 
+use crate::faulty::FaultyMember;
 use crate::hosts::{Answer, Host, Packet, Requester};
-use crate::liar::Liar;
 use crate::restart::{Knowledge, Restart};
 
 /// Sixteen numbers are enough for a handful of packets in flight.
@@ -45,7 +45,7 @@ pub enum End {
 pub enum Nature {
     /// Loss, duplication, reordering; and senders lose patience at any time.
     Hostile,
-    /// Links keep order and lose nothing but [`ModelFabric::losses`]; nobody loses patience.
+    /// Links keep order and lose nothing but [`ModelFabric::losses`]; no host times out by itself.
     Kind,
 }
 
@@ -53,7 +53,7 @@ pub enum Nature {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
     GoBackN,
-    /// Receivers keep what comes early, and report what is missing so many times at most.
+    /// Receivers keep what comes early, and report what is missing at most this number of times.
     SelectiveRepeat(u8),
 }
 
@@ -118,7 +118,7 @@ pub struct ModelFabric {
     pub switch_restarts: u32,
     pub restart: Restart,
     /// A member that sends what it likes beside what its queue pair sends.
-    pub liar: Option<Liar>,
+    pub faulty: Option<FaultyMember>,
     /// Whether answers have counts of messages, one for each packet; else these are all 0.
     pub counts_messages: bool,
     /// Fingerprints of what is known to recover: most states differ only in what is under way, and that is lost then.
@@ -128,7 +128,7 @@ pub struct ModelFabric {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct World {
     switches: Vec<Rules>,
-    /// What the controller knows of each switch's group, if it has heard of it.
+    /// What the controller knows of each switch's group, if it has received a report.
     controllers: Vec<Option<Aggregator>>,
     restarts: u32,
     switch_restarts: u32,
@@ -142,8 +142,8 @@ pub struct World {
     /// Under way, for each direction of each link: even towards the second end, odd towards the first.
     wire: Vec<Vec<Packet>>,
     clock: u64,
-    /// What the liar has sent.
-    pub lies: u32,
+    /// What the faulty member has sent.
+    pub false_reports: u32,
     /// What has been lost in a kind world.
     pub losses: u32,
     /// Where a walk may be kept going: its passes on each switch since a path has risen.
@@ -208,8 +208,8 @@ pub enum Step {
     Restart(usize),
     /// A switch does, and the controller writes what it knows.
     RestartSwitch(usize, Knowledge),
-    /// The liar sends something of its own.
-    Lie(Packet),
+    /// The faulty member sends something of its own.
+    FalseReport(Packet),
 }
 
 /// What a packet is to a switch.
@@ -287,7 +287,7 @@ impl ModelFabric {
         let is_acknowledged =
             |(stream, requester): (usize, &Requester)| requester.unacked == self.range(stream).1;
         let has_all = |(at, host): (usize, &Host)| {
-            self.is_liar(at) || host.expected == self.last_expected(at)
+            self.is_faulty(at) || host.expected == self.last_expected(at)
         };
         world.requesters.iter().enumerate().all(is_acknowledged)
             && world.hosts.iter().enumerate().all(has_all)
@@ -520,7 +520,7 @@ impl ModelFabric {
         let recovered = || {
             self.recovered
                 .lock()
-                .expect("nobody fails while he holds it")
+                .expect("no thread panics while it holds the lock")
         };
         if recovered().contains(&fingerprint) {
             return true;
@@ -609,7 +609,7 @@ impl Model for ModelFabric {
             clock: 0,
             restarts: 0,
             switch_restarts: 0,
-            lies: 0,
+            false_reports: 0,
             losses: 0,
             passes: vec![0; self.switches],
             violation: None,
@@ -635,7 +635,7 @@ impl Model for ModelFabric {
                 .filter(|moving| self.may_be_lost(world, moving));
             steps.extend(losses.cloned().map(Step::Lose));
             steps.extend(moving.into_iter().map(Step::Arrive));
-            steps.extend(self.lies(world).into_iter().map(Step::Lie));
+            steps.extend(self.false_reports(world).into_iter().map(Step::FalseReport));
             return;
         }
         for (stream, requester) in world.requesters.iter().enumerate() {
@@ -656,7 +656,7 @@ impl Model for ModelFabric {
             });
             steps.push(Step::Lose(moving));
         }
-        steps.extend(self.lies(world).into_iter().map(Step::Lie));
+        steps.extend(self.false_reports(world).into_iter().map(Step::FalseReport));
         if world.restarts < self.restarts {
             let known = (0..self.switches).filter(|at| world.controllers[*at].is_some());
             steps.extend(known.map(Step::Restart));
@@ -701,7 +701,7 @@ impl Model for ModelFabric {
                 world.switch_restarts += 1;
                 self.restart(&mut world, switch, knowledge);
             }
-            Step::Lie(packet) => self.lie(&mut world, packet),
+            Step::FalseReport(packet) => self.false_report(&mut world, packet),
         }
         Some(world)
     }

@@ -259,7 +259,7 @@ impl ModelFabric {
                 continue;
             }
             let lacks = |(at, state): (usize, &Host)| {
-                at != sender && !self.is_liar(at) && SPACE.lt(state.expected, acked_before)
+                at != sender && !self.is_faulty(at) && SPACE.lt(state.expected, acked_before)
             };
             if world.hosts.iter().enumerate().any(lacks) {
                 world.violation = Some(if is_nak {

@@ -7,14 +7,14 @@
 //! completes the messages; across the wrap-around and a change of the source. A walk's packets are under way like
 //! any others, and so is what goes to a controller and back.
 //!
-//! In a kind world nothing is lost, and then no sender may need its timeout: this is what a walk that forgets
+//! In a kind world nothing is lost, and then no sender may need its timeout: this is what a walk that loses
 //! news would break first. With selective repeat some packets are lost there, and the receivers' reports alone must bring them.
 //!
 //! The tests that are ignored take minutes: `make model` runs them and prints the number of states.
 
 mod fabric;
+mod faulty;
 mod hosts;
-mod liar;
 mod restart;
 mod rules;
 
@@ -28,7 +28,7 @@ use stateright::{Checker, HasDiscoveries, Model};
 use fabric::{
     End, ModelFabric, Nature, Recovery, Target, NEEDS_NO_TIMEOUT, ONLY_WHAT_ALL_HOLD, RECOVERS,
 };
-use liar::{Liar, Speech};
+use faulty::{FaultyMember, Speech};
 use restart::Restart;
 
 /// Host 0 sends `packets` packets, and one at most is under way on a link.
@@ -57,7 +57,7 @@ fn hostile(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> ModelFab
         restarts: 0,
         switch_restarts: 0,
         restart: Restart::FirstPsn,
-        liar: None,
+        faulty: None,
         counts_messages: false,
         recovered: Arc::default(),
     }
@@ -115,7 +115,7 @@ fn holds(what: &str, fabric: ModelFabric) {
     explore(what, fabric, None);
 }
 
-/// Explores the states that are the nearest to the first one, not all: it ends after about so many steps.
+/// Explores the states that are the nearest to the first one, not all: it ends after about this number of steps.
 fn holds_near(what: &str, fabric: ModelFabric, steps: NonZeroUsize) {
     explore(&format!("{what}, not to the end"), fabric, Some(steps));
 }
@@ -199,7 +199,7 @@ fn tofino_keeps_the_invariants() {
         ),
         (
             "2 receivers, 1 packet, one of them sends anything",
-            with_liar(one_switch(2), tree, 1),
+            with_faulty_member(one_switch(2), tree, 1),
         ),
     ] {
         holds(&format!("Tofino, {what}"), on_tofino(fabric));
@@ -231,8 +231,14 @@ fn full_tofino() {
             hostile(two_switches(1, 2), 1, tree),
         ),
         ("2 switches, 2 sources", two_sources(tree)),
-        ("2 receivers, 3 lies", with_liar(one_switch(2), tree, 3)),
-        ("2 switches, 1 lie", with_liar(two_switches(1, 1), tree, 1)),
+        (
+            "2 receivers, 3 false reports",
+            with_faulty_member(one_switch(2), tree, 3),
+        ),
+        (
+            "2 switches, 1 false report",
+            with_faulty_member(two_switches(1, 1), tree, 1),
+        ),
     ] {
         holds(&format!("Tofino, {what}"), on_tofino(fabric));
     }
@@ -432,10 +438,10 @@ fn the_checker_finds_a_dropped_answer_to_acknowledged_data() {
 }
 
 #[test]
-fn the_checker_finds_a_laggard_that_a_walk_forgets() {
+fn the_checker_finds_a_laggard_that_a_walk_loses() {
     let fabric = kind(one_switch(2), 2, Strategy::Walk);
-    let fabric = fabric.but(|fabric| fabric.flaw = Flaw::ForgottenLaggard);
-    fails("forgotten laggard", fabric, NEEDS_NO_TIMEOUT);
+    let fabric = fabric.but(|fabric| fabric.flaw = Flaw::LostLaggard);
+    fails("lost laggard", fabric, NEEDS_NO_TIMEOUT);
 }
 
 #[test]
@@ -444,58 +450,66 @@ fn the_checker_finds_a_source_that_begins_too_early() {
         fabric.streams = vec![(0, 1), (1, 1)];
         fabric.begins_too_early = true;
     });
-    // Switches do not believe it, so nothing false is acknowledged; but nobody serves who lacks what was sent before.
+    // Switches do not believe it, so nothing false is acknowledged; but a member that lacks earlier packets is not served.
     fails("hasty source", fabric, RECOVERS);
 }
 
 /// Host 2.
-fn liar(lies: u32, speech: Speech) -> Liar {
-    Liar {
+fn faulty(false_reports: u32, speech: Speech) -> FaultyMember {
+    FaultyMember {
         host: 2,
-        lies,
+        false_reports,
         speech,
     }
 }
 
 /// With one receiver that sends any data, ACK or NAK at any time.
-fn with_liar(links: Vec<(End, End)>, strategy: Strategy, lies: u32) -> ModelFabric {
-    hostile(links, 1, strategy).but(|fabric| fabric.liar = Some(liar(lies, Speech::Anything)))
+fn with_faulty_member(
+    links: Vec<(End, End)>,
+    strategy: Strategy,
+    false_reports: u32,
+) -> ModelFabric {
+    hostile(links, 1, strategy)
+        .but(|fabric| fabric.faulty = Some(faulty(false_reports, Speech::Anything)))
 }
 
 #[test]
-fn a_liar_hurts_only_itself() {
-    let fabric = with_liar(one_switch(2), Strategy::Tree, 1);
+fn a_faulty_member_hurts_only_itself() {
+    let fabric = with_faulty_member(one_switch(2), Strategy::Tree, 1);
     holds("2 receivers, 1 packet, one of them sends anything", fabric);
 }
 
 #[test]
 #[ignore = "takes minutes"]
-fn a_liar_hurts_only_itself_with_each_strategy() {
+fn a_faulty_member_hurts_only_itself_with_each_strategy() {
     let tree = Strategy::Tree;
     holds(
-        "tree, 2 receivers, 3 lies",
-        with_liar(one_switch(2), tree, 3),
+        "tree, 2 receivers, 3 false reports",
+        with_faulty_member(one_switch(2), tree, 3),
     );
     holds(
-        "tree, 2 switches, 1 lie",
-        with_liar(two_switches(1, 1), tree, 1),
+        "tree, 2 switches, 1 false report",
+        with_faulty_member(two_switches(1, 1), tree, 1),
     );
     for strategy in [Strategy::Walk, Strategy::Punt] {
-        let fabric = with_liar(one_switch(2), strategy, 1);
-        holds(&format!("{strategy:?}, 2 receivers, 1 lie"), fabric);
+        let fabric = with_faulty_member(one_switch(2), strategy, 1);
+        holds(
+            &format!("{strategy:?}, 2 receivers, 1 false report"),
+            fabric,
+        );
     }
 }
 
 #[test]
 fn the_checker_finds_data_of_a_member_that_is_not_the_source() {
-    let fabric =
-        with_liar(one_switch(2), Strategy::Tree, 1).but(|fabric| fabric.flaw = Flaw::AnyoneSends);
-    fails("data of anybody", fabric, ONLY_WHAT_ALL_HOLD);
+    let fabric = with_faulty_member(one_switch(2), Strategy::Tree, 1)
+        .but(|fabric| fabric.flaw = Flaw::AnyoneSends);
+    fails("data of any member", fabric, ONLY_WHAT_ALL_HOLD);
 }
 
 #[test]
 fn the_checker_finds_feedback_beyond_what_was_sent() {
-    let fabric =
-        with_liar(one_switch(2), Strategy::Tree, 2).but(|fabric| fabric.flaw = Flaw::AnyAck);
+    let fabric = with_faulty_member(one_switch(2), Strategy::Tree, 2)
+        .but(|fabric| fabric.flaw = Flaw::AnyAck);
     fails("feedback beyond what was sent", fabric, RECOVERS);
 }

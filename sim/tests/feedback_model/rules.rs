@@ -4,19 +4,19 @@
 use alfirk_aggregation::{Flaw, Strategy};
 
 use super::{
-    fails, holds, hostile, kind, liar, on_tofino, one_switch, selective, two_switches, But,
+    fails, faulty, holds, hostile, kind, on_tofino, one_switch, selective, two_switches, But,
 };
 use crate::fabric::{
     ModelFabric, NEEDS_NO_TIMEOUT, ONLY_WHAT_ALL_HOLD, RECOVERS, WALKS_END, WITHIN_WINDOW,
 };
-use crate::liar::{Liar, Speech};
+use crate::faulty::{FaultyMember, Speech};
 use crate::restart::Restart;
 
 const TREE: Strategy = Strategy::Tree;
 
 /// Host 2 sends so.
-fn with(fabric: ModelFabric, lies: u32, speech: Speech) -> ModelFabric {
-    fabric.but(|fabric| fabric.liar = Some(liar(lies, speech)))
+fn with(fabric: ModelFabric, false_reports: u32, speech: Speech) -> ModelFabric {
+    fabric.but(|fabric| fabric.faulty = Some(faulty(false_reports, speech)))
 }
 
 fn without(fabric: ModelFabric, flaw: Flaw) -> ModelFabric {
@@ -104,8 +104,8 @@ fn the_checker_finds_a_merged_packet_of_a_members_form() {
 
 // ---- Counts of messages ----
 
-fn counts(fabric: ModelFabric, lies: u32) -> ModelFabric {
-    with(fabric, lies, Speech::Counts).but(|fabric| fabric.counts_messages = true)
+fn counts(fabric: ModelFabric, false_reports: u32) -> ModelFabric {
+    with(fabric, false_reports, Speech::Counts).but(|fabric| fabric.counts_messages = true)
 }
 
 #[test]
@@ -168,12 +168,12 @@ fn the_checker_finds_a_forged_count_of_reports() {
 // ---- Congestion notifications ----
 
 fn cnps_of_the_source() -> ModelFabric {
-    let source = Liar {
+    let source = FaultyMember {
         host: 0,
-        lies: 2,
+        false_reports: 2,
         speech: Speech::Cnps,
     };
-    hostile(one_switch(2), 1, TREE).but(|fabric| fabric.liar = Some(source))
+    hostile(one_switch(2), 1, TREE).but(|fabric| fabric.faulty = Some(source))
 }
 
 #[test]
@@ -228,12 +228,12 @@ fn the_checker_finds_first_data_of_any_psn() {
 
 /// The source sends what is not the next packet.
 fn leap() -> ModelFabric {
-    let source = Liar {
+    let source = FaultyMember {
         host: 0,
-        lies: 2,
+        false_reports: 2,
         speech: Speech::Leap,
     };
-    kind(one_switch(2), 1, TREE).but(|fabric| fabric.liar = Some(source))
+    kind(one_switch(2), 1, TREE).but(|fabric| fabric.faulty = Some(source))
 }
 
 #[test]
@@ -286,8 +286,8 @@ fn full_restart() {
         })
     };
     holds("restart of one of 2 switches", far(1));
-    let with_liar = with(restarted(Restart::Position), 1, Speech::Answers);
-    holds("restart, and any answer", with_liar);
+    let with_faulty_member = with(restarted(Restart::Position), 1, Speech::Answers);
+    holds("restart, and any answer", with_faulty_member);
 }
 
 #[test]

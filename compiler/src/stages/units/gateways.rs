@@ -306,9 +306,9 @@ impl Units<'_> {
 
 /// How a comparison by `<` is done.
 enum Range {
-    /// As one for equality of so many bits.
+    /// Compared for equality, over this number of bits.
     Equal(u32),
-    /// By so many bits of the hash.
+    /// Number of bits of the hash.
     Bits(u32),
 }
 

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_too_fast_is_told_so_once_in_a_while() {
+    fn a_sender_over_its_limit_is_notified_once_per_interval() {
         let mut limits = Limits::default();
         let mut refusals = |now| {
             let all = (0..100).map(|_| limits.admit(now, PORT, 10));

@@ -59,7 +59,7 @@ impl FakeFabric {
         Some(copies.split(' ').map(port).collect())
     }
 
-    /// Who gets a datagram of this host; nobody twice, and no switch by two ways.
+    /// The receivers of a datagram of this host. No host receives it twice, and no switch by two paths.
     fn delivered(&self, source: usize) -> BTreeSet<usize> {
         let topology = self.controller.topology();
         let (leaf, port) = topology.attachment(HostIndex(source));

@@ -90,7 +90,7 @@ fn lost_register_packets_are_sent_again() {
     // A group takes two accesses: its own registers, and those of its receivers.
     fabric.switches[0].lose_packets = 2 * 3;
     fabric.register(&["h1", "h2"]).unwrap();
-    // Three retries, and a pause after the last one, lest a late copy hit the group in use.
+    // Three retries, and a pause after the last one, so that a late copy cannot hit the group in use.
     assert_eq!(fabric.now, 4 * 200_000_000);
 }
 
@@ -139,7 +139,7 @@ fn a_switch_that_restarts_in_the_middle_does_not_get_half_a_group() {
     fabric.switches[leaf.0].silent = true;
     let (tag, group) = (fabric.tag(), fabric.request(&["h1", "h2"]));
     fabric.handle(Event::Api(ApiRequest::Register { tag, group }));
-    // The spine has done its part and forgets it; the fake checks that what it publishes is whole.
+    // The spine has applied its part and then removes it; the fake checks that what it publishes is whole.
     fabric.connect(spine);
     fabric.switches[leaf.0].silent = false;
     fabric.said.clear();

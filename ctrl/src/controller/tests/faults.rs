@@ -38,7 +38,7 @@ const KINDS: [Kind; 5] = [
     Kind::Die,
 ];
 
-/// Where a fault strikes.
+/// Where a fault occurs.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::controller) struct Fault {
     procedure: &'static str,
@@ -47,7 +47,7 @@ pub(in crate::controller) struct Fault {
     is_undo: bool,
     switch: SwitchIndex,
     kind: Kind,
-    struck: bool,
+    occurred: bool,
 }
 
 impl Fault {
@@ -59,10 +59,10 @@ impl Fault {
         let is_now = to == self.switch && steps_under_way(controller).contains(&here);
         // Register accesses are sent again.
         let stays = is_packet && matches!(self.kind, Kind::LoseRequest | Kind::LoseAnswer);
-        if !is_now || self.struck && !stays {
+        if !is_now || self.occurred && !stays {
             return None;
         }
-        self.struck = true;
+        self.occurred = true;
         Some(self.kind)
     }
 }
@@ -210,7 +210,7 @@ fn try_all<P: Procedure>(scenario: &Scenario) -> BTreeSet<&'static str> {
                 is_undo: false,
                 switch,
                 kind,
-                struck: false,
+                occurred: false,
             };
             try_one(scenario, &fabric, &[fault]);
         }
@@ -226,10 +226,10 @@ fn try_one(scenario: &Scenario, asked: &FakeFabric, faults: &[Fault]) {
     let before = Picture::of(&fabric);
     fabric.faults = faults.to_vec();
     fabric = (scenario.ask)(fabric);
-    let struck = std::mem::take(&mut fabric.faults);
-    assert!(struck.iter().all(|fault| fault.struck), "{case}");
-    if fabric.needs_reading(&struck) {
-        for fault in &struck {
+    let occurred = std::mem::take(&mut fabric.faults);
+    assert!(occurred.iter().all(|fault| fault.occurred), "{case}");
+    if fabric.needs_reading(&occurred) {
+        for fault in &occurred {
             fabric.disconnect(fault.switch);
             fabric.connect(fault.switch);
             fabric.wait();
@@ -248,7 +248,7 @@ fn try_one(scenario: &Scenario, asked: &FakeFabric, faults: &[Fault]) {
 
 impl FakeFabric {
     /// Whether only a new connection makes sure that nothing is left on a switch.
-    fn needs_reading(&self, struck: &[Fault]) -> bool {
+    fn needs_reading(&self, occurred: &[Fault]) -> bool {
         let controller = &self.controller;
         let is_in_doubt = |fault: &Fault| {
             let is_refusal = matches!(fault.kind, Kind::Refuse | Kind::RefuseLast);
@@ -256,7 +256,7 @@ impl FakeFabric {
             let is_firm = fault.procedure == Removal::NAME || fault.step == "clean up";
             !is_refusal || is_firm || fault.is_undo
         };
-        struck.iter().any(is_in_doubt) || !controller.is_ready()
+        occurred.iter().any(is_in_doubt) || !controller.is_ready()
     }
 }
 
@@ -285,7 +285,7 @@ fn names<P: Procedure>() -> BTreeSet<&'static str> {
     P::STEPS.iter().map(|step| step.name).collect()
 }
 
-/// Two leaves with two hosts each, and so many spines; calls fail soon, and nothing counts as dead.
+/// Two leaves with two hosts each, and `spines` spines; calls fail soon, and no switch counts as failed.
 fn fabric(spines: u32) -> FakeFabric {
     fabric_of(spines, p4info::p4info())
 }
@@ -505,7 +505,7 @@ fn a_switch_that_starts_gets_all_that_it_should_have() {
 }
 
 #[test]
-fn what_fails_while_undoing_is_told_beside_what_failed_first() {
+fn failures_while_undoing_are_reported_with_the_first_failure() {
     let mut both = 0;
     for (scenario, procedure, last, steps) in [
         (&MAKING, Making::NAME, "publication", names::<Making>()),
@@ -520,7 +520,7 @@ fn what_fails_while_undoing_is_told_beside_what_failed_first() {
                     is_undo: false,
                     switch: SwitchIndex(1),
                     kind: Kind::Refuse,
-                    struck: false,
+                    occurred: false,
                 };
                 let undo = Fault {
                     step,
@@ -531,7 +531,7 @@ fn what_fails_while_undoing_is_told_beside_what_failed_first() {
                 let mut fabric = (scenario.prepare)();
                 fabric.faults = vec![fault, undo];
                 fabric = (scenario.ask)(fabric);
-                if !fabric.faults.iter().all(|fault| fault.struck) {
+                if !fabric.faults.iter().all(|fault| fault.occurred) {
                     continue;
                 }
                 let error = fabric.said.iter().find_map(|reply| match reply {

@@ -32,7 +32,7 @@ fn expired(fabric: &FakeFabric) -> usize {
 }
 
 #[test]
-fn a_group_of_which_nothing_is_heard_is_removed_from_every_switch() {
+fn a_group_without_renewal_is_removed_from_every_switch() {
     let mut fabric = leased(leaf_spine(2, 1, 2).unwrap(), LEASE);
     let before = fabric.contents();
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();

@@ -82,7 +82,7 @@ fn a_member_joins_on_switches_that_the_tree_did_not_have() {
 }
 
 #[test]
-fn nobody_joins_while_messages_are_under_way() {
+fn no_member_joins_while_messages_are_in_flight() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3"]).unwrap();
     let before = fabric.contents();
@@ -197,7 +197,7 @@ fn a_dead_member_is_taken_out_and_named() {
     let group = fabric.register(&["h1", "h2", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x500);
     let (leaf, dead) = (fabric.switch("l2"), fabric.request(&["h3"]).members[0].ip);
-    // On the leaf, h4 and what came from the spine are ahead of h3.
+    // On the leaf, h4 and the path to the spine are ahead of h3.
     for path in [1, 2] {
         fabric.switches[leaf.0].acked.insert((0, path), 0x540);
     }
@@ -214,7 +214,7 @@ fn a_dead_member_is_taken_out_and_named() {
         ports(&fabric),
         fresh_ports(leaf_spine(2, 1, 2).unwrap(), &["h1", "h2", "h4"])
     );
-    // What the group had acknowledged before stands, and nobody is watched any more.
+    // What the group had acknowledged before stands, and no member is watched any more.
     let index = fabric.index_on("l2");
     assert_eq!(fabric.switches[leaf.0].registers[&index], (2, 0x501));
     assert_eq!(fabric.controller.poll_timeout(), None);
@@ -303,7 +303,7 @@ fn a_member_that_catches_up_stays() {
 }
 
 #[test]
-fn lost_readings_of_registers_kill_nobody() {
+fn lost_register_reads_remove_no_member() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     fabric.suspect(group.mcst_id);
@@ -377,7 +377,7 @@ fn members_behind_a_link_that_dies_on_the_way_are_not_taken_for_dead() {
     let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x600);
-    // Data up to 0x610 got through, for which nobody had asked an acknowledgement.
+    // Data up to 0x610 got through, for which no acknowledgement had been requested.
     let (first, spine, last) = (
         fabric.switch("l1"),
         fabric.switch("s1"),

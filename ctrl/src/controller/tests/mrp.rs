@@ -34,7 +34,7 @@ pub(super) struct World {
     hosts: Vec<Host>,
     members: Vec<Member>,
     /// What each member received.
-    told: Vec<Vec<MemberEvent>>,
+    events: Vec<Vec<MemberEvent>>,
     /// Of a thousand packets, on each hop.
     pub(super) loss: u64,
     doubling: u64,
@@ -67,7 +67,7 @@ impl World {
         let members = hosts.iter_mut().map(|host| Member::new(host));
         World {
             members: members.collect(),
-            told: vec![Vec::new(); hosts.len()],
+            events: vec![Vec::new(); hosts.len()],
             hosts,
             fabric,
             loss: 0,
@@ -170,7 +170,7 @@ impl World {
                 self.members[n].handle_event(now, &mut self.hosts[n], &event);
             }
             while let Some(event) = self.members[n].poll() {
-                self.told[n].push(event);
+                self.events[n].push(event);
             }
         }
         if leader.poll_timeout().is_some_and(|t| t <= now) {
@@ -267,7 +267,7 @@ impl World {
     }
 }
 
-/// Memory that every third host has, as it announces it in band: of a length that is no power of two.
+/// Memory that every third host has, as it announces it in band: of a length that is not a power of two.
 fn region(host: usize) -> Option<mrp::Region> {
     let at = (host as u64 + 1) << 24;
     mrp::Region::new(at, 0x100 + host as u32, 10_000_000).filter(|_| host % 3 != 1)
@@ -351,9 +351,9 @@ fn a_group_becomes_the_same_in_band_as_through_the_control_service() {
             world.fabric.said.last(),
             Some(ApiReply::GroupFormed { group }) if group.members == hosts.len()
         ));
-        for (n, told) in world.told.iter().enumerate() {
+        for (n, events) in world.events.iter().enumerate() {
             let expected = hosts[1..].contains(&n);
-            assert_eq!(told.len(), usize::from(expected), "host {n}");
+            assert_eq!(events.len(), usize::from(expected), "host {n}");
         }
         assert_eq!(world.fabric.controller.mrp_stats().wrong, 0);
     }
@@ -375,7 +375,7 @@ fn loss_and_doubling_of_every_kind_of_packet_only_cost_time() {
             world.fabric.contents(),
             api_contents(FakeFabric::ready(fat_tree(4).unwrap()), &hosts)
         );
-        assert!(world.told[1..].iter().all(|told| told.len() == 1));
+        assert!(world.events[1..].iter().all(|events| events.len() == 1));
         leader.deregister(&mut world.hosts[0], world.fabric.now);
         assert_eq!(world.run(0, &mut leader), LeaderEvent::Deregistered);
         world.settle(0, &mut leader, 20);
@@ -399,7 +399,7 @@ fn members_join_and_leave_in_band_under_loss() {
             // Nothing was sent: the group is where it began.
             let (ip, psn) = (world.hosts[host].ip(), Psn::new(0xff_fff0));
             assert_eq!(world.run(0, &mut leader), LeaderEvent::Joined { ip, psn });
-            assert_eq!(world.told[host].len(), 1);
+            assert_eq!(world.events[host].len(), 1);
         }
         let now = world.fabric.now;
         let leaving = [world.hosts[5].ip(), world.hosts[14].ip()];
@@ -652,7 +652,7 @@ fn a_source_that_does_not_lead_reports_that_nothing_moves() {
         .acked
         .insert((0, 0), 0xff_ffef);
     let now = world.fabric.now;
-    // Who is no member is ignored.
+    // A packet of a host outside the group is ignored.
     let packet = mrp::Repr {
         kind: mrp::Kind::Stalled,
         seq: 0,
@@ -693,7 +693,7 @@ fn a_dead_member_is_out_before_half_of_the_time_that_queue_pairs_take_to_give_up
         }
         let leaf = world.fabric.switch("l2");
         world.fabric.switches[leaf.0].acked.insert((0, 0), 0x500);
-        // The source waits until it complains.
+        // The source waits until it reports a failure.
         let begun = world.fabric.now;
         world.fabric.now += patience.stall_ns();
         let now = world.fabric.now;

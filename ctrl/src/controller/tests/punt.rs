@@ -218,7 +218,7 @@ fn what_a_flood_of_feedback_leaves_behind_is_bounded() {
 }
 
 #[test]
-fn the_source_is_told_what_all_have() {
+fn the_source_receives_the_minimum_of_all_members() {
     let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
     let last_acked = FIRST - 1;
     group.feedback(PACKET_IN_FEEDBACK, 2, FIRST + 2, ACK, 9, last_acked);

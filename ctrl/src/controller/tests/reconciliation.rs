@@ -1,4 +1,4 @@
-//! Switches that come back with their state, without it, or with somebody else's.
+//! Switches that come back with their state, without it, or with another controller's.
 
 use super::*;
 use crate::topology::{fat_tree, leaf_spine, testbed};

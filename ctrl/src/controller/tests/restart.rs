@@ -5,7 +5,7 @@ use crate::topology::{leaf_spine, testbed};
 
 const FIRST: u32 = 0xff_fff0;
 
-/// A group of h1 to h4 on one switch, which then restarts; the members have acknowledged so much since the first PSN, and answer so.
+/// A group of h1 to h4 on one switch, which then restarts; the members have acknowledged these numbers of packets since the first PSN, and reply so.
 fn after_restart(newest: [Option<u32>; 4]) -> FakeFabric {
     let mut fabric = FakeFabric::ready(testbed());
     fabric.register(&["h1", "h2", "h3", "h4"]).unwrap();
@@ -84,7 +84,7 @@ fn members_that_do_not_answer_are_asked_again_and_not_for_ever() {
 }
 
 #[test]
-fn a_switch_on_the_way_is_told_by_the_others() {
+fn a_transit_switch_gets_its_state_from_the_others() {
     for (name, source) in [("s1", 1), ("l2", 1)] {
         let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
         fabric.register(&["h1", "h2", "h3"]).unwrap();
@@ -121,7 +121,7 @@ fn a_switch_on_the_way_is_told_by_the_others() {
             crate::topology::Node::Switch(towards),
             "{name} {source}"
         );
-        // Nobody is asked.
+        // No switch is queried.
         assert_eq!(fabric.controller.poll_timeout(), None);
         assert!(fabric.switches[restarted.0].sent.is_empty());
     }
@@ -150,7 +150,7 @@ fn a_member_that_has_acknowledged_more_than_was_sent_is_taken_out_only_if_that_r
     assert!(!lost(&fabric));
     // The registers have started anew.
     assert_eq!(start(&fabric).0, 3);
-    // It goes on so, and so does the complaint.
+    // The state persists, and so does the report.
     for _ in 0..4 {
         fabric.suspect(group.mcst_id);
         fabric.pass(4_000_000_000);

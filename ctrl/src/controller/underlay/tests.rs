@@ -115,7 +115,7 @@ fn addresses(hosts: usize) -> impl Strategy<Value = Vec<Ipv4Addr>> {
 
 proptest! {
     #[test]
-    fn every_host_is_reached_whatever_its_address_and_nobody_else_is(
+    fn every_host_is_reached_and_no_other_address_is(
         (topology, addresses) in network().prop_flat_map(|topology| {
             let hosts = topology.hosts().len();
             (Just(topology), prop::option::of(addresses(hosts)))
@@ -138,7 +138,7 @@ proptest! {
         let strangers = strangers.into_iter().map(|n| Ipv4Addr::from(0x0a00_0000 + n));
         // Those next to a host are the ones that a prefix takes along.
         let beside = topology.hosts().iter().map(|host| Ipv4Addr::from(u32::from(host.ip) ^ 1));
-        let nobody: Vec<_> =
+        let unused: Vec<_> =
             strangers.chain(beside).filter(|ip| topology.host_with_ip(*ip).is_none()).collect();
         for from in topology.switch_indexes().filter(|switch| !switches.contains(switch)) {
             for host in topology.host_indexes() {
@@ -148,7 +148,7 @@ proptest! {
                 };
                 prop_assert_eq!(routed.follow(from, topology.host(host).ip, way), expected);
             }
-            for ip in &nobody {
+            for ip in &unused {
                 prop_assert_eq!(routed.follow(from, *ip, way), Fate::Dropped);
             }
         }

@@ -319,7 +319,7 @@ fn fat_trees_and_single_switches_are_n_trees_by_their_ports() {
 }
 
 #[test]
-fn other_networks_are_none_and_are_told_why() {
+fn other_networks_are_rejected_with_a_reason() {
     let why = |topology: &Topology| NTree::recognise(topology).unwrap_err().to_string();
     assert_eq!(
         why(&leaf_spine(4, 2, 4).unwrap()),

@@ -114,7 +114,7 @@ impl Node for End {
         ctx: &mut Context<'_, &'static str, Numbered>,
     ) {
         self.log.push(format!("{}: {message}", ctx.now()));
-        if message == "forget" {
+        if message == "reset" {
             self.expected = None;
         }
     }
@@ -129,7 +129,7 @@ impl Observer for Blind {
 
 #[derive(Debug, Clone)]
 enum Act {
-    /// Sends so many frames of the present flow; some ask.
+    /// Sends `count` frames of the present flow; some request a reply.
     Send {
         count: u32,
         ask: u32,
@@ -213,7 +213,7 @@ fn play(acts: &[Act], room: u32, is_seen: bool) -> (Vec<String>, Vec<String>, us
             Act::Skip(count) => next.number += count,
             Act::Run(tens) => engine.run_until(engine.now() + 10 * tens),
             Act::Announce { after, ends } => {
-                let message = if ends { "forget" } else { "hello" };
+                let message = if ends { "reset" } else { "hello" };
                 engine.with_node(a, |_, ctx| ctx.send(b, message, 10 * after + 3));
             }
             Act::Wake(after) => {
@@ -243,7 +243,7 @@ fn play(acts: &[Act], room: u32, is_seen: bool) -> (Vec<String>, Vec<String>, us
 
 proptest! {
     #[test]
-    fn nobody_can_tell_followers_from_frames(
+    fn followers_act_like_single_frames(
         acts in proptest::collection::vec(act(), 1..30),
         room in prop_oneof![Just(u32::MAX), 0..9u32],
         outage in prop_oneof![3 => Just(None), 1 => (0..30usize, 0..30usize).prop_map(Some)],
@@ -275,7 +275,7 @@ fn most_frames_of_a_long_flow_need_no_event() {
     assert!(followers > 950, "{followers}");
 }
 
-/// A sender that runs ahead goes by what a node has said before this epoch, however often that has changed since.
+/// A sender that runs ahead uses the state that a node published before this epoch, even if it has changed since.
 #[test]
 fn frame_of_a_flow_that_has_ended_meanwhile_is_an_event() {
     let of = |flow, number| Place {

@@ -15,7 +15,7 @@ const MESSAGE: u64 = 450;
 /// Frames that a stream has.
 const STREAM: u32 = 60;
 
-/// What links carry: noise that changes whoever sees it, or a frame of a stream.
+/// What links carry: noise that changes the state of each node on its path, or a frame of a stream.
 #[derive(Debug, Clone, Hash)]
 enum Cell {
     Noise { id: u64, life: u8 },
@@ -304,7 +304,7 @@ fn build(scene: &Scene) -> (Engine<Toy>, Vec<NodeId>, Vec<NodeId>) {
     (engine, relays, hosts)
 }
 
-/// What came of a run, and whether nodes were seen to be ahead.
+/// Result of a run, and whether nodes were seen to be ahead.
 fn play(scene: &Scene, threads: usize) -> (Vec<String>, bool) {
     let (mut engine, relays, hosts) = build(scene);
     let least_events = 1;
@@ -366,7 +366,7 @@ fn play(scene: &Scene, threads: usize) -> (Vec<String>, bool) {
                 Step::Idle => break,
             }
         }
-        assert!(!engine.is_ahead(), "nobody is ahead at the limit");
+        assert!(!engine.is_ahead(), "no node is ahead at the limit");
         engine.run_until(limit);
         if turn == 3 {
             let faults = FaultProbabilities::lossy(0.05);

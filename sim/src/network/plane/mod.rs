@@ -421,7 +421,7 @@ impl Plane {
         Some(Leaving { port, frame, group })
     }
 
-    /// What goes on the link. So many packets are left behind it in its queue.
+    /// The frame as it leaves; `depth` is the number of packets that remain in its queue.
     pub(super) fn rewrite(&self, server: &mut Server, leaving: Leaving, depth: u32) -> Packet {
         let Leaving {
             port,

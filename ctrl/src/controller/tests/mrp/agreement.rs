@@ -99,7 +99,7 @@ fn a_host_that_does_not_agree_gets_nothing_of_a_group_and_is_named() {
     assert_eq!(world.run(0, &mut leader), LeaderEvent::GaveUp { missing });
     assert_eq!(world.run(0, &mut leader), LeaderEvent::Deregistered);
     assert_eq!(world.fabric.contents(), before);
-    assert!(world.told[4].is_empty());
+    assert!(world.events[4].is_empty());
     // Its own word about all of it does count.
     let mut leader = world.leader(GROUP, &[0, 1, 3, 4]);
     world.settle(0, &mut leader, 20);

@@ -1,9 +1,9 @@
-//! What one host may ask for, and what is forgotten.
+//! Limits of one host, and registrations that expire.
 
 use super::*;
 
 #[test]
-fn a_registration_whose_leader_falls_silent_is_forgotten() {
+fn a_registration_without_a_reply_of_its_leader_expires() {
     let hosts: Vec<usize> = (0..200).collect();
     let mut world = World::new(leaf_spine(4, 1, 50).unwrap());
     let before = world.fabric.contents();
@@ -85,7 +85,7 @@ fn registrations_that_are_only_begun_count_too() {
         world.fabric.controller.mrp_stats().refused
     };
     assert_eq!((1..=4).map(|n| begin(&mut world, n, 2)).last(), Some(2));
-    // The half ones are forgotten in time.
+    // Half-made registrations expire.
     world.fabric.wait();
     let before = world.fabric.controller.mrp_stats().refused;
     assert_eq!(begin(&mut world, 3, 2), before);
@@ -94,7 +94,7 @@ fn registrations_that_are_only_begun_count_too() {
 }
 
 #[test]
-fn a_host_that_floods_is_told_so_and_keeps_nobody_else_from_registering() {
+fn a_flooding_host_is_notified_and_blocks_no_other_host() {
     let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
     let topology = world.fabric.controller.topology();
     let (leaf, port) = topology.attachment(HostIndex(0));
@@ -116,14 +116,14 @@ fn a_host_that_floods_is_told_so_and_keeps_nobody_else_from_registering() {
         (stats.wrong, stats.limited, stats.refused),
         (2_000, 3_000, 1)
     );
-    let told: Vec<_> = std::mem::take(&mut world.fabric.switches[leaf.0].sent);
-    assert_eq!(told.len(), 1);
-    let told = crate::controller::mrp::frame::parse(&told[0].1).unwrap();
+    let sent: Vec<_> = std::mem::take(&mut world.fabric.switches[leaf.0].sent);
+    assert_eq!(sent.len(), 1);
+    let sent = crate::controller::mrp::frame::parse(&sent[0].1).unwrap();
     assert_eq!(
-        (told.destination, told.packet.kind),
+        (sent.destination, sent.packet.kind),
         (host, mrp::Kind::Refuse)
     );
-    assert_eq!(Refusal::from_bits(told.packet.flags), Refusal::TooFast);
+    assert_eq!(Refusal::from_bits(sent.packet.flags), Refusal::TooFast);
     let mut leader = world.leader(GROUP, &[1, 2]);
     assert_eq!(world.run(1, &mut leader), LeaderEvent::Registered);
 }

@@ -39,25 +39,28 @@ pub enum Speech {
 
 /// Such a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Liar {
+pub struct FaultyMember {
     pub host: usize,
     /// How often it sends something of its own.
-    pub lies: u32,
+    pub false_reports: u32,
     pub speech: Speech,
 }
 
 impl ModelFabric {
     /// What it claims to have is its own affair.
-    pub fn is_liar(&self, host: usize) -> bool {
-        self.liar.is_some_and(|liar| liar.host == host)
+    pub fn is_faulty(&self, host: usize) -> bool {
+        self.faulty.is_some_and(|faulty| faulty.host == host)
     }
 
-    /// Everything that the liar could send next.
-    pub fn lies(&self, world: &World) -> Vec<Packet> {
-        let Some(liar) = self.liar.filter(|liar| world.lies < liar.lies) else {
+    /// Everything that the faulty member could send next.
+    pub fn false_reports(&self, world: &World) -> Vec<Packet> {
+        let Some(faulty) = self
+            .faulty
+            .filter(|faulty| world.false_reports < faulty.false_reports)
+        else {
             return Vec::new();
         };
-        let (switch, _) = self.leaf_of(liar.host);
+        let (switch, _) = self.leaf_of(faulty.host);
         let (acked, sender) = (world.last_acked(switch), world.sender(switch));
         let has_source = sender.source.is_some();
         let numbers = || 0..1 << SPACE_BITS;
@@ -69,7 +72,7 @@ impl ModelFabric {
             near.dedup();
             near
         };
-        match liar.speech {
+        match faulty.speech {
             Speech::Anything if has_source => {
                 let data = numbers().filter(|&psn| psn != SPACE.next(sender.sent));
                 let selective = match self.recovery {
@@ -128,9 +131,9 @@ impl ModelFabric {
                 data.map(Packet::Data).collect()
             }
             Speech::SameAck | Speech::OddAck => {
-                let expected = world.hosts[liar.host].expected;
+                let expected = world.hosts[faulty.host].expected;
                 let ack = self.ack(SPACE.previous(expected));
-                vec![match liar.speech {
+                vec![match faulty.speech {
                     Speech::SameAck => Packet::Answer(ack),
                     _ => Packet::OddAnswer(ack),
                 }]
@@ -157,14 +160,14 @@ impl ModelFabric {
         }
     }
 
-    /// The liar's packet comes to its leaf. Data of a member that is not the source goes to no member.
-    pub fn lie(&self, world: &mut World, packet: Packet) {
-        let liar = self.liar.expect("there is a liar");
-        world.lies += 1;
-        let (switch, port) = self.leaf_of(liar.host);
+    /// The faulty member's packet comes to its leaf. Data of a member that is not the source goes to no member.
+    pub fn false_report(&self, world: &mut World, packet: Packet) {
+        let faulty = self.faulty.expect("the fabric has a faulty member");
+        world.false_reports += 1;
+        let (switch, port) = self.leaf_of(faulty.host);
         let is_source = world.sender(switch).source == Some(port);
         let before = self.moving(world);
-        self.arrive(world, self.direction_from(End::Host(liar.host)), packet);
+        self.arrive(world, self.direction_from(End::Host(faulty.host)), packet);
         let is_copied = self.moving(world).iter().any(|moving| {
             matches!(moving, Moving::OnWire(_, Packet::Data(_))) && !before.contains(moving)
         });
@@ -190,7 +193,7 @@ impl ModelFabric {
 
     /// Whether passes of walks are counted: there is a member that may keep one going.
     pub fn counts_passes(&self) -> bool {
-        let speech = self.liar.map(|liar| liar.speech);
+        let speech = self.faulty.map(|faulty| faulty.speech);
         self.strategy == Strategy::Walk && speech == Some(Speech::SameAck)
     }
 }
