@@ -776,7 +776,7 @@ mod tests {
         assert!(why("--no-p4 -i 1@a -i 2@a").contains("interface a occurs twice"));
         assert!(why("--no-p4 -i 5@a -- --cpu-port 5").contains("is the CPU port"));
         assert!(why("--no-p4 -i 511@a").contains("is the drop port"));
-        assert!(why("--no-p4 -- --cpu-port 511").contains("give another --drop-port"));
+        assert!(why("--no-p4 -- --cpu-port 511").contains("choose another --drop-port"));
         assert!(why("--no-p4 --debugger").contains("--log-level trace"));
         assert!(why("--no-p4 --debugger-addr ipc:///tmp/d").contains("there is no debugger"));
         assert!(why("--no-p4 --max-port-count 1 -i 700@a -i 2@b").contains("2 interfaces"));
@@ -784,7 +784,7 @@ mod tests {
         assert!(why("--no-p4 -- --load-modules a.so").contains("no modules"));
         assert!(why("--no-p4 -- --max-mc-groups 0").contains("--max-mc-groups"));
         assert!(why("--no-p4 -- --grpc-server-ssl").contains("--grpc-server-cert FILE"));
-        assert!(why("--no-p4 -- --grpc-server-key k.pem").contains("no TLS"));
+        assert!(why("--no-p4 -- --grpc-server-key k.pem").contains("need --grpc-server-ssl"));
         let tls = "--no-p4 -- --grpc-server-ssl --grpc-server-cert c.pem --grpc-server-key k.pem";
         let why_not = why(&format!("{tls} --grpc-server-with-client-auth"));
         assert!(why_not.contains("--grpc-server-cacert FILE"));
@@ -793,9 +793,9 @@ mod tests {
         assert!(why("--no-p4 --rate 5").contains("for packets"));
         assert!(why("--no-p4 --rate 0bps").contains("at least 1"));
         assert!(why("--no-p4 --reorder 0.1").contains("--delay"));
-        assert!(why("--no-p4 --port-loss 3=0.1").contains("no interface is on port 3"));
-        assert!(why("--no-p4 --port-drop 3=in,1").contains("no interface is on port 3"));
-        assert!(why("--no-p4 -i 1@a --port-drop 1=in,x").contains("no number"));
+        assert!(why("--no-p4 --port-loss 3=0.1").contains("port 3 has no interface"));
+        assert!(why("--no-p4 --port-drop 3=in,1").contains("port 3 has no interface"));
+        assert!(why("--no-p4 -i 1@a --port-drop 1=in,x").contains("is not a number"));
         assert!(why("--no-p4 -- --grpc-server-addr nonsense").contains("nonsense"));
         assert!(why("--no-p4 -- --no-such-flag").contains("--no-such-flag"));
     }

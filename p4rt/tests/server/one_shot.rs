@@ -76,7 +76,7 @@ fn a_refused_set_leaves_nothing_behind() {
     refused(
         f.insert(&entry(&action(3, "weight: 5"))),
         Code::InvalidArgument,
-        "above 4",
+        "above the limit 4",
     );
     let random = format!("{} action_selection_mode: RANDOM", action(3, "weight: 1"));
     refused(
@@ -96,7 +96,7 @@ fn a_refused_set_leaves_nothing_behind() {
     refused(
         f.modify(&entry(&action(3, "weight: 5"))),
         Code::InvalidArgument,
-        "above 4",
+        "above the limit 4",
     );
     assert_eq!(f.read(&key()), [entity(&entry(&action(3, "weight: 1")))]);
     assert_eq!(f.server.switch().members(profile).unwrap().len(), 1);

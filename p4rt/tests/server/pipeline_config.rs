@@ -245,7 +245,7 @@ fn configs_that_cannot_be_realised_are_refused() {
     };
     refuse(Action::Unspecified, Some(config()), "action is unset");
     refuse(Action::Verify, None, "no config");
-    refuse(Action::Commit, Some(config()), "takes no config");
+    refuse(Action::Commit, Some(config()), "must have no config");
     refuse(Action::Verify, with(&|c| c.p4info = None), "no p4info");
     refuse(
         Action::Verify,

@@ -109,13 +109,13 @@ fn groups_keep_to_their_size() {
     refused(
         f.modify(&group(1, heavy)),
         Code::ResourceExhausted,
-        "above 2",
+        "above the limit 2",
     );
     let five: String = (1..=5).map(one).collect();
     refused(
         f.insert(&group(2, &five)),
         Code::ResourceExhausted,
-        "above 4",
+        "above the limit 4",
     );
     refused(
         f.insert(&group(2, "members { member_id: 1 }")),

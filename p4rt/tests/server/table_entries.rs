@@ -203,13 +203,13 @@ fn actions_stay_in_their_scope() {
     refused(
         f.insert(&miss),
         Code::PermissionDenied,
-        "not for table entries",
+        "not allowed in table entries",
     );
     let drop = format!("table_entry {{ table_id: {L2} is_default_action: true action {{ action {{ action_id: {DROP} }} }} }}");
     refused(
         f.modify(&drop),
         Code::PermissionDenied,
-        "not for default entry",
+        "not allowed in the default entry",
     );
 }
 

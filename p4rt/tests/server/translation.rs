@@ -218,7 +218,7 @@ fn masks_match_whole_translated_values() {
     refused(
         f.insert(&entry(2, "\\x01", "\\x01")),
         Code::InvalidArgument,
-        "only whole values can be matched",
+        "match one whole value",
     );
     // Masks work where the controller's numbers equal the data plane's.
     let masked = entry(3, "\\x12\\x00", "\\xff\\x00");
@@ -355,7 +355,7 @@ fn values_that_are_not_strings_are_refused() {
     refused(
         f.insert(&by_name("\\xff\\xfe", "a")),
         Code::InvalidArgument,
-        "key field name: a value of type name_t is a string in UTF-8",
+        "key field name: a value of type name_t must be UTF-8 text",
     );
     let long = "x".repeat(5000);
     refused(
