@@ -1,6 +1,6 @@
 """Checks the words of the repository: lists words and phrases that tools/words.toml replaces.
 
-usage: tools/words.py [--all] [--enforced] [PATH ...]
+usage: tools/words.py [--all] [PATH ...]
 
 Prints `file:line: word -> replacement` for each hit, and the number of hits last. The exit code is 1 if
 there is a hit. Without a path, all text files that git tracks are read.
@@ -46,7 +46,6 @@ class Rules:
 
     words: Sequence[Word]
     exempt: Sequence[str]
-    enforced: Sequence[str]
 
     def is_exempt(self, path: str) -> bool:
         """Whether a file, relative to the root of the repository, is not checked."""
@@ -86,7 +85,7 @@ def read_rules(text: str) -> Rules:
         )
         for entry in table["word"]
     ]
-    return Rules(words, table.get("exempt", []), table.get("enforced", []))
+    return Rules(words, table.get("exempt", []))
 
 
 def find_hits(path: str, text: str, words: Iterable[Word]) -> list[Hit]:
@@ -142,18 +141,12 @@ def main() -> int:
     """Print the hits; 1 if there is one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--all", action="store_true", help="also list words that need a reader's decision")
-    parser.add_argument("--enforced", action="store_true", help="check what the list declares free of hits")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="files or folders (default: all)")
     options = parser.parse_args()
 
     rules = read_rules(LIST.read_text(encoding="utf-8"))
     words = [word for word in rules.words if options.all or not word.needs_review]
     paths = [str(Path(path).resolve()) for path in options.paths]
-    if options.enforced:
-        paths += rules.enforced
-        if not paths:
-            sys.stdout.write("0 hits\n")
-            return 0
     hits = []
     for name in list_files(paths):
         text = None if rules.is_exempt(name) else read_text(ROOT / name)

@@ -66,7 +66,3 @@ def history_and_foreign_text_are_exempt() -> None:
     exempt = ["CHANGELOG.md", "Cargo.lock", "p4runtime/proto/p4/v1/p4runtime.proto", "a/b/c.snap"]
     assert [path for path in exempt if not _RULES.is_exempt(path)] == []
     assert not _RULES.is_exempt("README.md")
-
-
-def enforced_paths_exist() -> None:
-    assert [path for path in _RULES.enforced if not (words.ROOT / path).exists()] == []

@@ -333,7 +333,7 @@ fn mininet_without_root() {
     // SAFETY: geteuid has no preconditions.
     if unsafe { libc::geteuid() } == 0 {
         eprintln!(
-            "SKIPPED mininet_without_root: this is root; `setpriv --reuid 65534` runs it as nobody"
+            "SKIPPED mininet_without_root: this is root; `setpriv --reuid 65534` runs it without"
         );
         return;
     }

@@ -7,8 +7,8 @@
 //! completes the messages; across the wrap-around and a change of the source. A walk's packets are under way like
 //! any others, and so is what goes to a controller and back.
 //!
-//! In a kind world nothing is lost, and then no sender may need its timeout: this is what a walk that loses
-//! news would break first. With selective repeat some packets are lost there, and the receivers' reports alone must bring them.
+//! In fabrics without loss, no sender may need its timeout: a walk that misses an advance would violate this first. With selective
+//! repeat some packets are lost there, and the receivers' reports alone must recover them.
 //!
 //! The tests that are ignored take minutes: `make model` runs them and prints the number of states.
 

@@ -1,4 +1,4 @@
-//! RDMC's recovery from a member's failure: the group closes_on_failure, and the survivors agree on stable blocks and continue as a new group.
+//! RDMC's recovery from a member's failure: the group closes, and the survivors agree on stable blocks and continue as a new group.
 //!
 //! A member that detects a neighbour's failure ends its transfer, and others may wait forever. So all surviving members leave the group and
 //! report which blocks they hold. A block that all of them hold is stable. The survivors form a new group, with ranks without gaps. Its
