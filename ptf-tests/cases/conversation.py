@@ -17,7 +17,8 @@ _STEPS = 2000
 class ConversationTest(GroupTest):
     """Members take turns as the source.
 
-    A turn begins when all members have the earlier packets; the previous source need not have received that ACK yet.
+    A turn begins when all members have the earlier packets. The previous source need not have received
+    that ACK yet.
     """
 
     paths = 4
@@ -54,7 +55,7 @@ class ConversationTest(GroupTest):
             self.assertEqual(host.received, said, f"port {host.port}")
 
     def run_until(self, *hosts: Endpoint, all_have: bool = False) -> None:
-        """Continue until these members have all packets sent so far, and the ACKs of all packets that they sent.
+        """Continue until these members have all packets, and the ACKs of all packets that they sent.
 
         With `all_have` until the others have it as well.
         """
@@ -73,7 +74,7 @@ class ConversationTest(GroupTest):
         self.fail(f"nothing comes to an end: {state}")
 
     def step(self) -> None:
-        """One frame goes in, of any host that has one; if no host has one, the timers of all senders expire."""
+        """Send a frame of any host that has one; if no host has one, the timers of all senders expire."""
         able = [host for host in self.hosts.values() if host.replies]
         senders = [host for host in self.hosts.values() if not host.is_done]
         host = self.random.choice(able + senders) if able or senders else None

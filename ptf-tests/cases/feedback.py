@@ -305,7 +305,10 @@ class LongestTimerCounts(FeedbackTest):
 
 @with_each_min_psn
 class FatalNakCompletesNothing(FeedbackTest):
-    """A requester takes a NAK as an ACK of all packets before it, so the source receives a NAK of the first packet that a member may lack."""
+    """The source receives a NAK of the first packet that a member may lack.
+
+    The reason is that a requester takes a NAK as an ACK of all packets before it.
+    """
 
     ports = (1, 2, 3)
 

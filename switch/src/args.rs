@@ -29,7 +29,7 @@ Target options, after `--`:
   --grpc-server-addr ADDR  P4Runtime server [default: 127.0.0.1:9559], or unix:PATH
   --cpu-port PORT          port number for packet-in and packet-out [default: none]
   --drop-port PORT         port number of the drop port [default: 511]
-  --priority-queues N      queues per port [default: 1]; packets of higher priority are dropped
+  --priority-queues N      queues per port [default: 1]; packets of priority N or more are dropped
   --max-mc-groups N        maximum number of multicast groups [default: no limit]; and of their
                            nodes: --max-l1-entries N, --max-l2-entries N
   --disable-swap           reject new programs at run time
