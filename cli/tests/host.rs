@@ -363,7 +363,7 @@ fn bad_requests_get_an_answer_each() {
     );
     refused(
         json!({"request": "connect", "transfer": 1, "peers": []}),
-        "other end",
+        "remote end",
     );
     writeln!(host.lines.get_mut(), "nonsense").unwrap();
     assert!(host.line()["error"]

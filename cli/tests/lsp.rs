@@ -41,13 +41,13 @@ fn a_session_begins_and_ends() {
 #[test]
 fn an_editor_that_breaks_off_or_speaks_something_else_is_reported() {
     for (said, why) in [
-        (String::new(), "broken the protocol"),
-        (message(INITIALIZE), "broken the protocol"),
+        (String::new(), "violates the Language Server Protocol"),
+        (message(INITIALIZE), "violates the Language Server Protocol"),
         ("GET / HTTP/1.1\r\n\r\n".to_owned(), "cannot read"),
         (message("{"), "cannot read"),
         (
             message(r#"{"jsonrpc":"2.0","method":"initialized","params":{}}"#),
-            "broken the protocol",
+            "violates the Language Server Protocol",
         ),
     ] {
         let output = serve(&said);

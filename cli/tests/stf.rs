@@ -204,7 +204,7 @@ fn a_started_switch_that_fails_a_test_names_the_lines() {
     let output_text = String::from_utf8_lossy(&output.stdout);
     for line in [
         "wrong.stf:2: there is no table `nowhere`; there is I.routes, I.prefixes",
-        "wrong.stf:3: an interface takes no packet of 2 bytes",
+        "wrong.stf:3: cannot send a packet of 2 bytes through an interface, which needs at least 14",
         "wrong.stf:5: the packet at port 1 differs from the expected one",
     ] {
         assert!(output_text.contains(line), "{output_text}");

@@ -102,7 +102,7 @@ fn what_is_no_trace_is_refused_with_its_line() {
     refused(2, &["view", &path("none")], &["none", "No such file"]);
     for (name, text, words) in [
         ("empty", "", &["line 1", "empty", "--trace FILE.jsonl"][..]),
-        ("text", "1 h1:0 tx 60 other\n", &["line 1", "no trace"]),
+        ("text", "1 h1:0 tx 60 other\n", &["line 1", "not a trace"]),
         (
             "next",
             "{\"alfirk_trace\":7}\n",

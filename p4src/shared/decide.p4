@@ -31,7 +31,8 @@
 // all paths have. `forwards_nak`: the packet has become the pending NAK. `advances_minimum`: the minimum is beyond the last
 // acknowledged PSN.
 control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in msn_t msn, in bool is_final,
-               in bool is_answer, in bool advances_minimum, in bool forwards_nak, in SearchState search, inout port_t egress_port) {
+               in bool is_answer, in bool advances_minimum, in bool forwards_nak, in SearchState search,
+               inout port_t egress_port) {
     DataToAck() data_to_ack;
 
     apply {

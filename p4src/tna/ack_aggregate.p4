@@ -36,8 +36,8 @@
 
 // Routes a packet by the results of the previous stage: whether it is from the source, and what was sent (sender.p4).
 control RouteBySender(inout ingress_metadata_t meta,
-                 inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
-                 inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+                      inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                      inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
     // PRE group 0 means no replication.
     action replicate() {
         ig_tm_md.mcast_grp_a = meta.group_index + 1;

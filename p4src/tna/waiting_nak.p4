@@ -99,7 +99,7 @@ control NakWord(inout headers_t hdr, inout ingress_metadata_t meta) {
 // Final verdict on any packet: the only control that writes drop_ctl. `minimum_psn` is the minimum with zeros in the lower
 // 8 bits.
 control FinalVerdict(inout ingress_metadata_t meta, in bool is_admitted,
-                   inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
+                     inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
     Register<naks_t, group_cell_t>(MAX_GROUPS) naks;
     Register<psn_word_t, group_cell_t>(MAX_GROUPS) words;
 

@@ -167,7 +167,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
             is_final = (meta.is_feedback == 1 || meta.kind == Kind.MIN_SEARCH) && search != SearchState.ON
                 && search != SearchState.LOST && meta.min_psn != MinPsn.PUNT;
             last_acked.apply(hdr, meta, has_minimum, is_final, word, minimum, msn, is_answer, advances_minimum,
-                       last);
+                             last);
             if (last != meta.last_acked) {
                 agg.write((bit<32>)meta.group_index, last);
             }

@@ -14,7 +14,7 @@
 // Returns the minimum and its MSN. `is_answer`: the packet is old data, or a probe for it, that all paths have.
 // `advances_minimum`: the minimum is beyond the last acknowledged PSN. `last`: the new AckPSN ++ MSN.
 control LastAcked(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in bool is_final, in word_t word,
-             out psn_t minimum, out msn_t msn, out bool is_answer, out bool advances_minimum, out bit<48> last) {
+                  out psn_t minimum, out msn_t msn, out bool is_answer, out bool advances_minimum, out bit<48> last) {
     // AckPSN at the last increase of the MSN.
     register<psn_t>(MAX_GROUPS) msn_bases;
     RegisterAccess(RegisterName.AGG, RegisterOp.INIT_GROUP) access;
@@ -59,7 +59,7 @@ control LastAcked(inout headers_t hdr, inout metadata_t meta, in bool has_minimu
                      || (meta.role == Role.PROBE && is_final && (meta.is_source == 1 || !advances_minimum)))
             && !PSN_LT(minimum, hdr.bth.psn);
         if (advances_minimum && (meta.kind == Kind.COMMAND || (is_answer && meta.is_source == 1)
-                        || (is_final && !is_answer))) {
+                                 || (is_final && !is_answer))) {
             last = minimum ++ msn;
         }
         base = last[47:24];

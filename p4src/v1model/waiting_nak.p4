@@ -19,7 +19,8 @@
 
 // `may_forward`: this packet may become the NAK to the source.
 // `forwards_nak`: the packet has become that NAK, with its PSN and syndrome.
-control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_accepted, in psn_t minimum, in bool may_forward,
+control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_accepted, in psn_t minimum,
+                   in bool may_forward,
                    out bool forwards_nak) {
     // Sent to the source (1 bit) ++ lower 7 bits of the syndrome ++ PSN; 0 if there is none.
     register<bit<32>>(MAX_GROUPS) nak;

@@ -360,7 +360,9 @@ fn a_run_that_is_recorded_says_that_it_has_one_thread() {
     assert!(one.status.success() && two.status.success());
     let says = String::from_utf8_lossy(&two.stderr);
     assert!(
-        says.contains("--threads 2: one thread runs each fabric: what is recorded"),
+        says.contains(
+            "--threads 2: each fabric uses one thread, because recordings need the frames in order"
+        ),
         "{says}"
     );
     assert!(one.stderr.is_empty());

@@ -224,7 +224,7 @@ fn workloads_that_cannot_be_are_refused_with_one_line() {
         ),
         (
             &["--workload", "groups:size=1"],
-            &["size=1: 2 at the least"],
+            &["size=1: give at least 2"],
         ),
         (
             &["--workload", "groups", "--background", "storage"],

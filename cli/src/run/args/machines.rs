@@ -275,7 +275,7 @@ mod tests {
             (&["a", "b"], &["h1=c"], "the 2 machines are a, b"),
             (&["a", "b"], &["h1=0"], "no machine of that name or number"),
             (&["a", "b"], &["h77=1"], "has no node h77"),
-            (&["a", "b"], &["h1=1", "h1=2"], "placed elsewhere"),
+            (&["a", "b"], &["h1=1", "h1=2"], "h1 is placed twice"),
         ] {
             let said = check(machines, places).unwrap_err();
             assert!(said.contains(why), "{said}");
