@@ -232,7 +232,11 @@ fn workloads_that_cannot_be_are_refused_with_one_line() {
         ),
         (
             &["--workload", "storage", "--algorithms", "alfirk,chain"],
-            &["chain", "when a request is over", "use alfirk and unicast"],
+            &[
+                "chain",
+                "when a request completes",
+                "use alfirk and unicast",
+            ],
         ),
         (
             &["--workload", "groups", "--algorithms", "binomial-ack"],
