@@ -33,7 +33,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use exit::Outcome;
 
@@ -156,7 +156,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
 
 fn main() -> ExitCode {
     exit::hide_panics();
-    let cli = match parse(arguments(std::env::args_os())) {
+    let cli = match parse(&arguments(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),
     };
@@ -172,10 +172,18 @@ fn main() -> ExitCode {
 }
 
 /// Parses the command line; `alfirk --help` lists the verbs by [`GROUPS`], for which clap has no headings.
-fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
-    let mut command = grouped(Cli::command());
-    let matches = command.try_get_matches_from_mut(arguments)?;
-    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+///
+/// The list needs all verbs built, which other command lines do not wait for.
+fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand};
+
+    Cli::try_parse_from(arguments).map_err(|error| match error.kind() {
+        DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand => grouped(Cli::command())
+            .try_get_matches_from(arguments)
+            .err()
+            .unwrap_or(error),
+        _ => error,
+    })
 }
 
 /// Sets the help of a command to list its verbs by [`GROUPS`], each with the first line of its own help.
