@@ -61,8 +61,7 @@ fn of_diagnostic(
     for help in &diagnostic.helps {
         message += &format!("\nhelp: {help}");
     }
-    let code = diagnostic.code.map(|code| code.to_string());
-    let code = code.or_else(|| diagnostic.warning.map(|warning| warning.name().to_owned()));
+    let page = Page::of_diagnostic(diagnostic);
     lsp::Diagnostic {
         range: span.map_or_else(lsp::Range::default, |span| range_of(sources, span)),
         severity: Some(match diagnostic.severity {
@@ -70,8 +69,8 @@ fn of_diagnostic(
             Severity::Warning => lsp::DiagnosticSeverity::WARNING,
             Severity::Info => lsp::DiagnosticSeverity::INFORMATION,
         }),
-        code: code.map(lsp::NumberOrString::String),
-        code_description: Page::of_diagnostic(diagnostic)
+        code: page.map(|page| lsp::NumberOrString::String(page.code.to_owned())),
+        code_description: page
             .and_then(|page| page_uri(page, book))
             .map(|href| lsp::CodeDescription { href }),
         source: Some("alfirk".to_owned()),

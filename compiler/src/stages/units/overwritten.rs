@@ -59,7 +59,7 @@ impl Overwritten<'_> {
                     .as_ref()
                     .is_some_and(|target| is_covered(&behind, target));
                 // Calls have effects beyond the assignment.
-                if is_overwritten && !has_call(right) {
+                if is_overwritten && !may_call(right) {
                     self.dead.push(stmt.span);
                     return behind;
                 }
@@ -122,17 +122,22 @@ fn read(targets: &mut Targets, expr: &Expr) {
     });
 }
 
-/// Whether an expression calls anything.
-fn has_call(expr: &Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Call(_) => true,
-        ExprKind::Unary(_, arg) | ExprKind::Cast(_, arg) | ExprKind::Member(arg, _) => {
-            has_call(arg)
-        }
-        ExprKind::Slice { base, .. } => has_call(base),
-        ExprKind::Binary(_, a, b) => has_call(a) || has_call(b),
-        ExprKind::Ternary(cond, a, b) => has_call(cond) || has_call(a) || has_call(b),
-        ExprKind::Int(_) | ExprKind::Bool(_) | ExprKind::Name(_) => false,
-        _ => true,
-    }
+/// Whether an expression may call anything: it has a part that is not a value, a name or an operator.
+fn may_call(expr: &Expr) -> bool {
+    let mut found = false;
+    expr.walk(&mut |part| {
+        found |= !matches!(
+            part.kind,
+            ExprKind::Int(_)
+                | ExprKind::Bool(_)
+                | ExprKind::Name(_)
+                | ExprKind::Member(..)
+                | ExprKind::Unary(..)
+                | ExprKind::Cast(..)
+                | ExprKind::Slice { .. }
+                | ExprKind::Binary(..)
+                | ExprKind::Ternary(..)
+        );
+    });
+    found
 }
