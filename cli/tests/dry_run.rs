@@ -53,12 +53,15 @@ fn a_group_is_written_as_a_script() {
 fn wrong_groups_are_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     for (group, what) in [
-        ("10.255.0.1", "no `=`"),
+        ("10.255.0.1", "no `=` after the group's address"),
         (
             "group=10.0.0.1:17,10.0.0.2:18",
             "the group's address is not an IPv4 address",
         ),
-        ("10.255.0.1=10.0.0.1,10.0.0.2:18", "no `:`"),
+        (
+            "10.255.0.1=10.0.0.1,10.0.0.2:18",
+            "no `:` between a member's address and queue pair number",
+        ),
         (
             "10.255.0.1=h1:17,10.0.0.2:18",
             "a member's address is not an IPv4 address",
