@@ -382,9 +382,16 @@ def main() -> int:
     root = namespaces_work()
     runner = Runner(TARGET / "checks")
     total = Count()
-    for lanes in stages(lint=options.only != "test", test=options.only != "lint", root=root):
+    test = options.only != "lint"
+    for lanes in stages(lint=options.only != "test", test=test, root=root):
         total += runner.run_stage(lanes)
-    if options.only != "lint" and not root:
+        if test and total.failed and not ALFIRK.exists():
+            # Each later check would fail for this one reason.
+            sys.stdout.write(
+                f"NOT RUN: all other tests, as {ALFIRK} was not built (see `rust tests` above)\n"
+            )
+            break
+    if test and not root:
         sys.stdout.write(
             "NOT RUN: Mininet, guest and packet tests (they need root and namespaces): sudo make test\n"
         )
