@@ -7,45 +7,29 @@ use std::str::FromStr;
 
 use alfirk_compiler::diag::{SourceFile, SourceMap, Span};
 use lsp_types::{Position, Range, Uri};
+use percent_encoding::{percent_decode_str, percent_encode, AsciiSet, NON_ALPHANUMERIC};
 
 /// The file that a URI names; `None` for others than those of the file system.
 pub fn path_of(uri: &Uri) -> Option<PathBuf> {
     let rest = uri.as_str().strip_prefix("file://")?;
     // The name of the machine may stand there.
     let path = &rest[rest.find('/')?..];
-    let bytes = path.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let digits = bytes
-            .get(at + 1..at + 3)
-            .and_then(|two| std::str::from_utf8(two).ok());
-        match digits.and_then(|two| u8::from_str_radix(two, 16).ok()) {
-            Some(value) if byte == b'%' => {
-                decoded.push(value);
-                at += 3;
-            }
-            _ => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
+    let decoded = percent_decode_str(path).collect();
     Some(PathBuf::from(OsString::from_vec(decoded)))
 }
 
+/// All bytes but letters, digits, `/` and the unreserved `-._~` are written as `%XX` (RFC 3986, section 2.3).
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
 /// The URI of a file.
 pub fn uri_of(path: &Path) -> Option<Uri> {
-    let mut text = String::from("file://");
-    for &byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
-                text.push(byte.into())
-            }
-            _ => text += &format!("%{byte:02X}"),
-        }
-    }
-    Uri::from_str(&text).ok()
+    let path = percent_encode(path.as_os_str().as_bytes(), ESCAPED);
+    Uri::from_str(&format!("file://{path}")).ok()
 }
 
 /// The byte at a position of a text; positions behind a line's or the text's end are at that end.

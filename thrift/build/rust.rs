@@ -1,89 +1,92 @@
 //! Generates Rust from a parsed interface file; the traits it uses are in `src/wire.rs` and `src/client.rs`.
 
-use std::{
-    collections::BTreeMap,
-    fmt::{Error, Write},
-};
+use std::collections::BTreeMap;
+
+use proc_macro2::{Ident, Literal, Span, TokenStream};
+use quote::{format_ident, quote};
 
 use crate::idl::{Document, Enum, Field, Function, Struct, Type};
 
 /// Generates the module of one service with the name `service`.
-pub fn generate(document: &Document, service: &str) -> Result<String, Error> {
-    let mut out = String::new();
-    let o = &mut out;
+///
+/// # Errors
+/// A description, for a file whose translation is not a Rust module, or an exception that has other fields than a code.
+pub fn generate(document: &Document, service: &str) -> Result<String, String> {
     let types = Types(document.typedefs.iter().map(|(n, t)| (&n[..], t)).collect());
-    writeln!(
-        o,
-        "/// The service's name, which clients put before a method's."
-    )?;
-    writeln!(o, "pub const NAME: &str = {service:?};")?;
-    for e in &document.enums {
-        enumeration(o, e)?;
-    }
-    for s in &document.structs {
-        structure(o, &types, &s.docs, &s.name, &s.fields)?;
-        if s.is_exception {
-            exception(o, s)?;
-        }
-    }
-    for f in &document.functions {
+    let enums = document.enums.iter().map(enumeration);
+    let structs = document
+        .structs
+        .iter()
+        .map(|s| structure(&types, &s.docs, &s.name, &s.fields));
+    let exceptions = document.structs.iter().filter(|s| s.is_exception);
+    let exceptions = exceptions.map(exception).collect::<Result<Vec<_>, _>>()?;
+    let arguments = document.functions.iter().map(|f| {
         let docs = [format!("Arguments of `{}`.", f.name)];
-        structure(o, &types, &docs, &camel(&f.name), &f.args)?;
-    }
-    calls(o, &document.functions)?;
-    replies(o, &types, &document.functions)?;
-    handler(o, &types, &document.functions)?;
-    client(o, &types, &document.functions)?;
-    Ok(out)
+        structure(&types, &docs, &camel(&f.name), &f.args)
+    });
+    let calls = calls(&document.functions);
+    let replies = replies(&types, &document.functions);
+    let handler = handler(&types, &document.functions);
+    let client = client(&types, &document.functions);
+    let module = quote! {
+        /// The service's name, which clients put before a method's.
+        pub const NAME: &str = #service;
+        #(#enums)*
+        #(#structs)*
+        #(#exceptions)*
+        #(#arguments)*
+        #calls
+        #replies
+        #handler
+        #client
+    };
+    let file = syn::parse2(module).map_err(|error| error.to_string())?;
+    Ok(prettyplease::unparse(&file))
 }
 
-/// Type names in Rust, with typedefs resolved.
+/// Types in Rust, with typedefs resolved.
 struct Types<'a>(BTreeMap<&'a str, &'a Type>);
 
 impl Types<'_> {
-    fn rust(&self, ty: &Type) -> String {
+    fn rust(&self, ty: &Type) -> TokenStream {
         match ty {
-            Type::List(element) => format!("Vec<{}>", self.rust(element)),
+            Type::List(element) => {
+                let element = self.rust(element);
+                quote!(Vec<#element>)
+            }
             Type::Map(key, value) => {
-                format!("BTreeMap<{}, {}>", self.rust(key), self.rust(value))
+                let (key, value) = (self.rust(key), self.rust(value));
+                quote!(BTreeMap<#key, #value>)
             }
             Type::Named(name) => match (name.as_str(), self.0.get(name.as_str())) {
                 (_, Some(ty)) => self.rust(ty),
-                ("string", _) => "String".into(),
-                ("binary", _) => "Vec<u8>".into(),
-                ("double", _) => "f64".into(),
-                (name, _) => name.into(),
+                ("string", _) => quote!(String),
+                ("binary", _) => quote!(Vec<u8>),
+                ("double", _) => quote!(f64),
+                (name, _) => {
+                    let name = ident(name);
+                    quote!(#name)
+                }
             },
         }
     }
 
-    fn returned(&self, function: &Function) -> String {
+    fn returned(&self, function: &Function) -> TokenStream {
         let ty = function.returns.as_ref();
-        ty.map_or_else(|| "()".into(), |ty| self.rust(ty))
+        ty.map_or_else(|| quote!(()), |ty| self.rust(ty))
     }
 
-    fn field(&self, field: &Field) -> String {
+    fn field(&self, field: &Field) -> TokenStream {
         let ty = self.rust(&field.ty);
         match field.optional {
-            true => format!("Option<{ty}>"),
+            true => quote!(Option<#ty>),
             false => ty,
         }
     }
 
-    /// Returns the type of a parameter; `&str` for strings.
-    fn param(&self, field: &Field) -> String {
-        match self.field(field).as_str() {
-            "String" => "impl Into<String>".into(),
-            ty => ty.into(),
-        }
-    }
-
-    /// Returns the conversion of a parameter to its field.
-    fn conversion(&self, field: &Field) -> &'static str {
-        match self.field(field).as_str() {
-            "String" => ".into()",
-            _ => "",
-        }
+    /// Whether a field is a string that is always present: callers may pass a `&str`.
+    fn is_string(&self, field: &Field) -> bool {
+        self.field(field).to_string() == "String"
     }
 }
 
@@ -98,299 +101,315 @@ fn camel(name: &str) -> String {
     out
 }
 
-fn ident(name: &str) -> String {
+/// The identifier of a method or field, or of a type by its name.
+fn ident(name: &str) -> Ident {
     match name {
-        "type" => format!("r#{name}"),
-        _ => name.into(),
+        "type" => Ident::new_raw(name, Span::call_site()),
+        _ => format_ident!("{name}"),
     }
 }
 
-fn docs(o: &mut String, docs: &[String], indent: &str) -> Result<(), Error> {
-    docs.iter()
-        .try_for_each(|doc| writeln!(o, "{indent}/// {doc}"))
+/// The identifier of a variant, or of the structure of a method's arguments.
+fn variant(name: &str) -> Ident {
+    ident(&camel(name))
 }
 
-fn enumeration(o: &mut String, e: &Enum) -> Result<(), Error> {
-    let name = &e.name;
-    docs(o, &e.docs, "")?;
-    writeln!(o, "#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]")?;
-    writeln!(o, "#[repr(i32)]\npub enum {name} {{")?;
-    for (i, (value, number)) in e.values.iter().enumerate() {
-        if i == 0 {
-            writeln!(o, "    #[default]")?;
+fn docs(docs: &[String]) -> TokenStream {
+    let docs = docs.iter().map(|doc| format!(" {doc}"));
+    quote!(#(#[doc = #docs])*)
+}
+
+fn enumeration(e: &Enum) -> TokenStream {
+    let (name, text, docs) = (ident(&e.name), &e.name, docs(&e.docs));
+    let variants: Vec<_> = e.values.iter().map(|(value, _)| variant(value)).collect();
+    let texts: Vec<_> = e.values.iter().map(|(value, _)| value).collect();
+    let numbers: Vec<_> = e
+        .values
+        .iter()
+        .map(|&(_, n)| Literal::i32_unsuffixed(n))
+        .collect();
+    let first = (!variants.is_empty()).then(|| quote!(#[default]));
+    let first = first.into_iter().chain(std::iter::repeat(quote!()));
+    let first = first.take(variants.len());
+    quote! {
+        #docs
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[repr(i32)]
+        pub enum #name {
+            #(#first #variants = #numbers,)*
         }
-        writeln!(o, "    {} = {number},", camel(value))?;
+        impl #name {
+            /// The name in the interface file.
+            pub fn name(self) -> &'static str {
+                match self {
+                    #(#name::#variants => #texts,)*
+                }
+            }
+        }
+        impl Wire for #name {
+            const TYPE: TType = TType::I32;
+            fn read(p: &mut dyn TInputProtocol) -> Result<Self> {
+                Ok(match p.read_i32()? {
+                    #(#numbers => #name::#variants,)*
+                    other => return Err(wire::no_such(#text, other)),
+                })
+            }
+            fn write(&self, p: &mut dyn TOutputProtocol) -> Result<()> {
+                p.write_i32(*self as i32)
+            }
+        }
     }
-    writeln!(o, "}}\nimpl {name} {{")?;
-    writeln!(o, "    /// The name in the interface file.")?;
-    writeln!(
-        o,
-        "    pub fn name(self) -> &'static str {{\n        match self {{"
-    )?;
-    for (value, _) in &e.values {
-        writeln!(o, "            {name}::{} => {value:?},", camel(value))?;
-    }
-    writeln!(o, "        }}\n    }}\n}}\nimpl Wire for {name} {{")?;
-    writeln!(o, "    const TYPE: TType = TType::I32;")?;
-    writeln!(
-        o,
-        "    fn read(p: &mut dyn TInputProtocol) -> Result<Self> {{"
-    )?;
-    writeln!(o, "        Ok(match p.read_i32()? {{")?;
-    for (value, number) in &e.values {
-        writeln!(o, "            {number} => {name}::{},", camel(value))?;
-    }
-    writeln!(
-        o,
-        "            other => return Err(wire::no_such({name:?}, other)),"
-    )?;
-    writeln!(o, "        }})\n    }}")?;
-    writeln!(
-        o,
-        "    fn write(&self, p: &mut dyn TOutputProtocol) -> Result<()> {{"
-    )?;
-    writeln!(o, "        p.write_i32(*self as i32)\n    }}\n}}")
 }
 
 fn structure(
-    o: &mut String,
     types: &Types<'_>,
     documentation: &[String],
     name: &str,
     fields: &[Field],
-) -> Result<(), Error> {
-    docs(o, documentation, "")?;
-    writeln!(o, "#[derive(Clone, Debug, Default, PartialEq)]")?;
-    writeln!(o, "pub struct {name} {{")?;
-    for f in fields {
-        writeln!(o, "    pub {}: {},", ident(&f.name), types.field(f))?;
-    }
-    writeln!(o, "}}\nimpl Wire for {name} {{")?;
-    writeln!(o, "    const TYPE: TType = TType::Struct;")?;
-    writeln!(
-        o,
-        "    fn read(p: &mut dyn TInputProtocol) -> Result<Self> {{"
-    )?;
-    let mutable = if fields.is_empty() { "" } else { "mut " };
-    writeln!(o, "        let {mutable}value = {name}::default();")?;
-    writeln!(o, "        wire::read_fields(p, |p, id, ty| {{")?;
-    writeln!(o, "            match (id, ty) {{")?;
-    for f in fields {
-        let (id, ty, ident) = (f.id, types.rust(&f.ty), ident(&f.name));
+) -> TokenStream {
+    let (text, name, docs) = (name, ident(name), docs(documentation));
+    let declared = fields.iter().map(|f| {
+        let (ident, ty) = (ident(&f.name), types.field(f));
+        quote!(pub #ident: #ty)
+    });
+    let mutable = (!fields.is_empty()).then(|| quote!(mut));
+    let reads = fields.iter().map(|f| {
+        let (id, ty, ident) = (
+            Literal::i16_unsuffixed(f.id),
+            types.rust(&f.ty),
+            ident(&f.name),
+        );
         let read = match f.optional {
-            true => "Some(Wire::read(p)?)",
-            false => "Wire::read(p)?",
+            true => quote!(Some(Wire::read(p)?)),
+            false => quote!(Wire::read(p)?),
         };
-        writeln!(
-            o,
-            "                ({id}, ty) if ty == <{ty} as Wire>::TYPE => value.{ident} = {read},"
-        )?;
-    }
-    writeln!(o, "                (_, ty) => p.skip(ty)?,")?;
-    writeln!(o, "            }}\n            Ok(())\n        }})?;")?;
-    writeln!(o, "        Ok(value)\n    }}")?;
-    writeln!(
-        o,
-        "    fn write(&self, p: &mut dyn TOutputProtocol) -> Result<()> {{"
-    )?;
-    writeln!(
-        o,
-        "        p.write_struct_begin(&TStructIdentifier::new({name:?}))?;"
-    )?;
-    for f in fields {
-        let (id, name, ident) = (f.id, &f.name, ident(&f.name));
+        quote!((#id, ty) if ty == <#ty as Wire>::TYPE => value.#ident = #read)
+    });
+    let writes = fields.iter().map(|f| {
+        let (id, name, ident) = (Literal::i16_unsuffixed(f.id), &f.name, ident(&f.name));
         match f.optional {
-            true => writeln!(
-                o,
-                "        if let Some(value) = &self.{ident} {{ wire::write_field(p, {name:?}, {id}, value)?; }}"
-            )?,
-            false => writeln!(o, "        wire::write_field(p, {name:?}, {id}, &self.{ident})?;")?,
+            true => quote! {
+                if let Some(value) = &self.#ident {
+                    wire::write_field(p, #name, #id, value)?;
+                }
+            },
+            false => quote!(wire::write_field(p, #name, #id, &self.#ident)?;),
+        }
+    });
+    quote! {
+        #docs
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct #name {
+            #(#declared,)*
+        }
+        impl Wire for #name {
+            const TYPE: TType = TType::Struct;
+            fn read(p: &mut dyn TInputProtocol) -> Result<Self> {
+                let #mutable value = #name::default();
+                wire::read_fields(p, |p, id, ty| {
+                    match (id, ty) {
+                        #(#reads,)*
+                        (_, ty) => p.skip(ty)?,
+                    }
+                    Ok(())
+                })?;
+                Ok(value)
+            }
+            fn write(&self, p: &mut dyn TOutputProtocol) -> Result<()> {
+                p.write_struct_begin(&TStructIdentifier::new(#text))?;
+                #(#writes)*
+                p.write_field_stop()?;
+                p.write_struct_end()
+            }
         }
     }
-    writeln!(
-        o,
-        "        p.write_field_stop()?;\n        p.write_struct_end()\n    }}\n}}"
-    )
 }
 
-fn exception(o: &mut String, s: &Struct) -> Result<(), Error> {
-    let name = &s.name;
-    writeln!(o, "impl std::fmt::Display for {name} {{")?;
-    writeln!(
-        o,
-        "    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {{"
-    )?;
-    writeln!(o, "        f.write_str(self.code.name())\n    }}\n}}")?;
-    writeln!(o, "impl std::error::Error for {name} {{}}")?;
-    // Every exception holds only a code.
+fn exception(s: &Struct) -> Result<TokenStream, String> {
+    let name = ident(&s.name);
     let code = match &s.fields[..] {
         [Field {
             name,
             ty: Type::Named(ty),
             ..
-        }] if name == "code" => ty,
-        _ => return Err(Error),
+        }] if name == "code" => ident(ty),
+        _ => return Err(format!("exception {name}: expected one field, `code`")),
     };
-    writeln!(o, "impl From<{code}> for {name} {{")?;
-    writeln!(
-        o,
-        "    fn from(code: {code}) -> Self {{\n        {name} {{ code }}\n    }}\n}}"
-    )
+    Ok(quote! {
+        impl std::fmt::Display for #name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.code.name())
+            }
+        }
+        impl std::error::Error for #name {}
+        impl From<#code> for #name {
+            fn from(code: #code) -> Self {
+                #name { code }
+            }
+        }
+    })
 }
 
-fn calls(o: &mut String, functions: &[Function]) -> Result<(), Error> {
-    writeln!(o, "/// A request.")?;
-    writeln!(o, "#[derive(Clone, Debug, PartialEq)]\npub enum Call {{")?;
-    for f in functions {
-        let name = camel(&f.name);
-        writeln!(o, "    {name}({name}),")?;
-    }
-    writeln!(o, "}}\nimpl Call {{")?;
-    writeln!(o, "    /// Names of all methods.")?;
-    writeln!(o, "    pub const METHODS: &'static [&'static str] = &[")?;
-    for f in functions {
-        writeln!(o, "        {:?},", f.name)?;
-    }
-    writeln!(o, "    ];")?;
-    writeln!(
-        o,
-        "    /// Reads the arguments of a method; `None` when there is no such method."
-    )?;
-    writeln!(
-        o,
-        "    ///\n    /// # Errors\n    /// When the arguments are malformed, or the transport fails."
-    )?;
-    writeln!(
-        o,
-        "    pub fn read(method: &str, p: &mut dyn TInputProtocol) -> Result<Option<Call>> {{"
-    )?;
-    writeln!(o, "        Ok(Some(match method {{")?;
-    for f in functions {
-        writeln!(
-            o,
-            "            {:?} => Call::{}(Wire::read(p)?),",
-            f.name,
-            camel(&f.name)
-        )?;
-    }
-    writeln!(o, "            _ => return Ok(None),\n        }}))\n    }}")?;
-    writeln!(o, "    /// Executes the request.")?;
-    writeln!(o, "    pub fn run(self, handler: &mut (impl Handler + ?Sized)) -> Reply {{\n        match self {{")?;
-    for f in functions {
-        let (name, variant) = (&f.name, camel(&f.name));
+fn calls(functions: &[Function]) -> TokenStream {
+    let names: Vec<_> = functions.iter().map(|f| &f.name).collect();
+    let variants: Vec<_> = functions.iter().map(|f| variant(&f.name)).collect();
+    let runs = functions.iter().map(|f| {
+        let (method, variant) = (ident(&f.name), variant(&f.name));
         let fields: Vec<_> = f.args.iter().map(|a| ident(&a.name)).collect();
-        let fields = fields.join(", ");
-        writeln!(
-            o,
-            "            Call::{variant}({variant} {{ {fields} }}) => Reply::{variant}(handler.{name}({fields})),"
-        )?;
+        quote! {
+            Call::#variant(#variant { #(#fields),* }) => Reply::#variant(handler.#method(#(#fields),*))
+        }
+    });
+    quote! {
+        /// A request.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Call {
+            #(#variants(#variants),)*
+        }
+        impl Call {
+            /// Names of all methods.
+            pub const METHODS: &'static [&'static str] = &[#(#names),*];
+            /// Reads the arguments of a method; `None` when there is no such method.
+            ///
+            /// # Errors
+            /// When the arguments are malformed, or the transport fails.
+            pub fn read(method: &str, p: &mut dyn TInputProtocol) -> Result<Option<Call>> {
+                Ok(Some(match method {
+                    #(#names => Call::#variants(Wire::read(p)?),)*
+                    _ => return Ok(None),
+                }))
+            }
+            /// Executes the request.
+            pub fn run(self, handler: &mut (impl Handler + ?Sized)) -> Reply {
+                match self {
+                    #(#runs,)*
+                }
+            }
+        }
     }
-    writeln!(o, "        }}\n    }}\n}}")
 }
 
-fn replies(o: &mut String, types: &Types<'_>, functions: &[Function]) -> Result<(), Error> {
-    writeln!(o, "/// The reply to a request.")?;
-    writeln!(o, "#[derive(Clone, Debug, PartialEq)]\npub enum Reply {{")?;
-    for f in functions {
-        writeln!(o, "    {}({}),", camel(&f.name), result(types, f))?;
+fn replies(types: &Types<'_>, functions: &[Function]) -> TokenStream {
+    let variants: Vec<_> = functions.iter().map(|f| variant(&f.name)).collect();
+    let results = functions.iter().map(|f| result(types, f));
+    let writes = functions.iter().map(|f| match f.throws.is_empty() {
+        true => quote!(wire::write_result(p, Some(value), None::<&()>)),
+        false => quote!(wire::write_result(
+            p,
+            value.as_ref().ok(),
+            value.as_ref().err()
+        )),
+    });
+    quote! {
+        /// The reply to a request.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Reply {
+            #(#variants(#results),)*
+        }
+        impl Reply {
+            /// Writes the reply as the result of its method.
+            ///
+            /// # Errors
+            /// When the transport fails.
+            pub fn write(&self, p: &mut dyn TOutputProtocol) -> Result<()> {
+                match self {
+                    #(Reply::#variants(value) => #writes,)*
+                }
+            }
+        }
     }
-    writeln!(o, "}}\nimpl Reply {{")?;
-    writeln!(o, "    /// Writes the reply as the result of its method.")?;
-    writeln!(
-        o,
-        "    ///\n    /// # Errors\n    /// When the transport fails."
-    )?;
-    writeln!(
-        o,
-        "    pub fn write(&self, p: &mut dyn TOutputProtocol) -> Result<()> {{"
-    )?;
-    writeln!(o, "        match self {{")?;
-    for f in functions {
-        let variant = camel(&f.name);
-        let write = match f.throws.is_empty() {
-            true => "wire::write_result(p, Some(value), None::<&()>)",
-            false => "wire::write_result(p, value.as_ref().ok(), value.as_ref().err())",
-        };
-        writeln!(o, "            Reply::{variant}(value) => {write},")?;
-    }
-    writeln!(o, "        }}\n    }}\n}}")
 }
 
 /// Returns the result type of a handler's method.
-fn result(types: &Types<'_>, f: &Function) -> String {
+fn result(types: &Types<'_>, f: &Function) -> TokenStream {
     let ok = types.returned(f);
     match f.throws.first() {
-        Some(error) => format!("std::result::Result<{ok}, {}>", types.rust(&error.ty)),
+        Some(error) => {
+            let error = types.rust(&error.ty);
+            quote!(std::result::Result<#ok, #error>)
+        }
         None => ok,
     }
 }
 
 /// Generates one trait for all methods, or one per part of the service and one that combines them.
-fn handler(o: &mut String, types: &Types<'_>, functions: &[Function]) -> Result<(), Error> {
-    let mut names: Vec<&str> = Vec::new();
-    for part in functions.chunk_by(|a, b| a.part == b.part) {
-        let name = part[0].part.as_deref().unwrap_or("Handler");
-        writeln!(o, "/// A handler of requests.")?;
-        writeln!(o, "pub trait {name} {{")?;
-        for f in part {
-            docs(o, &f.docs, "    ")?;
-            write!(o, "    fn {}(&mut self", f.name)?;
-            for a in &f.args {
-                write!(o, ", {}: {}", ident(&a.name), types.field(a))?;
+fn handler(types: &Types<'_>, functions: &[Function]) -> TokenStream {
+    let parts: Vec<&[Function]> = functions.chunk_by(|a, b| a.part == b.part).collect();
+    let names = parts
+        .iter()
+        .map(|part| part[0].part.as_deref().unwrap_or("Handler"));
+    let names: Vec<_> = names.map(ident).collect();
+    let traits = parts.iter().zip(&names).map(|(part, name)| {
+        let methods = part.iter().map(|f| {
+            let (docs, method, result) = (docs(&f.docs), ident(&f.name), result(types, f));
+            let args = f.args.iter().map(|a| {
+                let (name, ty) = (ident(&a.name), types.field(a));
+                quote!(#name: #ty)
+            });
+            quote!(#docs fn #method(&mut self #(, #args)*) -> #result;)
+        });
+        quote! {
+            /// A handler of requests.
+            pub trait #name {
+                #(#methods)*
             }
-            writeln!(o, ") -> {};", result(types, f))?;
         }
-        writeln!(o, "}}")?;
-        names.push(name);
-    }
-    if names == ["Handler"] {
-        return Ok(());
-    }
-    let all = names.join(" + ");
-    writeln!(o, "/// A handler of the requests of all parts.")?;
-    writeln!(o, "pub trait Handler: {all} {{}}")?;
-    writeln!(o, "impl<T: {all}> Handler for T {{}}")
+    });
+    let is_one_trait = matches!(&names[..], [name] if name == "Handler");
+    let combined = (!is_one_trait).then(|| {
+        quote! {
+            /// A handler of the requests of all parts.
+            pub trait Handler: #(#names)+* {}
+            impl<T: #(#names)+*> Handler for T {}
+        }
+    });
+    quote!(#(#traits)* #combined)
 }
 
-fn client(o: &mut String, types: &Types<'_>, functions: &[Function]) -> Result<(), Error> {
-    writeln!(o, "/// Calls a server's methods, one at a time.")?;
-    writeln!(o, "pub struct Client<'a>(pub(crate) &'a mut Connection);")?;
-    writeln!(o, "impl Client<'_> {{")?;
-    for f in functions {
-        docs(o, &f.docs, "    ")?;
+fn client(types: &Types<'_>, functions: &[Function]) -> TokenStream {
+    let methods = functions.iter().map(|f| {
+        let (name, method, call) = (&f.name, ident(&f.name), variant(&f.name));
+        let separated = match f.docs.is_empty() {
+            true => quote!(),
+            false => quote!(#[doc = ""]),
+        };
+        let docs = docs(&f.docs);
+        let returned = types.returned(f);
         let error = match f.throws.first() {
             Some(error) => types.rust(&error.ty),
-            None => "Infallible".into(),
+            None => quote!(Infallible),
         };
-        if !f.docs.is_empty() {
-            writeln!(o, "    ///")?;
-        }
-        writeln!(
-            o,
-            "    /// # Errors\n    /// When the server rejects the request, or the connection fails."
-        )?;
-        write!(o, "    pub fn {}(&mut self", f.name)?;
-        for a in &f.args {
-            write!(o, ", {}: {}", ident(&a.name), types.param(a))?;
-        }
-        writeln!(
-            o,
-            ") -> std::result::Result<{}, Failure<{error}>> {{",
-            types.returned(f)
-        )?;
-        writeln!(o, "        let args = {} {{", camel(&f.name))?;
-        for a in &f.args {
-            let ident = ident(&a.name);
-            match types.conversion(a) {
-                "" => writeln!(o, "            {ident},")?,
-                by => writeln!(o, "            {ident}: {ident}{by},")?,
+        let params = f.args.iter().map(|a| {
+            let name = ident(&a.name);
+            let ty = match types.is_string(a) {
+                true => quote!(impl Into<String>),
+                false => types.field(a),
+            };
+            quote!(#name: #ty)
+        });
+        let fields = f.args.iter().map(|a| {
+            let name = ident(&a.name);
+            match types.is_string(a) {
+                true => quote!(#name: #name.into()),
+                false => quote!(#name),
+            }
+        });
+        quote! {
+            #docs
+            #separated
+            /// # Errors
+            /// When the server rejects the request, or the connection fails.
+            pub fn #method(&mut self #(, #params)*) -> std::result::Result<#returned, Failure<#error>> {
+                let args = #call { #(#fields),* };
+                self.0.call(NAME, #name, &args)
             }
         }
-        writeln!(
-            o,
-            "        }};\n        self.0.call(NAME, {:?}, &args)\n    }}",
-            f.name
-        )?;
+    });
+    quote! {
+        /// Calls a server's methods, one at a time.
+        pub struct Client<'a>(pub(crate) &'a mut Connection);
+        impl Client<'_> {
+            #(#methods)*
+        }
     }
-    writeln!(o, "}}")
 }

@@ -1,7 +1,10 @@
 //! Spelling suggestions: the nearest known name.
 
-/// The candidate with the smallest edit distance to `name`, if it is small enough for a typing error.
+/// The candidate with the smallest edit distance to `name`, if it is small enough for a typing error: insertions,
+/// deletions, replacements and swaps of neighbours, without regard to case.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower_case = name.to_ascii_lowercase();
+    let distance = |other: &str| strsim::osa_distance(&lower_case, &other.to_ascii_lowercase());
     let limit = match name.chars().count() {
         0..=2 => 1,
         3..=5 => 2,
@@ -10,31 +13,10 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .filter(|c| *c != name && c.len().abs_diff(name.len()) <= limit)
-        .map(|c| (distance(name, c), c))
+        .map(|c| (distance(c), c))
         .filter(|(d, c)| *d <= limit && *d < c.chars().count())
         .min()
         .map(|(_, c)| c)
-}
-
-/// Damerau-Levenshtein distance: insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let same = a[i - 1] == b[j - 1] || a[i - 1].eq_ignore_ascii_case(&b[j - 1]);
-            let mut cost = (rows[i - 1][j - 1] + usize::from(!same))
-                .min(rows[i - 1][j] + 1)
-                .min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                cost = cost.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(cost);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
