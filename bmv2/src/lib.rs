@@ -34,8 +34,8 @@ pub use externs::hash::{crc16, CrcParams};
 pub use externs::meter::{Color, MeterConfig};
 pub use load::LoadError;
 pub use manage::{
-    ActionId, ActionInfo, CounterInfo, KeyInfo, ManageError, MeterInfo, ParamInfo, ProfileId,
-    RegisterInfo, TableId, TableInfo,
+    ActionId, ActionInfo, Change, CounterInfo, KeyInfo, ManageError, MeterInfo, ParamInfo,
+    ProfileId, RegisterInfo, TableId, TableInfo,
 };
 pub use pre::{CloneSession, Node, NodeHandle, Pre, PreError, PreLimits, Replica, MAX_SESSION};
 pub use program::LoadedProgram;

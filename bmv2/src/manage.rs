@@ -3,12 +3,15 @@
 //! This module does not depend on P4Info; the P4Runtime server and Thrift use it. Values are big-endian byte strings of
 //! any length that fits; values returned are in the shortest form.
 
+mod change;
 mod describe;
 mod error;
 mod objects;
 mod profiles;
 mod tables;
 
+pub use change::Change;
+pub(crate) use change::Changes;
 pub use error::ManageError;
 pub use objects::{CounterInfo, MeterInfo, RegisterInfo};
 pub use tables::{ActionInfo, KeyInfo, ParamInfo, TableInfo};

@@ -4,6 +4,7 @@
 //! nodes. Nodes are replicated in the order of their association, the ports of a node in ascending
 //! order, then its link aggregation groups. This is the order of BMv2's `simple_pre_lag`.
 
+use crate::manage::{Change, Changes};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -101,6 +102,7 @@ pub struct Pre {
     /// Tofino: ports excluded for packets of a `level2_exclusion_id`, at nodes with their `rid`.
     pruned: BTreeMap<u16, Vec<u32>>,
     sessions: FxHashMap<u32, CloneSession>,
+    pub(crate) changes: Changes,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -201,6 +203,7 @@ impl Pre {
                 node.group = None;
             }
         }
+        self.changes.record(|| Change::MulticastGroup(group));
         Ok(())
     }
 
@@ -336,6 +339,7 @@ impl Pre {
             let node = self.create_node(rid, &ports, &[])?;
             self.associate(group, node)?;
         }
+        self.changes.record(|| Change::MulticastGroup(group));
         Ok(())
     }
 
@@ -387,6 +391,7 @@ impl Pre {
         if let Some(g) = self.groups.get_mut(&group) {
             g.replicas = replicas;
         }
+        self.changes.record(|| Change::MulticastGroup(group));
     }
 
     /// Removes all groups, nodes and link aggregation groups; sessions stay, as in BMv2.
@@ -394,6 +399,7 @@ impl Pre {
         *self = Pre {
             limits: self.limits,
             sessions: std::mem::take(&mut self.sessions),
+            changes: std::mem::take(&mut self.changes),
             ..Pre::default()
         };
     }
@@ -407,6 +413,7 @@ impl Pre {
             return Err(PreError::SessionOutOfRange(id));
         }
         self.sessions.insert(id, session);
+        self.changes.record(|| Change::CloneSession(id));
         Ok(())
     }
 
@@ -415,10 +422,9 @@ impl Pre {
     /// # Errors
     /// When there is no such session.
     pub fn delete_session(&mut self, id: u32) -> Result<(), PreError> {
-        self.sessions
-            .remove(&id)
-            .map(|_| ())
-            .ok_or(PreError::NoSession(id))
+        self.sessions.remove(&id).ok_or(PreError::NoSession(id))?;
+        self.changes.record(|| Change::CloneSession(id));
+        Ok(())
     }
 
     pub fn session(&self, id: u32) -> Option<&CloneSession> {

@@ -6,6 +6,7 @@ use crate::externs::hash::{BitBuffer, HashState};
 use crate::externs::meter::Meter;
 use crate::externs::random::Random;
 use crate::externs::register::Register;
+use crate::manage::Changes;
 use crate::pre::{Pre, Replica};
 use crate::program::LoadedProgram;
 use crate::tables::{ProfileState, TableState, Target};
@@ -26,6 +27,8 @@ pub(crate) struct State {
     pub hashes: Vec<HashState>,
     pub selector_hashes: Vec<HashState>,
     pub pre: Pre,
+    /// Changes of all but the replication engine.
+    pub changes: Changes,
     pub random: Random,
     pub buffer: BitBuffer,
     /// Reused buffer of the deparser's headers.
@@ -75,6 +78,7 @@ impl State {
             hashes: vec![HashState::default(); program.calculations.len()],
             selector_hashes: vec![HashState::default(); program.profiles.len()],
             pre: Pre::default(),
+            changes: Changes::default(),
             random: Random::new(seed),
             buffer: BitBuffer::default(),
             headers: vec![0; longest + SLACK],

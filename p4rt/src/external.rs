@@ -1,13 +1,20 @@
-//! Changes from outside P4Runtime (Thrift). Both servers share one switch core. When the other server changes an
-//! object, P4Runtime discards its own data of that object, so that reads show the core's state.
+//! Access of other control services (Thrift, STF) to the switch that a P4Runtime server owns.
+//!
+//! All services change the switch by the functions of [`alfirk_bmv2::Switch`], which record what they change as
+//! [`Change`] events. P4Runtime follows the events of others: it discards its own data of a changed object, so that
+//! reads show the switch's state.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    ops::{Deref, DerefMut},
+    sync::Arc,
+};
 
 use super::{
     device::{Device, Pipeline},
     pipeline, tables, Server,
 };
-use alfirk_bmv2::{EntryHandle, LoadedProgram, Switch};
+use alfirk_bmv2::{Change, LoadedProgram, ProfileId, Switch, TableId};
 
 impl Server {
     /// Returns the switch that reads and writes refer to: the one saved beside the running one, if there is one.
@@ -15,9 +22,15 @@ impl Server {
         &self.target().switch
     }
 
-    /// Mutable form of [`Server::target_switch`].
-    pub fn target_switch_mut(&mut self) -> &mut Switch {
-        &mut self.target_mut().switch
+    /// Returns the switch that reads and writes refer to, for changes by another service.
+    pub fn target_switch_mut(&mut self) -> SwitchWriter<'_> {
+        SwitchWriter::new(self.target_mut())
+    }
+
+    /// Returns the switch that handles packets, for changes by another service. Reads show entries written this way,
+    /// but without metadata.
+    pub fn switch_mut(&mut self) -> SwitchWriter<'_> {
+        SwitchWriter::new(&mut self.active)
     }
 
     /// Returns the JSON text of the device config that a controller has set for the running program.
@@ -52,92 +65,6 @@ impl Server {
             self.commit(device);
         }
         is_there
-    }
-
-    /// Records that Thrift has set a table's default action (`is_set`), or has restored the program's own.
-    pub fn default_was_set(&mut self, table: &str, is_set: bool) {
-        self.target_mut().with_table(table, |device, table| {
-            let pipeline = device.pipeline.as_mut()?;
-            pipeline.tables.mark_default(table, is_set);
-            Some(())
-        });
-    }
-
-    /// Discards the metadata of an entry that was deleted, or given another action, by Thrift.
-    pub fn discard_entry(&mut self, table: &str, entry: EntryHandle) {
-        self.target_mut().with_table(table, |device, table| {
-            tables::discard_metadata(&mut device.switch, device.pipeline.as_mut()?, table, entry);
-            Some(())
-        });
-    }
-
-    /// Discards the metadata of all entries of a table that Thrift has cleared.
-    pub fn discard_entries(&mut self, table: &str) {
-        self.target_mut().with_table(table, |device, table| {
-            let pipeline = device.pipeline.as_mut()?;
-            for entry in pipeline.tables.entries_of(table) {
-                tables::discard_metadata(&mut device.switch, pipeline, table, entry);
-            }
-            Some(())
-        });
-    }
-
-    /// Schedules a check for idle entries, after Thrift has set an idle timeout.
-    pub fn check_idle_entries(&mut self, now: u64) {
-        if let Some(pipeline) = &mut self.target_mut().pipeline {
-            pipeline.idle_check = Some(now);
-        }
-    }
-
-    /// Discards the message of an action profile member that Thrift has changed.
-    pub fn discard_member(&mut self, profile: &str, member: u32) {
-        if let Some(pipeline) = &mut self.target_mut().pipeline {
-            if let Some(id) = pipeline.profile_id(profile) {
-                pipeline.profiles.discard_member(id, member);
-            }
-        }
-    }
-
-    /// Discards the message of an action profile group that Thrift has changed.
-    pub fn discard_group(&mut self, profile: &str, group: u32) {
-        if let Some(pipeline) = &mut self.target_mut().pipeline {
-            if let Some(id) = pipeline.profile_id(profile) {
-                pipeline.profiles.discard_group(id, group);
-            }
-        }
-    }
-
-    /// Discards the message of a multicast group that Thrift has changed.
-    pub fn discard_multicast_group(&mut self, group: u32) {
-        if let Some(pipeline) = &mut self.target_mut().pipeline {
-            pipeline.pre.discard_group(group);
-        }
-    }
-
-    /// Discards the message of a clone session that Thrift has changed.
-    pub fn discard_clone_session(&mut self, session: u32) {
-        if let Some(pipeline) = &mut self.target_mut().pipeline {
-            pipeline.pre.discard_session(session);
-        }
-    }
-
-    /// Discards the message of a parser value set that Thrift has changed.
-    pub fn discard_value_set(&mut self, set: &str) {
-        if let Some(pipeline) = &mut self.target_mut().pipeline {
-            let sets = &pipeline.schema.value_sets;
-            if let Some((&id, _)) = sets.iter().find(|(_, s)| s.name == set) {
-                pipeline.value_sets.remove(&id);
-            }
-        }
-    }
-
-    /// Discards everything, after Thrift has cleared tables, action profiles and multicast groups.
-    pub fn discard_all(&mut self) {
-        if let Some(pipeline) = &mut self.target_mut().pipeline {
-            pipeline.tables = Default::default();
-            pipeline.profiles.discard_all();
-            pipeline.pre.discard_groups();
-        }
     }
 
     /// Handles Thrift's acknowledgement of a digest list, or of the `messages` with these indexes.
@@ -183,26 +110,97 @@ impl Server {
     }
 }
 
-impl Pipeline {
-    fn profile_id(&self, name: &str) -> Option<u32> {
-        let mut profiles = self.schema.profiles.values();
-        profiles.find(|p| p.name == name).map(|p| p.id)
+/// A switch in the hands of another service. When it is dropped, P4Runtime has followed the changes.
+#[derive(Debug)]
+pub struct SwitchWriter<'a>(&'a mut Device);
+
+impl SwitchWriter<'_> {
+    fn new(device: &mut Device) -> SwitchWriter<'_> {
+        device.switch.observe_changes();
+        SwitchWriter(device)
+    }
+}
+
+impl Deref for SwitchWriter<'_> {
+    type Target = Switch;
+
+    fn deref(&self) -> &Switch {
+        &self.0.switch
+    }
+}
+
+impl DerefMut for SwitchWriter<'_> {
+    fn deref_mut(&mut self) -> &mut Switch {
+        &mut self.0.switch
+    }
+}
+
+impl Drop for SwitchWriter<'_> {
+    fn drop(&mut self) {
+        for change in self.0.switch.take_changes() {
+            self.0.follow(&change);
+        }
     }
 }
 
 impl Device {
-    /// Calls `f` with the device and the id of a table.
-    fn with_table(&mut self, table: &str, f: impl FnOnce(&mut Device, u32) -> Option<()>) {
-        let Ok(core) = self.switch.table(table) else {
+    /// Discards what P4Runtime holds of an object that another service has changed.
+    fn follow(&mut self, change: &Change) {
+        let Some(pipeline) = &mut self.pipeline else {
             return;
         };
-        let Some(pipeline) = &self.pipeline else {
-            return;
-        };
-        let mut tables = pipeline.schema.tables.values();
-        if let Some(id) = tables.find(|t| t.core == Some(core)).map(|t| t.id) {
-            // Without a pipeline there is no metadata.
-            let _ = f(self, id);
+        match change {
+            Change::Entry { table, entry } => {
+                if let Some(id) = pipeline.table_id(*table) {
+                    tables::discard_metadata(&mut self.switch, pipeline, id, *entry);
+                }
+            }
+            // The time of the next check is found by a check now.
+            Change::IdleTimeout => pipeline.idle_check = Some(0),
+            Change::Default { table, is_restored } => {
+                if let Some(id) = pipeline.table_id(*table) {
+                    pipeline.tables.mark_default(id, !is_restored);
+                }
+            }
+            Change::Member {
+                profile,
+                id: member,
+            } => {
+                if let Some(id) = pipeline.profile_id(&self.switch, *profile) {
+                    pipeline.profiles.discard_member(id, *member);
+                }
+            }
+            Change::Group { profile, id: group } => {
+                if let Some(id) = pipeline.profile_id(&self.switch, *profile) {
+                    pipeline.profiles.discard_group(id, *group);
+                }
+            }
+            Change::MulticastGroup(group) => pipeline.pre.discard_group(*group),
+            Change::CloneSession(session) => pipeline.pre.discard_session(*session),
+            Change::ValueSet(name) => {
+                let mut sets = pipeline.schema.value_sets.iter();
+                if let Some((id, _)) = sets.find(|(_, set)| set.name == *name) {
+                    pipeline.value_sets.remove(id);
+                }
+            }
+            Change::Cleared => {
+                pipeline.tables = Default::default();
+                pipeline.profiles.discard_all();
+                pipeline.pre.discard_groups();
+            }
         }
+    }
+}
+
+impl Pipeline {
+    fn table_id(&self, core: TableId) -> Option<u32> {
+        let mut tables = self.schema.tables.values();
+        tables.find(|t| t.core == Some(core)).map(|t| t.id)
+    }
+
+    fn profile_id(&self, switch: &Switch, core: ProfileId) -> Option<u32> {
+        let name = switch.profile_name(core).ok()?;
+        let mut profiles = self.schema.profiles.values();
+        profiles.find(|p| p.name == name).map(|p| p.id)
     }
 }

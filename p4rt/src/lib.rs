@@ -50,6 +50,7 @@ use self::{
 };
 pub use self::{
     event::{ClientId, Event},
+    external::SwitchWriter,
     programs::Programs,
     read::PendingRead,
     write::PendingWrite,
@@ -140,12 +141,6 @@ impl Server {
     /// Returns the switch that handles packets.
     pub fn switch(&self) -> &Switch {
         &self.active.switch
-    }
-
-    /// Returns the switch for changes from outside P4Runtime (tests, STF). Reads show entries written this way, but
-    /// without metadata.
-    pub fn switch_mut(&mut self) -> &mut Switch {
-        &mut self.active.switch
     }
 
     /// Returns the counters since the start.

@@ -62,12 +62,6 @@ impl TableMetadata {
         };
     }
 
-    /// Returns the entries of a table that have metadata here.
-    pub(super) fn entries_of(&self, table: u32) -> Vec<EntryHandle> {
-        let entries = self.entries.keys().filter(|(of, _)| *of == table);
-        entries.map(|(_, entry)| *entry).collect()
-    }
-
     pub(super) fn set(&mut self, table: u32, entry: EntryHandle, metadata: Option<EntryMetadata>) {
         match metadata {
             Some(metadata) => self.entries.insert((table, entry), metadata),

@@ -120,7 +120,8 @@ impl Target for Local {
     }
 
     fn clone_session_0(&mut self, copies: Option<&[(u32, u16)]>) -> Result<(), String> {
-        let pre = self.server.switch_mut().pre_mut().map_err(text)?;
+        let mut switch = self.server.switch_mut();
+        let pre = switch.pre_mut().map_err(text)?;
         let Some(copies) = copies else {
             return pre.delete_session(0).map_err(text);
         };
@@ -133,7 +134,8 @@ impl Target for Local {
     }
 
     fn exclude(&mut self, group: u32, rid: u32, xid: u16) -> Result<(), String> {
-        let pre = self.server.switch_mut().pre_mut().map_err(text)?;
+        let mut switch = self.server.switch_mut();
+        let pre = switch.pre_mut().map_err(text)?;
         let of_group = pre.nodes().filter(|(_, node)| node.group == Some(group));
         let mut found = of_group.filter(|(_, node)| u32::from(node.rid) == rid);
         let node = found.next().map(|(handle, _)| handle);
@@ -145,8 +147,8 @@ impl Target for Local {
     }
 
     fn prune(&mut self, yid: u16, ports: &[u32]) -> Result<(), String> {
-        let pre = self.server.switch_mut().pre_mut();
-        pre.map_err(text)?.prune(yid, ports);
+        let mut switch = self.server.switch_mut();
+        switch.pre_mut().map_err(text)?.prune(yid, ports);
         Ok(())
     }
 }

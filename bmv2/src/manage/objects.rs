@@ -1,7 +1,7 @@
 //! Registers, counters, meters, value sets, and the replication engine.
 
 use super::error::unknown;
-use super::{ManageError, TableId};
+use super::{Change, ManageError, TableId};
 use crate::exec::big::Big;
 use crate::externs::counter::Counter;
 use crate::externs::hash::{Algorithm, CrcParams};
@@ -337,6 +337,7 @@ impl Switch {
             padded.iter().for_each(|member| shadow.insert(member));
         }
         set.members = members.to_vec();
+        state.changes.record(|| Change::ValueSet(name.to_owned()));
         Ok(())
     }
 
@@ -364,6 +365,7 @@ impl Switch {
             meter.configure(None, 0);
         }
         state.pre.clear_groups();
+        state.changes.record(|| Change::Cleared);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::error::unknown;
 use super::tables::check_action;
-use super::{ManageError, ProfileId};
+use super::{Change, ManageError, ProfileId};
 use crate::program::{LoadedProgram, Profile};
 use crate::switch::Switch;
 use crate::tables::{
@@ -89,6 +89,8 @@ impl Switch {
                 })
             }
         }
+        let id = member.id;
+        state.changes.record(|| Change::Member { profile, id });
         Ok(())
     }
 
@@ -111,6 +113,7 @@ impl Switch {
             }),
             Some(_) => {
                 members.remove(&id);
+                state.changes.record(|| Change::Member { profile, id });
                 Ok(())
             }
         }
@@ -256,7 +259,11 @@ impl Switch {
         if info.selector.is_none() {
             return Err(ManageError::NoSelector { profile: name() });
         }
-        let state = &mut state.profiles[usize::from(profile.0)];
+        let id = group.id;
+        let (state, changes) = (
+            &mut state.profiles[usize::from(profile.0)],
+            &mut state.changes,
+        );
         let old = state.groups.get(&group.id);
         match (old, new) {
             (Some(_), true) => {
@@ -309,6 +316,7 @@ impl Switch {
             .groups
             .insert(group.id, GroupState::new(group.clone(), uses));
         state.size = state.size - old_size + size;
+        changes.record(|| Change::Group { profile, id });
         Ok(())
     }
 
@@ -319,7 +327,10 @@ impl Switch {
     pub fn delete_group(&mut self, profile: ProfileId, id: u32) -> Result<()> {
         let (program, state) = self.parts_mut()?;
         let info = profile_of(program, profile)?;
-        let state = &mut state.profiles[usize::from(profile.0)];
+        let (state, changes) = (
+            &mut state.profiles[usize::from(profile.0)],
+            &mut state.changes,
+        );
         match state.groups.get(&id) {
             None => {
                 return Err(ManageError::NoGroup {
@@ -342,6 +353,7 @@ impl Switch {
                 member.uses -= 1;
             }
         }
+        changes.record(|| Change::Group { profile, id });
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Tables: entries, default actions, direct counters and meters.
 
 use super::error::unknown;
-use super::{ActionId, ManageError, ProfileId, TableId};
+use super::{ActionId, Change, ManageError, ProfileId, TableId};
 use crate::exec::words::param_words;
 use crate::externs::counter::Counter;
 use crate::externs::meter::MeterConfig;
@@ -220,6 +220,7 @@ impl Switch {
             state.count_use(profile, &target, 1);
             state.count_use(profile, &old, -1);
         }
+        state.changes.record(|| Change::Entry { table, entry });
         Ok(())
     }
 
@@ -241,7 +242,9 @@ impl Switch {
         }
         let entries = &mut state.tables[usize::from(table.0)];
         let set = entries.set_idle_timeout(entry, timeout, now);
-        set.ok_or_else(|| no_entry(t, entries, entry))
+        set.ok_or_else(|| no_entry(t, entries, entry))?;
+        state.changes.record(|| Change::IdleTimeout);
+        Ok(())
     }
 
     /// Returns entries without a hit for their timeout, again after every further timeout, and the earliest time at
@@ -327,6 +330,7 @@ impl Switch {
         if let Some(profile) = t.profile {
             state.count_use(usize::from(profile), &old, -1);
         }
+        state.changes.record(|| Change::Entry { table, entry });
         Ok(())
     }
 
@@ -353,7 +357,11 @@ impl Switch {
     pub fn reset_table(&mut self, table: TableId) -> Result<()> {
         let (program, state) = self.parts_mut()?;
         let t = table_of(program, table)?;
-        let old = state.tables[usize::from(table.0)].clear(t);
+        let entries = &mut state.tables[usize::from(table.0)];
+        for entry in entries.handles() {
+            state.changes.record(|| Change::Entry { table, entry });
+        }
+        let old = entries.clear(t);
         if let Some(profile) = t.profile.map(usize::from) {
             for target in &old {
                 state.count_use(profile, target, -1);
@@ -440,6 +448,7 @@ impl Switch {
         let (program, state) = self.parts_mut()?;
         let t = table_of(program, table)?;
         let at = usize::from(table.0);
+        let is_restored = new.is_none();
         let (direct, indirect) = match new {
             Some(Target::Action(action)) => (Some(action), None),
             Some(other) => (None, Some(other)),
@@ -455,6 +464,9 @@ impl Switch {
                 state.count_use(profile, &old, -1);
             }
         }
+        state
+            .changes
+            .record(|| Change::Default { table, is_restored });
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Multicast groups and clone sessions (P4Runtime § 9.5).
 
+use alfirk_bmv2::Replica;
 use alfirk_p4runtime::Code;
 
 use crate::fixture::*;
@@ -165,5 +166,31 @@ fn sessions_are_written_and_read() {
     );
     refused(f.delete(&session(1, "")), Code::NotFound, "session 1");
     f.delete(&session(100, "")).unwrap();
+    assert_eq!(f.read(&session(0, "")), []);
+}
+
+#[test]
+fn changes_of_other_services_replace_what_was_written() {
+    let mut f = Fixture::new();
+    let written = "replicas { egress_port: 2 instance: 1 } metadata: \"m\"";
+    f.insert(&group(9, written)).unwrap();
+    f.insert(&session(
+        5,
+        "class_of_service: 0 replicas { egress_port: 2 instance: 1 }",
+    ))
+    .unwrap();
+    let mut switch = f.server.switch_mut();
+    let pre = switch.pre_mut().unwrap();
+    pre.set_group(9, &[Replica { port: 3, rid: 7 }]).unwrap();
+    pre.delete_session(5).unwrap();
+    drop(switch);
+    let read = f.read(&group(9, ""));
+    assert_eq!(
+        read,
+        [entity(&group(
+            9,
+            "replicas { port: \"\\x03\" instance: 7 }"
+        ))]
+    );
     assert_eq!(f.read(&session(0, "")), []);
 }

@@ -32,89 +32,66 @@ fn map(digits: &str) -> Result<Vec<u32>, Code> {
 }
 
 impl<P: Ports> Runtime<'_, P> {
-    fn pre_mut(&mut self) -> Result<&mut Pre, Code> {
-        self.switch_mut().pre_mut().map_err(codes::multicast)
+    /// Changes the replication engine of the switch.
+    fn change_pre<R>(
+        &mut self,
+        change: impl FnOnce(&mut Pre) -> Result<R, PreError>,
+    ) -> Result<R, Code> {
+        let mut switch = self.switch_mut();
+        let pre = switch.pre_mut().map_err(codes::multicast)?;
+        change(pre).map_err(|error| codes::multicast(error.into()))
     }
 
     fn create_mgrp(&mut self, group: i32) -> Result<i32, Code> {
-        match self.pre_mut()?.create_group(group as u32) {
+        self.change_pre(|pre| match pre.create_group(group as u32) {
             // Creating an existing group succeeds, as in BMv2.
             Ok(()) | Err(PreError::GroupExists(_)) => Ok(group),
-            Err(error) => Err(codes::multicast(error.into())),
-        }
+            Err(error) => Err(error),
+        })
     }
 
     fn destroy_mgrp(&mut self, group: i32) -> Result<(), Code> {
-        match self.pre_mut()?.delete_group(group as u32) {
+        self.change_pre(|pre| match pre.delete_group(group as u32) {
             // Deleting a missing group succeeds, as in BMv2.
-            Ok(()) | Err(PreError::NoGroup(_)) => {
-                self.server.discard_multicast_group(group as u32);
-                Ok(())
-            }
-            Err(error) => Err(codes::multicast(error.into())),
-        }
+            Ok(()) | Err(PreError::NoGroup(_)) => Ok(()),
+            Err(error) => Err(error),
+        })
     }
 
     fn create_node(&mut self, rid: i32, ports: &str, lags: &str) -> Result<i32, Code> {
         let (ports, lags) = (map(ports)?, lag_map(lags)?);
         // The rid has 16 bits in programs.
-        let node = self.pre_mut()?.create_node(rid as u16, &ports, &lags);
-        let node = node.map_err(|error| codes::multicast(error.into()))?;
+        let node = self.change_pre(|pre| pre.create_node(rid as u16, &ports, &lags))?;
         Ok(node.0 as i32)
     }
 
     fn associate_node(&mut self, group: i32, node: i32) -> Result<(), Code> {
-        self.change_group(group, node, Pre::associate)
+        self.change_pre(|pre| pre.associate(group as u32, NodeHandle(node as u32)))
     }
 
     fn dissociate_node(&mut self, group: i32, node: i32) -> Result<(), Code> {
-        self.change_group(group, node, Pre::dissociate)
-    }
-
-    fn change_group(
-        &mut self,
-        group: i32,
-        node: i32,
-        change: fn(&mut Pre, u32, NodeHandle) -> Result<(), PreError>,
-    ) -> Result<(), Code> {
-        let changed = change(self.pre_mut()?, group as u32, NodeHandle(node as u32));
-        changed.map_err(|error| codes::multicast(error.into()))?;
-        self.server.discard_multicast_group(group as u32);
-        Ok(())
+        self.change_pre(|pre| pre.dissociate(group as u32, NodeHandle(node as u32)))
     }
 
     fn destroy_node(&mut self, node: i32) -> Result<(), Code> {
-        self.change_node(node, Pre::delete_node)
+        self.change_pre(|pre| pre.delete_node(NodeHandle(node as u32)))
     }
 
     fn update_node(&mut self, node: i32, ports: &str, lags: &str) -> Result<(), Code> {
         let (ports, lags) = (map(ports)?, lag_map(lags)?);
-        self.change_node(node, |pre, node| pre.update_node(node, &ports, &lags))
-    }
-
-    fn change_node(
-        &mut self,
-        node: i32,
-        change: impl FnOnce(&mut Pre, NodeHandle) -> Result<(), PreError>,
-    ) -> Result<(), Code> {
-        let node = NodeHandle(node as u32);
-        let pre = self.pre_mut()?;
-        let group = pre.nodes().find(|(handle, _)| *handle == node);
-        let group = group.and_then(|(_, node)| node.group);
-        change(pre, node).map_err(|error| codes::multicast(error.into()))?;
-        if let Some(group) = group {
-            self.server.discard_multicast_group(group);
-        }
-        Ok(())
+        self.change_pre(|pre| pre.update_node(NodeHandle(node as u32), &ports, &lags))
     }
 
     fn set_lag(&mut self, lag: i16, ports: &str) -> Result<(), Code> {
         let ports = map(ports)?;
-        match u16::try_from(lag) {
-            Ok(index) if lag <= MAX_LAG => self.pre_mut()?.set_lag(index, &ports),
-            _ => return Err(Code::Error),
+        let index = u16::try_from(lag).map_err(|_| Code::Error)?;
+        if lag > MAX_LAG {
+            return Err(Code::Error);
         }
-        Ok(())
+        self.change_pre(|pre| {
+            pre.set_lag(index, &ports);
+            Ok(())
+        })
     }
 
     /// Lists groups, nodes (l1) with their ports (l2), and link aggregation groups, as JSON.

@@ -9,7 +9,7 @@ use std::{
 use alfirk_thrift::standard::DevMgrPortInfo;
 
 use alfirk_bmv2::Switch;
-use alfirk_p4rt::Server;
+use alfirk_p4rt::{Server, SwitchWriter};
 
 /// Ports and their queues, which the driver owns.
 pub trait Ports {
@@ -70,7 +70,7 @@ impl<P: Ports> Runtime<'_, P> {
     }
 
     /// Mutable form of [`Runtime::switch`].
-    pub fn switch_mut(&mut self) -> &mut Switch {
+    pub fn switch_mut(&mut self) -> SwitchWriter<'_> {
         self.server.target_switch_mut()
     }
 }

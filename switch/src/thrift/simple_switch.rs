@@ -19,17 +19,15 @@ impl<P: Ports> Runtime<'_, P> {
             group: config.mgid.map(|group| group as u32),
             ..CloneSession::default()
         };
-        let set = self.switch_mut().pre_mut();
-        let set = set.is_ok_and(|pre| pre.set_session(session as u32, new).is_ok());
-        self.server.discard_clone_session(session as u32);
-        set
+        let mut switch = self.switch_mut();
+        let pre = switch.pre_mut();
+        pre.is_ok_and(|pre| pre.set_session(session as u32, new).is_ok())
     }
 
     fn delete_session(&mut self, session: i32) -> bool {
-        let deleted = self.switch_mut().pre_mut();
-        let deleted = deleted.is_ok_and(|pre| pre.delete_session(session as u32).is_ok());
-        self.server.discard_clone_session(session as u32);
-        deleted
+        let mut switch = self.switch_mut();
+        let pre = switch.pre_mut();
+        pre.is_ok_and(|pre| pre.delete_session(session as u32).is_ok())
     }
 
     /// Returns a session as Thrift describes it; of several copies, which only P4Runtime can set, the first one.

@@ -280,7 +280,7 @@ fn members_and_groups_choose_actions() {
         .bm_mt_act_prof_modify_member(0, "p", 0, "forward", vec![vec![6]])
         .unwrap();
     let mut after = served.end();
-    let switch = after.server.switch_mut();
+    let mut switch = after.server.switch_mut();
     assert_eq!(switch.process(0, &[1, 0, 0], 0)[0].0, 5);
     assert_eq!(switch.process(0, &[2, 0, 0], 0)[0].0, 6);
 }

@@ -123,10 +123,15 @@ impl Plane {
     /// The pipelines are about to run: state and counters go back to them.
     pub(super) fn hand_over(&mut self, server: &mut Server) {
         for (index, group) in std::mem::take(&mut self.groups) {
-            registers::store(server.switch_mut(), self.program.sizes.paths, index, group);
+            registers::store(
+                &mut server.switch_mut(),
+                self.program.sizes.paths,
+                index,
+                group,
+            );
         }
         for (reason, count) in std::mem::take(&mut self.drops) {
-            registers::count_drops(server.switch_mut(), reason, count);
+            registers::count_drops(&mut server.switch_mut(), reason, count);
         }
     }
 
@@ -399,7 +404,7 @@ impl Plane {
                 let passes = match self.groups.get_mut(&group) {
                     Some(native) => native.filter(queued),
                     None => registers::filter(
-                        server.switch_mut(),
+                        &mut server.switch_mut(),
                         self.program.sizes.paths,
                         group,
                         queued,

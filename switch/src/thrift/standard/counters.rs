@@ -49,7 +49,7 @@ impl<P: Ports> CounterCalls for Runtime<'_, P> {
         index: i32,
         value: BmCounterValue,
     ) -> Result<(), InvalidCounterOperation> {
-        let switch = self.switch_mut();
+        let mut switch = self.switch_mut();
         let written = switch.write_counter(&name, index as u64, counter(&value));
         written.map_err(codes::counter)
     }

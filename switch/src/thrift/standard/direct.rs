@@ -43,7 +43,7 @@ impl<P: Ports> DirectResourceCalls for Runtime<'_, P> {
         value: BmCounterValue,
     ) -> TableResult<()> {
         let table = find_table(self.switch(), &table)?;
-        let switch = self.switch_mut();
+        let mut switch = self.switch_mut();
         let set = switch.set_direct_counter(table.id, handle(entry), counter(&value));
         set.map_err(codes::table)
     }
@@ -61,7 +61,7 @@ impl<P: Ports> DirectResourceCalls for Runtime<'_, P> {
             return Err(TableOperationErrorCode::MetersDisabled.into());
         }
         let config = meter_config(&rates).map_err(|_| TableOperationErrorCode::Error)?;
-        let switch = self.switch_mut();
+        let mut switch = self.switch_mut();
         let set = switch.set_direct_meter(table.id, handle(entry), Some(config), now);
         set.map_err(codes::table)
     }

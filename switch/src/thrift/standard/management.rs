@@ -97,9 +97,7 @@ impl<P: Ports> ManagementCalls for Runtime<'_, P> {
 
     fn bm_reset_state(&mut self) {
         // Without a program there is nothing to reset.
-        if self.switch_mut().reset_state().is_ok() {
-            self.server.discard_all();
-        }
+        let _ = self.switch_mut().reset_state();
     }
 
     fn bm_get_config(&mut self) -> String {

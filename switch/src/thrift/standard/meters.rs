@@ -82,7 +82,7 @@ impl<P: Ports> MeterCalls for Runtime<'_, P> {
     ) -> Result<(), InvalidMeterOperation> {
         let now = self.now;
         let config = self.rates_of(&meter, &rates)?;
-        let switch = self.switch_mut();
+        let mut switch = self.switch_mut();
         let written = switch.write_meter(&meter, index as u64, Some(config), now);
         written.map_err(codes::meter)
     }

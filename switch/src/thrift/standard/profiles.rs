@@ -51,7 +51,7 @@ impl<P: Ports> ProfileCalls for Runtime<'_, P> {
         args: Vec<Vec<u8>>,
     ) -> TableResult<i32> {
         let profile = self.profile(&profile)?;
-        let switch = self.switch_mut();
+        let mut switch = self.switch_mut();
         let id = switch.free_member(profile).map_err(codes::table)?;
         let member = ProfileMember { id, action, args };
         let inserted = switch.insert_member(profile, &member);
@@ -68,7 +68,6 @@ impl<P: Ports> ProfileCalls for Runtime<'_, P> {
         let core = self.profile(&profile)?;
         let deleted = self.switch_mut().delete_member(core, id(member));
         deleted.map_err(codes::table)?;
-        self.server.discard_member(&profile, id(member));
         Ok(())
     }
 
@@ -88,13 +87,12 @@ impl<P: Ports> ProfileCalls for Runtime<'_, P> {
         };
         let modified = self.switch_mut().modify_member(core, &new);
         modified.map_err(codes::table)?;
-        self.server.discard_member(&profile, id(member));
         Ok(())
     }
 
     fn bm_mt_act_prof_create_group(&mut self, _: i32, profile: String) -> TableResult<i32> {
         let profile = self.profile(&profile)?;
-        let switch = self.switch_mut();
+        let mut switch = self.switch_mut();
         let id = switch.free_group(profile).map_err(codes::table)?;
         let group = ProfileGroup {
             id,
@@ -114,7 +112,6 @@ impl<P: Ports> ProfileCalls for Runtime<'_, P> {
         let core = self.profile(&profile)?;
         let deleted = self.switch_mut().delete_group(core, id(group));
         deleted.map_err(codes::table)?;
-        self.server.discard_group(&profile, id(group));
         Ok(())
     }
 
@@ -139,7 +136,6 @@ impl<P: Ports> ProfileCalls for Runtime<'_, P> {
         });
         let modified = self.switch_mut().modify_group(core, &changed);
         modified.map_err(codes::table)?;
-        self.server.discard_group(&profile, id(group));
         Ok(())
     }
 
@@ -161,7 +157,6 @@ impl<P: Ports> ProfileCalls for Runtime<'_, P> {
         }
         let modified = self.switch_mut().modify_group(core, &changed);
         modified.map_err(codes::table)?;
-        self.server.discard_group(&profile, id(group));
         Ok(())
     }
 

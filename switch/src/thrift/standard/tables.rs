@@ -21,7 +21,7 @@ impl<P: Ports> Runtime<'_, P> {
         target: &EntryTarget,
     ) -> TableResult<i32> {
         let now = self.now;
-        let switch = self.switch_mut();
+        let mut switch = self.switch_mut();
         if table.info.const_entries {
             return Err(TableOperationErrorCode::ImmutableTableEntries.into());
         }
@@ -53,10 +53,9 @@ impl<P: Ports> Runtime<'_, P> {
         entry: i32,
         target: &EntryTarget,
     ) -> TableResult<()> {
-        let switch = self.switch_mut();
+        let mut switch = self.switch_mut();
         let modified = switch.modify_entry(table.id, handle(entry), target);
         modified.map_err(codes::table)?;
-        self.server.discard_entry(&table.info.name, handle(entry));
         Ok(())
     }
 
@@ -72,22 +71,19 @@ impl<P: Ports> Runtime<'_, P> {
             }
             error => codes::table(error),
         })?;
-        self.server.default_was_set(&table.info.name, true);
         Ok(())
     }
 
     pub(super) fn reset_default(&mut self, table: &TableRef) -> TableResult<()> {
-        let switch = self.switch_mut();
+        let mut switch = self.switch_mut();
         switch.reset_default(table.id).map_err(codes::table)?;
-        self.server.default_was_set(&table.info.name, false);
         Ok(())
     }
 
     pub(super) fn delete(&mut self, table: &TableRef, entry: i32) -> TableResult<()> {
-        let switch = self.switch_mut();
+        let mut switch = self.switch_mut();
         let deleted = switch.delete_entry(table.id, handle(entry));
         deleted.map_err(codes::table)?;
-        self.server.discard_entry(&table.info.name, handle(entry));
         Ok(())
     }
 
@@ -95,10 +91,9 @@ impl<P: Ports> Runtime<'_, P> {
         let now = self.now;
         let table = find_table(self.switch(), table)?;
         let timeout = u64::from(timeout_ms as u32) * 1_000_000;
-        let switch = self.switch_mut();
+        let mut switch = self.switch_mut();
         let set = switch.set_idle_timeout(table.id, handle(entry), timeout, now);
         set.map_err(codes::table)?;
-        self.server.check_idle_entries(now);
         Ok(())
     }
 }
@@ -117,9 +112,8 @@ impl<P: Ports> TableCalls for Runtime<'_, P> {
         reset_default_entry: bool,
     ) -> TableResult<()> {
         let table = find_table(self.switch(), &table)?;
-        let switch = self.switch_mut();
-        switch.reset_table(table.id).map_err(codes::table)?;
-        self.server.discard_entries(&table.info.name);
+        let cleared = self.switch_mut().reset_table(table.id);
+        cleared.map_err(codes::table)?;
         match reset_default_entry {
             true => self.reset_default(&table),
             false => Ok(()),

@@ -14,12 +14,11 @@ impl<P: Ports> Runtime<'_, P> {
         set: &str,
         change: impl FnOnce(&mut Vec<Vec<u8>>),
     ) -> Result<(), InvalidParseVSetOperation> {
-        let switch = self.switch_mut();
+        let mut switch = self.switch_mut();
         let mut members = switch.value_set(set).map_err(codes::value_set)?;
         change(&mut members);
         let changed = switch.set_value_set(set, &members);
         changed.map_err(codes::value_set)?;
-        self.server.discard_value_set(set);
         Ok(())
     }
 }
