@@ -12,7 +12,7 @@ use alfirk_experiment::{
     SharedFabric, Traffic, TransferId, Victim,
 };
 use alfirk_roce::collective::{
-    Endpoint, ExpectedData, LegAnswer, LegVerb, Progress, RequestTimes, Requests, Transfer,
+    Endpoint, ExpectedData, LegCommand, LegReply, Progress, RequestTimes, Requests, Transfer,
     TransferError, TransferSpec,
 };
 use alfirk_roce::host::HostTiming;
@@ -360,7 +360,7 @@ impl Fabric for VirtualFabric {
         self.close_of(TransferId::MAIN, host)
     }
 
-    fn act(&mut self, host: HostIndex, verb: LegVerb) -> Result<LegAnswer, FabricError> {
+    fn act(&mut self, host: HostIndex, verb: LegCommand) -> Result<LegReply, FabricError> {
         self.act_of(TransferId::MAIN, host, verb)
     }
 
@@ -552,8 +552,8 @@ impl SharedFabric for VirtualFabric {
         &mut self,
         id: TransferId,
         host: HostIndex,
-        verb: LegVerb,
-    ) -> Result<LegAnswer, FabricError> {
+        verb: LegCommand,
+    ) -> Result<LegReply, FabricError> {
         let acted = self.network.act(id, host, verb).ok_or_else(|| {
             let host = self.network.topology().host(host).name.clone();
             let why = "there is no transfer: prepare it first".to_string();

@@ -11,7 +11,6 @@
 //! * [`frame`]: what a frame is, for counters and traces.
 
 // Some public items have no documentation yet, most of them fields and variants.
-#![allow(missing_docs)]
 
 pub mod capture;
 mod datagrams;

@@ -7,7 +7,6 @@
 //! [`group::Group`] is the end-host library, for groups in any program. `include/alfirk.h` is its C interface.
 
 // Some public items have no documentation yet, most of them fields and variants.
-#![allow(missing_docs)]
 
 mod c_api;
 mod counters;

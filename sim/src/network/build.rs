@@ -10,7 +10,7 @@ use alfirk_ctrl::topology::{End, HostIndex, LinkIndex, Node, SwitchIndex, Topolo
 use alfirk_p4rt::{Programs, Server};
 use alfirk_roce::binomial_ack::{Endpoint as Multicaster, EndpointEvent};
 use alfirk_roce::collective::{
-    Endpoint, ExpectedData, LegAnswer, LegVerb, TransferError, TransferSpec,
+    Endpoint, ExpectedData, LegCommand, LegReply, TransferError, TransferSpec,
 };
 use alfirk_roce::host::{Host, HostConfig};
 use alfirk_roce::hostile::{Hostile, Target};
@@ -345,8 +345,8 @@ impl Network {
         &mut self,
         id: TransferId,
         host: HostIndex,
-        verb: LegVerb,
-    ) -> Option<Result<LegAnswer, TransferError>> {
+        verb: LegCommand,
+    ) -> Option<Result<LegReply, TransferError>> {
         self.with_host(host, |node, ctx| node.act(id, verb, ctx))
     }
 

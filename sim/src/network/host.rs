@@ -7,7 +7,7 @@ use std::sync::Arc;
 use alfirk_experiment::{MemberEvent, TransferId};
 use alfirk_roce::binomial_ack::{Endpoint as Multicaster, EndpointEvent};
 use alfirk_roce::collective::{
-    Endpoint, ExpectedData, LegAnswer, LegVerb, Progress, Transfer, TransferError, TransferEvent,
+    Endpoint, ExpectedData, LegCommand, LegReply, Progress, Transfer, TransferError, TransferEvent,
     TransferSpec,
 };
 use alfirk_roce::host::{Host, HostEvent, Packet};
@@ -157,18 +157,18 @@ impl HostNode {
 
     // ---- Legs of a transfer ----
 
-    /// Executes an operation on the legs of a transfer; `None` if there is no transfer. [`LegVerb::Leave`] is followed by
+    /// Executes an operation on the legs of a transfer; `None` if there is no transfer. [`LegCommand::Leave`] is followed by
     /// [`MemberEvent::Left`] once the application has processed what the leg's queue pairs delivered.
     pub(super) fn act(
         &mut self,
         id: TransferId,
-        verb: LegVerb,
+        verb: LegCommand,
         ctx: &mut Ctx<'_>,
-    ) -> Option<Result<LegAnswer, TransferError>> {
+    ) -> Option<Result<LegReply, TransferError>> {
         let Part { transfer, finished } = self.transfers.get_mut(&id)?;
         let (leaves, resumes) = match verb {
-            LegVerb::Leave => (true, false),
-            LegVerb::Resume { .. } => (false, true),
+            LegCommand::Leave => (true, false),
+            LegCommand::Resume { .. } => (false, true),
             _ => (false, false),
         };
         if leaves {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use alfirk_aggregation::punt::Aggregator;
 use alfirk_aggregation::{
-    classify, Answer as Meaning, Config, Feedback, Flaw, Group, Notice, PacketIn, PacketOut, Point,
-    Port, Queued, Sender, Sent, Space, Strategy, TofinoGroup,
+    classify, AckClass, Config, Feedback, Flaw, Group, Notice, PacketIn, PacketOut, Point, Port,
+    Queued, Sender, Sent, Space, Strategy, TofinoGroup,
 };
 use stateright::{Model, Property};
 
@@ -230,8 +230,8 @@ fn arrival(packet: Packet) -> Arrival {
         Packet::OddAnswer(answer) => (answer, true),
     };
     match classify(answer.psn, answer.aeth()) {
-        Some(Meaning::Feedback(what)) => Arrival::Feedback(what, is_odd),
-        Some(Meaning::Notice(what)) => Arrival::Notice(what),
+        Some(AckClass::Feedback(what)) => Arrival::Feedback(what, is_odd),
+        Some(AckClass::Notice(what)) => Arrival::Notice(what),
         None => Arrival::Reserved,
     }
 }
@@ -355,7 +355,9 @@ impl ModelFabric {
                         let queued = match arrival(packet) {
                             Arrival::Data(psn) => group.data(port, psn, now),
                             Arrival::Feedback(what, false) => group.feedback(port, what, now),
-                            Arrival::Feedback(what, true) => group.odd_feedback(port, what, now),
+                            Arrival::Feedback(what, true) => {
+                                group.malformed_feedback(port, what, now)
+                            }
                             Arrival::Notice(what) => group.notice(port, what, now),
                             Arrival::Reserved => Vec::new(),
                         };
@@ -489,7 +491,7 @@ impl ModelFabric {
                     read(&mut controller);
                     controller
                 });
-                controller.take(packet);
+                controller.record(packet);
                 let mut replies: Vec<PacketOut> = controller.replies().into_iter().collect();
                 if !controller.lagging().is_empty() {
                     read(controller);
@@ -669,7 +671,7 @@ impl Model for ModelFabric {
             steps.extend(all);
         }
         let is_walking =
-            |rules: &Rules| matches!(rules, Rules::V1model(group) if group.walk.busy.is_some());
+            |rules: &Rules| matches!(rules, Rules::V1model(group) if group.walk.running.is_some());
         if world.clock < AGE * self.ages && world.switches.iter().any(is_walking) {
             steps.push(Step::Age);
         }

@@ -440,7 +440,7 @@ fn the_checker_finds_a_dropped_answer_to_acknowledged_data() {
 #[test]
 fn the_checker_finds_a_laggard_that_a_walk_loses() {
     let fabric = kind(one_switch(2), 2, Strategy::Walk);
-    let fabric = fabric.but(|fabric| fabric.flaw = Flaw::LostLaggard);
+    let fabric = fabric.but(|fabric| fabric.flaw = Flaw::IgnoredAdvance);
     fails("lost laggard", fabric, NEEDS_NO_TIMEOUT);
 }
 

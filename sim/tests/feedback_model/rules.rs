@@ -98,7 +98,7 @@ fn odd_headers_of_a_member_reach_no_other() {
 
 #[test]
 fn the_checker_finds_a_merged_packet_of_a_members_form() {
-    let fabric = without(odd_headers(), Flaw::MembersForm);
+    let fabric = without(odd_headers(), Flaw::KeptHeaders);
     fails("a member's form", fabric, NEEDS_NO_TIMEOUT);
 }
 
@@ -222,7 +222,7 @@ fn a_member_that_sends_first_hurts_only_itself() {
 
 #[test]
 fn the_checker_finds_first_data_of_any_psn() {
-    let fabric = without(first_data(), Flaw::AnyFirst);
+    let fabric = without(first_data(), Flaw::AnyFirstPsn);
     fails("first data", fabric, ONLY_WHAT_ALL_HOLD);
 }
 

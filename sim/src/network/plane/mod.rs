@@ -18,7 +18,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_aggregation::{
-    self as aggregation, classify, Answer, CnpDrop, Copies, Feedback, Group, Notice, Sent,
+    self as aggregation, classify, AckClass, CnpDrop, Copies, Feedback, Group, Notice, Sent,
 };
 use alfirk_contract::{self as contract, Drop};
 use alfirk_ctrl::tables::{Program, Route};
@@ -343,8 +343,8 @@ impl Plane {
                 aggregation::Queued::UpdateFilter { path, .. } => {
                     (group.model.ports()[*path], len, None)
                 }
-                aggregation::Queued::End => (port, len, None),
-                aggregation::Queued::Leave(Sent::Feedback { port: to, feedback }) => {
+                aggregation::Queued::Drop => (port, len, None),
+                aggregation::Queued::Transmit(Sent::Feedback { port: to, feedback }) => {
                     let mut frame = own(&mut frame);
                     let mut len = len;
                     if let Some(frame) = &mut frame {
@@ -357,7 +357,7 @@ impl Plane {
                     }
                     (*to, len, frame)
                 }
-                aggregation::Queued::Leave(Sent::Notice { port: to, notice }) => {
+                aggregation::Queued::Transmit(Sent::Notice { port: to, notice }) => {
                     let mut frame = own(&mut frame);
                     if let (Some(frame), Notice::SelectiveNak { psn, reports }) =
                         (&mut frame, *notice)
@@ -376,7 +376,7 @@ impl Plane {
                 len,
                 frame,
                 then: match queued {
-                    aggregation::Queued::Leave(_) => Then::Exit { group: index },
+                    aggregation::Queued::Transmit(_) => Then::Exit { group: index },
                     queued => Then::Ask {
                         group: index,
                         queued,
@@ -500,11 +500,11 @@ fn kind(frame: &RcFrame) -> Option<Kind> {
         (_, None) if opcode.is_send() || opcode.is_write() => Some(Kind::Data),
         (Opcode::Acknowledge, Some(aeth)) if payload == 0 => {
             match classify(headers.bth.psn.get(), aeth) {
-                Some(Answer::Feedback(feedback)) => Some(Kind::Feedback(feedback)),
-                Some(Answer::Notice(notice @ Notice::SelectiveNak { .. })) => {
+                Some(AckClass::Feedback(feedback)) => Some(Kind::Feedback(feedback)),
+                Some(AckClass::Notice(notice @ Notice::SelectiveNak { .. })) => {
                     Some(Kind::Notice(notice))
                 }
-                Some(Answer::Notice(_)) | None => None,
+                Some(AckClass::Notice(_)) | None => None,
             }
         }
         _ => None,

@@ -1,8 +1,8 @@
 //! Transfer of a group's state to and from the registers of the pipelines.
 
 use alfirk_aggregation::{
-    Config, Congested, Group, Kept, LastAcked, Leaf, Loss, Nak, Point, Queued, SelectiveNak, Space,
-    Strategy, WaitingNak, Word,
+    Config, Congested, Group, LastAcked, Leaf, Nak, PathPsn, Point, Queued, ReportedLoss,
+    SavedRegisters, SelectiveNak, Space, Strategy, WaitingNak,
 };
 use alfirk_bmv2::{Counter, Switch};
 use alfirk_contract::{Drop, PATH_OF_SENDER};
@@ -107,12 +107,12 @@ pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64
     let losses = (0..config.losses).map(|slot| {
         let cell = group * config.losses as u64 + slot as u64;
         let loss = read(switch, &name(LOSSES), cell);
-        Loss {
+        ReportedLoss {
             psn: (loss >> 8) as u32,
             reports: loss as u8,
         }
     });
-    let kept = Kept {
+    let kept = SavedRegisters {
         last_acked: LastAcked {
             point: last_acked,
             msn_base: read(switch, &name("last_acked.msn_bases"), group) as u32,
@@ -168,7 +168,7 @@ pub(super) fn exit(switch: &Switch, delivery: &Delivery) -> Exit {
 /// Puts a group's state back, with what it has counted.
 pub(super) fn store(switch: &mut Switch, paths: u32, index: u16, group: Native) {
     let model = group.into_model();
-    let kept = model.kept();
+    let kept = model.saved_registers();
     let cell = u64::from(index);
     let last_acked =
         u64::from(kept.last_acked.point.psn) << PSN_BITS | u64::from(kept.last_acked.point.msn);
@@ -234,7 +234,7 @@ fn store_tree(switch: &mut Switch, paths: u32, index: u16, model: &Group) {
             let child = (first >> (2 * level)) & 3;
             let register = name(&format!("tree.level_{level}.child_{child}"));
             let node = u64::from(index) << node_bits | (first >> (2 * level + 2)) as u64;
-            let Word {
+            let PathPsn {
                 psn,
                 by_sender,
                 path,
@@ -266,8 +266,8 @@ pub(super) fn filter(switch: &mut Switch, paths: u32, group: u16, queued: Queued
             }
             false
         }
-        Queued::Leave(_) => true,
-        Queued::End | Queued::Punt { .. } | Queued::Recirculate { .. } => false,
+        Queued::Transmit(_) => true,
+        Queued::Drop | Queued::Punt { .. } | Queued::Recirculate { .. } => false,
     }
 }
 
