@@ -258,8 +258,8 @@ fn link_going_down_takes_what_is_on_it() {
 struct Receptions(Rc<RefCell<Vec<u64>>>);
 
 impl Observer for Receptions {
-    fn observe(&mut self, now: u64, _: &str, happening: Happening<'_>) {
-        if let Happening::Receive { .. } = happening {
+    fn observe(&mut self, now: u64, _: &str, observation: Observation<'_>) {
+        if let Observation::Receive { .. } = observation {
             self.0.borrow_mut().push(now);
         }
     }
@@ -438,13 +438,13 @@ fn nonsense_links_are_refused() {
 struct Log(Rc<RefCell<Vec<String>>>);
 
 impl Observer for Log {
-    fn observe(&mut self, now: u64, name: &str, happening: Happening<'_>) {
-        let text = match happening {
-            Happening::Transmit { port, frame } => format!("tx {port} {}", frame.len()),
-            Happening::Receive { port, frame } => format!("rx {port} {}", frame.len()),
-            Happening::Drop { port, reason, .. } => format!("drop {port} {}", reason.as_str()),
-            Happening::Note(text) => text.to_string(),
-            Happening::Group { mcst_id, .. } => format!("group {mcst_id}"),
+    fn observe(&mut self, now: u64, name: &str, observation: Observation<'_>) {
+        let text = match observation {
+            Observation::Transmit { port, frame } => format!("tx {port} {}", frame.len()),
+            Observation::Receive { port, frame } => format!("rx {port} {}", frame.len()),
+            Observation::Drop { port, reason, .. } => format!("drop {port} {}", reason.as_str()),
+            Observation::Note(text) => text.to_string(),
+            Observation::Group { mcst_id, .. } => format!("group {mcst_id}"),
         };
         self.0.borrow_mut().push(format!("{now} {name} {text}"));
     }

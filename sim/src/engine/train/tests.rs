@@ -3,13 +3,14 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 
 use super::super::{
-    Context, Engine, FaultProbabilities, Frame, Happening, LinkConfig, Node, NodeId, Observer, Step,
+    Context, Engine, FaultProbabilities, Frame, LinkConfig, Node, NodeId, Observation, Observer,
+    Step,
 };
-use super::{Place, Train};
+use super::{FlowPosition, Train};
 
 /// A frame of 76 bytes, which with all around it takes 100 ns.
 #[derive(Debug, Clone)]
-struct Numbered(Place);
+struct Numbered(FlowPosition);
 
 impl Frame for Numbered {
     fn len(&self) -> usize {
@@ -20,13 +21,13 @@ impl Frame for Numbered {
         vec![0; 76].into()
     }
 
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<FlowPosition> {
         Some(self.0)
     }
 
     fn advance(&mut self, by: u32) {
         self.0.number += by;
-        self.0.asks = false;
+        self.0.requests_reply = false;
     }
 }
 
@@ -57,12 +58,17 @@ impl End {
 
     /// Whether the frame is silent.
     fn take(&mut self, at: u64, frame: &Numbered) -> bool {
-        let Place { flow, number, asks } = frame.0;
-        self.log.push(format!("{at}: frame {flow} {number} {asks}"));
+        let FlowPosition {
+            flow,
+            number,
+            requests_reply,
+        } = frame.0;
+        self.log
+            .push(format!("{at}: frame {flow} {number} {requests_reply}"));
         let is_first = number == 0 && self.expected.is_none_or(|(of, _)| of < flow);
         if is_first || self.expected == Some((flow, number)) {
             self.expected = Some((flow, number + 1));
-            return !asks && !is_first;
+            return !requests_reply && !is_first;
         }
         false
     }
@@ -124,7 +130,7 @@ impl Node for End {
 struct Blind;
 
 impl Observer for Blind {
-    fn observe(&mut self, _: u64, _: &str, _: Happening<'_>) {}
+    fn observe(&mut self, _: u64, _: &str, _: Observation<'_>) {}
 }
 
 #[derive(Debug, Clone)]
@@ -191,10 +197,10 @@ fn play(acts: &[Act], room: u32, is_seen: bool) -> (Vec<String>, Vec<String>, us
     if is_seen {
         engine.observe(Box::new(Blind));
     }
-    let mut next = Place {
+    let mut next = FlowPosition {
         flow: 1,
         number: 0,
-        asks: false,
+        requests_reply: false,
     };
     let mut faults = FaultProbabilities::default();
     for act in acts {
@@ -202,7 +208,7 @@ fn play(acts: &[Act], room: u32, is_seen: bool) -> (Vec<String>, Vec<String>, us
             Act::Send { count, ask } => {
                 engine.with_node(a, |end, ctx| {
                     for _ in 0..count {
-                        next.asks = next.number % ask == ask - 1;
+                        next.requests_reply = next.number % ask == ask - 1;
                         end.waiting.push_back(Numbered(next));
                         next.number += 1;
                     }
@@ -278,18 +284,18 @@ fn most_frames_of_a_long_flow_need_no_event() {
 /// A sender that runs ahead uses the state that a node published before this epoch, even if it has changed since.
 #[test]
 fn frame_of_a_flow_that_has_ended_meanwhile_is_an_event() {
-    let of = |flow, number| Place {
+    let of = |flow, number| FlowPosition {
         flow,
         number,
-        asks: false,
+        requests_reply: false,
     };
     let mut train = Train::new();
     train.expect(&Numbered(of(1, 5)), of(1, 5), 100);
     assert!(train.push(of(1, 6), 60).is_none());
-    let ahead = train.disperse(7);
+    let ahead = train.end_train(7);
     assert_eq!((ahead.len(), ahead[0].0, ahead[0].1 .0), (1, 60, of(1, 6)));
     train.expect(&Numbered(of(2, 0)), of(2, 0), 1);
-    assert!(train.disperse(7).is_empty());
+    assert!(train.end_train(7).is_empty());
     assert_eq!(train.push(of(1, 8), 80).unwrap().0, of(1, 8));
     // It expects one of this flow, and no more.
     train.expect(&Numbered(of(2, 3)), of(2, 3), 1);

@@ -5,7 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use proptest::prelude::*;
 
 use super::super::{
-    Context, Engine, FaultProbabilities, Frame, LinkConfig, Node, NodeId, Place, Step, Threads,
+    Context, Engine, FaultProbabilities, FlowPosition, Frame, LinkConfig, Node, NodeId, Step,
+    Threads,
 };
 
 /// Bits per second at which a frame takes 100 ns, so that much happens at one instant.
@@ -23,8 +24,8 @@ enum Cell {
 }
 
 impl Cell {
-    fn of(place: Place) -> Cell {
-        Cell::Stream(place.flow, place.number, place.asks)
+    fn of(place: FlowPosition) -> Cell {
+        Cell::Stream(place.flow, place.number, place.requests_reply)
     }
 }
 
@@ -37,16 +38,20 @@ impl Frame for Cell {
         vec![0; 76].into()
     }
 
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<FlowPosition> {
         match *self {
-            Cell::Stream(flow, number, asks) => Some(Place { flow, number, asks }),
+            Cell::Stream(flow, number, requests_reply) => Some(FlowPosition {
+                flow,
+                number,
+                requests_reply,
+            }),
             Cell::Noise { .. } => None,
         }
     }
 
     fn advance(&mut self, by: u32) {
-        if let Cell::Stream(_, number, asks) = self {
-            (*number, *asks) = (*number + by, false);
+        if let Cell::Stream(_, number, requests_reply) = self {
+            (*number, *requests_reply) = (*number + by, false);
         }
     }
 }
@@ -141,15 +146,15 @@ impl Toy {
     }
 
     fn take(&mut self, now: u64, cell: &Cell) -> bool {
-        let Cell::Stream(flow, number, asks) = *cell else {
+        let Cell::Stream(flow, number, requests_reply) = *cell else {
             return false;
         };
         self.log
-            .push((now, u64::from(number) << 1 | u64::from(asks)));
+            .push((now, u64::from(number) << 1 | u64::from(requests_reply)));
         let is_first = self.expected.is_none_or(|(of, _)| of < flow);
         if is_first || self.expected == Some((flow, number)) {
             self.expected = Some((flow, number + 1));
-            return !asks && !is_first;
+            return !requests_reply && !is_first;
         }
         false
     }
@@ -339,8 +344,12 @@ fn play(scene: &Scene, threads: usize) -> (Vec<String>, bool) {
             relays[turn as usize % relays.len()],
         );
         for number in 0..STREAM {
-            let (flow, asks) = (turn, number % 11 == 10);
-            let cell = Cell::of(Place { flow, number, asks });
+            let (flow, requests_reply) = (turn, number % 11 == 10);
+            let cell = Cell::of(FlowPosition {
+                flow,
+                number,
+                requests_reply,
+            });
             engine.with_node(host, |node, _| node.queues[0].push_back(cell));
         }
         engine.with_node(host, |node, ctx| node.pump(0, ctx));

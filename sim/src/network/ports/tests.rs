@@ -109,8 +109,8 @@ impl Node for Station {
     fn on_frame(&mut self, port: u32, frame: Vec<u8>, ctx: &mut Context<'_, (), Vec<u8>>) {
         match self {
             Station::Switch { ports, routes } => {
-                if let Some(ticket) = ports.receive(port, &frame, ctx) {
-                    ports.begin(ticket);
+                if let Some(pending_charge) = ports.receive(port, &frame, ctx) {
+                    ports.begin(pending_charge);
                     let (_, to, _) = label(&frame);
                     // One copy for each port of the group, as a switch makes them: also for the one it came from.
                     let mut copies = BTreeMap::from([(port, 0)]);
@@ -122,7 +122,7 @@ impl Node for Station {
                         copy[5] = hosts;
                         let len = copy.len();
                         let queued = ports.enqueue(out, 0, len, (out, port, copy), ctx);
-                        if let Err(AtOnce(packet)) = queued {
+                        if let Err(NotQueued(packet)) = queued {
                             assert_eq!(out, port, "every port has a link");
                             egress(ports, packet);
                         }
