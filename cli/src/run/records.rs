@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use alfirk_ctrl::topology::Topology;
 use alfirk_roce::collective::Algorithm;
 use alfirk_sim::capture::timeline::Rates;
-use alfirk_sim::capture::{watch, PcapngCapture, PortCapture, Record, TextTrace, Timeline, PageTrace};
+use alfirk_sim::capture::{
+    watch, PageTrace, PcapngCapture, PortCapture, Record, TextTrace, Timeline,
+};
 use alfirk_sim::network::Network;
 use alfirk_view::server::Growing;
 use alfirk_view::trace::Header;
