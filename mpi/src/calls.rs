@@ -66,7 +66,7 @@ fn init(
     provided: &mut c_int,
 ) -> c_int {
     let wanted = required.max(sys::thread_multiple());
-    // SAFETY: the program vouches for its arguments.
+    // SAFETY: the program guarantees valid arguments.
     let begun = check(unsafe { sys::PMPI_Init_thread(argc, argv, wanted, provided) });
     let begun = begun.and_then(|()| job::begin(*provided));
     let over_groups = job().and_then(|job| job.settings.algorithm);
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn MPI_Init_thread(
 ) -> c_int {
     let mut given = 0;
     let code = init(argc, argv, required, &mut given);
-    // SAFETY: the program vouches for its arguments.
+    // SAFETY: the program guarantees valid arguments.
     if let Some(provided) = unsafe { provided.as_mut() } {
         *provided = given;
     }
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn MPI_Bcast(
     });
     match ours {
         Some(done) => code_of(done),
-        // SAFETY: the program vouches for its arguments, or gets an error.
+        // SAFETY: the program guarantees valid arguments, or gets an error.
         None => unsafe { sys::PMPI_Bcast(buffer, count, datatype, root, comm) },
     }
 }
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn MPI_Ibcast(
     });
     match ours {
         Some(Ok(promise)) => {
-            // SAFETY: the program vouches for it.
+            // SAFETY: guaranteed by the program.
             unsafe { *request = promise.0 };
             code_of(Ok(()))
         }

@@ -150,7 +150,7 @@ impl Communicator {
                 let is_root = root == self.rank;
                 let mut packed = Vec::new();
                 let bytes = if elements.plain {
-                    // SAFETY: the program vouches for its elements, which have that many bytes. They are not written to at the root.
+                    // SAFETY: the program guarantees valid elements, which have that many bytes. They are not written to at the root.
                     unsafe {
                         let start = elements.start.cast::<u8>();
                         std::slice::from_raw_parts_mut(start, elements.bytes as usize)

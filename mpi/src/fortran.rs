@@ -21,7 +21,7 @@ macro_rules! subroutine {
         #[no_mangle]
         #[allow(non_snake_case)]
         pub unsafe extern "C" fn $name($($argument: $type,)* ierror: *mut Fint) {
-            // SAFETY: the program vouches for its arguments.
+            // SAFETY: the program guarantees valid arguments.
             let code: Fint = unsafe { $does };
             // SAFETY: as above. It may be omitted in calls from C.
             if let Some(ierror) = unsafe { ierror.as_mut() } {

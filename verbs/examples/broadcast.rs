@@ -1,6 +1,7 @@
-//! Each member in turn sends a pattern to all others, by SEND and by WRITE: `broadcast.c` in Rust.
+//! Each member in turn sends a pattern to all others, by SEND and by WRITE. The same as `broadcast.c`, in Rust.
 //!
-//! usage: broadcast DEVICE GROUP LEADER MEMBERS, with the same arguments on every member, e.g. `broadcast rxe0 10.255.0.1 10.0.0.1 3`
+//! usage: broadcast DEVICE GROUP LEADER MEMBERS, with the same arguments on every member, e.g. `broadcast rxe0
+//! 10.255.0.1 10.0.0.1 3`
 
 use std::error::Error;
 use std::time::Duration;

@@ -10,7 +10,7 @@ use alfirk_roce::verbs::Verbs;
 use super::link::{MeshEnd, Message};
 use super::{ended, Group, GroupError, Result, Way, LEADER};
 
-/// Bytes that a member of a chain forwards at a time.
+/// Number of bytes that a member of a chain forwards at a time.
 const SLICE: u64 = 64 << 10;
 
 impl Group {
@@ -74,14 +74,14 @@ impl Group {
         self.synchronize(deadline)
     }
 
-    /// This member's part in a broadcast without multicast.
+    /// Executes this member's part in a broadcast without multicast.
     pub(super) fn broadcast_overlay(
         &mut self,
         source: u32,
         whole: MemorySlice,
         deadline: Instant,
     ) -> Result<()> {
-        // The members in a ring, starting with the source.
+        // The members as a ring that starts with the source.
         let (before, from): (Vec<u32>, Vec<u32>) = self.alive.iter().partition(|r| **r < source);
         let order: Vec<u32> = from.into_iter().chain(before).collect();
         let own = order.iter().position(|rank| *rank == self.rank);
@@ -117,7 +117,7 @@ impl Group {
                     .post_recv(from, RecvRequest { wr_id: 0, buffer })?;
             }
             for part in &slices {
-                // The completion may also be that of a SEND on the same connection, which is waited for below.
+                // The completion may also be that of a SEND on the same connection, for which the code below waits.
                 let done = self.completion(from, deadline, "a message")?;
                 let bytes = done.outcome.map_or(0, |completed| completed.bytes);
                 if done.operation != Operation::Receive || bytes != part.len {
