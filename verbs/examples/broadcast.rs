@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use alfirk_verbs::group::{Group, GroupConfig, Way};
+use alfirk_verbs::group::{Group, GroupConfig, Transport};
 
 const LEN: u64 = 100_000;
 
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         members: members.parse()?,
         buffer: LEN,
         timeout: Duration::from_secs(30),
-        fallback: Way::Chain,
+        fallback: Transport::Chain,
     };
     let members = config.members;
     let mut group = Group::join(config)?;

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::time::Duration;
 
-use crate::group::{Group, GroupConfig, GroupError, Way};
+use crate::group::{Group, GroupConfig, GroupError, Transport};
 
 const INTERNAL: c_int = 8;
 
@@ -116,9 +116,9 @@ unsafe fn config(config: &Config) -> Result<GroupConfig, GroupError> {
         buffer: config.buffer_size,
         timeout: Duration::from_millis(config.timeout_ms.into()),
         fallback: match config.fallback {
-            0 => Way::Multicast,
-            1 => Way::Chain,
-            2 => Way::Unicast,
+            0 => Transport::Multicast,
+            1 => Transport::Chain,
+            2 => Transport::Unicast,
             other => {
                 return Err(argument(format!(
                     "fallback {other} is not an enum alfirk_way"
@@ -182,9 +182,9 @@ pub unsafe extern "C" fn alfirk_rank(group: *const Group) -> u32 {
 pub unsafe extern "C" fn alfirk_way_of(group: *const Group) -> u32 {
     // SAFETY: guaranteed by the caller.
     match unsafe { group.as_ref() }.map(Group::way) {
-        None | Some(Way::Multicast) => 0,
-        Some(Way::Chain) => 1,
-        Some(Way::Unicast) => 2,
+        None | Some(Transport::Multicast) => 0,
+        Some(Transport::Chain) => 1,
+        Some(Transport::Unicast) => 2,
     }
 }
 

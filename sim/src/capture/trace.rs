@@ -75,7 +75,7 @@ mod tests {
     use crate::engine::DropReason;
 
     #[test]
-    fn lines_tell_time_place_and_fate() {
+    fn lines_have_time_port_event_and_headers() {
         let file = Shared::default();
         let (mut trace, record) = TextTrace::new(file.clone());
         let frame: &[u8] = &[0; 60];

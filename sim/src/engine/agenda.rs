@@ -220,7 +220,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn events_come_by_time_and_then_as_they_were_added(
+        fn events_are_ordered_by_time_then_by_insertion(
             acts in proptest::collection::vec(
                 prop_oneof![3 => span().prop_map(Act::Add), 1 => span().prop_map(Act::Take)],
                 0..200,

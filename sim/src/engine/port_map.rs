@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_are_found_whatever_their_numbers() {
+    fn ports_with_any_numbers_are_found() {
         for numbers in [
             &[0, 1, 2, 3][..],
             &[1],

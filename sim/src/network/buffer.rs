@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn threshold_is_alpha_times_what_is_free() {
+    fn threshold_is_alpha_times_the_free_space() {
         let mut buffer = shared(12_000, "1", Pfc::default());
         // Six frames occupy half of the buffer. The seventh finds 6,000 bytes free and 6,000 used, and goes to the
         // headroom.
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn port_goes_on_when_its_headroom_is_empty_and_it_is_below_xon() {
+    fn port_resumes_when_its_headroom_is_empty_and_it_is_below_xon() {
         let pfc = Pfc {
             xoff: Some(4_000),
             xon: Some(2_000),
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn other_classes_are_refused_where_the_lossless_one_is_paused() {
+    fn other_classes_are_dropped_where_the_lossless_one_is_paused() {
         let mut buffer = shared(4_000, "8", Pfc::default());
         for _ in 0..4 {
             buffer.charge(1, 0, FRAME).unwrap();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn private_buffers_do_not_see_each_other() {
+    fn buffers_per_port_are_independent() {
         let mut buffer = Buffer::new(None, None, [(1, link()), (2, link())]);
         for _ in 0..10 {
             buffer.charge(1, 3, FRAME).unwrap();
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alpha_beyond_all_is_bounded_by_the_buffer() {
+    fn a_large_alpha_is_bounded_by_the_buffer() {
         let mut buffer = shared(4_000, "4000000000", Pfc::default());
         assert_eq!(Alpha::ONE.of(7), 7);
         assert_eq!(fill(&mut buffer, 1).len(), 5);
@@ -308,7 +308,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_and_goes_the_books_balance(
+        fn charges_and_releases_balance(
             acts in proptest::collection::vec((1..3u32, 0..8u8, 1..3_000usize, any::<u16>()), 1..300),
             alpha in 1..9u32,
             is_shared in any::<bool>(),

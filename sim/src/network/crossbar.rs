@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn first_packet_blocks_those_behind_until_its_last_copy_has_crossed() {
+    fn first_packet_blocks_later_ones_until_its_last_copy_has_crossed() {
         let mut crossbar = crossbar(true);
         assert_eq!(grant(&mut crossbar, 5), None);
         assert_eq!(grant(&mut crossbar, 3), Some("a3"));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn virtual_output_queues_let_others_pass() {
+    fn virtual_output_queues_do_not_block_other_outputs() {
         let mut crossbar = crossbar(false);
         assert_eq!(grant(&mut crossbar, 5), Some("b5"));
         assert_eq!(grant(&mut crossbar, 3), Some("c3"), "input 1 is busy");
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_take_turns_and_stopped_classes_wait() {
+    fn inputs_are_served_in_turn_and_stopped_classes_wait() {
         let mut crossbar = Crossbar::new(true, 1);
         for packet in 0..4 {
             for input in [1, 2] {

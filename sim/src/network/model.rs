@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_cost_only_where_a_rate_is_stated() {
+    fn bytes_take_time_only_if_a_rate_is_set() {
         let model = Model {
             post_rate: Some(8_000_000_000),
             copy_rate: Some(80_000_000_000),

@@ -219,7 +219,7 @@ mod tests {
     const RATE: u64 = 100_000_000_000;
 
     #[test]
-    fn what_is_sent_is_read() {
+    fn pause_frames_are_classified() {
         let mac = MacAddr([2, 0, 0, 0, 0, 1]);
         for (stops, quanta) in [(true, QUANTA), (false, 0)] {
             let repr = pause::Repr::of_class(3, quanta);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn stop_ends_by_a_second_frame_or_by_itself() {
+    fn a_pause_ends_by_a_second_frame_or_expires() {
         let mut stopped = Stopped::default();
         let stop = pause::Repr::of_class(3, 1_000);
         assert_eq!(stopped.apply(&stop, RATE, 100), None);

@@ -10,7 +10,7 @@ use alfirk_roce::wire::{Psn, QpNum};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use serde::{Deserialize, Serialize};
 
-use super::Way;
+use super::Transport;
 
 /// Longest line in bytes, which is enough for a mesh of a thousand members.
 const MAX_LINE: usize = 64 << 20;
@@ -62,7 +62,7 @@ pub(super) enum Message {
     Ready { error: Option<String> },
     /// To a member: all members have reached the synchronization point. Contains the remaining members and the
     /// transport.
-    Go { way: Way, alive: Vec<u32> },
+    Go { way: Transport, alive: Vec<u32> },
     /// To and from the leader: queue pairs for connections between two members.
     Mesh { ends: Vec<MeshEnd> },
     /// To the leader: request to leave.
@@ -136,7 +136,7 @@ mod tests {
         let mut far = Link::new(listener.accept().unwrap().0).unwrap();
         assert!(far.receive().unwrap().is_none());
         let go = Message::Go {
-            way: Way::Chain,
+            way: Transport::Chain,
             alive: (0..5000).collect(),
         };
         near.send(&go).unwrap();

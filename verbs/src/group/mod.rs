@@ -50,7 +50,7 @@ const LEADER: u32 = 0;
 /// Transport of the bytes in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum Transport {
     /// The source sends once, and switches replicate.
     Multicast,
     /// Each member forwards the bytes to the next one, 64 KiB at a time.
@@ -76,8 +76,8 @@ pub struct GroupConfig {
     pub buffer: u64,
     /// Time limit of each call.
     pub timeout: Duration,
-    /// Transport if the fabric does not multicast: [`Way::Chain`], [`Way::Unicast`], or none ([`Way::Multicast`]).
-    pub fallback: Way,
+    /// Transport if the fabric does not multicast: [`Transport::Chain`], [`Transport::Unicast`], or none ([`Transport::Multicast`]).
+    pub fallback: Transport,
 }
 
 /// Reason why a call has failed. The group cannot be used any more, except after [`GroupError::Argument`].
@@ -144,7 +144,7 @@ pub struct Group {
     rank: u32,
     cards: Vec<MemberInfo>,
     alive: BTreeSet<u32>,
-    way: Way,
+    way: Transport,
     /// TCP connection to the leader; at the leader, to each other member by rank.
     links: BTreeMap<u32, Link>,
     /// Received messages, with the rank of their sender, that are not handled yet.
@@ -206,7 +206,7 @@ impl Group {
             rank: LEADER,
             cards: vec![card],
             alive: (0..config.members).collect(),
-            way: Way::Multicast,
+            way: Transport::Multicast,
             links: BTreeMap::new(),
             messages: VecDeque::new(),
             registrar: Registrar::default(),
@@ -251,7 +251,7 @@ impl Group {
     }
 
     /// The transport in use.
-    pub fn way(&self) -> Way {
+    pub fn way(&self) -> Transport {
         self.way
     }
 
@@ -302,7 +302,7 @@ impl Group {
             let text = format!("rank {source} is not in the group");
             return Err(GroupError::Argument(text));
         }
-        if self.way == Way::Multicast && source != self.source {
+        if self.way == Transport::Multicast && source != self.source {
             self.wait()?;
             self.switch_source(source, self.deadline())?;
         }
@@ -335,7 +335,7 @@ impl Group {
     /// more, nor after an error. `is_over` may also do work that other members need before they make the call.
     pub fn signal(&mut self, mut is_over: impl FnMut() -> bool) -> Result<bool> {
         self.wait()?;
-        if self.way != Way::Multicast {
+        if self.way != Transport::Multicast {
             self.synchronize(self.deadline())?;
             return Ok(true);
         }
@@ -382,7 +382,7 @@ impl Group {
             self.pump(deadline, "leaving the group")?;
         }
         let deadline = self.deadline();
-        if self.way == Way::Multicast {
+        if self.way == Transport::Multicast {
             let now = self.now();
             if let Some(leader) = self.registrar.leader() {
                 leader.deregister(&mut self.device, now);
@@ -469,7 +469,7 @@ impl Group {
         if let Err(why) = registered {
             tracing::warn!("no multicast: {why}");
             self.way = self.config.fallback;
-            if self.way == Way::Multicast {
+            if self.way == Transport::Multicast {
                 for rank in self.others() {
                     let _ = self.send_message(rank, &Message::Bye);
                 }
@@ -477,7 +477,7 @@ impl Group {
             }
         }
         self.go()?;
-        if self.way != Way::Multicast {
+        if self.way != Transport::Multicast {
             self.make_mesh(deadline)?;
         }
         Ok(())
@@ -532,7 +532,7 @@ impl Group {
         let error = self.connect(epoch).err().map(|e| e.to_string());
         self.send_message(LEADER, &Message::Ready { error })?;
         self.until_go(deadline)?;
-        if self.way != Way::Multicast {
+        if self.way != Transport::Multicast {
             self.make_mesh(deadline)?;
         }
         Ok(())
@@ -611,7 +611,7 @@ impl Group {
             return Err(GroupError::Argument(text));
         }
         let deadline = self.deadline();
-        if self.way != Way::Multicast {
+        if self.way != Transport::Multicast {
             self.synchronize(deadline)?;
             return self.broadcast_overlay(source, part, deadline);
         }

@@ -8,7 +8,7 @@ use alfirk_roce::rc::{
 use alfirk_roce::verbs::Verbs;
 
 use super::link::{MeshEnd, Message};
-use super::{ended, Group, GroupError, Result, Way, LEADER};
+use super::{ended, Group, GroupError, Result, Transport, LEADER};
 
 /// Number of bytes that a member of a chain forwards at a time.
 const SLICE: u64 = 64 << 10;
@@ -87,8 +87,8 @@ impl Group {
         let own = order.iter().position(|rank| *rank == self.rank);
         let own = own.ok_or_else(|| ended("this member was removed"))?;
         let (previous, next): (Option<u32>, Vec<u32>) = match (self.way, own) {
-            (Way::Unicast, 0) => (None, order[1..].to_vec()),
-            (Way::Unicast, _) => (Some(source), Vec::new()),
+            (Transport::Unicast, 0) => (None, order[1..].to_vec()),
+            (Transport::Unicast, _) => (Some(source), Vec::new()),
             (_, 0) => (None, order[1..].iter().take(1).copied().collect()),
             (_, _) => (
                 Some(order[own - 1]),
@@ -96,7 +96,7 @@ impl Group {
             ),
         };
         let slice = match self.way {
-            Way::Unicast => whole.len.max(1),
+            Transport::Unicast => whole.len.max(1),
             _ => SLICE,
         };
         let slices: Vec<MemorySlice> = (0..whole.len.div_ceil(slice).max(1))

@@ -11,7 +11,7 @@ use alfirk_roce::wire::QpNum;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use super::link::Message;
-use super::{ended, succeeded, Group, GroupError, Result, Way, LEADER};
+use super::{ended, succeeded, Group, GroupError, Result, Transport, LEADER};
 
 /// Longest sleep while waiting for events.
 pub(super) const MAX_SLEEP: Duration = Duration::from_millis(200);
@@ -154,7 +154,7 @@ impl Group {
             if !self.alive.remove(&rank) {
                 continue;
             }
-            if self.way == Way::Multicast {
+            if self.way == Transport::Multicast {
                 let ip = self.cards[rank as usize].ip;
                 let (now, device) = (self.started.elapsed().as_nanos() as u64, &mut self.device);
                 let requested = self
